@@ -44,7 +44,7 @@ function ownEnvironment() {
  *
  * @param find extracts the result from the text so far
  */
-export function said<T>(stream: Readable | null, find: (text: string) => T | undefined): Promise<T> {
+export function waitForOutput<T>(stream: Readable | null, find: (text: string) => T | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
     let text = "";
     const look = (chunk: Buffer) => {
@@ -56,6 +56,6 @@ export function said<T>(stream: Readable | null, find: (text: string) => T | und
       resolve(found);
     };
     stream?.on("data", look);
-    stream?.once("end", () => reject(new Error(`a process of the benchmark ended, and said: ${text}`)));
+    stream?.once("end", () => reject(new Error(`a process of the benchmark ended, and printed: ${text}`)));
   });
 }

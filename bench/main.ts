@@ -21,14 +21,14 @@ function program(): Command {
       "requests per second of a cached GET, time of a PATCH, memory after a million requests and during attacks; about 7 minutes",
     )
     .option("--quick", "fewer and shorter rounds and fewer requests; the results are too noisy to publish")
-    .action(({ quick = false }: { quick?: boolean }) => benchApi({ quick, tell: say }));
+    .action(({ quick = false }: { quick?: boolean }) => benchApi({ quick, report }));
   main
     .command("soak")
     .description(
       "runs all known attacks on the API together while one client uses it, and measures memory and the client's response times",
     )
     .addOption(new Option("--minutes <number>", "length of the attack").default(10).argParser(minutesOf))
-    .action(({ minutes }: { minutes: number }) => soak({ minutes, tell: say }));
+    .action(({ minutes }: { minutes: number }) => soak({ minutes, report }));
   main
     .command("controller")
     .description(
@@ -40,7 +40,7 @@ function program(): Command {
     .option("--full", "resize 1,000 services in place, start with 60,000 Deployments, and 20 idle minutes")
     .option("--profile <directory>", "folder for a CPU profile of each compared process")
     .action(({ quick = false, full = false, profile }: ControllerFlags) =>
-      benchController({ extent: extentOf(quick, full), profileDir: profile, tell: say }),
+      benchController({ extent: extentOf(quick, full), profileDir: profile, report }),
     );
   return main;
 }
@@ -70,7 +70,7 @@ docs/benchmarks.md explains the figures.
 Environment: as for npm run cluster.`;
 
 /** Writes progress to standard error, so that the table can be redirected to a file. */
-function say(text: string): void {
+function report(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 

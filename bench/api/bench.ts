@@ -42,34 +42,34 @@ const QUICK: Extent = {
 export interface BenchOptions {
   readonly quick: boolean;
   /** Reports progress. */
-  readonly tell: (text: string) => void;
+  readonly report: (text: string) => void;
 }
 
 /** Measures the API against its targets (docs/benchmarks.md), and prints the table. */
-export async function benchApi({ quick, tell }: BenchOptions): Promise<void> {
+export async function benchApi({ quick, report }: BenchOptions): Promise<void> {
   const about = [
     describeMachine(),
     new Date().toISOString(),
     ...(quick ? ["a quick run, not to quote"] : []),
   ];
   const extent = quick ? QUICK : FULL;
-  tell("Starting a cluster with records");
+  report("Starting a cluster with records");
   const world = await createApiWorld();
   try {
     const program = await buildProgram(world.cluster.dir);
     const load = startLoadGenerator(world.cluster);
     const api = await startApi(world, program);
-    tell("Measuring a cached GET");
+    report("Measuring a cached GET");
     const get = await cachedGet(world, api, load, extent);
-    tell("Measuring a PATCH");
+    report("Measuring a PATCH");
     const patch = await patchTime(world, api, extent);
     await api.stop();
-    tell(`Measuring the memory of a new API process over ${count(extent.memory.late)} requests`);
+    report(`Measuring the memory of a new API process over ${count(extent.memory.late)} requests`);
     const memory = await memoryGrowth(world, await startApi(world, program), load, extent);
     const attacker = startAttacker(world.cluster);
     const attacks: Measure[] = [];
     for (const name of ["chunks", "idle"] as const) {
-      tell(`Measuring the memory of a new API process during an attack: ${ATTACKS[name]}`);
+      report(`Measuring the memory of a new API process during an attack: ${ATTACKS[name]}`);
       attacks.push(
         ...(await attackMemory(
           name,
@@ -81,9 +81,9 @@ export async function benchApi({ quick, tell }: BenchOptions): Promise<void> {
       );
     }
     const { records } = extent.start;
-    tell(`Creating ${count(records)} keys and ${count(records)} services`);
+    report(`Creating ${count(records)} keys and ${count(records)} services`);
     await seedRecords(world, records);
-    tell("Starting the API");
+    report("Starting the API");
     const starts = await apiStart(world, program, extent);
     console.log(
       `${measuresTable([...get, ...patch, ...memory, ...attacks, ...starts])}\n\n${about.join("; ")}`,

@@ -6,7 +6,7 @@ import type { Cluster } from "@pipe-scaling/local-cluster";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
-import { type ChildOptions, said, startChild } from "../child.ts";
+import { type ChildOptions, startChild, waitForOutput } from "../child.ts";
 import { evaluate } from "../inspector.ts";
 import { type ApiWorld, PIPES } from "./world.ts";
 
@@ -97,8 +97,8 @@ async function serve(cluster: Cluster, options: ChildOptions) {
   const child = startChild(cluster, { ...options, nodeArgs });
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const [inspector, { url, opsUrl }] = await Promise.all([
-    said(child.stderr, (text) => /ws:\S+/.exec(text)?.[0]),
-    said(child.stdout, listeningIn),
+    waitForOutput(child.stderr, (text) => /ws:\S+/.exec(text)?.[0]),
+    waitForOutput(child.stdout, listeningIn),
   ]);
   const server: Server = {
     url,

@@ -14,7 +14,7 @@ import { createApiWorld } from "./world.ts";
 export interface SoakOptions {
   readonly minutes: number;
   /** Reports progress. */
-  readonly tell: (text: string) => void;
+  readonly report: (text: string) => void;
 }
 
 const MAX_SLOWEST_MS = 250;
@@ -25,9 +25,9 @@ const MAX_RSS_RATIO = 1.2;
 const WARM_UP_MS = 30_000;
 
 /** Runs all attacks together while a healthy client uses the API, and prints a table. */
-export async function soak({ minutes, tell }: SoakOptions): Promise<void> {
+export async function soak({ minutes, report }: SoakOptions): Promise<void> {
   const about = [describeMachine(), new Date().toISOString(), `${minutes} minutes`];
-  tell("Starting a cluster with records");
+  report("Starting a cluster with records");
   const world = await createApiWorld();
   try {
     const program = await buildProgram(world.cluster.dir);
@@ -42,9 +42,9 @@ export async function soak({ minutes, tell }: SoakOptions): Promise<void> {
       attacks: ["chunks", "idle", "bodies", "patches", "syntax", "pipelining"],
       ms: minutes * 60_000,
     };
-    tell("Measuring the healthy client without an attack");
+    report("Measuring the healthy client without an attack");
     const quiet = await runHealthyClient(api.url, healthy, WARM_UP_MS);
-    tell(`Attacking the API for ${minutes} minutes`);
+    report(`Attacking the API for ${minutes} minutes`);
     const dropsBefore = await api.metric("pipe_scaling_connections_dropped_total");
     const { memory, result } = await measureAttackMemory(api, () =>
       Promise.all([runHealthyClient(api.url, healthy, job.ms), attacker.run(job)]),

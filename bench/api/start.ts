@@ -8,7 +8,7 @@ import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import { CONFIG_MAPS, collectionPath, type Resource, SECRETS } from "../../src/kube/paths.ts";
 import { API_KEY_SECRET_TYPE, RESOURCE_LABEL } from "../../src/records/labels.ts";
-import { said, startChild } from "../child.ts";
+import { startChild, waitForOutput } from "../child.ts";
 import { inParallel } from "../in-parallel.ts";
 import type { Listing } from "../lists.ts";
 import { apiKey, organizationRecord, serviceRecord } from "../objects.ts";
@@ -106,7 +106,7 @@ async function listAll({ cluster, kubeconfig }: ApiWorld, file: string): Promise
   const lists = startChild(cluster, { name: "lists", file, args });
   lists.stderr?.resume();
   const closed = once(lists, "close");
-  await said(lists.stdout, (text) => text.includes('"listed"') || undefined);
+  await waitForOutput(lists.stdout, (text) => text.includes('"listed"') || undefined);
   const ms = performance.now() - startedAt;
   await closed;
   return ms;

@@ -59,16 +59,16 @@ export interface BenchOptions {
   /** Folder for the CPU profile of each measured process; none are written if it is absent. Profiling slows a process. */
   readonly profileDir?: string | undefined;
   /** Reports progress. */
-  readonly tell: (text: string) => void;
+  readonly report: (text: string) => void;
 }
 
 /** Measures the controller against its targets (docs/benchmarks.md), and prints two tables: ratios, and counts of requests. */
-export async function benchController({ extent: name, profileDir, tell }: BenchOptions): Promise<void> {
+export async function benchController({ extent: name, profileDir, report }: BenchOptions): Promise<void> {
   const machine = describeMachine();
   const amounts = EXTENTS[name];
-  tell("Starting a cluster with pods");
-  const inPlace = await measureInPlace(amounts.inPlace, profileDir, tell);
-  tell("Starting a cluster without pods");
+  report("Starting a cluster with pods");
+  const inPlace = await measureInPlace(amounts.inPlace, profileDir, report);
+  report("Starting a cluster without pods");
   const world = await createControllerWorld(profileDir);
   try {
     const { dir } = world.cluster;
@@ -78,7 +78,9 @@ export async function benchController({ extent: name, profileDir, tell }: BenchO
       lists: await buildLikewise(besideThis("../lists.ts"), dir),
     };
     const { services, rounds } = amounts.rescale;
-    tell(`Creating ${count(services)} services of ${PIPES_PER_SERVICE} pipes, and as many for the baseline`);
+    report(
+      `Creating ${count(services)} services of ${PIPES_PER_SERVICE} pipes, and as many for the baseline`,
+    );
     const idlePipes = { services, replicas: 0 };
     const rescaled = await seedServices(world, idlePipes);
     await seedBaseline(world, idlePipes);
@@ -88,25 +90,25 @@ export async function benchController({ extent: name, profileDir, tell }: BenchO
     const controller = await RunningController.start(world, programs.controller);
     const loop = await WritingLoop.start(world, programs.writes);
     await quiet(world);
-    tell(`Rescaling them all at once, ${rounds + 1} times`);
+    report(`Rescaling them all at once, ${rounds + 1} times`);
     const rescale = await measureRescale(world, rescaled, { controller, loop }, rounds);
     await loop.process.stop();
     const { counts: pacedCounts } = await rescaleByTier(world, paced, controller, "scale");
-    tell(`Sending 1,000 PATCHes of one service in 10 seconds, ${amounts.bursts} times`);
+    report(`Sending 1,000 PATCHes of one service in 10 seconds, ${amounts.bursts} times`);
     const bursts: Burst[] = [];
     for (let burst = 0; burst < amounts.bursts; burst += 1)
       bursts.push(await measureBurst(world, controller, single.serviceIds[0] ?? ""));
 
     const { deployments } = amounts.start;
-    tell(`Creating more, up to ${count(deployments)} Deployments`);
+    report(`Creating more, up to ${count(deployments)} Deployments`);
     const made = [rescaled, paced, single].reduce((sum, { pipes }) => sum + pipes, 0);
     const more = Math.ceil((deployments - made) / PIPES_PER_SERVICE);
     const added = await seedServices(world, { services: more, replicas: 1 });
     await quiet(world);
     await controller.stop();
-    tell(`Starting the controller with nothing to resize, ${amounts.start.rounds + 1} times`);
+    report(`Starting the controller with nothing to resize, ${amounts.start.rounds + 1} times`);
     const starts = await measureStart(world, programs, amounts.start.rounds);
-    tell(`Leaving it idle for ${amounts.idleMinutes} minutes`);
+    report(`Leaving it idle for ${amounts.idleMinutes} minutes`);
     const last = await RunningController.start(world, programs.controller);
     const idle = await measureIdle(world, last, amounts.idleMinutes);
     await last.stop();

@@ -39,17 +39,17 @@ export interface Resized extends Rescaled {
 export async function measureInPlace(
   { services, idleMinutes }: { readonly services: number; readonly idleMinutes: number },
   profileDir: string | undefined,
-  tell: (text: string) => void,
+  report: (text: string) => void,
 ): Promise<InPlace> {
   const world = await createWorldWithPods(profileDir);
   try {
     const program = await buildProgram(world.cluster.dir);
     const seeded = await seedServices(world, { services, replicas: 1, hasPods: true });
-    tell(`Resizing the pods of ${seeded.pipes} pipes in place`);
+    report(`Resizing the pods of ${seeded.pipes} pipes in place`);
     const { rescaled: inPlace, watches } = await rescale(world, seeded, program, "InPlaceOrRollout", {
       ...{ tier: "scale", cores: 2, idleMinutes },
     });
-    tell("Replacing the same pods in rollouts");
+    report("Replacing the same pods in rollouts");
     const { rescaled: rollout } = await rescale(world, seeded, program, "Rollout", {
       ...{ tier: "basic", cores: 1, idleMinutes },
     });

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import * as z from "zod";
 import { NODE } from "../../deploy/image/node.ts";
-import { type ChildOptions, said, startChild } from "../child.ts";
+import { type ChildOptions, startChild, waitForOutput } from "../child.ts";
 import { evaluate } from "../inspector.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -52,9 +52,11 @@ export class MeasuredProcess {
       errors = (errors + chunk.toString()).slice(-MOST_ERRORS);
     });
     this.#ended = once(this.#child, "close").finally(() =>
-      this.#gone.abort(new Error(`the process ${options.name} of the benchmark ended, and said: ${errors}`)),
+      this.#gone.abort(
+        new Error(`the process ${options.name} of the benchmark ended, and printed: ${errors}`),
+      ),
     );
-    this.#inspector = said(this.#child.stderr, (text) => /ws:\S+/.exec(text)?.[0]);
+    this.#inspector = waitForOutput(this.#child.stderr, (text) => /ws:\S+/.exec(text)?.[0]);
     if (this.#child.stdout) createInterface(this.#child.stdout).on("line", onLine);
   }
 

@@ -72,10 +72,10 @@ export class RunningController {
   }
 
   #read(line: string): void {
-    const said = lineSchema.safeParse(JSON.parse(line));
-    if (!said.success) return;
-    const at = Date.parse(said.data.time);
-    if (said.data.msg === "leading") this.#ledAtMs = at;
+    const parsed = lineSchema.safeParse(JSON.parse(line));
+    if (!parsed.success) return;
+    const at = Date.parse(parsed.data.time);
+    if (parsed.data.msg === "leading") this.#ledAtMs = at;
     else this.#givenAtMs.push(at);
   }
 }

@@ -11,13 +11,13 @@ const TIMEOUT_MS = 120_000;
 /** The process that makes only the writes of the controller (writes.ts). */
 export class WritingLoop {
   readonly process: MeasuredProcess;
-  readonly #said = new Map<string, number>();
+  readonly #times = new Map<string, number>();
 
   private constructor(world: ControllerWorld, program: string) {
     const options = { name: "writes", file: program, args: [world.kubeconfig, BASELINE_PIPES] };
     this.process = new MeasuredProcess(world, options, (line) => {
       const { msg, time } = lineSchema.parse(JSON.parse(line));
-      this.#said.set(msg, Date.parse(time));
+      this.#times.set(msg, Date.parse(time));
     });
   }
 
@@ -29,7 +29,7 @@ export class WritingLoop {
 
   /** @returns the time at which the last pipe had its size, in milliseconds since 1970 */
   async rescale(cores: number): Promise<number> {
-    this.#said.clear();
+    this.#times.clear();
     const order: Rescale = { cores };
     this.process.send(order);
     await this.#hear("rescaled");
@@ -39,6 +39,6 @@ export class WritingLoop {
   #hear(msg: string): Promise<number> {
     const { signal } = this.process;
     const what = `the loop of writes to say "${msg}"`;
-    return waitFor(() => this.#said.get(msg), { what, timeoutMs: TIMEOUT_MS, signal });
+    return waitFor(() => this.#times.get(msg), { what, timeoutMs: TIMEOUT_MS, signal });
   }
 }

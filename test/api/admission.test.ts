@@ -17,8 +17,8 @@ import {
   type TestEnvironment,
 } from "./environment.ts";
 
-/** The response of the webhook when it denies a request; the API server adds the rest. */
-type Verdict = { readonly code?: number; readonly message?: string };
+/** The status that the webhook returns when it denies a request. The API server adds the rest. */
+type DenialStatus = { readonly code?: number; readonly message?: string };
 
 let environment: TestEnvironment;
 let api: RunningApi;
@@ -26,7 +26,7 @@ let webhook: Server;
 let service: string;
 let path: string;
 let authorization: string;
-let denial: Verdict = {};
+let denial: DenialStatus = {};
 
 const review = z.object({ request: z.object({ uid: z.string() }) });
 
@@ -61,7 +61,7 @@ afterAll(async () => {
   }
 });
 
-/** An admission webhook of a user, which denies everything. */
+/** A user's admission webhook that denies everything. */
 async function startWebhook({ cert, key }: CertificatePair): Promise<Server> {
   const server = createServer({ cert, key }, async (request, response) => {
     const { uid } = review.parse(await json(request)).request;
@@ -127,9 +127,9 @@ test.each([
   ["as forbidden", { code: 403, message: "sizes are frozen" }],
   ["as invalid", { code: 422, message: "sizes are frozen" }],
 ])(
-  "returns 400 for a size that an admission webhook denies %s, and does not reveal its reason",
-  async (_how, said) => {
-    denial = said;
+  "PATCH returns 400 if an admission webhook denies the size %s, and does not reveal the reason",
+  async (_how, reason) => {
+    denial = reason;
     const response = await patch();
     expect(response).toMatchObject({ status: 400, body: { status: 400 } });
     expect(response.text).not.toContain("frozen");
@@ -137,7 +137,7 @@ test.each([
   },
 );
 
-test("returns 503 while the webhook fails", async () => {
+test("PATCH returns 503 while the admission webhook fails", async () => {
   denial = { code: 503, message: "sizes are frozen" };
   expect((await patch()).status).toBe(503);
   webhook.closeAllConnections();

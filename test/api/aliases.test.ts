@@ -32,8 +32,8 @@ afterAll(async () => {
   await environment?.remove();
 });
 
-/** Removes the headers that differ between responses. */
-async function answerOf(send: ApiRequest) {
+/** Sends the request and removes the parts of the response that differ between requests. */
+async function comparableResponse(send: ApiRequest) {
   const { status, body, headers } = await api.send(send);
   const { allow, "www-authenticate": challenge, "accept-patch": acceptPatch } = headers;
   return {
@@ -54,28 +54,28 @@ describe("a path alias", () => {
       "a write",
       () => ({ authorization, method: "PATCH", headers: json, body: '{"replicaMemoryGb":16}' }),
     ],
-    [400, "a size that is none", () => ({ authorization, method: "PATCH", headers: json, body: "{}" })],
+    [400, "an invalid size", () => ({ authorization, method: "PATCH", headers: json, body: "{}" })],
     [401, "a request without a key", () => ({})],
-    [403, "a key that may not", () => ({ authorization: developer, method: "PATCH" })],
+    [403, "a key without permission", () => ({ authorization: developer, method: "PATCH" })],
     [405, "another method", () => ({ authorization, method: "DELETE" })],
     [
       415,
       "a form",
       () => ({ authorization, method: "PATCH", headers: { "Content-Type": "text/plain" }, body: "a" }),
     ],
-  ])("returns %i for %s, like the path itself", async (status, _what, send) => {
-    const direct = await answerOf({ path: `${service}/pipesCdcScaling`, ...send() });
+  ])("returns %i for %s, like the original path", async (status, _what, send) => {
+    const direct = await comparableResponse({ path: `${service}/pipesCdcScaling`, ...send() });
     expect(direct.status).toBe(status);
-    expect(await answerOf({ path: `${service}/clickpipesCdcScaling`, ...send() })).toEqual(direct);
+    expect(await comparableResponse({ path: `${service}/clickpipesCdcScaling`, ...send() })).toEqual(direct);
   });
 
-  it("replaces one segment, and only in its own path", async () => {
+  it("is case-sensitive, and works only in the position of its segment", async () => {
     for (const path of [`${service}/clickpipescdcscaling`, `/v1/clickpipesCdcScaling`]) {
       expect((await api.send({ path, authorization })).status).toBe(404);
     }
   });
 
-  it("is absent from logs, metrics and the document, which have the original path", async () => {
+  it("does not appear in logs, metrics or the OpenAPI document, which use the original path", async () => {
     const { headers } = await api.send({ path: `${service}/clickpipesCdcScaling`, authorization });
     const line = api.log.find(({ requestId }) => requestId === headers["x-request-id"]);
     expect(line).toMatchObject({ route: TEMPLATE });

@@ -75,7 +75,7 @@ describe("a body in 64,000 chunks of one byte", () => {
     ["never ends", CHUNKS],
     ["ends", `${CHUNKS}0\r\n\r\n`],
   ])(
-    "gets 413 and uses little memory while another tenant is served: 10 concurrent bodies, each of which %s",
+    "gets 413 and uses little memory if 10 are sent concurrently and each %s, while another tenant is served",
     async (_what, body) => {
       const before = await metric("process_resident_memory_bytes");
       const attacks = Promise.all(Array.from({ length: 10 }, () => attack(body)));
@@ -95,7 +95,7 @@ describe("a body in 64,000 chunks of one byte", () => {
 });
 
 describe("connections without credentials", () => {
-  /** Enough sources to occupy all connections of the process, since one source gets a quarter; the first is the client. */
+  /** Enough addresses to occupy all connections: each may use a quarter. The client with a key uses the first one. */
   const SOURCES = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
   async function openFrom(localAddress: string): Promise<Socket> {
@@ -109,8 +109,8 @@ describe("connections without credentials", () => {
     return socket;
   }
 
-  it("close after their 401, so that 1,000 of them occupy no connections", async () => {
-    const answered = Array.from({ length: 1000 }, async (_, at) => {
+  it("are closed after their 401, so that 1,000 of them do not use up the connection limit", async () => {
+    const closedConnections = Array.from({ length: 1000 }, async (_, at) => {
       const socket = await openFrom(SOURCES[at % SOURCES.length] ?? "");
       const chunks: Buffer[] = [];
       socket.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -119,18 +119,18 @@ describe("connections without credentials", () => {
       await closed;
       return parseRaw(Buffer.concat(chunks).toString());
     });
-    const statuses = (await Promise.all(answered)).map(({ status, headers }) => [
+    const statuses = (await Promise.all(closedConnections)).map(({ status, headers }) => [
       status,
       headers["connection"],
     ]);
     expect(new Set(statuses.map(String))).toEqual(new Set(["401,close"]));
   });
 
-  it("are dropped, counted and logged to make room for a client with a key", async () => {
+  it("are dropped to make room for a client with a key, counted and logged", async () => {
     const dropped = await metric("pipe_scaling_connections_dropped_total");
     let opened = 0;
     let closed = 0;
-    /** Every second connection sends half a request; each is replaced when the server closes it. */
+    /** Every second connection sends half a request. Each connection is replaced when the server closes it. */
     const occupy = async (source: string): Promise<void> => {
       opened += 1;
       const socket = await openFrom(source);
@@ -143,7 +143,7 @@ describe("connections without credentials", () => {
     const occupying = SOURCES.flatMap((source) => Array.from({ length: 250 }, () => occupy(source)));
     for (let times = 0; times < 50; times += 1) expect((await api.send(other)).status).toBe(200);
     await Promise.all(occupying);
-    // Above the limit of one source, each new connection closes an older one.
+    // Above the limit per source address, each new connection closes an older one.
     await Promise.all(Array.from({ length: 100 }, () => occupy("127.0.0.2")));
     for (let times = 0; times < 50; times += 1) expect((await api.send(other)).status).toBe(200);
 
@@ -163,8 +163,8 @@ describe("connections without credentials", () => {
   });
 });
 
-describe("200 concurrent PATCHes of one service", () => {
-  it("are all accepted; the cluster has the last size, and another tenant's PATCH succeeds meanwhile", async () => {
+describe("200 concurrent PATCH requests for one service", () => {
+  it("are all accepted and leave the last size in the cluster, while another tenant's PATCH succeeds", async () => {
     const cores = Array.from({ length: 200 }, (_, at) => 1 + ((at * 7) % 24));
     const responses = Promise.all(cores.map((each) => api.send(patchOf(attacker, each))));
     const meanwhile = await api.send(patchOf(other, 5));
@@ -182,9 +182,9 @@ describe("200 concurrent PATCHes of one service", () => {
         const lines = api.log().filter(isOurs);
         return lines.length === 200 && lines;
       },
-      { what: "the audit lines" },
+      { what: "the audit log lines" },
     );
-    // Writes are sequential, so the last line belongs to the last one.
+    // Writes are sequential, so the last line belongs to the last write.
     const { spec, metadata } = await environment.scaling(attacker.service);
     const last = accepted.at(-1);
     expect(describeSize(sizeOfCores((spec?.replicaCpuMillicores ?? 0) / 1000))).toBe(last?.["to"]);

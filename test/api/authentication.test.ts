@@ -27,7 +27,7 @@ function addKey(fields: Partial<KeyFields>): Promise<KeyRecord> {
   return environment.addKey({ organizationId, ...fields });
 }
 
-/** Keys reach the API in the order of their creation. */
+/** Waits for a new key, because keys reach the API in the order of their creation. */
 async function afterAllKeys(): Promise<void> {
   await api.waitForKey((await addKey({})).authorization);
 }
@@ -52,9 +52,9 @@ async function until(what: string, status: number, authorization: string): Promi
 
 const DENIED = { error: "Authentication failed: send the key's ID and secret with HTTP Basic.", status: 401 };
 
-describe("credentials", () => {
+describe("authentication with HTTP Basic", () => {
   it.each([
-    ["none", undefined],
+    ["no header", undefined],
     ["an empty header", ""],
     ["another scheme", "Bearer abc"],
     ["the scheme without credentials", "Basic"],
@@ -63,7 +63,7 @@ describe("credentials", () => {
     ["an empty user name", basic("", "secret")],
     ["an unknown key", basic("A".repeat(20), "secret")],
     ["the name of a property of Object.prototype", basic("constructor", "secret")],
-  ])("returns 401 for %s", async (_what, authorization) => {
+  ])("fails with 401 for %s", async (_what, authorization) => {
     const response = await list(authorization);
     expect(response).toMatchObject({ status: 401, body: DENIED });
     expect(response.headers["www-authenticate"]).toBe('Basic realm="pipe-scaling", charset="UTF-8"');
@@ -77,11 +77,11 @@ describe("credentials", () => {
     ["a line break in the secret", () => basic(admin.keyId, `${admin.keySecret}\r\n`)],
     ["a tab as separator", () => admin.authorization.replace(" ", "\t")],
     ["text after the credentials", () => `${admin.authorization} x`],
-  ])("returns 401 for %s, though the key exists", async (_what, authorization) => {
+  ])("fails with 401 for %s, even though the key exists", async (_what, authorization) => {
     expect(await list(authorization())).toMatchObject({ status: 401, body: DENIED });
   });
 
-  it("returns 401 for two Authorization headers, even if they are the same", async () => {
+  it("fails with 401 for two Authorization headers, even if they are the same", async () => {
     const header = `Authorization: ${admin.authorization}\r\n`;
     const text = await exchangeRaw(
       api.url,
@@ -99,12 +99,12 @@ describe("credentials", () => {
 
   it("accepts a secret with colons and non-ASCII letters", async () => {
     const { authorization } = await addKey({ keySecret: "a:b:ключ" });
-    await until("the key to be known", 200, authorization);
+    await until("the API to see the key", 200, authorization);
   });
 });
 
-describe("the state of a key", () => {
-  it("causes 401 while it is disabled, and 200 when it is enabled", async () => {
+describe("a key", () => {
+  it("gets 401 while it is disabled, and 200 when it is enabled", async () => {
     const key = await addKey({ state: "disabled" });
     await afterAllKeys();
     expect(await list(key.authorization)).toMatchObject({ status: 401, body: DENIED });
@@ -112,49 +112,49 @@ describe("the state of a key", () => {
     await until("the key to be enabled", 200, key.authorization);
   });
 
-  it("causes 401 when it has expired, and 200 before", async () => {
+  it("gets 401 after it expires, and 200 before", async () => {
     const expired = await addKey({ expireAt: new Date(Date.now() - 1000) });
     const valid = await addKey({ expireAt: new Date(Date.now() + 3_600_000) });
-    await until("the later key to be known", 200, valid.authorization);
+    await until("the API to see the later key", 200, valid.authorization);
     expect(await list(expired.authorization)).toMatchObject({ status: 401, body: DENIED });
   });
 
   it.each([
     ["disabled", { state: "disabled" }],
     ["expired", { expireAt: "2026-01-01T00:00:00Z" }],
-    ["unreadable", { createdAt: "yesterday" }],
+    ["made malformed", { createdAt: "yesterday" }],
     ["changed to another secret", { secretHash: `sha256:${"0".repeat(64)}` }],
-  ])("stops authenticating a key that is %s after it was used", async (what, data) => {
+  ])("gets 401 if it is %s after it was used", async (what, data) => {
     const key = await addKey({});
-    await until("the key to be known", 200, key.authorization);
+    await until("the API to see the key", 200, key.authorization);
     await edit(key, data);
     await until(`the key to be ${what}`, 401, key.authorization);
   });
 
-  it("stops authenticating a key that is deleted after it was used", async () => {
+  it("gets 401 if it is deleted after it was used", async () => {
     const key = await addKey({});
-    await until("the key to be known", 200, key.authorization);
+    await until("the API to see the key", 200, key.authorization);
     const path = objectPath(SECRETS, environment.records, key.record.metadata.name);
     await environment.admin.json({ method: "DELETE", path });
-    await until("the key to be gone", 401, key.authorization);
+    await until("the key to be deleted", 401, key.authorization);
   });
 
-  it("accepts both secrets during a rotation", async () => {
+  it("can use both secrets during a rotation", async () => {
     const key = await addKey({});
-    await until("the key to be known", 200, key.authorization);
+    await until("the API to see the key", 200, key.authorization);
     const next = keyRecord({ organizationId, keyId: key.keyId });
     const hashes = [key, next].map(({ record }) => record.stringData.secretHash);
 
     await edit(key, { secretHash: hashes.join("\n") });
-    await until("the new secret to be known", 200, next.authorization);
+    await until("the API to see the new secret", 200, next.authorization);
     expect((await list(key.authorization)).status).toBe(200);
 
     await edit(key, { secretHash: hashes[1] ?? "" });
-    await until("the old secret to be gone", 401, key.authorization);
+    await until("the old secret to be removed", 401, key.authorization);
     expect((await list(next.authorization)).status).toBe(200);
   });
 
-  it("ignores a Secret with the right name and another type", async () => {
+  it("gets 401 if its Secret has the right name but another type", async () => {
     const key = keyRecord({ organizationId });
     await environment.addRecord({ ...key.record, ...{ type: "Opaque" } });
     await afterAllKeys();
@@ -174,18 +174,18 @@ describe("the IP access list", () => {
     ["127.0.0.1/", 403],
     ["127.000.0.1", 403],
     ["anywhere", 403],
-  ])("checks the address of this machine against the entry %s: %i", async (source, status) => {
+  ])("with the entry %s results in %i for the address of this machine", async (source, status) => {
     const key = await addKey({ ipAccessList: entries("192.0.2.1", source) });
     await afterAllKeys();
     expect(await list(key.authorization)).toMatchObject({ status, body: { status } });
   });
 
-  it("denies all requests if one entry is malformed, even if another matches", async () => {
+  it("denies all requests if one entry is malformed, even if another entry matches", async () => {
     const key = await addKey({ ipAccessList: entries("127.0.0.1", "127.0.0.1/33") });
     await afterAllKeys();
     expect((await list(key.authorization)).status).toBe(403);
-    const told = api.log.filter(({ record }) => String(record).endsWith(key.record.metadata.name));
-    expect(told).toMatchObject([{ level: "warn", problem: expect.stringContaining("ipAccessList") }]);
+    const logged = api.log.filter(({ record }) => String(record).endsWith(key.record.metadata.name));
+    expect(logged).toMatchObject([{ level: "warn", problem: expect.stringContaining("ipAccessList") }]);
   });
 
   it("is checked after the secret and before the path", async () => {
@@ -195,7 +195,7 @@ describe("the IP access list", () => {
     expect((await api.send({ path: "/v1/none", authorization: key.authorization })).status).toBe(403);
   });
 
-  it("uses the address of the connection, not of a header", async () => {
+  it("is checked against the address of the connection, not against headers", async () => {
     const key = await addKey({ ipAccessList: entries("192.0.2.1") });
     await afterAllKeys();
     const response = await api.send({
@@ -207,9 +207,9 @@ describe("the IP access list", () => {
   });
 });
 
-describe("a request after authentication", () => {
+describe("a request", () => {
   it.each(["/v1/", "/v1/none", "/v1/organizations/", "/v1//organizations", "/v1/Organizations", "/v1/%zz"])(
-    "returns 401 for %s without a key, and 404 with one",
+    "gets 401 for %s without a key, and 404 with one",
     async (path) => {
       expect(await api.send({ path })).toMatchObject({ status: 401, body: DENIED });
       expect(await api.send({ path, authorization: admin.authorization })).toMatchObject({
@@ -220,14 +220,14 @@ describe("a request after authentication", () => {
   );
 
   it.each(["/", "/V1/organizations", "//v1/organizations", "/v1organizations", "/%76%31/organizations"])(
-    "returns 404 for %s, which is not under /v1",
+    "gets 404 for %s, which is not under /v1",
     async (path) => {
       expect(await api.send({ path })).toMatchObject({ status: 404, body: { status: 404 } });
     },
   );
 
   it.each(["OPTIONS", "TRACE", "POST", "PUT", "DELETE", "PATCH"])(
-    "gets 401 for %s without a key, and 405 with one",
+    "gets 401 for the method %s without a key, and 405 with one",
     async (method) => {
       const path = "/v1/organizations";
       expect(await api.send({ method, path })).toMatchObject({ status: 401, body: DENIED });
@@ -236,7 +236,7 @@ describe("a request after authentication", () => {
     },
   );
 
-  it("gets every allowed method of the path in a 405", async () => {
+  it("gets every allowed method of the path in the Allow header of a 405", async () => {
     const path = "/v1/organizations/a/services/b/pipesCdcScaling";
     const response = await api.send({ method: "DELETE", path, authorization: admin.authorization });
     expect(response).toMatchObject({ status: 405, headers: { allow: "GET, HEAD, PATCH" } });
@@ -249,7 +249,7 @@ describe("a request after authentication", () => {
     [["viewer"], 403],
     [["Admin"], 403],
     [[], 403],
-  ])("returns for reads with the roles %j the status %i", async (roles, status) => {
+  ])("to read with the roles %j gets %i", async (roles, status) => {
     const key = await addKey({ roles });
     await afterAllKeys();
     expect(await list(key.authorization)).toMatchObject({ status, body: { status } });
@@ -257,7 +257,7 @@ describe("a request after authentication", () => {
 });
 
 describe("every response", () => {
-  it("has the security headers, and a request ID of the server", async () => {
+  it("has the security headers, and a request ID that the server generated", async () => {
     const headers = { "X-Request-Id": "11111111-1111-4111-8111-111111111111" };
     const responses = [
       await api.send({ path: "/v1/organizations", authorization: admin.authorization, headers }),
@@ -281,7 +281,7 @@ describe("every response", () => {
     }
   });
 
-  it("has one log line without secrets", async () => {
+  it("is logged in one line without secrets", async () => {
     const before = api.log.length;
     const response = await list(admin.authorization);
     await list(basic(admin.keyId, "wrong"));

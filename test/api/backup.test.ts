@@ -119,7 +119,7 @@ describe("GET backupConfiguration", () => {
     expect(await record(service)).toBeUndefined();
   });
 
-  it("returns the values of the record, and defaults for the others", async () => {
+  it("returns the values in the record, and defaults for all others", async () => {
     const service = await addService();
     await addBackup(service, { backupStartTime: "7:00" });
     const response = await waitFor(
@@ -132,15 +132,15 @@ describe("GET backupConfiguration", () => {
     expect(resultOf(response)).toEqual({ ...DEFAULTS, backupStartTime: "7:00" });
   });
 
-  it("fails reads and writes of only the malformed record, and logs it once", async () => {
+  it("fails, like PATCH, only for a malformed record, which is logged once", async () => {
     const service = await addService();
     const sound = await addService();
     await addBackup(service, { backupPeriodInHours: "daily" });
     await waitFor(async () => (await get(service)).status === 500, { what: "the API to see the record" });
     expect((await patch(service, { backupPeriodInHours: 12 })).status).toBe(500);
     expect((await get(sound)).status).toBe(200);
-    const told = api.log.filter((line) => line["record"] === `${environment.records}/backup-${service}`);
-    expect(told).toMatchObject([{ problem: expect.stringContaining("backupPeriodInHours") }]);
+    const logged = api.log.filter((line) => line["record"] === `${environment.records}/backup-${service}`);
+    expect(logged).toMatchObject([{ problem: expect.stringContaining("backupPeriodInHours") }]);
   });
 });
 
@@ -165,7 +165,7 @@ describe("PATCH backupConfiguration", () => {
     });
   });
 
-  it("keeps fields that are absent, and resets fields that are null", async () => {
+  it("keeps absent fields, and resets fields that are null", async () => {
     const service = await addService();
     await patch(service, { backupRetentionPeriodInHours: 48, backupStartTime: "5:00" });
     expect(resultOf(await patch(service, { backupRetentionPeriodInHours: 1080 }))).toEqual({
@@ -191,7 +191,7 @@ describe("PATCH backupConfiguration", () => {
     [12, 24],
     [24, 24],
     [48, 48],
-  ])("turns a stored period of %i hours into %i if only a start time is sent", async (before, after) => {
+  ])("changes a stored period of %i hours to %i if only a start time is sent", async (before, after) => {
     const service = await addService();
     await patch(service, { backupPeriodInHours: before });
     expect(resultOf(await patch(service, { backupStartTime: "3:00" }))).toEqual({
@@ -259,16 +259,16 @@ describe("PATCH backupConfiguration", () => {
     }
   });
 
-  it("decides on the stored record, not on a stale cache", async () => {
+  it("uses the stored record instead of a stale cache", async () => {
     const service = await addService();
     await patch(service, { backupStartTime: "3:00" });
-    // One process may not have seen the write of the other yet, and must not undo it.
+    // One process may not have observed the write of the other one yet, and must not undo it.
     await patch(service, { backupPeriodInHours: 12, backupStartTime: null }, { of: other });
     const response = await patch(service, { backupRetentionPeriodInHours: 48 });
     expect(resultOf(response)).toEqual({ backupPeriodInHours: 12, backupRetentionPeriodInHours: 48 });
   });
 
-  it("updates a record without labels, which its watch does not see", async () => {
+  it("updates a record without labels, which the watch does not include", async () => {
     const service = await addService();
     await addBackup(service, { backupPeriodInHours: "12" }, false);
     const response = await patch(service, { backupRetentionPeriodInHours: 48 });
@@ -276,7 +276,7 @@ describe("PATCH backupConfiguration", () => {
     expect((await record(service))?.metadata.labels).toEqual(recordLabels("backup", organizationId));
   });
 
-  it("creates the record again if it was deleted meanwhile", async () => {
+  it("recreates the record if it was deleted meanwhile", async () => {
     const service = await addService();
     for (let round = 0; round < 5; round += 1) {
       await patch(service, { backupPeriodInHours: 12 });
@@ -287,8 +287,8 @@ describe("PATCH backupConfiguration", () => {
   });
 });
 
-describe("the backup configuration of another tenant", () => {
-  it("gets the same responses as an absent one, for reads and writes", async () => {
+describe("a request for a backup configuration", () => {
+  it("of another tenant gets the same response as for an absent one, for reads and writes", async () => {
     const service = await addService();
     const responses: ApiResponse[] = [];
     for (const path of [service, randomUUID()]) {
@@ -306,7 +306,7 @@ describe("the backup configuration of another tenant", () => {
     expect(await record(service)).toBeUndefined();
   });
 
-  it("can be read but not written by a developer of the same organization, and neither by other roles", async () => {
+  it("may only read with the role developer, and is denied with other roles", async () => {
     const service = await addService();
     const change = { backupPeriodInHours: 12 };
     expect((await get(service, { authorization: developer })).status).toBe(200);
@@ -316,7 +316,7 @@ describe("the backup configuration of another tenant", () => {
     expect(await record(service)).toBeUndefined();
   });
 
-  it("returns 400 for malformed IDs", async () => {
+  it("gets 400 for malformed IDs", async () => {
     expect((await get("nothing")).status).toBe(400);
     expect((await get(randomUUID(), { organization: "%zz" })).status).toBe(400);
   });

@@ -58,7 +58,7 @@ const MEMORY_RULE = "replicaMemoryGb must be a number from 4 to 96, a multiple o
 
 describe("numbers", () => {
   it.each(["4000", "4000.0", "4e3", "4E+3", "40000e-1", "4000.0000000000001"])(
-    "accepts %s",
+    "are accepted: %s",
     async (number) => {
       const response = await patch(`{"replicaCpuMillicores": ${number}}`);
       expect(response).toMatchObject({
@@ -83,19 +83,19 @@ describe("numbers", () => {
     "500",
     "25000",
     "-4000",
-  ])("rejects %s with the rule of the field", async (number) => {
+  ])("are rejected with the rule of the field: %s", async (number) => {
     await expectRefusal(400, () => patch(`{"replicaCpuMillicores": ${number}}`), CPU_RULE);
     await expectRefusal(400, () => patch(`{"replicaMemoryGb": ${number}}`), MEMORY_RULE);
   });
 
   it.each(["NaN", "Infinity", "0x10", "04000", "+4000", "4000.", ".5", "4_000", "4000n", "1e", "-"])(
-    "rejects %s as invalid JSON",
+    "are rejected as invalid JSON: %s",
     async (number) => {
       await expectRefusal(400, () => patch(`{"replicaCpuMillicores": ${number}}`), "not JSON");
     },
   );
 
-  it("accepts both bounds", async () => {
+  it("are accepted at both bounds", async () => {
     for (const cores of [1, 24]) {
       const size = { replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 };
       expect(await patch(JSON.stringify(size))).toMatchObject({ status: 200, body: { result: size } });
@@ -103,18 +103,18 @@ describe("numbers", () => {
   });
 });
 
-describe("objects", () => {
+describe("the validation of a body", () => {
   it.each([
     ["no fields", "{}", "must have replicaCpuMillicores, replicaMemoryGb or both"],
     [
-      "two fields that contradict each other",
+      "two contradictory fields",
       '{"replicaCpuMillicores":4000,"replicaMemoryGb":8}',
       "replicaMemoryGb must be exactly 4 times the number of cores: 16 for",
     ],
     ["an unknown field", '{"replicaCpuMillicores":4000,"replicas":3}', '"replicas" is not a field'],
     ["a name in another case", '{"ReplicaCpuMillicores":4000}', '"ReplicaCpuMillicores" is not a field'],
     [
-      "an own __proto__",
+      "a __proto__ field",
       '{"replicaCpuMillicores":4000,"__proto__":{"replicaMemoryGb":16}}',
       '"__proto__" is not a field',
     ],
@@ -181,8 +181,8 @@ describe("objects", () => {
   });
 
   it.each([
-    ["with a type", JSON_TYPE],
-    ["without one", {}],
+    ["with a Content-Type", JSON_TYPE],
+    ["without a Content-Type", {}],
     ["of length 0", { ...JSON_TYPE, "Content-Length": 0 }],
   ])("rejects a missing body %s", async (_what, headers) => {
     await expectRefusal(400, () => patch(undefined, { headers }), "must have a body");
@@ -216,12 +216,12 @@ describe("the Content-Type", () => {
     { "Content-Type": 'application/json; charset=""' },
     { ...JSON_TYPE, "Content-Encoding": "gzip" },
     { ...JSON_TYPE, "Content-Encoding": "identity, gzip" },
-  ])("must not be %j", async (headers) => {
+  ])("is rejected with 415 if the headers are %j", async (headers) => {
     const response = await expectRefusal(415, () => patch(body, { headers }));
     expect(response.headers["accept-patch"]).toBe("application/json, application/merge-patch+json");
   });
 
-  it("must not occur twice", async () => {
+  it("is rejected with 415 if it occurs twice", async () => {
     const type = "Content-Type: application/json\r\n";
     const text = await exchangeRaw(
       api.url,
@@ -230,12 +230,12 @@ describe("the Content-Type", () => {
     expect(parseRaw(text).status).toBe(415);
   });
 
-  it("does not allow a compressed body", async () => {
+  it("is rejected with 415 if the body is compressed", async () => {
     const headers = { ...JSON_TYPE, "Content-Encoding": "gzip" };
     await expectRefusal(415, () => patch(gzipSync(body), { headers }));
   });
 
-  it("allows the Content-Encoding identity", async () => {
+  it("may be combined with Content-Encoding: identity", async () => {
     const headers = { ...JSON_TYPE, "Content-Encoding": "identity" };
     expect((await patch(body, { headers })).status).toBe(200);
   });
@@ -260,16 +260,13 @@ describe("Expect: 100-continue", () => {
     [413, () => headOf(65_537)],
     [415, () => headOf(body.length).replace("application/json", "text/plain")],
     [404, () => headOf(body.length).replace(service, "11111111-1111-4111-8111-111111111111")],
-  ])(
-    "gets %i in place of 100 if the request is rejected, and the connection closes",
-    async (status, head) => {
-      const text = await exchangeRaw(api.url, head());
-      expect(text).not.toContain("100 Continue");
-      expect(parseRaw(text)).toMatchObject({ status, headers: { connection: "close" } });
-    },
-  );
+  ])("gets %i instead of 100 if the request is rejected, and the connection closes", async (status, head) => {
+    const text = await exchangeRaw(api.url, head());
+    expect(text).not.toContain("100 Continue");
+    expect(parseRaw(text)).toMatchObject({ status, headers: { connection: "close" } });
+  });
 
-  it("gets 100 before the body of a request that is served", async () => {
+  it("gets 100 before the body if the request is accepted", async () => {
     const connection = await openRaw(api.url);
     connection.write(headOf(body.length).replace("Expect", "Connection: close\r\nExpect"));
     await connection.received("HTTP/1.1 100 Continue\r\n\r\n");
@@ -294,11 +291,11 @@ describe("the length of a body", () => {
     [65_537, true],
     [10_000_000, false],
     [10_000_000, true],
-  ])("must not be %i bytes, chunked: %s", async (bytes, chunked) => {
+  ])("is rejected with 413 if it is %i bytes, chunked: %s", async (bytes, chunked) => {
     await expectRefusal(413, () => patch(padded(bytes), { chunked }));
   });
 
-  it("is rejected before the body arrives, if Content-Length announces it", async () => {
+  it("is rejected with 413 before the body arrives if Content-Length exceeds the limit", async () => {
     const connection = await openRaw(api.url);
     connection.write(
       `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 65537\r\n\r\n`,
@@ -306,7 +303,7 @@ describe("the length of a body", () => {
     await connection.received("HTTP/1.1 413");
   });
 
-  it("is checked after the type and before the content", async () => {
+  it("is checked after the Content-Type and before the content", async () => {
     await expectRefusal(415, () => patch(padded(70_000), { headers: { "Content-Type": "text/plain" } }));
     await expectRefusal(413, () => patch("x".repeat(70_000)));
   });

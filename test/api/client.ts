@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type OutgoingHttpHeaders, request } from "node:http";
 import { connect } from "node:net";
 
-/** A response, unparsed. */
+/** A response with its text and its parsed body. */
 export interface ApiResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -22,7 +22,7 @@ export interface ApiRequest {
 
 export type Client = (send: ApiRequest) => Promise<ApiResponse>;
 
-/** Sends requests with node:http, which does not rewrite paths or add headers as fetch does. */
+/** Sends requests with node:http, which does not rewrite paths or add headers, unlike fetch. */
 export function clientOf(baseUrl: string): Client {
   return ({ method = "GET", path, authorization, headers = {}, body, chunked = false }) =>
     new Promise((resolve, reject) => {
@@ -65,7 +65,7 @@ export function clientOf(baseUrl: string): Client {
 export interface RawConnection {
   write(bytes: string): void;
   text(): string;
-  /** Resolves once this text has arrived. */
+  /** Resolves when this text has arrived. */
   received(text: string): Promise<void>;
   /** Resolves when the server has closed the connection. */
   readonly closed: Promise<unknown>;
@@ -75,7 +75,7 @@ export async function openRaw(baseUrl: string): Promise<RawConnection> {
   const { hostname, port } = new URL(baseUrl);
   const socket = connect(Number(port), hostname);
   await once(socket, "connect");
-  socket.setTimeout(20_000, () => socket.destroy(new Error("the server said nothing for 20 s")));
+  socket.setTimeout(20_000, () => socket.destroy(new Error("the server sent nothing for 20 s")));
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));
   const text = () => Buffer.concat(chunks).toString();

@@ -10,16 +10,16 @@ import { vi } from "vitest";
 
 const run = promisify(execFile);
 
-/** The browser of the distribution, in case the one from npm lacks libraries. */
+/** Browsers of the Linux distribution, used if the one from npm lacks libraries. */
 const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 export interface RunningBrowser {
   readonly browser: Browser;
-  /** Ends the browser and removes its files. */
+  /** Closes the browser and removes its files. */
   stop(): Promise<void>;
 }
 
-/** A headless browser, or the reason why none can run. */
+/** Starts a headless browser, or returns the reason why none can run. */
 export async function startBrowser(): Promise<RunningBrowser | string> {
   const dir = await mkdtemp(join(tmpdir(), "pipe-scaling-browser-"));
   const clean = () => rm(dir, { recursive: true, maxRetries: 5 });

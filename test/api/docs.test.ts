@@ -24,8 +24,8 @@ afterAll(async () => {
 
 interface Visit {
   readonly page: Page;
-  /** Warnings and errors of the browser. */
-  readonly complaints: readonly string[];
+  /** Warnings and errors in the browser console. */
+  readonly consoleProblems: readonly string[];
   readonly requests: readonly string[];
 }
 
@@ -34,20 +34,20 @@ async function visit(
   viewport: { width: number; height: number },
 ): Promise<Visit> {
   const page = await browser.newPage({ viewport });
-  const complaints: string[] = [];
+  const consoleProblems: string[] = [];
   const requests: string[] = [];
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+    if (["error", "warning"].includes(message.type())) consoleProblems.push(message.text());
   });
-  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("pageerror", (error) => consoleProblems.push(String(error)));
   page.on("request", (request) => requests.push(request.url()));
   const response = await page.goto(`${api.url}/docs`, { waitUntil: "load" });
   expect(response?.status()).toBe(200);
   await page.locator(".opblock").first().waitFor();
-  return { page, complaints, requests };
+  return { page, consoleProblems, requests };
 }
 
-/** Normalizes spaces, because the page inserts some for line breaks. */
+/** The operations on the page: tag, method and path. */
 async function operationsOn(page: Page): Promise<string[][]> {
   return await page
     .locator(".opblock-tag-section")
@@ -67,7 +67,7 @@ async function operationsOn(page: Page): Promise<string[][]> {
 describe("/docs in a browser", () => {
   it("shows the operations without errors or requests to other hosts", async (context) => {
     if (typeof started === "string") return context.skip(started);
-    const { page, complaints, requests } = await visit(started, { width: 1280, height: 900 });
+    const { page, consoleProblems, requests } = await visit(started, { width: 1280, height: 900 });
 
     expect(await page.title()).toBe("pipe-scaling API");
     expect((await operationsOn(page)).sort()).toEqual(
@@ -77,17 +77,17 @@ describe("/docs in a browser", () => {
       expect(await operation.isVisible()).toBe(true);
     expect(requests.length).toBeGreaterThan(4);
     expect(requests.filter((url) => !url.startsWith(`${api.url}/`) && !url.startsWith("data:"))).toEqual([]);
-    expect(complaints).toEqual([]);
+    expect(consoleProblems).toEqual([]);
   });
 
-  it("calls the API with a key", async (context) => {
+  it("can call the API with a key", async (context) => {
     if (typeof started === "string") return context.skip(started);
     const organizationId = await environment.addOrganization({ name: "Acme of the docs" });
     const { keyId, keySecret, authorization } = await environment.addKey({ organizationId });
     const isSeen = async () =>
       (await api.send({ path: "/v1/organizations", authorization })).text.includes("Acme of the docs");
     await waitFor(isSeen, { what: "the API to see the organization" });
-    const { page, complaints } = await visit(started, { width: 1280, height: 900 });
+    const { page, consoleProblems } = await visit(started, { width: 1280, height: 900 });
 
     await page.locator(".btn.authorize").first().click();
     await page.locator("#auth-basic-username").fill(keyId);
@@ -103,7 +103,7 @@ describe("/docs in a browser", () => {
 
     expect(await shown.locator(".response-col_status").textContent()).toContain("200");
     expect(await shown.textContent()).toContain("Acme of the docs");
-    expect(complaints).toEqual([]);
+    expect(consoleProblems).toEqual([]);
   });
 
   it("fits the screen of a phone", async (context) => {

@@ -62,7 +62,7 @@ async function startProcess(flags: readonly string[] = [], kubeconfig = environm
   return { child, lines, url, send: clientOf(url), ops: clientOfText(opsUrl) };
 }
 
-test("SIGTERM completes the request in progress, closes other connections, and ends the process with 0", async () => {
+test("SIGTERM completes the request in progress, closes all other connections, and ends the process with exit code 0", async () => {
   const { path, authorization, service } = await scalable();
   const { child, lines, url, send, ops } = await startProcess();
   await waitFor(async () => (await send({ path, authorization })).status === 200, {
@@ -111,14 +111,14 @@ test("SIGTERM ends the process within the 30 s grace period of a Pod, even if ca
   writeFileSync(kubeconfig, direct.replace(environment.cluster.server, `https://127.0.0.1:${cluster.port}`), {
     mode: 0o600,
   });
-  // As in the chart.
+  // The same flags as in the chart.
   const flags = ["--otlp-endpoint", `http://127.0.0.1:${portOf(collector)}`, "--drain-delay", "5s"];
   const { child, lines, url, send } = await startProcess(flags, kubeconfig);
   await waitFor(async () => (await send({ path, authorization })).status === 200, {
     what: "the API to see the service",
   });
 
-  // The collector accepts the span of this request, and does not respond.
+  // The collector receives the span of this request but does not respond.
   const headers = { "Content-Type": "application/json" };
   const body = '{"replicaCpuMillicores":3000}';
   expect((await send({ method: "PATCH", path, authorization, headers, body })).status).toBe(200);
@@ -131,7 +131,7 @@ test("SIGTERM ends the process within the 30 s grace period of a Pod, even if ca
     `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n`,
   );
   expect(String(await once(endless, "data"))).toContain("100 Continue");
-  // The last write of key usage gets no response.
+  // The last key-usage write gets no response.
   cluster.freeze();
 
   child.kill("SIGTERM");
@@ -143,7 +143,7 @@ test("SIGTERM ends the process within the 30 s grace period of a Pod, even if ca
   expect(lines().at(-1)).toMatchObject({ msg: "stopped" });
 });
 
-test("with a drain delay, the process still accepts connections while it reports that it is not ready", async () => {
+test("during the drain delay, the process accepts connections and reports that it is not ready", async () => {
   const { path, authorization } = await scalable();
   const api = await environment.startReadyApi({ drainDelayMs: 3000 });
   await waitFor(async () => (await api.send({ path, authorization })).status === 200, {

@@ -47,12 +47,12 @@ export interface RunningApi {
   readonly opsUrl: string;
   readonly send: Client;
   readonly log: readonly LogLine[];
-  /** Resolves once the API has received the key from its watch. */
+  /** Resolves when the API has received the key from its watch. */
   waitForKey(authorization: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Namespaces of one test file on the shared cluster. */
+/** The namespaces of one test file in the shared cluster. */
 export class TestEnvironment {
   readonly cluster: Cluster;
   readonly admin: KubeClient;
@@ -103,7 +103,7 @@ export class TestEnvironment {
     return record.metadata.name.slice("service-".length);
   }
 
-  /** Creates a PipeScaling as the controller does. */
+  /** Creates a PipeScaling in place of the controller. */
   async addScaling(name: string, spec: PipeScalingSpec, effectiveCores?: number): Promise<PipeScalingObject> {
     const body = { apiVersion: API_VERSION, kind: KIND, metadata: { name }, spec };
     const path = collectionPath(PIPE_SCALINGS, this.pipes);
@@ -111,7 +111,7 @@ export class TestEnvironment {
     return effectiveCores === undefined ? made : await this.report(name, effectiveCores);
   }
 
-  /** Writes the effective size into the status, as the controller does. */
+  /** Writes the effective size to the status in place of the controller. */
   report(name: string, effectiveCores: number): Promise<PipeScalingObject> {
     const size = sizeOfCores(effectiveCores);
     const effective = {
@@ -142,7 +142,7 @@ export class TestEnvironment {
         namespace: this.records,
         port: 0,
         opsPort: 0,
-        // Tests send more requests than users do, all with the same keys and from the same address.
+        // Tests send more requests than users, with few keys and from one address.
         rateLimit: 10_000,
         failedLogins: 10_000,
         ...settings,
@@ -186,14 +186,14 @@ export class TestEnvironment {
 
 async function listening(log: readonly LogLine[]): Promise<{ url: string; opsUrl: string }> {
   const line = await waitFor(() => log.find(({ msg }) => msg === "listening"), {
-    what: "the API to listen",
+    what: "the API to start listening",
     intervalMs: 5,
   });
   return { url: String(line["url"]), opsUrl: String(line["opsUrl"]) };
 }
 
 function endedEarly(): never {
-  throw new Error("the API ended before it listened");
+  throw new Error("the API ended before it started listening");
 }
 
 /** A client for the operations port, which responds with plain text. */
@@ -205,8 +205,8 @@ export function clientOfText(baseUrl: string) {
 }
 
 /**
- * @param name of the test file, so that a leftover namespace shows its origin
- * @param own a separate cluster, for a test that damages it
+ * @param name name of the test file, so that a leftover namespace shows its origin
+ * @param own a separate cluster, for tests that damage it
  */
 export async function createTestEnvironment(name: string, own?: Cluster): Promise<TestEnvironment> {
   const cluster = own ?? (await sharedCluster());

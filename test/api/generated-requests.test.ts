@@ -187,7 +187,7 @@ function withBody(): readonly (Operation & { readonly body: JsonSchema })[] {
 }
 
 describe("a request that the OpenAPI document allows", () => {
-  it("is accepted with a documented response", async () => {
+  it("succeeds with a documented response", async () => {
     for (const operation of withBody()) {
       const bodies = schemas.valid(operation.body);
       const types = fc.constantFrom(...operation.mediaTypes);
@@ -205,7 +205,7 @@ describe("a request that the OpenAPI document allows", () => {
     }
   });
 
-  it("returns 404 for absent objects and changes nothing", async () => {
+  it("gets 404 for absent objects and changes nothing", async () => {
     await changingNothing(async () => {
       for (const operation of operations.filter(({ parameters }) => parameters.length > 0)) {
         const bodies = operation.body
@@ -228,7 +228,7 @@ describe("a request that the OpenAPI document allows", () => {
 });
 
 describe("a request that the OpenAPI document does not allow", () => {
-  it("is rejected for its body", async () => {
+  it("is rejected if its body is invalid", async () => {
     await changingNothing(async () => {
       for (const operation of withBody()) {
         const bodies = schemas.invalid(operation.body).map((each) => JSON.stringify(each));
@@ -243,7 +243,7 @@ describe("a request that the OpenAPI document does not allow", () => {
     });
   });
 
-  it("is rejected for a body that is invalid or truncated JSON", async () => {
+  it("is rejected if its body is malformed or truncated JSON", async () => {
     const isJson = (text: string) => {
       try {
         JSON.parse(text);
@@ -281,7 +281,7 @@ describe("a request that the OpenAPI document does not allow", () => {
     });
   });
 
-  it("is rejected for its media type", async () => {
+  it("is rejected if its media type is not allowed", async () => {
     await changingNothing(async () => {
       for (const operation of withBody()) {
         const types = fc
@@ -308,12 +308,12 @@ describe("a request that the OpenAPI document does not allow", () => {
     });
   });
 
-  it("is rejected for its path parameters", async () => {
+  it("is rejected if its path parameters are invalid", async () => {
     await changingNothing(async () => {
       for (const operation of operations.filter(({ parameters }) => parameters.length > 0)) {
         await fc.assert(
           fc.asyncProperty(invalidParameters(operation), async (parameters) => {
-            // An empty parameter results in another path.
+            // With an empty parameter, the request has a different path.
             const isEmpty = Object.values(parameters).includes("");
             const response = await send(operation, { path: pathOf(operation, parameters) });
             expectRefused(operation, response, [isEmpty ? 404 : 400]);
@@ -324,7 +324,7 @@ describe("a request that the OpenAPI document does not allow", () => {
     });
   });
 
-  it("is rejected for its method", async () => {
+  it("is rejected if its method is not allowed", async () => {
     const allowed = (path: string) =>
       operations.filter((each) => each.path === path).map(({ method }) => method);
     await changingNothing(async () => {
@@ -344,7 +344,7 @@ describe("a request that the OpenAPI document does not allow", () => {
 });
 
 describe("the OpenAPI document", () => {
-  it("has every operation of the contract", () => {
+  it("contains exactly the operations of the contract", () => {
     expect(operations.map(({ operationId }) => operationId).toSorted()).toEqual(
       OPERATIONS.map(({ id }) => id).toSorted(),
     );

@@ -34,7 +34,7 @@ function expectRefusal(response: ApiResponse, status: number): void {
 const PATCH_PATH =
   "/v1/organizations/11111111-1111-4111-8111-111111111111/services/11111111-1111-4111-8111-111111111111/pipesCdcScaling";
 
-describe("invalid HTTP", () => {
+describe("an invalid HTTP request", () => {
   it.each([
     [
       "Content-Length with Transfer-Encoding",
@@ -47,7 +47,7 @@ describe("invalid HTTP", () => {
     ["a header without a name", ": a\r\n\r\n"],
     ["a header with NUL", "X-Nul: a\0b\r\n\r\n"],
     ["a chunk whose length is not a number", "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n"],
-  ])("returns 400 for %s and closes", async (_what, rest) => {
+  ])("gets 400 and closes the connection: %s", async (_what, rest) => {
     const head = `PATCH ${PATCH_PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
     const response = parseRaw(await exchangeRaw(api.url, head + rest));
     expectRefusal(response, 400);
@@ -59,9 +59,9 @@ describe("invalid HTTP", () => {
     ["no request line", "hello\r\n\r\n"],
     ["no Host", `GET /v1/organizations HTTP/1.1\r\nAuthorization: x\r\n\r\n`],
     ["two Hosts", `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n`],
-    ["no Host outside of /v1", "GET / HTTP/1.1\r\n\r\n"],
+    ["no Host outside /v1", "GET / HTTP/1.1\r\n\r\n"],
     ["HTTP/2.0 in a request line", "GET / HTTP/2.0\r\nHost: a\r\n\r\n"],
-    ["the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+    ["the HTTP/2 connection preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
     ["CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"],
     [
       "a Transfer-Encoding in HTTP/1.0",
@@ -71,13 +71,13 @@ describe("invalid HTTP", () => {
       "another Transfer-Encoding inside chunked",
       "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     ],
-  ])("returns 400 for %s and closes", async (_what, request) => {
+  ])("gets 400 and closes the connection: %s", async (_what, request) => {
     const response = parseRaw(await exchangeRaw(api.url, request));
     expectRefusal(response, 400);
     expect(response.headers["connection"]).toBe("close");
   });
 
-  it("returns 431 for 17 KB of headers and closes", async () => {
+  it("gets 431 and closes the connection if it has 17 KB of headers", async () => {
     const request = `GET / HTTP/1.1\r\nHost: a\r\nX-Long: ${"a".repeat(17_000)}\r\n\r\n`;
     expectRefusal(parseRaw(await exchangeRaw(api.url, request)), 431);
   });
@@ -85,21 +85,24 @@ describe("invalid HTTP", () => {
   it.each([
     ["short headers", "a: b\r\n".repeat(6700)],
     ["headers without a value", "a:\r\n".repeat(10_000)],
-  ])("returns 431 for 40 KB of %s, with or without a key, and closes", async (_what, headers) => {
-    for (const given of ["", `Authorization: ${authorization}\r\n`]) {
-      const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\n${given}${headers}\r\n`;
-      const response = parseRaw(await exchangeRaw(api.url, request));
-      expectRefusal(response, 431);
-      expect(response.headers["connection"]).toBe("close");
-    }
-  });
+  ])(
+    "gets 431 and closes the connection if it has 40 KB of %s, with or without a key",
+    async (_what, headers) => {
+      for (const given of ["", `Authorization: ${authorization}\r\n`]) {
+        const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\n${given}${headers}\r\n`;
+        const response = parseRaw(await exchangeRaw(api.url, request));
+        expectRefusal(response, 431);
+        expect(response.headers["connection"]).toBe("close");
+      }
+    },
+  );
 
-  it("returns 417 for an unknown expectation, and closes", async () => {
+  it("gets 417 and closes the connection if it has an unknown expectation", async () => {
     const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nExpect: tea\r\n\r\n`;
     expectRefusal(parseRaw(await exchangeRaw(api.url, request)), 417);
   });
 
-  it("with a second Authorization after 2000 other headers is rejected", async () => {
+  it("gets 401 if it has a second Authorization header after 2,000 other headers", async () => {
     const padding = "a:\r\n".repeat(2100);
     const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n${padding}Authorization: ${authorization}\r\nConnection: close\r\n\r\n`;
     expectRefusal(parseRaw(await exchangeRaw(api.url, request)), 401);
@@ -113,10 +116,10 @@ describe("invalid HTTP", () => {
   });
 });
 
-describe("valid but rare HTTP", () => {
+describe("a valid but rare HTTP request", () => {
   const close = "Connection: close\r\n\r\n";
 
-  it("may have a target in absolute form", async () => {
+  it("may have a request target in absolute form", async () => {
     const request = `GET http://elsewhere:1/v1/organizations?x HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n${close}`;
     expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
   });
@@ -127,22 +130,22 @@ describe("valid but rare HTTP", () => {
     ["http://[::1", 404],
     ["foo://bar/v1/organizations", 404],
     ["foo://[::1/v1/organizations", 404],
-  ])("gets a JSON response for the target %s", async (target, status) => {
+  ])("gets a JSON response for the request target %s: %i", async (target, status) => {
     const text = await exchangeRaw(api.url, `OPTIONS ${target} HTTP/1.1\r\nHost: a\r\n${close}`);
     expectRefusal(parseRaw(text), status);
   });
 
-  it("may be an HTTP/1.0 request", async () => {
+  it("may use HTTP/1.0", async () => {
     const request = `GET /v1/organizations HTTP/1.0\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`;
     expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
   });
 
-  it("may have the word chunked in any case, with spaces around it", async () => {
+  it("may have the transfer coding chunked in any case, with spaces around it", async () => {
     const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nTransfer-Encoding: \t Chunked \t\r\nConnection: close\r\n\r\n0\r\n\r\n`;
     expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
   });
 
-  it("gets one response to an upgrade request, and the connection closes", async () => {
+  it("gets one response and closes the connection if it is an upgrade request", async () => {
     const head = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`;
     const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
     const text = await exchangeRaw(api.url, `${head}${upgrade}${head}\r\n`);
@@ -150,7 +153,7 @@ describe("valid but rare HTTP", () => {
     expect(parseRaw(text).headers["connection"]).toBe("close");
   });
 
-  it("may have a body in an upgrade request", async () => {
+  it("may have a body if it is an upgrade request", async () => {
     const body = "{}";
     const text = await exchangeRaw(
       api.url,

@@ -32,7 +32,7 @@ function record(organizationId: string): Promise<ConfigMap> {
   return environment.admin.json<ConfigMap>({ path });
 }
 
-/** Returns the last use of a key, as this API reports it to another key. */
+/** Returns the last use of a key, which this API reports to another key. */
 async function usedAt(api: RunningApi, organizationId: string, id: string, reader: string) {
   const path = `/v1/organizations/${organizationId}/keys`;
   const { body } = await api.send({ path, authorization: reader });
@@ -40,7 +40,7 @@ async function usedAt(api: RunningApi, organizationId: string, id: string, reade
 }
 
 describe("the last use of a key", () => {
-  it("is stored when a process ends, and returned by all other processes and its successor", async () => {
+  it("is stored when a process ends, and returned by all other processes and by the next one", async () => {
     const organizationId = await environment.addOrganization();
     const key = await environment.addKey({ organizationId });
     const reader = await environment.addKey({ organizationId });
@@ -60,14 +60,15 @@ describe("the last use of a key", () => {
     expect(Date.parse(time) % MINUTE).toBe(0);
     expect(Date.parse(time)).toBeGreaterThan(before - MINUTE);
     expect(Date.parse(time)).toBeLessThanOrEqual(after);
-    const isTold = async () => (await usedAt(other, organizationId, key.id, reader.authorization)) === time;
-    await waitFor(isTold, { what: "the other process to return the use" });
+    const isReturned = async () =>
+      (await usedAt(other, organizationId, key.id, reader.authorization)) === time;
+    await waitFor(isReturned, { what: "the other process to return the use" });
     const successor = await environment.startReadyApi();
     onTestFinished(() => successor.stop());
     expect(await usedAt(successor, organizationId, key.id, reader.authorization)).toBe(time);
   });
 
-  it("is written at most once a minute, for any number of processes", async () => {
+  it("is written at most once a minute, regardless of the number of processes", async () => {
     const organizationId = await environment.addOrganization();
     const { id } = await environment.addKey({ organizationId });
     const processes = [await startWriter(), await startWriter()];
@@ -80,7 +81,7 @@ describe("the last use of a key", () => {
       const pass = (ms: number) => Promise.all(processes.map(({ clock }) => clock.advance(ms)));
       await pass(MINUTE);
       const isWritten = async () => {
-        // A round that waited for the cluster delays the next one.
+        // A round that waits for the cluster delays the next one.
         await pass(MINUTE / 60);
         return (await record(organizationId)).data?.[id] === new Date(Math.max(...used)).toISOString();
       };

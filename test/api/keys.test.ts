@@ -37,7 +37,7 @@ async function keys(organization: string, authorization: string, count: number) 
       const { result } = envelope.parse(body);
       return result.length === count && result;
     },
-    { what: `${count} keys to be listed` },
+    { what: `the API to list ${count} keys` },
   );
 }
 
@@ -48,7 +48,7 @@ async function addKey({ data = {}, ...fields }: KeyFields & { data?: object }): 
 }
 
 describe("GET keys", () => {
-  it("returns every key of the organization with the fields of the contract, and never a secret", async () => {
+  it("returns every key of the organization with the fields of the contract, but never a secret", async () => {
     const organizationId = await environment.addOrganization();
     const developer = await addKey({
       organizationId,
@@ -73,7 +73,7 @@ describe("GET keys", () => {
         data: { [used.id]: "2026-04-05T06:07:00Z", [developer.id]: "yesterday" },
       },
     });
-    // A separate key, because each request updates the last use of its own key.
+    // A separate key sends the requests, because each request updates the last use of its key.
     const { id, authorization } = await addKey({ organizationId });
     await api.waitForKey(authorization);
 
@@ -82,7 +82,7 @@ describe("GET keys", () => {
         const seen = await list(organizationId, authorization);
         return seen.text.includes("usedAt") && seen;
       },
-      { what: "the API to see the use of a key" },
+      { what: "the API to see the use of the key" },
     );
 
     expect(envelope.parse(response.body).result.filter((key) => key.id !== id)).toEqual([
@@ -114,7 +114,7 @@ describe("GET keys", () => {
     }
   });
 
-  it("sorts by creation, then by ID", async () => {
+  it("sorts keys by creation time, then by ID", async () => {
     const organizationId = await environment.addOrganization();
     const made: KeyRecord[] = [];
     for (let count = 0; count < 5; count += 1) made.push(await addKey({ organizationId }));
@@ -134,7 +134,7 @@ describe("GET keys", () => {
     expect(listed.map(({ id }) => id)).toEqual([own.id]);
   });
 
-  it("omits a key when it is deleted", async () => {
+  it("omits a key after it is deleted", async () => {
     const organizationId = await environment.addOrganization();
     const own = await addKey({ organizationId });
     const other = await addKey({ organizationId });
@@ -152,7 +152,7 @@ describe("GET keys", () => {
     for (let tens = 0; tens < 10; tens++)
       await Promise.all(Array.from({ length: 10 }, () => addKey({ organizationId })));
     const last = await addKey({ organizationId, data: { createdAt: "2027-01-01T00:00:00Z" } });
-    // Keys arrive in order, so all are known once the last one is.
+    // Keys arrive in order, so the API knows all of them when it knows the last one.
     await api.waitForKey(last.authorization);
     const listed = await keys(organizationId, own.authorization, 102);
     expect(listed[0]?.id).toBe(own.id);
@@ -160,7 +160,7 @@ describe("GET keys", () => {
   });
 });
 
-describe("access to keys", () => {
+describe("a request for keys", () => {
   it("gets the same response for an absent organization and for another tenant's", async () => {
     const others = await environment.addOrganization();
     const organizationId = await environment.addOrganization();
@@ -176,14 +176,14 @@ describe("access to keys", () => {
     expect((await list(organizationId.toUpperCase(), authorization)).status).toBe(200);
   });
 
-  it("returns 404 for a key whose own organization has no record", async () => {
+  it("gets 404 if the key's own organization has no record", async () => {
     const organizationId = randomUUID();
     const { authorization } = await addKey({ organizationId });
     await api.waitForKey(authorization);
     expect((await list(organizationId, authorization)).status).toBe(404);
   });
 
-  it("returns 403 for any role but admin and developer, before it checks the path", async () => {
+  it("gets 403 with any role except admin and developer, before the path is checked", async () => {
     const organizationId = await environment.addOrganization();
     const { authorization } = await addKey({ organizationId, roles: ["billing"] });
     await api.waitForKey(authorization);
@@ -192,7 +192,7 @@ describe("access to keys", () => {
     }
   });
 
-  it("returns 405 for every method that could change keys", async () => {
+  it("gets 405 for every method that could change keys", async () => {
     const organizationId = await environment.addOrganization();
     const { authorization } = await addKey({ organizationId });
     await api.waitForKey(authorization);

@@ -4,12 +4,12 @@ import { basic, type KeyRecord } from "../support/fixtures/records.ts";
 import { type ApiResponse, exchangeRaw, parseRaw } from "./client.ts";
 import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-/** Longer than a test takes, so that no tokens are added back meanwhile. */
+/** Longer than a test takes, so that no tokens are refilled meanwhile. */
 const SLOW = { rateWindowMs: 55_000 };
 
 let environment: TestEnvironment;
 let organizationId: string;
-/** Each test has its own key. */
+/** One or more keys for each test. */
 let keys: KeyRecord[];
 let viewer: KeyRecord;
 let elsewhere: KeyRecord;
@@ -18,7 +18,7 @@ const running: RunningApi[] = [];
 beforeAll(async () => {
   environment = await createTestEnvironment("limits");
   organizationId = await environment.addOrganization();
-  // Created before the API starts, so that it knows them from the first request.
+  // The keys are created before the API starts, so that it knows them from the first request.
   keys = await Promise.all(Array.from({ length: 8 }, () => environment.addKey({ organizationId })));
   viewer = await environment.addKey({ organizationId, roles: ["viewer"] });
   elsewhere = await environment.addKey({
@@ -49,7 +49,7 @@ function list(api: RunningApi, authorization: string): Promise<ApiResponse> {
 }
 
 describe("the default limits", () => {
-  it("allow 10 requests and then one per second for a key, without effect on others", async () => {
+  it("allow 10 requests and then one per second for a key, without affecting other keys", async () => {
     const api = await start({ rateLimit: 10, failedLogins: 10 });
     const [key, other] = [freshKey(), freshKey()];
     const before = performance.now();
@@ -80,7 +80,7 @@ describe("the default limits", () => {
     });
   });
 
-  it("allow 10 failed authentications from a source, without effect on valid ones", async () => {
+  it("allow 10 failed authentications from an address, without affecting valid ones", async () => {
     const api = await start({ rateLimit: 10, failedLogins: 10 });
     const key = freshKey();
     const wrong = basic(key.keyId, "wrong");
@@ -102,19 +102,19 @@ describe("the default limits", () => {
 });
 
 describe("every response", () => {
-  it("to a key has the remaining requests, for any status", async () => {
+  it("to a key has the number of remaining requests, regardless of the status", async () => {
     const api = await start({ ...SLOW, rateLimit: 5 });
     const { authorization } = freshKey();
     const service = `/v1/organizations/${organizationId}/services/none/pipesCdcScaling`;
     const headers = { "Content-Type": "text/plain" };
-    const asked = [
+    const requests = [
       [200, { path: "/v1/organizations" }],
       [404, { path: "/v1/none" }],
       [405, { path: "/v1/organizations", method: "DELETE" }],
       [400, { path: service }],
       [400, { path: service, method: "PATCH", headers, body: "{}" }],
     ] as const;
-    for (const [at, [status, send]] of asked.entries()) {
+    for (const [at, [status, send]] of requests.entries()) {
       const response = await api.send({ ...send, authorization });
       const remaining = String(4 - at);
       expect(response.status).toBe(status);
@@ -132,7 +132,7 @@ describe("every response", () => {
     });
   });
 
-  it("that counts against no key has the full limit", async () => {
+  it("to a request that does not count against a key has the full limit", async () => {
     const api = await start({ ...SLOW, rateLimit: 20 });
     const responses = [
       [401, await api.send({ path: "/v1/organizations" })],
@@ -153,7 +153,7 @@ describe("every response", () => {
     }
   });
 
-  it("has no rate-limit headers if the limits are off", async () => {
+  it("has no rate-limit headers if the limits are disabled", async () => {
     const api = await start({ rateLimit: 0, failedLogins: 0 });
     const { authorization } = freshKey();
     const responses = await Promise.all([

@@ -55,7 +55,7 @@ async function metricsOf({ opsUrl }: RunningApi): Promise<string> {
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 
-test("credentials appear nowhere, wherever a client puts them", async () => {
+test("credentials never appear in logs, metrics, cluster objects or responses, regardless of where a client puts them", async () => {
   const organizationId = await environment.addOrganization();
   const service = await environment.addService(organizationId);
   const suspended = await environment.addService(organizationId);
@@ -71,7 +71,7 @@ test("credentials appear nowhere, wherever a client puts them", async () => {
   await addMembers(environment, organizationId, { ada: "admin", bob: "developer" });
   await environment.addScaling(service, {}, 2);
   await environment.addScaling(suspended, { suspend: true }, 2);
-  // Starts after the records exist, with limits that are soon reached.
+  // These processes start after the records exist. The second process has low limits.
   const late = await environment.startReadyApi({ trustedProxies: ["127.0.0.1"] });
   const strict = await environment.startReadyApi({ rateLimit: 1, failedLogins: 1 });
   const root = `/v1/organizations/${organizationId}`;
@@ -104,7 +104,7 @@ test("credentials appear nowhere, wherever a client puts them", async () => {
     broken.authorization,
     elsewhere.authorization,
   ];
-  const asks: ApiRequest[] = [
+  const requests: ApiRequest[] = [
     ...operations.flatMap((send) => refused.map((other) => ({ ...send, authorization: other }))),
     { path: `/v1/organizations/${keySecret}/services/${keyId}/pipesCdcScaling`, authorization },
     { path: `${root}/services/${keyId}/backupConfiguration`, authorization },
@@ -126,7 +126,7 @@ test("credentials appear nowhere, wherever a client puts them", async () => {
     ...["Cookie", "Proxy-Authorization", "User-Agent", "X-Api-Key", "X-Forwarded-For", "X-Request-Id"].map(
       (name) => ({ path, authorization, headers: { [name]: `${pair} ${authorization}` } }),
     ),
-    // In place of an address, or next to one.
+    // Instead of an address, or next to one.
     ...[keySecret, `${keySecret}, 203.0.113.7`, `203.0.113.7, ${keyId}`, `fe80::1%${keySecret}`].map(
       (from) => ({
         ...{ path, authorization, headers: { "X-Forwarded-For": from } },
@@ -135,11 +135,11 @@ test("credentials appear nowhere, wherever a client puts them", async () => {
     { path, headers: { Authorization: [authorization, authorization] } },
     { path, authorization, headers: { Expect: pair } },
   ];
-  const said: string[] = [];
-  for (const send of asks) {
+  const texts: string[] = [];
+  for (const send of requests) {
     const { status, headers, text } = await late.send(send);
     expect(status).toBeGreaterThanOrEqual(200);
-    said.push(JSON.stringify(headers), text);
+    texts.push(JSON.stringify(headers), text);
   }
   const head = `Host: a\r\nAuthorization: ${authorization}\r\n`;
   for (const bytes of [
@@ -150,35 +150,35 @@ test("credentials appear nowhere, wherever a client puts them", async () => {
     `GET /docs/${keySecret}?${keyId} HTTP/1.1\r\n${head}Connection: close\r\n\r\n`,
     `CONNECT ${pair}@a:1 HTTP/1.1\r\n${head}\r\n`,
   ]) {
-    said.push(await exchangeRaw(late.url, bytes));
+    texts.push(await exchangeRaw(late.url, bytes));
   }
   for (const credentials of [authorization, authorization, ...refused]) {
-    said.push(JSON.stringify(await strict.send({ path, authorization: credentials })));
+    texts.push(JSON.stringify(await strict.send({ path, authorization: credentials })));
   }
-  // The 400 for an unknown field returns its name to the caller.
+  // This response is not checked, because the 400 for an unknown field contains its name.
   expect((await late.send({ ...patch, path, body: `{"${keySecret}":1,"${keyId}":1}` })).status).toBe(400);
 
   const apis = [api, late, strict];
   const text = JSON.stringify(apis.map(({ log }) => log));
-  expect(late.log.length).toBeGreaterThan(operations.length + asks.length);
-  said.push(text, await inCluster(), ...(await Promise.all(apis.map(metricsOf))));
+  expect(late.log.length).toBeGreaterThan(operations.length + requests.length);
+  texts.push(text, await inCluster(), ...(await Promise.all(apis.map(metricsOf))));
   await Promise.all([late.stop(), strict.stop()]);
-  expectNone(said.join("\n"), [key, broken, elsewhere].flatMap(hiddenOf));
+  expectNone(texts.join("\n"), [key, broken, elsewhere].flatMap(hiddenOf));
 });
 
-test("credentials sent in plain HTTP to a TLS port appear nowhere", async () => {
+test("credentials sent in plain HTTP to a TLS port never appear in logs, metrics or the response", async () => {
   const key = await environment.addKey({ organizationId: await environment.addOrganization() });
   const mounted = mountedPair();
   mounted.mount(certificatePair("localhost"));
   const secure = await environment.startReadyApi({ tlsCert: mounted.cert, tlsKey: mounted.key });
   const sent = `GET /v1/${key.keySecret} HTTP/1.1\r\nHost: a\r\nAuthorization: ${key.authorization}\r\n\r\n`;
-  const said = await exchangeRaw(secure.url, sent);
+  const texts = await exchangeRaw(secure.url, sent);
   const metrics = await metricsOf(secure);
   await secure.stop();
-  expectNone(`${said}\n${metrics}\n${JSON.stringify(secure.log)}`, hiddenOf(key));
+  expectNone(`${texts}\n${metrics}\n${JSON.stringify(secure.log)}`, hiddenOf(key));
 });
 
-test("the content of a malformed key Secret appears nowhere, not even in the log line about it", async () => {
+test("the content of a malformed key Secret never appears in logs or responses, not even in the log line about it", async () => {
   const organizationId = await environment.addOrganization();
   const yaml = (text: string) => [
     `|${text}`,
@@ -206,8 +206,8 @@ test("the content of a malformed key Secret appears nowhere, not even in the log
     keys.push(key);
   }
   const names = keys.map(({ record }) => `${environment.records}/${record.metadata.name}`);
-  const told = () => api.log.filter(({ record }) => names.includes(String(record)));
-  await waitFor(() => told().length === names.length, { what: "a log line for each malformed key" });
+  const logged = () => api.log.filter(({ record }) => names.includes(String(record)));
+  await waitFor(() => logged().length === names.length, { what: "a log line for each malformed key" });
   const responses = await Promise.all(
     keys.map(({ authorization }) => api.send({ path: "/v1/organizations", authorization })),
   );

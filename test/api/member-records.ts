@@ -25,7 +25,7 @@ export async function addMembers(
   await environment.addRecord({ ...record, ...{ data: { ...record.data, ...entries } } });
 }
 
-/** Adds to the existing record as a user does with kubectl. */
+/** Adds a member to the existing record, like a user with kubectl. */
 export async function addMember(
   environment: TestEnvironment,
   organizationId: string,

@@ -29,18 +29,18 @@ afterAll(async () => {
   await environment?.remove();
 });
 
-/** @returns its id */
+/** @returns the ID of the organization */
 async function addOrganization(roles: Roles): Promise<string> {
   const id = randomUUID();
   await addMembers(environment, id, roles);
   return id;
 }
 
-/** The parts of a process that a removal uses: its cache, and its calls to the cluster. */
+/** The parts of a process that a removal uses: its cache and its requests to the cluster. */
 class Process {
   readonly calls: KubeRequest[] = [];
   cached: MembersView | undefined;
-  /** Changes the result of a call that the process sees. */
+  /** Can replace the result of a request. */
   link: (call: () => Promise<unknown>, request: KubeRequest) => Promise<unknown> = (call) => call();
 
   readonly #deps: MembersServiceDeps;
@@ -79,7 +79,7 @@ class Process {
 const lost = () => new KubeUnreachableError("PATCH: no response: reset");
 
 describe("a removal", () => {
-  it("is one call with the version in the cache", async () => {
+  it("is a single request with the cached resource version", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     await process.remove(organization, "bob");
@@ -93,7 +93,7 @@ describe("a removal", () => {
     ]);
   });
 
-  it("decided on a stale version is decided again: the other admin was removed meanwhile", async () => {
+  it("based on a stale version is validated again: the other admin was removed meanwhile", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "admin" });
     const first = await new Process().sees(organization);
     const second = await new Process().sees(organization);
@@ -103,7 +103,7 @@ describe("a removal", () => {
     expect(await entriesOf(environment, organization)).toEqual(["bob"]);
   });
 
-  it("is not rejected on a stale version: another admin was added meanwhile", async () => {
+  it("is not rejected because of a stale version: another admin was added meanwhile", async () => {
     const organization = await addOrganization({ ada: "admin" });
     const process = await new Process().sees(organization);
     await addMember(environment, organization, "bob", "admin");
@@ -111,7 +111,7 @@ describe("a removal", () => {
     expect(await entriesOf(environment, organization)).toEqual(["bob"]);
   });
 
-  it("applies to a record that was deleted and created again", async () => {
+  it("applies to a record that was deleted and recreated", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     await environment.admin.json({ method: "DELETE", path: membersPath(environment, organization) });
@@ -123,7 +123,7 @@ describe("a removal", () => {
   it.each([
     ["lost", lost()],
     ["a timeout", new KubeApiError("PATCH", 504, "{}")],
-  ])("that succeeded, but whose response was %s, counts as done", async (_what, error) => {
+  ])("that succeeded, but whose response was %s, is reported as successful", async (_what, error) => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     process.link = async (call, { method }) => {
@@ -135,7 +135,7 @@ describe("a removal", () => {
     expect(await entriesOf(environment, organization)).toEqual(["ada"]);
   });
 
-  it("whose call never arrived returns 503 and changes nothing", async () => {
+  it("whose request was lost fails with 503 and changes nothing", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     process.link = (call, { method }) => (method === "PATCH" ? Promise.reject(lost()) : call());
@@ -143,7 +143,7 @@ describe("a removal", () => {
     expect(await entriesOf(environment, organization)).toEqual(["ada", "bob"]);
   });
 
-  it("returns 503 if the cluster becomes unreachable after the call", async () => {
+  it("fails with 503 if the cluster becomes unreachable after the request", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     process.link = async (call, { method }) => {
@@ -153,7 +153,7 @@ describe("a removal", () => {
     await expect(process.remove(organization, "bob")).rejects.toBeInstanceOf(UnavailableError);
   });
 
-  it("of a member who was already removed returns 404, with or without lost responses", async () => {
+  it("of a member who was already removed fails with 404", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     await (await new Process().sees(organization)).remove(organization, "bob");

@@ -36,7 +36,7 @@ async function organizationOf(roles: Roles, entries: Record<string, string> = {}
   return { organizationId, admin: authorization };
 }
 
-/** The members need not be in the caches, because a request is never rejected on a stale view. */
+/** Waits only for the organization: a request is never rejected because of stale members in the cache. */
 async function knows({ send }: RunningApi, organizationId: string, authorization: string): Promise<void> {
   const path = `/v1/organizations/${organizationId}/keys`;
   await waitFor(async () => (await send({ path, authorization })).status === 200, {
@@ -59,7 +59,7 @@ const NO_MEMBER = {
 const LAST_ADMIN = { status: 400, body: { error: expect.stringContaining("last admin"), status: 400 } };
 
 describe("DELETE members", () => {
-  it("removes one member and keeps the others, and returns no result", async () => {
+  it("removes one member, keeps the others, and returns no result", async () => {
     const place = await organizationOf({ ada: "admin", bob: "developer", "cy@example.com": "developer" });
 
     const response = await remove(place, "cy%40example.com");
@@ -82,7 +82,7 @@ describe("DELETE members", () => {
     expect(await entriesOf(environment, place.organizationId)).toEqual(["ada"]);
   });
 
-  it("finds a member that was just added", async () => {
+  it("removes a member that was just added", async () => {
     const place = await organizationOf({ ada: "admin" });
     await addMember(environment, place.organizationId, "new", "admin");
     expect((await remove(place, "new")).status).toBe(200);
@@ -97,7 +97,7 @@ describe("DELETE members", () => {
     expect(await entriesOf(environment, place.organizationId)).toEqual(["bob"]);
   });
 
-  it("fails only for a malformed entry, and does not count it as an admin", async () => {
+  it("fails only for malformed entries, and does not count them as admins", async () => {
     const broken = { eve: "userId: eve\nname: Eve\nemail: e@example.com\nrole: admin\njoinedAt: once\n" };
     const place = await organizationOf(
       { ada: "admin", bob: "developer" },
@@ -117,7 +117,7 @@ describe("DELETE members", () => {
     expect(await remove({ organizationId, admin }, "ada")).toMatchObject(NO_MEMBER);
   });
 
-  it("finds a record without labels, which its watch does not see, and adds them", async () => {
+  it("updates a record without labels, which the watch does not include, and adds the labels", async () => {
     const organizationId = await environment.addOrganization();
     const { data, metadata, kind } = membersRecord(organizationId, { ada: "admin", bob: "developer" });
     await environment.addRecord({ kind, ...{ metadata: { name: metadata.name }, data } });
@@ -144,14 +144,14 @@ describe("a user ID", () => {
     "%25zz",
     "x".repeat(300),
     "%F0%9F%98%80",
-  ])("that no member has returns 404: %s", async (userId) => {
+  ])("that no member has results in 404: %s", async (userId) => {
     const place = await organizationOf({ ada: "admin" });
     expect(await remove(place, userId)).toMatchObject(NO_MEMBER);
     expect(await entriesOf(environment, place.organizationId)).toEqual(["ada"]);
   });
 
   it.each(["%zz", "%", "%c0%af", "%ff", "%ed%a0%80", "a%2"])(
-    "that is not UTF-8 is invalid: %s",
+    "that is not UTF-8 is rejected with 400: %s",
     async (userId) => {
       const place = await organizationOf({ ada: "admin" });
       expect(await remove(place, userId)).toMatchObject({
@@ -161,7 +161,7 @@ describe("a user ID", () => {
     },
   );
 
-  it("that is not percent-encoded is invalid", async () => {
+  it("that is not percent-encoded is rejected with 400", async () => {
     const { organizationId, admin } = await organizationOf({ ada: "admin", ü: "developer" });
     const path = `/v1/organizations/${organizationId}/members/ü`;
     const head = `DELETE ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${admin}\r\nConnection: close\r\n\r\n`;
@@ -180,7 +180,7 @@ describe("a user ID", () => {
     expect(await entriesOf(environment, place.organizationId)).toEqual(["ada"]);
   });
 
-  it("is checked last, and an empty one is an unknown path", async () => {
+  it("that is empty results in the 404 for an unknown path", async () => {
     const place = await organizationOf({ ada: "admin" });
     expect(await remove(place, "")).toMatchObject({
       status: 404,
@@ -189,7 +189,7 @@ describe("a user ID", () => {
   });
 });
 
-describe("access to members", () => {
+describe("a request for members", () => {
   it("gets the same response for an absent organization and for another tenant's", async () => {
     const own = await organizationOf({ ada: "admin", bob: "developer" });
     const { admin } = await organizationOf({ eve: "admin" });
@@ -201,7 +201,7 @@ describe("access to members", () => {
     expect(await entriesOf(environment, own.organizationId)).toEqual(["ada", "bob"]);
   });
 
-  it.each(["developer", "billing"])("returns 403 for a %s with any path", async (role) => {
+  it.each(["developer", "billing"])("gets 403 with the role %s for any path", async (role) => {
     const { organizationId } = await organizationOf({ ada: "admin", bob: "developer" });
     const { authorization: admin } = await environment.addKey({ organizationId, roles: [role] });
     await api.waitForKey(admin);
@@ -211,7 +211,7 @@ describe("access to members", () => {
     expect(await entriesOf(environment, organizationId)).toEqual(["ada", "bob"]);
   });
 
-  it("returns 405 for any other method, with the allowed ones", async () => {
+  it("gets 405 with the allowed method for any other method", async () => {
     const { organizationId, admin } = await organizationOf({ ada: "admin" });
     const path = `/v1/organizations/${organizationId}/members/ada`;
     for (const method of ["GET", "PATCH", "POST"]) {
@@ -231,7 +231,7 @@ describe("two concurrent processes", () => {
     }
   });
 
-  it("remove one member once", async () => {
+  it("remove a member only once", async () => {
     for (let round = 0; round < 4; round += 1) {
       const place = await organizationOf({ ada: "admin", bob: "developer" });
       const responses = await Promise.all([remove(place, "bob"), remove(place, "bob", other)]);
@@ -239,7 +239,7 @@ describe("two concurrent processes", () => {
     }
   });
 
-  it("complete several removals", async () => {
+  it("complete all concurrent removals", async () => {
     const users = ["b", "c", "d", "e", "f", "g"];
     const place = await organizationOf({
       a: "admin",

@@ -30,7 +30,7 @@ async function scrape(of = api): Promise<{ text: string; value: (series: string)
 
 const SCALING = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
 
-test("the metrics count requests, authentications, caches and calls to the cluster, with bounded labels", async () => {
+test("the metrics cover requests, authentications, caches and cluster requests, with a bounded set of labels", async () => {
   const organizationId = await environment.addOrganization();
   const service = await environment.addService(organizationId);
   const key = await environment.addKey({ organizationId });
@@ -94,7 +94,7 @@ test("the metrics count requests, authentications, caches and calls to the clust
   }
   expect(after.value('pipe_scaling_limit_hits_total{limit="key"}')).toBe(0);
   expect(after.value('pipe_scaling_limit_hits_total{limit="source"}')).toBe(0);
-  for (const told of [
+  for (const hidden of [
     organizationId,
     service,
     key.id,
@@ -103,11 +103,11 @@ test("the metrics count requests, authentications, caches and calls to the clust
     "no-such-path",
     "PROPFIND",
   ]) {
-    expect(after.text).not.toContain(told);
+    expect(after.text).not.toContain(hidden);
   }
 });
 
-test("the metrics count limited requests by the kind of limit", async () => {
+test("the metrics count rate-limited requests by limit", async () => {
   const { authorization } = await environment.addKey({ organizationId: await environment.addOrganization() });
   const strict = await environment.startReadyApi({ rateLimit: 1, failedLogins: 1 });
   const path = "/v1/organizations";

@@ -30,7 +30,7 @@ afterAll(async () => {
   await environment?.remove();
 });
 
-/** Unlike `ask`, does not parse the body as JSON. */
+/** Unlike `api.send`, does not parse the body as JSON. */
 async function get(path: string, headers: Record<string, string> = {}) {
   const response = await fetch(`${api.url}${path}`, {
     headers: { "Accept-Encoding": "identity", ...headers },
@@ -39,7 +39,7 @@ async function get(path: string, headers: Record<string, string> = {}) {
 }
 
 describe("the OpenAPI document", () => {
-  it.each(["/openapi.json", "/v1"])("is at %s, without authentication", async (path) => {
+  it.each(["/openapi.json", "/v1"])("is served at %s without authentication", async (path) => {
     const response = await api.send({ path: `${path}?a` });
     expect(response).toMatchObject({
       status: 200,
@@ -62,7 +62,7 @@ describe("the OpenAPI document", () => {
     expect(head.headers["content-length"]).toBe(response.headers["content-length"]);
   });
 
-  it("has the operations of the router, and other paths do not exist", async () => {
+  it("has exactly the operations of the contract, with the methods that the router allows", async () => {
     const { paths } = z
       .object({
         paths: z.record(z.string(), z.record(z.string(), z.looseObject({ operationId: z.string() }))),
@@ -117,7 +117,7 @@ describe("the OpenAPI document", () => {
     expect(schemaOf(document, template, method, refused).parse(refused.body)).toEqual(refused.body);
   });
 
-  it("has the allowed media types of a body", async () => {
+  it("has the media types that the API accepts for a body", async () => {
     const path = `${service}/pipesCdcScaling`;
     const { headers } = await api.send({ method: "PATCH", path, authorization, body: "{}" });
     const { text } = await api.send({ path: "/openapi.json" });
@@ -125,7 +125,7 @@ describe("the OpenAPI document", () => {
     expect(Object.keys(JSON.parse(content)).join(", ")).toBe(headers["accept-patch"]);
   });
 
-  it("allows no other method; under /v1 only authenticated callers get 405", async () => {
+  it("allows only GET and HEAD, and under /v1 only authenticated callers get 405", async () => {
     for (const path of ["/openapi.json", "/docs", "/docs/start.js"]) {
       const response = await api.send({ method: "POST", path });
       expect(response).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" }, body: { status: 405 } });
@@ -137,7 +137,7 @@ describe("the OpenAPI document", () => {
   });
 });
 
-/** Returns the schema of a response with its references. */
+/** Returns the schema of a response with the schemas that it references. */
 function schemaOf(document: unknown, path: string, method: string, { status }: ApiResponse): z.ZodType {
   const { paths, components } = Object(document);
   const described = paths[path][method].responses[status];
@@ -157,7 +157,7 @@ describe("/docs", () => {
   ] as const;
 
   it.each(types)(
-    "serves %s as %s, without authentication, with a strict Content-Security-Policy",
+    "serves %s as %s without authentication, with a strict Content-Security-Policy",
     async (path, type, route) => {
       const { status, headers } = await get(path);
       expect(status).toBe(200);
@@ -183,7 +183,7 @@ describe("/docs", () => {
       const response = await fetch(`${api.url}${path}`, { headers: { "Accept-Encoding": encodings } });
       expect(response.headers.get("content-encoding")).toBe("gzip");
       expect(Number(response.headers.get("content-length"))).toBeLessThan(plain.text.length / 4);
-      // fetch has decompressed the body.
+      // fetch decompresses the body.
       expect(await response.text()).toBe(plain.text);
     },
   );

@@ -32,7 +32,7 @@ async function seesOrganization(authorization: string): Promise<unknown> {
 }
 
 describe("GET /v1/organizations", () => {
-  it("returns the organization of the key in the envelope of the contract", async () => {
+  it("returns the key's organization in the envelope of the contract", async () => {
     const id = await environment.addOrganization(
       { name: "Acme", createdAt: new Date("2026-01-31T13:00:00+01:00") },
       {
@@ -62,7 +62,7 @@ describe("GET /v1/organizations", () => {
     expect(headers["content-type"]).toBe("application/json");
   });
 
-  it("responds to HEAD like GET, without the body", async () => {
+  it("responds to HEAD as to GET, but without a body", async () => {
     const { authorization } = await environment.addKey({
       organizationId: await environment.addOrganization(),
     });
@@ -91,7 +91,7 @@ describe("GET /v1/organizations", () => {
     expect(response.status).toBe(200);
   });
 
-  it("returns an empty list for a key whose organization has no record", async () => {
+  it("returns an empty list if the key's organization has no record", async () => {
     const { authorization } = await environment.addKey({ organizationId: crypto.randomUUID() });
     await api.waitForKey(authorization);
 
@@ -100,7 +100,7 @@ describe("GET /v1/organizations", () => {
     expect({ status, body }).toMatchObject({ status: 200, body: { result: [] } });
   });
 
-  it("fails only for the malformed organization, and logs each of its versions once", async () => {
+  it("fails only for a malformed organization, whose record is logged once", async () => {
     const broken = await environment.addOrganization({}, { createdAt: "yesterday" });
     const { authorization } = await environment.addKey({ organizationId: broken });
     const sound = await environment.addKey({ organizationId: await environment.addOrganization() });
@@ -115,10 +115,10 @@ describe("GET /v1/organizations", () => {
     expect(response.text).not.toContain("yesterday");
     expect(response.text).not.toContain("createdAt");
     const name = organizationConfigMapName(broken);
-    const told = api.log.filter(
+    const logged = api.log.filter(
       ({ msg, record }) => msg === "malformed record" && String(record).endsWith(name),
     );
-    expect(told).toMatchObject([{ level: "warn", problem: expect.stringContaining("createdAt") }]);
+    expect(logged).toMatchObject([{ level: "warn", problem: expect.stringContaining("createdAt") }]);
     const failed = api.log.find(({ requestId }) => requestId === response.headers["x-request-id"]);
     expect(failed).toMatchObject({
       level: "error",
@@ -133,7 +133,7 @@ describe("GET /v1/organizations", () => {
     const labels = { ...key.record.metadata.labels, [ORGANIZATION_LABEL]: "not-an-id" };
     await environment.addRecord({ ...key.record, ...{ metadata: { ...key.record.metadata, labels } } });
     await waitFor(() => api.log.some(({ record }) => String(record).endsWith(key.record.metadata.name)), {
-      what: "the malformed key to be logged",
+      what: "the API to log the malformed key",
     });
 
     const response = await api.send({ path: "/v1/organizations", authorization: key.authorization });

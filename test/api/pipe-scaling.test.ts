@@ -80,7 +80,7 @@ async function until(what: string, send: () => Promise<ApiResponse>, status: num
 async function serviceOf(cores: number): Promise<string> {
   const service = await environment.addService(organizationId);
   await environment.addScaling(service, {}, cores);
-  await until("the size to be known", () => get(service), 200);
+  await until("the API to see the size", () => get(service), 200);
   return service;
 }
 
@@ -110,7 +110,7 @@ describe("GET pipesCdcScaling", () => {
 
   it("returns 400 for a service without pipes", async () => {
     const service = await environment.addService(organizationId);
-    const response = await until("the service to be known", () => get(service), 400);
+    const response = await until("the API to see the service", () => get(service), 400);
     expect(response.body).toMatchObject({
       error: expect.stringContaining("No database pipe has been provisioned"),
     });
@@ -119,11 +119,11 @@ describe("GET pipesCdcScaling", () => {
   it("returns 503 with Retry-After until a size is reported", async () => {
     const service = await environment.addService(organizationId);
     await environment.addScaling(service, {});
-    const response = await until("the resource to be known", () => get(service), 503);
+    const response = await until("the API to see the PipeScaling", () => get(service), 503);
     expect(response.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
   });
 
-  it("ignores a PipeScaling of the same name in another namespace", async () => {
+  it("ignores a PipeScaling with the same name in another namespace", async () => {
     const service = await environment.addService(organizationId);
     const elsewhere = { ...PIPE_SCALINGS, namespace: environment.records };
     await environment.admin.json({
@@ -138,7 +138,7 @@ describe("GET pipesCdcScaling", () => {
 });
 
 describe("PATCH pipesCdcScaling", () => {
-  it("returns the accepted size and applies it with the request, under its own field manager", async () => {
+  it("returns the accepted size, and applies it with the request under its own field manager", async () => {
     const service = await serviceOf(2);
     const created = await environment.scaling(service);
 
@@ -164,15 +164,15 @@ describe("PATCH pipesCdcScaling", () => {
   it("takes over the fields from other field managers", async () => {
     const service = await environment.addService(organizationId);
     await environment.addScaling(service, { replicaCpuMillicores: 1000, replicaMemoryGb: 4 }, 1);
-    await until("the size to be known", () => get(service), 200);
+    await until("the API to see the size", () => get(service), 200);
 
     expect((await patch(service, FOUR_CORES)).status).toBe(200);
     expect((await environment.scaling(service)).spec).toEqual(FOUR_CORES);
   });
 
   it.each([
-    ["CPU alone", { replicaCpuMillicores: 8000 }],
-    ["memory alone", { replicaMemoryGb: 32 }],
+    ["only the CPU", { replicaCpuMillicores: 8000 }],
+    ["only the memory", { replicaMemoryGb: 32 }],
   ])("derives the other field from %s", async (_what, body) => {
     const service = await serviceOf(2);
     const response = await patch(service, body);
@@ -186,7 +186,7 @@ describe("PATCH pipesCdcScaling", () => {
     });
   });
 
-  it("accepts IDs in upper case, and logs them in lower case", async () => {
+  it("accepts IDs in uppercase, and logs them in lowercase", async () => {
     const service = await serviceOf(2);
     const path = pathOf(service.toUpperCase(), organizationId.toUpperCase());
     const response = await api.send({
@@ -208,7 +208,7 @@ describe("PATCH pipesCdcScaling", () => {
     });
   });
 
-  it("returns 400 above the tier's maximum, and changes nothing", async () => {
+  it("returns 400 for a size above the tier's maximum, and changes nothing", async () => {
     const service = await serviceOf(2);
     const before = await environment.scaling(service);
     const response = await patch(service, { replicaCpuMillicores: 9000 });
@@ -224,7 +224,7 @@ describe("PATCH pipesCdcScaling", () => {
   it("returns 409 while scaling is suspended, and changes nothing", async () => {
     const service = await environment.addService(organizationId);
     const before = await environment.addScaling(service, { suspend: true }, 2);
-    await until("the resource to be known", () => get(service), 200);
+    await until("the API to see the PipeScaling", () => get(service), 200);
     expect((await patch(service, FOUR_CORES)).status).toBe(409);
     expect((await environment.scaling(service)).metadata.resourceVersion).toBe(
       before.metadata.resourceVersion,
@@ -233,7 +233,7 @@ describe("PATCH pipesCdcScaling", () => {
 
   it("returns 400 for a service without pipes, and creates nothing", async () => {
     const service = await environment.addService(organizationId);
-    const response = await until("the service to be known", () => patch(service, FOUR_CORES), 400);
+    const response = await until("the API to see the service", () => patch(service, FOUR_CORES), 400);
     expect(response.body).toMatchObject({
       error: expect.stringContaining("No database pipe has been provisioned"),
     });
@@ -253,23 +253,23 @@ describe("PATCH pipesCdcScaling", () => {
     await finalizers(["test.pipes.clouddb.dev/hold"]);
     await environment.admin.json({ method: "DELETE", path });
 
-    const response = await until("the deletion to be known", () => patch(service, FOUR_CORES), 503);
+    const response = await until("the API to see the deletion", () => patch(service, FOUR_CORES), 503);
 
     await finalizers([]);
     expect(response.headers["retry-after"]).toBeDefined();
   });
 
-  it("applies to an object that was deleted and created again", async () => {
+  it("applies to an object that was deleted and recreated", async () => {
     const service = await serviceOf(2);
-    // Ten times, to be faster than the watch at least once; either way, the response is about the new object.
+    // Ten rounds, so that at least one is faster than the watch. In each, the response must be for the new object.
     for (let round = 0; round < 10; round += 1) {
       await environment.admin.json({
         method: "DELETE",
         path: objectPath(PIPE_SCALINGS, environment.pipes, service),
       });
       const { metadata } = await environment.addScaling(service, {});
-      // 400 while the API has seen the deletion but not the creation.
-      await until("the size to be accepted", () => patch(service, FOUR_CORES), 200);
+      // The API returns 400 while it has seen the deletion but not the creation.
+      await until("the API to accept the size", () => patch(service, FOUR_CORES), 200);
       expect(await environment.scaling(service)).toMatchObject({
         metadata: { uid: metadata.uid },
         spec: FOUR_CORES,
@@ -277,7 +277,7 @@ describe("PATCH pipesCdcScaling", () => {
     }
   });
 
-  it("survives a client that disconnects in the middle of its body", async () => {
+  it("changes nothing if the client disconnects in the middle of its body", async () => {
     const service = await serviceOf(2);
     const before = api.log.length;
     const socket = connect(Number(new URL(api.url).port), "127.0.0.1");
@@ -297,12 +297,12 @@ describe("PATCH pipesCdcScaling", () => {
   });
 });
 
-describe("access to a service", () => {
+describe("a request for a service", () => {
   it("gets the same response for an absent service and for another tenant's", async () => {
     const service = await serviceOf(2);
     const absent = randomUUID();
     const paths = [
-      // Through the path of its own organization, of the owner, and of none.
+      // In paths with the owner's organization and with an absent organization.
       pathOf(service),
       pathOf(absent),
       pathOf(service, randomUUID()),
@@ -333,7 +333,7 @@ describe("access to a service", () => {
     expect((await environment.scaling(service)).spec).toEqual({});
   });
 
-  it("does not find its own service under another organization", async () => {
+  it("gets 404 for its own service under another organization", async () => {
     const service = await serviceOf(2);
     const path = pathOf(service, randomUUID());
     expect((await api.send({ path, authorization: admin })).status).toBe(404);
@@ -352,7 +352,7 @@ describe("access to a service", () => {
     expect(foreign.text).toBe(own.text);
   });
 
-  it("changes when a service moves to another organization", async () => {
+  it("gets 404 after the service moves to another organization", async () => {
     const service = await serviceOf(2);
     const moved = serviceRecord({ id: service, organizationId: randomUUID(), namespace: environment.pipes });
     await environment.admin.json({
@@ -360,14 +360,14 @@ describe("access to a service", () => {
       path: objectPath({ apiVersion: "v1", plural: "configmaps" }, environment.records, moved.metadata.name),
       body: moved,
     });
-    await until("the move to be known", () => get(service), 404);
+    await until("the API to see the move", () => get(service), 404);
   });
 
-  it("fails only for the malformed service, and only in its own organization", async () => {
+  it("gets 500 for a malformed service only in its own organization", async () => {
     const record = serviceRecord({ organizationId, namespace: "Not a namespace" });
     await environment.addRecord(record);
     const service = record.metadata.name.slice("service-".length);
-    await until("the service to be known", () => get(service), 500);
+    await until("the API to see the service", () => get(service), 500);
     expect((await api.send({ path: pathOf(service), authorization: stranger })).status).toBe(404);
   });
 });
@@ -384,7 +384,7 @@ describe("an ID in the path", () => {
     ["%c0%af", 400],
     ["constructor", 400],
     ["__proto__", 400],
-  ])("with the value %s gets %i, as organization and as service", async (id, status) => {
+  ])("with the value %s results in %i, as organization ID and as service ID", async (id, status) => {
     for (const path of [pathOf(id), pathOf(randomUUID(), id)]) {
       expect(await api.send({ path, authorization: admin })).toMatchObject({ status, body: { status } });
     }

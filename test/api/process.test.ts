@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 describe("the listener of the API", () => {
-  it("rejects plain HTTP on a public address, unless TLS terminates upstream", async () => {
+  it("rejects plain HTTP on a public address, unless TLS is terminated upstream", async () => {
     await expect(environment.startApi({ host: "0.0.0.0" })).rejects.toThrow(
       /Plain HTTP on 0\.0\.0\.0 .* set a TLS certificate and key, or enable .* TLS is terminated upstream/,
     );
@@ -68,7 +68,7 @@ describe("TLS", () => {
     await api.stop();
   });
 
-  it("exposes the time at which the certificate expires as a metric", async () => {
+  it("exposes the expiration time of the certificate as a metric", async () => {
     const { tlsCert, tlsKey } = files();
     const api = await environment.startApi({ tlsCert, tlsKey });
     const { text } = await clientOfText(api.opsUrl)("/metrics");
@@ -78,7 +78,7 @@ describe("TLS", () => {
     await api.stop();
   });
 
-  it("closes plain HTTP connections without a response, and stays up", async () => {
+  it("closes plain HTTP connections without a response, and continues to serve TLS connections", async () => {
     const api = await environment.startApi(files());
     expect(await exchangeRaw(api.url, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")).not.toContain("HTTP/1.1");
     const socket = connectTls({ port: Number(new URL(api.url).port), rejectUnauthorized: false });
@@ -89,7 +89,7 @@ describe("TLS", () => {
     await api.stop();
   });
 
-  it("requires both files, with a matching certificate and key", async () => {
+  it("requires both a certificate and its matching key", async () => {
     const { tlsCert, tlsKey } = files();
     await expect(environment.startApi({ tlsCert })).rejects.toThrow("TLS requires both");
     await expect(environment.startApi({ tlsCert, tlsKey: "/nowhere/tls.key" })).rejects.toThrow(
@@ -101,7 +101,7 @@ describe("TLS", () => {
   });
 });
 
-describe("the start of the API", () => {
+describe("the startup of the API", () => {
   it("requires a readable kubeconfig", async () => {
     await expect(environment.startApi({ kubeconfig: "/nowhere/kubeconfig" })).rejects.toThrow(
       "The kubeconfig /nowhere/kubeconfig does not exist",
@@ -128,7 +128,7 @@ describe("the operations port", () => {
   });
 });
 
-describe("graceful shutdown", () => {
+describe("a graceful shutdown", () => {
   it("completes a request in progress, and closes idle connections", async () => {
     const api = await environment.startReadyApi();
     const organizationId = await environment.addOrganization();
@@ -144,7 +144,7 @@ describe("graceful shutdown", () => {
     const busy = await openRaw(api.url);
     const head = `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
     busy.write(head);
-    // The server is processing the request once it sends 100 Continue.
+    // The server is processing the request when it sends 100 Continue.
     await busy.received("100 Continue");
     idle.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     await idle.received("404");

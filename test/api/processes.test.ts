@@ -11,7 +11,7 @@ import { addMembers } from "./member-records.ts";
 import { type SpawnedApi, spawnApi } from "./spawned-api.ts";
 
 /*
- * Two processes of the API share only the cluster. After a change, through one of them or with kubectl, both return the
+ * Two API processes share only the cluster. After a change, made through one of them or with kubectl, both return the
  * same responses, usually within a second.
  */
 
@@ -92,7 +92,10 @@ async function both(send: ApiRequest, status: number, text = ""): Promise<void> 
       const [first, second] = responses.map(withoutRequestId);
       return (expected && isDeepStrictEqual(first, second)) || Promise.reject(new Error(inspect(responses)));
     },
-    { what: `both to respond to ${send.method ?? "GET"} ${send.path} with ${status} ${text}`, intervalMs: 5 },
+    {
+      what: `both processes to respond to ${send.method ?? "GET"} ${send.path} with ${status} ${text}`,
+      intervalMs: 5,
+    },
   );
 }
 
@@ -102,7 +105,7 @@ function withoutRequestId({ status, body }: ApiResponse): unknown {
   return { status, ...rest };
 }
 
-/** Changes an object as kubectl does. */
+/** Changes an object like kubectl. */
 function edit(
   resource: Resource,
   name: string,
@@ -123,15 +126,15 @@ function remove(resource: Resource, name: string, namespace = environment.record
 
 const EIGHT_CORES = { replicaCpuMillicores: 8000, replicaMemoryGb: 32 };
 
-describe("after a change made through one process", () => {
-  it("both return a new size when all pipes run it", async () => {
+describe("after a change made through one process, both processes", () => {
+  it("return a new size when all pipes run it", async () => {
     const tenant = await addTenant();
     expect((await one.send(tenant.scaling(EIGHT_CORES))).status).toBe(200);
     await environment.report(tenant.service, 8);
     await both(tenant.scaling(), 200, "8000");
   });
 
-  it("both return a changed backup configuration, and keep it when the other process changes another field", async () => {
+  it("return a changed backup configuration, and keep it when the other process changes another field", async () => {
     const tenant = await addTenant();
     expect((await one.send(tenant.backup({ backupPeriodInHours: 12 }))).status).toBe(200);
     await both(tenant.backup(), 200, '"backupPeriodInHours":12');
@@ -142,7 +145,7 @@ describe("after a change made through one process", () => {
     await both(tenant.backup(), 200, '"backupRetentionPeriodInHours":48');
   });
 
-  it("both return 404 for a removed member", async () => {
+  it("return 404 for a removed member", async () => {
     const tenant = await addTenant();
     await addMembers(environment, tenant.organizationId, { ada: "admin", bob: "developer" });
     expect((await one.send(tenant.removal("bob"))).status).toBe(200);
@@ -151,8 +154,8 @@ describe("after a change made through one process", () => {
   });
 });
 
-describe("after a change made with kubectl", () => {
-  it("both reject a key that is disabled or deleted, and accept it when it is enabled again", async () => {
+describe("after a change made with kubectl, both processes", () => {
+  it("reject a key that is disabled or deleted, and accept it when it is enabled again", async () => {
     const tenant = await addTenant();
     const { name } = tenant.key.record.metadata;
     await edit(SECRETS, name, { stringData: { state: "disabled" } });
@@ -163,7 +166,7 @@ describe("after a change made with kubectl", () => {
     await both(tenant.organizations(), 401);
   });
 
-  it("both apply the new roles and addresses of a key", async () => {
+  it("apply the new roles and addresses of a key", async () => {
     const tenant = await addTenant();
     const { name } = tenant.key.record.metadata;
     await edit(SECRETS, name, { stringData: { roles: "[developer]" } });
@@ -173,13 +176,13 @@ describe("after a change made with kubectl", () => {
     await both(tenant.scaling(), 403, "address");
   });
 
-  it("both list a new key with its last use", async () => {
+  it("list a new key with its last use", async () => {
     const tenant = await addTenant();
     const { organizationId } = tenant;
     const { id } = await environment.addKey({ organizationId });
     await both(tenant.keys(), 200, id);
     const name = `key-usage-${organizationId}`;
-    // The processes write this record too, so it may exist.
+    // The record may already exist, because the processes write it too.
     const labels = recordLabels("key-usage", organizationId);
     await apply(environment.cluster, [
       {
@@ -192,13 +195,13 @@ describe("after a change made with kubectl", () => {
     await both(tenant.keys(), 200, "2026-04-05T06:07:00.000Z");
   });
 
-  it("both return the new name of an organization", async () => {
+  it("return the new name of an organization", async () => {
     const tenant = await addTenant();
     await edit(CONFIG_MAPS, `organization-${tenant.organizationId}`, { data: { name: "Renamed" } });
     await both(tenant.organizations(), 200, "Renamed");
   });
 
-  it("both follow a service that is created, moved to another namespace and deleted", async () => {
+  it("reflect the creation of a service, its move to another namespace and its deletion", async () => {
     const tenant = await addTenant();
     const service = await environment.addService(tenant.organizationId);
     await both(tenant.scaling(undefined, service), 400, "No database pipe");
@@ -210,7 +213,7 @@ describe("after a change made with kubectl", () => {
     await both(tenant.scaling(undefined, service), 404);
   });
 
-  it("both follow a PipeScaling that is suspended, resumed and deleted", async () => {
+  it("reflect the suspension, resumption and deletion of a PipeScaling", async () => {
     const tenant = await addTenant();
     await edit(PIPE_SCALINGS, tenant.service, { spec: { suspend: true } }, environment.pipes);
     await both(tenant.scaling(EIGHT_CORES), 409);

@@ -15,7 +15,7 @@ import {
   type RunningApi,
   type TestEnvironment,
 } from "./environment.ts";
-import { fieldsOf, onTheWayTo, refusedAt, reportStatus, scaledTo } from "./statuses.ts";
+import { fieldsOf, progressingTo, refusedAt, reportStatus, scaledTo } from "./statuses.ts";
 
 const TEMPLATE = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling/progress";
 
@@ -90,7 +90,7 @@ async function serviceWith(spec: PipeScalingSpec, status?: PipeScalingStatus): P
 }
 
 describe("GET pipesCdcScaling/progress", () => {
-  it("returns the caller's own request immediately, and then the state that the controller reports", async () => {
+  it("returns the caller's request immediately, and then the state that the controller reports", async () => {
     const service = await serviceWith({}, scaledTo(1));
     const requestId = await patch(service, 4);
 
@@ -106,7 +106,7 @@ describe("GET pipesCdcScaling/progress", () => {
       requestId,
     });
 
-    await reportStatus(environment, service, onTheWayTo(4, 1, requestId));
+    await reportStatus(environment, service, progressingTo(4, 1, requestId));
     expect(await progressOnce(service, ({ reason }) => reason === "Progressing")).toMatchObject({
       state: "propagating",
       pipes: { total: 3, updated: 1 },
@@ -122,7 +122,7 @@ describe("GET pipesCdcScaling/progress", () => {
     });
   });
 
-  it("returns the request that replaced the caller's, and a size without a request", async () => {
+  it("returns a later request that replaced the caller's, and a later size that was set without a request", async () => {
     const service = await serviceWith({}, scaledTo(1));
     await patch(service, 2);
     const second = await patch(service, 4);
@@ -138,7 +138,7 @@ describe("GET pipesCdcScaling/progress", () => {
     expect(edited).not.toHaveProperty("requestId");
   });
 
-  it("reports suspended, and continues after a resume", async () => {
+  it("reports suspended while the service is suspended, and propagating after it is resumed", async () => {
     const service = await serviceWith({ suspend: true });
     expect(await progressOnce(service, () => true)).toMatchObject({
       state: "suspended",
@@ -150,7 +150,7 @@ describe("GET pipesCdcScaling/progress", () => {
     await progressOnce(service, ({ state }) => state === "propagating");
   });
 
-  it("names the failed pipes without messages of the cluster", async () => {
+  it("names the failed pipes without the cluster's messages", async () => {
     const service = await serviceWith(fieldsOf(sizeOfCores(4)), refusedAt(4, 1));
     const { text, body } = await send(service, { authorization: developer });
     const { result } = successEnvelope(pipeScalingProgress).parse(body);
@@ -173,15 +173,15 @@ describe("GET pipesCdcScaling/progress", () => {
     const service = await environment.addService(organizationId);
     const response = await waitFor(
       async () => {
-        const asked = await send(service);
-        return asked.status === 400 && asked;
+        const latest = await send(service);
+        return latest.status === 400 && latest;
       },
       { what: "the API to see the service" },
     );
     expect(response.text).toContain("No database pipe has been provisioned");
   });
 
-  it("responds under an alias of its path, and to HEAD like GET without a body", async () => {
+  it("responds at an alias of its path, and to HEAD as to GET but without a body", async () => {
     const service = await serviceWith({}, scaledTo(2));
     const direct = await send(service);
     const { requestId } = successEnvelope(pipeScalingProgress).parse(direct.body);
@@ -195,7 +195,7 @@ describe("GET pipesCdcScaling/progress", () => {
     expect(line).toMatchObject({ route: TEMPLATE });
   });
 
-  it("gets the same response for another tenant's service as for an absent one, and allows no other method", async () => {
+  it("returns the same response for another tenant's service as for an absent one, and allows no other method", async () => {
     const service = await serviceWith({}, scaledTo(2));
     const path = pathOf(service);
     const foreign = await api.send({ path, authorization: stranger });

@@ -55,13 +55,10 @@ describe("behind a trusted proxy", () => {
     ["", 403],
     [undefined, 403],
   ];
-  it.each(given)(
-    "X-Forwarded-For %j is what the access list is asked about: %i",
-    async (forwarded, status) => {
-      const response = await list(trusting, key.authorization, forwarded);
-      expect(response).toMatchObject({ status, body: { status } });
-    },
-  );
+  it.each(given)("the access list is checked against X-Forwarded-For %j: %i", async (forwarded, status) => {
+    const response = await list(trusting, key.authorization, forwarded);
+    expect(response).toMatchObject({ status, body: { status } });
+  });
 
   it("no other header determines the address", async () => {
     const more = {
@@ -74,7 +71,7 @@ describe("behind a trusted proxy", () => {
     expect((await list(trusting, key.authorization, "203.0.113.7", against)).status).toBe(200);
   });
 
-  it("failed authentications count against the client, not the proxy", async () => {
+  it("failed authentications are counted per client, not per proxy", async () => {
     const wrong = basic(key.keyId, "wrong");
     const from = async (forwarded: string) => (await list(trusting, wrong, forwarded)).status;
     expect([await from("203.0.113.7"), await from("203.0.113.7")]).toEqual([401, 401]);
@@ -93,7 +90,7 @@ describe("a log line", () => {
   const lineOf = (api: RunningApi, requestId: unknown) =>
     api.log.find((line) => line["requestId"] === requestId && line["msg"] === "request");
 
-  const asked: readonly (readonly [what: string, ApiRequest, status: number])[] = [
+  const requests: readonly (readonly [what: string, ApiRequest, status: number])[] = [
     ["an authorized request", { path: "/v1/organizations" }, 200],
     ["a wrong secret", { path: "/v1/organizations", authorization: basic("A".repeat(20), "wrong") }, 401],
     ["a request without credentials", { path: "/v1/organizations", authorization: undefined }, 401],
@@ -101,7 +98,7 @@ describe("a log line", () => {
     ["an unknown path", { path: "/nothing" }, 404],
     ["an unknown expectation", { path: "/v1/organizations", headers: { Expect: "a miracle" } }, 417],
   ];
-  it.each(asked)("has the client address of %s", async (_, send, status) => {
+  it.each(requests)("has the client address for %s", async (_, send, status) => {
     const headers = { ...send.headers, "X-Forwarded-For": "198.51.100.1, 203.0.113.9" };
     const response = await trusting.send({ authorization: key.authorization, ...send, headers });
     const line = lineOf(trusting, response.headers["x-request-id"]);
@@ -129,7 +126,7 @@ describe("without a trusted proxy", () => {
     expect((await list(direct, key.authorization, "203.0.113.7")).status).toBe(403);
   });
 
-  it("X-Forwarded-For does not change the source of the limits", async () => {
+  it("X-Forwarded-For does not affect the limit of failed authentications", async () => {
     const wrong = basic(key.keyId, "wrong");
     const seen: number[] = [];
     for (const last of [1, 2, 3]) seen.push((await list(direct, wrong, `203.0.113.${last}`)).status);
@@ -139,7 +136,7 @@ describe("without a trusted proxy", () => {
 
 describe("an invalid trusted proxy", () => {
   it.each(["10.0.0.0/33", "proxy.example.org", "010.0.0.1"])(
-    "prevents the start of the API: %s",
+    "prevents the API from starting: %s",
     async (proxy) => {
       await expect(environment.startApi({ trustedProxies: [proxy] })).rejects.toThrow(
         `The trusted proxy "${proxy}" is neither an IP address nor a CIDR, such as 10.0.0.0/8 or 2001:db8::1.`,

@@ -17,8 +17,8 @@ import {
 import { membersRecord } from "./member-records.ts";
 
 /*
- * Users edit records. A malformed record fails only the requests that depend on it, with a documented response and
- * one log line.
+ * Users edit records. A malformed record affects only the requests that depend on it: they get a documented response,
+ * and the record is logged once per version.
  */
 
 let environment: TestEnvironment;
@@ -185,7 +185,7 @@ const TABLE: readonly Row[] = [
   ["a backup period that is not a number", { backup: { backupPeriodInHours: "daily" } }, ofBackup],
   ["a backup period that is not allowed", { backup: { backupPeriodInHours: "7" } }, ofBackup],
   ["a backup retention of half a day", { backup: { backupRetentionPeriodInHours: "12" } }, ofBackup],
-  ["a backup that starts within an hour", { backup: { backupStartTime: "5:30" } }, ofBackup],
+  ["a backup start time that is not a full hour", { backup: { backupStartTime: "5:30" } }, ofBackup],
   [
     "a start time with a period that does not allow it",
     { backup: { backupPeriodInHours: "12", backupStartTime: "5:00" } },
@@ -206,7 +206,7 @@ const TABLE: readonly Row[] = [
   ["a key with an invalid address", { key: { ipAccessList: "- source: office" } }, all(403)],
 ];
 
-/** These records are well-formed, but refer to something that does not exist. */
+/** Rows with well-formed records that refer to an object that does not exist. */
 const READABLE = new Set(["an undefined tier", "a service of another organization"]);
 
 /** Returns the version of each object, except key usage, which the API writes at any time. */
@@ -222,8 +222,8 @@ async function inventory(): Promise<string[]> {
   return found.map(({ metadata }) => `${metadata.uid} ${metadata.resourceVersion}`);
 }
 
-/** Returns the versions of a tenant's records in the log. */
-function versionsTold({ organizationId, service, key }: Tenant): unknown[] {
+/** Returns the versions of a tenant's malformed records in the log. */
+function loggedVersions({ organizationId, service, key }: Tenant): unknown[] {
   const names = [organizationId, service, key.record.metadata.name];
   return api.log
     .filter(
@@ -238,7 +238,7 @@ function send({ key }: Tenant, request: ApiRequest): Promise<ApiResponse> {
 
 const OUR_FAULT = "Something went wrong on our side. Quote the request ID when you report it.";
 
-describe("a malformed record fails only dependent requests, changes nothing, and is logged once per version", () => {
+describe("a malformed record affects only dependent requests, changes nothing, and is logged once per version", () => {
   it.each(TABLE)("%s", async (what, _malformed, responses) => {
     const tenant = tenants.get(what);
     if (!tenant) throw new Error(`there is no tenant with ${what}`);
@@ -260,7 +260,7 @@ describe("a malformed record fails only dependent requests, changes nothing, and
         status: 200,
       });
     }
-    const versions = versionsTold(tenant);
+    const versions = loggedVersions(tenant);
     expect(versions.length > 0).toBe(!READABLE.has(what));
     expect(versions).toEqual([...new Set(versions)]);
   });
@@ -269,12 +269,12 @@ describe("a malformed record fails only dependent requests, changes nothing, and
     for (const [name, request] of Object.entries(operationsOf(sound))) {
       expect({ name, status: (await send(sound, request)).status }).toEqual({ name, status: SOUND[name] });
     }
-    expect(versionsTold(sound)).toEqual([]);
+    expect(loggedVersions(sound)).toEqual([]);
   });
 });
 
 describe("a record that a user edits", () => {
-  it("is logged for each malformed version, and works again when it is valid", async () => {
+  it("is logged once for each malformed version, and works again when it is valid", async () => {
     const tenant = await addTenant();
     const path = objectPath(CONFIG_MAPS, environment.records, `organization-${tenant.organizationId}`);
     const edit = (name: string) =>
@@ -286,7 +286,7 @@ describe("a record that a user edits", () => {
       });
     const until = (status: number) =>
       waitFor(async () => (await send(tenant, { path: "/v1/organizations" })).status === status, {
-        what: `the status ${status} for the organization`,
+        what: `the API to return ${status} for the organization`,
       });
     const malformed = async () => {
       const { text } = await clientOfText(api.opsUrl)("/metrics");
@@ -304,12 +304,12 @@ describe("a record that a user edits", () => {
       await until(status);
       expect(await malformed()).toBe(status === 500 ? before + 1 : before);
     }
-    expect(versionsTold(tenant)).toHaveLength(2);
+    expect(loggedVersions(tenant)).toHaveLength(2);
   });
 });
 
 describe("a PipeScaling without a size in its status", () => {
-  it("returns 503 for reads, and accepts a new size", async () => {
+  it("results in 503 for reads, but accepts a new size", async () => {
     const tenant = await addTenant();
     const { scaling = { path: "" }, scale = { path: "" } } = operationsOf(tenant);
     await waitFor(async () => (await send(tenant, scaling)).status === 200, {

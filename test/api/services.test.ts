@@ -54,13 +54,15 @@ describe("GET services", () => {
     ]);
   });
 
-  it("omits a service with a malformed record, and lists it again once the record is repaired", async () => {
+  it("omits a service with a malformed record, and lists it when the record is repaired", async () => {
     const before = (await list()).length;
     const record = serviceRecord({ organizationId, namespace: environment.pipes, name: "malformed" });
     const malformed = { ...record, data: { ...record.data, namespace: "Not A Namespace" } };
     await environment.addRecord(malformed);
     const known = await addService("known");
-    await waitFor(async () => (await list()).some(({ id }) => id === known), { what: "the API to see both" });
+    await waitFor(async () => (await list()).some(({ id }) => id === known), {
+      what: "the API to see both services",
+    });
     expect(await list()).toHaveLength(before + 1);
     await environment.replaceRecord(record);
     await waitFor(async () => (await list()).length === before + 2, {

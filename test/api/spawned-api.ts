@@ -11,7 +11,7 @@ export interface SpawnedApi {
   readonly url: string;
   readonly opsUrl: string;
   readonly send: Client;
-  /** Log lines so far. */
+  /** The log lines so far. */
   log(): Readonly<Record<string, unknown>>[];
   stop(): Promise<void>;
 }
@@ -19,7 +19,7 @@ export interface SpawnedApi {
 export interface SpawnOptions {
   readonly port?: number;
   readonly flags?: readonly string[];
-  /** Options of Node. */
+  /** Command-line options for Node. */
   readonly nodeArgs?: readonly string[];
 }
 

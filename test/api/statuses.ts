@@ -3,12 +3,12 @@ import { describeSize, type Size, sizeOfCores } from "../../src/domain/size.ts";
 import { objectPath } from "../../src/kube/paths.ts";
 import { PIPE_SCALINGS, type TestEnvironment } from "./environment.ts";
 
-/** The status of a service, written by a test in place of the controller. */
+/** Statuses that a test writes in place of the controller. */
 
 export const STARTED = "2026-01-31T12:00:00Z";
 
-/** Messages of the cluster, which callers of the API must not see. */
-export const CLUSTERS_WORDS = "exceeded quota: tenant-b, node worker-7";
+/** A message from the cluster, which callers of the API must not see. */
+export const CLUSTER_MESSAGE = "exceeded quota: tenant-b, node worker-7";
 
 export function fieldsOf(size: Size) {
   return { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
@@ -24,12 +24,12 @@ export function conditions(of: Readonly<Record<string, Condition["status"]>>, re
     type,
     status,
     reason,
-    message: CLUSTERS_WORDS,
+    message: CLUSTER_MESSAGE,
     lastTransitionTime: STARTED,
   }));
 }
 
-/** All three pipes have the size. */
+/** All three pipes run the size. */
 export function scaledTo(cores: number, requestId?: string): PipeScalingStatus {
   return {
     conditions: conditions({ Ready: "True" }, "Scaled"),
@@ -45,8 +45,8 @@ export function scaledTo(cores: number, requestId?: string): PipeScalingStatus {
   };
 }
 
-/** One of three pipes has the size; the others still have the previous one. */
-export function onTheWayTo(cores: number, from: number, requestId?: string): PipeScalingStatus {
+/** One of three pipes runs the size; the others still run the previous one. */
+export function progressingTo(cores: number, from: number, requestId?: string): PipeScalingStatus {
   return {
     ...scaledTo(cores, requestId),
     conditions: conditions({ Ready: "False", Reconciling: "True" }, "Progressing"),
@@ -55,17 +55,17 @@ export function onTheWayTo(cores: number, from: number, requestId?: string): Pip
   };
 }
 
-/** The pipe `orders` was rejected with the size. */
+/** The API server rejected the size for the pipe `orders`. */
 export function refusedAt(cores: number, from: number, requestId?: string): PipeScalingStatus {
   return {
-    ...onTheWayTo(cores, from, requestId),
+    ...progressingTo(cores, from, requestId),
     conditions: conditions({ Ready: "False", Stalled: "True" }, "Refused"),
     failures: [
       {
         pipe: "orders",
         size: `${cores * 1000}m/${cores * 4}Gi`,
         reason: "Refused",
-        message: CLUSTERS_WORDS,
+        message: CLUSTER_MESSAGE,
         attempts: 1,
         at: STARTED,
       },

@@ -1,6 +1,6 @@
 import type { Operation } from "../../src/api/openapi/operation.ts";
 
-/** IDs of the things that the path of an operation can name. */
+/** IDs of the objects that the path of an operation can name. */
 export interface Ids {
   readonly organization: string;
   readonly service: string;
@@ -10,11 +10,11 @@ export interface Ids {
 /** How the tests call a write. */
 interface Write {
   readonly body?: string;
-  /** Names the only object that the write changes, as `inventory` of tenants.test.ts does. */
+  /** The only object that the write changes, in the format of `inventory` in tenants.test.ts. */
   readonly changes: (own: Ids) => string;
 }
 
-/** A row for each write, by the id of its operation. */
+/** A row for each write, by operation ID. */
 const WRITES: Readonly<Record<string, Write>> = {
   updateBackupConfiguration: {
     body: '{"backupPeriodInHours":12}',
@@ -27,7 +27,7 @@ const WRITES: Readonly<Record<string, Write>> = {
   removeMember: { changes: ({ organization }) => `configmaps/members-${organization}` },
 };
 
-/** The operation that returns the caller's own organizations; its path names none. */
+/** The operation that lists the caller's organizations. Its path does not name an organization. */
 export const LIST_OF_ORGANIZATIONS = "listOrganizations";
 
 const ID_BY_PARAMETER: Readonly<Record<string, keyof Ids>> = {
@@ -36,20 +36,20 @@ const ID_BY_PARAMETER: Readonly<Record<string, keyof Ids>> = {
   userId: "member",
 };
 
-/** An operation on an organization or on something inside it. */
+/** An operation on an organization or an object in it. */
 export interface TenantOperation extends Partial<Write> {
   readonly id: string;
   readonly method: Operation["method"];
   /** The path for an organization and the IDs of objects in it. */
   readonly path: (organization: string, inside: Ids) => string;
-  /** True if the path names something inside the organization. */
+  /** True if the path names an object in the organization. */
   readonly isDeep: boolean;
 }
 
 /**
  * Derives the rows of the tenancy test from the operations of the API.
  *
- * @throws Error with the operation that the test could not cover
+ * @throws Error with the name of an operation that the test cannot cover
  */
 export function tenantOperations(operations: readonly Operation[]): readonly TenantOperation[] {
   return operations
@@ -77,7 +77,7 @@ export function tenantOperations(operations: readonly Operation[]): readonly Ten
     });
 }
 
-/** Rows of `WRITES` whose operation does not exist. */
+/** Returns the rows of `WRITES` whose operation does not exist. */
 export function unusedRows(operations: readonly Operation[]): string[] {
   return Object.keys(WRITES).filter((id) => !operations.some((operation) => operation.id === id));
 }

@@ -20,15 +20,15 @@ import {
 import { type Ids, type TenantOperation, tenantOperations } from "./tenancy.ts";
 
 /*
- * Crosses every operation with every kind of key and every kind of path. The tables are the specification: KEYS has
- * the status that each key gets for its own organization, and WHOSE the other tenants that a path can name.
+ * Combines every operation with every kind of key and every kind of path. The tables are the specification: KEYS has
+ * the statuses that each key gets for its own organization, and WHOSE the owners of the objects that a path can name.
  */
 
 type Status = 200 | 401 | 403 | 404;
 
 interface KeyCase {
   readonly key: Omit<KeyFields, "organizationId">;
-  /** Statuses for the list of organizations, and for a read and a write of its own objects. */
+  /** Statuses for listing organizations, and for reading and writing its own objects. */
   readonly lists: Status;
   readonly reads: Status;
   readonly writes: Status;
@@ -86,7 +86,7 @@ const WRITES = OPERATIONS_ON_TENANTS.filter(({ method }) => method !== "GET");
 let environment: TestEnvironment;
 let api: RunningApi;
 let anothers: Ids;
-/** Texts of the other tenant's records, which no response may contain. */
+/** Texts in the other tenant's records, which no response may contain. */
 let canaries: readonly string[];
 const tenants = new Map<string, { own: Ids; key: KeyRecord }>();
 
@@ -189,8 +189,8 @@ function isOwn({ organization: of, inside }: Cell): boolean {
   return of === "own" && inside === "own";
 }
 
-/** Sends the request of a cell and checks that the response reveals nothing of the other tenant. */
-function askCell(
+/** Sends the request of a cell and checks that the response reveals nothing about the other tenant. */
+function sendCell(
   name: string,
   cell: Cell,
   sent: Pick<ApiRequest, "headers" | "body"> = {},
@@ -232,7 +232,7 @@ function expectRefusal(response: ApiResponse, status: Status): void {
   expect(errorEnvelope.parse(response.body).status).toBe(status);
 }
 
-/** Returns the version of each object, except the record of key usage, which the API writes at any time. */
+/** Returns the version of each object, except key-usage records, which the API writes at any time. */
 async function inventory(): Promise<ReadonlyMap<string, string>> {
   const labelSelector = `${RESOURCE_LABEL},${RESOURCE_LABEL}!=key-usage`;
   const kinds: [Resource, string, object][] = [
@@ -274,12 +274,12 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
     expect(result.map(({ id }) => id)).toEqual(hasNoOrganization ? [] : [own.organization]);
   });
 
-  it("gets the same response for another's things as for absent ones, and changes nothing", async () => {
+  it("gets the same response for another tenant's objects as for absent ones, and changes nothing", async () => {
     const changed = await changedBy(async () => {
       for (const { operation, status } of operations) {
         const alike = new Map<string, object>();
         for (const cell of cellsOf(operation).filter((each) => !isOwn(each))) {
-          const response = await askCell(name, cell);
+          const response = await sendCell(name, cell);
           expectRefusal(response, status === 200 ? 404 : status);
           // A 404 may reveal which part of the path is absent; other statuses may reveal nothing about the path.
           const lookup = response.status === 404 ? `${cell.organization} ${cell.inside}` : "";
@@ -288,7 +288,7 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
           alike.set(group, comparable(response));
           if (operation.body === undefined) continue;
           // The path is checked before the body.
-          const nonsense = await askCell(name, cell, { headers: {}, body: "canary" });
+          const nonsense = await sendCell(name, cell, { headers: {}, body: "canary" });
           expect(comparable(nonsense)).toEqual(comparable(response));
         }
       }
@@ -296,10 +296,10 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
     expect(changed).toEqual([]);
   });
 
-  it(`gets ${reads} for reads of its own objects, which change nothing`, async () => {
+  it(`gets ${reads} when it reads its own objects, and changes nothing`, async () => {
     const changed = await changedBy(async () => {
       for (const operation of READS) {
-        const response = await askCell(name, { operation, organization: "own", inside: "own" });
+        const response = await sendCell(name, { operation, organization: "own", inside: "own" });
         if (reads === 200) expect(response.status).toBe(200);
         else expectRefusal(response, reads);
       }
@@ -307,10 +307,10 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
     expect(changed).toEqual([]);
   });
 
-  it(`gets ${writes} for writes of its own objects, which change nothing else`, async () => {
+  it(`gets ${writes} when it writes its own objects, and changes nothing else`, async () => {
     for (const operation of WRITES) {
       const changed = await changedBy(async () => {
-        const response = await askCell(name, { operation, organization: "own", inside: "own" });
+        const response = await sendCell(name, { operation, organization: "own", inside: "own" });
         if (writes === 200) expect(response.status).toBe(200);
         else expectRefusal(response, writes);
       });

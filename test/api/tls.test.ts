@@ -38,7 +38,7 @@ test("a running API serves a renewed certificate without closing connections", a
     old.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     return String(await once(old, "data"));
   };
-  // The server soon closes a connection without requests.
+  // The server closes connections without requests after a short timeout.
   expect(await send()).toContain("404");
 
   const second = certificatePair("second");

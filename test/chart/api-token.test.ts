@@ -61,7 +61,7 @@ beforeAll(async () => {
       spec: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, strategy: "Rollout" },
     },
   ]);
-  const isDenied = async (said: Promise<string>) => (await said).includes("ValidatingAdmissionPolicy");
+  const isDenied = async (outcome: Promise<string>) => (await outcome).includes("ValidatingAdmissionPolicy");
   await waitFor(() => isDenied(patchRecord("members", { data: { eve: "a" } })), {
     what: "the policy for records to take effect",
   });
@@ -109,13 +109,13 @@ describe("with the token of the API, an update of a PipeScaling", () => {
   it("may apply a size with the request for it", async () => {
     const metadata = { annotations: { [REQUEST_ANNOTATION]: "{}" } };
     const spec = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
-    const said = await dryRunOf(api, {
+    const outcome = await dryRunOf(api, {
       ...scaling(),
       query: { fieldManager: API_FIELD_MANAGER, force: true },
       patchType: "application/apply-patch+yaml",
       body: { apiVersion: API_VERSION, kind: KIND, metadata: { name: SERVICE, ...metadata }, spec },
     });
-    expect(said).toBe("accepted");
+    expect(outcome).toBe("accepted");
   });
 
   it("may apply a size where another manager set nothing but a size and the request for it", async () => {
@@ -132,7 +132,7 @@ describe("with the token of the API, an update of a PipeScaling", () => {
       },
     });
     await admin.close();
-    const said = await dryRunOf(api, {
+    const outcome = await dryRunOf(api, {
       method: "PATCH",
       path: objectPath(PIPE_SCALINGS, release.pipes, name),
       ...MERGE,
@@ -141,7 +141,7 @@ describe("with the token of the API, an update of a PipeScaling", () => {
         spec: { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
       },
     });
-    expect(said).toBe("accepted");
+    expect(outcome).toBe("accepted");
   });
 
   it.each(METADATA)("may not change %s", async (_, metadata) => {

@@ -46,7 +46,7 @@ async function check(checker: Parameters<typeof path>[0], args: readonly string[
     cwd: folder,
     ...(input === undefined ? {} : { input }),
   });
-  return { code, said: stdout + stderr };
+  return { code, output: stdout + stderr };
 }
 
 function manifests(set: (typeof VALUE_SETS)[number]): Promise<string> {
@@ -69,14 +69,14 @@ describe("kubeconform", () => {
   };
 
   it.each(VALUE_SETS)("accepts all objects with the %s values", async (set) => {
-    const { code, said } = await conform(await manifests(set));
-    expect(said).toMatch(/Invalid: 0, Errors: 0/);
+    const { code, output } = await conform(await manifests(set));
+    expect(output).toMatch(/Invalid: 0, Errors: 0/);
     expect(code).toBe(0);
   });
 
   it("reports an unknown field", async () => {
-    const { said } = await conform((await manifests("minimal")).replaceAll("replicas:", "replica:"));
-    expect(said).toMatch(/additional properties 'replica' not allowed/);
+    const { output } = await conform((await manifests("minimal")).replaceAll("replicas:", "replica:"));
+    expect(output).toMatch(/additional properties 'replica' not allowed/);
   });
 });
 
@@ -87,12 +87,12 @@ describe("kube-score", () => {
     async (set) => {
       // No CPU limit, because it slows down responses, and the requests of other pods already protect them.
       const flags = ["--ignore-container-cpu-limit", "--ignore-test", SCORE_EXCEPTIONS.join()];
-      const { code, said } = await check(
+      const { code, output } = await check(
         "kube-score",
         ["score", ...flags, "--output-format", "ci", "-"],
         await manifests(set),
       );
-      const findings = said.split("\n").filter((line) => !/^(\[OK\]|\[SKIPPED\]|$)/.test(line));
+      const findings = output.split("\n").filter((line) => !/^(\[OK\]|\[SKIPPED\]|$)/.test(line));
       expect(findings).toEqual([]);
       expect(code).toBe(0);
     },
@@ -107,10 +107,10 @@ describe("promtool", () => {
     writeFileSync(join(folder, "rules.yaml"), stringify(prometheusRule.parse(rule).spec));
     const tests = "alerts.promtool.yaml";
     copyFileSync(fileURLToPath(new URL(tests, import.meta.url)), join(folder, tests));
-    expect((await check("promtool", ["check", "rules", "--lint-fatal", "rules.yaml"])).said).toMatch(
+    expect((await check("promtool", ["check", "rules", "--lint-fatal", "rules.yaml"])).output).toMatch(
       /SUCCESS: 15 rules found/,
     );
-    expect((await check("promtool", ["test", "rules", tests])).said).toMatch(/^\s*SUCCESS\s*$/);
+    expect((await check("promtool", ["test", "rules", tests])).output).toMatch(/^\s*SUCCESS\s*$/);
   });
 });
 

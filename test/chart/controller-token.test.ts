@@ -278,8 +278,8 @@ describe("with the token of the controller, a PipeScaling", () => {
     ["labels", randomUUID(), { labels: { a: "b" } }],
     ["annotations", randomUUID(), { annotations: { a: "b" } }],
   ])("may not be created with %s", async (_, name, metadata) => {
-    const said = await create(PIPE_SCALINGS, release.pipes, scaling(name, metadata));
-    expectDenied(said, "only PipeScalings that are named after a service");
+    const outcome = await create(PIPE_SCALINGS, release.pipes, scaling(name, metadata));
+    expectDenied(outcome, "only PipeScalings that are named after a service");
   });
 
   const time = "2026-01-01T00:00:00Z";
@@ -301,14 +301,14 @@ describe("with the token of the controller, a PipeScaling", () => {
   }
 
   it("may have a status with texts of the lengths of the CRD", async () => {
-    const said = await writeStatus({
+    const outcome = await writeStatus({
       conditions: [condition({ message: text(8192) })],
       failures: [failure({ message: text(1024) })],
       tier: text(253),
       ...propagation(text(128)),
       ...pipes({ cameUp: { [text(253)]: text(128) }, resizedBy: { [text(253)]: "Rollout" } }),
     });
-    expect(said).toBe("accepted");
+    expect(outcome).toBe("accepted");
   });
 
   it.each<[string, object, RegExp]>([
@@ -343,9 +343,9 @@ describe("with the token of the controller, a PipeScaling", () => {
     ["the ID of a request", propagation(text(129)), /than 128/],
     ["the tier", { tier: text(254) }, /than 253/],
   ])("may not have a status in which %s is longer", async (_, status, rule) => {
-    const said = await writeStatus(status);
-    expect(said).toMatch(/^422 /);
-    expect(said).toMatch(rule);
+    const outcome = await writeStatus(status);
+    expect(outcome).toMatch(/^422 /);
+    expect(outcome).toMatch(rule);
   });
 
   it("keeps its field managers and its metadata when its status is written", async () => {
@@ -385,8 +385,8 @@ describe("with the token of the controller, a Lease", () => {
   ];
 
   it.each(METADATA)("may not be created with %s", async (_, metadata) => {
-    const said = await create(LEASES, release.records, lease(LEASE_NAME, metadata));
-    expectDenied(said, "only the spec of its Lease");
+    const outcome = await create(LEASES, release.records, lease(LEASE_NAME, metadata));
+    expectDenied(outcome, "only the spec of its Lease");
   });
 
   it("may not change its metadata", async () => {
@@ -400,8 +400,8 @@ describe("with the token of the controller, a Lease", () => {
       dryRunOf(controller, { method: "PUT", path, body: { ...created, ...change } });
     expect(await update({ spec: { holderIdentity: "a" } })).toBe("accepted");
     for (const [, metadata] of METADATA) {
-      const said = await update({ metadata: { ...created.metadata, ...metadata } });
-      expectDenied(said, "only the spec of its Lease");
+      const outcome = await update({ metadata: { ...created.metadata, ...metadata } });
+      expectDenied(outcome, "only the spec of its Lease");
     }
   });
 });
@@ -458,7 +458,7 @@ describe("with the token of the controller, an Event", () => {
     const body = event({ reportingController: "example.com/other" });
     const { metadata } = await admin.json<KubeObject>({ method: "POST", path, body });
     const series = { count: 2, lastObservedTime: "2026-01-01T00:01:00.000000Z" };
-    const said = await dryRunOf(controller, patch(EVENTS, release.pipes, metadata.name, { series }));
-    expectDenied(said, "only the count of its own Events");
+    const outcome = await dryRunOf(controller, patch(EVENTS, release.pipes, metadata.name, { series }));
+    expectDenied(outcome, "only the count of its own Events");
   });
 });

@@ -96,8 +96,8 @@ describe("the examples", () => {
   }
 
   it.each(["argo-cd", "flux"] as const)("for %s are accepted by its CRDs", async (name) => {
-    const said = await take(example(name));
-    expect(said.trimEnd().split("\n")).toHaveLength(objects(example(name)).length);
+    const output = await take(example(name));
+    expect(output.trimEnd().split("\n")).toHaveLength(objects(example(name)).length);
   });
 
   it.each([

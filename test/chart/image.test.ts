@@ -12,7 +12,7 @@ describe("the image", { timeout: 60_000 }, () => {
   }, 60_000);
   afterAll(() => image[Symbol.dispose]());
 
-  async function said(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  async function runImage(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
     const child = image.start({ args }, env);
     const [out, err] = [child.stdout, child.stderr].map((stream) => (stream ? text(stream) : ""));
     const code = new Promise<number | null>((resolve) => child.once("close", resolve));
@@ -30,11 +30,11 @@ describe("the image", { timeout: 60_000 }, () => {
   });
 
   it("runs its entry point without warnings, as a user without write permission", async () => {
-    expect(await said(["--version"])).toEqual({ out: `${packageJson.version}\n`, err: "", code: 0 });
+    expect(await runImage(["--version"])).toEqual({ out: `${packageJson.version}\n`, err: "", code: 0 });
   });
 
   it.each(["api", "controller"])("runs the %s, which reports a missing kubeconfig", async (name) => {
-    const { err, code } = await said([name], { PIPE_SCALING_KUBECONFIG: "/none" });
+    const { err, code } = await runImage([name], { PIPE_SCALING_KUBECONFIG: "/none" });
     expect(err).toMatch(/^The kubeconfig \/none does not exist/);
     expect(code).toBe(1);
   });

@@ -204,8 +204,8 @@ describe("with the token of the controller, a resize of a pod", () => {
     ["less memory than 1 GiB", "only", memoryOf("1023Mi")],
     ["a memory request of less than 1 GiB", "only", { requests: { memory: "1023Mi" } }],
   ] as const)("may not set %s", async (_, pipe, resources) => {
-    const said = await patchPod(pipe, sizeOf("pipe", resources));
-    expectDenied(said, "only sizes from 100m CPU with 1Gi memory to 24 CPU with 96Gi");
+    const outcome = await patchPod(pipe, sizeOf("pipe", resources));
+    expectDenied(outcome, "only sizes from 100m CPU with 1Gi memory to 24 CPU with 96Gi");
   });
 
   it.each([
@@ -326,8 +326,8 @@ describe("with the token of the controller, an update of a ReplicaSet", () => {
   });
 
   it.each(TOO_LARGE)("may not set %s", async (_, pipe, resources) => {
-    const said = await patchReplicaSet(pipe, template(sizeOf("pipe", resources)));
-    expectDenied(said, "only sizes from 0 CPU with 0 memory to 24 CPU with 96Gi");
+    const outcome = await patchReplicaSet(pipe, template(sizeOf("pipe", resources)));
+    expectDenied(outcome, "only sizes from 0 CPU with 0 memory to 24 CPU with 96Gi");
   });
 
   it("is denied by the policy only to the controller", async () => {

@@ -153,7 +153,7 @@ describe("Prometheus with the scraped metrics", () => {
   });
 
   it("detects a missing metric and a missing label", async () => {
-    const said = await evaluate(["pipe_scaling_pipe", 'pipe_scaling_pipes{status="done"}']);
-    expect(said.match(/got: *nil/g)).toHaveLength(2);
+    const output = await evaluate(["pipe_scaling_pipe", 'pipe_scaling_pipes{status="done"}']);
+    expect(output.match(/got: *nil/g)).toHaveLength(2);
   });
 });

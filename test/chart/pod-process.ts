@@ -120,7 +120,7 @@ export class PodProcess {
     const ended = new AbortController();
     this.#child.once("close", () => ended.abort(new Error("it has ended")));
     const { signal } = ended;
-    const { url, opsUrl } = await waitFor(() => this.#saysWhere(), {
+    const { url, opsUrl } = await waitFor(() => this.#addresses(), {
       what: "the process to start listening",
       signal,
     });
@@ -132,9 +132,11 @@ export class PodProcess {
     this.opsUrl = opsUrl;
   }
 
-  #saysWhere(): z.output<typeof listening> | undefined {
+  #addresses(): z.output<typeof listening> | undefined {
     const lines = this.#log.split("\n").slice(0, -1);
-    return lines.map((line) => listening.safeParse(JSON.parse(line)).data).find((said) => said !== undefined);
+    return lines
+      .map((line) => listening.safeParse(JSON.parse(line)).data)
+      .find((fields) => fields !== undefined);
   }
 
   /** Ends the process like the kubelet, and returns its exit code. */

@@ -33,7 +33,7 @@ beforeAll(async () => {
   ]);
   hasClaims = await createClaimingPipe();
   // New policies and permissions take effect after about a second.
-  const isHeld = (said: string) => said.includes("ValidatingAdmissionPolicy");
+  const isHeld = (outcome: string) => outcome.includes("ValidatingAdmissionPolicy");
   await waitFor(async () => isHeld(await patchedAs(controller, { spec: { replicas: 2 } })), {
     what: "the controller's policy to take effect",
   });
@@ -264,9 +264,9 @@ describe("with the controller's token", () => {
       "only its own annotations",
     ],
   ])("%s cannot be changed", async (_, body, sentence) => {
-    const said = await patchedAs(controller, body);
-    expect(said).toMatch(/^422 .*ValidatingAdmissionPolicy/s);
-    expect(said).toContain(sentence);
+    const outcome = await patchedAs(controller, body);
+    expect(outcome).toMatch(/^422 .*ValidatingAdmissionPolicy/s);
+    expect(outcome).toContain(sentence);
   });
 
   it.for([
@@ -274,9 +274,9 @@ describe("with the controller's token", () => {
     ["the removal of a resource claim", { claims: null }],
   ] as const)("%s cannot be changed", async ([_, resources], { skip }) => {
     skip(!hasClaims, "resource claims are off before Kubernetes 1.34");
-    const said = await patchedAs(controller, container({ resources }), "claiming");
-    expect(said).toMatch(/^422 .*ValidatingAdmissionPolicy/s);
-    expect(said).toContain("only the cpu and memory requests");
+    const outcome = await patchedAs(controller, container({ resources }), "claiming");
+    expect(outcome).toMatch(/^422 .*ValidatingAdmissionPolicy/s);
+    expect(outcome).toContain("only the cpu and memory requests");
   });
 
   it("the order of containers and the content of a container cannot be changed", async () => {

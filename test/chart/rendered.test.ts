@@ -61,8 +61,8 @@ describe("the rendered chart", () => {
         "-f",
         "-",
       ];
-      const said = await kubectl(cluster, ["apply", ...flags, "--warnings-as-errors"], { input });
-      expect(said.trimEnd().split("\n")).toHaveLength(objects.length);
+      const output = await kubectl(cluster, ["apply", ...flags, "--warnings-as-errors"], { input });
+      expect(output.trimEnd().split("\n")).toHaveLength(objects.length);
     },
   );
 });

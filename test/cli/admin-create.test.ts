@@ -96,7 +96,7 @@ describe("admin organization create", () => {
   });
 
   test.each([["admin", "organization", "create", "--name", "x", "--tier", "basic"]])(
-    "fails without a namespace for the records and names the command that creates it: %s %s",
+    "fails if the namespace of the records does not exist, and names the command that creates it: %s %s",
     async (...words) => {
       const { code, out, err } = await run(words, { namespace: "no-such-namespace" });
       expect({ code, out }).toEqual({ code: 1, out: "" });
@@ -106,7 +106,7 @@ describe("admin organization create", () => {
     },
   );
 
-  test("fails without permission and names the account", async () => {
+  test("fails without permission, and names the account", async () => {
     const account = "unprivileged";
     await kubectl(cluster, ["create", "serviceaccount", account, "-n", NAMESPACE]);
     const kubeconfig = await serviceAccountKubeconfig(cluster, NAMESPACE, account);
@@ -126,7 +126,7 @@ describe("admin organization list", () => {
     expect(out).toMatch(new RegExp(`^${organization} +Acme Corp +basic +20\\d\\d-`, "m"));
   });
 
-  test("prints an array for programs, without malformed records, and reports these", async () => {
+  test("prints well-formed records as a JSON array, and reports malformed ones", async () => {
     const namespace = `${NAMESPACE}-malformed`;
     await kubectl(cluster, ["create", "namespace", namespace]);
     await apply(cluster, [
@@ -161,7 +161,7 @@ describe("admin service create", () => {
     ...more,
   ];
 
-  test("writes a record that the parser accepts and list shows", async () => {
+  test("writes a record that the parser accepts and that list shows", async () => {
     const service = await json(made, ...create("--organization", organization));
     const { metadata, data } = await object<ConfigMap>("configmap", `service-${service.id}`);
     const value = { id: service.id, organizationId: organization, name: "orders", namespace: "acme-pipes" };
@@ -181,7 +181,7 @@ describe("admin service create", () => {
     expect(err).toBe(`The service with the ID ${id} already exists; it was not changed.\n`);
   });
 
-  test("refuses an unknown organization", async () => {
+  test("rejects an unknown organization", async () => {
     const { code, err } = await run(create("--organization", ABSENT));
     expect(code).toBe(1);
     expect(err).toMatch(`There is no organization with the ID ${ABSENT} in the namespace ${NAMESPACE}`);
@@ -194,7 +194,7 @@ describe("admin member add", () => {
     ...["--email", "user@example.com", "--role", "developer"],
   ];
 
-  test("loses no member if many are added concurrently to an organization without members", async () => {
+  test("adds all members if many are added concurrently to an organization without members", async () => {
     const words = ["admin", "organization", "create", "--name", "Crowd", "--tier", "basic"];
     const crowd = (await json(made, ...words)).id;
     const users = Array.from({ length: 12 }, (_, index) => `user ${index}/ü`);
@@ -207,7 +207,7 @@ describe("admin member add", () => {
     );
   });
 
-  test("adds a user once if many requests add it concurrently, and reports it to the others", async () => {
+  test("adds a user only once if many commands run concurrently, and the others report that it is already a member", async () => {
     await run(add(organization, "u-first"));
     const done = await Promise.all(Array.from({ length: 12 }, () => run(add(organization, "u-once"))));
     expect(done.filter(({ code }) => code === 0)).toHaveLength(1);
@@ -228,7 +228,7 @@ describe("admin member add", () => {
     expect(await object("configmap", `members-${organization}`)).toEqual(before);
   });
 
-  test("refuses an unknown organization", async () => {
+  test("rejects an unknown organization", async () => {
     const { code, err } = await run(add(ABSENT, "u-1"));
     expect(code).toBe(1);
     expect(err).toContain("There is no organization with the ID");
@@ -289,20 +289,20 @@ describe("admin key create", () => {
     expect(list.out + list.err).not.toContain(key.keySecret);
   });
 
-  test("prints a readable table, and that the secret is shown only once", async () => {
+  test("prints a readable table, and warns that the secret is shown only once", async () => {
     const { code, out, err } = await run(create(organization));
     expect(code).toBe(0);
     expect(out).toMatch(/^KEY ID +[A-Za-z0-9]{20}\nKEY SECRET +\S{43}\n/);
     expect(err).toBe("Keep the key secret now: it is not shown again.\n");
   });
 
-  test("refuses an unknown organization", async () => {
+  test("rejects an unknown organization", async () => {
     const { code, out, err } = await run(create(ABSENT, "--output", "json"));
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toContain("There is no organization with the ID");
   });
 
-  test("refuses more than a hundred keys, and accepts another one after a deletion", async () => {
+  test("rejects more than 100 keys, and accepts another one after a deletion", async () => {
     const words = ["admin", "organization", "create", "--name", "Keys", "--tier", "basic"];
     const of = (await json(made, ...words)).id;
     const labels = { "pipes.clouddb.dev/resource": "api-key", "pipes.clouddb.dev/organization": of };

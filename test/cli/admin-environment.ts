@@ -13,8 +13,8 @@ export interface Ended {
   readonly err: string;
 }
 
-/** Settings of the terminal of a test. */
-type Person = NonNullable<Parameters<typeof fakeIo>[0]>;
+/** Settings of the simulated terminal. */
+type IoOptions = NonNullable<Parameters<typeof fakeIo>[0]>;
 
 /** Runs the admin commands in this process, in the test file's own namespaces. */
 export class AdminTestEnvironment {
@@ -29,15 +29,15 @@ export class AdminTestEnvironment {
   }
 
   /** The flags for the cluster and the namespace of the records. */
-  get place(): readonly string[] {
+  get clusterFlags(): readonly string[] {
     return ["--kubeconfig", this.environment.cluster.kubeconfig, "--namespace", this.environment.records];
   }
 
-  async run(words: string | readonly string[], person: Person = {}): Promise<Ended> {
-    const io = fakeIo(person);
+  async run(words: string | readonly string[], ioOptions: IoOptions = {}): Promise<Ended> {
+    const io = fakeIo(ioOptions);
     const spec = { version: "0", commands: admin };
     const given = typeof words === "string" ? words.split(" ") : words;
-    const code = await runProgram(spec, [...given, ...this.place], io);
+    const code = await runProgram(spec, [...given, ...this.clusterFlags], io);
     return { code, ...io.written };
   }
 
@@ -49,7 +49,7 @@ export class AdminTestEnvironment {
     return schema.parse(JSON.parse(out));
   }
 
-  /** The current object, `undefined` if it does not exist. */
+  /** Returns the current object, or `undefined` if it does not exist. */
   async object<T extends KubeObject>(
     resource: Resource,
     name: string,

@@ -48,12 +48,12 @@ async function makeKey(of = organization): Promise<MadeKey> {
   return { ...made, authorization };
 }
 
-/** Waits for this status, because the API receives a change of a key through its watch. */
+/** Waits for this status, because the API receives changes to keys through its watch. */
 async function until(authorization: string, status: number): Promise<void> {
   await waitFor(
     async () => (await api.send({ path: "/v1/organizations", authorization })).status === status,
     {
-      what: `the key to be answered with ${status}`,
+      what: `the API to return ${status} for the key`,
     },
   );
 }
@@ -65,17 +65,17 @@ async function secretOf({ id }: MadeKey): Promise<Secret> {
   return secret;
 }
 
-/** Expects a command to be refused without a change. */
-async function refusal(key: MadeKey, words: string, person?: Parameters<AdminTestEnvironment["run"]>[1]) {
+/** Checks that a command prints no result and does not change the key. */
+async function refusal(key: MadeKey, words: string, ioOptions?: Parameters<AdminTestEnvironment["run"]>[1]) {
   const before = await secretOf(key);
-  const { code, out, err } = await records.run(words, person);
+  const { code, out, err } = await records.run(words, ioOptions);
   expect(out).toBe("");
   expect(await secretOf(key)).toEqual(before);
   return { code, err };
 }
 
 describe("admin key show", () => {
-  it("prints everything about a key except its key id and its secret", async () => {
+  it("prints everything about a key except its key ID and its secret", async () => {
     const key = await makeKey();
     const shown = await records.json(
       z.looseObject({ usedAt: z.string().optional() }),
@@ -98,7 +98,7 @@ describe("admin key show", () => {
     expect((await records.run(`admin key show ${id}`)).out).toMatch(/\nUSED AT +2026-03-01T12:34:00\.000Z\n/);
   });
 
-  it("names the list command for an unknown id", async () => {
+  it("names the list command for an unknown ID", async () => {
     const id = randomUUID();
     expect(await records.run(`admin key show ${id}`)).toEqual({
       code: 1,
@@ -107,7 +107,7 @@ describe("admin key show", () => {
     });
   });
 
-  it("names both Secrets if two have the same id", async () => {
+  it("names both Secrets if two have the same ID", async () => {
     const key = await makeKey();
     const secret = await secretOf(key);
     const { name } = keyRecord({ organizationId: organization }).record.metadata;
@@ -122,7 +122,7 @@ describe("admin key show", () => {
 });
 
 describe("admin key disable and admin key enable", () => {
-  it("make the API refuse the key, and accept it again", async () => {
+  it("make the API reject the key, and accept it again", async () => {
     const key = await makeKey();
     expect(await records.run(`admin key disable ${key.id}`)).toEqual({
       code: 0,
@@ -134,7 +134,7 @@ describe("admin key disable and admin key enable", () => {
     await until(key.authorization, 200);
   });
 
-  it("change nothing if the key has this state already", async () => {
+  it("change nothing if the key already has this state", async () => {
     const key = await makeKey();
     const before = await secretOf(key);
     expect((await records.run(`admin key enable ${key.id}`)).err).toBe(
@@ -143,7 +143,7 @@ describe("admin key disable and admin key enable", () => {
     expect(await secretOf(key)).toEqual(before);
   });
 
-  it("lose no change if many run concurrently with other changes", async () => {
+  it("preserve all changes if they run concurrently with other commands", async () => {
     const key = await makeKey();
     const changes = ["--name other", "--expire-at 2099-01-01T00:00:00Z", "--allow-from 127.0.0.0/8"];
     const all = [`disable ${key.id}`, ...changes.map((change) => `update ${key.id} ${change}`)];
@@ -157,7 +157,7 @@ describe("admin key disable and admin key enable", () => {
 });
 
 describe("admin key update", () => {
-  it("changes the given fields, keeps the others, and removes limits", async () => {
+  it("changes the given fields, keeps the others, and can remove restrictions", async () => {
     const key = await makeKey();
     const update = (change: string) => records.json(shownKey, `admin key update ${key.id} ${change}`);
     const limited = await update("--expire-at 2099-01-01T01:00:00+01:00 --allow-from 203.0.113.7");
@@ -182,7 +182,7 @@ describe("admin key update", () => {
       headers: { "Content-Type": "application/json" },
       body: "{}",
     };
-    await waitFor(async () => (await api.send(patch)).status === 403, { what: "the role to be known" });
+    await waitFor(async () => (await api.send(patch)).status === 403, { what: "the API to see the role" });
     await until(key.authorization, 200);
   });
 
@@ -193,14 +193,14 @@ describe("admin key update", () => {
       "it must be a date and time to come, such as 2030-01-31T12:00:00Z, or never",
     ],
     ["--allow-from nowhere", "must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1, or all"],
-  ])("refuses %j", async (change, sentence) => {
+  ])("rejects %j", async (change, sentence) => {
     const key = await makeKey();
     const { code, err } = await refusal(key, `admin key update ${key.id} ${change}`.trim());
     expect(code).toBe(2);
     expect(err).toContain(sentence);
   });
 
-  it("does not change a malformed record, which has to be edited", async () => {
+  it("does not change a malformed record, which must be edited first", async () => {
     const { id, record } = keyRecord({ organizationId: organization });
     const malformed = { ...record, stringData: { ...record.stringData, createdAt: "yesterday" } };
     await records.environment.addRecord(malformed);
@@ -262,7 +262,7 @@ describe("admin key rotate", () => {
     expect((await records.run(`admin key list --organization ${organization}`)).out).not.toContain(keySecret);
   });
 
-  it("adds one secret if many run concurrently, and reports it to the others", async () => {
+  it("adds only one secret if many commands run concurrently, and the others report the rotation in progress", async () => {
     const key = await makeKey();
     const ended = await Promise.all(
       Array.from({ length: 8 }, () => records.run(`admin key rotate ${key.id}`)),
@@ -276,7 +276,7 @@ describe("admin key rotate", () => {
   });
 
   it.each(["--finish", "--cancel"])(
-    "keeps the only secret with %s and no rotation in progress",
+    "keeps the only secret with %s if no rotation is in progress",
     async (flag) => {
       const key = await makeKey();
       const { code, err } = await refusal(key, `admin key rotate ${key.id} ${flag} --yes`);
@@ -285,14 +285,14 @@ describe("admin key rotate", () => {
     },
   );
 
-  it("refuses a new rotation until the last one was finished or canceled", async () => {
+  it("rejects --finish together with --cancel", async () => {
     const key = await makeKey();
     const { code, err } = await refusal(key, `admin key rotate ${key.id} --finish --cancel`);
     expect(code).toBe(2);
     expect(err).toContain("--finish and --cancel exclude each other");
   });
 
-  it("asks before it removes a secret, and keeps changes made while it asks", async () => {
+  it("asks for confirmation before it removes a secret, and keeps changes made in the meantime", async () => {
     const key = await makeKey();
     await rotate(key);
     const finish = `admin key rotate ${key.id} --finish`;
@@ -302,7 +302,7 @@ describe("admin key rotate", () => {
       code: 1,
       err: `Drop the older secret of API key ci (${key.id}), and reject clients that still use it? [y/N] Nothing was changed.\n`,
     });
-    // While the question waits, another command finishes this rotation and starts the next.
+    // Before this command gets its answer, another one finishes this rotation and starts the next.
     const slow = await records.run(finish, {
       input: true,
       answers: ["y"],
@@ -318,7 +318,7 @@ describe("admin key rotate", () => {
 });
 
 describe("admin key delete", () => {
-  it("asks for confirmation, and then the API rejects the key", async () => {
+  it("asks for confirmation, and deletes the key, which the API then rejects", async () => {
     const key = await makeKey();
     const words = `admin key delete ${key.id}`;
     expect(await refusal(key, words)).toMatchObject({ code: 2, err: expect.stringContaining("give --yes") });
@@ -337,7 +337,7 @@ describe("admin key delete", () => {
     expect((await records.run(`${words} --yes`)).code).toBe(1);
   });
 
-  it("does not delete a key that changes while it asks", async () => {
+  it("does not delete a key that changes before the confirmation", async () => {
     const key = await makeKey();
     const { code, err } = await records.run(`admin key delete ${key.id}`, {
       input: true,

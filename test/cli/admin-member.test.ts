@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => records?.remove());
 
-/** An organization with these members, by their roles. */
+/** Creates an organization with these members and roles. */
 async function organizationOf(members: Readonly<Record<string, "admin" | "developer">>): Promise<string> {
   const id = await records.environment.addOrganization({ name: "Acme" });
   await records.environment.addRecord(membersRecord(id, members));
@@ -64,7 +64,7 @@ describe("admin member remove", () => {
     });
   });
 
-  it.each(["constructor", "__proto__"])("finds no member with the user id %s", async (userId) => {
+  it.each(["constructor", "__proto__"])("finds no member with the user ID %s", async (userId) => {
     const id = await organizationOf({ ada: "admin" });
     expect((await records.run(`admin member remove ${userId} --organization ${id} --yes`)).err).toContain(
       "is not a member",
@@ -95,7 +95,7 @@ describe("admin member remove", () => {
     expect(left).toContain("bob");
   });
 
-  it("decides on the members at the time of the confirmation, not at the time of the question", async () => {
+  it("checks the members after the confirmation, not only before it", async () => {
     const id = await organizationOf({ ada: "admin", bob: "admin" });
     const { code, err } = await records.run(`admin member remove ada --organization ${id}`, {
       input: true,

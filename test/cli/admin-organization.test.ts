@@ -61,7 +61,7 @@ describe("admin organization show", () => {
     expect(out).toMatch(/\nSERVICES\nID +NAME +NAMESPACE\n\S+ +orders +\S+\n\nMEMBERS\nUSER ID +NAME/);
   });
 
-  it("reports malformed records together with the others", async () => {
+  it("prints the well-formed records and reports malformed ones", async () => {
     const id = await records.environment.addOrganization();
     const members = {
       kind: "ConfigMap",
@@ -142,7 +142,7 @@ describe("admin organization update", () => {
     );
   });
 
-  it("loses no change if several run concurrently", async () => {
+  it("preserves all changes if several commands run concurrently", async () => {
     const id = await records.environment.addOrganization({ tier: "basic" });
     const ended = await Promise.all(
       ["--tier scale", "--name Globex"].flatMap((change) =>
@@ -165,7 +165,7 @@ describe("admin organization update", () => {
     ],
     ["--rollout-window always", 2, 'is "always", but it must be a YAML map such as {schedule: '],
     ['--rollout-window {"schedule":"x"}', 2, "its duration is missing, or none."],
-  ])("refuses %j, and changes nothing", async (change, exitCode, sentence) => {
+  ])("rejects %j, and changes nothing", async (change, exitCode, sentence) => {
     const id = await records.environment.addOrganization();
     const before = await inventory(id);
     const { code, err } = await records.run(`admin organization update ${id} ${change}`.trim());
@@ -176,7 +176,7 @@ describe("admin organization update", () => {
 });
 
 describe("admin organization delete", () => {
-  /** An organization with every kind of record, beside another one that must not change. */
+  /** Creates an organization with every kind of record. */
   async function withEverything(): Promise<string> {
     const id = await records.environment.addOrganization({ name: "Acme" });
     const service = await records.environment.addService(id);
@@ -193,7 +193,7 @@ describe("admin organization delete", () => {
     return id;
   }
 
-  it("refuses an organization with services, and changes nothing", async () => {
+  it("does not delete an organization with services without --with-services, and changes nothing", async () => {
     const id = await withEverything();
     const before = await inventory();
     expect(await records.run(`admin organization delete ${id} --yes`)).toEqual({
@@ -204,7 +204,7 @@ describe("admin organization delete", () => {
     expect(await inventory()).toEqual(before);
   });
 
-  it("lists what it will delete, asks, and deletes neither PipeScalings nor records of others", async () => {
+  it("lists what it will delete, asks for confirmation, and keeps PipeScalings and records of other organizations", async () => {
     const id = await withEverything();
     const other = await inventory(await withEverything());
     const words = `admin organization delete ${id} --with-services`;
@@ -238,7 +238,7 @@ describe("admin organization delete", () => {
     expect(await inventory(id)).toEqual([]);
   });
 
-  it("does not delete an organization that changes while it asks", async () => {
+  it("does not delete an organization that changes before the confirmation", async () => {
     const id = await records.environment.addOrganization();
     const { code, err } = await records.run(`admin organization delete ${id}`, {
       input: true,

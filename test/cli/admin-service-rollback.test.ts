@@ -12,8 +12,8 @@ describe("admin service rollback", () => {
   afterEach(() => environment.end());
 
   function service(command: string, ...flags: string[]) {
-    const place = ["--kubeconfig", environment.cluster.kubeconfig, "--namespace", environment.records];
-    return runProgram(["admin", "service", command, environment.serviceId, ...place, ...flags]);
+    const clusterFlags = ["--kubeconfig", environment.cluster.kubeconfig, "--namespace", environment.records];
+    return runProgram(["admin", "service", command, environment.serviceId, ...clusterFlags, ...flags]);
   }
 
   async function scaleTo(cores: number | null): Promise<void> {
@@ -26,7 +26,7 @@ describe("admin service rollback", () => {
     return history.map(({ summary, source, result }) => `${summary} ${source} ${result}`);
   }
 
-  it("returns the pipes to the previous size, and finally to the former default of the tier", async () => {
+  it("returns the pipes to the previous size, and then to the tier's former default", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");

@@ -74,7 +74,7 @@ describe("admin service show", () => {
     ]);
   });
 
-  it("explains the remedy for an unknown or malformed service", async () => {
+  it("prints the next step for an unknown or malformed service", async () => {
     const id = randomUUID();
     expect(await records.run(`admin service show ${id}`)).toEqual({
       code: 1,
@@ -114,7 +114,7 @@ describe("admin service update", () => {
     });
   });
 
-  it("refuses a call without a change, an unknown service and a malformed record", async () => {
+  it("rejects a command without a change, an unknown service and a malformed record", async () => {
     const id = await records.environment.addService(organization);
     expect(await records.run(`admin service update ${id}`)).toMatchObject({
       code: 2,
@@ -136,7 +136,7 @@ describe("admin service update", () => {
     expect(err).toContain("rolloutWindow: it must be a YAML map such as ");
   });
 
-  it("makes admin service show fall back to the rollout window of the organization", async () => {
+  it("overrides the organization's rollout window, which admin service show prints by default", async () => {
     const owner = await records.environment.addOrganization();
     const words = `admin service create --organization ${owner} --name orders --pipes-namespace ${records.environment.pipes}`;
     const { id } = await records.json(shown, words);
@@ -164,7 +164,7 @@ describe("admin service update", () => {
 });
 
 describe("admin service delete", () => {
-  it("asks, then deletes the record and its backup settings, and keeps the PipeScaling unchanged", async () => {
+  it("asks for confirmation, deletes the record and its backup settings, and does not change the PipeScaling", async () => {
     const id = await records.environment.addService(organization);
     await records.environment.addScaling(id, {}, 2);
     const labels = recordLabels("backup", organization);

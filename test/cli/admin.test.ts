@@ -5,7 +5,7 @@ import type { Ended } from "./admin-environment.ts";
 import { AdminTestEnvironment } from "./admin-environment.ts";
 
 /*
- * Each command as a separate process, in a pipe and on a terminal.
+ * Runs each command as a separate process, in a pipe and on a terminal.
  */
 
 let records: AdminTestEnvironment;
@@ -20,17 +20,17 @@ const ESCAPE = "\u001b";
 const BOLD = `${ESCAPE}[1m`;
 const NOT_BOLD = `${ESCAPE}[22m`;
 
-/** Runs commands in a pipe or on a terminal, with the checks that hold for all of them. */
+/** Runs commands in a pipe or on a terminal, with the checks that apply to all of them. */
 interface Medium {
-  /** A command that only reads or creates. */
+  /** Runs a command that only reads or creates. */
   run(words: string): Promise<Ended>;
-  /** A destructive command, which is declined first and then confirmed. */
+  /** Runs a destructive command, which is first declined and then confirmed. */
   destroy(words: string): Promise<Ended>;
 }
 
 const pipe: Medium = {
   async run(words) {
-    const { code, out, err } = await runProgram([...words.split(" "), ...records.place]);
+    const { code, out, err } = await runProgram([...words.split(" "), ...records.clusterFlags]);
     expect(out + err).not.toContain(ESCAPE);
     return { code: code ?? -1, out, err };
   },
@@ -44,7 +44,9 @@ const pipe: Medium = {
 
 /** Starts a command in a terminal. Checks that headings are bold, and returns the text without styles. */
 function start(words: string) {
-  const pty = startInPty(process.execPath, [MAIN, ...words.split(" "), ...records.place], { columns: 200 });
+  const pty = startInPty(process.execPath, [MAIN, ...words.split(" "), ...records.clusterFlags], {
+    columns: 200,
+  });
   const ended = async (): Promise<Ended> => {
     const code = (await pty.exitCode) ?? -1;
     const written = pty.output().replaceAll("\r\n", "\n");
@@ -92,9 +94,9 @@ describe.each([
       expect({ words, ...ended }).toMatchObject({ words, code: 0 });
       return ended;
     }
-    async function destroy(words: string, told: string): Promise<void> {
+    async function destroy(words: string, message: string): Promise<void> {
       const ended = await medium.destroy(words);
-      expect({ words, ...ended }).toMatchObject({ words, code: 0, err: expect.stringContaining(told) });
+      expect({ words, ...ended }).toMatchObject({ words, code: 0, err: expect.stringContaining(message) });
     }
 
     const organization = shown(await run("admin organization create --name Acme --tier basic"), "ID");

@@ -20,8 +20,8 @@ describe.each(WAYS)("%s", (way) => {
   it.each([
     ["api", ["--port", "0"]],
     ["controller", []],
-  ])("%s runs until Ctrl-C, and ends with 0", async (name, flags) => {
-    // Without these flags it would report on the PipeScalings of other tests.
+  ])("%s runs until Ctrl-C, and ends with exit code 0", async (name, flags) => {
+    // Without these flags, it would process the PipeScalings of other tests.
     const where = ["--kubeconfig", environment.cluster.kubeconfig, "--namespace", environment.records];
     where.push("--pipe-namespaces", environment.pipes);
     const running = start(way, [name, ...flags, ...where, "--ops-port", "0"], {});

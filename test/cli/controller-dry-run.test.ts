@@ -80,7 +80,7 @@ describe("controller --dry-run", () => {
     });
   });
 
-  it("retries if the server is too busy at first", async () => {
+  it("retries if the API server is too busy at first", async () => {
     const proxy = await FaultyProxy.start(environment.cluster);
     onTestFinished(() => proxy.stop());
     proxy.handle = ({ resource }) =>

@@ -7,7 +7,7 @@ import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { createHeldPipe, release, waitForPipeScalings } from "./held-pipes.ts";
 import { accessTo, type EnvironmentVariables, run, start, textOf, WAYS } from "./run-command.ts";
 
-/* All of it: the program, the API, the controller and the pipes of a service. */
+/* Runs the program with the API, the controller and the pipes of a service. */
 
 let environment: TestEnvironment;
 let api: SpawnedApi;
@@ -25,7 +25,7 @@ beforeEach(async () => {
   env = accessTo(api.url, key);
   for (const name of ["pipe-a", "pipe-b"]) await release(environment, name);
   const isScaled = async () => (await run("in a pipe", `scaling get ${environment.serviceId}`, env)).text;
-  await waitFor(async () => /STATE +scaled/.test(await isScaled()), { what: "the pipes to be up" });
+  await waitFor(async () => /STATE +scaled/.test(await isScaled()), { what: "the pipes to run their size" });
 });
 
 afterEach(async () => {
@@ -34,7 +34,7 @@ afterEach(async () => {
 });
 
 describe.each(WAYS)("%s", (way) => {
-  it("scaling set --watch requests a size and ends when every pipe has it", async () => {
+  it("scaling set --watch requests a size, and ends when every pipe runs it", async () => {
     const running = start(way, ["scaling", "set", environment.serviceId, "--cores", "4", "--watch"], env);
     await release(environment, "pipe-a");
     await running.waitFor("1/2 pipes");
@@ -49,7 +49,7 @@ describe.each(WAYS)("%s", (way) => {
     expect(again.code).toBe(0);
   });
 
-  it("scaling set is refused for a suspended service", async () => {
+  it("scaling set fails for a suspended service", async () => {
     await environment.patchScaling({ suspend: true });
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
     const got = await waitFor(
@@ -57,7 +57,7 @@ describe.each(WAYS)("%s", (way) => {
         const ended = await run(way, `scaling get ${environment.serviceId} --watch`, env);
         return ended.code === 3 && ended;
       },
-      { what: "the suspension to be reported" },
+      { what: "the API to report the suspension" },
     );
     expect(got.text).toContain("Scaling of this service is suspended");
     const set = await run(way, `scaling set ${environment.serviceId} --cores 4 --watch`, env);

@@ -2,13 +2,13 @@ import { reservePorts } from "@pipe-scaling/local-cluster/ports";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
-import { onTheWayTo, refusedAt, reportStatus, scaledTo } from "../api/statuses.ts";
+import { progressingTo, refusedAt, reportStatus, scaledTo } from "../api/statuses.ts";
 import type { KeyRecord } from "../support/fixtures/records.ts";
 import type { RunningProgram } from "../support/terminal/program.ts";
 import type { Pty } from "../support/terminal/pty.ts";
 import { accessTo, serviceOf, start, textOf, WAYS, type Way } from "./run-command.ts";
 
-/* A rescale that is watched through the API. The statuses are written as the controller would write them. */
+/* Watches rescales through the API. The tests write the statuses in place of the controller. */
 
 let environment: TestEnvironment;
 let api: SpawnedApi;
@@ -20,7 +20,7 @@ beforeAll(async () => {
   environment = await createTestEnvironment("cli-watch");
   organizationId = await environment.addOrganization();
   admin = await environment.addKey({ organizationId });
-  // With the default rate limits, which must suffice for a watch.
+  // Without flags, the API has the default rate limits, which must suffice for a watch.
   api = await spawnApi(environment, { flags: [] });
 });
 
@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  // A separate key, so that other tests do not use up its limit.
+  // Each test has a separate key, so that other tests do not use up its rate limit.
   admin = await environment.addKey({ organizationId });
   service = await serviceOf(environment, api.send, {
     organizationId,
@@ -39,7 +39,7 @@ beforeEach(async () => {
   });
 });
 
-/** Requests a size with another request than the program. Returns its id. */
+/** Requests a size independently of the program. Returns the request ID. */
 async function request(cores: number): Promise<string> {
   const { status, headers } = await api.send({
     method: "PATCH",
@@ -56,12 +56,12 @@ function watch(way: Way, words: string, url = api.url): RunningProgram | Pty {
   return start(way, ["scaling", ...words.split(" "), "--watch"], accessTo(url, admin));
 }
 
-/** A terminal wraps lines at its width. */
+/** Removes whitespace, because a terminal wraps lines at its width. */
 function squeezed(text: string): string {
   return text.replace(/\s/g, "");
 }
 
-/** Starts a rescale to 4 cores and watches it. Returns the request id. */
+/** Starts a rescale to 4 cores and watches it. Returns the request ID. */
 async function rescale(
   way: Way,
   url?: string,
@@ -73,18 +73,18 @@ async function rescale(
   return { running, requestId };
 }
 
-describe.each(WAYS)("%s a watch", (way) => {
-  it("follows the rescale to its end, and ends with 0", async () => {
+describe.each(WAYS)("%s, a watch", (way) => {
+  it("follows the rescale until it completes, and ends with exit code 0", async () => {
     const { running, requestId } = await rescale(way);
     await running.waitFor("not applied to any pipe yet");
-    await reportStatus(environment, service, onTheWayTo(4, 1, requestId));
+    await reportStatus(environment, service, progressingTo(4, 1, requestId));
     await running.waitFor("1/3 pipes");
     await reportStatus(environment, service, scaledTo(4, requestId));
     expect(await running.exitCode).toBe(0);
     expect(textOf(running)).toMatch(/Every pipe runs the size/);
   });
 
-  it("ends with 3 after a failure, and names the pipe", async () => {
+  it("ends with exit code 3 after a failure, and names the pipe", async () => {
     const { running, requestId } = await rescale(way);
     await reportStatus(environment, service, refusedAt(4, 1, requestId));
     expect(await running.exitCode).toBe(3);
@@ -92,7 +92,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     expect(textOf(running)).not.toMatch(/quota|worker-7/);
   });
 
-  it("ends with 130 at Ctrl-C, and says that the rescale continues", async () => {
+  it("ends with exit code 130 after Ctrl-C, and reports that the rescale continues", async () => {
     const { running } = await rescale(way);
     await running.waitFor("not applied to any pipe yet");
     if ("write" in running) running.write("\x03");
@@ -103,7 +103,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     expect((await environment.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
   });
 
-  it("ends with 4 at its timeout", async () => {
+  it("ends with exit code 4 after its timeout", async () => {
     await request(4);
     const running = watch(way, `get ${service} --timeout 3s`);
     expect(await running.exitCode).toBe(4);
@@ -111,7 +111,7 @@ describe.each(WAYS)("%s a watch", (way) => {
   });
 
   it("survives a restart of the API", async () => {
-    // A port that no concurrent test can get in between.
+    // The port is reserved, so that no concurrent test uses it during the restart.
     const { ports, release } = await reservePorts();
     onTestFinished(release);
     const port = ports.apiServer;
@@ -120,7 +120,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     const { running, requestId } = await rescale(way, mortal.url);
     await running.waitFor("not applied to any pipe yet");
     await mortal.stop();
-    // A terminal wraps the line, with colors at both ends.
+    // A terminal wraps the line, and each part has colors at both ends.
     await running.waitFor(/Trying[^a]*again/);
     await reportStatus(environment, service, scaledTo(4, requestId));
     const next = await spawnApi(environment, { port, flags: [] });
@@ -129,7 +129,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     expect(textOf(running)).toMatch(/Every pipe runs the size/);
   });
 
-  it("ends with 1 if another request superseded its own", async () => {
+  it("ends with exit code 1 if another request supersedes its own", async () => {
     const { running } = await rescale(way);
     await running.waitFor("not applied to any pipe yet");
     const other = await request(8);

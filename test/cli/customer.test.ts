@@ -11,7 +11,7 @@ import { startInPty } from "../support/terminal/pty.ts";
 import { accessTo, emptyHome, run, serviceOf, WAYS } from "./run-command.ts";
 
 /*
- * The commands of a customer with a key: the program against a separate API process, in a pipe and on a
+ * Runs the commands of a customer with a key against a separate API process, in a pipe and on a
  * terminal.
  */
 
@@ -38,14 +38,14 @@ function newService(cores = 2): Promise<string> {
   return serviceOf(environment, api.send, { organizationId, authorization, cores });
 }
 
-/** A key that the API has in its cache, whether it accepts it or not. */
+/** Creates a key, and waits until the API has it in its cache, even if the key is not valid. */
 async function newKey(fields: Partial<KeyFields>): Promise<KeyRecord> {
   const key = await environment.addKey({ organizationId, ...fields });
   const path = `/v1/organizations/${organizationId}/keys`;
   await waitFor(
     async () => (await api.send({ path, authorization: admin.authorization })).text.includes(key.id),
     {
-      what: "the key to be known",
+      what: "the API to see the key",
     },
   );
   return key;
@@ -65,7 +65,7 @@ describe.each(WAYS)("%s", (way) => {
     expect(code).toBe(0);
   });
 
-  it("services lists the id and name of every service, and scaling get accepts these ids", async () => {
+  it("services lists the ID and name of every service, and scaling get accepts these IDs", async () => {
     const service = await newService(1);
     const env = accessTo(api.url, admin);
     const { code, text } = await run(way, "services", env);
@@ -104,7 +104,7 @@ describe.each(WAYS)("%s", (way) => {
     });
   });
 
-  it("scaling get names the pipe of a failed rescale, and ends with 3", async () => {
+  it("scaling get names the pipe of a failed rescale, and ends with exit code 3", async () => {
     const service = await newService();
     await reportStatus(environment, service, refusedAt(4, 2));
     const env = accessTo(api.url, admin);
@@ -113,7 +113,7 @@ describe.each(WAYS)("%s", (way) => {
         const got = await run(way, `scaling get ${service}`, env);
         return got.code === 3 && got;
       },
-      { what: "the failure to be reported" },
+      { what: "the API to report the failure" },
     );
     expect(text).toMatch(
       /orders +Refused +1 +2026-01-31T12:00:00\.000Z +This size is not allowed for the pipe\./,
@@ -127,12 +127,12 @@ describe.each(WAYS)("%s", (way) => {
     ["a disabled key", 401, () => newKey({ state: "disabled" }), "organizations"],
     ["an expired key", 401, () => newKey({ expireAt: new Date(0) }), "organizations"],
     [
-      "a key for another address",
+      "a key that is restricted to another address",
       403,
       () => newKey({ ipAccessList: [{ description: "", source: "192.0.2.1" }] }),
       "organizations",
     ],
-    ["a role that may not", 403, () => newKey({ roles: ["developer"] }), "members remove bob --yes"],
+    ["a role without permission", 403, () => newKey({ roles: ["developer"] }), "members remove bob --yes"],
     ["an unknown service", 404, async () => ({}), "scaling get 01234567-89ab-4cde-8f01-23456789abcd"],
     [
       "an unknown service",
@@ -142,17 +142,20 @@ describe.each(WAYS)("%s", (way) => {
     ],
     ["an unknown member", 404, async () => ({}), "members remove unknown --yes"],
     ["the last admin", 400, async () => ({}), "members remove ada --yes"],
-  ])("%s leads to exit code 1, the status %i and the request id", async (_, status, key, words) => {
-    const env = accessTo(api.url, { ...admin, ...(await key()) });
-    const { code, text } = await run(way, words, env);
-    expect(text.replaceAll("\n", "")).toMatch(new RegExp(`\\(status ${status}, request [0-9a-f-]{36}\\)$`));
-    expect(code).toBe(1);
-    expect(await entriesOf(environment, organizationId)).toEqual(expect.arrayContaining(["ada", "bob"]));
-  });
+  ])(
+    "%s causes exit code 1 and a message with the status %i and the request ID",
+    async (_, status, key, words) => {
+      const env = accessTo(api.url, { ...admin, ...(await key()) });
+      const { code, text } = await run(way, words, env);
+      expect(text.replaceAll("\n", "")).toMatch(new RegExp(`\\(status ${status}, request [0-9a-f-]{36}\\)$`));
+      expect(code).toBe(1);
+      expect(await entriesOf(environment, organizationId)).toEqual(expect.arrayContaining(["ada", "bob"]));
+    },
+  );
 });
 
 describe("members remove", () => {
-  it("asks on a terminal, and removes nothing if declined", async () => {
+  it("asks for confirmation on a terminal, and removes nothing if it is declined", async () => {
     const env = accessTo(api.url, admin);
     const removal = () => startInPty(process.execPath, [MAIN, "members", "remove", "c/d"], { env });
     const refusing = removal();
@@ -176,7 +179,7 @@ describe("members remove", () => {
 });
 
 describe("profile set", () => {
-  it("asks for the secret on a terminal without echo, and every command uses the profile", async () => {
+  it("reads the secret on a terminal without echo, and every command uses the profile", async () => {
     const env = emptyHome();
     const words = ["profile", "set", "prod", "--api-url", api.url, "--key-id", admin.keyId];
     const setting = startInPty(process.execPath, [MAIN, ...words], { env });
@@ -199,7 +202,7 @@ describe("profile set", () => {
     expect(await run("in a pipe", "organizations", env)).toMatchObject({ code: 2 });
   });
 
-  it("saves no profile if the input of the secret is interrupted", async () => {
+  it("saves no profile if it is interrupted while it reads the secret", async () => {
     const env = emptyHome();
     const words = ["profile", "set", "prod", "--api-url", api.url, "--key-id", admin.keyId];
     const setting = startInPty(process.execPath, [MAIN, ...words], { env });
@@ -211,7 +214,7 @@ describe("profile set", () => {
     );
   });
 
-  it("reads the secret from standard input in a pipe, without a question", async () => {
+  it("reads the secret from standard input in a pipe, without a prompt", async () => {
     const env = emptyHome();
     const words = ["profile", "set", "prod", "--api-url", api.url, "--key-id", admin.keyId];
     expect(await runProgram(words, env)).toMatchObject({
@@ -225,16 +228,16 @@ describe("profile set", () => {
   });
 });
 
-it("an API address with a path of an operation is refused with a clear message", async () => {
+it("a command fails with a clear message if the API address contains an unknown path", async () => {
   const { code, err } = await runProgram(["organizations"], accessTo(`${api.url}/docs`, admin));
   expect(err).toContain("There is nothing at this path. Check the address");
   expect(code).toBe(1);
 });
 
-it("a command waits when the key reaches its rate limit, and prints that it waits", async () => {
+it("a command waits when the key reaches its rate limit, and reports the delay", async () => {
   const limited = await spawnApi(environment, { flags: ["--rate-limit", "1", "--rate-window", "5s"] });
   try {
-    // Two requests: the organization of the key, and the keys.
+    // The command sends two requests: for the key's organization, and for the keys.
     const { code, out, err } = await runProgram(["keys"], accessTo(limited.url, admin));
     expect(err).toMatch(/Too many requests with this key: try again in [1-5] s\. \(status 429/);
     expect(err).toMatch(/Trying again in [1-5] s\./);

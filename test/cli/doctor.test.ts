@@ -28,8 +28,8 @@ import { waitForPipeScalings } from "./held-pipes.ts";
 import { shippedDeployments } from "./shipped-deployments.ts";
 
 /*
- * The file has its own cluster, because it deletes the CRD at the end. Each test compares all results before and
- * after what it breaks, and leaves it broken for the tests after it.
+ * This file has its own cluster, because it deletes the CRD at the end. Each test breaks something, compares all
+ * results before and after, and leaves it broken for the following tests.
  */
 
 const VERSION_LABEL = "app.kubernetes.io/version";
@@ -64,7 +64,7 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-/** Labels with which the pods can be resized in place. */
+/** Labels that allow the pods to be resized in place. */
 function podLabels(serviceId = environment.serviceId) {
   return { [SERVICE_LABEL]: serviceId, [TYPE_LABEL]: DATABASE_TYPE };
 }
@@ -88,7 +88,7 @@ async function report(args = words()): Promise<Report> {
   return { code, results };
 }
 
-/** The results as text, with placeholders for what differs from run to run. */
+/** The results as text, with placeholders for values that differ between runs. */
 function textOf({ results }: Pick<Report, "results">): string[] {
   const { records, pipes, serviceId, organizationId } = environment;
   return results.map(({ severity, message }) =>
@@ -115,7 +115,7 @@ function difference(before: readonly string[], after: readonly string[]) {
 
 type Messages = readonly unknown[];
 
-/** Breaks something, and waits until exactly these results are added and removed. */
+/** Runs `act`, and waits until exactly these results have been added and removed. */
 async function expectChange(
   act: () => Promise<unknown>,
   { added = [], removed = [] }: { readonly added?: Messages; readonly removed?: Messages },
@@ -158,14 +158,14 @@ const HEALTHY = [
   `ok: ${account("controller")} has all permissions that it needs.`,
   ...[LEADER, "ok: The records are well-formed: organizations 1, services 1.", OF_SERVICES, IN_PLACE],
 ];
-describe("doctor, of a healthy installation", () => {
+describe("doctor with a healthy installation", () => {
   it("reports every check as ok", async () => {
     const all = await report();
     expect(textOf(all)).toEqual(HEALTHY);
     expect(all.code).toBe(0);
   });
 
-  it("prints a table in the width of a terminal", async () => {
+  it("prints a table that fits the width of a terminal", async () => {
     const doctor = startInPty(process.execPath, [MAIN, ...words()], { columns: 60 });
     expect(await doctor.exitCode).toBe(0);
     const { lines } = doctor.screen();
@@ -175,14 +175,14 @@ describe("doctor, of a healthy installation", () => {
     expect(widest(doctor)).toBeLessThanOrEqual(60);
   });
 
-  it("prints YAML on request", async () => {
+  it("prints YAML with --output yaml", async () => {
     const { code, out, err } = await runProgram(words("--output", "yaml"));
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toMatch(/^results:\n {2}- severity: ok\n/);
   });
 });
 
-describe("doctor, of the records", () => {
+describe("the records check of doctor", () => {
   it("reports each malformed record, with the reason and the command to edit it", async () => {
     const id = randomUUID();
     const add = (record: object) => environment.create(CONFIG_MAPS, environment.records, record);
@@ -261,8 +261,8 @@ describe("doctor, of the records", () => {
   });
 });
 
-describe("doctor, of pipes", () => {
-  it("reports the ones that belong to no service", async () => {
+describe("the pipes check of doctor", () => {
+  it("reports pipes that do not belong to a service", async () => {
     const unknown = randomUUID();
     const all = await expectChange(
       () =>
@@ -283,7 +283,7 @@ describe("doctor, of pipes", () => {
   });
 });
 
-describe("doctor, of the two processes", () => {
+describe("the installation check of doctor", () => {
   const deployment = (component: "api" | "controller") => [
     "deployment",
     accountName(component),
@@ -304,7 +304,7 @@ describe("doctor, of the two processes", () => {
   ].map((kind) => `error: ${account("api")} may not create ${kind} in all namespaces.`);
   const NO_API = "error: The api is not installed, so sizes cannot be requested over HTTP.";
 
-  it("reports a process that is scaled to zero or of another version", async () => {
+  it("reports a process that is scaled to zero or has another version", async () => {
     await expectChange(
       async () => {
         await kubectl(cluster, ["scale", ...deployment("api"), "--replicas", "0"]);
@@ -335,7 +335,7 @@ describe("doctor, of the two processes", () => {
     expect(remedyOf(all, /may not list, watch secrets/)).toContain("helm upgrade");
   });
 
-  it("notes missing optional permissions, with the value of the chart that grants them", async () => {
+  it("adds a note for missing optional permissions, with the chart value that grants them", async () => {
     const all = await expectChange(
       () => kubectl(cluster, ["delete", "clusterrolebinding", nodesRoleName(environment.records)]),
       { added: [LACKS_NODES], removed: [`ok: ${account("controller")} has all permissions that it needs.`] },
@@ -343,7 +343,7 @@ describe("doctor, of the two processes", () => {
     expect(remedyOf(all, /may not list nodes/)).toContain("rbac.nodes=true");
   });
 
-  it("reports missing permissions for the authentication of metrics", async () => {
+  it("reports missing permissions for metrics authentication", async () => {
     await expectChange(
       () =>
         kubectl(cluster, [
@@ -380,7 +380,7 @@ describe("doctor, of the two processes", () => {
     );
   });
 
-  it("notes that it finds no installation with the chart's labels", async () => {
+  it("adds a note if it finds no installation with the chart's labels", async () => {
     await expectChange(() => kubectl(cluster, ["delete", ...deployment("controller")]), {
       added: [
         "note: No Deployment has the chart's labels (app.kubernetes.io/part-of=pipe-scaling-operator), so pods and permissions were not checked.",
@@ -390,17 +390,17 @@ describe("doctor, of the two processes", () => {
   });
 });
 
-describe("doctor, of the Lease", () => {
+describe("the Lease check of doctor", () => {
   const lost = (lease: string) =>
     `error: The Lease pipe-scaling-controller in RECORDS ${lease}, so no controller is running for these records and nothing is resized.`;
   const RELEASED = lost("has no holder");
   const EXPIRED = lost("was last renewed N d ago according to the clock of this machine");
 
-  it("reports that no controller holds it", async () => {
+  it("reports that no controller holds the Lease", async () => {
     await expectChange(stopController, { added: [RELEASED], removed: [LEADER] });
   });
 
-  it("reports that its holder no longer renews it", async () => {
+  it("reports that the holder no longer renews the Lease", async () => {
     const stale = {
       method: "PATCH",
       path: objectPath(LEASES, environment.records, LEASE_NAME),
@@ -410,7 +410,7 @@ describe("doctor, of the Lease", () => {
     await expectChange(() => environment.client.json(stale), { added: [EXPIRED], removed: [RELEASED] });
   });
 
-  it("reports that there is none", async () => {
+  it("reports that the Lease does not exist", async () => {
     const path = objectPath(LEASES, environment.records, LEASE_NAME);
     await expectChange(() => environment.client.json({ method: "DELETE", path }), {
       added: [lost("does not exist")],
@@ -419,8 +419,8 @@ describe("doctor, of the Lease", () => {
   });
 });
 
-describe("doctor, with few permissions", () => {
-  it("notes each check that it could not do", async () => {
+describe("doctor with few permissions", () => {
+  it("adds a note for each check that it could not perform", async () => {
     await kubectl(cluster, ["create", "serviceaccount", "stranger", "-n", environment.records]);
     const kubeconfig = await serviceAccountKubeconfig(cluster, environment.records, "stranger");
     const all = await report(["doctor", "--kubeconfig", kubeconfig, "--namespace", environment.records]);
@@ -461,7 +461,7 @@ describe("doctor, with few permissions", () => {
   });
 });
 
-describe("doctor, of the CRD", () => {
+describe("the CRD check of doctor", () => {
   type Manifest = {
     spec: {
       versions: {
@@ -491,12 +491,12 @@ describe("doctor, of the CRD", () => {
   const ABSENT = expect.stringMatching(
     /^error: There is no CustomResourceDefinition pipescalings\.pipes\.clouddb\.dev: nothing is resized/,
   );
-  it("reports one that differs from that of this program", async () => {
+  it("reports a CRD that differs from the one in this program", async () => {
     const older = () => installCrd((properties) => delete properties["suspend"]);
     await expectChange(older, { added: [OTHER], removed: [SAME_CRD] });
   });
 
-  it("reports one that does not serve the version", async () => {
+  it("reports a CRD that does not serve the version", async () => {
     const unserved = () =>
       installCrd((_, version) => {
         version.served = false;
@@ -508,7 +508,7 @@ describe("doctor, of the CRD", () => {
     });
   });
 
-  it("reports one that is being deleted, and then that there is none", async () => {
+  it("reports a CRD that is being deleted, and then that it does not exist", async () => {
     await expectChange(
       async () => {
         await environment.create(PIPE_SCALINGS, environment.pipes, {

@@ -7,7 +7,7 @@ import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../src/kube/pa
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import type { TestEnvironment } from "../support/test-environment.ts";
 
-/** A pipe whose pods become ready only when the test releases them, so that a rollout lasts as long as the test needs. */
+/** Creates a pipe whose pods become ready only when the test releases them, so the test controls each rollout. */
 export async function createHeldPipe(environment: TestEnvironment, name: string, cores = 1): Promise<void> {
   const deployment = pipeDeployment({
     name,
@@ -33,7 +33,7 @@ export async function release(environment: TestEnvironment, name: string): Promi
       const list = await environment.client.json<{ readonly items: readonly Pod[] }>({ path, query });
       return list.items.length > 0 && list;
     },
-    { what: `pods of ${name}` },
+    { what: `${name} to have pods` },
   );
   for (const { metadata } of items) {
     const released = environment.client.json({
@@ -42,7 +42,7 @@ export async function release(environment: TestEnvironment, name: string): Promi
       patchType: "application/merge-patch+json",
       body: { metadata: { labels: { [NEVER_READY_LABEL]: null } } },
     });
-    // A pod of the old size is deleted as soon as a new one is ready.
+    // A pod with the old size is deleted when a new pod is ready.
     await released.catch((error: unknown) => {
       if (!isCode(error, 404)) throw error;
     });
@@ -52,6 +52,6 @@ export async function release(environment: TestEnvironment, name: string): Promi
 /** Waits until the API server serves PipeScalings, because their CRD may be new. */
 export async function waitForPipeScalings({ client, pipes }: TestEnvironment): Promise<void> {
   await waitFor(() => client.json({ path: collectionPath(PIPE_SCALINGS, pipes) }), {
-    what: "PipeScalings to be known",
+    what: "the API server to serve PipeScalings",
   });
 }

@@ -13,14 +13,14 @@ import { type Pty, startInPty } from "../support/terminal/pty.ts";
 
 export type EnvironmentVariables = Readonly<Record<string, string>>;
 
-/** A home folder without profiles, which is removed at the end of the test. */
+/** Creates a home folder without profiles, which is removed at the end of the test. */
 export function emptyHome(): EnvironmentVariables {
   const home = mkdtempSync(join(tmpdir(), "pipe-scaling-home-"));
   onTestFinished(() => rmSync(home, { recursive: true }));
   return { XDG_CONFIG_HOME: home };
 }
 
-/** The variables that a command needs, and a home folder without profiles. */
+/** The environment variables that a command needs, with a home folder without profiles. */
 export function accessTo(
   url: string,
   { keyId, keySecret }: Pick<KeyRecord, "keyId" | "keySecret">,
@@ -33,7 +33,7 @@ export function accessTo(
   };
 }
 
-/** The two ways in which a command is run. */
+/** The two ways to run a command. */
 export const WAYS = ["in a pipe", "on a terminal"] as const;
 export type Way = (typeof WAYS)[number];
 
@@ -73,7 +73,7 @@ export async function serviceOf(
   await reportStatus(environment, service, scaledTo(cores));
   const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
   await waitFor(async () => (await send({ path, authorization })).status === 200, {
-    what: "the service to be known",
+    what: "the API to see the service",
     // The key may have a rate limit.
     intervalMs: 300,
   });

@@ -29,7 +29,7 @@ function watchInPty(options?: PtyOptions, ...flags: string[]): Pty {
   return startInPty(process.execPath, [MAIN, ...words(...flags)], options);
 }
 
-/** A pipe that refuses every size above its limit. */
+/** Creates a pipe that rejects every size above its limit. */
 async function createLimitedPipe(name: string): Promise<void> {
   const deployment = pipeDeployment({
     name,
@@ -38,7 +38,7 @@ async function createLimitedPipe(name: string): Promise<void> {
     serviceId: environment.serviceId,
   });
   const { template } = deployment.spec;
-  // A limit of the whole pod, so that the API server refuses more for its container.
+  // The API server rejects a container with more than this limit of the whole pod.
   const resources = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
   await environment.create(DEPLOYMENTS, environment.pipes, {
     ...deployment,
@@ -46,7 +46,7 @@ async function createLimitedPipe(name: string): Promise<void> {
   });
 }
 
-describe("status --watch, started before a rescale", () => {
+describe("status --watch started before a rescale", () => {
   beforeEach(async () => {
     await createHeldPipe(environment, "pipe-a");
     await createHeldPipe(environment, "pipe-b");
@@ -57,7 +57,7 @@ describe("status --watch, started before a rescale", () => {
     await watch.waitFor(/No controller has|not seen a pipe/);
     for (const name of ["pipe-a", "pipe-b"]) {
       await release(environment, name);
-      // The previous size is known only for a pipe that has come up.
+      // The previous size is known only if the pipe has become ready.
       const where = ["--namespace", environment.pipes, "--timeout", "60s"];
       await kubectl(environment.cluster, ["rollout", "status", `deployment/${name}`, ...where]);
     }
@@ -68,23 +68,23 @@ describe("status --watch, started before a rescale", () => {
     await release(environment, "pipe-b");
   }
 
-  it("prints line by line in a pipe, and ends with 0", async () => {
+  it("prints line by line in a pipe, and ends with exit code 0", async () => {
     const watch = startProgram(words());
     await rescale(watch);
     expect(await watch.exitCode).toBe(0);
-    const told = watch.out().replace(/^\d+:\d\d {2}/gm, "");
-    expect(told).toMatch(/^unknown: NoPipeScaling: There is no PipeScaling: /m);
-    expect(told).toMatch(/^orders: .*2 cpu \/ 8 Gi$/m);
+    const printed = watch.out().replace(/^\d+:\d\d {2}/gm, "");
+    expect(printed).toMatch(/^unknown: NoPipeScaling: There is no PipeScaling: /m);
+    expect(printed).toMatch(/^orders: .*2 cpu \/ 8 Gi$/m);
     const steps = ["pipe-a: Rolling", "pipe-b: Rolling", "propagating, 1/2 pipes", "scaled"];
-    expect(steps.map((step) => told.indexOf(`\n${step}`)).toSorted((one, two) => one - two)).toEqual(
-      steps.map((step) => told.indexOf(`\n${step}`)),
+    expect(steps.map((step) => printed.indexOf(`\n${step}`)).toSorted((one, two) => one - two)).toEqual(
+      steps.map((step) => printed.indexOf(`\n${step}`)),
     );
-    expect(steps.filter((step) => !told.includes(`\n${step}`))).toEqual([]);
-    expect(told).toMatch(/\nscaled after \d:\d\d, 2\/2 pipes: Scaled: All 2 pipes run 2 cpu \/ 8 Gi\.\n$/);
+    expect(steps.filter((step) => !printed.includes(`\n${step}`))).toEqual([]);
+    expect(printed).toMatch(/\nscaled after \d:\d\d, 2\/2 pipes: Scaled: All 2 pipes run 2 cpu \/ 8 Gi\.\n$/);
     expect(watch.err()).toBe("");
   });
 
-  it("redraws in place on a terminal, and ends with 0", async () => {
+  it("redraws in place on a terminal, and ends with exit code 0", async () => {
     const watch = watchInPty();
     await rescale(watch);
     expect(await watch.exitCode).toBe(0);
@@ -98,7 +98,7 @@ describe("status --watch, started before a rescale", () => {
     expect(watch.output()).toContain("\u001b[32m");
   });
 
-  it("prints the outcome as JSON for programs, with the progress on standard error", async () => {
+  it("prints the outcome to standard output as JSON, and the progress to standard error", async () => {
     const watch = startProgram(words("--output", "json"));
     await rescale(watch);
     expect(await watch.exitCode).toBe(0);
@@ -113,14 +113,14 @@ describe("status --watch, started before a rescale", () => {
   });
 });
 
-describe("status --watch, during a long rollout", () => {
+describe("status --watch during a long rollout", () => {
   beforeEach(async () => {
     await createHeldPipe(environment, "pipe-a", 2);
     await environment.startController();
     await environment.waitForCondition("Reconciling", "True");
   });
 
-  it("survives the loss of the connection", async () => {
+  it("survives a lost connection", async () => {
     const proxy = await TcpProxy.listen(Number(new URL(environment.cluster.server).port));
     try {
       const kubeconfig = `${environment.cluster.kubeconfig}.${environment.records}`;
@@ -150,7 +150,7 @@ describe("status --watch, during a long rollout", () => {
     }
   });
 
-  it("restores the terminal at Ctrl-C", async () => {
+  it("restores the terminal after Ctrl-C", async () => {
     const watch = watchInPty();
     await watch.waitFor("0/1 pipe");
     watch.write("\u0003");
@@ -159,14 +159,14 @@ describe("status --watch, during a long rollout", () => {
     expect(watch.screen().lines.at(-1)).toContain("Interrupted.");
   });
 
-  it("ends at SIGTERM", async () => {
+  it("ends with exit code 143 after SIGTERM", async () => {
     const watch = startProgram(words());
     await watch.waitFor(/pipe-a: Rolling/);
     watch.signal("SIGTERM");
     expect(await watch.exitCode).toBe(143);
   });
 
-  it("ends with 4 at its timeout, even on a narrow terminal without colors", async () => {
+  it("ends with exit code 4 after its timeout, even on a narrow terminal without colors", async () => {
     const watch = watchInPty({ columns: 24, rows: 8, env: { NO_COLOR: "1" } }, "--timeout", "6s");
     expect(await watch.exitCode).toBe(4);
     expect(watch.output()).toContain("The watch timed out after 6 s; the rescale continues.");
@@ -175,8 +175,8 @@ describe("status --watch, during a long rollout", () => {
   });
 });
 
-describe("status --watch, of a failed rescale", () => {
-  it("ends with 3, the cause, the time of the next attempt and the next step", async () => {
+describe("status --watch of a rescale that does not complete", () => {
+  it("ends with exit code 3 after a failure, and prints the cause, the time of the next attempt and the next step", async () => {
     await createLimitedPipe("pipe-a");
     await environment.startController();
     const watch = startProgram(words());
@@ -190,7 +190,7 @@ describe("status --watch, of a failed rescale", () => {
     );
   });
 
-  it("ends with 3 when the service is suspended", async () => {
+  it("ends with exit code 3 if the service is suspended", async () => {
     await environment.createPipe({ name: "pipe-a", cores: 2 });
     await environment.startController();
     await environment.waitForCondition("Ready", "True");

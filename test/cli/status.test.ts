@@ -11,7 +11,7 @@ import { TestEnvironment } from "../support/test-environment.ts";
 import { createHeldPipe, release, waitForPipeScalings } from "./held-pipes.ts";
 
 let environment: TestEnvironment;
-/** Another service, which has no pipe. */
+/** A second service, which has no pipes. */
 let empty: string;
 beforeAll(async () => {
   environment = await TestEnvironment.create("scale");
@@ -45,7 +45,7 @@ function words(...flags: string[]): string[] {
   ];
 }
 
-/** The cells of a table's lines. */
+/** The cells of each line of a table. */
 function cells(table: string): string[][] {
   return table
     .trimEnd()
@@ -75,7 +75,7 @@ describe("status of all services", () => {
     ]);
   });
 
-  it("is a table with more columns on request", async () => {
+  it("has more columns with --output wide", async () => {
     const { code, out, err } = await runProgram(words("--output", "wide"));
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(cells(out)[0]?.slice(-4)).toEqual(["REASON", "IN PLACE", "FALLBACKS", "REQUEST ID"]);
@@ -84,14 +84,14 @@ describe("status of all services", () => {
     expect(one.out).toContain("SERVICE");
   });
 
-  it("is a table with bold headings on a terminal", async () => {
+  it("has bold headings on a terminal", async () => {
     const status = startInPty(process.execPath, [MAIN, ...words()], { columns: 120 });
     expect(await status.exitCode).toBe(0);
     expect(status.output()).toContain("\u001b[1mNAME");
     expect(status.screen().text).toMatch(/^orders +ACME .* scaled /m);
   });
 
-  it("is data for programs, with sizes in the format of the API", async () => {
+  it("is printed as data with --output json, with sizes in the format of the API", async () => {
     const { out } = await runProgram(words("--output", "json"));
     const size = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
     expect(JSON.parse(out)).toContainEqual({
@@ -117,7 +117,7 @@ describe("status of all services", () => {
     });
   });
 
-  it("leaves out a malformed service, and reports it", async () => {
+  it("omits a malformed service, and reports it", async () => {
     const name = `service-${randomUUID()}`;
     const record = serviceRecord({ organizationId: environment.organizationId, namespace: "Not_One" });
     await environment.create(CONFIG_MAPS, environment.records, {
@@ -132,7 +132,7 @@ describe("status of all services", () => {
 });
 
 describe("status of one service", () => {
-  it("shows each pipe with its state, by the name of the service", async () => {
+  it("shows the progress and the details of a service that is given by name", async () => {
     const { code, out, err } = await runProgram(words("orders"));
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out.split("\n").slice(0, 7)).toEqual([
@@ -147,7 +147,7 @@ describe("status of one service", () => {
     expect(out).toContain("\nCONDITIONS    Ready=True (Scaled)\n");
   });
 
-  it("fits into the width of the terminal", async () => {
+  it("fits the width of the terminal", async () => {
     const status = startInPty(process.execPath, [MAIN, ...words("orders")], { columns: 50 });
     expect(await status.exitCode).toBe(0);
     const { lines } = status.screen();
@@ -156,7 +156,7 @@ describe("status of one service", () => {
     expect(widest(status)).toBeLessThanOrEqual(50);
   });
 
-  it("is data for programs, by an id in lower or upper case", async () => {
+  it("is printed as data with --output yaml, even if the ID is in uppercase", async () => {
     const { code, out } = await runProgram(words(environment.serviceId.toUpperCase(), "--output", "yaml"));
     expect(code).toBe(0);
     expect(parse(out)).toMatchObject({
@@ -165,7 +165,7 @@ describe("status of one service", () => {
     });
   });
 
-  it("reports what is missing if the service has no pipe", async () => {
+  it("reports what is missing if the service has no pipes", async () => {
     const { code, out } = await runProgram(words("customers"));
     expect(code).toBe(0);
     expect(out).toMatch(/^customers\n/);
@@ -174,7 +174,7 @@ describe("status of one service", () => {
     );
   });
 
-  it("fails for an unknown service, and names the command that lists all", async () => {
+  it("fails for an unknown service, and names the command that lists all services", async () => {
     for (const named of ["invoices", randomUUID()]) {
       const { code, out, err } = await runProgram(words(named));
       expect({ code, out }).toEqual({ code: 1, out: "" });
@@ -184,13 +184,13 @@ describe("status of one service", () => {
     }
   });
 
-  it("fails if two services have the name, and prints both ids", async () => {
+  it("fails if two services have this name, and prints both IDs", async () => {
     const ids = [await addService("twins"), await addService("twins")].sort();
     const { code, err } = await runProgram(words("twins"));
     expect(code).toBe(1);
     expect(err).toMatch(/^2 services have the name "twins", give one of the IDs:\n/);
-    const told = [...err.matchAll(/^ {2}(\S+) {2}\(organization /gm)].map(([, id]) => id);
-    expect(told.toSorted()).toEqual(ids);
+    const printed = [...err.matchAll(/^ {2}(\S+) {2}\(organization /gm)].map(([, id]) => id);
+    expect(printed.toSorted()).toEqual(ids);
   });
 });
 
@@ -199,7 +199,7 @@ describe("incompatible flags", () => {
     [["--watch"], "--watch needs a service: name one."],
     [["orders", "--timeout", "5m"], "--timeout goes with --watch."],
     [["orders", "--watch", "--timeout", "soon"], '--timeout is "soon", but it must be a duration'],
-  ])("are refused with the reason: %j", async (flags, sentence) => {
+  ])("are rejected with the reason: %j", async (flags, sentence) => {
     const { code, err } = await runProgram(words(...flags));
     expect(code).toBe(2);
     expect(err).toContain(sentence);
@@ -207,7 +207,7 @@ describe("incompatible flags", () => {
 });
 
 describe("status with few permissions", () => {
-  /** An account with one Role in each of the two namespaces. */
+  /** Creates an account with one Role in each of the two namespaces. */
   async function account(name: string, inPipes: object[]): Promise<string> {
     const { cluster, records, pipes } = environment;
     const rbac = "rbac.authorization.k8s.io";
@@ -231,28 +231,28 @@ describe("status with few permissions", () => {
   const reading = { verbs: ["list"] };
   const scalings = { apiGroups: ["pipes.clouddb.dev"], resources: ["pipescalings"], ...reading };
 
-  const asks = (kubeconfig: string, ...flags: string[]) =>
+  const statusAs = (kubeconfig: string, ...flags: string[]) =>
     runProgram(["status", "--kubeconfig", kubeconfig, "--namespace", environment.records, ...flags]);
 
-  it("needs only permission to list PipeScalings in the namespace of the pipes", async () => {
+  it("needs permission only to list the records and the PipeScalings", async () => {
     const kubeconfig = await account("reader", [scalings]);
-    const table = await asks(kubeconfig);
+    const table = await statusAs(kubeconfig);
     expect(table).toMatchObject({ code: 0, err: "" });
     expect(table.out).toMatch(/^orders .* scaled /m);
-    expect(await asks(kubeconfig, "orders", "--watch")).toMatchObject({ code: 0, err: "" });
+    expect(await statusAs(kubeconfig, "orders", "--watch")).toMatchObject({ code: 0, err: "" });
   });
 
-  it("fails if PipeScalings may not be listed", async () => {
+  it("fails without permission to list PipeScalings", async () => {
     const kubeconfig = await account("stranger", []);
     for (const words of [[], ["orders"]]) {
-      const { code, err } = await asks(kubeconfig, ...words);
+      const { code, err } = await statusAs(kubeconfig, ...words);
       expect(code).toBe(1);
       expect(err).toMatch(/^The Kubernetes API rejected the request: .* cannot list resource "pipescalings"/);
     }
   });
 });
 
-// These tests are last, because they leave the service failed.
+// These tests run last, because they leave the service in a failed state.
 describe("status of a service that is not ready", () => {
   it("shows the state of each pipe during a rescale", async () => {
     await createHeldPipe(environment, "pipe-c");
@@ -267,7 +267,7 @@ describe("status of a service that is not ready", () => {
     await environment.waitForCondition("Ready", "True");
   });
 
-  it("ends with 3, the cause, the number of attempts and the next step after a failure", async () => {
+  it("ends with exit code 3 after a failure, and shows the cause, the number of attempts and the next step", async () => {
     await environment.createPipe({ name: "pipe-d", cores: 1, containers: ["pipe", "sidecar"] });
     await environment.waitForCondition("Stalled", "True");
     const { code, out } = await runProgram(words("orders"));

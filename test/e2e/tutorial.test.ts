@@ -64,9 +64,9 @@ async function follow(steps: readonly Step[]): Promise<void> {
   );
   expect(code, printed.at(-1)).toBe(0);
   for (const [index, { commands, shown }] of steps.entries()) {
-    const told = printed[index] ?? "";
+    const output = printed[index] ?? "";
     if (shown === undefined) continue;
-    expect.soft(withoutChance(told), `${commands}printed:\n${told}`).toBe(withoutChance(shown));
+    expect.soft(withoutChance(output), `${commands}printed:\n${output}`).toBe(withoutChance(shown));
   }
 }
 

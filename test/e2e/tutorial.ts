@@ -95,8 +95,8 @@ export async function typeAll({ dir, env }: Desk, steps: readonly string[]): Pro
   const printed: string[] = [];
   let rest = shell.screen().text;
   for (const index of steps.keys()) {
-    const [told = "", after] = rest.split(mark(index));
-    printed.push(told);
+    const [output = "", after] = rest.split(mark(index));
+    printed.push(output);
     if (after === undefined) break;
     rest = after;
   }

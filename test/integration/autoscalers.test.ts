@@ -86,7 +86,7 @@ describe("a pipe with an autoscaler", () => {
       spec: { scaleTargetRef: target, minReplicas: 1, maxReplicas: 3, metrics },
     });
     await environment.requestSize(2);
-    const told = await waitFor(
+    const event = await waitFor(
       async () => {
         const scaling = await environment.scaling();
         const ready = conditionOf(scaling, "Ready");
@@ -95,7 +95,7 @@ describe("a pipe with an autoscaler", () => {
       },
       { what: "the size of the pipe with the autoscaler" },
     );
-    expect(told.message).toMatch(
+    expect(event.message).toMatch(
       /^The one pipe runs 2 cpu \/ 8 Gi\. The HorizontalPodAutoscaler .* sets the replicas of pipe-a by/,
     );
   });

@@ -73,10 +73,10 @@ it.each([
   // Steps that end at the same time share a status write.
   expect(rightStatuses).toBeLessThanOrEqual(MOST_STATUS_WRITES);
   expect(statuses).toBeLessThanOrEqual(MOST_STATUS_WRITES);
-  const said = await waitFor(
+  const lines = await waitFor(
     () => wrong.environment.log.filter(({ msg }) => String(msg).startsWith("this machine's clock is wrong")),
     { what: "the log line" },
   );
-  expect(said).toHaveLength(1);
-  expect(Math.abs(Number(said[0]?.["correctionSeconds"]) + errorMs / 1000)).toBeLessThan(5);
+  expect(lines).toHaveLength(1);
+  expect(Math.abs(Number(lines[0]?.["correctionSeconds"]) + errorMs / 1000)).toBeLessThan(5);
 });

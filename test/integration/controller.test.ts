@@ -461,7 +461,7 @@ describe("a size that a pipe cannot run", () => {
       if (cores === 2) await environment.waitForCondition("Ready", "True");
       else await environment.waitForCondition("Stalled", "True", "CpuLimitTooLow");
     }
-    const told = await waitFor(
+    const events = await waitFor(
       async () => {
         const args = ["get", "events.events.k8s.io", "-n", environment.pipes, "-o", "json"];
         const {
@@ -473,12 +473,12 @@ describe("a size that a pipe cannot run", () => {
       },
       { what: "three events about the PipeScaling" },
     );
-    expect(told).toHaveLength(3);
-    expect(told).toContain("Normal Scaled: The one pipe runs 1 cpu / 4 Gi.");
-    expect(told).toContainEqual(
+    expect(events).toHaveLength(3);
+    expect(events).toContain("Normal Scaled: The one pipe runs 1 cpu / 4 Gi.");
+    expect(events).toContainEqual(
       expect.stringMatching(/^Normal Scaled: The one pipe runs 2 cpu \/ 8 Gi \(request request-2\)/),
     );
-    expect(told).toContainEqual(
+    expect(events).toContainEqual(
       expect.stringMatching(
         /^Warning CpuLimitTooLow: pipe-a could not be resized to 4 cpu \/ 16 Gi: .*CPU limit.*request request-4/s,
       ),

@@ -190,7 +190,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     expect(Math.min(...gaps), "three templates per second").toBeGreaterThanOrEqual(300);
 
     const ofRequest = (each: { readonly note: string }) => each.note.includes(`(request ${requestId})`);
-    const told = await waitFor(
+    const events = await waitFor(
       async () => {
         const { items } = await environment.client.json<{ readonly items: readonly ToldEvent[] }>({
           path: collectionPath(EVENTS, environment.pipes),
@@ -200,7 +200,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
       },
       { what: "the Events" },
     );
-    expect(told.map(({ reason, regarding }) => `${reason} ${regarding.kind}`).toSorted()).toEqual([
+    expect(events.map(({ reason, regarding }) => `${reason} ${regarding.kind}`).toSorted()).toEqual([
       "FellBackToRollout PipeScaling",
       ...inPlace.map(() => "ResizedInPlace Deployment"),
       "Scaled PipeScaling",

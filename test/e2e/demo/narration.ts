@@ -31,8 +31,8 @@ export class Narration {
   async step<T>(what: string, act: () => Promise<Outcome<T>>): Promise<T> {
     this.underWay(what);
     try {
-      const { told, result, details = [] } = await act();
-      this.#line(`${this.#clock()}  ${this.#style("green", "✓")} ${told}`);
+      const { outcome, result, details = [] } = await act();
+      this.#line(`${this.#clock()}  ${this.#style("green", "✓")} ${outcome}`);
       for (const detail of details) this.#detail(detail);
       return result;
     } catch (error) {
@@ -86,7 +86,7 @@ export class Narration {
 
 export interface Outcome<T> {
   /** Prints the result of a step. */
-  readonly told: string;
+  readonly outcome: string;
   readonly details?: readonly string[];
   readonly result: T;
 }

@@ -24,7 +24,7 @@ export function installStep({ cluster, narration, signal }: Stage): Promise<void
     check(!apiPatches, "the service account of the API may patch Deployments, and should not");
     check(!controllerReads, "the service account of the controller may read Secrets, and should not");
     return {
-      told: "The CRD of PipeScaling and a service account for each process are installed",
+      outcome: "The CRD of PipeScaling and a service account for each process are installed",
       details: ["the API cannot change Deployments, and the controller cannot read Secrets"],
       result: undefined,
     };
@@ -35,7 +35,8 @@ export function seedStep({ cluster, narration, signal }: Stage): Promise<Seeded>
   return narration.step("Seeding two organizations", async () => {
     const seeded = await seed(cluster, TIERS_FILE, signal);
     return {
-      told: "Organization Acme Corp (tier basic) has a service, a member and an API key; Globex is another tenant",
+      outcome:
+        "Organization Acme Corp (tier basic) has a service, a member and an API key; Globex is another tenant",
       result: seeded,
     };
   });
@@ -70,7 +71,7 @@ export function pipesStep({ cluster, observer, narration, signal }: Stage, seede
       { what: "all pipes of Acme to run", timeoutMs: 60_000, signal },
     );
     return {
-      told: `${DATABASE_PIPES.length} database pipes of Acme run (${DATABASE_PIPES.join(", ")}), and ${OTHER_PIPE}, a pipe of another type`,
+      outcome: `${DATABASE_PIPES.length} database pipes of Acme run (${DATABASE_PIPES.join(", ")}), and ${OTHER_PIPE}, a pipe of another type`,
       result: undefined,
     };
   });
@@ -107,7 +108,7 @@ export function processesStep(
     ]);
     check(url !== undefined, "the API did not log its address");
     return {
-      told: `The API listens on ${url}, the controller watches the pipes`,
+      outcome: `The API listens on ${url}, the controller watches the pipes`,
       result: { api, controller, baseUrl: url },
     };
   });
@@ -130,7 +131,7 @@ export function adoptedStep(stage: Stage, { acme }: Seeded): Promise<void> {
     const { desired, pipes } = scaling.status ?? {};
     check(pipes?.summary === "3/3", `the resource counts ${pipes?.summary} pipes instead of 3/3`);
     return {
-      told: `The controller created the PipeScaling of the service: ${desired?.summary}, the default of the tier; no pipe restarted`,
+      outcome: `The controller created the PipeScaling of the service: ${desired?.summary}, the default of the tier; no pipe restarted`,
       result: undefined,
     };
   });

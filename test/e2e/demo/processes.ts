@@ -106,8 +106,8 @@ export interface Addresses {
 /** Finds the addresses in the log of a process. */
 function addressesIn(log: string): Addresses | undefined {
   for (const line of log.split("\n")) {
-    const said = listening.safeParse(fieldsOf(line));
-    if (said.success) return { url: said.data.url, opsUrl: said.data.opsUrl };
+    const parsed = listening.safeParse(fieldsOf(line));
+    if (parsed.success) return { url: parsed.data.url, opsUrl: parsed.data.opsUrl };
   }
   return undefined;
 }

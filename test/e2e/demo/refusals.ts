@@ -9,7 +9,7 @@ import type { Stage } from "./stage.ts";
 const refusal = z.object({ error: z.string().min(1), status: z.int() });
 
 interface Attempt {
-  readonly told: string;
+  readonly outcome: string;
   readonly status: number;
   readonly by: ApiCaller;
   readonly path: string;
@@ -25,28 +25,28 @@ export async function refusalsStep(stage: Stage, caller: ApiCaller, seeded: Seed
   const wrong: Credentials = { keyId: acme.key.keyId, keySecret: "not-the-secret" };
   const attempts: readonly Attempt[] = [
     {
-      told: "A size between two steps",
+      outcome: "A size between two steps",
       status: 400,
       by: caller,
       path: scalingPath(acme),
       body: { replicaCpuMillicores: 3500 },
     },
     {
-      told: "A wrong secret",
+      outcome: "A wrong secret",
       status: 401,
       by: new ApiCaller(caller.baseUrl, wrong, signal),
       path: scalingPath(acme),
       body: { replicaCpuMillicores: 8000 },
     },
     {
-      told: "Another tenant's service",
+      outcome: "Another tenant's service",
       status: 404,
       by: caller,
       path: scalingPath(globex),
       body: { replicaCpuMillicores: 8000 },
     },
     {
-      told: "Another tenant's service under the caller's own organization",
+      outcome: "Another tenant's service under the caller's own organization",
       status: 404,
       by: caller,
       path: scalingPath({ organizationId: acme.organizationId, serviceId: globex.serviceId }),
@@ -59,12 +59,16 @@ export async function refusalsStep(stage: Stage, caller: ApiCaller, seeded: Seed
 }
 
 export function expectRefusal(narration: Stage["narration"], attempt: Attempt): Promise<void> {
-  return narration.step(attempt.told, async () => {
+  return narration.step(attempt.outcome, async () => {
     const reply = await attempt.by.patch(attempt.path, attempt.body);
     check(
       reply.status === attempt.status && refusal.safeParse(reply.body).success,
-      `${attempt.told} got ${reply.status} and not ${attempt.status}: ${reply.text}`,
+      `${attempt.outcome} got ${reply.status} and not ${attempt.status}: ${reply.text}`,
     );
-    return { told: `${attempt.told} is rejected: ${reply.status}`, details: [reply.text], result: undefined };
+    return {
+      outcome: `${attempt.outcome} is rejected: ${reply.status}`,
+      details: [reply.text],
+      result: undefined,
+    };
   });
 }

@@ -44,7 +44,7 @@ export function organizationsStep({ narration }: Stage, caller: ApiCaller, { acm
     const seen = organizations.parse(reply.body).result[0];
     check(seen?.id === acme.organizationId, "the API returned an organization that is not that of the key");
     return {
-      told: "GET /v1/organizations returns the organization of the key: 200",
+      outcome: "GET /v1/organizations returns the organization of the key: 200",
       details: [reply.text],
       result: undefined,
     };
@@ -87,7 +87,7 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
       `PATCH accepted another size: ${reply.text}`,
     );
     return {
-      told: `PATCH …/pipesCdcScaling ${JSON.stringify(REQUESTED)} is accepted: 200`,
+      outcome: `PATCH …/pipesCdcScaling ${JSON.stringify(REQUESTED)} is accepted: 200`,
       details: [reply.text],
       result: undefined,
     };
@@ -125,7 +125,7 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
     );
     await expectEffective(caller, seeded, 4);
     return {
-      told: `All database pipes have 4 cpu and 16 Gi, ${followed.seconds.toFixed(1)} s after the request`,
+      outcome: `All database pipes have 4 cpu and 16 Gi, ${followed.seconds.toFixed(1)} s after the request`,
       details: [
         sizesTable(before, [...after, other], otherBefore),
         `managedFields: the controller owns only the size and its annotation; ${OTHER_PIPE} is unchanged`,
@@ -162,7 +162,7 @@ function podsStep(
     );
     const kept = DATABASE_PIPES.filter((name) => name !== REPLACED_PIPE);
     return {
-      told: `${kept.join(" and ")} were resized in place: they have the same pods as before, without a restart`,
+      outcome: `${kept.join(" and ")} were resized in place: they have the same pods as before, without a restart`,
       details: [
         `${REPLACED_PIPE} cannot be resized in place, so it fell back to a rollout: ${fallback?.message}`,
       ],

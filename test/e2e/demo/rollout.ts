@@ -35,7 +35,7 @@ export async function followRollout(
 ): Promise<RolloutSeen> {
   const start = performance.now();
   const total = DATABASE_PIPES.length;
-  let told = -1;
+  let reported = -1;
   let listed = false;
   let lastPipeAt: number | undefined;
   const look = async (): Promise<ObservedScaling | undefined> => {
@@ -44,8 +44,8 @@ export async function followRollout(
     const updated = isAbout ? (scaling?.status?.pipes?.updated ?? 0) : 0;
     const seconds = (performance.now() - start) / 1000;
     narration.underWay(`${bar(updated, total)} ${updated} of ${total} pipes done, ${seconds.toFixed(0)} s`);
-    if (updated > told) {
-      told = updated;
+    if (updated > reported) {
+      reported = updated;
       narration.seen(`${updated} of ${total} pipes done after ${seconds.toFixed(1)} s`);
     }
     if (updated > 0 && updated < total && !listed) {

@@ -54,7 +54,7 @@ function clusterStep(narration: Narration, keep: boolean, signal: AbortSignal): 
       signal,
       ...POD_START,
     });
-    return { told: `A local Kubernetes cluster runs on ${cluster.server}`, result: cluster };
+    return { outcome: `A local Kubernetes cluster runs on ${cluster.server}`, result: cluster };
   });
 }
 
@@ -84,6 +84,6 @@ function endStep(narration: Narration, cluster: Cluster, processes: readonly Own
     await cluster.stop();
     const left = programsRunFrom(cluster.dir).map(({ program }) => program);
     check(left.length === 0, `these processes were left behind: ${left.join(", ")}`);
-    return { told: "Both processes have ended, and the cluster is removed", result: undefined };
+    return { outcome: "Both processes have ended, and the cluster is removed", result: undefined };
   });
 }

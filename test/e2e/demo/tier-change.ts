@@ -30,7 +30,8 @@ export async function tierStep(stage: Stage, caller: ApiCaller, seeded: Seeded):
       { signal },
     );
     return {
-      told: "The platform team moves Acme Corp from tier basic to trial, with a maximum of 2 cpu (kubectl patch)",
+      outcome:
+        "The platform team moves Acme Corp from tier basic to trial, with a maximum of 2 cpu (kubectl patch)",
       result: undefined,
     };
   });
@@ -45,7 +46,7 @@ export async function tierStep(stage: Stage, caller: ApiCaller, seeded: Seeded):
   await narration.step("Checking the result", async () => {
     const reply = await expectEffective(caller, seeded, 2);
     return {
-      told: `All pipes have 2 cpu and 8 Gi after ${seconds.toFixed(1)} s, and the resource has the reason`,
+      outcome: `All pipes have 2 cpu and 8 Gi after ${seconds.toFixed(1)} s, and the resource has the reason`,
       details: [
         await kubectl(cluster, ["get", "psc", "-A"], { signal }),
         `GET …/pipesCdcScaling ${reply.text}`,
@@ -54,7 +55,7 @@ export async function tierStep(stage: Stage, caller: ApiCaller, seeded: Seeded):
     };
   });
   await expectRefusal(narration, {
-    told: "A size above what the tier allows",
+    outcome: "A size above what the tier allows",
     status: 400,
     by: caller,
     path: scalingPath(acme),

@@ -114,7 +114,7 @@ export class SimulatedCluster {
     this.judge.forget(name);
     this.workloads?.removed(gone.metadata.uid);
     const object = { ...gone, metadata: { ...gone.metadata, resourceVersion: this.next() } };
-    this.#tell((watcher) => watcher.pipeGone(object));
+    this.#notify((watcher) => watcher.pipeGone(object));
   }
 
   /** The owner changes the Deployment, and its pods are replaced if the template changes. */
@@ -214,7 +214,7 @@ export class SimulatedCluster {
     const gone = found(this.scalings, name);
     this.scalings.delete(name);
     const object = { ...gone, metadata: { ...gone.metadata, resourceVersion: this.next() } };
-    this.#tell((watcher) => watcher.scalingGone(object));
+    this.#notify((watcher) => watcher.scalingGone(object));
   }
 
   /** A call of the controller. */
@@ -388,9 +388,9 @@ export class SimulatedCluster {
     });
   }
 
-  #tell(tell: (watcher: Watcher) => void): void {
+  #notify(notify: (watcher: Watcher) => void): void {
     const tellNow = () => {
-      if (this.watcher) tell(this.watcher);
+      if (this.watcher) notify(this.watcher);
     };
     if (this.eventDelayMs === 0) tellNow();
     else this.clock.after(this.eventDelayMs, tellNow);
@@ -398,12 +398,12 @@ export class SimulatedCluster {
 
   #put(pipe: Deployment): void {
     this.deployments.set(pipe.metadata.name, pipe);
-    this.#tell((watcher) => watcher.pipe(pipe));
+    this.#notify((watcher) => watcher.pipe(pipe));
   }
 
   #putScaling(scaling: ScalingObject): ScalingObject {
     this.scalings.set(scaling.metadata.name, scaling);
-    this.#tell((watcher) => watcher.scaling(scaling));
+    this.#notify((watcher) => watcher.scaling(scaling));
     return scaling;
   }
 

@@ -124,7 +124,7 @@ export class Simulation {
   }
 
   /** The most important condition. */
-  told(service: number): Condition | undefined {
+  condition(service: number): Condition | undefined {
     return this.status(service).conditions?.at(-1);
   }
 
@@ -237,7 +237,7 @@ export class Simulation {
       scaling: (object) => scalings.apply(toPipeScalingView(object)),
       scalingGone: (object) => scalings.remove(toPipeScalingView(object)),
     };
-    for (const record of this.#records.values()) this.#tell(record);
+    for (const record of this.#records.values()) this.#notify(record);
     for (const scaling of cluster.scalings.values()) cluster.watcher.scaling(scaling);
     for (const pipe of cluster.deployments.values()) cluster.watcher.pipe(pipe);
   }
@@ -247,10 +247,10 @@ export class Simulation {
     const stamps = { namespace: RECORDS, uid: name, resourceVersion: this.cluster.next() };
     const record = { ...made, metadata: { ...made.metadata, ...stamps } };
     this.#records.set(name, record);
-    this.#tell(record);
+    this.#notify(record);
   }
 
-  #tell({ metadata, data }: ConfigMap): void {
+  #notify({ metadata, data }: ConfigMap): void {
     const { organizations, services } = this.#caches;
     const { name, labels } = metadata;
     if (name.startsWith("organization-"))

@@ -16,7 +16,7 @@ interface OpenWatch {
 export class SimulatedWatches {
   readonly #open = new Set<OpenWatch>();
 
-  tell({ plural }: Resource, type: EventType, object: KubeObject): void {
+  send({ plural }: Resource, type: EventType, object: KubeObject): void {
     for (const watch of this.#open) {
       if (watch.plural !== plural) continue;
       watch.lines.push(lineOf(type, object));

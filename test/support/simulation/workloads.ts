@@ -70,7 +70,7 @@ export class SimulatedWorkloads {
     const pod = this.pods.get(name);
     if (!pod) return;
     this.pods.delete(name);
-    this.watches.tell(PODS, "DELETED", this.#stamped(pod));
+    this.watches.send(PODS, "DELETED", this.#stamped(pod));
     const set = [...this.replicaSets.values()].find(({ metadata }) => metadata.uid === ownerOf(pod.metadata));
     if (set) this.changed(set.metadata.ownerReferences?.[0]?.name ?? "");
   }
@@ -280,7 +280,7 @@ export class SimulatedWorkloads {
     const stored = this.#stamped(pod);
     const isNew = !this.pods.has(pod.metadata.name);
     this.pods.set(pod.metadata.name, stored);
-    this.watches.tell(PODS, isNew ? "ADDED" : "MODIFIED", stored);
+    this.watches.send(PODS, isNew ? "ADDED" : "MODIFIED", stored);
     return stored;
   }
 
@@ -288,7 +288,7 @@ export class SimulatedWorkloads {
     const stored = this.#stamped(set);
     const isNew = !this.replicaSets.has(set.metadata.name);
     this.replicaSets.set(set.metadata.name, stored);
-    this.watches.tell(REPLICA_SETS, isNew ? "ADDED" : "MODIFIED", stored);
+    this.watches.send(REPLICA_SETS, isNew ? "ADDED" : "MODIFIED", stored);
     return stored;
   }
 
@@ -296,7 +296,7 @@ export class SimulatedWorkloads {
     const set = this.replicaSets.get(name);
     if (!set) return;
     this.replicaSets.delete(name);
-    this.watches.tell(REPLICA_SETS, "DELETED", this.#stamped(set));
+    this.watches.send(REPLICA_SETS, "DELETED", this.#stamped(set));
   }
 
   #stamped<T extends KubeObject>(object: T): T {

@@ -112,12 +112,12 @@ describe("help", () => {
     }
   });
 
-  test("is replaced by only the version with --version", async () => {
+  test("is not printed with --version, which prints only the version", async () => {
     expect(await run("--version")).toMatchObject({ code: 0, out: "1.2.3\n", err: "" });
   });
 });
 
-describe("an invalid command line ends with exit code 2 and a message:", () => {
+describe("an invalid command line ends with exit code 2 and a message", () => {
   test.each([
     ["try-it --lout", "Unknown option '--lout' (Did you mean --loud?)\nSee pipe-scaling try-it --help"],
     ["try-it now", "Too many arguments for 'try-it'. Expected 0 arguments but got 1: now."],

@@ -8,7 +8,7 @@ function narrated(terminal: { isTTY?: boolean; columns?: number }) {
 }
 
 const step = (narration: Narration) =>
-  narration.step("doing it", async () => ({ told: "It is done", details: ["so\nmuch"], result: 1 }));
+  narration.step("doing it", async () => ({ outcome: "It is done", details: ["so\nmuch"], result: 1 }));
 
 describe("the demo's narration", () => {
   // The environment of the test run may disable colors.
@@ -21,7 +21,7 @@ describe("the demo's narration", () => {
 
   test("prints one plain line per event outside of a terminal", async () => {
     const { narration, text } = narrated({});
-    narration.underWay("not told");
+    narration.underWay("not shown");
     expect(await step(narration)).toBe(1);
     narration.seen("half of it", ["and more"]);
     expect(text()).toBe(

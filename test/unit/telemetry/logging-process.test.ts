@@ -30,13 +30,13 @@ function start(lines: number, ending: Ending) {
   onTestFinished(() => {
     child.kill("SIGKILL");
   });
-  let said = "";
+  let stderr = "";
   child.stderr.on("data", (chunk: Buffer) => {
-    said += chunk.toString();
+    stderr += chunk.toString();
   });
   const isAlive = async () => {
-    const before = said.length;
-    await waitFor(() => said.length > before, { what: "the process to continue", intervalMs: 5 });
+    const before = stderr.length;
+    await waitFor(() => stderr.length > before, { what: "the process to continue", intervalMs: 5 });
   };
   return { child, isAlive, log: child.stdout };
 }

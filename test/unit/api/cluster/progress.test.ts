@@ -240,7 +240,7 @@ describe("the progress of pipes that were resized in place", () => {
     expect(JSON.stringify(object)).not.toContain("worker-7");
   });
 
-  it("omits them if there are none, or if they belong to an older request", () => {
+  it("omits the in-place count and the fallbacks if there are none, or if they belong to an older request", () => {
     const none = shown(done(4));
     expect([none.pipes, none.fallbacks]).toEqual([{ total: 5, updated: 5 }, undefined]);
     const older = shown({ ...done(2), observedGeneration: 1, pipes });

@@ -74,16 +74,19 @@ describe("the body of a rejected request", () => {
     [401, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
     [404, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
     [413, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
-  ])("gets %i and is read only partially: 8 MiB with %s", async (status, _what, framing, bodyOf) => {
-    const { client, accepted } = await start();
-    client.socket.write(headOf(status, framing));
-    client.socket.write(bodyOf());
-    await client.closed;
-    expect(parseRaw(client.received())).toMatchObject({ status, headers: { connection: "close" } });
-    expect(accepted.bytesRead).toBeLessThan(MAX_READ_BYTES);
-  });
+  ])(
+    "is read only partially if the response is %i: 8 MiB with %s",
+    async (status, _what, framing, bodyOf) => {
+      const { client, accepted } = await start();
+      client.socket.write(headOf(status, framing));
+      client.socket.write(bodyOf());
+      await client.closed;
+      expect(parseRaw(client.received())).toMatchObject({ status, headers: { connection: "close" } });
+      expect(accepted.bytesRead).toBeLessThan(MAX_READ_BYTES);
+    },
+  );
 
-  it.each([401, 404, 413])("does not delay the response %i until it arrives", async (status) => {
+  it.each([401, 404, 413])("does not delay a %i response until it arrives", async (status) => {
     const { client } = await start();
     client.socket.write(headOf(status, LENGTH));
     await client.until('"status"');

@@ -192,7 +192,7 @@ describe("the document", () => {
   });
 });
 
-/** Request bodies: the name in the document, the schema that validates it, and values around the limits of its fields. */
+/** Request bodies: the schema name, the schema that validates the body, and values around the limits of its fields. */
 const BODIES: readonly {
   readonly name: string;
   readonly accepted: z.ZodType;

@@ -72,7 +72,7 @@ function conflict(): FakeResponse {
 }
 
 describe("admin service rollback", () => {
-  it("sets the previous size only if the PipeScaling is the one that it read", async () => {
+  it("sets the previous size with the UID and resource version of the PipeScaling that it read", async () => {
     const { code, out, err, writes } = await rollBack("--output json");
     expect({ code, err }).toEqual({
       code: 0,

@@ -196,12 +196,12 @@ describe("the error message for", () => {
       `Something went wrong on our side. It is not known whether the change was made; it is safe to repeat the command. (status 500, ${ID})`,
     ],
     [500, GET, "Something went wrong on our side.", `Something went wrong on our side. (status 500, ${ID})`],
-  ])("%i is the API's message and the next step", async (status, request, said, sentence) => {
-    const { api } = clientOf([refused(status, said)]);
+  ])("%i is the API's message and the next step", async (status, request, message, sentence) => {
+    const { api } = clientOf([refused(status, message)]);
     expect(await messageOf(api.request(request, anything))).toBe(sentence);
   });
 
-  test("a server's message that contains control codes is sanitized", async () => {
+  test("a response with control codes contains none of them", async () => {
     const { api } = clientOf([refused(400, "\u001b[2Jred\u0007\n", { "X-Request-Id": "\u001b]0;a" })]);
     expect(await messageOf(api.request(GET, anything))).not.toMatch(/\p{Cc}/u);
   });

@@ -298,11 +298,11 @@ describe("scaling set", () => {
     [409, "Scaling of this service is suspended."],
     [403, "The roles of this key do not allow this operation."],
     [404, "There is no such service in this organization."],
-  ])("ends with exit code 1 and the API's message after the response %i", async (status, said) => {
-    const api = await apiWith({ [`PATCH ${SCALING}`]: refused(status, said) });
+  ])("ends with exit code 1 and the API's message after the response %i", async (status, message) => {
+    const api = await apiWith({ [`PATCH ${SCALING}`]: refused(status, message) });
     const { code, out, err } = await run(api, `scaling set ${SERVICE} --cores 4`);
     expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(err).toContain(said);
+    expect(err).toContain(message);
     expect(err).toContain(`(status ${status}, request ${REQUEST_ID})`);
   });
 });
@@ -425,7 +425,7 @@ describe("the API URL and the key", () => {
     writeProfiles(path, { current: name, profiles: { ...readProfiles(path).profiles, [name]: added } });
   }
 
-  test("lead to exit code 2 and instructions if they are missing", async () => {
+  test("cause exit code 2 and instructions if they are missing", async () => {
     const { code, err } = await run(undefined, "organizations");
     expect(err).toContain(
       "The address of the API or the key is missing: --api-url (or PIPE_SCALING_API_URL), --key-id (or PIPE_SCALING_KEY_ID), PIPE_SCALING_KEY_SECRET. Keep them in a profile with `pipe-scaling profile set NAME --api-url URL --key-id ID`, or give all three.",

@@ -128,7 +128,7 @@ describe("a watch through the API", () => {
     await expect(take(updates, 3)).rejects.toThrow(progress.at(-1));
   });
 
-  test("reports that another request superseded its own only after two equal responses", async () => {
+  test("waits for two equal responses before it reports that another request superseded its own", async () => {
     const { updates, requests } = watchOf({
       progress: [progressWith(), OTHERS, progressWith(), OTHERS, OTHERS],
     });

@@ -237,7 +237,7 @@ describe("with HTTPS_PROXY", () => {
     },
   );
 
-  test("an unreachable proxy is named, with a hint how to bypass it", async () => {
+  test("an unreachable proxy is named, with a hint on how to bypass it", async () => {
     const transport = transportTo("https://api.example", undefined, { env: { HTTPS_PROXY: "127.0.0.1:1" } });
     expect(await transport.send({ method: "GET", path: "/v1/x" }).catch(messageOf)).toBe(
       "https://api.example did not respond through the proxy 127.0.0.1:1 of HTTPS_PROXY: connect ECONNREFUSED 127.0.0.1:1. Check HTTPS_PROXY, or add api.example to NO_PROXY.",

@@ -3,7 +3,7 @@ import { pipeRows } from "../../../../src/cli/status/pipes.ts";
 import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
 import { aScaling } from "../../../support/fixtures/snapshot.ts";
 
-test("the wide status has a row for each pipe with its state, and how it was resized and why", () => {
+test("the wide status has a row for each pipe with its state, how it was resized, and why it was not resized in place", () => {
   const scaling = aScaling(4, {
     status: {
       observedGeneration: 1,

@@ -28,11 +28,11 @@ import {
 
 const FOUR = sizeOfCores(4);
 
-function told(actions: readonly Action[]): string[] {
-  return actions.map(tell);
+function summaries(actions: readonly Action[]): string[] {
+  return actions.map(summaryOf);
 }
 
-function tell(action: Action): string {
+function summaryOf(action: Action): string {
   switch (action.type) {
     case "create-pipe-scaling":
       return `create ${JSON.stringify(action.spec)}`;
@@ -60,7 +60,7 @@ function tell(action: Action): string {
 }
 
 function actionsFor(snapshot: Snapshot, options = DECIDE_OPTIONS): string[] {
-  return told(decide(snapshot, options).actions);
+  return summaries(decide(snapshot, options).actions);
 }
 
 function statesFor(snapshot: Snapshot): string[] {
@@ -204,7 +204,7 @@ describe("decide, with a rollout window", () => {
   });
 
   it("starts rollouts while it is open", () => {
-    expect(told(decided([aPipe("a"), aPipe("b")], { rolloutWindow: OPEN }).actions)).toEqual([
+    expect(summaries(decided([aPipe("a"), aPipe("b")], { rolloutWindow: OPEN }).actions)).toEqual([
       "a 4000m/16Gi",
     ]);
   });
@@ -213,7 +213,7 @@ describe("decide, with a rollout window", () => {
     const failed = rollingTo("a", FOUR, {
       lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs }),
     });
-    expect(told(decided([failed, aPipe("b", { replicas: 0 })]).actions)).toEqual([
+    expect(summaries(decided([failed, aPipe("b", { replicas: 0 })]).actions)).toEqual([
       "a back to 1000m/4Gi",
       "b 4000m/16Gi",
     ]);
@@ -221,7 +221,7 @@ describe("decide, with a rollout window", () => {
 
   it("ignores the window until the time that an administrator sets", () => {
     const until = (ms: number) => ({ scaling: aScaling(4, { windowIgnoredUntilMs: ms }) });
-    expect(told(decided([aPipe("a")], until(NOW_MS + 1)).actions)).toEqual(["a 4000m/16Gi"]);
+    expect(summaries(decided([aPipe("a")], until(NOW_MS + 1)).actions)).toEqual(["a 4000m/16Gi"]);
     expect(decided([aPipe("a")], until(NOW_MS)).actions).toEqual([]);
   });
 
@@ -422,7 +422,7 @@ describe("decide, after earlier writes", () => {
     decide(aSnapshot(pipes.length > 0 ? pipes : [aPipe("a")], record(changes)), DECIDE_OPTIONS);
 
   it("limits the resizes of a pipe whose annotation and size another writer removes", () => {
-    expect(told(decided({ attempts: 1 }).actions)).toEqual(["a 4000m/16Gi"]);
+    expect(summaries(decided({ attempts: 1 }).actions)).toEqual(["a 4000m/16Gi"]);
     expect(decided({ attempts: 2 }).actions).toEqual([]);
     expect(failuresOf(decided({ attempts: 4, lastAtMs: NOW_MS - 86_400_000 }))).toMatchObject([
       { pipe: "a", reason: "FieldConflict", attempts: 4 },
@@ -448,7 +448,9 @@ describe("decide, after earlier writes", () => {
 
   it("limits the adoptions of a pipe whose annotation disappears each time", () => {
     const sized = aPipe("a", { size: FOUR });
-    expect(told(decide(aSnapshot([sized]), DECIDE_OPTIONS).actions)).toEqual(["adopt a with 4000m/16Gi"]);
+    expect(summaries(decide(aSnapshot([sized]), DECIDE_OPTIONS).actions)).toEqual([
+      "adopt a with 4000m/16Gi",
+    ]);
     const outcome = { type: "done", lastRollout: aRollout(FOUR), isStripped: true } as const;
     const stripped = decided({ purpose: "adopt", attempts: 4, outcome }, sized);
     expect(stripped.actions).toEqual([]);
@@ -467,21 +469,21 @@ describe("decide, after earlier writes", () => {
   it("retries a failed write after a delay that doubles, while the other pipes continue", () => {
     const at = (attempts: number, agoMs: number) =>
       decided({ attempts, lastAtMs: NOW_MS - agoMs, outcome: failed("WriteFailed") }, aPipe("a"), aPipe("b"));
-    expect(told(at(3, 3999).actions)).toEqual(["b 4000m/16Gi"]);
+    expect(summaries(at(3, 3999).actions)).toEqual(["b 4000m/16Gi"]);
     expect(at(3, 3999).sizing?.assessments[0]).toMatchObject({
       state: "retrying",
       failure: { reason: "WriteFailed", message: "no", attempts: 3 },
       recheckAtMs: NOW_MS + 1,
     });
-    expect(told(at(3, 4000).actions)).toEqual(["a 4000m/16Gi"]);
-    expect(told(at(50, 299_999).actions)).toEqual(["b 4000m/16Gi"]);
-    expect(told(at(50, 300_000).actions)).toEqual(["a 4000m/16Gi"]);
+    expect(summaries(at(3, 4000).actions)).toEqual(["a 4000m/16Gi"]);
+    expect(summaries(at(50, 299_999).actions)).toEqual(["b 4000m/16Gi"]);
+    expect(summaries(at(50, 300_000).actions)).toEqual(["a 4000m/16Gi"]);
   });
 
   it("repeats a refused size when the Deployment has changed, with a delay that grows with each attempt", () => {
     const changed = (attempts: number, agoMs: number) => {
       const outcome = failed("Refused", 0);
-      return told(decided({ attempts, lastAtMs: NOW_MS - agoMs, outcome }).actions);
+      return summaries(decided({ attempts, lastAtMs: NOW_MS - agoMs, outcome }).actions);
     };
     expect(changed(1, 999)).toEqual([]);
     expect(changed(1, 1000)).toEqual(["a 4000m/16Gi"]);
@@ -492,14 +494,14 @@ describe("decide, after earlier writes", () => {
   it("does not repeat a refused size until the Deployment changes or 5 minutes are over", () => {
     expect(decided({ outcome: failed("Refused") }, aPipe("a"), aPipe("b")).actions).toEqual([]);
     const later = decided({ outcome: failed("Refused"), lastAtMs: NOW_MS - 300_000 });
-    expect(told(later.actions)).toEqual(["a 4000m/16Gi"]);
+    expect(summaries(later.actions)).toEqual(["a 4000m/16Gi"]);
   });
 
   it("reads a pipe whose write got no response, and counts it as a rollout until the read succeeds", () => {
     const error = { reason: "WriteFailed", message: "cut short" } as const;
-    expect(told(decided({ outcome: { type: "unknown", error } }, aPipe("a"), aPipe("b")).actions)).toEqual([
-      "read a",
-    ]);
+    expect(
+      summaries(decided({ outcome: { type: "unknown", error } }, aPipe("a"), aPipe("b")).actions),
+    ).toEqual(["read a"]);
     expect(decided({ outcome: { type: "pending" } }, aPipe("a"), aPipe("b")).actions).toEqual([]);
   });
 
@@ -610,7 +612,7 @@ describe("decide, when a pipe cannot take the size", () => {
     ],
   ])("rolls it back because of %s, and leaves the others alone", (reason, changes) => {
     const decision = decide(aSnapshot([rollingTo("a", FOUR, changes), aPipe("b")]), DECIDE_OPTIONS);
-    expect(told(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
+    expect(summaries(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
     expect(failuresOf(decision)).toMatchObject([{ pipe: "a", size: "4000m/16Gi", reason, attempts: 1 }]);
   });
 
@@ -622,13 +624,13 @@ describe("decide, when a pipe cannot take the size", () => {
       aSnapshot([rollingTo("a", FOUR, { stopsOldPodsFirst: true })], { unschedulable }),
       DECIDE_OPTIONS,
     );
-    expect(told(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
+    expect(summaries(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
     expect(failuresOf(decision)).toMatchObject([{ reason: "Unschedulable", message: words }]);
   });
 
   it("waits for a node with any other pipe, and reports the missing node", () => {
     const waiting = decide(aSnapshot([rollingTo("a", FOUR)], { unschedulable }), DECIDE_OPTIONS);
-    expect(told(waiting.actions)).toEqual([]);
+    expect(summaries(waiting.actions)).toEqual([]);
     expect(waiting.sizing?.assessments).toMatchObject([{ state: "rolling", obstacle: words }]);
     const tooLong = decide(
       aSnapshot([rollingTo("a", FOUR, { lastRollout: late })], { unschedulable }),
@@ -642,7 +644,7 @@ describe("decide, when a pipe cannot take the size", () => {
   describe("while another size is requested", () => {
     const stopped = rollingTo("a", FOUR, { stopsOldPodsFirst: true });
     const asked = (pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}) =>
-      told(
+      summaries(
         decide(aSnapshot(pipes, { unschedulable, scaling: aScaling(8), ...changes }), DECIDE_OPTIONS).actions,
       );
     const refusal = (attempts: number, agoMs: number, purpose: WriteRecord["purpose"], size: string) => ({
@@ -799,7 +801,7 @@ describe("decide, when a pipe cannot take the size", () => {
 
   it("still reports the cause after a crash between the rollback and the report", () => {
     const decision = decide(aSnapshot([rolledBack(1), aPipe("b")]), DECIDE_OPTIONS);
-    expect(told(decision.actions)).toEqual([]);
+    expect(summaries(decision.actions)).toEqual([]);
     expect(failuresOf(decision)).toMatchObject([
       { pipe: "a", reason: "RolloutTimeout", message: "too slow" },
     ]);

@@ -16,19 +16,19 @@ import {
 
 const FOUR = sizeOfCores(4);
 
-function told(snapshot: Snapshot, options = DECIDE_OPTIONS): string[] {
+function linesOf(snapshot: Snapshot, options = DECIDE_OPTIONS): string[] {
   return preview(snapshot, options).steps.map(({ pipe = "-", action }) => `${pipe}: ${action}`);
 }
 
 describe("a preview", () => {
   it("omits pipes that have their size", () => {
-    expect(told(aSnapshot([aPipe("a", { size: FOUR })]))).toEqual([]);
-    expect(told(aSnapshot([], { scaling: undefined }))).toEqual([]);
+    expect(linesOf(aSnapshot([aPipe("a", { size: FOUR })]))).toEqual([]);
+    expect(linesOf(aSnapshot([], { scaling: undefined }))).toEqual([]);
   });
 
   it("shows the first pipe and what the others wait for", () => {
     const snapshot = aSnapshot([aPipe("a"), aPipe("b")]);
-    expect(told(snapshot)).toEqual([
+    expect(linesOf(snapshot)).toEqual([
       "a: resize it now",
       "b: resize it later: it waits for a to prove the size",
     ]);
@@ -40,7 +40,7 @@ describe("a preview", () => {
 
   it("shows a resize in place like a rollout, because the method is known only later", () => {
     const snapshot = aSnapshot([aPipe("a"), aPipe("b")], { strategy: "InPlaceOrRollout" });
-    expect(told(snapshot)).toEqual([
+    expect(linesOf(snapshot)).toEqual([
       "a: resize it now",
       "b: resize it later: it waits for a to prove the size",
     ]);
@@ -50,11 +50,11 @@ describe("a preview", () => {
   it("continues with the PipeScaling that would be created", () => {
     const deleted = { spec: aScaling(4).spec, recreateAtMs: NOW_MS };
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
-    expect(told(aSnapshot([done, aPipe("b")], { scaling: undefined, deleted }))).toEqual([
+    expect(linesOf(aSnapshot([done, aPipe("b")], { scaling: undefined, deleted }))).toEqual([
       "-: create its PipeScaling with 4 cpu / 16 Gi",
       "b: resize it now",
     ]);
-    expect(told(aSnapshot([done, aPipe("b")], { scaling: undefined }))).toEqual([
+    expect(linesOf(aSnapshot([done, aPipe("b")], { scaling: undefined }))).toEqual([
       "-: create its PipeScaling with 4 cpu / 16 Gi, suspended",
       "b: leave it: suspended",
     ]);
@@ -62,38 +62,38 @@ describe("a preview", () => {
 
   it("shows why a pipe cannot be resized", () => {
     const obstacle = { reason: "UnknownTier", message: "The tier is gold." } as const;
-    expect(told(aSnapshot([aPipe("a")], { tier: { ok: false, obstacle } }))).toEqual([
+    expect(linesOf(aSnapshot([aPipe("a")], { tier: { ok: false, obstacle } }))).toEqual([
       "-: leave it: The tier is gold.",
     ]);
     const suspended = aScaling(4, { spec: { ...aScaling(4).spec, suspend: true } });
-    expect(told(aSnapshot([aPipe("a")], { scaling: suspended }))).toEqual(["a: leave it: suspended"]);
+    expect(linesOf(aSnapshot([aPipe("a")], { scaling: suspended }))).toEqual(["a: leave it: suspended"]);
     const late = aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs });
     const stuck = aSnapshot([rollingTo("a", FOUR, { lastRollout: late }), aPipe("b")]);
-    expect(told(stuck)).toEqual([
+    expect(linesOf(stuck)).toEqual([
       "a: roll it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",
       "b: resize it later: it waits because of the failure",
     ]);
     const scaling = aScaling(8);
     const rolloutWindow = { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" };
     const stopped = rollingTo("a", FOUR, { lastRollout: late, stopsOldPodsFirst: true });
-    expect(told(aSnapshot([stopped], { scaling, rolloutWindow }))).toEqual([
+    expect(linesOf(aSnapshot([stopped], { scaling, rolloutWindow }))).toEqual([
       "a: roll it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",
     ]);
     const odd = { requests: { cpu: "500m", memory: null }, limits: { memory: null } };
-    expect(told(aSnapshot([rollingTo("a", FOUR, { lastRollout: { ...late, lastGoodSize: odd } })]))).toEqual([
-      "a: roll it back to its earlier resources: the rollout has not completed in 15 min",
-    ]);
-    expect(told(aSnapshot([rollingTo("a", FOUR, { isPaused: true })]))).toEqual([
+    expect(
+      linesOf(aSnapshot([rollingTo("a", FOUR, { lastRollout: { ...late, lastGoodSize: odd } })])),
+    ).toEqual(["a: roll it back to its earlier resources: the rollout has not completed in 15 min"]);
+    expect(linesOf(aSnapshot([rollingTo("a", FOUR, { isPaused: true })]))).toEqual([
       "a: wait for its owner, who has paused its rollouts",
     ]);
-    expect(told(aSnapshot([rollingTo("a", FOUR)]))).toEqual(["a: wait for its rollout"]);
+    expect(linesOf(aSnapshot([rollingTo("a", FOUR)]))).toEqual(["a: wait for its rollout"]);
     const unclear = aPipe("a", { container: { problem: "it has two" }, size: undefined });
-    expect(told(aSnapshot([unclear]))).toEqual(["a: leave it: it has two"]);
+    expect(linesOf(aSnapshot([unclear]))).toEqual(["a: leave it: it has two"]);
   });
 
   it("respects the rollout budget", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
-    expect(told(aSnapshot([done, aPipe("b")]), { ...DECIDE_OPTIONS, overallFree: 0 })).toEqual([
+    expect(linesOf(aSnapshot([done, aPipe("b")]), { ...DECIDE_OPTIONS, overallFree: 0 })).toEqual([
       "b: resize it later: it waits for rollouts of other services",
     ]);
   });

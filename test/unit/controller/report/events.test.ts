@@ -24,22 +24,22 @@ const deferred = (pipe: string): PipeFallback => ({
 });
 
 describe("the Events of a fallback to a rollout", () => {
-  const tell = (before: PipeFallback[], after: PipeFallback[], cores = 4) =>
+  const eventsFor = (before: PipeFallback[], after: PipeFallback[], cores = 4) =>
     eventsOf(SCALING, statusOf({ fallbacks: before }, cores), statusOf({ fallbacks: after })).map(
       ({ type, reason, note, suffix, regarding }) => `${regarding.kind} ${type} ${reason}: ${note}${suffix}`,
     );
 
   it("name the reason and the request, once for each reason", () => {
     const refused = { pipe: "c", reason: "Refused", message: "the quota is exceeded" } as const;
-    expect(tell([], [deferred("a"), deferred("b"), refused])).toEqual([
+    expect(eventsFor([], [deferred("a"), deferred("b"), refused])).toEqual([
       `PipeScaling Normal FellBackToRollout: Fell back to a rollout: a: pod a-1: no room; so did 1 more for this reason${REQUEST}`,
       `PipeScaling Normal FellBackToRollout: Fell back to a rollout: c: the quota is exceeded${REQUEST}`,
     ]);
-    expect(tell([deferred("a")], [deferred("a"), deferred("b")])).toEqual([]);
+    expect(eventsFor([deferred("a")], [deferred("a"), deferred("b")])).toEqual([]);
   });
 
   it("are recorded again for another size", () => {
-    expect(tell([deferred("a")], [deferred("a")], 2)).toHaveLength(1);
+    expect(eventsFor([deferred("a")], [deferred("a")], 2)).toHaveLength(1);
   });
 });
 

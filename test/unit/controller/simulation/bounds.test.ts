@@ -48,7 +48,7 @@ describe("the work of the controller", () => {
       simulation.cluster.statusPatchBytes.length = 0;
       simulation.requestSize(1, 4);
       await simulation.run(6 * HOUR);
-      expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+      expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
       return simulation.cluster.statusPatchBytes.reduce((sum, bytes) => sum + bytes, 0) / pipes;
     };
     expect((await bytesFor(400)) / (await bytesFor(20))).toBeLessThan(1.5);
@@ -85,11 +85,11 @@ describe("a writer that replaces the Deployment again and again", () => {
     for (let times = 0; times < 300; times += 1) {
       await simulation.run(SECOND);
       simulation.replace("pipe-0", manifest);
-      states.add(`${simulation.told(1)?.type}=${simulation.told(1)?.reason}`);
+      states.add(`${simulation.condition(1)?.type}=${simulation.condition(1)?.reason}`);
     }
     expect(resizesOf(simulation, "pipe-0")).toBeLessThanOrEqual(4);
     expect(simulation.cluster.writes.length).toBeLessThanOrEqual(20);
-    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
+    expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
     expect([...states]).not.toContain("Ready=Scaled");
     // A new leader does not start again either.
     const before = simulation.cluster.writes.length;
@@ -115,12 +115,12 @@ describe("a webhook that removes the annotation", () => {
     await simulation.run(DAY);
     expect(simulation.cluster.judge.mostRolling).toBe(1);
     expect(simulation.sizes("pipe-1", "pipe-2", "pipe-3")).toEqual([FOUR, FOUR, FOUR]);
-    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
+    expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
     expect(simulation.cluster.writes.length - before).toBeLessThanOrEqual(3 * 20);
     simulation.cluster.isStripping = false;
     simulation.askToRetry(1);
     await simulation.run(HOUR);
-    expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+    expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
   });
 });
 
@@ -137,7 +137,7 @@ describe("a PipeScaling that is deleted", () => {
     await simulation.run(29 * SECOND);
     expect(simulation.hasScaling(1)).toBe(false);
     await simulation.run(DAY);
-    expect(simulation.told(1)).toMatchObject({ status: "Unknown", reason: "Suspended" });
+    expect(simulation.condition(1)).toMatchObject({ status: "Unknown", reason: "Suspended" });
     expect(simulation.sizes("pipe-0", "pipe-1", "pipe-2")).toEqual(sizes);
     simulation.suspend(1, false);
     await simulation.run(HOUR);
@@ -172,10 +172,10 @@ describe("a pipe that cannot be resized", () => {
     simulation.setImage("pipe-1", "another");
     simulation.setImage("pipe-2", "another");
     await simulation.run(HOUR);
-    const told = simulation.events.map(
+    const events = simulation.events.map(
       ({ regarding, reason }) => `${regarding.kind} ${regarding.name} ${reason}`,
     );
-    expect(told.sort()).toEqual(["Deployment pipe-1 UnknownTier", "Deployment pipe-2 UnknownService"]);
+    expect(events.sort()).toEqual(["Deployment pipe-1 UnknownTier", "Deployment pipe-2 UnknownService"]);
   });
 });
 
@@ -191,7 +191,7 @@ describe("the rollout window of a service", () => {
     simulation.start();
     await simulation.run(2 * HOUR - SECOND);
     expect(simulation.sizes("pipe-1", "pipe-2")).toEqual(["2000m/8Gi", "2000m/8Gi"]);
-    expect(simulation.told(1)).toMatchObject({
+    expect(simulation.condition(1)).toMatchObject({
       reason: "WaitingForWindow",
       message: expect.stringContaining("which opens at 2026-01-01T02:00:00Z"),
     });

@@ -176,7 +176,7 @@ it("in every history, pipes that came up are never rolled back, no limit is exce
 
       const names = scenario.pipes.map(({ name }) => name);
       expect(simulation.sizes(...names)).toEqual(names.map(() => "4000m/16Gi"));
-      expect(SERVICES.map((service) => simulation.told(service)?.reason)).toEqual([
+      expect(SERVICES.map((service) => simulation.condition(service)?.reason)).toEqual([
         "Scaled",
         "Scaled",
         "Scaled",

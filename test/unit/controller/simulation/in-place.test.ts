@@ -91,7 +91,7 @@ describe("a resize in place on the simulated cluster", () => {
     const before = [...workloads.pods.keys()];
     simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
-    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
     expect([...workloads.pods.keys()]).toEqual(before);
     expect(scenario.podSizes()).toEqual(["4000m/16Gi", "4000m/16Gi", "4000m/16Gi", "4000m/16Gi"]);
     expect(simulation.sizes(...PIPES)).toEqual(["4000m/16Gi", "4000m/16Gi"]);
@@ -157,7 +157,7 @@ describe("a resize in place on the simulated cluster", () => {
     workloads.outcome = () => "Infeasible";
     simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
-    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
     expect(simulation.fallbacks).toEqual(["pipe-0 Infeasible", "pipe-1 Infeasible"]);
     expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
   });
@@ -180,7 +180,7 @@ describe("a resize in place on the simulated cluster", () => {
     simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     expect(reported).toEqual(["Infeasible"]);
-    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
   });
 });
 
@@ -235,7 +235,7 @@ describe("a container that crashes at the end of the commit", () => {
     await simulation.run(5 * MINUTE);
     expect(conflicts).toBe(1);
     expect(simulation.fallbacks).toEqual(["pipe-0 Restarted"]);
-    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
     expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "4000m/16Gi"));
   });
 });
@@ -302,7 +302,7 @@ describe("a commit that ends in a rollout", () => {
     expect(pausedMs).toBeLessThan(32 * SECOND);
     expect(simulation.fallbacks).toEqual(["pipe-0 CommitTimeout", "pipe-1 CommitTimeout"]);
     expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
-    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
     const { inPlace, resizedBy, fallbacks } = simulation.status(1).pipes ?? {};
     expect(inPlace).toBeUndefined();
     expect(resizedBy).toEqual({ "pipe-0": "Rollout", "pipe-1": "Rollout" });
@@ -404,7 +404,7 @@ describe("an error that soon ends", () => {
     simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     expect(hits).toBe(2);
-    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
     expect(simulation.fallbacks).toEqual([]);
     expect(workloads.replaced).toEqual([]);
   });
@@ -423,7 +423,7 @@ describe("a webhook that fails each resize of a pod", () => {
     };
     simulation.requestSize(1, 4);
     await simulation.run(HOUR);
-    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
     expect(simulation.fallbacks).toEqual(["pipe-0 ResizeTimeout", "pipe-1 ResizeTimeout"]);
     expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
     expect(calls).toBeLessThanOrEqual(MOST_WRITES * PIPES.length);
@@ -518,7 +518,7 @@ it("the pods and the template get the size after random faults, nothing stays pa
       await simulation.run(HOUR);
 
       const size = formatSize(sizeOfCores(scenario.asked));
-      expect(simulation.told(1)?.reason).toBe("Scaled");
+      expect(simulation.condition(1)?.reason).toBe("Scaled");
       expect(simulation.sizes(...PIPES)).toEqual(PIPES.map(() => size));
       expect(scenario.podSizes().filter((each) => each !== size)).toEqual([]);
       expect(PIPES.filter((name) => simulation.cluster.pipe(name).isPaused)).toEqual([]);

@@ -124,7 +124,7 @@ describe("a pipe that has come up", () => {
     cluster.rolloutMs = ({ metadata }) => (metadata.name === "b" ? undefined : MINUTE);
     simulation.requestSize(1, 4);
     await simulation.run(20 * MINUTE);
-    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "RolloutTimeout" });
+    expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "RolloutTimeout" });
     change(simulation);
     await simulation.run(HOUR);
     expect(cluster.judge.wronged).toEqual([]);
@@ -184,14 +184,14 @@ describe("a pipe that has come up", () => {
     const simulation = await settled(["a"]);
     simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
-    expect(simulation.told(1)?.type).toBe("Ready");
+    expect(simulation.condition(1)?.type).toBe("Ready");
     simulation.cluster.rolloutMs = () => MINUTE;
     simulation.setResources("a", OTHERS);
     await simulation.run(10 * SECOND);
     expect(simulation.sizes("a")).toEqual([FOUR]);
-    expect(simulation.told(1)?.type).toBe("Reconciling");
+    expect(simulation.condition(1)?.type).toBe("Reconciling");
     await simulation.run(2 * MINUTE);
-    expect(simulation.told(1)?.type).toBe("Ready");
+    expect(simulation.condition(1)?.type).toBe("Ready");
   });
 });
 
@@ -212,7 +212,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
 
   it("is left alone while no node is large enough, even by the next controller, and resized when one is", async () => {
     const simulation = await tooLarge();
-    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "NoNodeLargeEnough" });
+    expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "NoNodeLargeEnough" });
     expect(simulation.status(1).failures).toMatchObject([{ attempts: 1, generation: 1 }]);
     simulation.start();
     await simulation.run(3 * MINUTE);
@@ -223,7 +223,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     simulation.cluster.nodes = [...TOO_SMALL, aNode("large", { cpu: "4", memory: "16Gi" })];
     await simulation.run(10 * MINUTE);
     expect(simulation.sizes("a")).toEqual([FOUR]);
-    expect(simulation.told(1)?.type).toBe("Ready");
+    expect(simulation.condition(1)?.type).toBe("Ready");
   });
 
   it("is resized at a requested retry without a check of the nodes", async () => {
@@ -251,8 +251,8 @@ describe("a pipe whose rollout stops its old pods first", () => {
     await simulation.run(MINUTE);
     simulation.requestSize(1, 2);
     await simulation.run(2 * SECOND);
-    expect(simulation.told(1)).toMatchObject({ type: "Reconciling", reason: "WriteFailed" });
-    expect(simulation.told(1)?.message).toContain("the nodes cannot be listed: etcd is slow");
+    expect(simulation.condition(1)).toMatchObject({ type: "Reconciling", reason: "WriteFailed" });
+    expect(simulation.condition(1)?.message).toContain("the nodes cannot be listed: etcd is slow");
     expect(simulation.sizes("a")).toEqual([ONE]);
     cluster.fault = () => undefined;
     await simulation.run(MINUTE);
@@ -291,7 +291,7 @@ describe("a pipe that cannot run its size", () => {
     await simulation.run(DAY);
     expect(triesOf(simulation, "a", ONE)).toBe(1);
     // No controller saw the deletion, so it may have been suspended.
-    expect(simulation.told(1)).toMatchObject({ status: "Unknown", reason: "Suspended" });
+    expect(simulation.condition(1)).toMatchObject({ status: "Unknown", reason: "Suspended" });
   });
 
   it("is rolled back to the last good size, even while its owner rolls out another change", async () => {
@@ -337,9 +337,9 @@ describe("a pipe that cannot run its size", () => {
     expect(simulation.sizes("a")).toEqual([TWO]);
     simulation.requestSize(1, 2);
     await simulation.run(10 * SECOND);
-    expect(simulation.told(1)?.type).toBe("Reconciling");
+    expect(simulation.condition(1)?.type).toBe("Reconciling");
     await simulation.run(20 * MINUTE);
-    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "RolloutTimeout" });
+    expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "RolloutTimeout" });
   });
 });
 
@@ -354,7 +354,7 @@ describe("a retry", () => {
     await simulation.run(4 * SECOND);
     expect(simulation.status(1).failures).toMatchObject([{ attempts: 1 }]);
     await simulation.run(10 * SECOND);
-    expect(simulation.told(1)).toMatchObject({
+    expect(simulation.condition(1)).toMatchObject({
       type: "Stalled",
       message:
         "a could not be resized to 4 cpu / 16 Gi: not here. Attempt 2; the next one is at 2026-01-01T00:10:37Z. 0 of 1 pipes run 4 cpu / 16 Gi.",
@@ -381,7 +381,7 @@ describe("a retry", () => {
     const [name = ""] = simulation.cluster.scalings.keys();
     simulation.cluster.patchScaling(name, undefined, { [RETRY_ANNOTATION]: "now" });
     await simulation.run(SECOND);
-    expect(simulation.told(1)?.message).toMatch(
+    expect(simulation.condition(1)?.message).toMatch(
       /The annotation .*retry-requested-at is not a valid time: write it as 2026-01-31T12:00:00Z\.$/,
     );
   });
@@ -519,7 +519,7 @@ describe("deleting a PipeScaling", () => {
     simulation.removeScaling(1);
     await simulation.run(MINUTE);
     expect(simulation.sizes("green")).toEqual([FOUR]);
-    expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+    expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
   });
 
   it("resizes no pipe if no controller observes it, regardless of the annotations that another writer removed", async () => {
@@ -534,7 +534,7 @@ describe("deleting a PipeScaling", () => {
       simulation.start();
       await simulation.run(5 * MINUTE);
       expect(simulation.sizes(...names)).toEqual([FOUR, FOUR, FOUR]);
-      expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+      expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
     }
   });
 });

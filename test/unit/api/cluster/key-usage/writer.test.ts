@@ -351,7 +351,7 @@ describe("the shutdown of a process", () => {
     expect(cluster.recorded(key)).toBe(at("2026-01-01T00:00:00Z"));
   });
 
-  it("also writes the uses noted during a running round", async () => {
+  it("also writes the uses recorded during a running round", async () => {
     const [key, late] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const api = await Process.start(cluster);
     const held = Promise.withResolvers<void>();
