@@ -165,6 +165,8 @@ export class InPlaceJudge {
     const container = pipeContainer(deployment);
     const size = sizeIn(object, container) ?? "";
     if (this.#commits.get(uid)?.sizes.has(size)) return;
+    // Another writer can change the size of a paused Deployment. Then the ReplicaSet follows it, so that no pod restarts.
+    if (isPausedByUs(deployment) && sizeIn(deployment, container) === size) return;
     // If a pod does not get the size after all, a rollout begins when the ReplicaSet is as before the commit.
     this.#commits.delete(uid);
     const isTakenBack = this.#podsOf(uid).some((pod) => runningSize(pod.object, container) === size);

@@ -124,6 +124,23 @@ export class HistoryBuilder {
     }));
   }
 
+  /** Another writer replaces a Deployment that the controller has paused, and keeps the pause. */
+  replacePaused(name: string, cores: number): this {
+    return this.#change(name, (before) => ({
+      ...before,
+      metadata: {
+        ...before.metadata,
+        generation: (before.metadata.generation ?? 0) + 1,
+        annotations: {},
+        managedFields: [
+          { manager: CONTROLLER_FIELD_MANAGER, fieldsV1: PAUSED_FIELD },
+          { manager: "somebody", fieldsV1: SIZE_FIELDS },
+        ],
+      },
+      spec: { ...specOf(cores), paused: true },
+    }));
+  }
+
   /** Another writer restores an older Deployment, with its size and annotation. */
   restoreByOthers(name: string, cores: number): this {
     return this.#change(name, (before) => ({

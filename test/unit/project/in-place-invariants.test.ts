@@ -53,6 +53,11 @@ it("accepts a rollout after the commit if the ReplicaSet is first as before", ()
   expect(violationsOf(history)).toEqual([]);
 });
 
+it("accepts a ReplicaSet with the size that another writer set in the paused Deployment", () => {
+  const history = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4).giveReplicaSet("pipe-a-1", 4);
+  expect(violationsOf(history.replacePaused("pipe-a", 1).giveReplicaSet("pipe-a-1", 1))).toEqual([]);
+});
+
 it("accepts a new ReplicaSet after another writer changed the Deployment", () => {
   const paused = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4);
   expect(violationsOf(paused.giveByOthers("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);
