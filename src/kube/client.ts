@@ -11,6 +11,9 @@ import { Semaphore } from "./semaphore.ts";
 /** Default deadline of a call, and of the first byte of a stream. */
 const CALL_TIMEOUT_MS = 5000;
 
+/** Within this time after an outage, the API server may have just started. */
+const AFTER_OUTAGE_MS = 10_000;
+
 /**
  * Maximum number of streams that are being opened at a time. A controller with hundreds of namespaces opens thousands,
  * each with a TLS handshake; if all were opened at once, none would complete within its deadline.
@@ -68,6 +71,8 @@ export class KubeClient {
   readonly #host: string;
   readonly #basePath: string;
   readonly #openings = new Semaphore(MAX_OPENING_STREAMS);
+  /** When a response was missing or incomplete the last time, on the monotonic clock. */
+  #lostAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param onCall is called once per call; must not throw */
   constructor(connection: Connection, onCall: (call: EndedCall) => void = () => undefined) {
@@ -117,6 +122,9 @@ export class KubeClient {
       const signal = AbortSignal.any([request.signal, deadline.signal]);
       const response = await this.#send("watches", request, signal);
       const { body, headers } = response;
+      body.once("error", () => {
+        if (!request.signal.aborted) this.#lostAtMs = performance.now();
+      });
       return {
         isProtobuf: isProtobuf(headers["content-type"]),
         [Symbol.asyncIterator]: () => body[Symbol.asyncIterator](),
@@ -161,7 +169,10 @@ export class KubeClient {
       label(request),
       response.statusCode,
       isProtobuf(contentType) ? JSON.stringify(decode(status, body)) : body.toString(),
-      typeof retryAfter === "string" ? retryAfter : undefined,
+      {
+        retryAfterHeader: typeof retryAfter === "string" ? retryAfter : undefined,
+        isSoonAfterOutage: performance.now() - this.#lostAtMs < AFTER_OUTAGE_MS,
+      },
     );
   }
 
@@ -208,6 +219,7 @@ export class KubeClient {
     if (cause instanceof KubeConfigError) {
       return new KubeUnreachableError(`${label(request)}: not sent: ${why}`, { cause });
     }
+    this.#lostAtMs = performance.now();
     const proxy = this.#connection.proxyInUse;
     const route = proxy ? `${this.server} through the proxy ${proxy.host}` : this.server;
     return new KubeUnreachableError(`${label(request)}: no response from ${route}: ${why}`, { cause });

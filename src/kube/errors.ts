@@ -11,6 +11,11 @@ interface StatusBody {
   };
 }
 
+interface ResponseContext {
+  readonly retryAfterHeader?: string | undefined;
+  readonly isSoonAfterOutage?: boolean;
+}
+
 /** The API server responded with an error. */
 export class KubeApiError extends Error {
   override readonly name = "KubeApiError";
@@ -19,8 +24,15 @@ export class KubeApiError extends Error {
   readonly causes: readonly { readonly reason: string; readonly message: string; readonly field: string }[];
   /** Delay before a retry that the server requests. */
   readonly retryAfterMs: number | undefined;
+  /** The API server did not respond to another request shortly before, so it may have just started. */
+  readonly isSoonAfterOutage: boolean;
 
-  constructor(request: string, code: number, body: string, retryAfterHeader?: string) {
+  constructor(
+    request: string,
+    code: number,
+    body: string,
+    { retryAfterHeader, isSoonAfterOutage = false }: ResponseContext = {},
+  ) {
     const status = parseStatus(body);
     super(`${request}: ${code} ${status.message ?? body.slice(0, 300)}`);
     this.code = code;
@@ -32,6 +44,7 @@ export class KubeApiError extends Error {
     }));
     const seconds = Number(retryAfterHeader ?? status.details?.retryAfterSeconds ?? Number.NaN);
     this.retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : undefined;
+    this.isSoonAfterOutage = isSoonAfterOutage;
   }
 }
 
@@ -84,10 +97,14 @@ export function isForbiddenByRbac(error: unknown): error is KubeApiError {
   return isCode(error, 403) && / is forbidden: User "[^"]*" cannot /.test(error.message);
 }
 
-/** An API server that has just started does not know the roles yet, and rejects what they allow. */
+/**
+ * An API server that has just started does not know the roles and their bindings yet, and rejects what they allow. Only
+ * missing roles are in the message.
+ */
 export function isWithoutRoles(error: unknown): boolean {
+  if (!isForbiddenByRbac(error)) return false;
   return (
-    isForbiddenByRbac(error) &&
+    error.isSoonAfterOutage ||
     /RBAC: .*role\.rbac\.authorization\.k8s\.io "[^"]*" not found/.test(error.message)
   );
 }

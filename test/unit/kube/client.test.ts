@@ -4,7 +4,12 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type EndedCall, KubeClient, MAX_OPENING_STREAMS } from "../../../src/kube/client.ts";
 import { connect, MAX_CALL_CONNECTIONS } from "../../../src/kube/connection.ts";
-import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
+import {
+  isForbiddenByRbac,
+  isWithoutRoles,
+  KubeApiError,
+  KubeUnreachableError,
+} from "../../../src/kube/errors.ts";
 import { checkReachable } from "../../../src/kube/reachable.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import { listen, urlOf } from "../../../src/telemetry/ops-server.ts";
@@ -103,6 +108,46 @@ describe("a response", () => {
     await expect(checkReachable(client, never)).rejects.toThrow(
       /rejects the credentials of the kubeconfig: renew/,
     );
+  });
+});
+
+describe("a 403 of RBAC", () => {
+  const message = 'pods is forbidden: User "controller" cannot list resource "pods"';
+  let client: KubeClient;
+  beforeEach(async () => {
+    const url = await serve((request, response) => {
+      if (request.url === "/lost") request.socket.destroy();
+      else if (request.url === "/watch") response.writeHead(200).write("{}", () => request.socket.destroy());
+      else response.writeHead(403).end(JSON.stringify({ message }));
+    });
+    client = await clientOf(url);
+  });
+
+  async function isWithoutRolesNow(): Promise<boolean> {
+    const error: unknown = await client.json({ path: "/pods" }).catch((caught: unknown) => caught);
+    expect(isForbiddenByRbac(error)).toBe(true);
+    return isWithoutRoles(error);
+  }
+
+  it("is about a missing permission", async () => {
+    expect(await isWithoutRolesNow()).toBe(false);
+  });
+
+  it.each<[string, () => Promise<unknown>]>([
+    ["a lost call", () => client.json({ path: "/lost" })],
+    [
+      "a lost watch",
+      async () => {
+        const stream = await client.stream({ path: "/watch", signal: never });
+        for await (const _ of stream);
+      },
+    ],
+  ])("is about a starting API server for 10 s after %s", async (_what, lose) => {
+    await expect(lose()).rejects.toThrow();
+    expect(await isWithoutRolesNow()).toBe(true);
+    const now = performance.now();
+    vi.spyOn(performance, "now").mockImplementation(() => now + 11_000);
+    expect(await isWithoutRolesNow()).toBe(false);
   });
 });
 

@@ -266,7 +266,7 @@ describe("a reflector", () => {
 
   it("waits for the time in Retry-After", async () => {
     const world = setup([
-      { error: new KubeApiError("GET", 429, "{}", "7") },
+      { error: new KubeApiError("GET", 429, "{}", { retryAfterHeader: "7" }) },
       { list: listOf(1, []) },
       { watch: new FakeWatch() },
     ]);
@@ -537,7 +537,7 @@ describe("the last contact of a reflector", () => {
   it("does not advance during the backlog of an interrupted watch, and advances with its end", async () => {
     const first = new FakeWatch();
     const second = new FakeWatch();
-    const refused = { error: new KubeApiError("GET", 429, "{}", "300") };
+    const refused = { error: new KubeApiError("GET", 429, "{}", { retryAfterHeader: "300" }) };
     const world = setup([
       ...[{ list: listOf(10, []) }, { watch: first }],
       ...[refused, refused, { list: listOf(30, []) }, { watch: second }],

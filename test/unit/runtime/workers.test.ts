@@ -95,7 +95,7 @@ describe("workers", () => {
 
   it("wait for the time in Retry-After", async () => {
     const { clock, queue, reconciled, end } = setup(async () => {
-      throw new KubeApiError("PATCH", 429, "{}", "30");
+      throw new KubeApiError("PATCH", 429, "{}", { retryAfterHeader: "30" });
     });
     queue.add("a");
     await clock.advance(29_999);
