@@ -65,6 +65,7 @@ export function errorResponse(
   code: number,
   reason: string,
   headers: Readonly<Record<string, string>> = {},
+  message = "the proxy responded",
 ): ApiResponse {
   const body = {
     kind: "Status",
@@ -72,7 +73,7 @@ export function errorResponse(
     status: "Failure",
     code,
     reason,
-    message: "the proxy responded",
+    message,
   };
   return { type: "respond", status: code, headers, body: JSON.stringify(body) };
 }

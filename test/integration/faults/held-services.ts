@@ -91,6 +91,11 @@ export class HeldServices {
     });
   }
 
+  /** Handles the requests of the controller in another way from now on. */
+  handle(handle: FaultyProxy["handle"]): void {
+    this.#proxy.handle = handle;
+  }
+
   /** Forwards the held requests, and all later ones. */
   release(): void {
     this.#proxy.handle = () => undefined;

@@ -7,6 +7,7 @@ import type { KubeRequest } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
 import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
+import { errorResponse } from "./faulty-proxy.ts";
 import { type HeldService, HeldServices, PIPE } from "./held-services.ts";
 
 const ends: (() => Promise<unknown>)[] = [];
@@ -54,6 +55,23 @@ describe("a resize in place", () => {
     await apply(environment.cluster, [{ ...quota, spec: { hard: { "requests.cpu": "20" } } }]);
     await environment.requestSize(3);
     await service.settled(3);
+  });
+
+  it("continues without a restart if an API server that has just started denies a write", async () => {
+    const { held, service } = await start();
+    const denial =
+      'replicasets.apps "pipe" is forbidden: User "controller" cannot patch resource "replicasets"';
+    let writes = 0;
+    held.handle(({ verb, resource }) => {
+      if (verb !== "patch" || resource !== "replicasets") return undefined;
+      writes += 1;
+      if (writes === 1) return { type: "drop" };
+      return writes === 2 ? errorResponse(403, "Forbidden", {}, denial) : undefined;
+    });
+    await service.environment.requestSize(4);
+    await service.settled(4);
+    expect(writes).toBe(3);
+    await service.expectNoRestart();
   });
 
   it("does not begin if a policy changes the pod template at each write", async () => {
