@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
@@ -170,9 +170,15 @@ async function run(
   }
 }
 
-/** Writes files for the analysis of a failure to the logs of the local cluster. Returns their folder. */
+/** Writes files for the analysis of a failure to a folder in the cache, which keeps the last ten. Returns the path. */
 function keep(texts: Readonly<Record<string, string>>): string {
-  const folder = mkdtempSync(join(openPaths(env).logs, `seed-${seed}-`));
+  const failures = join(openPaths(env).cache, "failed-runs");
+  mkdirSync(failures, { recursive: true });
+  for (const old of readdirSync(failures).sort().slice(0, -9)) {
+    rmSync(join(failures, old), { recursive: true });
+  }
+  const folder = join(failures, `${new Date().toISOString().replaceAll(":", "-")}-seed-${seed}`);
+  mkdirSync(folder);
   for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, `${name}.log`), text);
   return folder;
 }
