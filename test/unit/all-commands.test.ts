@@ -11,7 +11,7 @@ async function help(...words: string[]): Promise<string> {
 }
 
 describe("the program", () => {
-  test("lists every command once in its help, under its audience", async () => {
+  test("lists every command once in its help, under the heading of its audience", async () => {
     const sections = (await help()).split(/\n(?=\S.*:\n)/);
     const named = (heading: string) => {
       const section = sections.find((each) => each.startsWith(heading)) ?? "";

@@ -19,7 +19,7 @@ beforeAll(async () => {
   return () => rmSync(folder, { recursive: true });
 }, 60_000);
 
-/** Tells on standard error which packages a program loads. */
+/** Prints to standard error which packages a program loads. */
 const SPY = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
   registerHooks({
@@ -68,7 +68,7 @@ async function run(args: readonly string[], options?: Parameters<typeof start>[1
   return { code: await exitCode, ...output() };
 }
 
-/** A port that something listens on. */
+/** Returns a port that is in use. */
 async function takenPort(): Promise<number> {
   const server = createServer((_, response) => {
     response.end('{"items":[],"resources":[]}');
@@ -83,7 +83,7 @@ async function takenPort(): Promise<number> {
   return address.port;
 }
 
-/** The address of an API server that responds to everything, but never usefully. */
+/** Returns the address of an API server without any objects. */
 async function emptyCluster(): Promise<string> {
   return `http://127.0.0.1:${await takenPort()}`;
 }
@@ -115,7 +115,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     expect(out.includes("  --port <")).toBe(name === "api");
   });
 
-  test("loads the client library and the HTTP server only for what needs them", async () => {
+  test("loads the client library and the HTTP server only for commands that need them", async () => {
     // A bundle has no packages to load.
     const spied = { node: ["--import", SPY], program: SOURCES };
     const help = await run(["admin", "organization", "create", "--help"], spied);
@@ -126,7 +126,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     expect(list.err).not.toContain("loads prom-client");
   });
 
-  test("refuses wrong flags and variables of a process before it starts, with 2", async () => {
+  test("rejects invalid flags and variables of a process before it starts, and exits with 2", async () => {
     const { code, out, err } = await run(["controller", "--port", "1"]);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain("Unknown option '--port'");
@@ -152,7 +152,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
   });
 
   test.each(["api", "controller"])(
-    "%s ends with 1 and one line if the kubeconfig does not exist",
+    "%s exits with 1 and one line if the kubeconfig does not exist",
     async (name) => {
       const { code, out, err } = await run([name, "--kubeconfig", "/no/such", "--log-level", "silent"]);
       expect({ code, out, err }).toEqual({
@@ -163,13 +163,13 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     },
   );
 
-  test("shows the stack trace of such an error only at the log level debug", async () => {
+  test("shows the stack trace of a missing kubeconfig only at the log level debug", async () => {
     const { err } = await run(["api", "--kubeconfig", "/no/such", "--log-level", "debug"]);
     expect(err).toMatch(/KubeConfigError: The kubeconfig .*\n {4}at /);
   });
 
   test.each(["admin organization list --output json", "controller --ops-port 0 --log-level silent"])(
-    "%s with a kubeconfig that points nowhere: a line, and 1",
+    "%s exits with 1 and one line if the server of the kubeconfig is unreachable",
     async (words) => {
       const { code, out, err } = await run([...words.split(" "), "--kubeconfig", kubeconfig()]);
       expect({ code, out }).toEqual({ code: 1, out: "" });
@@ -181,7 +181,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     ["api", "--port"],
     ["api", "--ops-port"],
     ["controller", "--ops-port"],
-  ])("%s ends with 1 and one line if its port is in use (%s)", async (name, flag) => {
+  ])("%s exits with 1 and one line if its port is in use (%s)", async (name, flag) => {
     const port = await takenPort();
     const others =
       name === "api"
@@ -201,7 +201,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     );
   });
 
-  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("api ends with 0 after %s", async (signal) => {
+  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("api exits with 0 after %s", async (signal) => {
     const api = start([
       "api",
       "--port",
@@ -211,7 +211,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
       "--kubeconfig",
       kubeconfig(await emptyCluster()),
     ]);
-    await waitFor(() => api.output().out.includes('"listening"'), { what: "the API to listen" });
+    await waitFor(() => api.output().out.includes('"listening"'), { what: "the API to start listening" });
     api.child.kill(signal);
     expect(await api.exitCode).toBe(0);
     expect(api.output().err).toBe("");

@@ -32,7 +32,7 @@ function at<T extends { readonly metadata: object }>(resourceVersion: string, ob
 }
 
 describe("a service", () => {
-  it("is reconciled after a change by another writer, but not after a write of the controller itself", async () => {
+  it("is reconciled after a change by another writer, but not after the controller's own write", async () => {
     const { caches, queue, next } = setup();
     caches.pipes.apply(at("5", aPipe("a")));
     expect(await next()).toBe("service");
@@ -41,7 +41,7 @@ describe("a service", () => {
     expect(queue.depth).toBe(0);
   });
 
-  it("is reconciled if it waits for the rollout budget and a rollout ends, even by a write of the controller itself", async () => {
+  it("is reconciled if it is waiting for the rollout budget and a rollout ends, even because of the controller's own write", async () => {
     const { caches, budget, next } = setup();
     caches.pipes.observe(at("5", rollingTo("a", sizeOfCores(2))));
     budget.reconciled("other", true);

@@ -48,7 +48,7 @@ function isClusterWide(path: string): boolean {
 }
 
 describe("a controller for 500 namespaces", { timeout: 90_000 }, () => {
-  it("has one watch for each kind if it is permitted to watch all namespaces", async () => {
+  it("opens one watch per kind if it has permission to watch all namespaces", async () => {
     const server = await FakeApiServer.start();
     const { isLeader, problems } = startController(server, NAMESPACES);
     await waitFor(isLeader, { what: "the controller to become the leader" });
@@ -61,7 +61,7 @@ describe("a controller for 500 namespaces", { timeout: 90_000 }, () => {
     expect(problems()).toEqual([]);
   });
 
-  it("has one watch for each namespace and kind, and no error, if it is not permitted to watch all namespaces", async () => {
+  it("opens one watch per namespace and kind, and logs no error, if it has no permission to watch all namespaces", async () => {
     const server = await FakeApiServer.start();
     server.forbids = isClusterWide;
     const { isLeader, problems } = startController(server, NAMESPACES);
@@ -85,7 +85,7 @@ describe("a controller for 500 namespaces", { timeout: 90_000 }, () => {
 });
 
 describe("a controller for some namespaces", () => {
-  it("switches to one watch for each namespace when its permission to watch all namespaces is revoked", async () => {
+  it("switches to one watch per namespace and kind when its permission to watch all namespaces is revoked", async () => {
     const server = await FakeApiServer.start();
     const { isLeader, problems } = startController(server, ["acme", "globex"]);
     await waitFor(isLeader, { what: "the controller to become the leader" });
@@ -97,7 +97,7 @@ describe("a controller for some namespaces", () => {
     expect(problems()).toHaveLength(KINDS.length);
   });
 
-  it("watches only its one namespace, even if it is permitted to watch all", async () => {
+  it("watches only its configured namespace, even if it has permission to watch all namespaces", async () => {
     const server = await FakeApiServer.start();
     const { isLeader } = startController(server, ["acme"]);
     await waitFor(isLeader, { what: "the controller to become the leader" });

@@ -23,7 +23,7 @@ describe("the age of a watch", () => {
     { resource: "configmaps", isSynced: false, lastContact: Number.NEGATIVE_INFINITY },
   ];
 
-  it("is that of the oldest informer of its kind, and infinite before the first list", () => {
+  it("is the age of the oldest informer of its kind, and infinite before the first list", () => {
     expect([...watchAges(informers, clock)]).toEqual([
       ["pods", 30_000],
       ["deployments", 1000],
@@ -31,7 +31,7 @@ describe("the age of a watch", () => {
     ]);
   });
 
-  it("is a metric in seconds for each kind that has been read", async () => {
+  it("is exported in seconds for each kind that has been listed", async () => {
     const registry = new Registry();
     const metrics = new RuntimeMetrics({ registry, name: "test", concurrency: 1 });
     metrics.watchAges(() => watchAges(informers, clock));
@@ -44,7 +44,7 @@ describe("the age of a watch", () => {
 });
 
 describe("the controller", () => {
-  it("is not ready before every kind has been read, and names the missing kinds", () => {
+  it("is not ready until every kind has been listed, and names the missing kinds", () => {
     const ages = new Map([
       ["pods", Number.POSITIVE_INFINITY],
       ["deployments", 0],
@@ -64,7 +64,7 @@ describe("the controller", () => {
   });
 });
 
-/** The API server sends bookmarks, sends nothing on an open watch, or cannot be reached. */
+/** The API server sends bookmarks, is silent on an open watch, or is unreachable. */
 type Server = "bookmarks" | "silent" | "down";
 
 /** A controller with one watch, whose server sends a bookmark every minute and can fail. */
@@ -108,7 +108,7 @@ function setup() {
     onProblem: () => undefined,
   });
   const running = reflector.run(abort.signal);
-  /** Minutes, with one second between two probes, in which the controller was not ready. */
+  /** Returns for how many of the next minutes the controller is not ready, with one probe per second. */
   const unreadyAfter = async (minutes: number) => {
     let unready = 0;
     for (let second = 0; second < minutes * 60; second += 1) {
@@ -126,24 +126,24 @@ function setup() {
 }
 
 describe("the readiness of a controller", () => {
-  it("does not flap in normal operation", async () => {
+  it("does not change in normal operation", async () => {
     const { unreadyAfter, end } = setup();
     expect(await unreadyAfter(30)).toBe(0);
     await end();
   });
 
-  it("survives a silent connection", async () => {
+  it("is unaffected by a silent connection", async () => {
     const { state, unreadyAfter, end } = setup();
     await unreadyAfter(2);
     state.server = "silent";
-    // Until the watch that is open is aborted as silent.
+    // Until the silent watch is aborted.
     expect(await unreadyAfter(2.9)).toBe(0);
     state.server = "bookmarks";
     expect(await unreadyAfter(10)).toBe(0);
     await end();
   });
 
-  it("survives an API server that is down for two minutes", async () => {
+  it("is unaffected by an API server that is down for two minutes", async () => {
     const { state, unreadyAfter, end } = setup();
     await unreadyAfter(2);
     state.server = "down";
@@ -153,7 +153,7 @@ describe("the readiness of a controller", () => {
     await end();
   });
 
-  it("ends five minutes after the last contact, and returns within half a minute of the next", async () => {
+  it("ends five minutes after the last contact, and returns within half a minute of the next contact", async () => {
     const { state, unreadyAfter, end } = setup();
     await unreadyAfter(2);
     state.server = "down";

@@ -5,7 +5,7 @@ function listOf(...sources: string[]) {
   return accessListOf(sources.map((source) => ({ description: "", source })));
 }
 
-describe("a list of addresses", () => {
+describe("an access list", () => {
   it.each([
     ["10.1.2.3", "10.1.2.3", true],
     ["10.1.2.3", "10.1.2.4", false],
@@ -27,11 +27,11 @@ describe("a list of addresses", () => {
     ["0.0.0.0/0", "2001:db8::1", false],
     ["10.1.2.3/32", "10.1.2.3", true],
     ["10.1.2.3/32", "10.1.2.2", false],
-  ])("with %s returns for %s: %s", (source, address, allowed) => {
+  ])("with the entry %s and the address %s returns %s", (source, address, allowed) => {
     expect(listOf("192.0.2.1", source).allows(address)).toBe(allowed);
   });
 
-  it("allows every address, even an unknown one, if it is empty", () => {
+  it("allows every address, even an unknown one, if the list is empty", () => {
     expect(listOf().allows("10.1.2.3")).toBe(true);
     expect(listOf().allows(undefined)).toBe(true);
   });

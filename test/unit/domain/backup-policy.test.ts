@@ -43,8 +43,8 @@ const change: fc.Arbitrary<BackupChange> = fc.record({
 
 const FIELDS = ["periodInHours", "retentionPeriodInHours", "startTime"] as const;
 
-describe("a change of the backup policy", () => {
-  it("sets the fields that are sent, resets those that are null, and keeps the others except a period that does not allow the start time", () => {
+describe("a change to the backup policy", () => {
+  it("sets the fields in the request, resets null fields, and keeps other fields unless the period conflicts with the start time", () => {
     fc.assert(
       fc.property(policy, change, (before, wanted) => {
         const after = changeBackupPolicy(before, wanted);
@@ -67,13 +67,13 @@ describe("a change of the backup policy", () => {
       [24, 24],
       [48, 48],
     ] as const),
-  ])("changes a stored period of %i hours to %i if it sets only the start time", (stored, expected) => {
+  ])("changes a stored period of %i hours to %i hours if it sets only the start time", (stored, expected) => {
     const before = { ...DEFAULT_BACKUP_POLICY, periodInHours: stored };
     const after = changeBackupPolicy(before, { startTime: "3:00" });
     expect(after).toEqual({ ...before, periodInHours: expected, startTime: "3:00" });
   });
 
-  it("combines a start time with another period only if one of the two was sent", () => {
+  it("leaves a start time with an incompatible period only if the request contains that period", () => {
     fc.assert(
       fc.property(policy, change, (before, wanted) => {
         const after = changeBackupPolicy(before, wanted);
@@ -104,7 +104,7 @@ describe("a change of the backup policy", () => {
 });
 
 describe("the record of a backup policy", () => {
-  it("is read unchanged, and contains only values that differ from the default", () => {
+  it("is read back unchanged, and contains only values that differ from the defaults", () => {
     fc.assert(
       fc.property(policy, (given) => {
         const { metadata, data } = backupConfigMap(SERVICE, SERVICE, given);
@@ -115,7 +115,7 @@ describe("the record of a backup policy", () => {
         expect(Object.keys(data)).toHaveLength(
           FIELDS.filter((field) => given[field] !== DEFAULT_BACKUP_POLICY[field]).length,
         );
-        // A patch contains every key, so that no earlier value remains.
+        // A patch contains every key, so that no old value remains.
         expect(Object.keys(backupData(given))).toHaveLength(FIELDS.length);
       }),
     );
@@ -138,7 +138,7 @@ describe("the record of a backup policy", () => {
     });
   });
 
-  it("is malformed if its name contains no service", () => {
+  it("is malformed if its name does not contain a service", () => {
     expect(parseBackup("backup-unknown", {}).ok).toBe(false);
   });
 });
@@ -148,7 +148,7 @@ function text([key, value]: [string, string | null]): [string, string] {
 }
 
 describe("the backup configuration on the wire", () => {
-  it.each([6, 8, 12, 16, 20, 36])("rejects a start time together with a period of %i hours", (hours) => {
+  it.each([6, 8, 12, 16, 20, 36])("rejects a start time combined with a period of %i hours", (hours) => {
     const { error } = backupConfigurationPatch.safeParse({
       backupPeriodInHours: hours,
       backupStartTime: "3:00",
@@ -161,7 +161,7 @@ describe("the backup configuration on the wire", () => {
     ]);
   });
 
-  it("matches its schema for every policy, and is accepted as a change", () => {
+  it("matches its schema for every policy, and is itself a valid change", () => {
     fc.assert(
       fc.property(policy, (given) => {
         const object = backupConfiguration.parse(toBackupConfiguration(given));

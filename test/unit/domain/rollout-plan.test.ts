@@ -40,7 +40,7 @@ describe("the rollout plan", () => {
   const slots = (list: readonly PlannedPipe[]) =>
     list.filter(({ phase }) => ["updating", "rolling-out", "terminating"].includes(phase));
 
-  it("starts only pipes that wait, each once", () => {
+  it("starts only waiting pipes, and each of them once", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
         const { start } = planRollout(list, { overallFree, isWindowOpen: true });
@@ -50,7 +50,7 @@ describe("the rollout plan", () => {
     );
   });
 
-  it("never exceeds the limits of concurrent restarts, in one service and in total", () => {
+  it("never exceeds the limits of concurrent restarts per service and in total", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
         const started = planRollout(list, { overallFree, isWindowOpen: true }).start.flatMap(
@@ -66,7 +66,7 @@ describe("the rollout plan", () => {
     );
   });
 
-  it("is one canary until a running pipe has proven the size, and nothing after a failure", () => {
+  it("starts at most one canary until a running pipe has proven the size, and nothing after a failure", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
         const started = planRollout(list, { overallFree, isWindowOpen: true }).start.flatMap(
@@ -111,7 +111,7 @@ describe("the rollout plan", () => {
     );
   });
 
-  it("names the rollout budget if not even a canary may start", () => {
+  it("reports the rollout budget as the reason if not even a canary may start", () => {
     const canary: PlannedPipe = {
       name: "a",
       state: "waiting",
@@ -126,7 +126,7 @@ describe("the rollout plan", () => {
     });
   });
 
-  it("redirects pipes that restart for an older size before it restarts others", () => {
+  it("first applies the new size to pipes that are restarting for an older size", () => {
     const list: PlannedPipe[] = [
       { name: "settled", state: "waiting", phase: "settled", replicas: 1 },
       { name: "restarting", state: "waiting", phase: "rolling-out", replicas: 1 },
@@ -134,7 +134,7 @@ describe("the rollout plan", () => {
     expect(planRollout(list, { overallFree: 50, isWindowOpen: true }).start).toEqual(["restarting"]);
   });
 
-  it("chooses a healthy canary before a pipe that its owner's change keeps from being healthy", () => {
+  it("prefers a healthy canary to a pipe that is unhealthy because of a change by its owner", () => {
     const list: PlannedPipe[] = [
       { name: "broken", state: "waiting", phase: "updating", replicas: 1 },
       { name: "overdue", state: "waiting", phase: "overdue", replicas: 1 },
@@ -148,7 +148,7 @@ describe("the rollout plan", () => {
     });
   });
 
-  it("does not start a canary while a pipe already rolls out the size because of its owner's change", () => {
+  it("does not start a canary while a pipe is already rolling out the size because of a change by its owner", () => {
     const list: PlannedPipe[] = [
       { name: "deployed", state: "rolling", phase: "updating", replicas: 1 },
       { name: "next", state: "waiting", phase: "settled", replicas: 1 },
@@ -159,7 +159,7 @@ describe("the rollout plan", () => {
     });
   });
 
-  it("names the pipes whose rollouts the others wait for", () => {
+  it("reports the pipes whose rollouts block the others", () => {
     const rolling = ["a", "b", "c"].map(
       (name): PlannedPipe => ({ name, state: "rolling", phase: "rolling-out", replicas: 1 }),
     );
@@ -176,7 +176,7 @@ describe("the rollout plan", () => {
     });
   });
 
-  it("counts rollbacks and rollouts of the owner against the limit of the service", () => {
+  it("counts rollbacks and rollouts by owners toward the limit of the service", () => {
     const moving = (["rolling-back", "updating", "terminating"] as const).map(
       (phase): PlannedPipe => ({ name: phase, state: "done", phase, replicas: 1 }),
     );
@@ -189,5 +189,5 @@ describe("the rollout plan", () => {
     [12, 3],
     [13, 4],
     [200, 50],
-  ])("allows %i pipes %i concurrent restarts", (total, limit) => expect(serviceLimit(total)).toBe(limit));
+  ])("for %i pipes allows %i concurrent restarts", (total, limit) => expect(serviceLimit(total)).toBe(limit));
 });

@@ -17,7 +17,7 @@ function windowOf(schedule: string, hours: number, timeZone = "UTC"): RolloutWin
   return { schedule, durationMs: hours * HOUR_MS, timeZone };
 }
 
-/** The state as an ISO time, to read a failure by. */
+/** Formats the state with ISO times, for readable failure messages. */
 function stateAt(window: RolloutWindow, now: string): string {
   const state = windowAt(window, Date.parse(now));
   const minute = (ms: number) => new Date(ms).toISOString().replace(":00.000Z", "Z");
@@ -45,7 +45,7 @@ const schedules = fc.oneof(
 const windows = fc.record({ schedule: schedules, durationMs: durations, timeZone: timeZones });
 const shares = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-/** A time from `fromMs` on and before `toMs`. */
+/** Returns a time in the half-open interval [`fromMs`, `toMs`). */
 function between(fromMs: number, toMs: number, share: number): number {
   return Math.min(toMs - 1, Math.floor(fromMs + (toMs - fromMs) * share));
 }
@@ -53,7 +53,7 @@ function between(fromMs: number, toMs: number, share: number): number {
 describe("a rollout window", () => {
   const saturdays = windowOf("0 2 * * 6", 4, "Europe/Berlin");
 
-  it("is open from its first to the last millisecond before it closes", () => {
+  it("is open from its opening to the last millisecond before it closes", () => {
     expect(stateAt(saturdays, "2026-01-10T00:59:59.999Z")).toBe("opens at 2026-01-10T01:00Z");
     expect(stateAt(saturdays, "2026-01-10T01:00:00Z")).toBe("open until 2026-01-10T05:00Z");
     expect(stateAt(saturdays, "2026-01-10T04:59:59.999Z")).toBe("open until 2026-01-10T05:00Z");
@@ -70,18 +70,21 @@ describe("a rollout window", () => {
     ["30 2,14 * * *", "Europe/Berlin", "2026-03-28T20:00:00Z", "2026-03-29T01:00Z"],
     ["0 0 * * *", "America/Santiago", "2026-09-05T12:00:00Z", "2026-09-06T04:00Z"],
     ["15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00:00Z", "2026-10-03T15:30Z"],
-  ])("opens after the gap if daylight saving skips its time: %j in %s", (schedule, timeZone, now, opens) => {
-    expect(stateAt(windowOf(schedule, 1, timeZone), now)).toBe(`opens at ${opens}`);
-  });
+  ])(
+    "opens after the gap if daylight saving time skips its opening: %j in %s",
+    (schedule, timeZone, now, opens) => {
+      expect(stateAt(windowOf(schedule, 1, timeZone), now)).toBe(`opens at ${opens}`);
+    },
+  );
 
-  it("opens once, and the first time, if its time occurs twice", () => {
+  it("opens only at the first occurrence if its opening time occurs twice", () => {
     const window = windowOf("30 2 * * *", 0.5, "Europe/Berlin");
     expect(stateAt(window, "2026-10-24T22:00:00Z")).toBe("opens at 2026-10-25T00:30Z");
     expect(stateAt(window, "2026-10-25T00:45:00Z")).toBe("open until 2026-10-25T01:00Z");
     expect(stateAt(window, "2026-10-25T01:30:00Z")).toBe("opens at 2026-10-26T01:30Z");
   });
 
-  it("lasts as long as its duration across a change of the clock", () => {
+  it("lasts for its full duration across a daylight saving change", () => {
     expect(stateAt(windowOf("0 1 * * *", 4, "Europe/Berlin"), "2026-03-29T00:30:00Z")).toBe(
       "open until 2026-03-29T04:00Z",
     );
@@ -103,7 +106,7 @@ describe("a rollout window", () => {
     );
   });
 
-  it("opens weekly or daily in UTC at the times of modulo arithmetic", () => {
+  it("opens at the times that modulo arithmetic predicts for weekly and daily schedules in UTC", () => {
     fc.assert(
       fc.property(
         instants,
@@ -113,7 +116,7 @@ describe("a rollout window", () => {
         durations,
         (nowMs, minute, hour, day, durationMs) => {
           const periodMs = day === undefined ? DAY_MS : 7 * DAY_MS;
-          // The epoch is a Thursday.
+          // The Unix epoch was a Thursday.
           const firstMs = ((day ?? 4) - 4) * DAY_MS + hour * HOUR_MS + minute * MINUTE_MS;
           const sinceOpeningMs = (nowMs - firstMs) % periodMs;
           const schedule = `${minute} ${hour} * * ${day ?? "*"}`;
@@ -127,7 +130,7 @@ describe("a rollout window", () => {
     );
   });
 
-  it("opens at the reported time in the future and not before, if it is closed", () => {
+  it("opens at the reported time and not before, if it is closed", () => {
     fc.assert(
       fc.property(windows, instants, shares, (window, nowMs, share) => {
         const state = windowAt(window, nowMs);
@@ -144,7 +147,7 @@ describe("a rollout window", () => {
     );
   });
 
-  it("stays open until the reported time, if it is open", () => {
+  it("stays open until the reported time if it is open", () => {
     fc.assert(
       fc.property(windows, instants, shares, (window, nowMs, share) => {
         const state = windowAt(window, nowMs);
@@ -158,7 +161,7 @@ describe("a rollout window", () => {
     );
   });
 
-  it("closes at the reported time, if it is shorter than the time between two openings", () => {
+  it("closes at the reported time if it is shorter than the time between two openings", () => {
     const short = durations.filter((durationMs) => durationMs < 22 * HOUR_MS);
     fc.assert(
       fc.property(daily, short, timeZones, instants, (schedule, durationMs, timeZone, nowMs) => {
@@ -183,7 +186,7 @@ describe("a rollout window", () => {
   });
 });
 
-describe("the check of a schedule", () => {
+describe("the validation of a schedule", () => {
   it.each(["0 2 * * 6", "*/15 22-23,0-4 1,15 JAN-MAR MON-FRI", " 0  2 * * 7 ", "0 2 * * SAT#1", "0 2 L * *"])(
     "accepts %j",
     (schedule) => {
@@ -206,27 +209,27 @@ describe("the check of a schedule", () => {
     "0 2 +1 * 6",
     "2026-01-01T02:00:00Z",
     "2026-01-01 02:00 * * *",
-  ])("refuses %j with an example of a correct one", (schedule) => {
+  ])("rejects %j with an example of a valid schedule", (schedule) => {
     expect(scheduleProblem(schedule)).toMatch(/^must be a cron expression of five fields .* "0 2 \* \* 6"$/);
   });
 
-  it.each(["0 2 30 2 *", "0 2 31 4,6,9,11 *"])("refuses %j because it never fires", (schedule) => {
+  it.each(["0 2 30 2 *", "0 2 31 4,6,9,11 *"])("rejects %j because it never fires", (schedule) => {
     expect(scheduleProblem(schedule)).toMatch(/^never fires/);
   });
 
-  it("accepts one that fires only once in 28 years", () => {
+  it("accepts a schedule that fires only once in 28 years", () => {
     const window = windowOf("0 2 * 2 6#5", 1);
     expect(scheduleProblem(window.schedule)).toBeUndefined();
     expect(stateAt(window, "2026-01-01T00:00:00Z")).toBe("opens at 2048-02-29T02:00Z");
   });
 });
 
-describe("the check of a time zone", () => {
+describe("the validation of a time zone", () => {
   it.each(["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+1"])("accepts %j", (name) => {
     expect(isTimeZone(name)).toBe(true);
   });
 
-  it.each(["", "Mars/Base", "CEST", "+02:00", "-0300", "Europe", " UTC"])("refuses %j", (name) => {
+  it.each(["", "Mars/Base", "CEST", "+02:00", "-0300", "Europe", " UTC"])("rejects %j", (name) => {
     expect(isTimeZone(name)).toBe(false);
   });
 });

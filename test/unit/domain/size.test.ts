@@ -11,7 +11,7 @@ import {
 const size = fc.integer({ min: 1, max: 24 }).map(sizeOfCores);
 
 describe("sizes", () => {
-  it("have four GiB for each core, in both directions", () => {
+  it("have 4 GiB per core, in both directions", () => {
     fc.assert(
       fc.property(size, ({ cpuMillicores, memoryGib }) => {
         expect(memoryGibFor(cpuMillicores)).toBe(memoryGib);

@@ -10,14 +10,14 @@ describe("the desired size", () => {
     [2, 2, "Spec"],
     [3, 2, "TierLimit"],
   ] as const)(
-    "for %s requested cores in a tier of at most 2 is %s, with the source %s",
-    (asked, cores, source) => {
-      const requested = asked === undefined ? undefined : sizeOfCores(asked);
+    "for %s requested cores in a tier with a maximum of 2 is %s, with the source %s",
+    (requestedCores, cores, source) => {
+      const requested = requestedCores === undefined ? undefined : sizeOfCores(requestedCores);
       expect(desiredSize(requested, tier)).toEqual({ size: sizeOfCores(cores), source });
     },
   );
 
-  it("has the published defaults", () => {
+  it("is the published default size of each tier", () => {
     const defaults = [...BUILT_IN_TIERS.values()].map((each) => [each.name, each.defaultSize.cpuMillicores]);
     expect(defaults).toEqual([
       ["basic", 1000],

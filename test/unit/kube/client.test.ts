@@ -58,7 +58,7 @@ describe("a response", () => {
     })}/base`;
   });
 
-  it("is reported with its Date header, if that can be read", async () => {
+  it("is reported with its Date header if the header is valid", async () => {
     const ended: EndedCall[] = [];
     const client = await clientOf(base, { onCall: (call) => ended.push(call) });
     await client.json({ path: "/dated" });
@@ -66,7 +66,7 @@ describe("a response", () => {
     expect(ended.map(({ date }) => date)).toEqual([Date.parse("2026-01-01T00:00:07Z"), undefined]);
   });
 
-  it("belongs to a request with the base path of the server, the encoded query and the token", async () => {
+  it("is returned to a request with the base path of the server, the encoded query and the token", async () => {
     const client = await clientOf(base, { user: { token: "t0ken" } });
     const query = { labelSelector: "a in (b,c)", limit: 5, continue: undefined };
     expect(await client.json({ path: "/things", query })).toEqual({ kind: "Thing" });
@@ -79,7 +79,7 @@ describe("a response", () => {
     ]);
   });
 
-  it("rejects with the code, the causes and the Retry-After if its status is an error", async () => {
+  it("causes an error with its status code, causes and Retry-After if it is not successful", async () => {
     const client = await clientOf(base);
     const refused = await client
       .json({ method: "PATCH", path: "/refused", body: {} })
@@ -98,12 +98,12 @@ describe("a response", () => {
     });
   });
 
-  it("counts as missing if it ends early", async () => {
+  it("counts as lost if it ends early", async () => {
     const client = await clientOf(base);
     await expect(client.json({ path: "/half" })).rejects.toBeInstanceOf(KubeUnreachableError);
   });
 
-  it("reports that the credentials are not accepted if it is 401 at the start", async () => {
+  it("causes an error about rejected credentials if it is a 401 at startup", async () => {
     const client = await clientOf(base);
     await expect(checkReachable(client, never)).rejects.toThrow(
       /rejects the credentials of the kubeconfig: renew/,
@@ -111,7 +111,7 @@ describe("a response", () => {
   });
 });
 
-describe("a 403 of RBAC", () => {
+describe("a 403 from RBAC", () => {
   const message = 'pods is forbidden: User "controller" cannot list resource "pods"';
   let client: KubeClient;
   beforeEach(async () => {
@@ -129,7 +129,7 @@ describe("a 403 of RBAC", () => {
     return isWithoutRoles(error);
   }
 
-  it("is about a missing permission", async () => {
+  it("means a missing permission", async () => {
     expect(await isWithoutRolesNow()).toBe(false);
   });
 
@@ -142,7 +142,7 @@ describe("a 403 of RBAC", () => {
         for await (const _ of stream);
       },
     ],
-  ])("is about a starting API server for 10 s after %s", async (_what, lose) => {
+  ])("means that the API server is starting for 10 s after %s", async (_what, lose) => {
     await expect(lose()).rejects.toThrow();
     expect(await isWithoutRolesNow()).toBe(true);
     const now = performance.now();
@@ -151,7 +151,7 @@ describe("a 403 of RBAC", () => {
   });
 });
 
-describe("against a server that does not respond", () => {
+describe("with a server that does not respond", () => {
   let silent: ServerResponse[];
   let watched: ServerResponse[];
   /** Paths of all requests that arrived. */
@@ -170,7 +170,7 @@ describe("against a server that does not respond", () => {
     });
   });
 
-  /** Starts a call on each connection for calls. @returns a function that ends them */
+  /** Occupies each connection for calls with a call. @returns a function that ends the calls */
   async function useAllConnections(client: KubeClient): Promise<() => Promise<void>> {
     const paths = Array.from({ length: MAX_CALL_CONNECTIONS }, (_, at) => `/silent/${at}`);
     const calls = Promise.all(paths.map((path) => client.json({ path, timeoutMs: 60_000 })));
@@ -181,7 +181,7 @@ describe("against a server that does not respond", () => {
     };
   }
 
-  it("a call and the start of a stream reject at their deadline", async () => {
+  it("a call and the opening of a stream reject at their deadline", async () => {
     const client = await clientOf(url);
     await expect(client.json({ path: "/silent", timeoutMs: 50 })).rejects.toBeInstanceOf(
       KubeUnreachableError,
@@ -224,7 +224,7 @@ describe("against a server that does not respond", () => {
     expect(arrived).not.toContain("/queued");
   });
 
-  it("any number of open watches leaves the connections for calls free", async () => {
+  it("open watches never occupy the connections for calls", async () => {
     const client = await clientOf(url);
     const watches = Array.from({ length: 2 * MAX_CALL_CONNECTIONS }, (_, at) =>
       client.stream({ path: `/watch/${at}`, signal: never }),
@@ -240,7 +240,7 @@ describe("against a server that does not respond", () => {
     await respond();
   });
 
-  it("at most 64 watches are being opened at a time, and the others follow or can be aborted", async () => {
+  it("at most 64 watches are opened at a time, and the others wait or can be aborted", async () => {
     const client = await clientOf(url);
     const paths = Array.from({ length: MAX_OPENING_STREAMS }, (_, at) => `/silent/${at}`);
     const opening = paths.map((path) => client.stream({ path, signal: never, timeoutMs: 60_000 }));
@@ -260,7 +260,7 @@ describe("against a server that does not respond", () => {
     await Promise.all(opening);
   });
 
-  it("a watch that is open has no deadline", async () => {
+  it("an open watch has no deadline", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => {
       vi.useRealTimers();

@@ -28,7 +28,7 @@ async function ask(server: string, options?: KubeconfigOptions): Promise<unknown
 
 const never = new AbortController().signal;
 
-/** Sets variables of the environment for one test, and removes those that this machine may have. */
+/** Sets environment variables for one test, and removes those that this machine may have set. */
 function setEnvironment(variables: Readonly<Record<string, string | undefined>>): void {
   const none = { https_proxy: undefined, HTTPS_PROXY: undefined, no_proxy: undefined, NO_PROXY: undefined };
   for (const [name, value] of Object.entries({ ...none, ...variables })) vi.stubEnv(name, value);
@@ -80,7 +80,7 @@ describe("an unusable kubeconfig", () => {
     expect(error).toMatchObject({ message: expect.stringMatching(sentence) });
   });
 
-  it("is reported in a sentence when there is none", async () => {
+  it("is reported in a sentence when no kubeconfig exists", async () => {
     setEnvironment({ HOME: temporaryFolder(), KUBECONFIG: undefined });
     await expect(connect(undefined)).rejects.toThrow(
       new KubeConfigError(
@@ -89,7 +89,7 @@ describe("an unusable kubeconfig", () => {
     );
   });
 
-  it("is reported at the first call when nothing listens at its server", async () => {
+  it("is reported at the first call when nothing listens on its server address", async () => {
     const client = await clientOf(writeKubeconfig("http://127.0.0.1:1"));
     await expect(checkReachable(client, never)).rejects.toThrow(
       /cannot be reached .*127\.0\.0\.1:1.*check that it is running/,
@@ -98,7 +98,7 @@ describe("an unusable kubeconfig", () => {
 });
 
 describe("a proxy", () => {
-  it("is used for its cluster if the kubeconfig names it, as in kubectl", async () => {
+  it("is used for its cluster if the kubeconfig sets it, like in kubectl", async () => {
     const proxy = await startConnectProxy();
     const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
     const response = await ask(server.url, { user: { token: "t" }, proxyUrl: proxy.url });
@@ -107,7 +107,7 @@ describe("a proxy", () => {
     expect(server.requests).toEqual([expect.objectContaining({ authorization: "Bearer t" })]);
   });
 
-  it("does not see the credentials for a server without TLS", async () => {
+  it("never receives the credentials for a server without TLS", async () => {
     const proxy = await startConnectProxy();
     const kubeconfig = writeKubeconfig("http://api.example", { user: { token: "t" }, proxyUrl: proxy.url });
     await expect(connect(kubeconfig)).rejects.toThrow(
@@ -116,13 +116,13 @@ describe("a proxy", () => {
   });
 
   it("is named in the error if it cannot be reached", async () => {
-    const asked = ask("https://api.example", { proxyUrl: "http://127.0.0.1:1" });
-    await expect(asked).rejects.toThrow(
+    const call = ask("https://api.example", { proxyUrl: "http://127.0.0.1:1" });
+    await expect(call).rejects.toThrow(
       /no response from https:\/\/api\.example through the proxy 127\.0\.0\.1:1: /,
     );
   });
 
-  it("is used if HTTPS_PROXY names it, unless the kubeconfig names another one", async () => {
+  it("is used if HTTPS_PROXY sets it, unless the kubeconfig sets another proxy", async () => {
     const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
     const [usual, own] = [await startConnectProxy(), await startConnectProxy()];
     const remote = server.url.replace("127.0.0.1", "api.example");
@@ -133,7 +133,7 @@ describe("a proxy", () => {
     expect([usual.tunnels.length, own.tunnels.length]).toEqual([1, 1]);
   });
 
-  it("from HTTPS_PROXY is not used for hosts in NO_PROXY, nor named in their errors", async () => {
+  it("from HTTPS_PROXY is not used for hosts in NO_PROXY, and not mentioned in their errors", async () => {
     const usual = await startConnectProxy();
     setEnvironment({ HTTPS_PROXY: usual.url, NO_PROXY: "other,api.example" });
     await expect(ask("https://api.example")).rejects.toThrow(/no response from https:\/\/api\.example: /);
@@ -153,7 +153,7 @@ describe("in a pod without a kubeconfig", () => {
   const MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
   const { accessSync, readFileSync } = fs;
 
-  /** Lets this process find the files of a pod's service account at the path where the kubelet mounts them. */
+  /** Makes the files of a pod's service account appear at the path where the kubelet mounts them. */
   function mount(files: Readonly<Record<string, string>>): void {
     const folder = temporaryFolder();
     mkdirSync(join(folder, "home"));
@@ -190,7 +190,7 @@ describe("in a pod without a kubeconfig", () => {
     expect(proxy.tunnels).toEqual([]);
   });
 
-  it("a service account that is incomplete is reported in a sentence", async () => {
+  it("an incomplete service account is reported in a sentence", async () => {
     mount({ token: "t" });
     vi.stubEnv("KUBERNETES_SERVICE_HOST", "10.0.0.1");
     vi.stubEnv("KUBERNETES_SERVICE_PORT", "443");

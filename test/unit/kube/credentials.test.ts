@@ -15,18 +15,18 @@ import { done, type FakeHttpServer, startFakeHttpServer } from "../../support/fa
 import { certificatePair } from "../../support/fixtures/certificate.ts";
 import { temporaryFolder, writeKubeconfig } from "../../support/fixtures/kubeconfig.ts";
 
-/** After this, token files are read again: the client library keeps a token for 60 s. */
+/** After this time, token files are read again: the client library caches a token for 60 s. */
 const TOKEN_FRESH_MS = 61_000;
-/** After this, everything else is read again. */
+/** After this time, all other credentials are read again. */
 const CREDENTIALS_FRESH_MS = 10_001;
-/** After this, credentials that could not be read are read again. */
+/** After this time, unreadable credentials are read again. */
 const CREDENTIALS_RETRY_MS = 1001;
 
 const never = new AbortController().signal;
 
 let folder: string;
 beforeEach(() => {
-  // Only what the age of credentials is measured with: calls and their deadlines take real time.
+  // Fakes only the clocks that measure the age of credentials. Calls and their deadlines use real time.
   vi.useFakeTimers({ toFake: ["Date", "performance"] });
   folder = temporaryFolder();
   return () => {
@@ -54,7 +54,7 @@ describe("a token file", () => {
   const call = () => client.json({ method: "POST", path: "/things", body: {} });
   const authorizations = () => server.requests.map(({ authorization }) => authorization);
 
-  it("is read again when its token was renewed", async () => {
+  it("is read again after its token was renewed", async () => {
     await call();
     writeFileSync(tokenFile, "second");
     vi.advanceTimersByTime(TOKEN_FRESH_MS);
@@ -85,7 +85,7 @@ describe("a token file", () => {
 });
 
 describe("an exec plugin", () => {
-  /** A plugin whose credentials expire immediately; it counts its runs, and hangs while a file exists. */
+  /** A plugin whose credentials expire immediately. It counts its runs, and can hang or fail. */
   function plugin(): { readonly user: object; runs(): number; hang(): void; fail(): void } {
     const [runs, hang, fail] = [join(folder, "runs"), join(folder, "hang"), join(folder, "fail")];
     const credential = {
@@ -109,7 +109,7 @@ describe("an exec plugin", () => {
     server = await startFakeHttpServer(() => done(1), certificatePair("c"));
   });
 
-  it("is run at most once in ten seconds, and once for many calls", async () => {
+  it("runs at most once in ten seconds, and once for concurrent calls", async () => {
     const { user, runs } = plugin();
     const client = await clientOf(server.url, user);
     const calls = () => Promise.all(Array.from({ length: 9 }, () => client.json({ path: "/things" })));
@@ -120,7 +120,7 @@ describe("an exec plugin", () => {
     expect(runs()).toBe(2);
   });
 
-  it("is run at most once a second if it fails", async () => {
+  it("runs at most once a second if it fails", async () => {
     const { user, runs, fail } = plugin();
     const client = await clientOf(server.url, user);
     fail();
@@ -134,7 +134,7 @@ describe("an exec plugin", () => {
     expect(runs()).toBe(3);
   });
 
-  it("delays a call until its deadline if it hangs, and the call is never sent", async () => {
+  it("delays a call until its deadline if the plugin hangs, and the call is never sent", async () => {
     const { user, hang } = plugin();
     const client = await clientOf(server.url, user);
     hang();
@@ -191,7 +191,7 @@ describe("a client certificate", () => {
     writeFileSync(join(folder, "key"), key);
   }
 
-  it("is used by the next call and watch after its renewal, while the earlier watch continues", async () => {
+  it("is used by the next call and watch after its renewal, while open watches continue", async () => {
     const { url, requests, watches } = await startCertificateServer();
     write("old");
     const client = await clientOf(url, {
@@ -210,7 +210,7 @@ describe("a client certificate", () => {
     expect(await text(watch)).toBe("first,last");
   });
 
-  it("leaves nothing open after its renewal when the client is closed", async () => {
+  it("leaves no connection open after its renewal when the client is closed", async () => {
     const { url, watches } = await startCertificateServer();
     write("old");
     const client = await clientOf(url, {
@@ -223,11 +223,11 @@ describe("a client certificate", () => {
     const after = await client.stream({ path: "/watch", signal: never });
     await client.close();
     for (const body of [before, after]) await expect(text(body)).rejects.toThrow();
-    await waitFor(() => watches.every(({ destroyed }) => destroyed), { what: "the connections to end" });
+    await waitFor(() => watches.every(({ destroyed }) => destroyed), { what: "the connections to close" });
   });
 });
 
-it("a kubeconfig that impersonates a user does so in each request", async () => {
+it("a kubeconfig with an impersonated user impersonates it in each request", async () => {
   const { url, requests } = await startCertificateServer();
   const client = await clientOf(url, { token: "t", as: "jane" });
   await client.json({ path: "/things" });

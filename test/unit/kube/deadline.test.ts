@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { Deadline } from "../../../src/kube/deadline.ts";
 
 describe("a deadline", () => {
-  it("aborts after its time, as a timeout", () => {
+  it("aborts with a timeout error when its time has passed", () => {
     vi.useFakeTimers();
     try {
       const { signal } = new Deadline(100, undefined);
@@ -16,7 +16,7 @@ describe("a deadline", () => {
     }
   });
 
-  it("aborts with the outer signal and its reason, also if that was aborted before", () => {
+  it("aborts with the reason of the outer signal, even if that signal was already aborted", () => {
     const reason = new Error("no longer wanted");
     const outer = new AbortController();
     const running = new Deadline(60_000, outer.signal);
@@ -27,7 +27,7 @@ describe("a deadline", () => {
     late.end();
   });
 
-  it("leaves no listener and no timer behind, and aborts nothing, after its end", () => {
+  it("leaves no listener and no timer behind, and does not abort, after it ends", () => {
     vi.useFakeTimers();
     try {
       const outer = new AbortController();

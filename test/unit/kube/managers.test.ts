@@ -7,7 +7,7 @@ const WAYS = [
 ];
 
 describe("the managers of a field", () => {
-  it("are those that own it, each once", () => {
+  it("are the managers that own it, without duplicates", () => {
     const managed = [
       { manager: "helm", fieldsV1: { "f:spec": { "f:replicas": {}, "f:paused": {} } } },
       { manager: "kubectl", fieldsV1: { "f:spec": { "f:template": {} } } },

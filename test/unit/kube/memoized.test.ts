@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { memoized } from "../../../src/kube/memoized.ts";
 
-it("computes the result for the same arguments once", () => {
+it("computes the result only once for the same arguments", () => {
   const compute = vi.fn((first: string, second?: string) => ({ first, second }));
   const shared = memoized(compute);
   expect(shared("a", "b")).toBe(shared("a", "b"));

@@ -9,21 +9,21 @@ describe("the statistics of the benchmarks", () => {
     { values: [3], expected: 3 },
     { values: [9, 1, 5], expected: 5 },
     { values: [4, 1, 3, 2], expected: 2.5 },
-    // As numbers, not as texts.
+    // Sorted as numbers, not as strings.
     { values: [10, 9, 100], expected: 10 },
   ])("take the middle of $values as the median: $expected", ({ values, expected }) => {
     expect(median(values)).toBe(expected);
   });
 
-  it("reject an empty list", () => {
+  it("reject an empty list of values", () => {
     expect(() => median([])).toThrow("the median needs at least one value");
   });
 
-  it("have the spread of the rounds", () => {
+  it("include the spread of the rounds", () => {
     expect(spread([5, 2, 9])).toEqual({ median: 5, least: 2, most: 9 });
   });
 
-  it("compare within rounds, so that a slow round changes no ratio", () => {
+  it("compare values within each round, so that a slow round does not change the ratio", () => {
     const { ours, baseline, ratio } = compare([
       { ours: 90, baseline: 100 },
       { ours: 9, baseline: 10 },
@@ -35,7 +35,7 @@ describe("the statistics of the benchmarks", () => {
 });
 
 describe("the table of the benchmarks", () => {
-  it("is Markdown, with columns as wide as their widest cell", () => {
+  it("is formatted as Markdown, with columns as wide as their widest cell", () => {
     expect(table(["what", "n"], [["a longer one", "1"], ["b"]])).toBe(
       ["| what         | n |", "| ------------ | - |", "| a longer one | 1 |", "| b            |   |"].join(
         "\n",
@@ -43,7 +43,7 @@ describe("the table of the benchmarks", () => {
     );
   });
 
-  it("shows for each target whether it is met, and nothing without a target", () => {
+  it("shows whether each target is met, and nothing for rows without a target", () => {
     const comparison = compare([{ ours: 0.9, baseline: 1 }]);
     const format = String;
     const lines = measuresTable([
@@ -64,7 +64,7 @@ describe("the table of the benchmarks", () => {
     ]);
   });
 
-  it("evaluates the exact ratio, not the printed digits", () => {
+  it("compares the exact ratio, not the rounded one, with the target", () => {
     expect(isMet({ relation: "≥", ratio: 0.9 }, 0.899)).toBe(false);
     expect(isMet({ relation: "≤", ratio: 1.2 }, 1.201)).toBe(false);
   });
@@ -84,7 +84,7 @@ describe("the requests of the load generator", () => {
     expect(four).toContain("GET /v1/x HTTP/1.1\r\nHost: bench\r\nAuthorization: Basic b\r\n\r\n");
   });
 
-  it("have the given share of unknown keys, all with different credentials and networks", () => {
+  it("contain the given share of unknown keys, each with different credentials and a different network", () => {
     const strangers = take(300, 3).filter((request) => request.includes("X-Forwarded-For"));
     expect(strangers).toHaveLength(100);
     const valuesOf = (name: string) =>

@@ -30,7 +30,7 @@ const METRICS = [
 describe("the counts of requests", () => {
   const counts = parseRequestCounts(METRICS);
 
-  it("are read from the API server's metrics, for every status and only for resources", () => {
+  it("are read from the metrics of the API server, for every status code and only for resources", () => {
     expect(Object.fromEntries(counts)).toEqual({
       "PATCH deployments": 3002,
       "PATCH pipescalings/status": 1000,
@@ -40,7 +40,7 @@ describe("the counts of requests", () => {
     });
   });
 
-  it("include only the counters that grew or are new between two scrapes", () => {
+  it("include only the counters that increased or are new between two scrapes", () => {
     const before = new Map([
       ["PATCH deployments", 3000],
       ["PUT leases", 7],
@@ -53,12 +53,12 @@ describe("the counts of requests", () => {
     });
   });
 
-  it("exclude reads and Leases if they are of writes", () => {
+  it("exclude reads and Leases if only writes are counted", () => {
     expect([...writesOf(counts).keys()]).toEqual(["PATCH deployments", "PATCH pipescalings/status"]);
     expect(sumOf(writesOf(counts))).toBe(4002);
   });
 
-  it("have the watches that are open separately", () => {
+  it("report open watches separately", () => {
     const open = (verb: string, resource: string, value: number) =>
       `apiserver_longrunning_requests{component="apiserver",resource="${resource}",verb="${verb}"} ${value}`;
     const metrics = [open("WATCH", "pods", 3), open("WATCH", "nodes", 5), open("CONNECT", "pods", 7)];
@@ -80,7 +80,7 @@ describe("the counts of requests", () => {
 });
 
 describe("the table of counts", () => {
-  it("shows which targets are met, and nothing without a target", () => {
+  it("shows which targets are met, and nothing for rows without a target", () => {
     const counts = new Map([["PATCH deployments", 4]]);
     const table = countsTable([
       { what: "at the bar", measured: 4, most: 4, counts },
@@ -96,8 +96,8 @@ describe("the table of counts", () => {
   });
 });
 
-describe("work in parallel", () => {
-  it("handles each item once and in order, and never more at a time than allowed", async () => {
+describe("inParallel", () => {
+  it("handles each item once and in order, and never exceeds the concurrency limit", async () => {
     const begun: number[] = [];
     let underWay = 0;
     let most = 0;

@@ -16,7 +16,7 @@ import { bundle } from "../../support/bundle.ts";
 
 const run = promisify(execFile);
 
-/** Tells on standard error which files a program loads. */
+/** Prints to standard error which files a program loads. */
 const SPY = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
   registerHooks({
@@ -31,7 +31,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
   let dir: string;
   let program: string;
 
-  /** What `npm run build` makes, in a folder that no package can be found from. */
+  /** Writes the output of `npm run build` to a folder from where no package can be resolved. */
   beforeAll(async () => {
     dir = mkdtempSync(join(tmpdir(), "pipe-scaling-bundle-"));
     program = await bundle(dir);
@@ -46,7 +46,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
 
   const node = (...args: string[]) => run(process.execPath, [program, ...args], { cwd: dir, env: {} });
 
-  test("has an executable entry point, the files of the docs page and the licenses of the packages in it", () => {
+  test("has an executable entry point, the files of the docs page and the licenses of the bundled packages", () => {
     expect(readdirSync(dir).sort()).toEqual([
       "THIRD-PARTY-LICENSES.txt",
       "chunks",
@@ -72,7 +72,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(strangers).toEqual([]);
   });
 
-  test("loads the API only for the api, because each loaded file takes memory", async () => {
+  test("loads the API only for the api process, because each loaded file takes memory", async () => {
     const [api, ...others] = codeFiles().filter((file) =>
       /^async function runApi\(/m.test(readFileSync(file, "utf8")),
     );
@@ -92,16 +92,16 @@ describe("the bundle", { timeout: 60_000 }, () => {
     for (const [name, version] of Object.entries(packageJson.dependencies)) {
       expect(licenses).toMatch(new RegExp(`^${name} ${version} \\(.+\\)\n=+\n\n\\S`, "m"));
     }
-    // Packages that other packages depend on, or contain.
+    // Packages that other packages depend on or contain.
     expect(licenses).toContain("Copyright (c) 2013 Gary Court, Jens Taylor");
     expect(licenses).toContain("Copyright (c) 2018 Jed Watson.");
   });
 
-  test("is ASCII, because V8 stores it in one byte per character", () => {
+  test("is ASCII, because V8 stores it with one byte per character", () => {
     for (const file of codeFiles()) expect(readFileSync(file).every((byte) => byte < 0x80)).toBe(true);
   });
 
-  test("serves the API's documentation, which consists of files when it runs from source", async () => {
+  test("serves the same API documentation as the files that it is bundled from", async () => {
     const url = await startApi();
     expect(await (await fetch(`${url}/openapi.json`)).json()).toMatchObject({ openapi: "3.1.0" });
     for (const name of DOCS_ASSETS) {
@@ -111,7 +111,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     }
   });
 
-  /** The API of the bundle, with a minimal cluster. */
+  /** Starts the API of the bundle with a minimal cluster. */
   async function startApi(): Promise<string> {
     const cluster = createServer((_request, response) => response.end("{}")).listen(0, "127.0.0.1");
     await once(cluster, "listening");
@@ -143,7 +143,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
   });
 
   test.each(["api", "controller", "admin organization list"])(
-    "has all that %s needs to start",
+    "contains everything that %s needs to start",
     async (words) => {
       await expect(node(...words.split(" "), "--kubeconfig", "/no/such")).rejects.toMatchObject({
         code: 1,

@@ -25,7 +25,7 @@ beforeEach(() => {
   };
 });
 
-describe("a run of the tests", () => {
+describe("a test run", () => {
   test.each([
     ["ends", undefined],
     ["is interrupted with Ctrl-C", "SIGINT"],
@@ -46,7 +46,7 @@ describe("a run of the tests", () => {
   });
 });
 
-/** Runs a fixture, and sends the signal when the fixture waits. */
+/** Runs a fixture, and sends the signal when the fixture is waiting. */
 async function run(
   fixture: string,
   signal?: NodeJS.Signals,
@@ -69,7 +69,7 @@ async function run(
   if (signal) {
     const isWaiting = () =>
       readdirSync(folder, { recursive: true }).some((path) => path.includes("waiting-"));
-    await waitFor(isWaiting, { what: "the test to wait" });
+    await waitFor(isWaiting, { what: "the fixture to be waiting" });
     onWaiting();
     started.kill(signal);
   }

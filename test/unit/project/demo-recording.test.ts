@@ -24,7 +24,7 @@ it("a recording shows each line at its time, and pauses at the end", () => {
   expect(svg).toContain("uncover 10000ms step-end infinite");
 });
 
-it("a recording has the lines unchanged, in their colors", () => {
+it("a recording shows the lines unchanged and in their colors", () => {
   const svg = recording("Title", lines);
   expect(svg).toContain('<tspan class="title">A title</tspan>');
   expect(svg).toContain('<tspan class="good">✓</tspan> a &lt; b &amp; c</text>');
@@ -40,7 +40,7 @@ it("a recording that is longer than the window scrolls to the newest line", () =
   expect(offsets.slice(30)).toEqual(Array.from({ length: 10 }, (_, at) => -18 * (at + 1)));
 });
 
-it("docs/demo.svg is a small image of the whole demo without scripts and external resources", () => {
+it("docs/demo.svg is a small image of the whole demo, without scripts or external resources", () => {
   const svg = readFileSync(PICTURE, "utf8");
   expect(svg.length).toBeLessThan(100_000);
   expect(svg).not.toMatch(/<script|href|url\(|@import|\son\w+=/);

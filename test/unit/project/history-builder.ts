@@ -33,15 +33,15 @@ const SIZE_FIELDS = {
     },
   },
 };
-const GIVEN_FIELDS = {
+const ANNOTATION_FIELDS = {
   "f:metadata": { "f:annotations": { ".": {}, [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } },
 };
-/** The controller added the first annotation, and owns the map without it. */
-const MAP_OF_ANNOTATIONS = { "f:metadata": { "f:annotations": { ".": {} } } };
+/** The controller added the first annotation, so it still owns the annotations map without an entry. */
+const ANNOTATIONS_MAP = { "f:metadata": { "f:annotations": { ".": {} } } };
 
 const PAUSED_FIELD = { "f:spec": { "f:paused": {} } };
 
-/** Those of a pod, or of the template of a ReplicaSet. */
+/** Size fields in the spec of a pod, or in the pod template of a ReplicaSet. */
 const AMOUNTS = {
   "f:containers": {
     'k:{"name":"pipe"}': {
@@ -50,7 +50,7 @@ const AMOUNTS = {
   },
 };
 
-/** Builds the history of a cluster: each call adds an event at the next version. */
+/** Builds the history of a cluster: each call adds an event with the next resource version. */
 export class HistoryBuilder {
   readonly entries: Entry[] = [];
   readonly #deployments = new Map<string, Deployment>();
@@ -70,7 +70,7 @@ export class HistoryBuilder {
     return this;
   }
 
-  /** Time passes. */
+  /** Advances the time. */
   after(ms: number): this {
     this.#atMs += ms;
     return this;
@@ -82,15 +82,15 @@ export class HistoryBuilder {
     return this;
   }
 
-  /** A Deployment that has rolled out, made by its owner. */
+  /** The owner creates a Deployment, and its rollout completes. */
   pipe(name: string, cores: number, labels: Readonly<Record<string, string>> = labelsOf(SERVICE)): this {
     const metadata = { ...this.#meta(name), labels, generation: 1, managedFields: [] };
     return this.#see({ metadata, spec: specOf(cores) }).rolledOut(name);
   }
 
-  /** The controller gives a size. */
-  give(name: string, cores: number, more: Partial<Deployment["spec"]> = {}): this {
-    const fieldsV1 = { ...SIZE_FIELDS, ...GIVEN_FIELDS };
+  /** The controller applies a size. */
+  applySize(name: string, cores: number, more: Partial<Deployment["spec"]> = {}): this {
+    const fieldsV1 = { ...SIZE_FIELDS, ...ANNOTATION_FIELDS };
     return this.#change(name, (before) => ({
       ...before,
       metadata: {
@@ -106,8 +106,8 @@ export class HistoryBuilder {
     }));
   }
 
-  /** Another writer gives a size, and so takes the fields. */
-  giveByOthers(name: string, cores: number): this {
+  /** Another writer applies a size, and takes over the fields. */
+  overwriteSize(name: string, cores: number): this {
     return this.#change(name, (before) => ({
       ...before,
       metadata: {
@@ -115,7 +115,7 @@ export class HistoryBuilder {
         generation: (before.metadata.generation ?? 0) + 1,
         managedFields: [
           ...(before.metadata.managedFields.length > 0
-            ? [{ manager: CONTROLLER_FIELD_MANAGER, fieldsV1: GIVEN_FIELDS }]
+            ? [{ manager: CONTROLLER_FIELD_MANAGER, fieldsV1: ANNOTATION_FIELDS }]
             : []),
           { manager: "somebody", fieldsV1: SIZE_FIELDS },
         ],
@@ -124,7 +124,7 @@ export class HistoryBuilder {
     }));
   }
 
-  /** Another writer replaces a Deployment that the controller has paused, and keeps the pause. */
+  /** Another writer replaces a Deployment that the controller paused, and keeps the pause. */
   replacePaused(name: string, cores: number): this {
     return this.#change(name, (before) => ({
       ...before,
@@ -142,7 +142,7 @@ export class HistoryBuilder {
   }
 
   /** Another writer restores an older Deployment, with its size and annotation. */
-  restoreByOthers(name: string, cores: number): this {
+  restoreOlder(name: string, cores: number): this {
     return this.#change(name, (before) => ({
       ...before,
       metadata: {
@@ -153,24 +153,24 @@ export class HistoryBuilder {
           [LAST_ROLLOUT_ANNOTATION]: `older than ${this.#version}`,
         },
         managedFields: [
-          { manager: CONTROLLER_FIELD_MANAGER, fieldsV1: MAP_OF_ANNOTATIONS },
-          { manager: "restorer", fieldsV1: { ...SIZE_FIELDS, ...GIVEN_FIELDS } },
+          { manager: CONTROLLER_FIELD_MANAGER, fieldsV1: ANNOTATIONS_MAP },
+          { manager: "restorer", fieldsV1: { ...SIZE_FIELDS, ...ANNOTATION_FIELDS } },
         ],
       },
       spec: specOf(cores),
     }));
   }
 
-  /** In place of the fields that the controller owned in the last version, which this does not repeat. */
+  /** Replaces the fields that the controller owned in the last event, without a new version. */
   #own(name: string, spec: FieldsV1): this {
     const last = this.entries.pop();
     if (last?.type !== "seen" || last.kind !== "Deployment") throw new Error(`no write to ${name}`);
-    const fieldsV1 = { ...GIVEN_FIELDS, "f:spec": spec };
+    const fieldsV1 = { ...ANNOTATION_FIELDS, "f:spec": spec };
     const managedFields = [{ manager: CONTROLLER_FIELD_MANAGER, fieldsV1 }];
     return this.#see({ ...last.object, metadata: { ...last.object.metadata, managedFields } });
   }
 
-  /** The controller has come to own a field. */
+  /** The controller becomes the owner of a field. */
   own(name: string, fieldsV1: FieldsV1): this {
     return this.#change(name, (before) => ({
       ...before,
@@ -206,8 +206,8 @@ export class HistoryBuilder {
     return this.#seeReplicaSet({ metadata, spec: { replicas, template } });
   }
 
-  /** The controller gives the template of a ReplicaSet a size. */
-  giveReplicaSet(name: string, cores: number, more: Partial<ReplicaSet["spec"]> = {}): this {
+  /** The controller applies a size to the template of a ReplicaSet. */
+  resizeReplicaSet(name: string, cores: number, more: Partial<ReplicaSet["spec"]> = {}): this {
     const before = found(this.#replicaSets, name);
     const managedFields = [
       {
@@ -240,7 +240,7 @@ export class HistoryBuilder {
     return this.#seePod({ metadata, spec: specOf(cores).template.spec, status: runningWith(cores, 1) });
   }
 
-  /** The controller gives a pod a size. */
+  /** The controller resizes a pod. */
   resize(name: string, cores: number, more: Partial<Pod["metadata"]> = {}): this {
     const before = found(this.#pods, name);
     const { generation = 0 } = before.metadata;
@@ -254,7 +254,7 @@ export class HistoryBuilder {
     });
   }
 
-  /** The kubelet has given a pod its size. */
+  /** The kubelet reports that a pod has its size. */
   resized(name: string, cores: number, restartCount = 0): this {
     const before = found(this.#pods, name);
     const { generation = 0 } = before.metadata;
@@ -265,13 +265,13 @@ export class HistoryBuilder {
     });
   }
 
-  /** The controller pauses a Deployment and gives it a size, by default. */
+  /** The controller pauses a Deployment and applies a size. */
   pause(name: string, cores: number): this {
-    this.give(name, cores, { paused: true });
+    this.applySize(name, cores, { paused: true });
     return this.#own(name, { ...SIZE_FIELDS["f:spec"], ...PAUSED_FIELD["f:spec"] });
   }
 
-  pauseByOthers(name: string): this {
+  pauseByAnotherWriter(name: string): this {
     return this.#change(name, (before) => ({
       ...before,
       metadata: {
@@ -282,23 +282,23 @@ export class HistoryBuilder {
     }));
   }
 
-  /** The controller removes a pause. */
+  /** The controller resumes a Deployment. */
   resume(name: string): this {
     return this.#change(name, ({ spec: { paused: _, ...spec }, ...before }) => ({ ...before, spec }));
   }
 
-  /** A PipeScaling that a person applied. */
-  ask(cores: number): this {
+  /** A user applies a PipeScaling. */
+  requestSize(cores: number): this {
     const generation = (this.#scaling?.metadata.generation ?? 0) + 1;
     const metadata = { ...this.#meta(SERVICE), generation };
     const spec = { replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 };
     return this.#seeScaling({ ...this.#scaling, metadata, spec });
   }
 
-  /** The controller reports. */
+  /** The controller updates the status of the PipeScaling. */
   report(ready: "True" | "False", cores: number, more: Partial<PipeScalingStatus> = {}): this {
     const before = this.#scaling;
-    if (!before) throw new Error("ask first");
+    if (!before) throw new Error("request a size first");
     const observedGeneration = more.observedGeneration ?? before.metadata.generation ?? 0;
     const about = { observedGeneration, lastTransitionTime: "", reason: "", message: `${this.#version}` };
     const desired = {
@@ -317,7 +317,7 @@ export class HistoryBuilder {
   }
 
   deleteScaling(): this {
-    if (!this.#scaling) throw new Error("ask first");
+    if (!this.#scaling) throw new Error("request a size first");
     const object = { ...this.#scaling, metadata: { ...this.#scaling.metadata, ...this.#next() } };
     this.entries.push({ type: "gone", kind: "PipeScaling", isInitial: false, atMs: this.#atMs, object });
     this.#scaling = undefined;

@@ -2,14 +2,14 @@ import { expect, it } from "vitest";
 import { judge } from "../../integration/faults/judge.ts";
 import { HistoryBuilder, NAMESPACE, SERVICE } from "./history-builder.ts";
 
-/** A service of two pipes with two pods each, of one core. */
+/** A service of two pipes with two pods each; every pod has one core. */
 function service(): HistoryBuilder {
-  const history = new HistoryBuilder().leader("controller-1").accept(1).ask(1);
+  const history = new HistoryBuilder().leader("controller-1").accept(1).requestSize(1);
   for (const pipe of ["pipe-a", "pipe-b"]) {
     history.pipe(pipe, 1).replicaSet(pipe, 1);
     for (const pod of ["x", "y"]) history.pod(`${pipe}-${pod}`, `${pipe}-1`, 1);
   }
-  return history.report("True", 1).accept(4).ask(4);
+  return history.report("True", 1).accept(4).requestSize(4);
 }
 
 function podsResized(history: HistoryBuilder, pipe: string, cores: number): HistoryBuilder {
@@ -18,7 +18,7 @@ function podsResized(history: HistoryBuilder, pipe: string, cores: number): Hist
 }
 
 function committed(history: HistoryBuilder, pipe: string, cores: number): HistoryBuilder {
-  return history.pause(pipe, cores).giveReplicaSet(`${pipe}-1`, cores).resume(pipe).rolledOut(pipe);
+  return history.pause(pipe, cores).resizeReplicaSet(`${pipe}-1`, cores).resume(pipe).rolledOut(pipe);
 }
 
 function violationsOf({ entries }: HistoryBuilder): readonly string[] {
@@ -42,25 +42,25 @@ it("recognizes each write of a resize in place", () => {
   ]);
 });
 
-it("accepts that a pod gets its old size again, and that a rollout follows", () => {
+it("accepts that the old size of a pod is restored and a rollout follows", () => {
   const history = service().resize("pipe-a-x", 4).resize("pipe-a-x", 1).resized("pipe-a-x", 1);
-  expect(violationsOf(history.give("pipe-a", 4).replicaSet("pipe-a", 4))).toEqual([]);
+  expect(violationsOf(history.applySize("pipe-a", 4).replicaSet("pipe-a", 4))).toEqual([]);
 });
 
-it("accepts a rollout after the commit if the ReplicaSet is first as before", () => {
+it("accepts a rollout after the commit if the old size of the ReplicaSet is restored first", () => {
   const history = committed(podsResized(service(), "pipe-a", 4), "pipe-a", 4);
-  history.pod("pipe-a-z", "pipe-a-1", 1).giveReplicaSet("pipe-a-1", 1).replicaSet("pipe-a", 4);
+  history.pod("pipe-a-z", "pipe-a-1", 1).resizeReplicaSet("pipe-a-1", 1).replicaSet("pipe-a", 4);
   expect(violationsOf(history)).toEqual([]);
 });
 
 it("accepts a ReplicaSet with the size that another writer set in the paused Deployment", () => {
-  const history = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4).giveReplicaSet("pipe-a-1", 4);
-  expect(violationsOf(history.replacePaused("pipe-a", 1).giveReplicaSet("pipe-a-1", 1))).toEqual([]);
+  const history = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4).resizeReplicaSet("pipe-a-1", 4);
+  expect(violationsOf(history.replacePaused("pipe-a", 1).resizeReplicaSet("pipe-a-1", 1))).toEqual([]);
 });
 
 it("accepts a new ReplicaSet after another writer changed the Deployment", () => {
   const paused = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4);
-  expect(violationsOf(paused.giveByOthers("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);
+  expect(violationsOf(paused.overwriteSize("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);
 });
 
 it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
@@ -70,7 +70,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-a-x .* a container restarted after the controller resized the pod in place/,
   ],
   [
-    "a Deployment that the controller paused stays paused",
+    "a Deployment stays paused after the controller paused it",
     (history) => podsResized(history, "pipe-a", 4).pause("pipe-a", 4).after(60_000).resume("pipe-a"),
     /^pipe-a .* the controller left it paused for 60000 ms/,
   ],
@@ -81,12 +81,12 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   ],
   [
     "a Deployment is paused without a new size",
-    (history) => history.give("pipe-a", 4).pause("pipe-a", 4).resume("pipe-a"),
+    (history) => history.applySize("pipe-a", 4).pause("pipe-a", 4).resume("pipe-a"),
     /^pipe-a .* the controller paused it without a new size/,
   ],
   [
     "a pause of another writer is removed",
-    (history) => history.pauseByOthers("pipe-a").resume("pipe-a"),
+    (history) => history.pauseByAnotherWriter("pipe-a").resume("pipe-a"),
     /^pipe-a .* the controller resumed it, although another writer had paused it/,
   ],
   [
@@ -95,7 +95,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-a-4 .* it got the pods of pipe-a, which was resized in place without a restart/,
   ],
   [
-    "an older ReplicaSet gets the pods after a resize in place",
+    "an older ReplicaSet takes over the pods after a resize in place",
     (history) => {
       history.replicaSet("pipe-a", 4, 0);
       return committed(podsResized(history, "pipe-a", 4), "pipe-a", 4).replicaSet("pipe-a", 4);
@@ -103,8 +103,8 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-a-4 .* it got the pods of pipe-a/,
   ],
   [
-    "a rollout replaces pods that were resized in place, and the status does not say why",
-    (history) => podsResized(history, "pipe-a", 4).give("pipe-a", 4).replicaSet("pipe-a", 4),
+    "a rollout replaces pods that were resized in place, and the status reports no reason",
+    (history) => podsResized(history, "pipe-a", 4).applySize("pipe-a", 4).replicaSet("pipe-a", 4),
     /^pipe-a .* its pods have 4 16Gi 16Gi in place, and are replaced without a reason in the status/,
   ],
   [
@@ -115,12 +115,12 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "the replicas of a ReplicaSet are changed together with its size",
     (history) =>
-      podsResized(history, "pipe-a", 4).pause("pipe-a", 4).giveReplicaSet("pipe-a-1", 4, { replicas: 3 }),
+      podsResized(history, "pipe-a", 4).pause("pipe-a", 4).resizeReplicaSet("pipe-a-1", 4, { replicas: 3 }),
     /^pipe-a-1 .* the controller changed more of it than the size/,
   ],
   [
     "a ReplicaSet gets a size that its Deployment does not have",
-    (history) => history.giveReplicaSet("pipe-a-1", 4),
+    (history) => history.resizeReplicaSet("pipe-a-1", 4),
     /^pipe-a-1 .* the controller applied 4 16Gi 16Gi, which neither its Deployment nor its pods had/,
   ],
   [
@@ -144,7 +144,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet, but pipe-a, pipe-b roll it out at once/,
   ],
   [
-    "a pod is resized again and again for one request",
+    "a pod is resized repeatedly for one request",
     (history) => {
       for (let write = 0; write < 21; write += 1) history.resize("pipe-a-x", write % 2 === 0 ? 4 : 1);
       return history;

@@ -4,9 +4,9 @@ import { HistoryBuilder, labelsOf, NAMESPACE, SERVICE } from "./history-builder.
 
 const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e"] as const;
 
-/** A service of five pipes that run one core, and a leader. */
+/** A leader, and a service of five pipes with one core each. */
 function service(): HistoryBuilder {
-  const history = new HistoryBuilder().leader("controller-1").accept(1).ask(1);
+  const history = new HistoryBuilder().leader("controller-1").accept(1).requestSize(1);
   for (const name of pipes) history.pipe(name, 1);
   return history.report("True", 1);
 }
@@ -19,15 +19,24 @@ function violationsOf({ entries }: HistoryBuilder, maxConcurrentRollouts?: numbe
   return judge(entries, scope(maxConcurrentRollouts)).violations;
 }
 
-/** The canary, then the others three at a time. */
+/** Rescales the canary first, and then the other pipes, three at a time. */
 function rescaled(history: HistoryBuilder, cores: number): HistoryBuilder {
-  history.accept(cores).ask(cores).give("pipe-a", cores).replicaSet("pipe-a", cores).report("False", cores);
-  history.rolledOut("pipe-a").give("pipe-b", cores).give("pipe-c", cores).give("pipe-d", cores);
-  history.rolledOut("pipe-b").give("pipe-e", cores);
+  history
+    .accept(cores)
+    .requestSize(cores)
+    .applySize("pipe-a", cores)
+    .replicaSet("pipe-a", cores)
+    .report("False", cores);
+  history
+    .rolledOut("pipe-a")
+    .applySize("pipe-b", cores)
+    .applySize("pipe-c", cores)
+    .applySize("pipe-d", cores);
+  history.rolledOut("pipe-b").applySize("pipe-e", cores);
   return history.rolledOut("pipe-c").rolledOut("pipe-d").rolledOut("pipe-e").report("True", cores);
 }
 
-it("accepts a correct rescale and the one back", () => {
+it("accepts a correct rescale and the rescale back", () => {
   expect(violationsOf(rescaled(rescaled(service(), 4), 1))).toEqual([]);
 });
 
@@ -37,7 +46,12 @@ it("orders events by version, not by arrival", () => {
 });
 
 it("recognizes every write of the controller", () => {
-  const { entries } = service().accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a").report("False", 4);
+  const { entries } = service()
+    .accept(4)
+    .requestSize(4)
+    .applySize("pipe-a", 4)
+    .rolledOut("pipe-a")
+    .report("False", 4);
   expect(judge(entries, scope()).writes).toEqual([
     expect.stringContaining("PipeScaling service-1"),
     expect.stringContaining("Deployment pipe-a"),
@@ -45,27 +59,33 @@ it("recognizes every write of the controller", () => {
   ]);
 });
 
-it("attributes a size that was requested twice to the earlier request if that explains it", () => {
-  const history = service().accept(2).accept(4).accept(2).ask(4).give("pipe-a", 2).give("pipe-a", 4);
+it("attributes a size that was requested twice to the earlier request if only that one explains the write", () => {
+  const history = service()
+    .accept(2)
+    .accept(4)
+    .accept(2)
+    .requestSize(4)
+    .applySize("pipe-a", 2)
+    .applySize("pipe-a", 4);
   expect(violationsOf(history)).toEqual([]);
 });
 
-it("accepts one rollback of a pipe that does not come up, to the size that it ran", () => {
-  const history = service().accept(4).ask(4).give("pipe-a", 4).give("pipe-a", 1);
+it("accepts one rollback of a pipe that does not come up to the size that it ran before", () => {
+  const history = service().accept(4).requestSize(4).applySize("pipe-a", 4).applySize("pipe-a", 1);
   expect(violationsOf(history)).toEqual([]);
 });
 
 it("does not mistake a writer that restores an older Deployment for the controller", () => {
-  const history = rescaled(rescaled(service(), 2), 4).restoreByOthers("pipe-a", 2);
+  const history = rescaled(rescaled(service(), 2), 4).restoreOlder("pipe-a", 2);
   expect(violationsOf(history)).toEqual([]);
 });
 
-it("accepts a deleted PipeScaling that is created again unchanged, with the size of all pipes, or suspended", () => {
+it("accepts a deleted PipeScaling that is re-created unchanged, with the size of all pipes, or as suspended", () => {
   const histories = [
-    service().ask(4).deleteScaling().create(4),
-    rescaled(service(), 4).ask(8).deleteScaling().create(4),
-    service().accept(4).ask(4).give("pipe-a", 4).deleteScaling().create(4, true),
-    // No pipe was resized yet: this is the first installation.
+    service().requestSize(4).deleteScaling().create(4),
+    rescaled(service(), 4).requestSize(8).deleteScaling().create(4),
+    service().accept(4).requestSize(4).applySize("pipe-a", 4).deleteScaling().create(4, true),
+    // No pipe has been resized yet: this is a new installation.
     service().deleteScaling().create(undefined),
   ];
   for (const history of histories) expect(violationsOf(history)).toEqual([]);
@@ -73,25 +93,26 @@ it("accepts a deleted PipeScaling that is created again unchanged, with the size
 
 it("accepts that the size of a re-created PipeScaling replaces a newer one", () => {
   const history = rescaled(rescaled(service(), 2), 4);
-  for (const name of pipes) history.giveByOthers(name, 2);
-  history.deleteScaling().create(2).giveByOthers("pipe-a", 8).give("pipe-a", 2);
+  for (const name of pipes) history.overwriteSize(name, 2);
+  history.deleteScaling().create(2).overwriteSize("pipe-a", 8).applySize("pipe-a", 2);
   expect(violationsOf(history)).toEqual([]);
 });
 
 it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
-    "a pipe returns to an older request",
-    (history) => rescaled(history, 4).give("pipe-b", 1),
+    "a pipe returns to the size of an older request",
+    (history) => rescaled(history, 4).applySize("pipe-b", 1),
     /^pipe-b at version \d+: the controller replaced 4 16Gi 16Gi by the older request 1 4Gi 4Gi/,
   ],
   [
-    "a pipe is rolled back that had come up",
-    (history) => history.accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a").give("pipe-a", 1),
+    "a pipe that came up is rolled back",
+    (history) =>
+      history.accept(4).requestSize(4).applySize("pipe-a", 4).rolledOut("pipe-a").applySize("pipe-a", 1),
     /^pipe-a .* by the older request/,
   ],
   [
     "a pipe is rolled back to a size that it never ran",
-    (history) => history.accept(2).accept(4).ask(4).give("pipe-a", 4).give("pipe-a", 2),
+    (history) => history.accept(2).accept(4).requestSize(4).applySize("pipe-a", 4).applySize("pipe-a", 2),
     /^pipe-a .* is not the one allowed rollback to 1 4Gi 4Gi/,
   ],
   [
@@ -99,16 +120,16 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     (history) =>
       history
         .accept(4)
-        .ask(4)
-        .give("pipe-a", 4)
-        .give("pipe-a", 1)
-        .giveByOthers("pipe-a", 4)
-        .give("pipe-a", 1),
+        .requestSize(4)
+        .applySize("pipe-a", 4)
+        .applySize("pipe-a", 1)
+        .overwriteSize("pipe-a", 4)
+        .applySize("pipe-a", 1),
     /^pipe-a .* by the older request/,
   ],
   [
     "a pipe gets a size that was never requested",
-    (history) => history.give("pipe-a", 8),
+    (history) => history.applySize("pipe-a", 8),
     /^pipe-a .* the controller applied 8 32Gi 32Gi, which was never requested/,
   ],
   [
@@ -118,7 +139,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   ],
   [
     "a second pipe is resized before the canary has proven the size",
-    (history) => history.accept(4).ask(4).give("pipe-a", 4).give("pipe-b", 4),
+    (history) => history.accept(4).requestSize(4).applySize("pipe-a", 4).applySize("pipe-b", 4),
     /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet, but pipe-a, pipe-b roll it out at once/,
   ],
   [
@@ -126,81 +147,83 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     (history) =>
       history
         .accept(4)
-        .ask(4)
-        .give("pipe-a", 4)
+        .requestSize(4)
+        .applySize("pipe-a", 4)
         .rolledOut("pipe-a")
-        .give("pipe-b", 4)
-        .give("pipe-c", 4)
-        .give("pipe-d", 4)
-        .give("pipe-e", 4),
+        .applySize("pipe-b", 4)
+        .applySize("pipe-c", 4)
+        .applySize("pipe-d", 4)
+        .applySize("pipe-e", 4),
     /^pipe-e .* 4 pipes roll out at once \(pipe-b, pipe-c, pipe-d, pipe-e\), more than 3/,
   ],
   [
-    "a pipe is resized while old pods of another one still end",
+    "a pipe is resized while old pods of another pipe are still terminating",
     (history) =>
       history
         .accept(4)
-        .ask(4)
-        .give("pipe-a", 4)
+        .requestSize(4)
+        .applySize("pipe-a", 4)
         .rolledOut("pipe-a")
-        .give("pipe-b", 4)
-        .give("pipe-c", 4)
-        .give("pipe-d", 4)
+        .applySize("pipe-b", 4)
+        .applySize("pipe-c", 4)
+        .applySize("pipe-d", 4)
         .rolledOut("pipe-b", 1)
-        .give("pipe-e", 4),
+        .applySize("pipe-e", 4),
     /^pipe-e .* 4 pipes roll out at once/,
   ],
   [
-    "a PipeScaling is created again with a size that resizes pipes",
-    (history) => history.accept(4).ask(4).give("pipe-a", 4).ask(1).deleteScaling().create(4),
+    "a PipeScaling is re-created with a size that resizes pipes",
+    (history) =>
+      history.accept(4).requestSize(4).applySize("pipe-a", 4).requestSize(1).deleteScaling().create(4),
     /^service-1 .* created it with 4 16Gi 16Gi, which resizes pipe-b with 1 4Gi 4Gi/,
   ],
   [
-    "a PipeScaling is created again with the tier's default size, although a pipe was resized",
-    (history) => history.accept(4).ask(4).give("pipe-a", 4).deleteScaling().create(undefined),
+    "a PipeScaling is re-created with the tier's default size although a pipe was resized",
+    (history) => history.accept(4).requestSize(4).applySize("pipe-a", 4).deleteScaling().create(undefined),
     /^service-1 .* created it with the tier's default size, which resizes pipe-a with 4 16Gi 16Gi/,
   ],
   [
-    "a suspended PipeScaling is created again without the suspension",
+    "a suspended PipeScaling is re-created as not suspended",
     (history) => history.deleteScaling().create(1, true).deleteScaling().accept(4).create(4),
     /^service-1 .* which resizes/,
   ],
   [
     "a pipe is written too often for one request",
     (history) => {
-      history.accept(4).ask(4);
-      for (let write = 0; write < 21; write += 1) history.give("pipe-a", 4);
+      history.accept(4).requestSize(4);
+      for (let write = 0; write < 21; write += 1) history.applySize("pipe-a", 4);
       return history;
     },
     /^pipe-a .* wrote it more than 20 times for one request/,
   ],
   [
     "Ready=True is reported before the last pipe runs the size",
-    (history) => history.accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a").report("True", 4),
+    (history) =>
+      history.accept(4).requestSize(4).applySize("pipe-a", 4).rolledOut("pipe-a").report("True", 4),
     /^service-1 .* not every pipe ran it/,
   ],
   [
-    "Ready=True is reported while a pipe rolls out",
+    "Ready=True is reported while a pipe is rolling out",
     (history) =>
       rescaled(history, 4)
         .accept(2)
-        .ask(2)
+        .requestSize(2)
         .accept(4)
-        .ask(4)
-        .give("pipe-a", 2)
-        .give("pipe-a", 4)
+        .requestSize(4)
+        .applySize("pipe-a", 2)
+        .applySize("pipe-a", 4)
         .report("False", 4)
         .report("True", 4),
     /^service-1 .* not every pipe ran it/,
   ],
   [
     "Ready=True is about an older generation",
-    (history) => history.ask(1).report("True", 1, { observedGeneration: 1 }),
+    (history) => history.requestSize(1).report("True", 1, { observedGeneration: 1 }),
     /^service-1 .* Ready=True is about generation 1 or 1 of 2/,
   ],
   [
-    "Ready=True is about another size than that in the spec",
-    (history) => history.ask(2).report("True", 1),
+    "Ready=True is about a different size than the one in the spec",
+    (history) => history.requestSize(2).report("True", 1),
     /^service-1 .* not the size in its spec/,
   ],
   [
@@ -218,28 +241,29 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^service-1 .* both Reconciling and Stalled/,
   ],
   [
-    "the controller becomes the owner of another field",
+    "the controller takes ownership of another field",
     (history) => history.own("pipe-a", { "f:spec": { "f:replicas": {} } }),
     /^pipe-a .* the controller became the owner of spec.replicas/,
   ],
   [
-    "a write removes a field that no manager owns afterwards",
-    (history) => history.accept(4).give("pipe-a", 4, { replicas: 2 }),
+    "a write removes a field and leaves it without a manager",
+    (history) => history.accept(4).applySize("pipe-a", 4, { replicas: 2 }),
     /^pipe-a .* changed more of it than the size/,
   ],
   [
-    "a pipe of another kind is sized",
-    (history) => history.accept(4).pipe("other", 1, labelsOf(SERVICE, "object-storage")).give("other", 4),
+    "a pipe of another type is resized",
+    (history) =>
+      history.accept(4).pipe("other", 1, labelsOf(SERVICE, "object-storage")).applySize("other", 4),
     /^other .* is not a pipe/,
   ],
   [
-    "a pipe of another service is sized",
-    (history) => history.accept(4).pipe("foreign", 1, labelsOf("service-2")).give("foreign", 4),
+    "a pipe of another service is resized",
+    (history) => history.accept(4).pipe("foreign", 1, labelsOf("service-2")).applySize("foreign", 4),
     /^foreign .* is not a pipe/,
   ],
   [
     "a pipe is resized while there is no leader",
-    (history) => history.leader("").accept(4).give("pipe-a", 4),
+    (history) => history.leader("").accept(4).applySize("pipe-a", 4),
     /^pipe-a .* while there was no leader/,
   ],
   [
@@ -251,20 +275,22 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   expect(violationsOf(happened(service()))).toEqual([expect.stringMatching(violation)]);
 });
 
-it("reports too many concurrent rollouts over all services", () => {
-  const history = service().accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a");
-  history.give("pipe-b", 4).give("pipe-c", 4);
+it("reports too many concurrent rollouts across all services", () => {
+  const history = service().accept(4).requestSize(4).applySize("pipe-a", 4).rolledOut("pipe-a");
+  history.applySize("pipe-b", 4).applySize("pipe-c", 4);
   expect(violationsOf(history, 1)).toEqual([
     expect.stringContaining("2 pipes of all services roll out at once"),
   ]);
 });
 
-it("does not evaluate a period that it did not observe completely", () => {
-  const history = service().accept(4).ask(4).give("pipe-a", 4);
-  history.gap("Deployment", (unseen) => unseen.give("pipe-b", 4).report("True", 4).replicaSet("pipe-a", 8));
+it("does not evaluate a period that it observed incompletely", () => {
+  const history = service().accept(4).requestSize(4).applySize("pipe-a", 4);
+  history.gap("Deployment", (unseen) =>
+    unseen.applySize("pipe-b", 4).report("True", 4).replicaSet("pipe-a", 8),
+  );
   expect(violationsOf(history)).toEqual([]);
 });
 
-it("attributes the fields of other writers, and the ReplicaSet that follows, to them", () => {
-  expect(violationsOf(service().giveByOthers("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);
+it("attributes the fields of another writer and the resulting ReplicaSet to that writer", () => {
+  expect(violationsOf(service().overwriteSize("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);
 });

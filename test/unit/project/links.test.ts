@@ -27,14 +27,14 @@ function withoutBlocks(page: string): string {
   return page.replaceAll(/^( *)```.*?^\1```$/gms, "");
 }
 
-/** Where a page links to, in this repository: links, pictures, and the sources of HTML's. */
+/** Returns the targets of a page's links and images in this repository, including those in HTML attributes. */
 function linksOf(page: string): string[] {
   const text = withoutBlocks(page).replaceAll(/`[^`\n]*`/g, "");
   const found = text.matchAll(/\]\(<?([^()\s>]+)>?\)|\b(?:src|href)="([^"]+)"/g);
   return [...found].map(([, link, source]) => link ?? source ?? "").filter((link) => !/^[a-z]+:/.test(link));
 }
 
-/** The anchors of a page's headings, as GitHub makes them. */
+/** Returns the anchors that GitHub generates for the headings of a page. */
 function anchorsOf(page: string): Set<string> {
   const headings = [...withoutBlocks(page).matchAll(/^#+ +(.+)$/gm)].map(([, heading = ""]) =>
     slugOf(heading),
@@ -52,7 +52,7 @@ function slugOf(heading: string): string {
   return words.replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(/\s/g, "-");
 }
 
-/** `page: link`, of each that leads nowhere. */
+/** Returns `page: link` for each broken link. */
 function deadLinks(root: string): string[] {
   return pagesUnder(root).flatMap((path) =>
     linksOf(readFileSync(path, "utf8"))
@@ -69,7 +69,7 @@ function leadsSomewhere(from: string, link: string): boolean {
   return path.endsWith(".md") && anchorsOf(readFileSync(path, "utf8")).has(anchor);
 }
 
-/** `page: path`, for each source file that a page names but that does not exist, except in superseded decisions. */
+/** Returns `page: path` for each missing source file that a page names, except in superseded decisions. */
 function deadPaths(root: string): string[] {
   return pagesUnder(root).flatMap((page) => {
     const text = readFileSync(page, "utf8");
@@ -87,17 +87,17 @@ function sourcesUnder(dir: string): string[] {
   return (
     readdirSync(dir, { withFileTypes: true, recursive: true })
       .map((entry) => join(entry.parentPath, entry.name))
-      // This file has citations of pages that exist only in its tests.
+      // This file cites pages that exist only in its tests.
       .filter((path) => SOURCE.test(path) && path !== fileURLToPath(import.meta.url))
   );
 }
 
-/** The comments of TypeScript, each on its own; a `//` behind a colon belongs to a URL. */
+/** Returns the comments of TypeScript code, one after the other. A `//` after a colon belongs to a URL. */
 function commentsIn(source: string): string {
   return [...source.matchAll(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*$/gm)].map(([comment]) => comment).join("\n");
 }
 
-/** The pages that a text names as `docs/page.md`, `docs/page.md#heading`, `docs/adr/0001`, `adr/0001` or `ADR 0001`. */
+/** Finds `docs/page.md`, `docs/page.md#heading`, `docs/adr/0001`, `adr/0001` and `ADR 0001` in a text. */
 function citationsIn(text: string): string[] {
   const pages = text.match(/(?<![\w./-])docs\/[\w./-]*?\.md(?:#[\w-]+)?/g) ?? [];
   const decisions = [...text.matchAll(/\b(?:adr\/|ADR )(\d+)(?![\w-]*\.md)/g)].map(
@@ -106,7 +106,7 @@ function citationsIn(text: string): string[] {
   return [...pages, ...decisions];
 }
 
-/** `file: citation`, for each cited page that does not exist. In tests, strings are data, so only comments count. */
+/** Returns `file: citation` for each missing page. In tests, strings are data, so only comments count. */
 function deadCitations(root: string, folders: readonly string[]): string[] {
   const decisions = readdirSync(join(root, "docs", "adr"));
   const isThere = (citation: string) =>
@@ -124,12 +124,12 @@ function deadCitations(root: string, folders: readonly string[]): string[] {
   );
 }
 
-it("every link between our pages leads to an existing page and heading", () => {
+it("every link between pages of the repository leads to an existing page and heading", () => {
   expect(pagesUnder(ROOT).length).toBeGreaterThan(40);
   expect(deadLinks(ROOT)).toEqual([]);
 });
 
-it("broken links are found, and valid ones accepted", () => {
+it("broken links are found, and valid links are accepted", () => {
   const dir = mkdtempSync(join(tmpdir(), "links-"));
   onTestFinished(() => rmSync(dir, { recursive: true }));
   mkdirSync(join(dir, "docs"));
@@ -160,7 +160,7 @@ it("every source file that a page names exists", () => {
   expect(deadPaths(ROOT)).toEqual([]);
 });
 
-it("a missing file that a page names is found, unless the page is a superseded decision", () => {
+it("a missing source file that a page names is found, unless the page is a superseded decision", () => {
   const dir = mkdtempSync(join(tmpdir(), "paths-"));
   onTestFinished(() => rmSync(dir, { recursive: true }));
   mkdirSync(join(dir, "src"));
@@ -171,11 +171,11 @@ it("a missing file that a page names is found, unless the page is a superseded d
   expect(deadPaths(dir)).toEqual(["page.md: src/gone.ts"]);
 });
 
-it("every page and heading that a comment in the sources cites exists", () => {
+it("every page and heading that a source file cites exists", () => {
   expect(deadCitations(ROOT, ["src", "test", "deploy", "bench"])).toEqual([]);
 });
 
-it("a citation of a missing page, heading or decision is found, and valid ones are accepted", () => {
+it("a citation of a missing page, heading or decision is found, and valid citations are accepted", () => {
   const dir = mkdtempSync(join(tmpdir(), "citations-"));
   onTestFinished(() => rmSync(dir, { recursive: true }));
   for (const folder of ["docs/adr", "src/deep", "test"]) mkdirSync(join(dir, folder), { recursive: true });

@@ -49,12 +49,12 @@ const OTHERS_OF_API = [
 ];
 
 describe("npm run lint", () => {
-  it("is clean", { timeout: 120_000 }, () => {
+  it("reports no problems", { timeout: 120_000 }, () => {
     const run = spawnSync("npm", ["run", "--silent", "lint"], { encoding: "utf8" });
     expect(run.status, `${run.stdout}${run.stderr}`).toBe(0);
   });
 
-  describe("in a copy of the tree in which every folder imports every other", () => {
+  describe("in a copy of the tree where every folder imports every other folder", () => {
     const copy = mkdtempSync(join(tmpdir(), "lint-"));
     let report: { diagnostics: { message: string; location: { path: string } }[] };
     afterAll(() => rmSync(copy, { recursive: true }));
@@ -86,7 +86,7 @@ describe("npm run lint", () => {
       report = JSON.parse(run.stdout);
     });
 
-    it("knows each folder of src from docs/ARCHITECTURE.md", () => {
+    it("covers every folder of src, because docs/ARCHITECTURE.md lists them all", () => {
       const folders = readdirSync("src", { withFileTypes: true }).filter((entry) => entry.isDirectory());
       expect(FOLDERS.toSorted()).toEqual(folders.map(({ name }) => name).toSorted());
     });
@@ -94,7 +94,7 @@ describe("npm run lint", () => {
     const resultFor = (path: string) =>
       report.diagnostics.find((each) => each.location.path.endsWith(path))?.message ?? "allowed";
 
-    it.each(FOLDERS)("allows src/%s only the imports of docs/ARCHITECTURE.md", (importer) => {
+    it.each(FOLDERS)("allows src/%s only the imports that docs/ARCHITECTURE.md lists", (importer) => {
       for (const other of FOLDERS.filter((each) => each !== importer)) {
         const isAllowed = MAY_IMPORT[importer]?.includes(other) ?? false;
         const expected = isAllowed ? "allowed" : expect.stringContaining("Imports point one way");
@@ -104,12 +104,12 @@ describe("npm run lint", () => {
       expect(resultFor(`src/${importer}/from-main.ts`)).toContain("Imports point one way");
     });
 
-    it.each(WIRE_SCHEMAS)("lets only src/cli import src/api/%s", (path) => {
+    it.each(WIRE_SCHEMAS)("allows only src/cli to import src/api/%s", (path) => {
       expect(resultFor(`src/cli/customer/${path}`)).toBe("allowed");
       expect(resultFor(`src/controller/api/${path}`)).toContain("Imports point one way");
     });
 
-    it.each(OTHERS_OF_API)("does not let src/cli import src/api/%s", (path) => {
+    it.each(OTHERS_OF_API)("does not allow src/cli to import src/api/%s", (path) => {
       expect(resultFor(`src/cli/customer/${path}`)).toContain("Imports point one way");
     });
 

@@ -6,7 +6,7 @@ import packageJson from "../../../package.json" with { type: "json" };
 const read = (path: string) =>
   readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), "utf8");
 
-it("the version of Node is the same for npm, version managers, the image and contributors", () => {
+it("the Node.js version is the same for npm, version managers, the image and contributors", () => {
   const { node } = packageJson.devDependencies;
   const [major] = node.split(".");
   expect(process.version).toBe(`v${node}`);

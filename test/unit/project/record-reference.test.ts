@@ -22,7 +22,7 @@ describe("the reference of records", () => {
     expect(undescribedKeys(inputSchema(schema))).toEqual([]);
   });
 
-  it("rejects a key without a description, also inside of YAML", () => {
+  it("rejects a key without a description, even inside a YAML value", () => {
     const schema = z.object({
       name: nonEmpty,
       list: yamlValue(z.array(z.object({ id: z.string() }))).meta({ description: "A list." }),

@@ -19,11 +19,11 @@ function read(path: string): string {
 }
 
 describe("the reference", () => {
-  it.each([...generated()])("is what `npm run generate` writes: %s", (path, text) => {
+  it.each([...generated()])("matches the output of `npm run generate`: %s", (path, text) => {
     expect(read(path)).toBe(text);
   });
 
-  it("has every page in its index, and no page that is neither generated nor written by hand", () => {
+  it("lists every page in its index, and has only generated pages and known handwritten pages", () => {
     const inIndex = [...generated().keys(), ...BY_HAND];
     expect(pages.toSorted()).toEqual([...inIndex, "README.md"].toSorted());
     for (const page of inIndex) expect(read("README.md")).toContain(`](${page})`);

@@ -13,7 +13,7 @@ test.concurrent.each([
   ["mixed hook", 1, "3 passed, 2 failed, 1 skipped"],
   ["mixed unhandled", 1, "3 passed, 2 failed, 1 skipped"],
   ["nothing-of-that-name", 1, "0 passed, 1 failed"],
-])("the last line of a run of %s, which exits with %i, is: %s", async (files, code, line) => {
+])("a run of %s exits with %i, and its last line is: %s", async (files, code, line) => {
   const finished = await run(
     process.execPath,
     [

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { thirdPartyLicenses } from "../../../deploy/image/third-party-licenses.ts";
 import { temporaryFolder } from "../../support/fixtures/kubeconfig.ts";
 
-/** Writes files of packages. @returns their paths */
+/** Writes the files of packages. @returns their paths */
 function packages(files: Readonly<Record<string, string>>): string[] {
   const dir = join(temporaryFolder(), "node_modules");
   return Object.entries(files).map(([name, text]) => {
@@ -44,7 +44,7 @@ it("includes the licenses of packages that a bundled file contains, but not thos
   expect(text).not.toContain("another part");
 });
 
-it("takes the license from the README if there is no other text", () => {
+it("takes the license from the README if the package has no license file", () => {
   const files = packages({
     "a/package.json": manifest("a"),
     "a/README.md": "# a\n\nUse it.\n\nLicense (MIT)\n---\nCopyright A\n",

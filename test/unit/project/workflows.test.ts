@@ -47,7 +47,7 @@ describe("the workflows", () => {
     expect(WORKFLOWS).toEqual(["ci", "kind", "release"].map((name) => `.github/workflows/${name}.yaml`));
   });
 
-  it("give each job only the permissions that it names, and a timeout", () => {
+  it("give each job only the permissions that it lists, and a timeout", () => {
     for (const { name, uses, "timeout-minutes": timeout } of jobs) {
       if (uses === undefined) expect(timeout, name).toBeLessThanOrEqual(60);
     }
@@ -62,7 +62,7 @@ describe("the workflows", () => {
     expect(lines.filter((line) => !/^[\w-]+\/[\w-]+@[\da-f]{40} # v\d+\.\d+\.\d+$/.test(line ?? ""))).toEqual(
       [],
     );
-    // One commit for each action.
+    // All workflows pin an action to the same commit.
     const actions = new Set(lines);
     expect(new Set([...actions].map((line) => line?.split("@")[0])).size).toBe(actions.size);
   });

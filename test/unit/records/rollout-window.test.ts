@@ -56,7 +56,7 @@ describe("parseRolloutWindow", () => {
   });
 
   it.each(["14m", "169h", "0h", "4", "4d", "4 h", "1h30m", "-4h", "PT4H", "99999999h"])(
-    "refuses the duration %j with the durations that are allowed",
+    "rejects the duration %j and lists the allowed durations",
     (duration) => {
       expect(parseRolloutWindow(`{schedule: "0 2 * * 6", duration: ${duration}}`)).toEqual({
         ok: false,
@@ -65,7 +65,7 @@ describe("parseRolloutWindow", () => {
     },
   );
 
-  it.each(["15m", "168h"])("accepts the duration %s, which is a bound", (duration) => {
+  it.each(["15m", "168h"])("accepts the minimum or maximum duration %s", (duration) => {
     expect(parseRolloutWindow(`{schedule: "0 2 * * 6", duration: ${duration}}`)).toMatchObject({ ok: true });
   });
 
@@ -98,13 +98,13 @@ describe("parseRolloutWindow", () => {
 });
 
 describe("formatRolloutWindow", () => {
-  it("writes one readable line", () => {
+  it("returns one readable line", () => {
     expect(formatRolloutWindow(SATURDAYS)).toBe(
       '{ schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin" }',
     );
   });
 
-  it("writes what parseRolloutWindow reads", () => {
+  it("returns text that parseRolloutWindow accepts", () => {
     const windows = fc.record({
       schedule: fc.constantFrom("*/5 * * * *", "0 2 * * SAT#1", `${"0,".repeat(200)}1 2 * * 6`),
       durationMs: fc.integer({ min: 15, max: 7 * 24 * 60 }).map((minutes) => minutes * 60_000),
@@ -124,7 +124,7 @@ describe("the records of organizations and services", () => {
   const malformed = { rolloutWindow: '{schedule: "0 2 * * 6", duration: 1m}' };
   const problem = "rolloutWindow: its duration must be a duration from 15m to 168h, such as 90m or 4h";
 
-  it("keep the rollout window of an organization, and a malformed window makes the record malformed", () => {
+  it("contain the rollout window of an organization, and are malformed if the window is malformed", () => {
     const id = randomUUID();
     const organization = { id, name: "Acme", createdAt: new Date(0), tier: "basic" };
     const { data } = organizationConfigMap({ ...organization, rolloutWindow: SATURDAYS });
@@ -139,7 +139,7 @@ describe("the records of organizations and services", () => {
     });
   });
 
-  it("keep the rollout window of a service, and a malformed window makes the record malformed", () => {
+  it("contain the rollout window of a service, and are malformed if the window is malformed", () => {
     const service = {
       ...{ id: randomUUID(), organizationId: randomUUID(), name: "orders", namespace: "pipes" },
       rolloutWindow: SATURDAYS,
@@ -152,7 +152,7 @@ describe("the records of organizations and services", () => {
     });
   });
 
-  it("have no key for the rollout window if there is none", () => {
+  it("have no key for the rollout window if no window is set", () => {
     expect(organizationRecord().data).not.toHaveProperty("rolloutWindow");
     const record = serviceRecord({ organizationId: randomUUID(), namespace: "pipes" });
     expect(record.data).not.toHaveProperty("rolloutWindow");

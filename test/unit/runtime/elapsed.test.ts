@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { elapsedMs } from "../../../src/runtime/elapsed.ts";
 
 describe("the time that has elapsed since a stored time", () => {
-  it("is the difference to now", () => {
+  it("is the difference from now", () => {
     expect(elapsedMs(1000, 5000)).toBe(4000);
   });
 

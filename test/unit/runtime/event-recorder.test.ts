@@ -30,7 +30,7 @@ function event(note: string, uid = "1"): Event {
   return { regarding, type: "Warning", reason: "Broken", action: "Mend", note };
 }
 
-/** The note that the API server receives. */
+/** Returns the note that the API server receives. */
 async function writtenNote(note: string, suffix: string): Promise<string> {
   const { calls, recorder } = setup();
   recorder.record({ ...event(note), suffix });
@@ -61,7 +61,7 @@ describe("an event recorder", () => {
     ]);
   });
 
-  it("counts a repeated event on the first one for six minutes", async () => {
+  it("counts a repeated event in the series of the first event for six minutes", async () => {
     const { clock, calls, recorder } = setup();
     for (const wait of [0, 1000, 359_000, 361_000]) {
       await clock.advance(wait);
@@ -75,7 +75,7 @@ describe("an event recorder", () => {
     });
   });
 
-  it("limits the events of one object without affecting those of another", async () => {
+  it("limits the events of one object without affecting other objects", async () => {
     const { clock, calls, lost, recorder } = setup();
     for (let index = 0; index < 15; index += 1) recorder.record(event(`broken ${index}`));
     recorder.record(event("broken too", "2"));
@@ -98,13 +98,13 @@ describe("an event recorder", () => {
     expect(broken.lost).toEqual(["broken"]);
   });
 
-  it("cuts a note at 1,024 bytes, not characters, and keeps its suffix", async () => {
+  it("truncates a note to 1,024 bytes, not characters, and keeps its suffix", async () => {
     const note = await writtenNote("ä".repeat(600), " (request 0b7f6c1e)");
     expect(Buffer.byteLength(note)).toBeLessThanOrEqual(1024);
     expect(note).toMatch(/^ä{500,502}… \(request 0b7f6c1e\)$/);
   });
 
-  it("keeps every note within 1,024 bytes, whole characters and its suffix", async () => {
+  it("truncates any note to 1,024 bytes between characters, and keeps its suffix", async () => {
     const text = (maxLength: number) => fc.string({ unit: "binary", maxLength, size: "max" });
     await fc.assert(
       fc.asyncProperty(text(1500), text(128), async (note, suffix) => {
@@ -123,7 +123,7 @@ describe("an event recorder", () => {
     );
   });
 
-  it("cuts a suffix of more than 512 bytes", async () => {
+  it("truncates a suffix of more than 512 bytes", async () => {
     const note = await writtenNote("it broke", "x".repeat(5000));
     expect(note).toBe(`it broke${"x".repeat(509)}…`);
   });

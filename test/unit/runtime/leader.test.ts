@@ -6,7 +6,7 @@ import type { Lease } from "../../../src/kube/objects.ts";
 import { LeaderElector, type LeaderOptions, LeadershipLostError } from "../../../src/runtime/leader.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
-/** A call succeeds, does not reach the server, or loses its response. */
+/** The outcome of a call: it succeeds, does not reach the server, or loses its response. */
 type Fate = "ok" | "not sent" | "response lost";
 
 /** One Lease behind an API server that checks resource versions and can fail. */
@@ -89,7 +89,7 @@ function candidate(
 }
 
 describe("leader election", () => {
-  it("has one leader, which releases the Lease when it ends", async () => {
+  it("has one leader, which releases the Lease on shutdown", async () => {
     const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const first = candidate(leases, clock, "first");
     await clock.advance(0);
@@ -109,7 +109,7 @@ describe("leader election", () => {
     await second.ended;
   });
 
-  it("renews with one write every two seconds and no read", async () => {
+  it("renews the Lease with one write every two seconds and no reads", async () => {
     const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const only = candidate(leases, clock, "only");
     await clock.advance(20_000);
@@ -117,9 +117,9 @@ describe("leader election", () => {
     await only.end();
   });
 
-  it("takes over from a leader that vanished only after the lease has expired by its own monotonic clock", async () => {
+  it("takes over from a crashed leader only after the Lease has expired by its own monotonic clock", async () => {
     const [leases, clock] = [new FakeLeases(), new FakeClock()];
-    const gone = candidate(leases, new FakeClock(), "gone");
+    const crashed = candidate(leases, new FakeClock(), "crashed");
     await clock.advance(0);
     const next = candidate(leases, clock, "next");
     await clock.advance(14_000);
@@ -130,10 +130,10 @@ describe("leader election", () => {
     await clock.advance(3000);
     expect(next.elector.isLeader).toBe(true);
     await next.end();
-    gone.stop();
+    crashed.stop();
   });
 
-  it("stops writing before another process can take over, if it cannot renew", async () => {
+  it("stops writing before another process can take over if it cannot renew the Lease", async () => {
     const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const only = candidate(leases, clock, "only");
     await clock.advance(4000);
@@ -147,14 +147,14 @@ describe("leader election", () => {
     expect(await only.ended).toBe(true);
   });
 
-  it("does not overwrite the Lease of the process that took over while it was suspended", async () => {
+  it("does not overwrite the Lease of a process that took over while its own process was suspended", async () => {
     const [leases, clock, frozen] = [new FakeLeases(), new FakeClock(), new FakeClock()];
     const sleeper = candidate(leases, frozen, "sleeper");
     await clock.advance(0);
     const next = candidate(leases, clock, "next");
     await clock.advance(20_000);
     expect(leases.lease?.spec?.holderIdentity).toBe("next");
-    // It wakes, and finds its next renewal due.
+    // The suspended process resumes, and its next renewal is due.
     await frozen.advance(30_000);
     expect(await sleeper.ended).toBe(true);
     expect(leases.lease?.spec?.holderIdentity).toBe("next");
@@ -162,9 +162,9 @@ describe("leader election", () => {
     await next.end();
   });
 
-  it("takes over the Lease of a leader that vanished although one read in six fails", async () => {
+  it("takes over the Lease of a crashed leader even if one read in six fails", async () => {
     const [leases, clock] = [new FakeLeases(), new FakeClock()];
-    const gone = candidate(leases, new FakeClock(), "gone");
+    const crashed = candidate(leases, new FakeClock(), "crashed");
     await clock.advance(0);
     let reads = 0;
     leases.fateOf = (method) => {
@@ -175,12 +175,12 @@ describe("leader election", () => {
     await clock.advance(18_000);
     expect(next.elector.isLeader).toBe(true);
     await next.end();
-    gone.stop();
+    crashed.stop();
   });
 
-  it("waits for the duration that the holder wrote into its Lease, not for its own", async () => {
+  it("waits for the duration in the Lease of the holder, not for its own duration", async () => {
     const [leases, clock] = [new FakeLeases(), new FakeClock()];
-    const gone = candidate(leases, new FakeClock(), "gone", { leaseMs: 60_000 });
+    const crashed = candidate(leases, new FakeClock(), "crashed", { leaseMs: 60_000 });
     await clock.advance(0);
     const next = candidate(leases, clock, "next");
     await clock.advance(59_999);
@@ -188,12 +188,12 @@ describe("leader election", () => {
     await clock.advance(2000);
     expect(next.elector.isLeader).toBe(true);
     await next.end();
-    gone.stop();
+    crashed.stop();
   });
 
-  it("does not mistake a change of the Lease's metadata for a renewal", async () => {
+  it("does not mistake a metadata change of the Lease for a renewal", async () => {
     const [leases, clock] = [new FakeLeases(), new FakeClock()];
-    const gone = candidate(leases, new FakeClock(), "gone");
+    const crashed = candidate(leases, new FakeClock(), "crashed");
     await clock.advance(0);
     const next = candidate(leases, clock, "next");
     for (let second = 0; second < 17; second += 1) {
@@ -202,7 +202,7 @@ describe("leader election", () => {
     }
     expect(next.elector.isLeader).toBe(true);
     await next.end();
-    gone.stop();
+    crashed.stop();
   });
 
   it("stops writing as soon as it reads that another process holds the Lease", async () => {
@@ -219,7 +219,7 @@ describe("leader election", () => {
     await second.end();
   });
 
-  it("spreads the attempts of a candidate over 2 to 4.4 s", async () => {
+  it("spreads the retries of a candidate over 2 to 4.4 s", async () => {
     const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const leader = candidate(leases, clock, "leader");
     await clock.advance(0);
@@ -240,7 +240,7 @@ describe("leader election", () => {
     await Promise.all([next.ended, leader.ended]);
   });
 
-  it("never has two leaders, and has one within 24 s after the last of any sequence of failed calls", async () => {
+  it("never has two leaders, and has one within 24 s after any sequence of failed calls", async () => {
     const fate = fc.constantFrom<Fate>("ok", "ok", "not sent", "response lost");
     const fraction = fc.double({ min: 0, max: 1, noNaN: true });
     await fc.assert(
@@ -263,7 +263,7 @@ describe("leader election", () => {
             for (let second = 0; second < seconds && !isOver(); second += 1) {
               await clock.advance(1000);
               expect(leaders()).toBeLessThanOrEqual(1);
-              // A process that has lost the Lease ends, and its successor has another name.
+              // A process that lost the Lease exits, and its replacement has another name.
               for (const [index, each] of candidates.entries())
                 if (each.state.hasEnded) candidates[index] = start();
             }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { mergePatch } from "../../../src/runtime/merge-patch.ts";
 
-/** RFC 7386, section 2, as the API server applies it. */
+/** Applies a merge patch like the API server (RFC 7386, section 2). */
 function applied(target: unknown, patch: unknown): unknown {
   if (typeof patch !== "object" || patch === null || Array.isArray(patch)) return patch;
   const result = new Map(isMap(target) ? Object.entries(target) : []);
@@ -17,7 +17,7 @@ function isMap(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-// A status has no null: it would mean removal.
+// A status has no null values, because null means removal.
 const { tree } = fc.letrec<{ tree: unknown; map: object }>((tie) => ({
   tree: fc.oneof(
     { depthSize: "small" },
@@ -41,7 +41,7 @@ describe("a merge patch", () => {
     );
   });
 
-  it("is empty for equal objects with any order of their keys", () => {
+  it("is empty for equal objects, regardless of the order of their keys", () => {
     fc.assert(
       fc.property(map, (value) => {
         const reversed = Object.fromEntries(Object.entries(structuredClone(value)).reverse());

@@ -19,7 +19,7 @@ interface Step {
   readonly takesMs?: number;
 }
 
-/** A watch whose lines the test sends, cut wherever it likes. */
+/** A watch whose chunks are sent by the test. */
 class FakeWatch implements AsyncIterable<Buffer> {
   readonly #chunks: (Buffer | Error | "end")[] = [];
   #wake: () => void = () => undefined;
@@ -86,7 +86,7 @@ function bookmark(version: number, isEnd: boolean): WatchEvent<KubeObject> {
   };
 }
 
-/** The response of Kubernetes 1.31, which cannot send a list as events. */
+/** The response of Kubernetes 1.31, which cannot stream lists. */
 const NO_INITIAL_EVENTS = new KubeApiError(
   "GET",
   422,
@@ -146,55 +146,55 @@ function setup(script: Step[], { canStream = false } = {}) {
 }
 
 describe("a reflector", () => {
-  it("skips the event of our own write unread, and continues from its version", async () => {
+  it("skips the event of its own write without reading it, and continues from its version", async () => {
     const first = new FakeWatch();
-    const world = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
+    const harness = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
     await settled();
-    world.store.observe(object("ours", 11));
-    // Reading it would fail, and be reported as a problem.
+    harness.store.observe(object("ours", 11));
+    // Reading the event would fail and be reported as a problem.
     first.send({ type: "MODIFIED", object: object("broken", 11) });
     first.end();
-    await world.clock.advance(1000);
-    expect(world.calls.at(-1)).toBe("watch 11");
-    expect(world.problems).toEqual([]);
-    expect(world.store.isOurs("11")).toBe(false);
-    await world.end();
+    await harness.clock.advance(1000);
+    expect(harness.calls.at(-1)).toBe("watch 11");
+    expect(harness.problems).toEqual([]);
+    expect(harness.store.isOurs("11")).toBe(false);
+    await harness.end();
   });
 
   it("reports an object that it cannot read, and keeps all others", async () => {
     const watch = new FakeWatch();
-    const world = setup([{ list: listOf(10, [object("broken", 1), object("b", 2)]) }, { watch }]);
+    const harness = setup([{ list: listOf(10, [object("broken", 1), object("b", 2)]) }, { watch }]);
     await settled();
     watch.send({ type: "ADDED", object: object("broken", 11) });
     watch.send({ type: "ADDED", object: object("c", 12) });
     await settled();
-    expect(world.names()).toEqual(["b", "c"]);
-    expect(world.problems.map(String)).toEqual(
+    expect(harness.names()).toEqual(["b", "c"]);
+    expect(harness.problems.map(String)).toEqual(
       Array(2).fill("Error: /api/v1/things: ns/broken cannot be read"),
     );
-    await world.end();
+    await harness.end();
   });
 
   it("lists page by page, then watches from the version of the list", async () => {
     const watch = new FakeWatch();
-    const world = setup([
+    const harness = setup([
       { list: listOf(10, [object("a", 1)], "more") },
       { list: listOf(10, [object("b", 2)]) },
       { watch },
     ]);
-    await world.reflector.synced;
+    await harness.reflector.synced;
     await settled();
     watch.send({ type: "ADDED", object: object("c", 11) });
     watch.send({ type: "DELETED", object: object("a", 12) });
     await settled();
-    expect(world.calls).toEqual(["list", "list more", "watch 10"]);
-    expect(world.names()).toEqual(["b", "c"]);
-    await world.end();
+    expect(harness.calls).toEqual(["list", "list more", "watch 10"]);
+    expect(harness.names()).toEqual(["b", "c"]);
+    await harness.end();
   });
 
-  it("reads lines that the network cuts or joins anywhere", async () => {
+  it("reads lines that the network splits or joins anywhere", async () => {
     const watch = new FakeWatch();
-    const world = setup([{ list: listOf(1, []) }, { watch }]);
+    const harness = setup([{ list: listOf(1, []) }, { watch }]);
     await settled();
     const lines = [object("ä", 2), object("b", 3)].map((each) =>
       JSON.stringify({ type: "ADDED", object: each }),
@@ -202,22 +202,22 @@ describe("a reflector", () => {
     const bytes = Buffer.from(`${lines.join("\n")}\n`);
     for (const byte of bytes) watch.sendBytes(Buffer.from([byte]));
     await settled();
-    expect(world.names()).toEqual(["b", "ä"]);
-    await world.end();
+    expect(harness.names()).toEqual(["b", "ä"]);
+    await harness.end();
   });
 
   it("continues immediately from the last version, bookmarks included, if the server ends a watch after a second", async () => {
     const first = new FakeWatch();
-    const world = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
+    const harness = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
     await settled();
     first.send({ type: "ADDED", object: object("a", 11) });
     first.send({ type: "BOOKMARK", object: { metadata: { resourceVersion: "40" } } });
-    await world.clock.advance(1000);
+    await harness.clock.advance(1000);
     first.end();
     await settled();
-    expect(world.calls).toEqual(["list", "watch 10", "watch 40"]);
-    expect(world.problems).toEqual([]);
-    await world.end();
+    expect(harness.calls).toEqual(["list", "watch 10", "watch 40"]);
+    expect(harness.problems).toEqual([]);
+    await harness.end();
   });
 
   it("backs off if the server ends each watch immediately", async () => {
@@ -226,15 +226,15 @@ describe("a reflector", () => {
       watch.end();
       return { watch };
     });
-    const world = setup([{ list: listOf(10, []) }, ...watches]);
-    await world.clock.advance(1000);
-    expect(world.calls.length).toBeLessThan(6);
-    await world.end();
+    const harness = setup([{ list: listOf(10, []) }, ...watches]);
+    await harness.clock.advance(1000);
+    expect(harness.calls.length).toBeLessThan(6);
+    await harness.end();
   });
 
-  it("lists again when its position is too old, and deletes what was deleted in the gap", async () => {
+  it("lists again when its position is too old, and removes the objects that were deleted in the meantime", async () => {
     const first = new FakeWatch();
-    const world = setup([
+    const harness = setup([
       { list: listOf(10, [object("a", 1), object("b", 2)]) },
       { watch: first },
       { list: listOf(99, [object("b", 2)]) },
@@ -242,44 +242,44 @@ describe("a reflector", () => {
     ]);
     await settled();
     first.send({ type: "ERROR", object: { code: 410, reason: "Expired" } });
-    await world.clock.advance(1000);
-    expect(world.calls).toEqual(["list", "watch 10", "list", "watch 99"]);
-    expect(world.names()).toEqual(["b"]);
-    expect(world.rollbacks).toEqual([]);
-    await world.end();
+    await harness.clock.advance(1000);
+    expect(harness.calls).toEqual(["list", "watch 10", "list", "watch 99"]);
+    expect(harness.names()).toEqual(["b"]);
+    expect(harness.rollbacks).toEqual([]);
+    await harness.end();
   });
 
-  it("retries after every error with growing delays, and reports it", async () => {
-    const world = setup([
+  it("reports every error, and retries with growing delays", async () => {
+    const harness = setup([
       { error: new KubeUnreachableError("down") },
       { error: new KubeApiError("GET", 500, "{}") },
       { list: listOf(10, [object("a", 1)]) },
       { watch: new FakeWatch() },
     ]);
-    await world.clock.advance(2399);
-    expect(world.reflector.isSynced).toBe(false);
-    await world.clock.advance(1);
-    expect(world.reflector.isSynced).toBe(true);
-    expect(world.problems).toHaveLength(2);
-    await world.end();
+    await harness.clock.advance(2399);
+    expect(harness.reflector.isSynced).toBe(false);
+    await harness.clock.advance(1);
+    expect(harness.reflector.isSynced).toBe(true);
+    expect(harness.problems).toHaveLength(2);
+    await harness.end();
   });
 
   it("waits for the time in Retry-After", async () => {
-    const world = setup([
+    const harness = setup([
       { error: new KubeApiError("GET", 429, "{}", { retryAfterHeader: "7" }) },
       { list: listOf(1, []) },
       { watch: new FakeWatch() },
     ]);
-    await world.clock.advance(6999);
-    expect(world.calls).toHaveLength(1);
-    await world.clock.advance(1);
-    expect(world.reflector.isSynced).toBe(true);
-    await world.end();
+    await harness.clock.advance(6999);
+    expect(harness.calls).toHaveLength(1);
+    await harness.clock.advance(1);
+    expect(harness.reflector.isSynced).toBe(true);
+    await harness.end();
   });
 
-  it("continues from its position after an error, if the server's version is not older", async () => {
+  it("continues from its position after an error if the version of the server is not older", async () => {
     const first = new FakeWatch();
-    const world = setup([
+    const harness = setup([
       { list: listOf(10, []) },
       { watch: first },
       { list: listOf(30, []) },
@@ -287,17 +287,17 @@ describe("a reflector", () => {
     ]);
     await settled();
     first.fail(new Error("reset"));
-    await world.clock.advance(1000);
-    expect(world.calls).toEqual(["list", "watch 10", "list head", "watch 10"]);
-    await world.end();
+    await harness.clock.advance(1000);
+    expect(harness.calls).toEqual(["list", "watch 10", "list head", "watch 10"]);
+    await harness.end();
   });
 
   it.each([
     ["the server was down", new KubeUnreachableError("refused")],
-    ["no server was behind the load balancer", new KubeApiError("GET", 503, "{}")],
-  ])("lists again after %s, because etcd may have been restored meanwhile", async (_, error) => {
+    ["the load balancer had no backend", new KubeApiError("GET", 503, "{}")],
+  ])("lists again after %s, because etcd may have been restored in the meantime", async (_, error) => {
     const first = new FakeWatch();
-    const world = setup([
+    const harness = setup([
       { list: listOf(100, [object("a", 90), object("b", 50)]) },
       { watch: first },
       { error },
@@ -306,16 +306,16 @@ describe("a reflector", () => {
     ]);
     await settled();
     first.fail(new Error("reset"));
-    await world.clock.advance(2400);
-    expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 110"]);
-    expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
-    expect(world.names()).toEqual(["a"]);
-    await world.end();
+    await harness.clock.advance(2400);
+    expect(harness.calls.slice(2)).toEqual(["list head", "list", "watch 110"]);
+    expect(harness.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
+    expect(harness.names()).toEqual(["a"]);
+    await harness.end();
   });
 
   it("replaces its contents after an etcd rollback, and reports the rollback first", async () => {
     const first = new FakeWatch();
-    const world = setup([
+    const harness = setup([
       { list: listOf(100, [object("a", 90), object("b", 50)]) },
       { watch: first },
       { list: listOf(60, []) },
@@ -324,32 +324,32 @@ describe("a reflector", () => {
     ]);
     await settled();
     first.fail(new Error("reset"));
-    await world.clock.advance(1000);
-    expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
-    expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
-    expect(world.names()).toEqual(["a"]);
-    expect(world.rollbacks, "reported once, before the store shows it").toEqual(["a,b"]);
-    await world.end();
+    await harness.clock.advance(1000);
+    expect(harness.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
+    expect(harness.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
+    expect(harness.names()).toEqual(["a"]);
+    expect(harness.rollbacks, "reported once, before the store shows it").toEqual(["a,b"]);
+    await harness.end();
   });
 
   it("checks its position after three minutes without a bookmark", async () => {
-    const world = setup([
+    const harness = setup([
       { list: listOf(100, [object("a", 90)]) },
       { watch: new FakeWatch() },
       { list: listOf(60, []) },
       { list: listOf(60, []) },
       { watch: new FakeWatch() },
     ]);
-    await world.clock.advance(179_999);
-    expect(world.calls).toHaveLength(2);
-    await world.clock.advance(1000);
-    expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
-    expect(world.names()).toEqual([]);
-    await world.end();
+    await harness.clock.advance(179_999);
+    expect(harness.calls).toHaveLength(2);
+    await harness.clock.advance(1000);
+    expect(harness.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
+    expect(harness.names()).toEqual([]);
+    await harness.end();
   });
 });
 
-/** A response of a server that fails in every way there is. */
+/** The outcome of a call or a watch. */
 type Outcome =
   | "error"
   | "gone"
@@ -372,7 +372,7 @@ const OUTCOMES: readonly Outcome[] = [
   "list, gone",
 ];
 
-/** A reflector whose server responds immediately to every call, and its calls in the last minute. */
+/** A reflector whose server fails with these outcomes, always immediately. */
 function faultyServer(
   outcomeOf: (call: number) => Outcome,
   { canStream = true, random = (): number => 1 } = {},
@@ -442,7 +442,7 @@ describe("the number of calls of a reflector", () => {
     await server.end();
   });
 
-  it("is bounded for every sequence of failures", async () => {
+  it("is bounded for any sequence of failures", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.constantFrom(...OUTCOMES), { minLength: 1, maxLength: 6 }),
@@ -464,30 +464,30 @@ describe("the number of calls of a reflector", () => {
     );
   });
 
-  it("is one retry within 1.6 s of a failure that follows two minutes without a failure", async () => {
+  it("is one retry within 1.6 s after the first failure in two minutes", async () => {
     const watches = [new FakeWatch(), new FakeWatch(), new FakeWatch()];
-    const world = setup([
+    const harness = setup([
       ...Array<Step>(5).fill({ error: new KubeApiError("GET", 500, "{}") }),
       { list: listOf(10, []) },
       ...watches.flatMap((watch): Step[] => [{ watch }, { list: listOf(99, []) }]),
     ]);
     // 0.8 + 1.6 + 3.2 + 6.4 + 12.8 s
-    await world.clock.advance(24_800);
-    expect(world.calls.at(-1)).toBe("watch 10");
-    await world.clock.advance(119_999);
+    await harness.clock.advance(24_800);
+    expect(harness.calls.at(-1)).toBe("watch 10");
+    await harness.clock.advance(119_999);
     watches[0]?.fail(new Error("reset"));
-    await world.clock.advance(14_999);
-    expect(world.calls, "one millisecond too early").toHaveLength(7);
-    await world.clock.advance(1);
-    expect(world.calls.slice(7)).toEqual(["list head", "watch 10"]);
-    await world.clock.advance(120_000);
+    await harness.clock.advance(14_999);
+    expect(harness.calls, "one millisecond too early").toHaveLength(7);
+    await harness.clock.advance(1);
+    expect(harness.calls.slice(7)).toEqual(["list head", "watch 10"]);
+    await harness.clock.advance(120_000);
     watches[1]?.fail(new Error("reset"));
-    await world.clock.advance(800);
-    expect(world.calls.slice(9)).toEqual(["list head", "watch 10"]);
-    await world.end();
+    await harness.clock.advance(800);
+    expect(harness.calls.slice(9)).toEqual(["list head", "watch 10"]);
+    await harness.end();
   });
 
-  it("is one watch a second if each watch ends after an event", async () => {
+  it("is one watch per second if each watch ends after an event", async () => {
     const server = faultyServer((call) => (call === 1 ? "list, cut" : "event, end"));
     await server.clock.advance(MINUTE_MS);
     await server.clock.advance(MINUTE_MS);
@@ -499,54 +499,54 @@ describe("the number of calls of a reflector", () => {
 });
 
 describe("the last contact of a reflector", () => {
-  it("is the time at which a paged list was requested, once its last page is in the store", async () => {
-    const world = setup([
+  it("is the time of the request for a paged list when its last page is in the store", async () => {
+    const harness = setup([
       { list: listOf(10, [object("a", 1)], "more"), takesMs: 3000 },
       { list: listOf(10, [object("b", 2)]), takesMs: 4000 },
       { watch: new FakeWatch() },
     ]);
-    await world.clock.advance(6999);
-    expect(world.reflector.lastContact).toBe(Number.NEGATIVE_INFINITY);
-    await world.clock.advance(1);
-    expect(world.reflector.lastContact).toBe(0);
-    await world.end();
+    await harness.clock.advance(6999);
+    expect(harness.reflector.lastContact).toBe(Number.NEGATIVE_INFINITY);
+    await harness.clock.advance(1);
+    expect(harness.reflector.lastContact).toBe(0);
+    await harness.end();
   });
 
-  it("does not advance while a streamed list is incomplete and the store still shows the list before it", async () => {
+  it("does not advance while a streamed list is incomplete and the store still has the previous list", async () => {
     const first = new FakeWatch();
     const second = new FakeWatch();
-    const world = setup([{ watch: first }, { watch: second }], { canStream: true });
+    const harness = setup([{ watch: first }, { watch: second }], { canStream: true });
     await settled();
     for (const event of [added("a", 1), bookmark(2, true)]) first.send(event);
     first.send({ type: "ERROR", object: { code: 410, reason: "Expired" } });
-    await world.clock.advance(800);
-    const requestedAt = world.clock.monotonic();
-    expect(world.calls).toEqual(["watch all", "watch all"]);
+    await harness.clock.advance(800);
+    const requestedAt = harness.clock.monotonic();
+    expect(harness.calls).toEqual(["watch all", "watch all"]);
     for (const event of [added("a", 1), added("b", 3), bookmark(3, false)]) {
       second.send(event);
-      await world.clock.advance(10_000);
-      expect(world.reflector.lastContact).toBe(0);
+      await harness.clock.advance(10_000);
+      expect(harness.reflector.lastContact).toBe(0);
     }
     second.send(bookmark(3, true));
     await settled();
-    expect(world.names()).toEqual(["a", "b"]);
-    expect(world.reflector.lastContact).toBe(requestedAt);
-    await world.end();
+    expect(harness.names()).toEqual(["a", "b"]);
+    expect(harness.reflector.lastContact).toBe(requestedAt);
+    await harness.end();
   });
 
-  it("does not advance during the backlog of an interrupted watch, and advances with its end", async () => {
+  it("does not advance during the backlog of an interrupted watch, but advances at the end of the backlog", async () => {
     const first = new FakeWatch();
     const second = new FakeWatch();
     const refused = { error: new KubeApiError("GET", 429, "{}", { retryAfterHeader: "300" }) };
-    const world = setup([
+    const harness = setup([
       ...[{ list: listOf(10, []) }, { watch: first }],
       ...[refused, refused, { list: listOf(30, []) }, { watch: second }],
     ]);
     await settled();
     first.fail(new Error("reset"));
-    await world.clock.advance(10 * MINUTE_MS + 1000);
-    expect(world.calls.slice(2)).toEqual(["list head", "list head", "list head", "watch 10"]);
-    world.store.observe(object("ours", 12));
+    await harness.clock.advance(10 * MINUTE_MS + 1000);
+    expect(harness.calls.slice(2)).toEqual(["list head", "list head", "list head", "watch 10"]);
+    harness.store.observe(object("ours", 12));
     const backlog = [
       added("a", 11),
       { type: "MODIFIED", object: object("ours", 12) },
@@ -556,107 +556,107 @@ describe("the last contact of a reflector", () => {
     for (const event of backlog) {
       second.send(event);
       await settled();
-      expect(world.reflector.lastContact, JSON.stringify(event)).toBe(0);
+      expect(harness.reflector.lastContact, JSON.stringify(event)).toBe(0);
     }
     second.send(added("b", 30));
     await settled();
-    expect(world.names()).toEqual(["b", "ours"]);
-    expect(world.reflector.lastContact).toBe(world.clock.monotonic());
-    await world.end();
+    expect(harness.names()).toEqual(["b", "ours"]);
+    expect(harness.reflector.lastContact).toBe(harness.clock.monotonic());
+    await harness.end();
   });
 
   it.each<[string, object]>([
     ["an event", added("a", 11)],
     ["a bookmark", bookmark(10, false)],
-    ["the event of our own write", { type: "MODIFIED", object: object("ours", 11) }],
-  ])("is the time of arrival of %s of a watch that is in sync", async (_, event) => {
+    ["the event of its own write", { type: "MODIFIED", object: object("ours", 11) }],
+  ])("is the arrival time of %s if the watch is in sync", async (_, event) => {
     const watch = new FakeWatch();
-    const world = setup([{ list: listOf(10, []) }, { watch }]);
-    await world.clock.advance(MINUTE_MS);
-    world.store.observe(object("ours", 11));
+    const harness = setup([{ list: listOf(10, []) }, { watch }]);
+    await harness.clock.advance(MINUTE_MS);
+    harness.store.observe(object("ours", 11));
     watch.send(event);
     await settled();
-    expect(world.reflector.lastContact).toBe(MINUTE_MS);
-    await world.end();
+    expect(harness.reflector.lastContact).toBe(MINUTE_MS);
+    await harness.end();
   });
 });
 
-describe("a reflector whose server sends lists as events", () => {
+describe("a reflector with streaming lists", () => {
   const canStream = true;
-  it("reads every event of the initial list, even those of our own writes", async () => {
+  it("reads every event of the initial list, even the events of its own writes", async () => {
     const watch = new FakeWatch();
-    const world = setup([{ watch }], { canStream });
+    const harness = setup([{ watch }], { canStream });
     await settled();
     watch.send(added("a", 8));
-    world.store.observe(object("a", 9));
+    harness.store.observe(object("a", 9));
     watch.send({ type: "MODIFIED", object: object("a", 9) });
     watch.send(bookmark(9, true));
     await settled();
-    expect([...world.store.values()].map(({ metadata }) => metadata.resourceVersion)).toEqual(["9"]);
-    await world.end();
+    expect([...harness.store.values()].map(({ metadata }) => metadata.resourceVersion)).toEqual(["9"]);
+    await harness.end();
   });
 
-  it("fills the store once the initial list is complete, and continues with the changes", async () => {
+  it("fills the store when the initial list is complete, and continues with the changes", async () => {
     const watch = new FakeWatch();
-    const world = setup([{ watch }], { canStream });
+    const harness = setup([{ watch }], { canStream });
     await settled();
     for (const event of [added("a", 1), added("b", 2), bookmark(2, false)]) watch.send(event);
     // A change during the initial list.
     watch.send({ type: "DELETED", object: object("b", 3) });
     watch.send({ type: "MODIFIED", object: object("a", 4) });
     await settled();
-    expect(world.reflector.isSynced).toBe(false);
-    expect(world.names()).toEqual([]);
+    expect(harness.reflector.isSynced).toBe(false);
+    expect(harness.names()).toEqual([]);
     watch.send(bookmark(4, true));
     await settled();
-    expect(world.reflector.isSynced).toBe(true);
-    expect(world.names()).toEqual(["a"]);
+    expect(harness.reflector.isSynced).toBe(true);
+    expect(harness.names()).toEqual(["a"]);
     watch.send(added("c", 5));
     watch.end();
-    await world.clock.advance(1000);
-    expect(world.names()).toEqual(["a", "c"]);
-    expect(world.calls.slice(0, 2)).toEqual(["watch all", "watch 5"]);
-    await world.end();
+    await harness.clock.advance(1000);
+    expect(harness.names()).toEqual(["a", "c"]);
+    expect(harness.calls.slice(0, 2)).toEqual(["watch all", "watch 5"]);
+    await harness.end();
   });
 
-  it("lists again if the initial list breaks off, and drops the incomplete one", async () => {
+  it("lists again if the initial list is interrupted, and drops the incomplete list", async () => {
     const first = new FakeWatch();
     const second = new FakeWatch();
-    const world = setup([{ watch: first }, { watch: second }], { canStream });
+    const harness = setup([{ watch: first }, { watch: second }], { canStream });
     await settled();
     first.send(added("a", 1));
     first.fail(new Error("reset"));
-    await world.clock.advance(1000);
-    expect(world.calls).toEqual(["watch all", "watch all"]);
+    await harness.clock.advance(1000);
+    expect(harness.calls).toEqual(["watch all", "watch all"]);
     second.send(added("b", 2));
     second.send(bookmark(2, true));
     await settled();
-    expect(world.names()).toEqual(["b"]);
-    await world.end();
+    expect(harness.names()).toEqual(["b"]);
+    await harness.end();
   });
 
   it("replaces its contents with the initial list, even if the list is older", async () => {
     const first = new FakeWatch();
     const second = new FakeWatch();
     const gone = { code: 410, reason: "Expired" };
-    const world = setup([{ watch: first }, { watch: second }], { canStream });
+    const harness = setup([{ watch: first }, { watch: second }], { canStream });
     await settled();
     for (const event of [added("a", 90), added("b", 50), bookmark(100, true)]) first.send(event);
     first.send({ type: "ERROR", object: gone });
-    await world.clock.advance(1000);
+    await harness.clock.advance(1000);
     for (const event of [added("a", 40), bookmark(60, true)]) second.send(event);
     await settled();
-    expect(world.names()).toEqual(["a"]);
-    expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
-    expect(world.rollbacks, "reported once, before the store shows it").toEqual(["a,b"]);
-    await world.end();
+    expect(harness.names()).toEqual(["a"]);
+    expect(harness.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
+    expect(harness.rollbacks, "reported once, before the store shows it").toEqual(["a,b"]);
+    await harness.end();
   });
 
   it("lists again after three minutes without an event of the initial list", async () => {
     const second = new FakeWatch();
-    const world = setup([{ watch: new FakeWatch() }, { watch: second }], { canStream });
-    await world.clock.advance(181_000);
-    expect(world.calls).toEqual(["watch all", "watch all"]);
-    await world.end();
+    const harness = setup([{ watch: new FakeWatch() }, { watch: second }], { canStream });
+    await harness.clock.advance(181_000);
+    expect(harness.calls).toEqual(["watch all", "watch all"]);
+    await harness.end();
   });
 });

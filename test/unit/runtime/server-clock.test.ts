@@ -5,7 +5,7 @@ import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** A machine whose wall clock is wrong, and an API server whose clock is right. */
+/** A machine with a wrong wall clock, and an API server with a correct clock. */
 function setup(errorMs: number) {
   const base = new FakeClock();
   const startMs = base.now();
@@ -13,7 +13,7 @@ function setup(errorMs: number) {
   const corrections: number[] = [];
   const clock = new ServerClock(base, (correctionMs) => corrections.push(correctionMs));
   const serverTime = () => startMs + base.monotonic();
-  /** One call: its request and its response take this long. */
+  /** Makes one call whose request and response take this long. */
   const call = async ({ requestMs = 1, responseMs = 1 } = {}) => {
     await base.advance(requestMs);
     const date = Math.floor(serverTime() / 1000) * 1000;
@@ -23,11 +23,11 @@ function setup(errorMs: number) {
   return { base, clock, corrections, serverTime, call, errorOf: () => clock.now() - serverTime() };
 }
 
-describe("a clock that follows the API server's", () => {
+describe("a clock that follows the clock of the API server", () => {
   it.each([
     ["behind", -HOUR_MS],
     ["ahead", HOUR_MS],
-  ])("is right after one response if the machine's clock is an hour %s", async (_, errorMs) => {
+  ])("is correct after one response if the machine's clock is an hour %s", async (_, errorMs) => {
     const { base, call, errorOf } = setup(errorMs);
     expect(errorOf()).toBe(errorMs);
     await call();
@@ -93,7 +93,7 @@ describe("a clock that follows the API server's", () => {
     fc.record({ type: fc.constant("wait" as const), ms: fc.integer({ min: 0, max: HOUR_MS }) }),
   );
 
-  it("differs from the server's clock by at most 7 s, however wrong the machine's clock is and however it jumps", async () => {
+  it("differs from the server's clock by at most 7 s, for any error and any jumps of the machine's clock", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: -10 * HOUR_MS, max: 10 * HOUR_MS }),
@@ -113,7 +113,7 @@ describe("a clock that follows the API server's", () => {
     );
   });
 
-  it("never corrects a machine whose clock is right, however slow its calls are", async () => {
+  it("never corrects a correct machine clock, even if calls are slow", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: -1999, max: 1999 }),

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { splitFrames, splitLines } from "../../../src/runtime/split.ts";
 
-/** Cuts bytes at arbitrary places. */
+/** Splits bytes at arbitrary positions. */
 function chunksOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   const places = [...new Set([0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length])].sort(
     (a, b) => a - b,
@@ -19,7 +19,7 @@ describe("frames", () => {
     return Buffer.concat([header, frame]);
   };
 
-  it("are the same however the body is cut into chunks", () => {
+  it("are the same for any chunks of the body", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 300 }), { maxLength: 12 }), cuts, (frames, places) => {
         const split = splitFrames();
@@ -37,13 +37,13 @@ describe("frames", () => {
     expect(split(Buffer.from([0]))).toEqual([Buffer.alloc(0)]);
   });
 
-  it("cause an error before they are buffered if they are longer than any object", () => {
+  it("are rejected before they are buffered if they exceed the maximum size of an object", () => {
     expect(() => splitFrames()(Buffer.from('{"type":"ADDED"}'))).toThrow("a frame of a watch has");
   });
 });
 
 describe("lines", () => {
-  it("are the same however the body is cut into chunks", () => {
+  it("are the same for any chunks of the body", () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ unit: "grapheme", minLength: 1 }), { maxLength: 12 }),

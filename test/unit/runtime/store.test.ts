@@ -42,7 +42,7 @@ describe("a store", () => {
     expect(store.by("color", "green")).toEqual([]);
   });
 
-  it("does not go back to an older version if a watch event is late", () => {
+  it("does not return to an older version if a watch event is late", () => {
     const { store, changes } = setup();
     store.observe(thing("a", 10));
     store.apply(thing("a", 9));
@@ -51,25 +51,25 @@ describe("a store", () => {
     expect(changes).toEqual(["added a@10"]);
   });
 
-  it("remembers the version of our write until the watch reaches it", () => {
+  it("remembers the version of its own write until the watch reaches it", () => {
     const { store } = setup();
     store.observe(thing("a", 5));
     expect([store.isOurs("5"), store.isOurs("6")]).toEqual([true, false]);
     store.skipOurs("5");
     expect(store.isOurs("5")).toBe(false);
-    // The watch is past this version, so the object was deleted since.
+    // The watch is past this version, so the object has been deleted since then.
     store.observe(thing("b", 4));
     expect(store.get("ns/b")).toBeUndefined();
   });
 
-  it("forgets the version of our write if the watch delivers its event after all", () => {
+  it("forgets the version of its own write if the watch delivers the event", () => {
     const { store } = setup();
     store.observe(thing("a", 5));
     store.apply(thing("a", 5));
     expect(store.isOurs("5")).toBe(false);
   });
 
-  it("does not remember the version of our write if the watch was first, or after a list", () => {
+  it("does not remember the version of its own write if the watch was faster, or after a list", () => {
     const { store } = setup();
     store.apply(thing("a", 5));
     store.observe(thing("a", 5));
@@ -79,7 +79,7 @@ describe("a store", () => {
     expect(store.isOurs("7")).toBe(false);
   });
 
-  it("marks the changes that our own writes made", () => {
+  it("marks the changes from its own writes", () => {
     const { store } = setup();
     const ours: boolean[] = [];
     store.onChange(({ isOurs }) => ours.push(isOurs));
@@ -97,7 +97,7 @@ describe("a store", () => {
     expect(changes).toEqual(["added a@1", "deleted a@1", "added a@5"]);
   });
 
-  it("is equal to a list after it: missing objects are deleted, and older versions accepted", () => {
+  it("equals the latest list: missing objects are deleted, and older versions are accepted", () => {
     const { store, changes } = setup();
     list(store, 10, [thing("a", 9), thing("b", 8), thing("c", 7)]);
     list(store, 5, [thing("a", 3), thing("b", 8), thing("c", 4, { uid: "2" })]);
@@ -106,7 +106,7 @@ describe("a store", () => {
     expect(store.size).toBe(0);
   });
 
-  it("keeps a write of ours that is newer than a list in flight", () => {
+  it("keeps its own write that is newer than a list in flight", () => {
     const { store } = setup();
     store.apply(thing("a", 1));
     const inFlight = store.beginList(undefined);
@@ -117,7 +117,7 @@ describe("a store", () => {
     expect(store.get("ns/new")).toBeDefined();
   });
 
-  it("does not bring back an object that was deleted before the response to our write arrived", () => {
+  it("does not restore an object that was deleted before the response to its own write arrived", () => {
     const { store } = setup();
     store.apply(thing("a", 1));
     store.remove(thing("a", 3));
@@ -129,14 +129,14 @@ describe("a store", () => {
     expect(store.size).toBe(1);
   });
 
-  it("accepts our own write immediately, even if the watch of another namespace is further ahead", () => {
+  it("accepts its own write immediately, even if the watch of another namespace is further ahead", () => {
     const { store } = setup();
     store.apply(thing("a", 9, { namespace: "one" }));
     store.observe(thing("b", 8, { namespace: "two" }));
     expect(store.get("two/b")).toBeDefined();
   });
 
-  it("drops an object of our write that a newer list does not contain", () => {
+  it("drops an object of its own write if a newer list does not contain it", () => {
     const { store } = setup();
     const inFlight = store.beginList(undefined);
     store.observe(thing("a", 12));
@@ -144,7 +144,7 @@ describe("a store", () => {
     expect(store.size).toBe(0);
   });
 
-  it("changes only one namespace with the list of one namespace", () => {
+  it("changes only the namespace of a list", () => {
     const { store } = setup();
     list(store, 5, [thing("a", 1, { namespace: "one" })], "one");
     list(store, 6, [thing("a", 2, { namespace: "two" })], "two");
@@ -163,7 +163,7 @@ describe("the detection of an etcd rollback", () => {
       true,
     ],
     [
-      "reports a rollback if the list has an older object of the same name",
+      "reports a rollback if the list has an older object with the same name",
       "1000",
       [thing("a", 3, { uid: "0" })],
       true,
@@ -178,7 +178,7 @@ describe("the detection of an etcd rollback", () => {
     expect(store.isRolledBackBy(store.beginList(undefined), byKey(objects), version)).toBe(expected);
   });
 
-  it("does not report a rollback if our write is newer than the list", () => {
+  it("does not report a rollback if the store's own write is newer than the list", () => {
     const { store } = setup();
     list(store, 5, [thing("a", 4)]);
     const inFlight = store.beginList(undefined);
@@ -186,7 +186,7 @@ describe("the detection of an etcd rollback", () => {
     expect(store.isRolledBackBy(inFlight, byKey([thing("a", 4)]), "11")).toBe(false);
   });
 
-  it("reports a rollback if the list lacks the object of a write that was made before the list", () => {
+  it("reports a rollback if the list lacks an object that was written before the list", () => {
     const { store } = setup();
     list(store, 5, []);
     store.observe(thing("a", 12));

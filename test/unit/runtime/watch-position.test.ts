@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { WatchPosition } from "../../../src/runtime/watch-position.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
-/** A position that was listed at version 100 and time 0, one minute ago. */
+/** A position with a list at version 100 and time 0; the time is now one minute later. */
 async function listedPosition() {
   const clock = new FakeClock();
   const position = new WatchPosition(clock);
@@ -12,28 +12,28 @@ async function listedPosition() {
 }
 
 describe("a watch position", () => {
-  it("needs a list and has no contact before the first list", () => {
+  it("needs a list and has no last contact before the first list", () => {
     const position = new WatchPosition(new FakeClock());
     expect(position.needsList).toBe(true);
     expect(position.lastSyncResourceVersion).toBeUndefined();
     expect(position.lastContact).toBe(Number.NEGATIVE_INFINITY);
   });
 
-  it("has the version of its list, and the time of its request as the last contact", async () => {
+  it("has the version of its list, and the time of the list request as the last contact", async () => {
     const { position } = await listedPosition();
     expect(position.needsList).toBe(false);
     expect(position.lastSyncResourceVersion).toBe("100");
     expect(position.lastContact).toBe(0);
   });
 
-  it("advances to the version of each event, and its last contact to the event's time of arrival", async () => {
+  it("advances to the version of each event, and the last contact advances to the arrival time of the event", async () => {
     const { position } = await listedPosition();
     position.advance("101");
     expect(position.lastSyncResourceVersion).toBe("101");
     expect(position.lastContact).toBe(60_000);
   });
 
-  it("needs a check when it is doubtful, until it was checked", async () => {
+  it("needs a check from the time that a check is required until the check is done", async () => {
     const { position } = await listedPosition();
     expect(position.needsCheck).toBe(false);
     position.requireCheck();
@@ -43,7 +43,7 @@ describe("a watch position", () => {
     expect(position.lastSyncResourceVersion).toBe("100");
   });
 
-  it("makes no contact with the backlog of events that are older than the version at the check", async () => {
+  it("does not count the backlog of events that are older than the version at the check as contact", async () => {
     const { position } = await listedPosition();
     position.requireCheck();
     position.check("103");
@@ -54,7 +54,7 @@ describe("a watch position", () => {
     expect(position.lastContact).toBe(60_000);
   });
 
-  it("needs a list if the server's version is older, as after an etcd restore", async () => {
+  it("needs a list if the version of the server is older, as after an etcd restore", async () => {
     const { position } = await listedPosition();
     position.requireCheck();
     position.check("99");
@@ -77,7 +77,7 @@ describe("a watch position", () => {
     expect(position.lastContact).toBe(60_000);
   });
 
-  it("moves to an older list, and takes no event after it for backlog", async () => {
+  it("moves to an older list, and does not treat later events as backlog", async () => {
     const { position } = await listedPosition();
     position.check("103");
     position.discard();
@@ -88,7 +88,7 @@ describe("a watch position", () => {
     expect(position.lastContact).toBe(60_000);
   });
 
-  it("is not doubtful after a list", async () => {
+  it("needs no check after a list", async () => {
     const { position } = await listedPosition();
     position.requireCheck();
     position.discard();

@@ -24,7 +24,7 @@ function line(value: object): Buffer {
 }
 
 describe("events of a watch", () => {
-  it("are the same no matter where the network cuts them", async () => {
+  it("are the same no matter where the network splits them", async () => {
     const text = fc.string({ unit: "binary" });
     const cuts = fc.array(fc.nat({ max: 500 }), { maxLength: 8 });
     await fc.assert(
@@ -42,25 +42,25 @@ describe("events of a watch", () => {
     expect(await read([Buffer.from("\n"), line(event("ADDED", {})), Buffer.from("\n")])).toHaveLength(1);
   });
 
-  it("are thrown if they are of type ERROR", async () => {
+  it("are thrown as errors if their type is ERROR", async () => {
     const refused = read([line({ type: "ERROR", object: { code: 410, reason: "Expired" } })]);
     await expect(refused).rejects.toThrow(KubeApiError);
     await expect(refused).rejects.toThrow(/watch of \/api\/v1\/things.*410/);
   });
 
-  it("are not read if the change is known", async () => {
+  it("are skipped without parsing if the change is known", async () => {
     const known = { type: "KNOWN", resourceVersion: "7" };
     expect(await read([line(event("MODIFIED", {}))], ["7"])).toEqual([known]);
     const other = event("MODIFIED", { resourceVersion: "8" });
     expect(await read([line(other)], ["7"])).toEqual([other]);
   });
 
-  it("are read if they are not of type MODIFIED, because an object that leaves a selector is reported as deleted", async () => {
+  it("are parsed if their type is not MODIFIED, because an object that leaves the selector is reported as deleted", async () => {
     const events = ["ADDED", "DELETED", "BOOKMARK"].map((type) => event(type, {}));
     expect(await read(events.map(line), ["7"])).toEqual(events);
   });
 
-  it("are read if something in them looks like another version", async () => {
+  it("are parsed if another field contains the known version", async () => {
     const annotations = { resourceVersion: "7" };
     const inAnnotation = {
       type: "MODIFIED",
@@ -70,7 +70,7 @@ describe("events of a watch", () => {
     expect(await read([inAnnotation, inData].map(line), ["7"])).toEqual([inAnnotation, inData]);
   });
 
-  it("are known even if a text in them contains a version", async () => {
+  it("are skipped even if a string in them contains a resource version", async () => {
     const inText = event("MODIFIED", {}, { text: '"resourceVersion":"8"' });
     expect(await read([line(inText)], ["7"])).toEqual([{ type: "KNOWN", resourceVersion: "7" }]);
   });

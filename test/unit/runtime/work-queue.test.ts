@@ -29,7 +29,7 @@ describe("the observer of a work queue", () => {
     return { observed, ...setup({ minIntervalMs, observer }) };
   }
 
-  it("receives the time that a key waited and was processed", async () => {
+  it("receives the waiting time and the processing time of a key", async () => {
     const { observed, clock, queue, next } = counted();
     queue.add("a");
     queue.add("a");
@@ -43,7 +43,7 @@ describe("the observer of a work queue", () => {
     expect(observed).toEqual(["added", "began after 30", "retried", "ended after 5"]);
   });
 
-  it("counts the wait of a key that is added while it is processed from then on", async () => {
+  it("counts the waiting time of a key that is added during its processing from the time of the addition", async () => {
     const { observed, clock, queue, next } = counted(100);
     queue.add("a");
     await next();
@@ -58,7 +58,7 @@ describe("the observer of a work queue", () => {
 });
 
 describe("a work queue", () => {
-  it("spreads the retries of many keys", async () => {
+  it("spreads the retries of many keys over time", async () => {
     const { clock, queue } = setup();
     for (let key = 0; key < 300; key += 1) queue.retry(`key-${key}`);
     await clock.advance(200);
@@ -68,7 +68,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(300);
   });
 
-  it("returns a key once, no matter how often it was added", async () => {
+  it("returns a key only once, even if it was added several times", async () => {
     const { queue, next } = setup();
     queue.add("a");
     queue.add("a");
@@ -76,7 +76,7 @@ describe("a work queue", () => {
     expect([await next(), await next(), queue.depth]).toEqual(["a", "b", 0]);
   });
 
-  it("does not return a key to a second worker, but returns it again after done", async () => {
+  it("does not return a key to a second worker until the first worker is done", async () => {
     const { queue, next } = setup();
     queue.add("a");
     await next();
@@ -120,7 +120,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(1);
   });
 
-  it("delays a key longer with each failure in a row, up to a limit, and at least for the given time", async () => {
+  it("delays a key longer with each consecutive failure, up to a limit, and for at least the given time", async () => {
     const { clock, queue, next } = setup();
     const waited: number[] = [];
     for (let failure = 0; failure < 6; failure += 1) {
@@ -140,7 +140,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(1);
   });
 
-  it("does not return a key that must rest, even if it is added", async () => {
+  it("does not return a delayed key early, even if it is added again", async () => {
     const { clock, queue, next } = setup();
     queue.add("a");
     await next();
@@ -153,7 +153,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(1);
   });
 
-  it("returns keys to workers in the order in which they were added, and undefined at the end", async () => {
+  it("returns keys to workers in order, and undefined after the queue is aborted", async () => {
     const { queue, next, abort } = setup();
     const first = next();
     const second = next();

@@ -42,7 +42,7 @@ function setup(reconcile: (key: string, count: number) => Promise<Outcome>, conc
 }
 
 describe("workers", () => {
-  it("reconcile a key again after the delay that reconcile returns, or else after the next change", async () => {
+  it("reconcile a key again after the delay that reconcile returns, or after the next change", async () => {
     const { clock, queue, reconciled, end } = setup(async (_, count) =>
       count === 1 ? { requeueAfterMs: 500 } : {},
     );
@@ -54,7 +54,7 @@ describe("workers", () => {
     await end();
   });
 
-  it("retry a failed key with growing delays, which start over after a success", async () => {
+  it("retry a failed key with growing delays, which are reset by a success", async () => {
     const fails = new Set([1, 2, 4]);
     const { clock, queue, reconciled, failures, end } = setup(async (_, count) => {
       if (fails.has(count)) throw new Error("broken");
@@ -105,7 +105,7 @@ describe("workers", () => {
     await end();
   });
 
-  it("do not wait for a slow key, and finish the running reconciles at the end", async () => {
+  it("do not wait for a slow key, and finish running reconciliations on shutdown", async () => {
     const slow = Promise.withResolvers<Outcome>();
     const { clock, queue, reconciled, end } = setup(
       (key) => (key === "slow" ? slow.promise : Promise.resolve({})),

@@ -25,24 +25,24 @@ function accepts(key: string, value: unknown): boolean {
   return chart[key]?.safeParse(value).success ?? false;
 }
 
-describe("the values of the chart that follow from settings", () => {
-  it("have the settings' names without units, and leave out what the chart decides by itself", () => {
+describe("the chart values that are derived from settings", () => {
+  it("have the names of the settings without units, and exclude the settings that the chart controls", () => {
     expect(Object.keys(chart)).toEqual(["count", "delay", "names", "level", "isLoud"]);
   });
 
-  it("have the settings' defaults in YAML's types, or the chart's own", () => {
+  it("have the defaults of the settings as YAML types, or the defaults of the chart", () => {
     expect(z.object(chart).parse({})).toEqual({
       ...{ count: 5, delay: "15m", names: [], level: "high", isLoud: true },
     });
   });
 
-  it("are described by a sentence with the bounds", () => {
+  it("have a description with the bounds", () => {
     expect(chart["count"]?.description).toBe("Its value; 1 to 90.");
     expect(chart["delay"]?.description).toBe("Its value; 90s to 2h.");
     expect(chart["level"]?.description).toBe("Its value.");
   });
 
-  it("refuse a wrong item of a list, and an unknown choice", () => {
+  it("reject an invalid list item and an unknown choice", () => {
     expect(accepts("names", ["a-1"])).toBe(true);
     expect(accepts("names", ["A"])).toBe(false);
     expect(accepts("level", "medium")).toBe(false);

@@ -19,6 +19,6 @@ it("the pattern of a range matches a number if and only if it is in the range", 
   );
 });
 
-it("the pattern of a range matches no leading zeros", () => {
+it("the pattern of a range does not match leading zeros", () => {
   expect(new RegExp(`^(${integersPattern(0, 15)})$`).test("07")).toBe(false);
 });

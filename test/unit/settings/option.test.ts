@@ -21,7 +21,7 @@ const options = z.object({
 });
 
 describe("an option", () => {
-  test("has a flag and a variable that follow from its key", () => {
+  test("has a flag and a variable that are derived from its key", () => {
     expect(flagOf("opsPort")).toBe("--ops-port");
     expect(variableOf("opsPort")).toBe("PIPE_SCALING_OPS_PORT");
   });
@@ -35,7 +35,7 @@ describe("an option", () => {
     ]);
   });
 
-  test("takes the flag before the variable, and the variable before the default", () => {
+  test("prefers the flag to the variable, and the variable to the default", () => {
     const env = { PIPE_SCALING_COUNT: "3", PIPE_SCALING_OWN_NAME: "env" };
     expect(readOptions(options, { count: "2", ownName: "flag" }, env)).toEqual({ count: 2, ownName: "flag" });
     expect(readOptions(options, {}, env)).toEqual({ count: 3, ownName: "env" });
@@ -48,7 +48,7 @@ describe("an option", () => {
     expect(() => readOptions(options, { count: "" }, env)).toThrow('--count (or PIPE_SCALING_COUNT) is ""');
   });
 
-  test("is not read from the environment if it is only a flag", () => {
+  test("is not read from the environment if it is a flag only", () => {
     const flagOnly = z.object({
       tier: option(z.string().optional(), { placeholder: "name", description: "its tier", flagOnly: true }),
     });
@@ -56,7 +56,7 @@ describe("an option", () => {
     expect(readOptions(flagOnly, { tier: "basic" }, {})).toEqual({ tier: "basic" });
   });
 
-  test("is rejected by name, with all validation errors", () => {
+  test("is rejected with its name and all validation errors", () => {
     const read = () => readOptions(options, { count: "ten" }, { PIPE_SCALING_IS_LOUD: "yes" });
     expect(read).toThrow(UsageError);
     expect(read).toThrow(
@@ -68,14 +68,14 @@ describe("an option", () => {
     );
   });
 
-  test("is a programming error if it was not declared by option()", () => {
+  test("throws a programming error if it was not declared with option()", () => {
     expect(() => declaredOptions(z.object({ undeclared: z.string() }))).toThrow("undeclared is not declared");
   });
 
   test.each([
     ["api", apiSettings],
     ["controller", controllerSettings],
-  ])("of the %s process has its own flag and variable, derived from its key", (_, declared) => {
+  ])("of the %s process has a unique flag and variable that are derived from its key", (_, declared) => {
     const all = declaredOptions(declared);
     const back = (name: string) =>
       name
@@ -89,7 +89,7 @@ describe("an option", () => {
     expect(new Set(all.map(({ variable }) => variable)).size).toBe(all.length);
   });
 
-  test("has its own flag and variable for any key", () => {
+  test("has a unique flag and variable for any key", () => {
     const key = fc
       .array(fc.stringMatching(/^[a-z]{1,6}$/), { minLength: 1, maxLength: 4 })
       .map(([first = "", ...rest]) =>

@@ -22,7 +22,7 @@ function file(content: string): string {
   return path;
 }
 
-describe("without a flag or a variable", () => {
+describe("without flags or variables", () => {
   test("the API listens on loopback and watches all namespaces", () => {
     expect(api()).toEqual({
       kubeconfig: undefined,
@@ -85,7 +85,7 @@ describe("settings", () => {
     });
   });
 
-  test("are read as rate limits and trusted proxies", () => {
+  test("include rate limits and trusted proxies", () => {
     const flags = { rateLimit: "0", rateWindow: "55s", failedLogins: "3", trustedProxies: "10.0.0.0/8, ::1" };
     expect(api(flags)).toMatchObject({
       rateLimit: 0,
@@ -95,7 +95,7 @@ describe("settings", () => {
     });
   });
 
-  test("are read from variables", () => {
+  test("are read from environment variables", () => {
     const env = {
       PIPE_SCALING_ROLLOUT_TIMEOUT: "90s",
       PIPE_SCALING_MAX_CONCURRENT_ROLLOUTS: "7",
@@ -113,11 +113,11 @@ describe("settings", () => {
     ["1500ms", 1500],
     ["15m", 900_000],
     ["24h", 86_400_000],
-  ])("are read as a duration: %s", (rolloutTimeout, rolloutTimeoutMs) => {
+  ])("accept the duration %s", (rolloutTimeout, rolloutTimeoutMs) => {
     expect(controller({ rolloutTimeout })).toMatchObject({ rolloutTimeoutMs });
   });
 
-  test("are read as tiers from a file instead of the built-in ones", () => {
+  test("read tiers from a file instead of the built-in tiers", () => {
     const tiersFile = file("tiny: {defaultCpuMillicores: 1000, maximumCpuMillicores: 2000}");
     expect([...api({ tiersFile }).tiers.keys()]).toEqual(["tiny"]);
   });
@@ -165,7 +165,7 @@ describe("an invalid setting", () => {
     [{ host: "a b" }, "it must be an IP address or a host name"],
     [{ tiersFile: "/no/such/file" }, "--tiers-file (or PIPE_SCALING_TIERS_FILE) cannot be used: ENOENT"],
   ];
-  test.each(wrong)("is refused by the API with the allowed values: %j", (flags, sentence) => {
+  test.each(wrong)("is rejected by the API with the allowed values: %j", (flags, sentence) => {
     expect(() => api(flags)).toThrow(sentence);
   });
 
@@ -175,11 +175,11 @@ describe("an invalid setting", () => {
     [{ rolloutTimeout: "25h" }, "from 1s to 24h"],
     [{ maxConcurrentRollouts: "0" }, "a whole number from 1 to 10000"],
     [{ identity: "" }, "--identity (or PIPE_SCALING_IDENTITY)"],
-  ])("is refused by the controller with the allowed values: %j", (flags: Flags, sentence) => {
+  ])("is rejected by the controller with the allowed values: %j", (flags: Flags, sentence) => {
     expect(() => controller(flags)).toThrow(sentence);
   });
 
-  test("is refused if it is a malformed file of tiers", () => {
+  test("is rejected if it is a malformed tiers file", () => {
     expect(() => api({ tiersFile: file("basic: {defaultCpuMillicores: 1500}") })).toThrow(
       /--tiers-file .* cannot be used: The tiers file .* is invalid: basic/,
     );
@@ -191,19 +191,19 @@ describe("plain HTTP", () => {
     expect(api({ host }).host).toBe(host);
   });
 
-  test.each(["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "example.org"])("is refused on %s", (host) => {
+  test.each(["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "example.org"])("is rejected on %s", (host) => {
     expect(() => api({ host })).toThrow(
       /--host \(or PIPE_SCALING_HOST\) is .*, and API keys would cross the network unencrypted: .*--plain-http/,
     );
   });
 
-  test("is allowed on any address if a proxy terminates TLS, or the process has TLS itself", () => {
+  test("is allowed on any address if --plain-http is set, and not needed if the process serves TLS", () => {
     expect(api({ host: "0.0.0.0", plainHttp: "true" }).plainHttp).toBe(true);
     const [tlsCert, tlsKey] = [file("cert"), file("key")];
     expect(api({ host: "0.0.0.0", tlsCert, tlsKey })).toMatchObject({ tlsCert, tlsKey });
   });
 
-  test.each(["tlsCert", "tlsKey"])("is refused with %s alone", (name) => {
+  test.each(["tlsCert", "tlsKey"])("is rejected if only %s is set", (name) => {
     expect(() => api({ [name]: file("pem") })).toThrow("must be set together: set both or neither.");
   });
 });

@@ -20,11 +20,11 @@ describe("a call to the cluster", () => {
     ["list", "pipescalings", { path: "/apis/pipes.clouddb.dev/v1beta1/pipescalings" }],
     ["get", "namespaces", { path: "/api/v1/namespaces/one" }],
     ["get", "", { path: "/version" }],
-  ])("is %s of %j", (verb, resource, request) => {
+  ])("is counted as %s of %j", (verb, resource, request) => {
     expect(actionOf(request)).toEqual({ verb, resource });
   });
 
-  test("is counted with a separate code if it gets no response", async () => {
+  test("is counted with a separate code if it receives no response", async () => {
     const registry = new Registry();
     const call = { verb: "patch", resource: "pipescalings", method: "PATCH", host: "cluster:6443" };
     clusterMetrics(registry)({ ...call, code: 0, seconds: 5, date: undefined });

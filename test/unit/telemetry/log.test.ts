@@ -31,7 +31,7 @@ describe("a log line", () => {
   });
 });
 
-test("each log line has the time at which it was logged, in UTC, with milliseconds", () => {
+test("each log line has its time in UTC, with milliseconds", () => {
   const lines: string[] = [];
   const log = createLogger("info", "api", { write: (line) => lines.push(line) });
   const times = ["2026-03-01T10:00:00.000Z", "2026-03-01T10:00:00.001Z", "2026-03-01T11:00:00.000Z"];

@@ -36,7 +36,7 @@ function start(lines: number, ending: Ending) {
   });
   const isAlive = async () => {
     const before = stderr.length;
-    await waitFor(() => stderr.length > before, { what: "the process to continue", intervalMs: 5 });
+    await waitFor(() => stderr.length > before, { what: "the process to continue running", intervalMs: 5 });
   };
   return { child, isAlive, log: child.stdout };
 }
@@ -56,8 +56,8 @@ test.each<[Ending, number, object]>([
   ["return", 0, { level: "info", msg: "the end" }],
   ["throw", 1, { level: "fatal", err: { message: "not caught" } }],
   ["reject", 1, { level: "fatal", err: { message: "not handled" } }],
-])("a process that ends by %s writes every line first, in order", async (ending, code, last) => {
-  // More than fits into a pipe.
+])("a process that ends with %s writes every line first, in order", async (ending, code, last) => {
+  // More lines than fit into a pipe.
   const { child } = start(1000, ending);
   const lines = await readAll(child);
   expect(lines.slice(0, 1000).map(({ line }) => line)).toEqual(Array.from({ length: 1000 }, (_, at) => at));
@@ -66,7 +66,7 @@ test.each<[Ending, number, object]>([
 });
 
 test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
-  "a process that ends by %s writes every line first, in order",
+  "a process that ends with %s writes every line first, in order",
   async (signal) => {
     const { child, isAlive } = start(10, "wait");
     await isAlive();
@@ -79,14 +79,14 @@ test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
   },
 );
 
-test("a process writes a line before its end", async () => {
+test("a process writes lines before it ends", async () => {
   const { child, log } = start(1, "wait");
   const [chunk] = await once(log, "data");
   expect(JSON.parse(String(chunk))).toMatchObject({ line: 0 });
   expect(child.exitCode).toBeNull();
 });
 
-test("a process with an unread log continues, and ends when it receives a signal", async () => {
+test("a process with an unread log keeps running, and ends when it receives a signal", async () => {
   const { child, isAlive } = start(TOO_MANY, "wait");
   await isAlive();
   child.kill("SIGTERM");
@@ -94,7 +94,7 @@ test("a process with an unread log continues, and ends when it receives a signal
   expect(child.exitCode).toBe(0);
 });
 
-test("a process reports how many lines it dropped once its log is read again", async () => {
+test("a process reports how many lines it dropped when its log is read again", async () => {
   const { child, isAlive } = start(TOO_MANY, "wait");
   await isAlive();
   const reading = readAll(child);
@@ -102,7 +102,7 @@ test("a process reports how many lines it dropped once its log is read again", a
   child.stdout?.on("data", (chunk: Buffer) => {
     isReported ||= chunk.includes("dropped");
   });
-  await waitFor(() => isReported, { what: "the report of dropped lines" });
+  await waitFor(() => isReported, { what: "the report on dropped lines" });
   child.kill("SIGTERM");
   const lines = await reading;
   const seen = lines.filter(({ line }) => line !== undefined);
@@ -114,7 +114,7 @@ test("a process reports how many lines it dropped once its log is read again", a
 test.each<[Ending, number]>([
   ["return", 0],
   ["throw", 1],
-])("a process that ends by %s ends also if the disk of its log is full", async (ending, code) => {
+])("a process that ends with %s ends even if the disk of its log is full", async (ending, code) => {
   const full = openSync("/dev/full", "w");
   const child = spawn(process.execPath, [program, "1000", ending], {
     env: {},
@@ -128,7 +128,7 @@ test.each<[Ending, number]>([
   expect(child.exitCode).toBe(code);
 });
 
-test("a process continues after the reader of its log disconnects", async () => {
+test("a process keeps running after the reader of its log disconnects", async () => {
   const { child, isAlive, log } = start(TOO_MANY, "wait");
   log.destroy();
   await isAlive();

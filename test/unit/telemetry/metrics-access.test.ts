@@ -14,7 +14,7 @@ interface Reviewer {
   readonly access?: () => unknown;
 }
 
-/** Access to metrics with an API server that reviews as given, by default every token and user positively. */
+/** Access to the metrics with these review results; by default, every token and user is allowed. */
 function start({ token = () => AUTHENTICATED, access = () => ({ allowed: true }) }: Reviewer = {}) {
   const clock = new FakeClock();
   const requests: KubeRequest[] = [];
@@ -50,7 +50,7 @@ describe("access to the metrics", () => {
     expect(metricsAccess({ metricsAuthentication: false }, options)).toBeUndefined();
   });
 
-  it("is allowed to a user that the API server authenticates and authorizes", async () => {
+  it("is allowed for a user that the API server authenticates and authorizes", async () => {
     const { check, requests } = start();
     expect(await check(TOKEN)).toBe("allowed");
     expect(requests.map(({ method, path, body }) => ({ method, path, body }))).toEqual([
@@ -102,7 +102,7 @@ describe("access to the metrics", () => {
     ["has no result", {}],
     ["has no status", undefined],
     ["has a user, but no result", { user: USER }],
-    ["has a result that is a text", { authenticated: "true", user: USER }],
+    ["has a string as its result", { authenticated: "true", user: USER }],
   ])("is denied as unauthenticated if the TokenReview %s", async (_, status) => {
     const { check, requests } = start({ token: () => status });
     expect(await check(TOKEN)).toBe("unauthenticated");
@@ -114,7 +114,7 @@ describe("access to the metrics", () => {
     ["has no opinion", { allowed: false }],
     ["has no result", {}],
     ["has no status", undefined],
-    ["has a result that is a text", { allowed: "true" }],
+    ["has a string as its result", { allowed: "true" }],
   ])("is denied as forbidden if the SubjectAccessReview %s", async (_, status) => {
     expect(await start({ access: () => status }).check(TOKEN)).toBe("forbidden");
   });
@@ -144,7 +144,7 @@ describe("access to the metrics", () => {
     }
   });
 
-  it("logs the first failed review, and the next one only after a review that succeeded", async () => {
+  it("logs the first failed review, and another one only after a successful review", async () => {
     let isFailing = true;
     const token = () => {
       if (isFailing) throw new KubeUnreachableError("no response");
@@ -189,7 +189,7 @@ describe("the cache of reviews", () => {
     expect(requests).toHaveLength(2 * each);
   });
 
-  it("keeps an allowed token while a flood of invalid tokens pushes out the oldest of them", async () => {
+  it("keeps an allowed token while a flood of invalid tokens evicts the oldest invalid tokens", async () => {
     let isValid = true;
     const { check, requests } = start({ token: () => ({ authenticated: isValid, user: USER }) });
     await check(TOKEN);
@@ -206,7 +206,7 @@ describe("the cache of reviews", () => {
 });
 
 describe("concurrent requests for the metrics", () => {
-  /** Reviews that the test ends. */
+  /** Starts reviews that wait until the test resolves them. */
   function pending() {
     const { promise, resolve } = Promise.withResolvers<unknown>();
     return { ...start({ token: () => promise }), resolve: () => resolve(AUTHENTICATED) };
@@ -220,7 +220,7 @@ describe("concurrent requests for the metrics", () => {
     expect(requests).toHaveLength(2);
   });
 
-  it("cause at most four reviews at a time, and the others wait", async () => {
+  it("cause at most four reviews at a time, while other requests wait", async () => {
     const { check, requests, resolve } = pending();
     const checks = Array.from({ length: 6 }, (_, index) => check(`Bearer ${index}`));
     await settled();
@@ -230,7 +230,7 @@ describe("concurrent requests for the metrics", () => {
     expect(requests).toHaveLength(12);
   });
 
-  it("are unknown immediately if 100 tokens wait", async () => {
+  it("are unknown immediately if 100 tokens are waiting", async () => {
     const { check, resolve } = pending();
     const checks = Array.from({ length: 100 }, (_, index) => check(`Bearer ${index}`));
     expect(await check(TOKEN)).toBe("unknown");
@@ -239,7 +239,7 @@ describe("concurrent requests for the metrics", () => {
     expect(await check(TOKEN)).toBe("allowed");
   });
 
-  it("are unknown at the deadline of 8 s, also those that wait", async () => {
+  it("are unknown at the deadline of 8 s, even if they are still waiting for a review", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => {
       vi.useRealTimers();

@@ -45,7 +45,7 @@ function portOf(server: Server): number {
   return Number(new URL(urlOf(server)).port);
 }
 
-describe("a server that listens", () => {
+describe("a listening server", () => {
   it("logs its errors and continues to respond", async () => {
     const { log, lines } = collectingLog();
     const server = await listen(
@@ -70,7 +70,7 @@ describe("a server that listens", () => {
     expect(await (await fetch(urlOf(server))).text()).toBe("still here");
   });
 
-  it("makes a second server on the same port fail with a sentence for the user", async () => {
+  it("makes a second server on the same port fail with a clear message", async () => {
     const { log, lines } = collectingLog();
     const port = portOf(await start());
     await expect(listen(createServer(), HOST, port, log)).rejects.toThrow(
@@ -162,7 +162,7 @@ describe("the operations server", () => {
     expect(String(response)).toContain("200 OK");
   });
 
-  it("limits the time for headers, requests, idle and unread connections", async () => {
+  it("has timeouts for headers, requests, and idle connections, and a connection limit", async () => {
     const { headersTimeout, requestTimeout, keepAliveTimeout, timeout, maxConnections } = await start();
     expect({ headersTimeout, requestTimeout, keepAliveTimeout, timeout, maxConnections }).toEqual({
       headersTimeout: 10_000,

@@ -8,9 +8,9 @@ const FD = 1_000_001;
 class FakeFile {
   writes = 0;
   bytes = Buffer.alloc(0);
-  /** In bytes, like the remaining capacity of a nearly full pipe. */
+  /** Remaining capacity in bytes, as in a nearly full pipe. */
   room = Number.POSITIVE_INFINITY;
-  /** If set, every write fails with it. */
+  /** If set, every write fails with this code. */
   code: string | undefined;
 
   readonly write = (bytes: Uint8Array): number => {
@@ -76,7 +76,7 @@ describe("the log destination", () => {
     expect(file.text).toHaveLength(40_013);
   });
 
-  test("writes the rest of a batch that a full pipe took in part, in order and without breaking a character", () => {
+  test("writes the rest of a batch after a partial write to a full pipe, in order and without splitting a character", () => {
     file.room = 3;
     destination.write("onœ\n");
     destination.flushSync();
@@ -98,7 +98,7 @@ describe("the log destination", () => {
     expect(file.text).toBe("a\n");
   });
 
-  test("drops lines when its buffer is full, and reports their number once the pipe has room", async () => {
+  test("drops lines when its buffer is full, and reports their number when the pipe has room again", async () => {
     file.room = 0;
     const line = `${"x".repeat(1023)}\n`;
     for (let count = 0; count < 1500; count += 1) destination.write(line);
@@ -115,7 +115,7 @@ describe("the log destination", () => {
   test("reports dropped lines again if the report itself was dropped", async () => {
     const line = `${"x".repeat(1023)}\n`;
     onDropped.mockImplementation(() => destination.write(line));
-    // The first batch is written, then the pipe is full before its event has been handled.
+    // The first batch is written, and then the pipe is full before the event of the batch is handled.
     for (let count = 0; count < 32; count += 1) destination.write(line);
     file.room = 0;
     for (let count = 0; count < 1500; count += 1) destination.write(line);
@@ -127,7 +127,7 @@ describe("the log destination", () => {
     expect(onDropped.mock.calls).toEqual([[1500 - 1024], [1500 - 1024]]);
   });
 
-  test("discards all lines when the reader of the pipe has closed it", () => {
+  test("discards all lines when the reader has closed the pipe", () => {
     file.code = "EPIPE";
     destination.write("a\n");
     destination.flushSync();
@@ -138,7 +138,7 @@ describe("the log destination", () => {
     expect(file.text).toBe("");
   });
 
-  test("discards all lines when the reader has closed the pipe, also if the pipe was full before", () => {
+  test("discards all lines when the reader has closed a pipe that was full before", () => {
     file.room = 0;
     destination.write("a\n");
     destination.flushSync();
@@ -150,7 +150,7 @@ describe("the log destination", () => {
     expect(file.writes).toBe(writes);
   });
 
-  test("gives up at the end of the process if the file accepts nothing for a second", () => {
+  test("gives up at the end of the process if the file accepts no data for a second", () => {
     vi.useRealTimers();
     file.code = "ENOSPC";
     destination.write("a\n");

@@ -26,7 +26,7 @@ function aSpan(changes: Partial<Span> = {}): Span {
 }
 
 describe("the ids of a trace", () => {
-  it("are valid ids of OpenTelemetry, derived from the request id and the work", () => {
+  it("are valid OpenTelemetry ids that are derived from the request id and the work", () => {
     fc.assert(
       fc.property(fc.uuid({ version: 4 }), fc.string(), (requestId, work) => {
         expect(traceIdOf(requestId)).toBe(requestId.replaceAll("-", ""));
@@ -41,12 +41,12 @@ describe("the ids of a trace", () => {
   });
 
   it.each(["", "mine", "0B7F6C1E-3A52-4D0A-9C1B-5F0E7A7D2C11", "00000000-0000-0000-0000-000000000000"])(
-    "do not exist for %j, which is no request id of the API",
+    "do not exist for %j, which is not a request id of the API",
     (requestId) => expect(traceIdOf(requestId)).toBeUndefined(),
   );
 });
 
-/** A recorder, and the lines that it logs. */
+/** Starts a recorder. @returns the recorder and the lines that it logs */
 function startRecorder(endpoint: string) {
   const lines: Record<string, unknown>[] = [];
   const log = createLogger("info", "test", { write: (line) => lines.push(JSON.parse(line)) });
@@ -55,7 +55,7 @@ function startRecorder(endpoint: string) {
 }
 
 describe("the span recorder", () => {
-  it("sends many spans in one call, with the ids and times that they were recorded with", async () => {
+  it("sends many spans in one call, with their recorded ids and times", async () => {
     const collector = await startFakeCollector();
     const { recorder, lines } = startRecorder(`${collector.url}/`);
     const id = spanIdOf(REQUEST_ID, "work");
@@ -89,7 +89,7 @@ describe("the span recorder", () => {
     expect(lines).toEqual([]);
   });
 
-  it("sends the parent of a span as a remote one, because another process may have recorded it", async () => {
+  it("marks the parent of a span as remote, because another process may have recorded it", async () => {
     const collector = await startFakeCollector();
     const { recorder } = startRecorder(collector.url);
     recorder.record(aSpan({ id: spanIdOf(REQUEST_ID, "work"), parentId: requestSpanId(REQUEST_ID) }));
@@ -99,7 +99,7 @@ describe("the span recorder", () => {
     expect((span?.flags ?? 0) & (hasIsRemote | isRemote)).toBe(hasIsRemote | isRemote);
   });
 
-  it("records the same work twice as the same span", async () => {
+  it("sends an identical span if two processes record the same work", async () => {
     const collector = await startFakeCollector();
     for (let process = 0; process < 2; process += 1) {
       const { recorder } = startRecorder(collector.url);
@@ -111,7 +111,7 @@ describe("the span recorder", () => {
     expect(second).toEqual(first);
   });
 
-  it("leaves out a span whose request id makes no trace, and sends the others", async () => {
+  it("omits a span with a request id that is not a valid trace id, and sends the others", async () => {
     const collector = await startFakeCollector();
     const { recorder, lines } = startRecorder(collector.url);
     recorder.record(aSpan({ requestId: "mine" }));
@@ -122,11 +122,11 @@ describe("the span recorder", () => {
   });
 
   it.each([Number.NaN, Number.POSITIVE_INFINITY, -1, 0, 1000])(
-    "leaves out a span with the time %s, as an edited annotation may have it, and sends the others",
+    "omits a span with the time %s, which an edited annotation may contain, and sends the others",
     async (time) => {
       const collector = await startFakeCollector();
       const { recorder, lines } = startRecorder(collector.url);
-      // The process is up for longer than the smallest of these times.
+      // The process has been running for longer than the smallest of these times.
       vi.spyOn(performance, "now").mockReturnValue(5000);
       onTestFinished(() => {
         vi.restoreAllMocks();
@@ -163,7 +163,7 @@ describe("the span recorder", () => {
     expect(collector.authorizations).toEqual(["Bearer token"]);
   });
 
-  it("logs the number of spans that the collector refuses", async () => {
+  it("logs the number of spans that the collector rejects", async () => {
     const collector = await startFakeCollector(400);
     const { recorder, lines } = startRecorder(collector.url);
     recorder.record(aSpan());
@@ -190,7 +190,7 @@ describe("the span recorder", () => {
     ]);
   });
 
-  it("drops and logs spans beyond its queue if the collector does not respond, and ends within seconds", async () => {
+  it("drops and logs spans when its queue is full because the collector does not respond, and ends within seconds", async () => {
     const server = createServer(() => undefined);
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => {
@@ -200,7 +200,7 @@ describe("the span recorder", () => {
     const { recorder, lines } = startRecorder(urlOf(server));
     for (let at = 0; at < 10_000; at += 1) recorder.record(aSpan());
     const lost = () => lines.reduce((sum, { spans }) => sum + Number(spans ?? 0), 0);
-    // The first batch times out, which makes room in the queue for the next span.
+    // The timeout of the first batch makes room in the queue for the next span.
     await waitFor(() => lost() > 0, { what: "the first batch to time out" });
     recorder.record(aSpan());
     expect(lines).toContainEqual(
@@ -212,11 +212,11 @@ describe("the span recorder", () => {
     expect(lost()).toBeLessThan(6000);
   });
 
-  it("logs lost spans and ends if no connection to the collector can be made", async () => {
-    // An address for documentation: no host responds there, or the network rejects it immediately.
+  it("logs lost spans and ends if it cannot connect to the collector", async () => {
+    // A documentation address: no host responds there, or the network rejects it immediately.
     const { recorder, lines } = startRecorder("http://192.0.2.1:4318");
     recorder.record(aSpan());
-    // The batch timer sends the span, so that nothing is left at the end.
+    // The batch timer sends the span, so that no span is left at the end.
     await waitFor(() => lines.length > 0, { what: "the span to be lost" });
     recorder.record(aSpan());
     await recorder.end();
@@ -224,13 +224,13 @@ describe("the span recorder", () => {
 });
 
 describe("tracing", () => {
-  it("is off without a collector", async () => {
+  it("is disabled without a collector", async () => {
     const tracing = await startTracing({}, "test", "one", createLogger("silent", "test"));
     expect(tracing.recordSpan).toBeUndefined();
     await tracing.end();
   });
 
-  it("sends spans as the given service", async () => {
+  it("sends spans with the given service name", async () => {
     const collector = await startFakeCollector();
     const log = createLogger("silent", "test");
     const tracing = await startTracing({ otlpEndpoint: collector.url }, "the-service", "one", log);

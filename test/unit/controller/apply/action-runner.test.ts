@@ -37,8 +37,8 @@ function setup() {
   return { clock, response, enqueued, lines, runner, action };
 }
 
-describe("a write that takes longer than a reconciliation waits", () => {
-  it("continues in the background, logs its failure and reconciles the service again", async () => {
+describe("a write that outlasts the reconciliation", () => {
+  it("continues in the background, logs its failure and requeues the service", async () => {
     const { clock, response, enqueued, lines, runner, action } = setup();
     const running = runner.run("service", [action], undefined);
     await clock.advance(5000);
@@ -50,7 +50,7 @@ describe("a write that takes longer than a reconciliation waits", () => {
     expect(lines).toMatchObject([{ msg: "a slow write failed; trying again" }]);
   });
 
-  it("delays the end of the runner by at most 10 seconds", async () => {
+  it("delays the shutdown of the runner by at most 10 seconds", async () => {
     const { clock, runner, action } = setup();
     const running = runner.run("service", [action], undefined);
     await clock.advance(5000);
@@ -67,7 +67,7 @@ describe("a write that takes longer than a reconciliation waits", () => {
   });
 });
 
-describe("a write that fails while the reconciliation waits", () => {
+describe("a write that fails while the reconciliation waits for it", () => {
   it("returns its error to the reconciliation, which is retried", async () => {
     const { response, enqueued, lines, runner, action } = setup();
     const conflict = new KubeApiError("PATCH /pipe", 409, "{}");

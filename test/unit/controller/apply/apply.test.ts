@@ -16,20 +16,20 @@ function deployment(resourceVersion: string, type: string): Deployment {
   return { ...made, metadata: { ...made.metadata, uid: "uid", resourceVersion, generation: 1 } };
 }
 
-/** The API server's list of this one Deployment, filtered by the label selector of the request. */
+/** Lists this one Deployment like the API server, filtered by the label selector of the request. */
 function selected(object: Deployment, { query }: KubeRequest): readonly Deployment[] {
   const selector = query?.["labelSelector"];
   const type = object.metadata.labels?.[TYPE_LABEL];
   return selector === undefined || String(selector).includes(`${TYPE_LABEL}=${type}`) ? [object] : [];
 }
 
-it("does not put a refreshed Deployment back into the cache after its owner removed the pipe labels", async () => {
+it("a refreshed Deployment does not return to the cache after its owner removed the pipe labels", async () => {
   const caches = createCaches();
   const clock = new FakeClock();
   const pipe = toDeploymentView(deployment("1", "database"));
   caches.pipes.apply(pipe);
   const json = async <T>(request: KubeRequest): Promise<T> => {
-    // The watch delivers the new label before the response, which has a later status.
+    // The watch delivers the new label before the response, which contains a later status.
     caches.pipes.remove(toDeploymentView(deployment("2", "files")));
     return JSON.parse(JSON.stringify({ items: selected(deployment("3", "files"), request) }));
   };

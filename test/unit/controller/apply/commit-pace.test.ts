@@ -4,7 +4,7 @@ import { WorkQueue } from "../../../../src/runtime/work-queue.ts";
 import { runWorkers } from "../../../../src/runtime/workers.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 
-/** Services with pipes that are ready for their commit, reconciled by the workers of the controller. */
+/** Lets the workers of the controller reconcile services with pipes that are ready for their commit. */
 async function commit(pipesByService: ReadonlyMap<string, number>, forMs: number) {
   const clock = new FakeClock();
   const left = new Map(pipesByService);
@@ -41,11 +41,11 @@ const services = (count: number, pipes: number) =>
   new Map(Array.from({ length: count }, (_, at) => [`service-${at}`, pipes] as const));
 
 describe("the commits of resizes in place", () => {
-  it("start immediately if none started before", async () => {
+  it("start immediately if no commit has started before", async () => {
     expect((await commit(services(1, 1), 0)).startedAtMs).toEqual([0]);
   });
 
-  it("start at most three times in any second, and nearly as often", async () => {
+  it("start at a rate close to, but never above, three per second", async () => {
     const { startedAtMs } = await commit(services(20, 3), 60_000);
     expect(startedAtMs).toHaveLength(60);
     for (const fromMs of startedAtMs) {
@@ -55,8 +55,8 @@ describe("the commits of resizes in place", () => {
     expect(startedAtMs.at(-1)).toBeLessThan(21_000);
   });
 
-  it("are not polled for: a waiting service is reconciled only when it is its turn", async () => {
-    // One reconciliation puts each service into the line; then there is one for each commit.
+  it("cause no polling: a waiting service is reconciled only when its turn comes", async () => {
+    // One reconciliation puts each service in the queue, and each later commit needs one more.
     expect((await commit(services(20, 1), 60_000)).reconciliations).toBe(1 + 19 * 2);
     expect((await commit(services(20, 1), 3_600_000)).reconciliations).toBe(1 + 19 * 2);
   });

@@ -17,7 +17,7 @@ function setup(limit: number) {
 }
 
 describe("the rollout budget", () => {
-  it("wakes one waiting service for each rollout that may start, in the order in which they began to wait", () => {
+  it("wakes one waiting service for each rollout that may start, in the order of arrival", () => {
     const { budget, woken, state } = setup(5);
     state.rolling = 3;
     budget.wakeNext();
@@ -43,7 +43,7 @@ describe("the rollout budget", () => {
     expect(woken).toEqual(["a"]);
   });
 
-  it("checks the limit again after 30 s, because a timeout has no event", async () => {
+  it("checks the limit again after 30 s, because a timeout produces no event", async () => {
     const { clock, woken, state } = setup(1);
     state.rolling = 0;
     await clock.advance(30_000);

@@ -2,16 +2,16 @@ import { expect, it } from "vitest";
 import { writeErrorOf } from "../../../../src/controller/apply/write-error.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 
-const NO_RIGHT = 'pods "a" is forbidden: User "controller" cannot patch resource "pods/resize"';
+const FORBIDDEN = 'pods "a" is forbidden: User "controller" cannot patch resource "pods/resize"';
 
 it.each([
-  ["a lack of permissions", NO_RIGHT, "Forbidden"],
+  ["recognizes missing permissions", FORBIDDEN, "Forbidden"],
   [
-    "a server that does not know the roles yet",
-    `${NO_RIGHT}: RBAC: [clusterrole.rbac.authorization.k8s.io "b" not found]`,
+    "recognizes an API server that has not loaded the roles yet",
+    `${FORBIDDEN}: RBAC: [clusterrole.rbac.authorization.k8s.io "b" not found]`,
     "WriteFailed",
   ],
-  ["a rejection by a policy", 'pods "a" is forbidden: denied the request', "Refused"],
-])("distinguishes %s", (_what, message, reason) => {
+  ["recognizes a denial by a policy", 'pods "a" is forbidden: denied the request', "Refused"],
+])("%s in a 403", (_what, message, reason) => {
   expect(writeErrorOf(new KubeApiError("PATCH", 403, JSON.stringify({ message })))?.reason).toBe(reason);
 });

@@ -4,7 +4,7 @@ import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { aPipe, aRollout, NOW_MS } from "../../../support/fixtures/snapshot.ts";
 
-it("an outdated write leaves no record of a Deployment that was deleted meanwhile", () => {
+it("an outdated write leaves no record if the Deployment was deleted in the meantime", () => {
   const { pipes } = createCaches();
   const writes = new WriteHistory(pipes);
   const pipe = aPipe("a");

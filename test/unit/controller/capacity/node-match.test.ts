@@ -26,16 +26,24 @@ describe("a pod", () => {
 
   it.each<readonly [string, boolean, Partial<PodSpec>]>([
     ["may run on any node by default", true, {}],
-    ["may run on the node that it names", true, { nodeName: "node-a" }],
-    ["may not run on another node than the one that it names", false, { nodeName: "node-b" }],
-    ["may run on a node with all labels of its selector", true, { nodeSelector: { zone: "a", cores: "16" } }],
-    ["may not run on a node with another value of the label", false, { nodeSelector: { zone: "b" } }],
-    ["may not run on a node without one of the labels", false, { nodeSelector: { zone: "a", disk: "ssd" } }],
-    ["may run on any node if its affinity is only preferred", true, { affinity: { nodeAffinity: {} } }],
-    ["may not run on any node if its affinity has no term", false, requires()],
+    ["may run on the node with its node name", true, { nodeName: "node-a" }],
+    ["may not run on a node that differs from its node name", false, { nodeName: "node-b" }],
+    [
+      "may run on a node that has all labels of its node selector",
+      true,
+      { nodeSelector: { zone: "a", cores: "16" } },
+    ],
+    ["may not run on a node with a different value of a label", false, { nodeSelector: { zone: "b" } }],
+    [
+      "may not run on a node that lacks one of the labels",
+      false,
+      { nodeSelector: { zone: "a", disk: "ssd" } },
+    ],
+    ["may run on any node if its affinity is only a preference", true, { affinity: { nodeAffinity: {} } }],
+    ["may not run on any node if its affinity has no terms", false, requires()],
     ["may not run on any node if its only term has no requirements", false, requires({})],
     [
-      "may run on a node that fulfills one of several terms",
+      "may run on a node that matches one of several terms",
       true,
       requires(
         { matchExpressions: [{ key: "zone", operator: "In", values: ["b"] }] },
@@ -43,7 +51,7 @@ describe("a pod", () => {
       ),
     ],
     [
-      "may not run on a node that fulfills only one requirement of a term",
+      "may not run on a node that matches only one requirement of a term",
       false,
       requires({
         matchExpressions: [
@@ -53,12 +61,12 @@ describe("a pod", () => {
       }),
     ],
     [
-      "may run on a node that a field names",
+      "may run on a node that a field requirement includes",
       true,
       requires({ matchFields: [{ key: "metadata.name", operator: "In", values: ["node-a"] }] }),
     ],
     [
-      "may not run on a node that a field excludes",
+      "may not run on a node that a field requirement excludes",
       false,
       requires({ matchFields: [{ key: "metadata.name", operator: "NotIn", values: ["node-a"] }] }),
     ],
@@ -84,7 +92,7 @@ describe("a pod", () => {
     [false, "cores", "Lt", ["16"]],
     [false, "disk", "Lt", ["1"]],
     [false, "zone", "Gt", ["1"]],
-  ])("may run on the node (%s) with the affinity %s %s %j", (expected, key, operator, values) => {
+  ])("may run on the node: %s, with the affinity %s %s %j", (expected, key, operator, values) => {
     const pod = requires({ matchExpressions: [{ key, operator, values }] });
     expect(isMatch(pod, { labels })).toBe(expected);
   });
@@ -101,22 +109,32 @@ describe("a taint of a node", () => {
       { ...dedicated, effect: "PreferNoSchedule" },
       {},
     ],
-    ["is tolerated by its value", true, dedicated, { tolerations: [{ key: "dedicated", value: "pipes" }] }],
     [
-      "is not tolerated by another value",
+      "is tolerated by a toleration with its key and value",
+      true,
+      dedicated,
+      { tolerations: [{ key: "dedicated", value: "pipes" }] },
+    ],
+    [
+      "is not tolerated by a toleration with another value",
       false,
       dedicated,
       { tolerations: [{ key: "dedicated", value: "web" }] },
     ],
-    ["is tolerated by its key", true, dedicated, { tolerations: [{ key: "dedicated", operator: "Exists" }] }],
     [
-      "is not tolerated by another key",
+      "is tolerated by a toleration with its key",
+      true,
+      dedicated,
+      { tolerations: [{ key: "dedicated", operator: "Exists" }] },
+    ],
+    [
+      "is not tolerated by a toleration with another key",
       false,
       dedicated,
       { tolerations: [{ key: "gpu", operator: "Exists" }] },
     ],
     [
-      "is tolerated by a toleration of everything",
+      "is tolerated by a toleration of all taints",
       true,
       dedicated,
       { tolerations: [{ operator: "Exists" }] },
@@ -128,26 +146,31 @@ describe("a taint of a node", () => {
       { tolerations: [{ key: "dedicated", operator: "Exists", effect: "NoExecute" }] },
     ],
     [
-      "without a value is tolerated by an equal one",
+      "without a value is tolerated by a toleration without a value",
       true,
       { key: "gpu", effect: "NoExecute" },
       { tolerations: [{ key: "gpu" }] },
     ],
     [
-      "is tolerated by an operator that is not known",
+      "is tolerated by a toleration with an unknown operator",
       true,
       dedicated,
       { tolerations: [{ key: "dedicated", operator: "Gt", value: "1" }] },
     ],
     [
-      "does not keep a pod with a RuntimeClass away, because that may tolerate it",
+      "does not keep away a pod with a RuntimeClass, because the RuntimeClass may tolerate it",
       true,
       dedicated,
       { runtimeClassName: "gvisor" },
     ],
-    ["does not keep a pod with a node name away with NoSchedule", true, dedicated, { nodeName: "node-a" }],
     [
-      "keeps a pod with a node name away with NoExecute",
+      "with the effect NoSchedule does not keep away a pod with a node name",
+      true,
+      dedicated,
+      { nodeName: "node-a" },
+    ],
+    [
+      "with the effect NoExecute keeps away a pod with a node name",
       false,
       { ...dedicated, effect: "NoExecute" },
       { nodeName: "node-a" },
@@ -156,7 +179,7 @@ describe("a taint of a node", () => {
     expect(isMatch(pod, { taints: [taint] })).toBe(expected);
   });
 
-  it("represents a cordon, which a pod can tolerate", () => {
+  it("represents a cordoned node, which a pod can tolerate", () => {
     const key = "node.kubernetes.io/unschedulable";
     expect(isMatch({}, { unschedulable: true })).toBe(false);
     expect(isMatch({ tolerations: [{ key, operator: "Exists" }] }, { unschedulable: true })).toBe(true);

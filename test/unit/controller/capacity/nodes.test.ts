@@ -48,7 +48,7 @@ describe("the nodes of the cluster", () => {
     expect(requests).toHaveLength(4);
   });
 
-  it("are unknown without the permission, which is logged once as a warning", async () => {
+  it("are unknown without the permission to list them, which is logged once as a warning", async () => {
     const { nodes, requests, clock, lines, state } = setup();
     const message = 'nodes is forbidden: User "controller" cannot list resource "nodes" in API group ""';
     state.error = new KubeApiError("GET /api/v1/nodes", 403, JSON.stringify({ message }));

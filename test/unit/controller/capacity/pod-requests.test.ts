@@ -25,30 +25,34 @@ function cpu(quantity: string): bigint | undefined {
 
 describe("the requests of a pod", () => {
   it.each<readonly [string, Partial<PodSpec>, string]>([
-    ["are those of its container", {}, "4"],
+    ["equal the requests of its container", {}, "4"],
     [
-      "are the sum over its containers",
+      "are the sum over all containers",
       { containers: [container({ cpu: "4" }), container({ cpu: "100m" })] },
       "4100m",
     ],
-    ["are the limits if it has no requests", { containers: [container({}, { cpu: "2" })] }, "2"],
+    ["equal the limits if there are no requests", { containers: [container({}, { cpu: "2" })] }, "2"],
     ["are zero for a container without resources", { containers: [{ name: "container" }] }, "0"],
-    ["leave out an init container that needs less", { initContainers: [init("3")] }, "4"],
-    ["are those of an init container that needs more", { initContainers: [init("3"), init("6")] }, "6"],
+    ["ignore an init container that requests less", { initContainers: [init("3")] }, "4"],
+    [
+      "equal the requests of an init container that requests more",
+      { initContainers: [init("3"), init("6")] },
+      "6",
+    ],
     ["include sidecars", { initContainers: [sidecar("1")] }, "5"],
     [
-      "include the sidecars before an init container, and not those after it",
+      "include the sidecars before an init container, but not those after it",
       { initContainers: [sidecar("1"), init("6"), sidecar("500m")] },
       "7",
     ],
     [
-      "are those of the containers and sidecars if that is more",
+      "equal the requests of the containers and sidecars if their sum is larger",
       { initContainers: [init("4"), sidecar("1")] },
       "5",
     ],
     ["include the overhead", { overhead: { cpu: "250m" } }, "4250m"],
     [
-      "are those of the whole pod if it has any, and the overhead",
+      "equal the pod-level requests, if there are any, plus the overhead",
       { resources: { requests: { cpu: "9" } }, overhead: { cpu: "1" } },
       "10",
     ],

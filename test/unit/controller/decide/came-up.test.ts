@@ -21,7 +21,7 @@ const SIZED = {
   lastRollout: aRollout(FOUR, { generation: 3, inPlaceStartedAtMs: NOW_MS - 1000 }),
 };
 
-/** Decides and reports about a pipe of four cores. @param cameUp its entry in the status */
+/** Returns the decision and the status for a pipe with four cores. @param cameUp its entry in the status */
 function decisionFor(
   cameUp: string | undefined,
   changes: Partial<DeploymentView> = {},
@@ -47,9 +47,9 @@ describe("a pipe whose template has the size", () => {
   const rollout = { lastRollout: aRollout(FOUR, { generation: 3 }) };
   it.each([
     ["after a commit that another process made", "uid-a/~/1000m/4Gi", {}],
-    ["after a resize to another size that did not end", "uid-a/~/4000m/16Gi", {}],
+    ["after an unfinished resize to another size", "uid-a/~/4000m/16Gi", {}],
     ["after a rollout that may have returned to pods of another size", "uid-a/~/1000m/4Gi", rollout],
-  ])("is not done before its pods are listed, %s", (_, cameUp, changes) => {
+  ])("is not done until its pods are listed %s", (_, cameUp, changes) => {
     expect(decisionFor(cameUp, changes)).toEqual({
       actions: ["begin-in-place"],
       states: ["rolling"],
@@ -58,15 +58,15 @@ describe("a pipe whose template has the size", () => {
   });
 
   it.each([
-    ["it came up with it", "uid-a/3/4000m/16Gi", {}],
+    ["it came up with the size", "uid-a/3/4000m/16Gi", {}],
     ["nothing is known about it", undefined, {}],
-    ["a rollout gave it to the pods", "uid-a/-/1000m/4Gi", rollout],
+    ["a rollout applied the size to the pods", "uid-a/-/1000m/4Gi", rollout],
     ["the entry is of another Deployment", "another/-/4000m/16Gi", {}],
   ])("is done if %s", (_, cameUp, changes) => {
     expect(decisionFor(cameUp, changes)).toMatchObject({ states: ["done"], cameUp: "uid-a/3/4000m/16Gi" });
   });
 
-  it.each(["-", "~"])("is being rolled out if its pods are replaced, and stays marked with %s", (mark) => {
+  it.each(["-", "~"])("is rolling if its pods are being replaced, and keeps the mark %s", (mark) => {
     const cameUp = `uid-a/${mark}/1000m/4Gi`;
     expect(decisionFor(cameUp, { ...rollout, rollout: UNDER_WAY })).toEqual({
       actions: [],
@@ -76,38 +76,38 @@ describe("a pipe whose template has the size", () => {
   });
 });
 
-describe("a pipe that gets another size", () => {
+describe("a pipe with a new desired size", () => {
   const unseen = { ...UNDER_WAY, isSeen: false };
   const cameUp = "uid-a/3/4000m/16Gi";
   it.each<[string, Partial<DeploymentView>, string, string?]>([
     ["it is scaled after it has come up", { rollout: UNDER_WAY }, "begin-in-place", cameUp],
-    ["the Deployment controller has not seen the end of a commit", { rollout: unseen }, "begin-in-place"],
+    ["the Deployment controller has not observed the end of a commit", { rollout: unseen }, "begin-in-place"],
     [
-      "its owner scales it or rolls something out",
+      "its owner scales it or rolls out a change",
       { lastRollout: undefined, rollout: UNDER_WAY },
       "begin-in-place",
     ],
     ["old pods are terminating", { rollout: { ...COMPLETE, terminatingReplicas: 1 } }, "begin-in-place"],
-    ["the controller rolls out another size", { rollout: UNDER_WAY }, "resize"],
+    ["the controller is rolling out another size", { rollout: UNDER_WAY }, "resize"],
     [
-      "the Deployment controller has not seen a rollout",
+      "the Deployment controller has not observed a rollout",
       { rollout: unseen, lastRollout: aRollout(FOUR, { generation: 3, revision: 2 }) },
       "resize",
     ],
-  ])("is resized as soon as possible if %s", (_, changes, action, known) => {
+  ])("is resized immediately if %s", (_, changes, action, known) => {
     expect(decisionFor(known, changes, { cores: 2 }).actions).toEqual([action]);
   });
 });
 
 describe("a pipe that was rolled back", () => {
-  it("has come up again with the size of its template, although another size is desired", () => {
+  it("has come up again with the size of its template, even if another size is desired", () => {
     const changes = { lastRollout: aRollout(FOUR, { generation: 3, isRollback: true, lastGoodSize: FOUR }) };
     const { cameUp } = decisionFor("uid-a/-/4000m/16Gi", changes, { cores: 2, overallFree: 0 });
     expect(cameUp).toBe("uid-a/3/4000m/16Gi");
   });
 });
 
-describe("a pipe that waits for another size after a resize in place that did not end", () => {
+describe("a pipe that waits for another size after an unfinished resize in place", () => {
   it("must come up again with the size of its template", () => {
     const cameUp = "uid-a/~/4000m/16Gi";
     expect(decisionFor(cameUp, {}, { cores: 2, overallFree: 0 })).toEqual({

@@ -27,14 +27,14 @@ describe("decide, with pipes whose pods all have the size", () => {
     expect(committed(3).names).toEqual(["a", "b", "c"]);
   });
 
-  it("reports that a pipe waits for its commit, and does not poll for it", () => {
+  it("reports that a pipe waits for its commit, and does not poll", () => {
     const { decision } = committed(0);
     expect(decision.waitsForCommit).toBe(true);
     expect(recheckAtMs(snapshot, decision, DECIDE_OPTIONS)).toBeUndefined();
     expect(committed(3).decision.waitsForCommit).toBeUndefined();
   });
 
-  it("records in the annotation when the pods began to be resized", () => {
+  it("records in the annotation when the resize of the pods started", () => {
     expect(committed(1).decision.actions).toMatchObject([
       { type: "resize", isCommit: true, rollout: { inPlaceStartedAtMs: snapshot.nowMs - 5000 } },
     ]);
@@ -46,7 +46,7 @@ describe("a commit whose Deployment has a second ReplicaSet with pods", () => {
     [4, { reason: "NotSettled", message: "its pods are of several ReplicaSets", size: "4000m/16Gi" }],
     [2, undefined],
   ])(
-    "ends in a rollout, whose reason is about the size of the commit only: %s cores are desired",
+    "ends in a rollout, with a reason only if its size of 4 cores is still desired: %s cores are desired",
     (cores, fallback) => {
       const pipe = aPipe("a", {
         ...{ size: sizeOfCores(4), isPaused: true, isPausedByUs: true },

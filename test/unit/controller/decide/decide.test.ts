@@ -67,12 +67,12 @@ function statesFor(snapshot: Snapshot): string[] {
   return decide(snapshot, DECIDE_OPTIONS).sizing?.assessments.map((each) => each.state) ?? [];
 }
 
-describe("decide, with nothing to do", () => {
+describe("decide, without work", () => {
   const pipe = aPipe("a");
   const unknown = { ok: false, obstacle: { reason: "UnknownTier", message: "" } } as const;
   it.each<[string, Snapshot]>([
-    ["for an unknown service", aSnapshot([pipe], { namespace: undefined, tier: unknown })],
-    ["for an unknown tier", aSnapshot([pipe], { tier: unknown })],
+    ["if the service is unknown", aSnapshot([pipe], { namespace: undefined, tier: unknown })],
+    ["if the tier is unknown", aSnapshot([pipe], { tier: unknown })],
     [
       "while the PipeScaling is being deleted",
       aSnapshot([pipe], { scaling: aScaling(4, { isBeingDeleted: true }) }),
@@ -82,18 +82,21 @@ describe("decide, with nothing to do", () => {
       aSnapshot([pipe], { scaling: aScaling(4, { spec: { ...aScaling(4).spec, suspend: true } }) }),
     ],
     ["if the pipes have the size", aSnapshot([aPipe("a", { size: FOUR, lastRollout: aRollout(FOUR) })])],
-    ["if the pipes have the tier's size", aSnapshot([aPipe("a")], { scaling: aScaling(undefined) })],
+    [
+      "if the pipes have the default size of the tier",
+      aSnapshot([aPipe("a")], { scaling: aScaling(undefined) }),
+    ],
     [
       "if the container of a pipe is ambiguous",
       aSnapshot([aPipe("a", { container: { problem: "two" }, size: undefined })]),
     ],
     ["if there are no pipes", aSnapshot([], { scaling: undefined })],
-  ])("returns no action %s", (_, snapshot) => expect(actionsFor(snapshot)).toEqual([]));
+  ])("returns no actions %s", (_, snapshot) => expect(actionsFor(snapshot)).toEqual([]));
 });
 
-describe("decide, if a pipe records a later generation of the PipeScaling than the cache has", () => {
+describe("decide, if a pipe records a newer generation of the PipeScaling than the cache", () => {
   const ahead = aPipe("a", { lastRollout: aRollout(sizeOfCores(8), { scalingGeneration: 2 }) });
-  it("resizes nothing until it knows which of the two is wrong", () => {
+  it("resizes nothing until the generation is confirmed", () => {
     expect(actionsFor(aSnapshot([ahead, aPipe("b")]))).toEqual(["confirm the generation for a"]);
   });
   it("resizes as usual if the generation belongs to another PipeScaling", () => {
@@ -109,7 +112,7 @@ describe("decide, for a service without a PipeScaling", () => {
 
   const sizeSpec = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 
-  it("creates it with the newest size if it was deleted unnoticed, and suspends it if a pipe has another size", () => {
+  it("creates it with the newest size if its deletion was not observed, and suspends it if a pipe has another size", () => {
     const older = rollingTo("a", sizeOfCores(2), {
       lastRollout: aRollout(sizeOfCores(2), { startedAtMs: 1 }),
     });
@@ -120,12 +123,12 @@ describe("decide, for a service without a PipeScaling", () => {
     ]);
   });
 
-  it("ignores the size of a pipe that was moved from another service", () => {
+  it("ignores the size of a pipe that moved from another service", () => {
     const movedIn = rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, { serviceId: "another" }) });
     expect(actionsFor(aSnapshot([movedIn, aPipe("b")], { scaling: undefined }))).toEqual(["create {}"]);
   });
 
-  it("creates the same one again if its deletion was observed, after the grace time for its owner", () => {
+  it("re-creates the same PipeScaling after a grace period if the deletion was observed", () => {
     const spec = { ...sizeSpec, suspend: true };
     const at = (recreateAtMs: number) =>
       actionsFor(aSnapshot([aPipe("a")], { scaling: undefined, deleted: { spec, recreateAtMs } }));
@@ -135,12 +138,12 @@ describe("decide, for a service without a PipeScaling", () => {
 });
 
 describe("decide, during a rescale", () => {
-  it("starts one canary first", () => {
+  it("first starts a single canary", () => {
     expect(actionsFor(aSnapshot([aPipe("a"), aPipe("b"), aPipe("c")]))).toEqual(["a 4000m/16Gi"]);
     expect(actionsFor(aSnapshot([rollingTo("a", FOUR), aPipe("b"), aPipe("c")]))).toEqual([]);
   });
 
-  it("prefers a healthy canary", () => {
+  it("prefers a healthy pipe as the canary", () => {
     const ill = aPipe("a", { rollout: UNDER_WAY });
     expect(actionsFor(aSnapshot([ill, aPipe("b")]))).toEqual(["b 4000m/16Gi"]);
   });
@@ -177,9 +180,13 @@ describe("decide, during a rescale", () => {
   });
 
   it.each([
-    ["has a place in the rollout budget, in that place", 1, ["a 8000m/32Gi"]],
-    ["timed out, only if the rollout budget has another place", 0, []],
-  ])("redirects a rollout that %s", (_, leftMs, actions) => {
+    [
+      "applies the newest size to a rollout in progress, even if the rollout budget is used up",
+      1,
+      ["a 8000m/32Gi"],
+    ],
+    ["does not apply the newest size to a rollout that timed out while the rollout budget is used up", 0, []],
+  ])("%s", (_, leftMs, actions) => {
     const startedAtMs = NOW_MS - POLICY.rolloutTimeoutMs + leftMs;
     const older = rollingTo("a", sizeOfCores(2), { lastRollout: aRollout(sizeOfCores(2), { startedAtMs }) });
     const snapshot = aSnapshot([older], { scaling: aScaling(8) });
@@ -195,7 +202,7 @@ describe("decide, with a rollout window", () => {
   const decided = (pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}) =>
     decide(aSnapshot(pipes, { rolloutWindow, ...changes }), DECIDE_OPTIONS);
 
-  it("starts no rollout that restarts pods before it opens, and rechecks then", () => {
+  it("starts no rollout that restarts pods before the window opens, and rechecks when it opens", () => {
     const snapshot = aSnapshot([aPipe("a"), aPipe("b")], { rolloutWindow });
     const decision = decide(snapshot, DECIDE_OPTIONS);
     expect(decision.actions).toEqual([]);
@@ -203,7 +210,7 @@ describe("decide, with a rollout window", () => {
     expect(recheckAtMs(snapshot, decision, DECIDE_OPTIONS)).toBe(opensAtMs);
   });
 
-  it("starts rollouts while it is open", () => {
+  it("starts rollouts while the window is open", () => {
     expect(summaries(decided([aPipe("a"), aPipe("b")], { rolloutWindow: OPEN }).actions)).toEqual([
       "a 4000m/16Gi",
     ]);
@@ -219,13 +226,13 @@ describe("decide, with a rollout window", () => {
     ]);
   });
 
-  it("ignores the window until the time that an administrator sets", () => {
+  it("ignores the window until a time that an administrator set", () => {
     const until = (ms: number) => ({ scaling: aScaling(4, { windowIgnoredUntilMs: ms }) });
     expect(summaries(decided([aPipe("a")], until(NOW_MS + 1)).actions)).toEqual(["a 4000m/16Gi"]);
     expect(decided([aPipe("a")], until(NOW_MS)).actions).toEqual([]);
   });
 
-  it("reports in the conditions until when the pipes wait", () => {
+  it("reports in the conditions when the window opens", () => {
     const scaling = aScaling(4);
     const { sizing } = decided([aPipe("a"), aPipe("b")]);
     expect(summarizeConditions(scaling, aSnapshot([]).tier, sizing)).toMatchObject({
@@ -267,7 +274,7 @@ describe("decide, before a canary", () => {
     expect(actionsFor(larger, validating)).toEqual(["dry run of a", "dry run of b"]);
   });
 
-  it("starts no dry run while one is pending, for a single pipe, or after a pipe runs the size", () => {
+  it("starts no dry run while one is pending, for a single pipe, or when a pipe already runs the size", () => {
     const pending = { validations: new Map([["uid-a", { key, isPending: true }]]) };
     expect(actionsFor(aSnapshot([aPipe("a"), aPipe("b")], pending), validating)).toEqual(["dry run of b"]);
     expect(actionsFor(aSnapshot([aPipe("a")]), validating)).toEqual(["a 4000m/16Gi"]);
@@ -279,7 +286,7 @@ describe("decide, before a canary", () => {
   });
 });
 
-describe("decide, before it stops the old pods of a pipe", () => {
+describe("decide, before a rollout that stops the old pods first", () => {
   const validating = { ...DECIDE_OPTIONS, validatesFirst: true };
   const first = { stopsOldPodsFirst: true };
   const accepted = (...pipes: DeploymentView[]): Partial<Snapshot> => ({
@@ -287,14 +294,14 @@ describe("decide, before it stops the old pods of a pipe", () => {
       pipes.map((pipe) => [pipe.metadata.uid, { key: validationKey(pipe, FOUR), isPending: false }]),
     ),
   });
-  /** Names of the pipes that are validated, with a word if that includes a look at the nodes. */
+  /** Names of the pipes that are validated, with a suffix if the validation checks the nodes. */
   const validated = (snapshot: Snapshot) =>
     decide(snapshot, validating).actions.flatMap((action) => {
       if (action.type !== "validate") return [];
       return `${action.pipe.metadata.name}${action.checksNodes ? " and nodes" : ""}`;
     });
 
-  it("checks the nodes even for a single pipe, which it resizes afterwards", () => {
+  it("checks the nodes even for a single pipe, and then resizes it", () => {
     const pipe = aPipe("a", first);
     expect(actionsFor(aSnapshot([pipe]), validating)).toEqual(["dry run of a"]);
     expect(validated(aSnapshot([pipe]))).toEqual(["a and nodes"]);
@@ -306,7 +313,7 @@ describe("decide, before it stops the old pods of a pipe", () => {
     expect(validated(aSnapshot([aPipe("a", { ...first, replicas: 0 })]))).toEqual([]);
   });
 
-  it("checks the nodes even after another pipe runs the size, for the pipes that would start next", () => {
+  it("checks the nodes even if another pipe already runs the size, but only for pipes that can start next", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     const [b, c] = [aPipe("b", first), aPipe("c")];
     expect(actionsFor(aSnapshot([done, b, c]), validating)).toEqual(["dry run of b"]);
@@ -319,7 +326,7 @@ describe("decide, before it stops the old pods of a pipe", () => {
     expect(validated(aSnapshot([done, b, ...rolling]))).toEqual([]);
   });
 
-  it("does not check the nodes for a pipe whose old pods are stopped already", () => {
+  it("does not check the nodes for a pipe whose old pods are already stopped", () => {
     const pipe = rollingTo("a", sizeOfCores(2), first);
     expect(actionsFor(aSnapshot([pipe]), validating)).toEqual(["a 4000m/16Gi"]);
   });
@@ -339,7 +346,7 @@ describe("decide, before it stops the old pods of a pipe", () => {
     return { writes: new Map([["uid-a", write]]) };
   };
 
-  it("leaves a pipe that fits no node alone, with a failure that holds back the others", () => {
+  it("does not resize a pipe that fits on no node, and reports a failure that holds back the others", () => {
     const decision = decide(aSnapshot([aPipe("a", first), aPipe("b")], tooLarge()), validating);
     expect(decision.actions).toEqual([]);
     expect(decision.sizing).toMatchObject({
@@ -360,7 +367,7 @@ describe("decide, before it stops the old pods of a pipe", () => {
     });
   });
 
-  it("checks the nodes again after 5 minutes, doubling to an hour, and sooner if the Deployment has changed", () => {
+  it("checks the nodes again after 5 minutes, doubling up to an hour, and sooner if the Deployment has changed", () => {
     const at = (agoMs: number, attempts: number, pipe = aPipe("a", first)) =>
       validated(aSnapshot([pipe], tooLarge({ attempts, lastAtMs: NOW_MS - agoMs })));
     expect(at(299_999, 1)).toEqual([]);
@@ -372,7 +379,7 @@ describe("decide, before it stops the old pods of a pipe", () => {
     expect(at(1000, 1, changed)).toEqual(["a and nodes"]);
   });
 
-  it("checks the nodes after a restart no sooner than the status reports", () => {
+  it("checks the nodes after a restart of the controller no sooner than the status reports", () => {
     const failure = { pipe: "a", uid: "uid-a", size: "4000m/16Gi", message: "too large", attempts: 1 };
     const at = new Date(NOW_MS - 60_000).toISOString();
     const failures = [{ ...failure, reason: "NoNodeLargeEnough", at, generation: 1 }];
@@ -381,7 +388,7 @@ describe("decide, before it stops the old pods of a pipe", () => {
     expect(validated(aSnapshot([changed], { failures }))).toEqual(["a and nodes"]);
   });
 
-  it("does not check the nodes at a requested retry", () => {
+  it("does not check the nodes in a requested retry", () => {
     const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
     const pipe = aPipe("a", first);
     expect(actionsFor(aSnapshot([pipe], { ...tooLarge(), scaling }), validating)).toEqual(["a 4000m/16Gi"]);
@@ -421,7 +428,7 @@ describe("decide, after earlier writes", () => {
   const decided = (changes: Partial<WriteRecord>, ...pipes: readonly DeploymentView[]) =>
     decide(aSnapshot(pipes.length > 0 ? pipes : [aPipe("a")], record(changes)), DECIDE_OPTIONS);
 
-  it("limits the resizes of a pipe whose annotation and size another writer removes", () => {
+  it("limits the resizes of a pipe if another writer removes its annotation and size", () => {
     expect(summaries(decided({ attempts: 1 }).actions)).toEqual(["a 4000m/16Gi"]);
     expect(decided({ attempts: 2 }).actions).toEqual([]);
     expect(failuresOf(decided({ attempts: 4, lastAtMs: NOW_MS - 86_400_000 }))).toMatchObject([
@@ -429,7 +436,7 @@ describe("decide, after earlier writes", () => {
     ]);
   });
 
-  it("stops after a restart as well if the status reports the conflict", () => {
+  it("does not retry after a restart of the controller if the status reports the conflict", () => {
     const at = new Date(NOW_MS - 3_600_000).toISOString();
     const conflict = {
       pipe: "a",
@@ -446,7 +453,7 @@ describe("decide, after earlier writes", () => {
     });
   });
 
-  it("limits the adoptions of a pipe whose annotation disappears each time", () => {
+  it("limits the adoptions of a pipe whose annotation is removed each time", () => {
     const sized = aPipe("a", { size: FOUR });
     expect(summaries(decide(aSnapshot([sized]), DECIDE_OPTIONS).actions)).toEqual([
       "adopt a with 4000m/16Gi",
@@ -457,7 +464,7 @@ describe("decide, after earlier writes", () => {
     expect(failuresOf(stripped)).toMatchObject([{ reason: "FieldConflict" }]);
   });
 
-  it("does not adopt a pipe that was moved from another service before its rollout has ended", () => {
+  it("does not adopt a pipe that moved from another service until its rollout has ended", () => {
     const lastRollout = aRollout(FOUR, { serviceId: "another" });
     const moved = (changes: Partial<DeploymentView>) =>
       actionsFor(aSnapshot([rollingTo("a", FOUR, { lastRollout, ...changes })]));
@@ -466,7 +473,7 @@ describe("decide, after earlier writes", () => {
     expect(moved({ lastRollout: { ...lastRollout, startedAtMs: 0 } })).toEqual(["a back to 1000m/4Gi"]);
   });
 
-  it("retries a failed write after a delay that doubles, while the other pipes continue", () => {
+  it("retries a failed write with a delay that doubles, while the other pipes continue", () => {
     const at = (attempts: number, agoMs: number) =>
       decided({ attempts, lastAtMs: NOW_MS - agoMs, outcome: failed("WriteFailed") }, aPipe("a"), aPipe("b"));
     expect(summaries(at(3, 3999).actions)).toEqual(["b 4000m/16Gi"]);
@@ -480,7 +487,7 @@ describe("decide, after earlier writes", () => {
     expect(summaries(at(50, 300_000).actions)).toEqual(["a 4000m/16Gi"]);
   });
 
-  it("repeats a refused size when the Deployment has changed, with a delay that grows with each attempt", () => {
+  it("retries a rejected size when the Deployment has changed, with a delay that grows with each attempt", () => {
     const changed = (attempts: number, agoMs: number) => {
       const outcome = failed("Refused", 0);
       return summaries(decided({ attempts, lastAtMs: NOW_MS - agoMs, outcome }).actions);
@@ -491,7 +498,7 @@ describe("decide, after earlier writes", () => {
     expect(changed(6, 32_000)).toEqual(["a 4000m/16Gi"]);
   });
 
-  it("does not repeat a refused size until the Deployment changes or 5 minutes are over", () => {
+  it("does not retry a rejected size until the Deployment changes or 5 minutes have passed", () => {
     expect(decided({ outcome: failed("Refused") }, aPipe("a"), aPipe("b")).actions).toEqual([]);
     const later = decided({ outcome: failed("Refused"), lastAtMs: NOW_MS - 300_000 });
     expect(summaries(later.actions)).toEqual(["a 4000m/16Gi"]);
@@ -509,7 +516,7 @@ describe("decide, after earlier writes", () => {
     lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs }),
   });
 
-  it("repeats a refused rollback at a requested retry, and soon when the Deployment has changed", () => {
+  it("retries a rejected rollback if a retry is requested, and soon after the Deployment has changed", () => {
     const refused = (generation: number, agoMs: number) =>
       record({ purpose: "roll-back", lastAtMs: NOW_MS - agoMs, outcome: failed("Refused", generation) });
     expect(actionsFor(aSnapshot([stuck], refused(1, 60_000)))).toEqual([]);
@@ -521,7 +528,7 @@ describe("decide, after earlier writes", () => {
     expect(actionsFor(aSnapshot([stuck], refused(0, 1000)))).toEqual(["a back to 1000m/4Gi"]);
   });
 
-  it("limits rollbacks that fail, and reports the reason", () => {
+  it("limits failing rollbacks, and reports the reason", () => {
     const decision = decided({ purpose: "roll-back", attempts: 2, outcome: failed("Refused") }, stuck);
     expect(decision.actions).toEqual([]);
     expect(failuresOf(decision)).toMatchObject([
@@ -536,7 +543,7 @@ describe("decide, after earlier writes", () => {
 });
 
 describe("decide, for a pipe with a CPU limit", () => {
-  it("names the remedy if the limit is below the size", () => {
+  it("suggests a fix if the limit is below the size", () => {
     expect(
       failuresOf(decide(aSnapshot([aPipe("a", { cpuLimitMillicores: 2000 })]), DECIDE_OPTIONS)),
     ).toMatchObject([
@@ -552,7 +559,7 @@ describe("decide, for a pipe with a CPU limit", () => {
   });
 });
 
-describe("decide, when something removes the annotation of a pipe that has the size", () => {
+describe("decide, if another writer removes the annotation of a pipe that has the size", () => {
   const pipe = rollingTo("a", FOUR, { rollout: COMPLETE });
 
   function stripped(attempts: number, agoMs: number, scaling = aScaling(4)): Snapshot {
@@ -561,7 +568,7 @@ describe("decide, when something removes the annotation of a pipe that has the s
     return aSnapshot([pipe], { scaling, writes: new Map([["uid-a", { ...write, outcome }]]) });
   }
 
-  it("reports a field conflict and writes the annotation again after 0, 10 and 60 s, and then not again", () => {
+  it("reports a field conflict, and restores the annotation only after 0, 10 and 60 s", () => {
     expect(statesFor(stripped(1, 0))).toEqual(["failed"]);
     expect(actionsFor(stripped(1, 0))).toEqual(["adopt a with 4000m/16Gi"]);
     expect(actionsFor(stripped(2, 9000))).toEqual([]);
@@ -577,7 +584,7 @@ describe("decide, when something removes the annotation of a pipe that has the s
     expect(actionsFor(snapshot)).toEqual(["a back to 1000m/4Gi"]);
   });
 
-  it("writes the annotation again at a requested retry, with the rollout that it had", () => {
+  it("restores the annotation with the same rollout if a retry is requested", () => {
     const { actions } = decide(
       stripped(4, 1000, aScaling(4, { retryRequestedAtMs: NOW_MS })),
       DECIDE_OPTIONS,
@@ -586,7 +593,7 @@ describe("decide, when something removes the annotation of a pipe that has the s
   });
 });
 
-describe("decide, when a pipe cannot take the size", () => {
+describe("decide, if a pipe cannot run the size", () => {
   const late = aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs });
   const condition = (type: string, reason: string, at: number) => {
     const time = new Date(at).toISOString();
@@ -610,7 +617,7 @@ describe("decide, when a pipe cannot take the size", () => {
         },
       },
     ],
-  ])("rolls it back because of %s, and leaves the others alone", (reason, changes) => {
+  ])("rolls the pipe back because of %s, and does not resize the others", (reason, changes) => {
     const decision = decide(aSnapshot([rollingTo("a", FOUR, changes), aPipe("b")]), DECIDE_OPTIONS);
     expect(summaries(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
     expect(failuresOf(decision)).toMatchObject([{ pipe: "a", size: "4000m/16Gi", reason, attempts: 1 }]);
@@ -619,7 +626,7 @@ describe("decide, when a pipe cannot take the size", () => {
   const words = "0/3 nodes are available: 3 Insufficient cpu.";
   const unschedulable = new Map([["a", words]]);
 
-  it("rolls back a Recreate pipe as soon as its new pod fits no node, because its old pod is gone", () => {
+  it("rolls back a Recreate pipe as soon as its new pod fits on no node, because the old pod no longer exists", () => {
     const decision = decide(
       aSnapshot([rollingTo("a", FOUR, { stopsOldPodsFirst: true })], { unschedulable }),
       DECIDE_OPTIONS,
@@ -628,7 +635,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(failuresOf(decision)).toMatchObject([{ reason: "Unschedulable", message: words }]);
   });
 
-  it("waits for a node with any other pipe, and reports the missing node", () => {
+  it("waits for a node if the pipe has another strategy, and reports that no node fits", () => {
     const waiting = decide(aSnapshot([rollingTo("a", FOUR)], { unschedulable }), DECIDE_OPTIONS);
     expect(summaries(waiting.actions)).toEqual([]);
     expect(waiting.sizing?.assessments).toMatchObject([{ state: "rolling", obstacle: words }]);
@@ -643,7 +650,7 @@ describe("decide, when a pipe cannot take the size", () => {
 
   describe("while another size is requested", () => {
     const stopped = rollingTo("a", FOUR, { stopsOldPodsFirst: true });
-    const asked = (pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}) =>
+    const actionsWith = (pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}) =>
       summaries(
         decide(aSnapshot(pipes, { unschedulable, scaling: aScaling(8), ...changes }), DECIDE_OPTIONS).actions,
       );
@@ -659,12 +666,12 @@ describe("decide, when a pipe cannot take the size", () => {
       ]),
     });
 
-    it("applies the other size if that is possible now", () => {
-      expect(asked([stopped])).toEqual(["a 8000m/32Gi"]);
+    it("applies the requested size if possible", () => {
+      expect(actionsWith([stopped])).toEqual(["a 8000m/32Gi"]);
     });
 
     it.each<[string, Partial<Snapshot>, Partial<DeploymentView>, DeploymentView[]]>([
-      ["is refused", refusal(1, 0, "resize", "8000m/32Gi"), {}, []],
+      ["is rejected", refusal(1, 0, "resize", "8000m/32Gi"), {}, []],
       ["is above a CPU limit", {}, { cpuLimitMillicores: 6000 }, []],
       [
         "waits for the rollout window",
@@ -673,13 +680,13 @@ describe("decide, when a pipe cannot take the size", () => {
         [],
       ],
       [
-        "waits behind a failure",
+        "is held back by a failure",
         {},
         {},
         [rollingTo("b", sizeOfCores(8), { lastRollout: aRollout(sizeOfCores(8), { startedAtMs: 0 }) })],
       ],
-    ])("rolls the pipe back if the other size %s", (_, changes, ofPipe, others) => {
-      expect(asked([{ ...stopped, ...ofPipe }, ...others], changes)[0]).toBe("a back to 1000m/4Gi");
+    ])("rolls the pipe back if the requested size %s", (_, changes, ofPipe, others) => {
+      expect(actionsWith([{ ...stopped, ...ofPipe }, ...others], changes)[0]).toBe("a back to 1000m/4Gi");
     });
 
     it("records the failed size, so that the requested one can still be tried", () => {
@@ -691,9 +698,9 @@ describe("decide, when a pipe cannot take the size", () => {
       ]);
     });
 
-    it("limits rollbacks that are refused", () => {
+    it("limits rejected rollbacks", () => {
       const actionsAt = (attempts: number, agoMs: number) =>
-        asked(
+        actionsWith(
           [{ ...stopped, cpuLimitMillicores: 6000 }],
           refusal(attempts, agoMs, "roll-back", "4000m/16Gi"),
         );
@@ -704,25 +711,25 @@ describe("decide, when a pipe cannot take the size", () => {
     it("does not roll back a pipe while another write to it is in flight", () => {
       const write = { purpose: "resize", size: "8000m/32Gi", attempts: 1, lastAtMs: NOW_MS } as const;
       const writes = new Map([["uid-a", { ...write, outcome: { type: "pending" } } as const]]);
-      expect(asked([stopped], { writes })).toEqual([]);
+      expect(actionsWith([stopped], { writes })).toEqual([]);
     });
 
-    it("does not roll back a pipe that came up with its size and fails later", () => {
+    it("does not roll back a pipe that came up with its size and failed later", () => {
       const status = { pipes: { total: 1, updated: 1, summary: "1/1", cameUp: { a: "uid-a/1/4000m/16Gi" } } };
       const pipe = { ...stopped, cpuLimitMillicores: 6000 };
-      expect(asked([pipe], { scaling: aScaling(8, { status }) })).toEqual([]);
-      expect(asked([pipe])).toEqual(["a back to 1000m/4Gi"]);
+      expect(actionsWith([pipe], { scaling: aScaling(8, { status }) })).toEqual([]);
+      expect(actionsWith([pipe])).toEqual(["a back to 1000m/4Gi"]);
     });
 
     it("does not roll back a pipe whose rollout may still succeed, or a rollback", () => {
       const window = { rolloutWindow: { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" } };
-      expect(asked([stopped], { ...window, unschedulable: new Map() })).toEqual([]);
-      expect(asked([{ ...stopped, stopsOldPodsFirst: false }], window)).toEqual([]);
+      expect(actionsWith([stopped], { ...window, unschedulable: new Map() })).toEqual([]);
+      expect(actionsWith([{ ...stopped, stopsOldPodsFirst: false }], window)).toEqual([]);
       const back = aPipe("a", {
         ...{ rollout: UNDER_WAY, stopsOldPodsFirst: true },
         lastRollout: aRollout(FOUR, { isRollback: true }),
       });
-      expect(asked([back], window)).toEqual([]);
+      expect(actionsWith([back], window)).toEqual([]);
     });
   });
 
@@ -740,7 +747,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(statesFor(aSnapshot([rollingTo("a", FOUR, { rollout })]))).toEqual(["rolling"]);
   });
 
-  it("ignores a ReplicaFailure for half a minute, and rechecks then", () => {
+  it("ignores a ReplicaFailure for half a minute, and then rechecks", () => {
     const replicaFailure = condition("ReplicaFailure", "FailedCreate", NOW_MS - 10_000);
     const { sizing } = decide(
       aSnapshot([rollingTo("a", FOUR, { rollout: { ...UNDER_WAY, replicaFailure } })]),
@@ -751,7 +758,7 @@ describe("decide, when a pipe cannot take the size", () => {
 
   it.each([
     ["rolls back a pipe without pods immediately after a ReplicaFailure of this rollout", 999, "failed"],
-    ["does not roll back because of a ReplicaFailure that is left from the earlier size", 1000, "rolling"],
+    ["does not roll back because of a ReplicaFailure of an earlier rollout", 1000, "rolling"],
   ])("%s", (_, earlierMs, state) => {
     const lastRollout = aRollout(FOUR, { startedAtMs: NOW_MS - 5000 });
     const replicaFailure = condition("ReplicaFailure", "FailedCreate", lastRollout.startedAtMs - earlierMs);
@@ -764,17 +771,17 @@ describe("decide, when a pipe cannot take the size", () => {
   const before = new Date(late.startedAtMs).toISOString();
   const now = new Date(NOW_MS - 1000).toISOString();
   it.each([
-    ["that makes progress again", "ReplicaSetUpdated", "True", now, now, NOW_MS - 1000],
+    ["its latest progress", "ReplicaSetUpdated", "True", now, now, NOW_MS - 1000],
     [
-      "that is resumed, which changes no transition time",
+      "its resumption, even if the transition time does not change",
       "DeploymentResumed",
       "Unknown",
       before,
       now,
       NOW_MS - 1000,
     ],
-    ["that is still paused", "DeploymentPaused", "Unknown", before, before, NOW_MS],
-  ])("gives a paused rollout its whole timeout when it is resumed: one %s", (...row) => {
+    ["the current time while it is still paused", "DeploymentPaused", "Unknown", before, before, NOW_MS],
+  ])("starts the timeout of a paused rollout at %s", (...row) => {
     const [, reason, status, lastTransitionTime, lastUpdateTime, sinceMs] = row;
     const progressing = { type: "Progressing", status, reason, lastTransitionTime, lastUpdateTime };
     const pipe = rollingTo("a", FOUR, { lastRollout: late, rollout: { ...UNDER_WAY, progressing } });
@@ -812,7 +819,7 @@ describe("decide, when a pipe cannot take the size", () => {
     [2, 10],
     [5, 60],
     [9, 60],
-  ])("retries after %i attempts in %i minutes", (attempts, minutes) => {
+  ])("after %i attempts, retries %i minutes later", (attempts, minutes) => {
     const startedAtMs = NOW_MS - minutes * 60_000;
     const at = (ms: number) => aSnapshot([rolledBack(attempts, { startedAtMs: ms })]);
     expect(actionsFor(at(startedAtMs + 1))).toEqual([]);
@@ -820,9 +827,9 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(actions).toMatchObject([{ type: "resize", rollout: { attempts: attempts + 1 } }]);
   });
 
-  it("retries immediately on request, or if another size is requested", () => {
-    const asked = aScaling(4, { retryRequestedAtMs: NOW_MS });
-    expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: asked }))).toEqual(["a 4000m/16Gi"]);
+  it("retries immediately if a retry or another size is requested", () => {
+    const retried = aScaling(4, { retryRequestedAtMs: NOW_MS });
+    expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: retried }))).toEqual(["a 4000m/16Gi"]);
     expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
   });
 
@@ -832,7 +839,7 @@ describe("decide, when a pipe cannot take the size", () => {
     progressedAtS: late.startedAtMs / 1000,
   };
 
-  it("leaves a pipe alone that its owner has changed since, if it may have come up before", () => {
+  it("does not roll back a pipe that its owner has changed since, if it may have come up before", () => {
     const lastRollout = { ...late, scalingUid: "of the PipeScaling that was deleted" };
     const at = (revision: number) =>
       aSnapshot([rollingTo("a", FOUR, { lastRollout, rollout: stale, revision })]);
@@ -841,7 +848,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(actionsFor(at(lastRollout.revision))).toEqual(["a back to 1000m/4Gi"]);
   });
 
-  it("never fails a rollout of a pipe that was never resized", () => {
+  it("never reports the rollout of a pipe that was never resized as failed", () => {
     const adopted = aPipe("a", {
       size: FOUR,
       lastRollout: aRollout(FOUR, { attempts: 0, generation: 0 }),
@@ -850,7 +857,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(statesFor(aSnapshot([adopted]))).toEqual(["rolling"]);
   });
 
-  it("does not wait for a timestamp that a wrong clock wrote", () => {
+  it("does not wait for a timestamp in the future that a wrong clock wrote", () => {
     const startedAtMs = NOW_MS + 86_400_000;
     const at = (agoMs: number) => {
       const rollout = { ...UNDER_WAY, progressedAtS: (NOW_MS - agoMs) / 1000 };
@@ -864,7 +871,7 @@ describe("decide, when a pipe cannot take the size", () => {
     ]);
   });
 
-  it("reports the time that it has waited, even if that is less than a minute", () => {
+  it("reports the timeout even if it is shorter than a minute", () => {
     const failures = failuresOf(
       decide(aSnapshot([rollingTo("a", FOUR)]), {
         ...DECIDE_OPTIONS,
@@ -874,12 +881,12 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(failures).toMatchObject([{ message: "the rollout has not completed in 12.5 s" }]);
   });
 
-  it("does not retry a Recreate pipe without a request", () => {
+  it("retries a Recreate pipe only on request", () => {
     const startedAtMs = NOW_MS - 86_400_000;
     expect(actionsFor(aSnapshot([rolledBack(1, { startedAtMs }, true)]))).toEqual([]);
   });
 
-  it("applies the size to a pipe with a field conflict four times in total, with pauses", () => {
+  it("applies the size to a pipe with a field conflict four times in total, with growing delays", () => {
     const taken = (attempts: number, agoMs: number) =>
       aSnapshot([aPipe("a", { lastRollout: aRollout(FOUR, { attempts, startedAtMs: NOW_MS - agoMs }) })]);
     expect(actionsFor(taken(1, 0))).toEqual(["a 4000m/16Gi"]);
@@ -902,18 +909,18 @@ describe("decide, for a pipe that came up", () => {
     return rollingTo("a", FOUR, { lastRollout, ...changes });
   };
 
-  it("counts it as done even if its pods became unready later, because Ready is about the size", () => {
+  it("counts the pipe as done even if its pods became unready later, because Ready is about the size", () => {
     expect(statesFor(aSnapshot([pipe()], { scaling: reported }))).toEqual(["done"]);
   });
 
   it.each<[string, DeploymentView]>([
-    ["was resized again since", pipe({}, 9)],
+    ["was resized again", pipe({}, 9)],
     ["is another Deployment with the same name", pipe({ metadata: { ...pipe().metadata, uid: "another" } })],
-  ])("does not count it as done if it %s", (_, other) => {
+  ])("does not count the pipe as done if it %s", (_, other) => {
     expect(statesFor(aSnapshot([other], { scaling: reported }))).toEqual(["failed"]);
   });
 
-  it("does not count it as done for another size", () => {
+  it("does not count the pipe as done for another size", () => {
     const scaling = { ...reported, spec: aScaling(8).spec };
     const lastRollout = aRollout(sizeOfCores(8), { generation: 7 });
     const resized = rollingTo("a", sizeOfCores(8), { lastRollout });
@@ -937,7 +944,7 @@ describe("decide, for every state of the pipes", () => {
           size,
           lastGoodSize: fc.option(size, { nil: undefined }),
           isRollback: fc.boolean(),
-          // Clocks are wrong in both directions.
+          // A clock can be ahead or behind.
           agoMs: fc.integer({ min: -7_200_000, max: 7_200_000 }),
           attempts: fc.integer({ min: 1, max: 6 }),
         }),

@@ -22,7 +22,7 @@ import {
 
 const FOUR = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 
-/** A pipe without its annotation that the controller resized at this time. */
+/** A pipe that the controller resized at this time and that has lost its annotation. */
 function stripped(name: string, cores: number, agoMs = 0): DeploymentView {
   return aPipe(name, { size: sizeOfCores(cores), resizedAtMs: NOW_MS - agoMs });
 }
@@ -36,13 +36,13 @@ describe("a PipeScaling that was deleted while no controller was watching", () =
     expect(specForRecreation("service", [stripped("a", 4), stripped("b", 4, 9)])).toEqual(FOUR);
   });
 
-  it("gets the size of the pipe that was resized last, and is suspended, if pipes disagree", () => {
+  it("gets the size of the pipe that was resized last, and is suspended, if the sizes of the pipes differ", () => {
     const suspended = { ...FOUR, suspend: true };
     expect(specForRecreation("service", [stripped("a", 2, 9), stripped("b", 4)])).toEqual(suspended);
     expect(specForRecreation("service", [stripped("b", 4), aPipe("c")])).toEqual(suspended);
   });
 
-  it("gets the newest size of those with and without an annotation", () => {
+  it("gets the newest size among the pipes with and without an annotation", () => {
     const rolled = (agoMs: number) =>
       rollingTo("a", sizeOfCores(4), {
         lastRollout: aRollout(sizeOfCores(4), { startedAtMs: NOW_MS - agoMs }),
@@ -58,7 +58,7 @@ describe("a PipeScaling that was deleted while no controller was watching", () =
     });
   });
 
-  it("is suspended without a size if the resources of the resized pipes make none that can be requested", () => {
+  it("is suspended without a size if the resources of the resized pipes do not form a valid size", () => {
     const sizes = [undefined, { cpuMillicores: 3000, memoryGib: 16 }];
     for (const size of sizes) {
       const pipe = aPipe("a", { size, resizedAtMs: NOW_MS });
@@ -67,7 +67,7 @@ describe("a PipeScaling that was deleted while no controller was watching", () =
   });
 });
 
-type Annotation = "kept" | "removed" | "brought back by another writer" | "of a deleted Deployment";
+type Annotation = "kept" | "removed" | "restored by another writer" | "of a deleted Deployment";
 
 interface Sized {
   readonly cores: number;
@@ -75,7 +75,7 @@ interface Sized {
   readonly annotation: Annotation;
 }
 
-/** A Deployment that the controller resized, after something happened to its annotation. */
+/** A Deployment that the controller resized and whose annotation is in this state. */
 function sizedDeployment({ cores, startedAtMs, annotation }: Sized, index: number): DeploymentView {
   const name = `pipe-${index}`;
   const uid = `uid-${index}`;
@@ -121,25 +121,25 @@ const SIZE_FIELDS: FieldsV1 = {
 function writesAfterRecreation(pipes: readonly DeploymentView[]): readonly string[] {
   const snapshot = aSnapshot(pipes, { scaling: undefined });
   const [create] = decide(snapshot, DECIDE_OPTIONS).actions;
-  if (create?.type !== "create-pipe-scaling") throw new Error("it is created again");
+  if (create?.type !== "create-pipe-scaling") throw new Error("the PipeScaling is not re-created");
   const scaling = { ...aScaling(undefined), spec: create.spec satisfies PipeScalingSpec };
   return decide({ ...snapshot, scaling }, DECIDE_OPTIONS).actions.map(({ type }) => type);
 }
 
-it("a PipeScaling that is created again resizes no pipe, regardless of the annotations of the pipes", () => {
+it("a re-created PipeScaling resizes no pipe, regardless of the annotations of the pipes", () => {
   const sized = fc.record({
     cores: fc.constantFrom(1, 2, 4),
     startedAtMs: fc.integer({ min: NOW_MS - 5000, max: NOW_MS }),
     annotation: fc.constantFrom<Annotation>(
       "kept",
       "removed",
-      "brought back by another writer",
+      "restored by another writer",
       "of a deleted Deployment",
     ),
   });
   const services = fc.tuple(
     fc.array(sized, { minLength: 1, maxLength: 5 }),
-    // Pipes that the controller has not resized yet.
+    // Pipes that the controller has never resized.
     fc.array(fc.constantFrom(1, 2, 4), { maxLength: 2 }),
   );
   fc.assert(

@@ -13,7 +13,7 @@ describe("a Deployment that the controller paused", () => {
   it.each([
     ["is suspended", { scaling: aScaling(4, { spec: { suspend: true } }) }],
     ["has no PipeScaling", { scaling: undefined }],
-    ["is being deleted", { scaling: aScaling(4, { isBeingDeleted: true }) }],
+    ["has a PipeScaling that is being deleted", { scaling: aScaling(4, { isBeingDeleted: true }) }],
   ])("is resumed immediately if its service %s", (_, changes) => {
     const pipe = pausedAgo(0);
     const { actions } = decide(aSnapshot([pipe], changes), DECIDE_OPTIONS);
@@ -22,7 +22,7 @@ describe("a Deployment that the controller paused", () => {
 });
 
 describe("a paused Deployment outside the namespace of its service", () => {
-  it("is resumed when the pause is a minute old, because another release may be committing a resize", () => {
+  it("is resumed only when the pause is a minute old, because another release may be committing a resize", () => {
     const pipe = pausedAgo(MINUTE_MS);
     const { actions } = decide(aSnapshot([], { orphans: [pipe] }), DECIDE_OPTIONS);
     expect(actions).toEqual([{ type: "resume", pipe }]);
@@ -31,7 +31,7 @@ describe("a paused Deployment outside the namespace of its service", () => {
   it.each([
     ["younger than a minute", MINUTE_MS - 1, 1],
     ["from a clock that is an hour ahead", -60 * MINUTE_MS, MINUTE_MS],
-  ])("stays paused while the pause is %s, and is looked at again", (_, agoMs, inMs) => {
+  ])("stays paused while the pause is %s, and is rechecked", (_, agoMs, inMs) => {
     const snapshot = aSnapshot([], { orphans: [pausedAgo(agoMs)] });
     const decision = decide(snapshot, DECIDE_OPTIONS);
     expect(decision.actions).toEqual([]);

@@ -10,7 +10,7 @@ function pod(name: string, resize?: PodView["resize"]): PodView {
   return aPod(name, { resize });
 }
 
-it("the time of a deferred resize ends with the room, the deletion of the pod, or the end of the resize", async () => {
+it("a deferred resize lasts until the node has room, the pod is deleted, or the resize in place ends", async () => {
   const clock = new FakeClock();
   const durations: number[] = [];
   const pods = new DeferredPods(clock, (durationMs) => durations.push(durationMs));

@@ -18,14 +18,14 @@ const CURRENT_WITH_ONE = {
 };
 
 describe("a resize in place", () => {
-  it("begins with one pod", () => {
+  it("starts with one pod", () => {
     expect(stepOf([aPod("a"), aPod("b")])).toMatchObject({
       type: "resize-pods",
       pods: [{ metadata: { name: "a" } }],
     });
   });
 
-  it("continues with the other pods once the first one is done", () => {
+  it("continues with the other pods when the first one is resized", () => {
     const step = stepOf([aResizedPod("a"), aPod("b"), aPod("c")]);
     expect(step).toMatchObject({
       type: "resize-pods",
@@ -33,12 +33,12 @@ describe("a resize in place", () => {
     });
   });
 
-  it("waits for the kubelet, which has not seen the change", () => {
+  it("waits until the kubelet has observed the change", () => {
     const seen = aResizedPod("a", { observedGeneration: 1 });
     expect(stepOf([seen, aPod("b")])).toEqual({ type: "wait", untilMs: NOW_MS + 120_000 });
   });
 
-  it("waits although the kubelet reports no condition, until the container runs with the size", () => {
+  it("waits until the container runs with the size, even if the kubelet reports no condition", () => {
     const missed = aResizedPod("a", {}, { actual: amounts(ONE) });
     expect(stepOf([missed])).toMatchObject({ type: "wait" });
   });
@@ -63,13 +63,13 @@ describe("a resize in place", () => {
     },
   );
 
-  it("gives up on a resize of a predecessor after the timeout, counted from its own start", () => {
+  it("gives up on a resize by a previous leader when the timeout has passed since the new leader started", () => {
     const unseen = aResizedPod("a", { observedGeneration: 1 });
     expect(stepOf([unseen], { beganAtMs: NOW_MS - 119_999 })).toEqual({ type: "wait", untilMs: NOW_MS + 1 });
     expect(stepOf([unseen], { beganAtMs: NOW_MS - 120_000 })).toMatchObject({ reason: "ResizeTimeout" });
   });
 
-  it("falls back if the API server accepts no resize within two minutes of the last one", () => {
+  it("falls back if the API server accepts no resize within two minutes of the previous one", () => {
     const at = (agoMs: number) =>
       stepOf([aResizedPod("a"), aPod("b")], {
         beganAtMs: NOW_MS - 300_000,
@@ -83,7 +83,7 @@ describe("a resize in place", () => {
     });
   });
 
-  it("falls back immediately from a size that is infeasible on the node", () => {
+  it("falls back immediately if the size is infeasible on the node", () => {
     const resize = { type: "PodResizePending", reason: "Infeasible", message: "swap" } as const;
     expect(stepOf([aResizedPod("a", { resize })])).toMatchObject({
       type: "fall-back",
@@ -96,11 +96,11 @@ describe("a resize in place", () => {
     ["a container that has stopped", { isRunning: false, restartCount: 1 }, "ContainerNotRunning"],
     ["a node that does not report resources", { actual: undefined }, "NotSupported"],
     ["a container that restarts when its memory changes", { restartsFor: ["memory"] }, "ContainerRestarts"],
-  ])("does not begin with %s", (_what, changes, reason) => {
+  ])("does not start with %s", (_what, changes, reason) => {
     expect(stepOf([aPod("a", {}, changes)])).toMatchObject({ type: "fall-back", restore: [], reason });
   });
 
-  it("does not begin with a kubelet that does not report the generation that it has observed", () => {
+  it("does not start if the kubelet does not report the observed generation", () => {
     expect(stepOf([aPod("a", { observedGeneration: 0 })])).toEqual({
       type: "fall-back",
       restore: [],
@@ -109,7 +109,7 @@ describe("a resize in place", () => {
     });
   });
 
-  it("does not begin while the Deployment is paused by its owner", () => {
+  it("does not start while the owner of the Deployment has paused it", () => {
     const paused = { isPaused: true };
     expect(stepOf([aPod("a")], {}, paused)).toMatchObject({ type: "fall-back", reason: "NotSettled" });
   });
@@ -117,20 +117,23 @@ describe("a resize in place", () => {
   it.each<[string, PodView, Partial<InPlaceView>, Partial<InPlaceContext["pipe"]>, string]>([
     ["the Deployment is being scaled", aPod("a"), {}, { rollout: UNDER_WAY }, "NotSettled"],
     [
-      "pods of two ReplicaSets run",
+      "pods of two ReplicaSets are running",
       aPod("a"),
       { replicaSets: [replicaSet("new"), replicaSet("old")] },
       {},
       "NotSettled",
     ],
-    ["a new pod starts", aPod("a", {}, { isRunning: false }), {}, {}, "ContainerNotRunning"],
-  ])("waits for two minutes at most while %s, and does not begin", (_what, waited, view, changes, reason) => {
-    expect(stepOf([waited], view, changes)).toEqual({ type: "wait", untilMs: NOW_MS + 120_000 });
-    const late = { ...view, beganAtMs: NOW_MS - 120_000 };
-    expect(stepOf([waited], late, changes)).toMatchObject({ type: "fall-back", reason, restore: [] });
-  });
+    ["a new pod is starting", aPod("a", {}, { isRunning: false }), {}, {}, "ContainerNotRunning"],
+  ])(
+    "waits for at most two minutes while %s, and then falls back without resizing a pod",
+    (_what, waited, view, changes, reason) => {
+      expect(stepOf([waited], view, changes)).toEqual({ type: "wait", untilMs: NOW_MS + 120_000 });
+      const late = { ...view, beganAtMs: NOW_MS - 120_000 };
+      expect(stepOf([waited], late, changes)).toMatchObject({ type: "fall-back", reason, restore: [] });
+    },
+  );
 
-  it("falls back if another writer sets a pod to its old size", () => {
+  it("falls back if another writer restores the old size of a pod", () => {
     const view = { resizedAtMs: new Map([["uid-b", NOW_MS - 1000]]) };
     expect(stepOf([aResizedPod("a"), aPod("b")], view)).toMatchObject({
       type: "fall-back",
@@ -141,9 +144,9 @@ describe("a resize in place", () => {
 
   it.each<[string, Partial<ContainerView>, Partial<ContainerView>]>([
     ["has restarted", {}, { restartCount: 1, containerId: "other" }],
-    ["is another one after a restart of the node", {}, { containerId: "other" }],
+    ["is a new one after a restart of the node", {}, { containerId: "other" }],
     ["has stopped", {}, { isRunning: false }],
-    ["has stopped since a predecessor resized the pod", { isRunning: false }, { isRunning: false }],
+    ["has stopped since a previous leader resized the pod", { isRunning: false }, { isRunning: false }],
   ])(
     "falls back if a container of a resized pod %s, regardless of the status of the resize",
     (_what, was, is) => {
@@ -162,14 +165,14 @@ describe("a resize in place", () => {
     },
   );
 
-  it("ignores restarts of a pod that it has not resized", () => {
+  it("ignores restarts of a pod that it did not resize", () => {
     const crashed = { restartCount: 1, containerId: "other" };
     const created = aPod("b", {}, { resources: amounts(FOUR), ...crashed });
     const podsBefore = new Map(["a", "b"].map((name) => [`uid-${name}`, aPod(name)]));
     expect(stepOf([aPod("a", {}, crashed), created], { podsBefore })).toMatchObject({ type: "resize-pods" });
   });
 
-  it("gives the resized pods their old size again if the API server refuses another pod", () => {
+  it("restores the old size of the resized pods if the API server rejects the resize of another pod", () => {
     const view = { failure: { reason: "Refused", message: "exceeded quota" } } as const;
     expect(stepOf([aResizedPod("a"), aPod("b")], view)).toEqual({
       ...{ type: "fall-back", reason: "Refused", message: "exceeded quota" },
@@ -177,7 +180,7 @@ describe("a resize in place", () => {
     });
   });
 
-  it("gives each pod the size of its ReplicaSet, because the rollout may return to it", () => {
+  it("restores the size of each pod from its ReplicaSet, because the rollout may return to that ReplicaSet", () => {
     const failure = { reason: "Refused", message: "exceeded quota" } as const;
     const sized = replicaSet("sized", { resources: new Map([["pipe", amounts(FOUR)]]) });
     const replicaSets = [replicaSet("current"), sized];
@@ -192,7 +195,7 @@ describe("a resize in place", () => {
     });
   });
 
-  it("waits for a pod that is created meanwhile to start", () => {
+  it("waits for a pod that was created during the resize to start", () => {
     const view = { beganAtMs: NOW_MS - 2000, resizedAtMs: new Map([["uid-a", NOW_MS - 1000]]) };
     const starting = aPod("b", {}, { isRunning: false });
     expect(stepOf([aResizedPod("a"), starting], view)).toEqual({ type: "wait", untilMs: NOW_MS + 119_000 });
@@ -206,7 +209,7 @@ describe("the commit of a resize in place", () => {
     expect(stepOf(pods)).toEqual({ type: "pause" });
   });
 
-  it("deletes an older empty ReplicaSet with the same template first", () => {
+  it("first deletes an older, empty ReplicaSet with the same template", () => {
     const older = replicaSet("older", {
       pods: 0,
       createdAtS: 10,
@@ -234,19 +237,19 @@ describe("the commit of a resize in place", () => {
 
   const paused = { isPaused: true, isPausedByUs: true, size: FOUR };
 
-  it("waits until the Deployment controller has seen the pause", () => {
+  it("waits until the Deployment controller has observed the pause", () => {
     const changes = { ...paused, rollout: { ...COMPLETE, isSeen: false } };
     expect(stepOf(pods, {}, changes)).toEqual({ type: "wait", untilMs: NOW_MS + 30_000 });
   });
 
-  it("then gives the ReplicaSet the size", () => {
+  it("updates the ReplicaSet when the Deployment controller has observed the pause", () => {
     expect(stepOf(pods, {}, paused)).toMatchObject({
       type: "update-replica-set",
       replicaSet: { metadata: { name: "current" } },
     });
   });
 
-  it("resumes the Deployment when it counts the pods as updated, and not before", () => {
+  it("resumes the Deployment only when its status counts the pods as updated", () => {
     const replicaSets = [replicaSet("current", { resources: new Map([["pipe", amounts(FOUR)]]) })];
     const behind = { ...paused, rollout: { ...COMPLETE, isUpdated: false } };
     expect(stepOf(pods, { replicaSets }, behind)).toMatchObject({ type: "wait" });
@@ -264,7 +267,7 @@ describe("the commit of a resize in place", () => {
       { rollout: { ...COMPLETE, isUpdated: false } },
       { ...late, replicaSets: [sized] },
     ],
-  ])("never leaves the Deployment paused when %s", (_what, changes, view) => {
+  ])("resumes the Deployment if %s", (_what, changes, view) => {
     expect(stepOf(pods, view, { ...paused, ...changes })).toEqual({ type: "resume" });
   });
 
@@ -276,7 +279,7 @@ describe("the commit of a resize in place", () => {
       { reason: "CommitTimeout", message: "the Deployment controller has not responded within 30 s" },
     ],
     [
-      "the write to the ReplicaSet fails for 30 s",
+      "writes to the ReplicaSet fail for 30 s",
       {},
       late,
       {
@@ -290,7 +293,7 @@ describe("the commit of a resize in place", () => {
       { replicaSets: [replicaSet("current"), replicaSet("second")] },
       { reason: "NotSettled", message: "its pods are of several ReplicaSets" },
     ],
-  ])("ends in a rollout with a reason if %s", (_what, changes, view, fallback) => {
+  ])("ends in a rollout and reports the reason if %s", (_what, changes, view, fallback) => {
     expect(stepOf(pods, view, { ...paused, ...changes })).toEqual({ type: "resume", fallback });
   });
 
@@ -308,7 +311,7 @@ describe("the commit of a resize in place", () => {
     expect(stepOf(pods, template(2), changedMeanwhile)).toEqual({ type: "read-template" });
   });
 
-  it("continues if only its replicas were changed", () => {
+  it("continues if only the replicas of the Deployment have changed", () => {
     expect(stepOf(pods, template(3), changedMeanwhile)).toMatchObject({ type: "wait" });
     expect(stepOf(pods, template(3), { ...changedMeanwhile, rollout: COMPLETE })).toMatchObject({
       type: "update-replica-set",
@@ -320,7 +323,7 @@ describe("the commit of a resize in place", () => {
     expect(stepOf(pods, template(3, "other"), changedMeanwhile)).toEqual({ type: "resume", fallback });
   });
 
-  it("ends with the size of the template, although another one is desired by now", () => {
+  it("ends with the size of the template, even if another size is desired in the meantime", () => {
     const two = sizeOfCores(2);
     expect(stepOf(pods, {}, { ...paused, size: two })).toMatchObject({
       type: "update-replica-set",
@@ -348,7 +351,7 @@ describe("after the commit, a resize in place", () => {
   const sized = replicaSet("current", { resources: new Map([["pipe", amounts(FOUR)]]) });
   const replicaSets = [sized];
 
-  it("resizes pods that were created before the ReplicaSet had the size", () => {
+  it("resizes pods that were created before the update of the ReplicaSet", () => {
     expect(stepOf([...pods, aPod("c")], { replicaSets }, committed)).toMatchObject({
       type: "resize-pods",
       pods: [{ metadata: { name: "c" } }],
@@ -365,24 +368,24 @@ describe("after the commit, a resize in place", () => {
 
   it.each<[string, PodView, Partial<InPlaceView>, object]>([
     [
-      "for which its node has no room",
+      "cannot be resized because its node has no room",
       deferred,
       { resizedAtMs: new Map([["uid-c", NOW_MS - 60_000]]) },
       { reason: "Deferred", restore: [{ pod: { metadata: { name: "c" } } }] },
     ],
     [
-      "that the API server does not resize",
+      "cannot be resized because the API server rejects it",
       aPod("c"),
       { failure: { reason: "Refused", message: "quota" } },
       { reason: "Refused", message: "quota", restore: [] },
     ],
     [
-      "whose container does not run",
+      "has a container that is not running",
       aPod("c", {}, { isRunning: false }),
       { beganAtMs: NOW_MS - 120_000 },
       { reason: "ContainerNotRunning", restore: [] },
     ],
-  ])("leads to a rollout if there is a pod %s", (_what, straggler, view, fallback) => {
+  ])("falls back to a rollout if a pod %s", (_what, straggler, view, fallback) => {
     expect(stepOf([...pods, straggler], { replicaSets, ...view }, committed)).toMatchObject({
       type: "fall-back",
       restoreReplicaSet: CURRENT_WITH_ONE,
@@ -390,7 +393,7 @@ describe("after the commit, a resize in place", () => {
     });
   });
 
-  it("gives the ReplicaSet the old size of a pod that restarted during its resize", () => {
+  it("restores the old size of the ReplicaSet if a pod restarted during its resize", () => {
     const restarted = aResizedPod("b", {}, { restartCount: 1 });
     const view = { replicaSets, podsBefore: new Map([["uid-b", aPod("b")]]) };
     expect(stepOf([aResizedPod("a"), restarted], view, committed)).toMatchObject({
@@ -399,7 +402,7 @@ describe("after the commit, a resize in place", () => {
     });
   });
 
-  it("gives the ReplicaSet the old size of a pod that has it again, although its node still reports the other one", () => {
+  it("restores the old size of the ReplicaSet if a failed pod has its old size again but its node reports the new size", () => {
     const stopped = aResizedPod("b", {}, { resources: amounts(ONE), isRunning: false, restartCount: 1 });
     const failure = { reason: "Restarted", message: "its container restarted" } as const;
     const view = { replicaSets, failure, podsBefore: new Map([["uid-b", aPod("b")]]) };
@@ -411,7 +414,7 @@ describe("after the commit, a resize in place", () => {
     });
   });
 
-  it("reports a rollout that began although the template followed its pods", () => {
+  it("falls back if a rollout started although the template matches the pods", () => {
     const lastRollout = aRollout(FOUR, { revision: 1, inPlaceStartedAtMs: 1 });
     const step = stepOf(pods, { replicaSets }, { ...committed, lastRollout, revision: 2 });
     expect(step).toMatchObject({ type: "fall-back", reason: "NotSettled", restore: [] });
@@ -422,7 +425,7 @@ describe("after the commit, a resize in place", () => {
     ).toMatchObject({ type: "wait" });
   });
 
-  it("ignores a rollout from before it began, and gives each pod the size", () => {
+  it("ignores a rollout that started before it, and resizes every pod", () => {
     const lastRollout = aRollout(FOUR, { revision: 1, inPlaceStartedAtMs: 1 });
     const view = { replicaSets, revision: 2 };
     const changes = { ...committed, lastRollout, revision: 2 };
@@ -430,20 +433,20 @@ describe("after the commit, a resize in place", () => {
     expect(stepOf([...pods, aPod("c")], view, changes)).toMatchObject({ type: "resize-pods" });
   });
 
-  it("waits until the Deployment controller has seen the end of the commit", () => {
+  it("waits until the Deployment controller has observed the end of the commit", () => {
     const resumed = { ...committed, rollout: { ...UNDER_WAY, isSeen: false } };
     expect(stepOf(pods, { replicaSets }, resumed)).toEqual({ type: "wait", untilMs: NOW_MS + 30_000 });
   });
 
-  it("is done if the failed pod was deleted", () => {
+  it("is done if the pod that failed was deleted", () => {
     const view = { replicaSets, failure: { reason: "Refused", message: "quota" } } as const;
     expect(stepOf(pods, view, committed)).toEqual({ type: "done" });
   });
 
   it.each([
     ["falls back", { failure: { reason: "Deferred", message: "no room" } }, "Deferred"],
-    ["continues what a predecessor began", {}, "NotSettled"],
-  ] as const)("%s only when the rollout has begun", (_what, view, reason) => {
+    ["continues the fallback of a previous leader", {}, "NotSettled"],
+  ] as const)("%s only when the rollout has started", (_what, view, reason) => {
     expect(stepOf([...pods, aPod("c")], view, committed)).toMatchObject({ type: "wait" });
     const begun = { ...committed, rollout: UNDER_WAY };
     const step = stepOf([...pods, aPod("c")], view, begun);
@@ -457,7 +460,7 @@ function stepOf(
   view: Partial<InPlaceView> = {},
   changes: Partial<InPlaceContext["pipe"]> = {},
 ) {
-  // By default, the last change of the Deployment is the commit.
+  // By default, the commit is the last change of the Deployment.
   const lastRollout = changes.isPausedByUs ? aRollout(FOUR) : undefined;
   const pipe = aPipe("pipe", { replicas: pods.length, lastRollout, ...changes });
   return nextStep({

@@ -5,18 +5,23 @@ import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import { aPipe } from "../../../support/fixtures/snapshot.ts";
 
 it.each<[string, PodView | undefined, boolean, string]>([
-  ["with the size is resized", aResizedPod("a"), false, "resized"],
+  ["with the requested size counts as resized", aResizedPod("a"), false, "resized"],
   [
-    "whose node has not finished is unfinished",
+    "that its node is still resizing counts as unfinished",
     aResizedPod("a", { observedGeneration: 1 }),
     false,
     "unfinished",
   ],
-  ["that no longer exists is unfinished", undefined, false, "unfinished"],
-  ["with its old size is returned by a fallback", aPod("a"), true, "returned"],
-  ["with its old size is unfinished if the size was no longer desired", aPod("a"), false, "unfinished"],
+  ["that no longer exists counts as unfinished", undefined, false, "unfinished"],
+  ["with its old size counts as returned after a fallback", aPod("a"), true, "returned"],
   [
-    "with the size is unfinished if a rollout replaces it after the commit",
+    "with its old size counts as unfinished if the new size is no longer desired",
+    aPod("a"),
+    false,
+    "unfinished",
+  ],
+  [
+    "with the requested size counts as unfinished if a rollout replaces it after the commit",
     aResizedPod("a"),
     true,
     "unfinished",

@@ -42,12 +42,12 @@ describe("a VerticalPodAutoscaler", () => {
     expect(toVerticalAutoscalerView({ metadata, spec: other }).deployment).toBeUndefined();
   });
 
-  it("leaves every container without its own policy alone if the policy * has the mode Off", () => {
+  it("does not act on containers without their own policy if the policy * has the mode Off", () => {
     const view = withPolicies({ containerName: "*", mode: "Off" });
     expect(actsOn(view, "pipe")).toBe(false);
   });
 
-  it("follows the policy of the named container and not the policy *, in any order", () => {
+  it("prefers the policy of the named container to the policy *, in any order", () => {
     const ours = { containerName: "pipe", mode: "Off" };
     const others = { containerName: "*", mode: "Auto" };
     for (const policies of [
@@ -73,13 +73,13 @@ describe("a VerticalPodAutoscaler", () => {
     [["memory"], true],
     [["nvidia.com/gpu"], false],
     [[], false],
-  ])("with the controlled resources %j acts on the size of a container: %s", (resources, isActing) => {
+  ])("with the controlled resources %j, acts on the size of a container: %s", (resources, isActing) => {
     const controlledResources = resources === undefined ? {} : { controlledResources: resources };
     expect(actsOn(withPolicies({ containerName: "pipe", ...controlledResources }), "pipe")).toBe(isActing);
   });
 
   it.each(["RequestsOnly", "RequestsAndLimits"])(
-    "sets requests, which are part of the size, with the controlled values %s",
+    "acts on the size with the controlled values %s, because both include requests",
     (controlledValues) => {
       expect(actsOn(withPolicies({ containerName: "*", controlledValues }), "pipe")).toBe(true);
     },
@@ -89,7 +89,7 @@ describe("a VerticalPodAutoscaler", () => {
 describe("a horizontal autoscaler", () => {
   const of = (...metrics: readonly object[]) =>
     toHorizontalAutoscalerView({ metadata, spec: { scaleTargetRef: deployment, metrics } }).deployment;
-  it("matters if it measures utilization of the requests", () => {
+  it("is relevant only if it measures utilization relative to the requests", () => {
     const target = { target: { type: "Utilization" } };
     expect(of({ resource: target })).toBe("a");
     expect(of({ type: "External" }, { containerResource: target })).toBe("a");
@@ -108,7 +108,7 @@ describe("a pipe with an autoscaler", () => {
   const beside = (kind: AutoscalerView["kind"], pipes = [aPipe("a"), aPipe("b")]) =>
     aSnapshot(pipes, { autoscalers: new Map([["a", [scaler(kind)]]]) });
 
-  it("is left alone and reported if the autoscaler sets the size of its pods, while the others are resized", () => {
+  it("is reported and not resized if the autoscaler sets the size of its pods, while other pipes are resized", () => {
     const decision = decide(beside("VerticalPodAutoscaler"), DECIDE_OPTIONS);
     expect(decision.actions).toMatchObject([{ type: "resize", pipe: { metadata: { name: "b" } } }]);
     expect(failuresOf(decision)).toMatchObject([

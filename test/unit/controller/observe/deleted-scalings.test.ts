@@ -22,8 +22,8 @@ function setup() {
   return { clock, deleted, remove };
 }
 
-describe("the memory of deleted PipeScalings", () => {
-  it("forgets each 10 minutes after its grace time", async () => {
+describe("the record of deleted PipeScalings", () => {
+  it("drops each one 10 minutes after its grace period", async () => {
     const { clock, deleted, remove } = setup();
     remove("a");
     await clock.advance(630_000);
@@ -32,7 +32,7 @@ describe("the memory of deleted PipeScalings", () => {
     expect(deleted.find("pipes", "a")).toBeUndefined();
   });
 
-  it("holds the last 1000", () => {
+  it("keeps the last 1000", () => {
     const { deleted, remove } = setup();
     for (let index = 0; index <= 1000; index += 1) remove(`${index}`);
     expect(deleted.find("pipes", "0")).toBeUndefined();

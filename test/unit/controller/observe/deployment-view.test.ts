@@ -24,7 +24,7 @@ function managedBy(manager: string): readonly ManagedFields[] {
   return [{ manager, operation: "Update", fieldsV1 }];
 }
 
-/** One replica of the newest template, resized just now. */
+/** One replica of the newest template, which was just resized. */
 function deployment(status: Deployment["status"], rollout = ROLLOUT): Deployment {
   const made = pipeDeployment({
     name: "a",
@@ -79,7 +79,7 @@ describe("the last rollout of a pipe", () => {
     },
   );
 
-  it("is absent on a Deployment that was re-created or restored with the annotation of another one", () => {
+  it("is absent on a Deployment that was re-created or restored with the annotation of another Deployment", () => {
     expect(viewWith({ uid: "another" }).lastRollout).toBeUndefined();
   });
 
@@ -107,12 +107,12 @@ describe("a pipe without a valid last rollout", () => {
     },
   });
 
-  it("has a time of resize while the controller manages resources of its container", () => {
+  it("has a resize time while the controller manages resources of its container", () => {
     const managedFields = [sizeOwner(CONTROLLER_FIELD_MANAGER)];
     expect(viewWith({ annotations: {}, managedFields }).resizedAtMs).toBe(resizedAt);
   });
 
-  it("has a time of resize if another writer restored an annotation of its service", () => {
+  it("has a resize time if another writer restored an annotation of its service", () => {
     const { startedAtMs } = ROLLOUT;
     const creationTimestamp = new Date(NOW_MS).toISOString();
     const undone = { creationTimestamp, managedFields: managedBy("kubectl-rollout") };
@@ -121,7 +121,7 @@ describe("a pipe without a valid last rollout", () => {
     expect(viewWith(restored).resizedAtMs).toBe(startedAtMs);
   });
 
-  it("has a time of resize no later than the time at which another writer wrote the annotation", () => {
+  it("has a resize time that is no later than the write of the annotation by another writer", () => {
     const annotations = {
       [LAST_ROLLOUT_ANNOTATION]: formatLastRollout({ ...ROLLOUT, startedAtMs: 2 * NOW_MS }, "uid"),
     };
@@ -132,14 +132,14 @@ describe("a pipe without a valid last rollout", () => {
     expect(viewWith({ annotations, creationTimestamp, managedFields }).resizedAtMs).toBe(resizedAt);
   });
 
-  it("has no time of resize from an annotation of another service, or from fields of another writer or container", () => {
+  it("has no resize time if the annotation is from another service, or the fields from another writer or container", () => {
     const labels = { [SERVICE_LABEL]: "another" };
     expect(viewWith({ uid: "copied", managedFields: [], labels }).resizedAtMs).toBeUndefined();
     for (const owner of [sizeOwner("helm"), sizeOwner(CONTROLLER_FIELD_MANAGER, "sidecar")])
       expect(viewWith({ annotations: {}, managedFields: [owner] }).resizedAtMs).toBeUndefined();
   });
 
-  it("has no separate time of resize while its last rollout is valid", () => {
+  it("has no separate resize time while its last rollout is valid", () => {
     expect(viewWith({}).lastRollout).toBeDefined();
     expect(viewWith({}).resizedAtMs).toBeUndefined();
   });
@@ -148,11 +148,19 @@ describe("a pipe without a valid last rollout", () => {
 describe("the rollout of a Deployment", () => {
   it.each([
     ["is complete if all replicas are available", { availableReplicas: 1 }, true],
-    ["is complete if its condition is, even if the pods fail later", announcedAt(NOW_MS + 5000), true],
-    ["is complete if its condition is, with a clock that is behind", announcedAt(NOW_MS - 3_600_000), true],
-    ["is not complete by the condition of the rollout before", announcedAt(NOW_MS), false],
     [
-      "is not complete before its status is about the newest template",
+      "is complete if its condition reports completion, even if the pods fail later",
+      announcedAt(NOW_MS + 5000),
+      true,
+    ],
+    [
+      "is complete if its condition reports completion with an earlier time, because clocks differ",
+      announcedAt(NOW_MS - 3_600_000),
+      true,
+    ],
+    ["is not complete if the condition is from the previous rollout", announcedAt(NOW_MS), false],
+    [
+      "is not complete until its status is about the newest template",
       { availableReplicas: 1, observedGeneration: 6 },
       false,
     ],
@@ -161,7 +169,7 @@ describe("the rollout of a Deployment", () => {
     expect(toDeploymentView(deployment(status)).rollout.isComplete).toBe(isComplete);
   });
 
-  it("is not complete by the condition of the rollout before it, if a webhook removed the annotation", () => {
+  it("is not complete if the condition is from the previous rollout and a webhook removed the annotation", () => {
     const { metadata, ...made } = deployment(announcedAt(NOW_MS));
     const pipe = toDeploymentView({ ...made, metadata: { ...metadata, annotations: {} } });
     const write: WriteRecord = {
@@ -173,7 +181,7 @@ describe("the rollout of a Deployment", () => {
     expect(known.rollout.isComplete).toBe(false);
   });
 
-  it("is not complete by its condition if it was resized without replicas", () => {
+  it("is not complete because of its condition alone if it was resized without replicas", () => {
     const resizedIdle = { ...ROLLOUT, replicas: 0 };
     const isComplete = (status: Deployment["status"]) =>
       toDeploymentView(deployment(status, resizedIdle)).rollout.isComplete;
@@ -182,11 +190,11 @@ describe("the rollout of a Deployment", () => {
   });
 
   it.each([
-    ["there is one", { replicas: 1 }, false],
-    ["one is ending", { replicas: 0, terminatingReplicas: 1 }, false],
-    ["the status is old", { replicas: 0, observedGeneration: 6 }, false],
-    ["there is none", { replicas: 0 }, true],
-  ])("has no pods only if none exists: %s", (_, status, isWithoutPods) => {
+    ["one is running", { replicas: 1 }, false],
+    ["one is terminating", { replicas: 0, terminatingReplicas: 1 }, false],
+    ["the status is outdated", { replicas: 0, observedGeneration: 6 }, false],
+    ["none exists", { replicas: 0 }, true],
+  ])("has no pods only if its current status counts none: %s", (_, status, isWithoutPods) => {
     expect(toDeploymentView(deployment(status)).rollout.isWithoutPods).toBe(isWithoutPods);
   });
 });
@@ -199,7 +207,7 @@ describe("the container of a pipe", () => {
   };
   const memory = "16Gi";
 
-  it("has the size of its limits if it has no requests, as Kubernetes reads them", () => {
+  it("has the size of its limits if it has no requests, like in Kubernetes", () => {
     expect(withResources({ limits: { cpu: "4", memory } })).toMatchObject({
       size: sizeOfCores(4),
       cpuLimitFollows: true,
@@ -207,20 +215,25 @@ describe("the container of a pipe", () => {
   });
 
   it.each([
-    ["no CPU limit", { requests: { cpu: "4", memory }, limits: { memory } }, false, undefined],
     [
-      "a CPU limit above its request",
+      "has no CPU limit if none is set",
+      { requests: { cpu: "4", memory }, limits: { memory } },
+      false,
+      undefined,
+    ],
+    [
+      "has a fixed CPU limit if the limit is above the request",
       { requests: { cpu: "4", memory }, limits: { cpu: "6", memory } },
       false,
       6000,
     ],
     [
-      "limits that equal its requests",
+      "has a CPU limit that follows the size if limits and requests are equal",
       { requests: { cpu: "4000m", memory: "16384Mi" }, limits: { cpu: "4", memory } },
       true,
       undefined,
     ],
-  ])("with %s", (_, resources, cpuLimitFollows, cpuLimitMillicores) => {
+  ])("%s", (_, resources, cpuLimitFollows, cpuLimitMillicores) => {
     const view = withResources(resources);
     expect(view.cpuLimitFollows).toBe(cpuLimitFollows);
     expect(view.cpuLimitMillicores).toBe(cpuLimitMillicores);
@@ -249,17 +262,17 @@ describe("a CPU limit that equals the size", () => {
     fieldsV1: fieldsOf(...names),
   });
 
-  it("follows the size if the owner set both, or once the controller has set both", () => {
+  it("follows the size if the owner or the controller set both the request and the limit", () => {
     expect(follows(helms("requests", "limits"))).toBe(true);
     expect(follows(ours("requests", "limits"))).toBe(true);
   });
 
-  it("stays if only the request is ours: the size happens to equal the owner's limit", () => {
+  it("is kept if the controller set only the request, because the size happens to equal the owner's limit", () => {
     expect(follows(ours("requests"), helms("limits"))).toBe(false);
   });
 });
 
-describe("a rollout that stops its old pods first", () => {
+describe("a rollout", () => {
   const stops = (replicas: number, strategy: Deployment["spec"]["strategy"]) => {
     const made = deployment({});
     const spec = { ...made.spec, replicas, ...(strategy ? { strategy } : {}) };
@@ -267,24 +280,44 @@ describe("a rollout that stops its old pods first", () => {
   };
 
   it.each([
-    ["has the strategy Recreate", 1, { type: "Recreate" }, true],
-    ["has no surge", 1, { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }, true],
-    ["has a surge of 0 percent", 3, { rollingUpdate: { maxSurge: "0%", maxUnavailable: 1 } }, true],
+    ["stops its old pods first with the strategy Recreate", 1, { type: "Recreate" }, true],
     [
-      "allows all pods to be unavailable",
+      "stops its old pods first without a surge",
+      1,
+      { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } },
+      true,
+    ],
+    [
+      "stops its old pods first with a surge of 0 percent",
+      3,
+      { rollingUpdate: { maxSurge: "0%", maxUnavailable: 1 } },
+      true,
+    ],
+    [
+      "stops its old pods first if all pods may be unavailable",
       2,
       { rollingUpdate: { maxSurge: 1, maxUnavailable: "100%" } },
       true,
     ],
     [
-      "allows as many unavailable pods as exist",
+      "stops its old pods first if as many pods as exist may be unavailable",
       2,
       { rollingUpdate: { maxSurge: 1, maxUnavailable: 2 } },
       true,
     ],
-    ["is not the default", 1, { type: "RollingUpdate" }, false],
-    ["does not keep any old pod", 4, { rollingUpdate: { maxSurge: "1%", maxUnavailable: 3 } }, false],
-    ["has replicas", 0, { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }, false],
+    ["does not stop its old pods first by default", 1, { type: "RollingUpdate" }, false],
+    [
+      "does not stop its old pods first if one of them must stay available",
+      4,
+      { rollingUpdate: { maxSurge: "1%", maxUnavailable: 3 } },
+      false,
+    ],
+    [
+      "does not stop its old pods first if it has no replicas",
+      0,
+      { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } },
+      false,
+    ],
   ])("%s", (_, replicas, strategy, expected) => expect(stops(replicas, strategy)).toBe(expected));
 });
 
@@ -305,7 +338,7 @@ describe("the pause of a Deployment", () => {
     });
   };
 
-  it("is ours, with its time, if the controller alone manages the field", () => {
+  it("is ours, with its time, if only the controller manages the field", () => {
     expect(pausedBy(CONTROLLER_FIELD_MANAGER)).toMatchObject({
       isPausedByUs: true,
       pausedByUsAtMs: NOW_MS,
@@ -313,8 +346,8 @@ describe("the pause of a Deployment", () => {
   });
 
   it.each([
-    ["another writer made it", ["kubectl"]],
-    ["another writer confirmed it", [CONTROLLER_FIELD_MANAGER, "kubectl"]],
+    ["another writer set it", ["kubectl"]],
+    ["another writer set it as well", [CONTROLLER_FIELD_MANAGER, "kubectl"]],
     ["its writer is unknown", []],
   ])("is not ours if %s", (_, managers) => {
     const view = pausedBy(...managers);

@@ -35,7 +35,7 @@ describe("a pod without a node", () => {
   });
 
   it.each<[string, Pod]>([
-    ["a Job's", aPod({ ownerReferences: [{ kind: "Job", name: "orders-v2-5d8f", uid: "j" }] })],
+    ["owned by a Job", aPod({ ownerReferences: [{ kind: "Job", name: "orders-v2-5d8f", uid: "j" }] })],
     ["without an owner", aPod({ ownerReferences: [] })],
     ["of a ReplicaSet without a Deployment", aPod({ labels: {} })],
     ["being deleted", aPod({ deletionTimestamp: "2026-01-01T00:00:00Z" })],

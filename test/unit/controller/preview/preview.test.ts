@@ -38,7 +38,7 @@ describe("a preview", () => {
     });
   });
 
-  it("shows a resize in place like a rollout, because the method is known only later", () => {
+  it("shows a resize in place like a rollout, because the method is not known in advance", () => {
     const snapshot = aSnapshot([aPipe("a"), aPipe("b")], { strategy: "InPlaceOrRollout" });
     expect(linesOf(snapshot)).toEqual([
       "a: resize it now",
@@ -47,7 +47,7 @@ describe("a preview", () => {
     expect(preview(snapshot, DECIDE_OPTIONS).begun).toBe(1);
   });
 
-  it("continues with the PipeScaling that would be created", () => {
+  it("continues as if the PipeScaling were created", () => {
     const deleted = { spec: aScaling(4).spec, recreateAtMs: NOW_MS };
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     expect(linesOf(aSnapshot([done, aPipe("b")], { scaling: undefined, deleted }))).toEqual([

@@ -29,7 +29,7 @@ describe("the Events of a fallback to a rollout", () => {
       ({ type, reason, note, suffix, regarding }) => `${regarding.kind} ${type} ${reason}: ${note}${suffix}`,
     );
 
-  it("name the reason and the request, once for each reason", () => {
+  it("name the reason and the request, with one Event per reason", () => {
     const refused = { pipe: "c", reason: "Refused", message: "the quota is exceeded" } as const;
     expect(eventsFor([], [deferred("a"), deferred("b"), refused])).toEqual([
       `PipeScaling Normal FellBackToRollout: Fell back to a rollout: a: pod a-1: no room; so did 1 more for this reason${REQUEST}`,
@@ -61,7 +61,7 @@ describe("the Event of a resize in place", () => {
     ]);
   });
 
-  it("is recorded once, and not for a PipeScaling that was created again", () => {
+  it("is recorded once, and not again for a re-created PipeScaling", () => {
     expect(eventsOf(SCALING, inPlace, inPlace, [pipe])).toEqual([]);
     const other = aPipe("a", { lastRollout: { ...lastRollout, scalingUid: "deleted" } });
     expect(eventsOf(SCALING, statusOf({}), inPlace, [other])).toEqual([]);

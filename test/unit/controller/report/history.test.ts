@@ -42,21 +42,21 @@ describe("the history of sizes", () => {
     ]);
   });
 
-  it("marks the newest entry Scaled, with the time, once every pipe runs the size", () => {
+  it("marks the newest entry as Scaled, with the time, when every pipe runs the size", () => {
     const history = next(next([], 2, UNDER_WAY), 2, COMPLETED);
     expect(history).toEqual([
       { ...desiredOf(2), result: "Scaled", requestId: undefined, startedAt: NOON, completedAt: ONE },
     ]);
   });
 
-  it("marks the newest entry Failed while a pipe cannot take the size, and Scaled if it can in the end", () => {
+  it("marks the newest entry as Failed while a pipe cannot run the size, and as Scaled when every pipe runs it", () => {
     const failed = next([], 8, UNDER_WAY, true);
     expect(failed).toMatchObject([{ result: "Failed", completedAt: undefined }]);
     expect(next(failed, 8, UNDER_WAY)).toMatchObject([{ result: "Progressing" }]);
     expect(next(failed, 8, COMPLETED)).toMatchObject([{ result: "Scaled", completedAt: ONE }]);
   });
 
-  it("begins a new entry for a new size, and marks an unfinished or failed one Superseded", () => {
+  it("starts a new entry for a new size, and marks an unfinished or failed entry as Superseded", () => {
     const second: Propagation = { startedAt: TWO };
     expect(next(next([], 2, UNDER_WAY), 4, second)).toMatchObject([
       { ...desiredOf(4), result: "Progressing", startedAt: TWO },
@@ -72,12 +72,12 @@ describe("the history of sizes", () => {
     ]);
   });
 
-  it("begins a new entry for another API request for the same size", () => {
+  it("starts a new entry if another API request sets the same size", () => {
     const history = next(next([], 2, COMPLETED), 2, { ...COMPLETED, requestId: "request-1", startedAt: TWO });
     expect(history.map(({ requestId }) => requestId)).toEqual(["request-1", undefined]);
   });
 
-  it("keeps an entry Scaled, with its first time, if a pipe is added or fails later", () => {
+  it("keeps an entry as Scaled, with its original time, if a pipe is added or fails later", () => {
     const scaled = next([], 2, COMPLETED);
     expect(next(scaled, 2, COMPLETED, true)).toEqual(scaled);
     expect(next(scaled, 2, { startedAt: NOON, completedAt: THREE })).toEqual(scaled);
@@ -91,7 +91,7 @@ describe("the history of sizes", () => {
     );
   });
 
-  it("follows the source of the size while the entry is the newest", () => {
+  it("updates the source of the size only in the newest entry", () => {
     const byDefault = historyOf([], {
       desired: desiredOf(2, "TierDefault"),
       propagation: COMPLETED,
@@ -154,12 +154,12 @@ describe("the history in the status", () => {
     expect(suspended.history).toMatchObject([{ result: "Failed" }]);
   });
 
-  // A rollback returns to sizes that are Scaled, because every pipe ran them.
+  // The Scaled sizes are safe targets of a rollback, because every pipe ran them.
   it("does not have the result Scaled for a size that no pipe ran", () => {
     expect(report({}, stepOf({ states: [] }), NOW_MS).history).toMatchObject([{ result: "Progressing" }]);
   });
 
-  it("is bounded, newest first, ended in all but the newest entry, and changes only with the rest of the status", () => {
+  it("is bounded and sorted by age, has at most one unfinished entry, and changes only with the rest of the status", () => {
     fc.assert(
       fc.property(fc.array(steps, { maxLength: 40, size: "max" }), (all) => {
         let status: PipeScalingStatus = {};

@@ -59,7 +59,7 @@ describe("the controller's metrics", () => {
     ]);
   });
 
-  it("have the age of the oldest rescale in progress", async () => {
+  it("report the age of the oldest rescale in progress", async () => {
     const { clock, metrics, series } = setup();
     const since = (ms: number) => ({ startedAt: new Date(clock.now() - ms).toISOString() });
     metrics.passed("a", aStatus({ propagation: since(60_000) }), []);
@@ -89,7 +89,7 @@ describe("the controller's metrics", () => {
     );
   });
 
-  it("count failures by a fixed set of reasons", async () => {
+  it("count failures by reason, with a fixed set of reasons", async () => {
     const { metrics, series } = setup();
     const events = [
       event("Warning", "Refused"),
@@ -104,7 +104,7 @@ describe("the controller's metrics", () => {
     ]);
   });
 
-  it("count each resize of a pod in place, and each template that followed, once", async () => {
+  it("count each pod that was resized in place and each template that was updated afterwards once", async () => {
     const { metrics, series } = setup();
     const resized = (...names: string[]) =>
       aStatus({
@@ -131,7 +131,7 @@ describe("the controller's metrics", () => {
     ]);
   });
 
-  it("have a series for each of the thousand largest services, and one for the others", async () => {
+  it("have one series for each of the thousand largest services, and one for all others", async () => {
     const { metrics, series } = setup();
     for (let at = 0; at < 1003; at += 1) metrics.passed(`s${at}`, aStatus({ computeUnits: at }), []);
     const units = await series("pipe_scaling_compute_units{");

@@ -15,19 +15,19 @@ describe("a notice about an object that the controller does not manage", () => {
     return { store, notices };
   }
 
-  it("is new until it was reported, and again if its text changes", () => {
+  it("is new until it is reported, and new again if its text changes", () => {
     const { notices } = setup();
     expect(notices.isNew(foreign, "UnknownService")).toBe(false);
     expect(notices.isNew(foreign, "MalformedRecord")).toBe(true);
   });
 
-  it("is new again after the object was managed for a while", () => {
+  it("is new again after the object was managed in between", () => {
     const { notices } = setup();
     notices.forget(foreign);
     expect(notices.isNew(foreign, "UnknownService")).toBe(true);
   });
 
-  it("is forgotten with its object", () => {
+  it("is forgotten when its object is deleted", () => {
     const { store, notices } = setup();
     store.remove({ ...foreign, metadata: { ...foreign.metadata, resourceVersion: "2" } });
     expect(notices.isNew(foreign, "UnknownService")).toBe(true);

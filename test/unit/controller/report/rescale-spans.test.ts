@@ -70,7 +70,7 @@ describe("the spans of a rescale", () => {
     expect(spans(statusOf([a], underWay), statusOf([a], underWay), [a, b])).toEqual([]);
   });
 
-  it("end with the span of the rescale, which is a child of the request and the parent of the rollouts", () => {
+  it("include the rescale when it completes, as a child of the request and the parent of the rollouts", () => {
     const after = statusOf([a, b], { ...underWay, completedAt: COMPLETED });
     const all = spans(statusOf([a], underWay), after, [a, b]);
     expect(all.map(({ name }) => name)).toEqual(["roll out", "rescale"]);
@@ -82,7 +82,7 @@ describe("the spans of a rescale", () => {
       attributes: { "pipe_scaling.outcome": "completed", "pipe_scaling.pipes": 2 },
     });
     expect(pipe?.parentId).toBe(rescale?.id);
-    // A new pipe changes completedAt again; the span of that rescale has been recorded already.
+    // A new pipe changes completedAt again, but the span of that rescale has already been recorded.
     const again = statusOf([a, b], { ...underWay, completedAt: "2026-06-01T13:00:00Z" });
     expect(spans(after, again, [a, b])).toEqual([]);
   });
@@ -96,7 +96,7 @@ describe("the spans of a rescale", () => {
     expect(rescale?.startMs).toBe(Date.parse(requestedAt));
   });
 
-  it("start with the rescale if a person set the size back to the one of an old request", () => {
+  it("start with the rescale if a user restored the size of an old request", () => {
     const request = { requestId: REQUEST_ID, apiKey: "key", requestedAt: "2026-05-01T00:00:00.000Z" };
     const annotation = formatScalingRequest({ ...request, replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
     const [rescale] = spans({}, statusOf([a, b], { ...underWay, completedAt: COMPLETED }), [], annotation);
@@ -106,7 +106,7 @@ describe("the spans of a rescale", () => {
     expect(first?.id).not.toBe(rescale?.id);
   });
 
-  it("record a failed rollout, and the completed rollout after it as another span", () => {
+  it("record a failed rollout and the completed rollout that follows as separate spans", () => {
     const failure = {
       pipe: "a",
       size: "4 cpu / 16 Gi",
@@ -127,7 +127,7 @@ describe("the spans of a rescale", () => {
     expect(refused?.startMs, "a refused patch, which has not started a rollout").toBe(Date.parse(failure.at));
   });
 
-  it("divide a resize in place into the resize of the pods and the update of the template", () => {
+  it("split a resize in place into the resize of the pods and the update of the template", () => {
     const pipe = grown("a", { inPlaceStartedAtMs: NOW_MS - 90_000 });
     const status = statusOf([pipe], underWay);
     const after = { ...status, pipes: { total: 2, updated: 1, summary: "", ...status.pipes, resizedBy } };
@@ -146,7 +146,7 @@ describe("the spans of a rescale", () => {
     expect(new Set([pods, template, resize].map((span) => span?.id)).size).toBe(3);
   });
 
-  it("record a resize in place that ended with a rollout, with its reason, once", () => {
+  it("record once, with the reason, a resize in place that fell back to a rollout", () => {
     const pipe = aPipe("a");
     const fallback = { reason: "Deferred", message: "pod a-1: no room" } as const;
     const before = statusOf([], underWay);
@@ -164,7 +164,7 @@ describe("the spans of a rescale", () => {
     expect(spans(after, after, [pipe], undefined, inPlace)).toEqual([]);
   });
 
-  it("include a rescale that another one superseded", () => {
+  it("include a rescale that was superseded by another one", () => {
     const after = statusOf([], { requestId: OTHER_ID, startedAt: COMPLETED });
     expect(spans(statusOf([], underWay), after, [])).toEqual([
       expect.objectContaining({
@@ -177,14 +177,14 @@ describe("the spans of a rescale", () => {
     expect(spans(over, after, [])).toEqual([]);
   });
 
-  it("are children of the request if another request superseded its rescale meanwhile", () => {
+  it("are children of their request even if another request has superseded its rescale", () => {
     const other = { requestId: OTHER_ID, startedAt: COMPLETED };
     expect(spans(statusOf([], other), statusOf([a], other), [a])).toEqual([
       expect.objectContaining({ requestId: REQUEST_ID, parentId: requestSpanId(REQUEST_ID) }),
     ]);
   });
 
-  it("do not exist for a size without a request, nor for rollouts of a deleted PipeScaling", () => {
+  it("are not recorded for a size without a request, or for rollouts of a deleted PipeScaling", () => {
     const anonymous = grown("a", { requestId: undefined });
     const completed = { startedAt: STARTED, completedAt: COMPLETED };
     expect(spans({}, statusOf([anonymous], completed), [anonymous])).toEqual([]);

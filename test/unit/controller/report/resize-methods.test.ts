@@ -21,7 +21,7 @@ import {
 
 const FOUR = sizeOfCores(4);
 const DEFERRED: Fallback = { reason: "Deferred", message: "pod a-1: the node has no room" };
-/** After the commit, when the pods were listed and all of them have the size. */
+/** After the commit: the pods are listed, and all of them have the size. */
 const listed = anInPlaceView({ replicaSets: [] });
 const fellBack = anInPlaceView({ fallback: DEFERRED });
 
@@ -33,7 +33,7 @@ function inPlace(name: string): DeploymentView {
   return resized(name, { inPlaceStartedAtMs: NOW_MS - 65_000 });
 }
 
-/** The pipes in the status, after a controller that knows `views` reconciled; the desired size is four cores. */
+/** Returns the pipes of the status after a controller with these `views` has reconciled; four cores are desired. */
 function pipesOf(
   pipes: readonly DeploymentView[],
   views: Readonly<Record<string, InPlaceView>> = {},
@@ -46,7 +46,7 @@ function pipesOf(
 }
 
 describe("the status", () => {
-  it("reports how each pipe got the size: in place or by a rollout", () => {
+  it("reports for each pipe whether it was resized in place or by a rollout", () => {
     const deployed = aPipe("c", { size: FOUR });
     const empty = resized("d", { replicas: 0 });
     expect(pipesOf([inPlace("a"), resized("b"), deployed, empty]).pipes).toMatchObject({
@@ -56,13 +56,13 @@ describe("the status", () => {
     });
   });
 
-  it("reports it only for the desired size", () => {
+  it("reports the resize method only for the desired size", () => {
     const two = aPipe("a", { size: sizeOfCores(2), lastRollout: aRollout(sizeOfCores(2)) });
     const { inPlace, resizedBy } = pipesOf([two]).pipes ?? {};
     expect({ inPlace, resizedBy }).toEqual({ inPlace: undefined, resizedBy: undefined });
   });
 
-  it("reports why a pipe fell back to a rollout, also when the rollout has completed", () => {
+  it("reports why a pipe fell back to a rollout, even after the rollout has completed", () => {
     const fallbacks = [{ pipe: "a", ...DEFERRED }];
     const rolling = pipesOf([rollingTo("a", FOUR), aPipe("b")], { a: fellBack });
     expect(rolling.pipes).toMatchObject({
@@ -81,7 +81,7 @@ describe("the status", () => {
     });
   });
 
-  it("keeps the reason over a restart of the controller, until another size is desired", () => {
+  it("keeps the reason across a restart of the controller until another size is desired", () => {
     const before = pipesOf([resized("a")], { a: fellBack });
     expect(pipesOf([resized("a")], {}, before).pipes?.fallbacks).toEqual([{ pipe: "a", ...DEFERRED }]);
     const { fallbacks } = pipesOf([resized("a")], {}, { ...before, desired: undefined }).pipes ?? {};
@@ -94,29 +94,29 @@ describe("the status", () => {
     expect(fallbacks).toEqual([{ pipe: "a", ...DEFERRED }]);
   });
 
-  it("drops the reason when the next controller tries again in place", () => {
+  it("drops the reason when the next controller retries the resize in place", () => {
     const before = pipesOf([aPipe("a")], { a: fellBack });
     expect(pipesOf([aPipe("a")], { a: anInPlaceView() }, before).pipes?.fallbacks).toBeUndefined();
     expect(pipesOf([inPlace("a")], { a: listed }, pipesOf([aPipe("a")])).pipes).toMatchObject({ inPlace: 1 });
   });
 
-  it("counts a rollout if the pods were replaced after their resize", () => {
+  it("reports a rollout if the pods were replaced after their resize", () => {
     expect(pipesOf([inPlace("a")], { a: fellBack }).pipes?.resizedBy).toEqual({ a: "Rollout" });
   });
 
-  it("counts a rollout after the commit that only the previous controller knew of", () => {
+  it("reports a rollout after the commit even if only the previous controller observed it", () => {
     const replaced = { ...inPlace("a"), revision: 2 };
     const next = anInPlaceView({ replicaSets: [], revision: 2 });
     expect(pipesOf([replaced], { a: next }).pipes?.resizedBy).toEqual({ a: "Rollout" });
   });
 
-  it("counts no later rollout of the owner", () => {
+  it("does not report a later rollout by the owner", () => {
     const before = pipesOf([inPlace("a")]);
     const updated = { ...inPlace("a"), revision: 2 };
     expect(pipesOf([updated], {}, before).pipes?.resizedBy).toEqual({ a: "InPlace" });
   });
 
-  it("grows by one pipe with each pipe, like the patch, for any number of done pipes", () => {
+  it("grows by one entry per resized pipe, and so does the patch, for any number of resized pipes", () => {
     const patchSize = (done: number) => {
       const pipes = (count: number) =>
         Array.from({ length: 400 }, (_, at) => (at < count ? inPlace(`pipe-${at}`) : aPipe(`pipe-${at}`)));
@@ -128,7 +128,7 @@ describe("the status", () => {
     expect(patchSize(300)).toBeLessThan(patchSize(100) + 100);
   });
 
-  it("has a bounded number of reasons", () => {
+  it("limits the number of reasons", () => {
     const names = Array.from({ length: 30 }, (_, at) => `pipe-${at}`);
     const views = Object.fromEntries(names.map((name) => [name, fellBack]));
     expect(

@@ -19,9 +19,9 @@ import {
 } from "../../../support/fixtures/snapshot.ts";
 
 const FOUR = sizeOfCores(4);
-/** It would end within a character. */
+/** A cut at an even length would split a character. */
 const LONG = `x${"🙂".repeat(10_000)}`;
-/** As long as names of Deployments can be. */
+/** Names with the maximum length of a Deployment name. */
 const NAMES = Array.from({ length: 30 }, (_, index) => String(index).padStart(MAX_NAME_LENGTH, "a"));
 
 const failing: DeploymentView["rollout"] = {
@@ -37,7 +37,7 @@ const failing: DeploymentView["rollout"] = {
 
 const uidOf = (name: string) => `00000000-0000-4000-8000-${name.slice(-12)}`;
 
-/** Thirty pipes with texts that are as long as others can make them. */
+/** Thirty pipes with the longest texts that other writers can set. */
 function snapshotOf(pipe: (name: string) => DeploymentView, changes: Partial<Snapshot> = {}): Snapshot {
   const request = {
     ...{ requestId: LONG, apiKey: LONG, requestedAt: LONG },
@@ -59,7 +59,7 @@ const stuck = (name: string) => rollingTo(name, FOUR, { stopsOldPodsFirst: false
 
 it.each<[string, Snapshot]>([
   ["pipes fail", snapshotOf((name) => rollingTo(name, FOUR, { rollout: failing }))],
-  ["pods of pipes fit no node", snapshotOf(stuck, { unschedulable })],
+  ["pods of pipes fit on no node", snapshotOf(stuck, { unschedulable })],
   [
     "pipes cannot be resized in place",
     snapshotOf((name) => aPipe(name), { inPlace, strategy: "InPlaceOrRollout" }),
@@ -70,13 +70,16 @@ it.each<[string, Snapshot]>([
       tier: { ok: false, obstacle: { reason: "MalformedRecord", message: LONG } },
     }),
   ],
-])("a status has the lengths of the CRD, and no half characters, if %s", (_, snapshot) => {
-  const { scaling = aScaling(4) } = snapshot;
-  const { sizing } = decide(snapshot, DECIDE_OPTIONS);
-  const statuses = [statusOf(snapshot, scaling, sizing, POLICY), foreignStatus(snapshot, scaling)];
-  for (const status of statuses) {
-    expect(pipeScalingSchema.safeParse({ status }).error?.issues).toBeUndefined();
-    expect(JSON.stringify(status)).not.toMatch(/\\ud[89a-f]/);
-  }
-  expect(JSON.stringify(statuses)).toContain("🙂");
-});
+])(
+  "the status respects the length limits of the CRD, and no text is cut within a character, if %s",
+  (_, snapshot) => {
+    const { scaling = aScaling(4) } = snapshot;
+    const { sizing } = decide(snapshot, DECIDE_OPTIONS);
+    const statuses = [statusOf(snapshot, scaling, sizing, POLICY), foreignStatus(snapshot, scaling)];
+    for (const status of statuses) {
+      expect(pipeScalingSchema.safeParse({ status }).error?.issues).toBeUndefined();
+      expect(JSON.stringify(status)).not.toMatch(/\\ud[89a-f]/);
+    }
+    expect(JSON.stringify(statuses)).toContain("🙂");
+  },
+);

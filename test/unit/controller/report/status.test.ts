@@ -19,7 +19,7 @@ import {
 const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
 
-/** The statuses of one pipe in one state after the other; the desired size is one core. */
+/** Returns the status after each of these states of one pipe; the desired size is one core. */
 function statusesOf(...states: readonly Partial<DeploymentView>[]): PipeScalingStatus[] {
   let status: PipeScalingStatus = {};
   return states.map((state) => {
@@ -41,7 +41,7 @@ describe("a pipe that the controller never resized and that came up", () => {
     expect(statusesOf(done, { size: ONE, rollout: UNDER_WAY }).map(readiness)).toEqual(["True", "True"]);
   });
 
-  it("has to come up again if another writer changes its size and restores it", () => {
+  it("must come up again after another writer changes its size and restores it", () => {
     const taken = { size: FOUR, rollout: UNDER_WAY };
     const givenBack = { size: ONE, rollout: UNDER_WAY };
     const statuses = statusesOf(done, taken, givenBack, done);
@@ -49,7 +49,7 @@ describe("a pipe that the controller never resized and that came up", () => {
   });
 });
 
-it("the last good size of a pipe is in the status while the pipe has another size", () => {
+it("the status keeps the last good size of a pipe while the pipe has another size", () => {
   const [, status = {}] = statusesOf(done, { size: FOUR, rollout: UNDER_WAY });
   const rolling = rollingTo("a", FOUR, {
     lastRollout: aRollout(FOUR, { startedAtMs: 0, lastGoodSize: undefined }),

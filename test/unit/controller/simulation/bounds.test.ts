@@ -22,8 +22,8 @@ function resizesOf({ cluster }: Simulation, name: string): number {
   return cluster.writes.filter((line) => line.startsWith(`${name} `)).length;
 }
 
-describe("the work of the controller", () => {
-  it("grows with the number of rollouts, and not with the number of services that wait for the budget", async () => {
+describe("the amount of work", () => {
+  it("grows with the number of rollouts, not with the number of services that wait for the rollout budget", async () => {
     const services = 300;
     const simulation = new Simulation({ mostRollouts: 10 });
     for (let service = 1; service <= services; service += 1) {
@@ -35,14 +35,14 @@ describe("the work of the controller", () => {
     await simulation.run(HOUR);
     expect(simulation.cluster.sizeOf(`pipe-${services}`)).toBe(ONE);
     expect(simulation.cluster.judge.mostRolling).toBe(10);
-    // Events of a rollout cause a few reconciliations of its own service, and each rollout that ends wakes one other.
+    // The events of a rollout reconcile its own service a few times, and the end of a rollout wakes one other service.
     expect(simulation.reconciliations).toBeLessThan(12 * services);
   });
 
-  it("writes about as much to the status of a large service for each pipe as to that of a small one", async () => {
+  it("is about the same per pipe for status updates of large and small services", async () => {
     const bytesFor = async (pipes: number) => {
       const simulation = await started(pipes);
-      // Each pipe comes up at a different time.
+      // Every pipe comes up at a different time.
       simulation.cluster.rolloutMs = ({ metadata }) =>
         10_000 + ((Number(metadata.name.slice(5)) * 7919) % MINUTE);
       simulation.cluster.statusPatchBytes.length = 0;
@@ -54,7 +54,7 @@ describe("the work of the controller", () => {
     expect((await bytesFor(400)) / (await bytesFor(20))).toBeLessThan(1.5);
   });
 
-  it("does not repeat rejected writes on each event, for any number of rejected pipes", async () => {
+  it("does not grow with every event when writes to many pipes are rejected", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     const names = Array.from({ length: 30 }, (_, index) => `pipe-${index}`);
@@ -76,8 +76,8 @@ describe("the work of the controller", () => {
   });
 });
 
-describe("a writer that replaces the Deployment again and again", () => {
-  it("leads to few writes and a field conflict in the status, and never to Ready", async () => {
+describe("a writer that repeatedly replaces the Deployment", () => {
+  it("causes few writes and a field conflict in the status, but never Ready", async () => {
     const simulation = await started(1);
     const manifest = pipeDeployment({ name: "pipe-0", namespace: "pipes", serviceId: "", cores: 1 });
     simulation.requestSize(1, 4);
@@ -91,7 +91,7 @@ describe("a writer that replaces the Deployment again and again", () => {
     expect(simulation.cluster.writes.length).toBeLessThanOrEqual(20);
     expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
     expect([...states]).not.toContain("Ready=Scaled");
-    // A new leader does not start again either.
+    // A new leader does not retry either.
     const before = simulation.cluster.writes.length;
     simulation.start();
     await simulation.run(DAY);
@@ -100,7 +100,7 @@ describe("a writer that replaces the Deployment again and again", () => {
 });
 
 describe("a webhook that removes the annotation", () => {
-  it("leads to few writes, and never exceeds the rollout budget", async () => {
+  it("causes few writes, and the rollout budget is never exceeded", async () => {
     const simulation = new Simulation({ mostRollouts: 1 });
     for (const service of [1, 2, 3]) {
       simulation.addService(service);
@@ -124,8 +124,8 @@ describe("a webhook that removes the annotation", () => {
   });
 });
 
-describe("a PipeScaling that is deleted", () => {
-  it("is created again, suspended and with the requested size, and resizes nothing", async () => {
+describe("a deleted PipeScaling", () => {
+  it("is re-created as suspended with the requested size, and no pipe is resized", async () => {
     const simulation = await started(2);
     simulation.requestSize(1, 6);
     await simulation.run(MINUTE);
@@ -161,7 +161,7 @@ describe("removing a pipe", () => {
 });
 
 describe("a pipe that cannot be resized", () => {
-  it("is reported in one Event if its service has no PipeScaling", async () => {
+  it("causes a single Event if its service has no PipeScaling", async () => {
     const simulation = new Simulation();
     simulation.setTier("gold");
     simulation.addService(1);
@@ -180,9 +180,9 @@ describe("a pipe that cannot be resized", () => {
 });
 
 describe("the rollout window of a service", () => {
-  it("holds rollouts until it opens, and a window of the organization holds those of services without one", async () => {
+  it("holds back rollouts until it opens, and services without a window use the window of their organization", async () => {
     const simulation = new Simulation();
-    // The clock starts on a Thursday at midnight, UTC.
+    // The clock starts on a Thursday at midnight UTC.
     const window = '{schedule: "0 2 * * *", duration: 1h}';
     simulation.addService(1, { rolloutWindow: window });
     simulation.addService(2);

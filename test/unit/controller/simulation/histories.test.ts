@@ -10,7 +10,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Three services, and their current faults. */
+/** Three services and their current faults. */
 class Scenario {
   readonly simulation: Simulation;
   readonly pipes: readonly { readonly name: string; readonly service: number }[];
@@ -38,7 +38,7 @@ class Scenario {
     for (const { name, service } of this.pipes) this.simulation.deploy(name, service, { cores: 2 });
   }
 
-  /** Ends all faults, and requests one size for all services. */
+  /** Ends all faults and requests the same size for all services. */
   async heal(cores: number): Promise<void> {
     const { simulation, pipes } = this;
     this.refused.clear();
@@ -60,7 +60,7 @@ class Scenario {
 
 type Act<T> = (scenario: Scenario, value: T, pipe: Scenario["pipes"][number]) => void;
 
-/** Something that happens, and the time until the next. */
+/** One random step of a history, and the time until the next step. */
 function step<T>(name: string, values: fc.Arbitrary<T>, act: Act<T>, weight = 1) {
   const waits = fc.oneof(fc.nat(100), fc.nat(5000), fc.nat(200_000), fc.nat(HOUR));
   const arbitrary = fc.tuple(fc.nat(14), values, waits).map(([at, value, waitMs]) => ({
@@ -68,7 +68,7 @@ function step<T>(name: string, values: fc.Arbitrary<T>, act: Act<T>, weight = 1)
     waitMs,
     act(scenario: Scenario) {
       const pipe = scenario.pipes[at % scenario.pipes.length];
-      // A deleted PipeScaling is created again after its grace time.
+      // A deleted PipeScaling is re-created after a grace period.
       if (pipe && scenario.simulation.hasScaling(pipe.service)) act(scenario, value, pipe);
     },
   }));
@@ -79,22 +79,31 @@ const cores = fc.constantFrom(1, 2, 4, 8);
 const serverError = (code: number) => ({ error: new KubeApiError("PATCH", code, "{}") });
 
 const steps = fc.oneof(
-  step("ask", cores, ({ simulation }, value, { service }) => simulation.requestSize(service, value), 4),
+  step(
+    "request a size",
+    cores,
+    ({ simulation }, value, { service }) => simulation.requestSize(service, value),
+    4,
+  ),
   step("suspend", fc.boolean(), ({ simulation }, isOn, { service }) => simulation.suspend(service, isOn)),
   step("set the tier", fc.constantFrom("basic", "scale"), ({ simulation }, tier) => simulation.setTier(tier)),
-  step("ask to retry", fc.integer({ min: -HOUR, max: HOUR }), ({ simulation }, inMs, { service }) =>
+  step("request a retry", fc.integer({ min: -HOUR, max: HOUR }), ({ simulation }, inMs, { service }) =>
     simulation.askToRetry(service, inMs),
   ),
   step("delete the PipeScaling", fc.constant(undefined), ({ simulation }, _, { service }) =>
     simulation.removeScaling(service),
   ),
-  step("delete the PipeScaling unseen", fc.constant(undefined), ({ simulation }, _, { service }) => {
-    simulation.stop();
-    simulation.removeScaling(service);
-    simulation.start();
-  }),
+  step(
+    "delete the PipeScaling while the controller is stopped",
+    fc.constant(undefined),
+    ({ simulation }, _, { service }) => {
+      simulation.stop();
+      simulation.removeScaling(service);
+      simulation.start();
+    },
+  ),
   step("remove the annotation", fc.constant(undefined), ({ simulation, isClockAhead }, _, { name }) => {
-    // Then only the time of the API server shows when a rollout began. The real controller follows that clock.
+    // Without it, only the time of the API server shows when a rollout started. The real controller follows that clock.
     if (!isClockAhead) simulation.cluster.removeAnnotation(name);
   }),
   step(
@@ -146,16 +155,16 @@ const steps = fc.oneof(
   step("restart the controller", fc.constant(undefined), ({ simulation }) => simulation.start()),
 );
 
-// A failure is made as small as it can be, which takes its time.
-it("in every history, pipes that came up are never rolled back, no limit is exceeded, and every pipe converges", {
+// After a failure, shrinking the counterexample takes minutes.
+it("in every history, no pipe that came up is rolled back, no limit is exceeded, and every pipe converges", {
   timeout: 300_000,
 }, async () => {
   const histories = fc.record({
     mostRollouts: fc.constantFrom(1, 2, 50),
     pipes: fc.constantFrom(1, 2, 5),
-    // The controller's clock is right, an hour behind, or an hour ahead.
+    // The controller's clock is correct, an hour behind, or an hour ahead.
     skewMs: fc.constantFrom(0, -HOUR, HOUR),
-    // Before the response to a write, soon after it, and after the next reconciliation.
+    // Events arrive before the response to a write, shortly after it, or after the next reconciliation.
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(steps, { maxLength: 40, size: "max" }),
   });

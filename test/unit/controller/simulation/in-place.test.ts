@@ -15,17 +15,17 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const SERVICE = "00000000-0000-4000-8000-000000000001";
 const PIPES = ["pipe-0", "pipe-1"] as const;
-/** Limit of the controller's writes to one object for one request. */
-const MOST_WRITES = 20;
+/** Maximum number of writes by the controller to one object for one request. */
+const MAX_WRITES = 20;
 
-/** A service whose pipes are resized in place, and its kubelets. */
+/** A service whose pipes are resized in place, with simulated kubelets. */
 class Scenario {
   readonly simulation = new Simulation({ isInPlace: true });
   readonly workloads = workloadsOf(this.simulation);
-  /** Outcomes by name of the pod; other pods are resized. */
+  /** Outcomes by pod name; the default outcome is a successful resize. */
   readonly outcomes = new Map<string, ResizeOutcome>();
-  /** The last size that was requested, at first the default. */
-  asked = 1;
+  /** The last requested size in cores; the default size before the first request. */
+  requestedCores = 1;
 
   constructor(replicas: number) {
     const { simulation, workloads, outcomes } = this;
@@ -46,7 +46,7 @@ class Scenario {
     return deployment ? this.workloads.podsOf(deployment) : [];
   }
 
-  /** The nodes have room for every pod, and no Deployment is paused by its owner. */
+  /** Makes room for every pod, and undoes every pause by an owner. */
   heal(): void {
     const { simulation, workloads, outcomes } = this;
     outcomes.clear();
@@ -58,7 +58,7 @@ class Scenario {
   }
 
   requestSize(cores: number): void {
-    this.asked = cores;
+    this.requestedCores = cores;
     this.simulation.requestSize(1, cores);
   }
 
@@ -66,7 +66,7 @@ class Scenario {
     if (this.simulation.cluster.pipe(name).isPaused) this.simulation.cluster.change(name, { paused: null });
   }
 
-  /** The size of each pod that is to run, as the kubelet reports it. */
+  /** The size of each desired pod, as reported by the kubelet. */
   podSizes(): string[] {
     return PIPES.flatMap((name) =>
       this.pods(name).map(({ status }) => {
@@ -99,7 +99,7 @@ describe("a resize in place on the simulated cluster", () => {
     expect(simulation.fallbacks).toEqual([]);
   });
 
-  it("returns to the first size if that is requested again while events are late", async () => {
+  it("returns to the first size if it is requested again while events are delayed", async () => {
     const scenario = new Scenario(1);
     const { simulation } = scenario;
     simulation.cluster.eventDelayMs = 300;
@@ -126,7 +126,7 @@ describe("a resize in place on the simulated cluster", () => {
     expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "1000m/4Gi"));
   });
 
-  it("returns to the first size, also after a rollout of the owner", async () => {
+  it("returns to the current size if it is requested again, even after a rollout by the owner", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -150,7 +150,7 @@ describe("a resize in place on the simulated cluster", () => {
     expect(workloads.replaced).toEqual([]);
   });
 
-  it("ends in a rollout if a node never gives the size", async () => {
+  it("ends in a rollout if the size is infeasible on the nodes", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -162,7 +162,7 @@ describe("a resize in place on the simulated cluster", () => {
     expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
   });
 
-  it("has the reason in the status before the rollout, although the status cannot be written for 20 s", async () => {
+  it("reports the reason in the status before the rollout, even if status updates fail for 20 s", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -185,14 +185,14 @@ describe("a resize in place on the simulated cluster", () => {
 });
 
 describe("a container that restarts during the resize of its pod", () => {
-  it("leads to a rollout, although the kubelet reports the size", async () => {
+  it("leads to a rollout, even if the kubelet reports the new size", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
     const { cluster } = simulation;
     const [first] = scenario.pods("pipe-0");
     let isOver = false;
-    // Before the second pod is resized.
+    // The container restarts before the second pod is resized.
     cluster.fault = ({ path }) => {
       const isOther = path.endsWith("/resize") && !path.includes(first?.metadata.name ?? "");
       if (isOver || !isOther) return undefined;
@@ -213,7 +213,7 @@ describe("a container that restarts during the resize of its pod", () => {
 });
 
 describe("a container that crashes at the end of the commit", () => {
-  it("leads to a rollout, although the first write to the ReplicaSet conflicts", async () => {
+  it("leads to a rollout, even if the first write to the ReplicaSet conflicts", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -229,7 +229,7 @@ describe("a container that crashes at the end of the commit", () => {
       conflicts += 1;
       return CONFLICT;
     };
-    // The Deployment controller sees the end of the commit after the crash.
+    // The Deployment controller observes the end of the commit after the crash.
     workloads.syncMs = 100;
     simulation.requestSize(1, 4);
     await simulation.run(5 * MINUTE);
@@ -240,8 +240,8 @@ describe("a container that crashes at the end of the commit", () => {
   });
 });
 
-describe("a commit in which the Deployment is paused", () => {
-  /** Something that happens between the pause and the write to the ReplicaSet, which fails. */
+describe("a commit while the Deployment is paused", () => {
+  /** Runs `happens` between the pause and the write to the ReplicaSet, which then fails with a conflict. */
   async function interrupted(happens: (scenario: Scenario) => void): Promise<Scenario> {
     const scenario = new Scenario(2);
     await scenario.start();
@@ -263,13 +263,13 @@ describe("a commit in which the Deployment is paused", () => {
   it.each<[string, (scenario: Scenario) => void]>([
     ["the service is suspended", ({ simulation }) => simulation.suspend(1, true)],
     ["the PipeScaling is deleted", ({ simulation }) => simulation.removeScaling(1)],
-    ["its tier is unknown", ({ simulation }) => simulation.setTier("unknown")],
-  ])("ends without a restart although %s", async (_what, happens) => {
+    ["the tier becomes unknown", ({ simulation }) => simulation.setTier("unknown")],
+  ])("ends without a restart even if %s", async (_what, happens) => {
     const { workloads } = await interrupted(happens);
     expect(workloads.replaced).toEqual([]);
   });
 
-  it("ends although its owner adds a container, and it is unknown which one is the pipe", async () => {
+  it("ends even if the owner adds a container and the pipe container becomes ambiguous", async () => {
     await interrupted(({ simulation }) => {
       const { template } = simulation.cluster.deployments.get("pipe-0")?.spec ?? {};
       const containers = [...(template?.spec.containers ?? []), { name: "sidecar" }];
@@ -281,7 +281,7 @@ describe("a commit in which the Deployment is paused", () => {
 describe("a commit that ends in a rollout", () => {
   const isReplicaSet = ({ path }: KubeRequest) => path.includes("/replicasets/");
 
-  it("has the reason in the status if the write to the ReplicaSet fails for 30 s", async () => {
+  it("reports the reason in the status if writes to the ReplicaSet fail for 30 s", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -309,7 +309,7 @@ describe("a commit that ends in a rollout", () => {
     expect(fallbacks?.[0]?.message).toMatch(/^ReplicaSet pipe-0-\d+: the API server has not changed it/);
   });
 
-  it("has the reason in the status if the Deployment controller does not respond for 30 s", async () => {
+  it("reports the rollout in the status if the Deployment controller does not respond for 30 s", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -328,7 +328,7 @@ describe("a commit that ends in a rollout", () => {
   it.each<[string, string, (scenario: Scenario) => void, string]>([
     ["changes the image", "true", setImage, "its owner changed the pod template meanwhile"],
     [
-      "changes the image as soon as it ends",
+      "changes the image at the end of the commit",
       "null",
       setImage,
       "another rollout of the Deployment began meanwhile",
@@ -339,12 +339,12 @@ describe("a commit that ends in a rollout", () => {
       (scenario) => scenario.resume("pipe-0"),
       "its ReplicaSet does not have the size",
     ],
-  ])("begins immediately if the owner %s", async (_what, paused, act, message) => {
+  ])("starts the rollout immediately if the owner %s", async (_what, paused, act, message) => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
     let isOver = false;
-    // The Deployment controller has not seen the pause yet.
+    // The Deployment controller has not observed the pause yet.
     workloads.syncMs = SECOND;
     simulation.cluster.fault = (request) => {
       const isOfPipe = request.path.includes("pipe-0") && request.path.includes("/deployments/");
@@ -383,15 +383,19 @@ const WITHOUT_ROLES = {
   ),
 };
 
-describe("an error that soon ends", () => {
+describe("a transient error", () => {
   const isCommit = ({ body }: KubeRequest) => JSON.stringify(body ?? {}).includes('"paused":true');
   it.each<[string, Fault, (request: KubeRequest) => boolean]>([
-    ["the dry run", FAILED, (request) => isCommit(request) && request.query?.["dryRun"] !== undefined],
-    ["the pause", FAILED, (request) => isCommit(request) && request.query?.["dryRun"] === undefined],
-    ["the resize of a pod", FAILED, ({ path }) => path.endsWith("/resize")],
-    ["the resize of a pod, because roles are unknown", WITHOUT_ROLES, ({ path }) => path.endsWith("/resize")],
-    ["the write to the ReplicaSet", FAILED, ({ path }) => path.includes("/replicasets/")],
-  ])("restarts no pod: %s", async (_what, fault, isHit) => {
+    ["of the dry run", FAILED, (request) => isCommit(request) && request.query?.["dryRun"] !== undefined],
+    ["of the pause", FAILED, (request) => isCommit(request) && request.query?.["dryRun"] === undefined],
+    ["of the resize of a pod", FAILED, ({ path }) => path.endsWith("/resize")],
+    [
+      "of the resize of a pod while the roles are not loaded yet",
+      WITHOUT_ROLES,
+      ({ path }) => path.endsWith("/resize"),
+    ],
+    ["of the write to the ReplicaSet", FAILED, ({ path }) => path.includes("/replicasets/")],
+  ])("%s restarts no pod", async (_what, fault, isHit) => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -410,8 +414,8 @@ describe("an error that soon ends", () => {
   });
 });
 
-describe("a webhook that fails each resize of a pod", () => {
-  it("leads to a rollout and a few writes", async () => {
+describe("a webhook that makes every resize of a pod fail", () => {
+  it("leads to a rollout with few writes", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -426,13 +430,13 @@ describe("a webhook that fails each resize of a pod", () => {
     expect(simulation.condition(1)?.reason).toBe("Scaled");
     expect(simulation.fallbacks).toEqual(["pipe-0 ResizeTimeout", "pipe-1 ResizeTimeout"]);
     expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
-    expect(calls).toBeLessThanOrEqual(MOST_WRITES * PIPES.length);
+    expect(calls).toBeLessThanOrEqual(MAX_WRITES * PIPES.length);
   });
 });
 
 type Act<T> = (scenario: Scenario, value: T, pipe: string) => void;
 
-/** Something that happens, and the time until the next. */
+/** One random step of a history, and the time until the next step. */
 function step<T>(name: string, values: fc.Arbitrary<T>, act: Act<T>, weight = 1) {
   const waits = fc.oneof(fc.nat(30), fc.nat(300), fc.nat(5000), fc.nat(150_000));
   const arbitrary = fc.tuple(fc.constantFrom(...PIPES), values, waits).map(([pipe, value, waitMs]) => ({
@@ -448,22 +452,22 @@ const cores = fc.constantFrom(1, 2, 4);
 const outcomes = fc.constantFrom<ResizeOutcome>("Deferred", "Infeasible", "Error", "NotObserved");
 
 const steps = fc.oneof(
-  step("ask", cores, (scenario, value) => scenario.requestSize(value), 6),
+  step("request a size", cores, (scenario, value) => scenario.requestSize(value), 6),
   step("restart the controller", nothing, ({ simulation }) => simulation.start(), 6),
   step("suspend", fc.boolean(), ({ simulation }, isOn) => simulation.suspend(1, isOn)),
   step("pause", nothing, ({ simulation }, _, pipe) => simulation.cluster.change(pipe, { paused: true })),
   step("resume", nothing, (scenario, _, pipe) => scenario.resume(pipe), 2),
   step("set the image", fc.nat(2), ({ simulation }, tag, pipe) => simulation.setImage(pipe, `image:${tag}`)),
   step("scale", fc.nat(3), ({ simulation }, replicas, pipe) => simulation.cluster.change(pipe, { replicas })),
-  step("undo", nothing, ({ simulation }, _, pipe) => {
-    // As kubectl, which refuses to do it.
+  step("undo the rollout", nothing, ({ simulation }, _, pipe) => {
+    // kubectl rejects an undo while the Deployment is paused.
     if (!simulation.cluster.pipe(pipe).isPaused) simulation.undo(pipe);
   }),
   step("delete a pod", nothing, (scenario, _, pipe) =>
     scenario.workloads.deletePod(scenario.pods(pipe)[0]?.metadata.name ?? ""),
   ),
   step(
-    "hinder the resize of a pod",
+    "obstruct the resize of a pod",
     outcomes,
     (scenario, outcome, pipe) => {
       const name = scenario.pods(pipe).at(-1)?.metadata.name;
@@ -489,15 +493,15 @@ const steps = fc.oneof(
   }),
 );
 
-// A failure is made as small as it can be, which takes its time.
-it("the pods and the template get the size after random faults, nothing stays paused, and writes are bounded", {
+// After a failure, shrinking the counterexample takes minutes.
+it("after random faults, pods and template reach the requested size, nothing stays paused, and writes are bounded", {
   timeout: 300_000,
 }, async () => {
   const histories = fc.record({
     replicas: fc.constantFrom(1, 2, 3),
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(steps, { maxLength: 25, size: "max" }),
-    // Without a new request, the last one counts.
+    // `undefined`: no new request, so that the last one stays in effect.
     lastCores: fc.constantFrom(undefined, 8),
   });
   await fc.assert(
@@ -517,7 +521,7 @@ it("the pods and the template get the size after random faults, nothing stays pa
       simulation.askToRetry(1);
       await simulation.run(HOUR);
 
-      const size = formatSize(sizeOfCores(scenario.asked));
+      const size = formatSize(sizeOfCores(scenario.requestedCores));
       expect(simulation.condition(1)?.reason).toBe("Scaled");
       expect(simulation.sizes(...PIPES)).toEqual(PIPES.map(() => size));
       expect(scenario.podSizes().filter((each) => each !== size)).toEqual([]);
@@ -527,7 +531,7 @@ it("the pods and the template get the size after random faults, nothing stays pa
         const [name = ""] = line.split(" ");
         counts.set(name, (counts.get(name) ?? 0) + 1);
       }
-      expect([...counts].filter(([, count]) => count > MOST_WRITES)).toEqual([]);
+      expect([...counts].filter(([, count]) => count > MAX_WRITES)).toEqual([]);
       const written = simulation.cluster.writes.length;
       await simulation.run(HOUR);
       expect(simulation.cluster.writes.slice(written)).toEqual([]);

@@ -7,7 +7,7 @@ const MINUTE = 60 * SECOND;
 
 const [ONE, FOUR] = ["1000m/4Gi", "4000m/16Gi"];
 
-/** The next writes to pipes get an error. */
+/** Lets the next writes to pipes fail. */
 function failWrites({ cluster }: Simulation, writes: number): void {
   const error = new KubeApiError("PATCH", 500, JSON.stringify({ message: "etcd is slow" }));
   let left = writes;
@@ -18,8 +18,8 @@ function failWrites({ cluster }: Simulation, writes: number): void {
   };
 }
 
-describe("without any event", () => {
-  /** A pipe whose rollout never completes and has stopped its old pod, while another size waits for a window. */
+describe("without a watch event", () => {
+  /** A pipe whose rollout has stopped its old pod and never completes, while another size waits for a window. */
   async function abandoned(): Promise<Simulation> {
     const simulation = new Simulation();
     simulation.addService(1, { rolloutWindow: '{schedule: "0 0 * * *", duration: 1h}' });
@@ -35,21 +35,21 @@ describe("without any event", () => {
     return simulation;
   }
 
-  it("a failed rollout that stopped old pods is rolled back at its timeout, also by the next controller", async () => {
+  it("a failed rollout that stopped the old pods is rolled back at its timeout, even by the next controller", async () => {
     const simulation = await abandoned();
     simulation.start();
     await simulation.run(11 * MINUTE);
     expect(simulation.sizes("a")).toEqual([ONE]);
   });
 
-  it("the rollback of such a rollout is repeated after an error", async () => {
+  it("the rollback of a failed rollout is retried after an error", async () => {
     const simulation = await abandoned();
     failWrites(simulation, 3);
     await simulation.run(11 * MINUTE);
     expect(simulation.sizes("a")).toEqual([ONE]);
   });
 
-  it("the adoption of a pipe is repeated after an error", async () => {
+  it("the adoption of a pipe is retried after an error", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     simulation.deploy("a", 1);

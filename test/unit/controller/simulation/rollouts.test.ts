@@ -16,7 +16,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** A controller that has settled over one service with these pipes, of one core each. */
+/** A simulation of one service with these pipes of one core each, after the controller has settled. */
 async function settled(names: readonly string[], simulation = new Simulation()): Promise<Simulation> {
   simulation.addService(1);
   for (const name of names) simulation.deploy(name, 1);
@@ -25,13 +25,13 @@ async function settled(names: readonly string[], simulation = new Simulation()):
   return simulation;
 }
 
-/** How often the pipe was given the size. */
+/** Returns how often the controller applied the size to the pipe. */
 function triesOf({ cluster }: Simulation, name: string, size: string | undefined): number {
   return cluster.writes.filter((line) => line === `${name} ${size}`).length;
 }
 
 describe("the rollout budget", () => {
-  it("starts a waiting rollout as soon as another one ends, even a canary", async () => {
+  it("starts a waiting rollout as soon as another rollout ends, even if it is a canary", async () => {
     const simulation = new Simulation({ mostRollouts: 2 });
     for (const service of [1, 2, 3, 4, 5]) {
       simulation.addService(service);
@@ -65,8 +65,8 @@ describe("the rollout budget", () => {
   });
 
   it.each([
-    ["continues", () => undefined],
-    ["starts again", (simulation: Simulation) => simulation.start()],
+    ["keeps running", () => undefined],
+    ["restarts", (simulation: Simulation) => simulation.start()],
   ])(
     "still counts a rollout whose annotation another writer removes, while the controller %s",
     async (_, then) => {
@@ -91,7 +91,7 @@ describe("the rollout budget", () => {
     },
   );
 
-  it("starts a waiting rollout when another one times out", async () => {
+  it("starts a waiting rollout when another rollout times out", async () => {
     const simulation = new Simulation({ mostRollouts: 1 });
     for (const service of [1, 2]) simulation.addService(service);
     simulation.deploy("stuck", 1, { cores: 2 });
@@ -99,7 +99,7 @@ describe("the rollout budget", () => {
     simulation.cluster.rolloutMs = ({ metadata }) => (metadata.name === "stuck" ? undefined : SECOND);
     simulation.start();
     await simulation.run(10 * MINUTE);
-    // A change of the owner restarts its timeout, so it fails later than its place in the rollout budget is free.
+    // A change by the owner restarts the timeout of the rollout, so it leaves the rollout budget before it fails.
     simulation.setImage("stuck", "registry.example/pipe:2");
     expect(simulation.sizes("stuck", "other")).toEqual([ONE, TWO]);
     await simulation.run(6 * MINUTE);
@@ -112,7 +112,7 @@ describe("a pipe that has come up", () => {
     ["is scaled", ({ cluster }) => cluster.change("a", { replicas: 2 })],
     ["gets a new image", (simulation) => simulation.setImage("a", "registry.example/pipe:2")],
     [
-      "is given an image that never starts",
+      "gets an image that never starts",
       (simulation) => {
         simulation.cluster.rolloutMs = () => undefined;
         simulation.setImage("a", "registry.example/pipe:broken");
@@ -131,7 +131,7 @@ describe("a pipe that has come up", () => {
     expect(simulation.sizes("a")).toEqual([FOUR]);
   });
 
-  it("keeps its size when another size was requested and superseded before it was applied", async () => {
+  it("keeps its size when another size is requested and superseded before it is applied", async () => {
     const simulation = await settled(["a", "b"]);
     simulation.requestSize(1, 4);
     await simulation.run(HOUR);
@@ -180,7 +180,7 @@ describe("a pipe that has come up", () => {
     },
   );
 
-  it("is not reported as done while its size is applied again after another writer changed it", async () => {
+  it("is not reported as done while its size is reapplied after a change by another writer", async () => {
     const simulation = await settled(["a"]);
     simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
@@ -210,7 +210,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     return simulation;
   }
 
-  it("is left alone while no node is large enough, even by the next controller, and resized when one is", async () => {
+  it("is not resized until a node is large enough, even by the next controller", async () => {
     const simulation = await tooLarge();
     expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "NoNodeLargeEnough" });
     expect(simulation.status(1).failures).toMatchObject([{ attempts: 1, generation: 1 }]);
@@ -226,14 +226,14 @@ describe("a pipe whose rollout stops its old pods first", () => {
     expect(simulation.condition(1)?.type).toBe("Ready");
   });
 
-  it("is resized at a requested retry without a check of the nodes", async () => {
+  it("is resized without a check of the nodes if a retry is requested", async () => {
     const simulation = await tooLarge();
     simulation.askToRetry(1);
     await simulation.run(MINUTE);
     expect(simulation.sizes("a")).toEqual([FOUR]);
   });
 
-  it("is the only kind of pipe whose size is compared with the nodes", async () => {
+  it("is checked against the nodes, unlike a pipe with another strategy", async () => {
     const simulation = await settled(["a", "b"]);
     simulation.cluster.nodes = TOO_SMALL;
     simulation.requestSize(1, 4);
@@ -241,13 +241,13 @@ describe("a pipe whose rollout stops its old pods first", () => {
     expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
   });
 
-  it("waits while the nodes cannot be listed, and reports it", async () => {
+  it("waits and reports the error while the nodes cannot be listed", async () => {
     const simulation = await tooLarge();
     const { cluster } = simulation;
     const error = new KubeApiError("GET /api/v1/nodes", 500, JSON.stringify({ message: "etcd is slow" }));
     cluster.nodes = [aNode("large", { cpu: "8", memory: "64Gi" })];
     cluster.fault = ({ path }) => (path.endsWith("/nodes") ? { error } : undefined);
-    // Until then the nodes are known.
+    // The list of nodes is cached for a minute.
     await simulation.run(MINUTE);
     simulation.requestSize(1, 2);
     await simulation.run(2 * SECOND);
@@ -259,7 +259,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     expect(simulation.sizes("a")).toEqual([TWO]);
   });
 
-  it("is resized, and rolled back if it fails, if a webhook without support for dry runs hides the new pod", async () => {
+  it("is resized without a check of the nodes if a webhook does not support dry runs", async () => {
     const simulation = await tooLarge();
     const message = 'admission webhook "w" does not support dry run';
     const error = new KubeApiError("PATCH", 400, JSON.stringify({ message }));
@@ -271,7 +271,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
 });
 
 describe("a pipe that cannot run its size", () => {
-  it("is rolled back to the resources that its owner set, even if they are not a valid size", async () => {
+  it("is rolled back to the resources that its owner set, even if they do not form a valid size", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     simulation.deploy("a", 1, { strategy: "Recreate" });
@@ -285,19 +285,19 @@ describe("a pipe that cannot run its size", () => {
     expect(simulation.sizes("a")).toEqual([
       '{"requests":{"cpu":"500m","memory":"512Mi"},"limits":{"memory":"1Gi"}}',
     ]);
-    // Also by a controller that knows of it only what the annotations tell.
+    // Even if a new controller knows only the annotations.
     simulation.removeScaling(1);
     simulation.start();
     await simulation.run(DAY);
     expect(triesOf(simulation, "a", ONE)).toBe(1);
-    // No controller saw the deletion, so it may have been suspended.
+    // No controller observed the deletion, so the PipeScaling may have been suspended.
     expect(simulation.condition(1)).toMatchObject({ status: "Unknown", reason: "Suspended" });
   });
 
   it("is rolled back to the last good size, even while its owner rolls out another change", async () => {
     const simulation = await settled(["a", "b"]);
     const { cluster } = simulation;
-    // One that fails keeps the service from ever being complete.
+    // A pipe that fails keeps the rescale of the service from completing.
     cluster.rolloutMs = ({ metadata }) => (metadata.name === "b" ? undefined : SECOND);
     simulation.requestSize(1, 2);
     await simulation.run(HOUR);
@@ -312,7 +312,7 @@ describe("a pipe that cannot run its size", () => {
     expect(simulation.sizes("a")).toEqual([TWO]);
   });
 
-  it("is rolled back to the last good size, even if it had to wait for the canary before", async () => {
+  it("is rolled back to the last good size, even if it waited for the canary", async () => {
     const simulation = await settled(["a", "b"]);
     const { cluster } = simulation;
     simulation.requestSize(1, 2);
@@ -327,7 +327,7 @@ describe("a pipe that cannot run its size", () => {
     expect(simulation.sizes("a", "b")).toEqual([FOUR, TWO]);
   });
 
-  it("is reported as stalled if it does not come up with the last good size either when that is requested", async () => {
+  it("is reported as stalled if the last good size is requested and it does not come up with that size either", async () => {
     const simulation = await settled(["a"]);
     simulation.requestSize(1, 2);
     await simulation.run(MINUTE);
@@ -344,7 +344,7 @@ describe("a pipe that cannot run its size", () => {
 });
 
 describe("a retry", () => {
-  it("happens once at the requested time if that is in the future, and its failure is reported", async () => {
+  it("happens once at the requested time if the time is in the future, and its failure is reported", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.fault = (_, pipe) => pipe && refusal("not here");
     simulation.requestSize(1, 4);
@@ -360,11 +360,11 @@ describe("a retry", () => {
         "a could not be resized to 4 cpu / 16 Gi: not here. Attempt 2; the next one is at 2026-01-01T00:10:37Z. 0 of 1 pipes run 4 cpu / 16 Gi.",
     });
     expect(simulation.status(1).failures).toMatchObject([{ attempts: 2 }]);
-    // The time of the next attempt, and then how it went.
+    // One status update has the time of the next attempt, and the other one has its result.
     expect(simulation.cluster.writes.length - before).toBe(2);
   });
 
-  it("keeps the delays until the requested time if that is in local time with a Z", async () => {
+  it("does not replace the retry delays if its local time with a Z suffix is hours ahead", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.rolloutMs = () => undefined;
     simulation.requestSize(1, 4);
@@ -374,7 +374,7 @@ describe("a retry", () => {
     expect(triesOf(simulation, "a", FOUR)).toBeLessThan(14);
   });
 
-  it("is refused with an example of a correct time if its time is malformed", async () => {
+  it("is rejected with an example of a valid time if its time is malformed", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.fault = (_, pipe) => pipe && refusal("not here");
     simulation.requestSize(1, 4);
@@ -386,7 +386,7 @@ describe("a retry", () => {
     );
   });
 
-  it("happens as soon as the Deployment has changed if the size was refused", async () => {
+  it("happens as soon as the Deployment changes if the size was rejected", async () => {
     const simulation = await settled(["a"]);
     const { cluster } = simulation;
     cluster.fault = (_, pipe) =>
@@ -401,7 +401,7 @@ describe("a retry", () => {
 });
 
 describe("a field conflict", () => {
-  it("is a new one after months without a conflict", async () => {
+  it("is resolved like the first one after months without a conflict", async () => {
     const simulation = await settled(["a"]);
     simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
@@ -414,7 +414,7 @@ describe("a field conflict", () => {
 });
 
 describe("a waiting service", () => {
-  it("gets the places of the rollout budget that were reserved and not needed", async () => {
+  it("gets the part of the rollout budget that another service reserved and did not need", async () => {
     const simulation = new Simulation({ mostRollouts: 1 });
     for (const service of [1, 2]) simulation.addService(service);
     simulation.deploy("refused", 1);
@@ -428,12 +428,12 @@ describe("a waiting service", () => {
     expect(simulation.sizes("refused", "other")).toEqual([ONE, FOUR]);
   });
 
-  it("continues at the timeout if old pods never end", async () => {
+  it("continues after the timeout if old pods never terminate", async () => {
     const names = ["a", "b", "c", "d", "e", "f"];
     const simulation = await settled(names);
     const { cluster } = simulation;
     simulation.requestSize(1, 4);
-    // The old pods of the first three are on a node that has died.
+    // The old pods of the first three pipes are on a dead node.
     for (let step = 0; step < 60; step += 1) {
       await simulation.run(100);
       for (const name of ["a", "b", "c"])
@@ -446,8 +446,8 @@ describe("a waiting service", () => {
   });
 });
 
-describe("the report of a service", () => {
-  it("is written in the same reconciliation, even if other writes fail", async () => {
+describe("the report on a service", () => {
+  it("is written in the same reconciliation, even if writes to pipes fail", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     for (const name of ["broken", "refused"]) simulation.deploy(name, 1, { replicas: 0 });
@@ -468,7 +468,7 @@ describe("the report of a service", () => {
     ]);
   });
 
-  it("has a message that fits into the status, and is cut between characters", async () => {
+  it("has a message that is truncated between characters to fit in the status", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     const names = Array.from({ length: 25 }, (_, index) => `pipe-${index}`);
@@ -483,7 +483,7 @@ describe("the report of a service", () => {
     expect(status).not.toMatch(/\\ud83d/);
   });
 
-  it("has the duration of a rescale once, even if pipes are added later", async () => {
+  it("counts the duration of a rescale once, even if a pipe is added later", async () => {
     const registry = new Registry();
     const simulation = new Simulation();
     const metrics = new ControllerMetrics(registry, simulation.clock);
@@ -496,7 +496,7 @@ describe("the report of a service", () => {
     expect(Number(seconds)).toBeLessThan(100);
   });
 
-  it("is stalled if its record cannot be read", async () => {
+  it("counts the service as stalled if its record is malformed", async () => {
     const registry = new Registry();
     const metrics = new ControllerMetrics(registry, new Simulation().clock);
     const simulation = await settled(["a"], new Simulation({ metrics }));
@@ -522,7 +522,7 @@ describe("deleting a PipeScaling", () => {
     expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
   });
 
-  it("resizes no pipe if no controller observes it, regardless of the annotations that another writer removed", async () => {
+  it("resizes no pipe even if no controller observes the deletion, regardless of which annotations were removed", async () => {
     const names = ["blue", "green", "red"];
     const simulation = await settled(names);
     simulation.requestSize(1, 4);

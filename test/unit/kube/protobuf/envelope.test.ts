@@ -15,7 +15,7 @@ function encoded(write: Write): Uint8Array {
   return writer.finish();
 }
 
-/** An object as the API server sends it: `k8s`, 0, and a runtime.Unknown. */
+/** An object in the format of the API server: `k8s`, a zero byte, and a runtime.Unknown. */
 function enveloped(write: Write): Buffer {
   const unknown = encoded((writer) => {
     writer.writeBytesField(
@@ -71,14 +71,14 @@ describe("an object in protobuf", () => {
     });
   });
 
-  it("causes an error if it lacks the magic prefix", () => {
+  it("is rejected if it lacks the magic prefix", () => {
     expect(() => decode(configMap, Buffer.from('{"kind":"ConfigMap"}'))).toThrow(
       "not an object of Kubernetes",
     );
     expect(() => decode(configMap, Buffer.alloc(0))).toThrow("not an object of Kubernetes");
   });
 
-  it("has no items if it is a list without items", () => {
+  it("has no items if it is an empty list", () => {
     const list = decode(
       listOf(configMap),
       enveloped((writer) => writer.writeMessage(1, (_, meta) => meta.writeStringField(2, "8"), undefined)),
@@ -123,11 +123,11 @@ describe("a field with JSON in bytes", () => {
     );
   const valueIn = (bytes: Buffer) => of.read(new PbfReader(bytes)).value;
 
-  it("is one value for objects with the same text", () => {
+  it("is decoded to the same value for objects with the same text", () => {
     expect(valueIn(bytesOf('{"f:a":{}}'))).toBe(valueIn(bytesOf('{"f:a":{}}')));
   });
 
-  it("is another value for another text of the same length", () => {
+  it("is decoded to a different value for a different text of the same length", () => {
     const values = ['{"f:a":{}}', '{"f:b":{}}', '{"f:a":{}}'].map((text) => valueIn(bytesOf(text)));
     expect(values).toEqual([{ "f:a": {} }, { "f:b": {} }, { "f:a": {} }]);
   });
@@ -141,7 +141,7 @@ describe("a field with JSON in bytes", () => {
 });
 
 describe("a watch in protobuf", () => {
-  it("has the events in their order", async () => {
+  it("returns the events in order", async () => {
     const events = await collected(
       watch(
         "",
@@ -157,7 +157,7 @@ describe("a watch in protobuf", () => {
     ]);
   });
 
-  it("leaves the event of a known change unread, and no other event", async () => {
+  it("skips only the event of a known change without decoding it", async () => {
     const object = enveloped(map("2"));
     expect(await collected(watch("2", ["MODIFIED", object], ["DELETED", object]))).toMatchObject([
       { type: "KNOWN", resourceVersion: "2" },
@@ -165,7 +165,7 @@ describe("a watch in protobuf", () => {
     ]);
   });
 
-  it("fails with the server's words at an event of an error", async () => {
+  it("fails with the message of the API server on an ERROR event", async () => {
     const status = enveloped((writer) => {
       writer.writeStringField(3, "too old resource version: 1 (7)");
       writer.writeStringField(4, "Expired");

@@ -1,4 +1,4 @@
-/** Prints after the output of vitest. */
+/** Prints text after the output of vitest. */
 export function setup(): void {
   process.on("exit", () => console.log("printed at exit"));
 }

@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-/** For the runs of reporter.test.ts, which fail in different ways, and of clean-up.test.ts. */
-// biome-ignore lint/style/noDefaultExport: vitest takes its configuration so
+/** Configuration of the vitest runs that reporter.test.ts and clean-up.test.ts start. */
+// biome-ignore lint/style/noDefaultExport: vitest requires a default export
 export default defineConfig({
   test: {
     root: fileURLToPath(new URL(".", import.meta.url)),
