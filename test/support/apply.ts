@@ -1,7 +1,7 @@
 import type { KubeClient } from "../../src/kube/client.ts";
 import { collectionPath } from "../../src/kube/paths.ts";
 
-interface Manifest {
+export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace?: string };
