@@ -17,8 +17,11 @@ describe("the desired size", () => {
     },
   );
 
-  it("is the published default size of each tier", () => {
-    const defaults = [...BUILT_IN_TIERS.values()].map((each) => [each.name, each.defaultSize.cpuMillicores]);
+  it("without a request is the published default size of each built-in tier", () => {
+    const defaults = [...BUILT_IN_TIERS.values()].map((each) => [
+      each.name,
+      desiredSize(undefined, each).size.cpuMillicores,
+    ]);
     expect(defaults).toEqual([
       ["basic", 1000],
       ["scale", 2000],

@@ -309,7 +309,7 @@ describe("a commit that ends in a rollout", () => {
     expect(fallbacks?.[0]?.message).toMatch(/^ReplicaSet pipe-0-\d+: the API server has not changed it/);
   });
 
-  it("reports the rollout in the status if the Deployment controller does not respond for 30 s", async () => {
+  it("reports the rollout and its reason in the status if the Deployment controller does not respond for 30 s", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -320,7 +320,9 @@ describe("a commit that ends in a rollout", () => {
     await simulation.run(2 * MINUTE);
     expect(simulation.fallbacks).toContain("pipe-0 CommitTimeout");
     expect(workloads.replaced).toContain("pipe-0");
-    expect(simulation.status(1).pipes?.resizedBy).toMatchObject({ "pipe-0": "Rollout" });
+    const { resizedBy, fallbacks } = simulation.status(1).pipes ?? {};
+    expect(resizedBy).toMatchObject({ "pipe-0": "Rollout" });
+    expect(fallbacks).toContainEqual(expect.objectContaining({ pipe: "pipe-0", reason: "CommitTimeout" }));
   });
 
   const setImage = ({ simulation }: Scenario) => simulation.setImage("pipe-0", "image:2");
