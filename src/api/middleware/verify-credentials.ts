@@ -4,7 +4,7 @@ import type { KeyView } from "../cluster/views.ts";
 import { parseBasic } from "./basic-credentials.ts";
 
 /** A hash of no secret, used for an unknown key, and as the second hash of a key that has only one. */
-const NO_HASH = randomBytes(32);
+const NO_HASH = randomBytes(32).toString("hex");
 
 /**
  * Returns the key whose ID and secret are in an Authorization header. The caller must check state, expiry and
@@ -25,7 +25,12 @@ export function verifyCredentials(
   const [first = NO_HASH, second = NO_HASH] = key?.parsed.ok ? key.parsed.value.secretHashes : [];
   const presented = sha256(credentials.keySecret);
   // Always makes both comparisons, so that the time does not reveal which of two secrets matches.
-  const matchesFirst = timingSafeEqual(presented, first);
-  const matchesSecond = timingSafeEqual(presented, second);
+  const matchesFirst = isEqual(presented, first);
+  const matchesSecond = isEqual(presented, second);
   return matchesFirst || matchesSecond ? key : undefined;
+}
+
+/** Compares two hashes in a time that does not depend on them. */
+function isEqual(a: string, b: string): boolean {
+  return timingSafeEqual(Buffer.from(a), Buffer.from(b));
 }

@@ -31,7 +31,7 @@ export const rotate = recordsCommand({
     if (finish && cancel) throw new UsageError("--finish and --cancel exclude each other: give one.");
   },
   async run(records, { key: id, finish, cancel, yes, output }, io) {
-    const change = (decide: (key: ApiKey) => readonly Buffer[]) =>
+    const change = (decide: (key: ApiKey) => readonly string[]) =>
       KEYS.change(records, id, (key) => ({ secretHash: formatSecretHashes(decide(key)) }));
     if (finish || cancel) {
       const key = await KEYS.require(records, id);
@@ -39,7 +39,7 @@ export const rotate = recordsCommand({
       const what = `the ${finish ? "older" : "newer"} secret of API key ${key.name} (${id})`;
       await confirm(io, yes, `Drop ${what}, and reject clients that still use it?`);
       await change((latest) => {
-        if (keptSecret(latest, finish).equals(kept)) return [kept];
+        if (keptSecret(latest, finish) === kept) return [kept];
         throw new CliError(
           `The secrets of API key ${id} have changed meanwhile, and were kept: check them, then run the command again.`,
         );
@@ -60,7 +60,7 @@ export const rotate = recordsCommand({
 });
 
 /** The secrets of a record are in the order in which they were added. */
-function withSecret({ id, secretHashes: [first, ...others] }: ApiKey, keySecret: string): Buffer[] {
+function withSecret({ id, secretHashes: [first, ...others] }: ApiKey, keySecret: string): string[] {
   if (first !== undefined && others.length === 0) return [first, sha256(keySecret)];
   throw new CliError(
     `API key ${id} has two secrets already: end that rotation first, with admin key rotate ${id} --finish, or --cancel.`,
@@ -68,7 +68,7 @@ function withSecret({ id, secretHashes: [first, ...others] }: ApiKey, keySecret:
 }
 
 /** The one that is left when the older or the newer secret is dropped. */
-function keptSecret({ id, secretHashes: [older, newer] }: ApiKey, isOlderDropped: boolean): Buffer {
+function keptSecret({ id, secretHashes: [older, newer] }: ApiKey, isOlderDropped: boolean): string {
   if (older !== undefined && newer !== undefined) return isOlderDropped ? newer : older;
   throw new CliError(
     `API key ${id} has one secret only, and it was left: admin key rotate ${id} adds another.`,
