@@ -110,16 +110,24 @@ export class Connections {
       return;
     }
     const key = keyOf(socket);
+    // The client has closed a connection and reuses its port before this process has seen the end.
+    const earlier = this.#open.get(key);
+    if (earlier) this.#remove(earlier);
     const connection: Connection = { key, socket, source, latest: undefined };
     this.#open.set(key, connection);
     this.#bySocket.set(socket, connection);
     this.#perSource.set(source, (this.#perSource.get(source) ?? 0) + 1);
-    socket.once("close", () => {
-      if (this.#open.get(key) === connection) this.#open.delete(key);
-      const count = (this.#perSource.get(source) ?? 1) - 1;
-      if (count === 0) this.#perSource.delete(source);
-      else this.#perSource.set(source, count);
-    });
+    socket.once("close", () => this.#remove(connection));
+  }
+
+  /** Does nothing if the connection was removed before. */
+  #remove(connection: Connection): void {
+    const { key, source } = connection;
+    if (this.#open.get(key) !== connection) return;
+    this.#open.delete(key);
+    const count = (this.#perSource.get(source) ?? 1) - 1;
+    if (count === 0) this.#perSource.delete(source);
+    else this.#perSource.set(source, count);
   }
 
   #secure(socket: Socket): void {
@@ -161,7 +169,7 @@ export class Connections {
 
   #drop(connection: Connection): void {
     // Immediately, so that the next connection does not count it; `close` is emitted later.
-    this.#open.delete(connection.key);
+    this.#remove(connection);
     connection.socket.destroy();
     this.#options.onDrop("evicted", connection.source);
   }

@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
+import type { Server } from "node:http";
+import { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { RequestHandler } from "express";
 import createError from "http-errors";
@@ -7,6 +9,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { toKeyView } from "../../../../src/api/cluster/views.ts";
 import type { RequestContext } from "../../../../src/api/middleware/request-context.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
+import { Connections, type DropReason } from "../../../../src/api/server/connections.ts";
 import { certificatePair } from "../../../support/fixtures/certificate.ts";
 import { keyRecord } from "../../../support/fixtures/records.ts";
 import { type OpenSocket, open, startServer } from "../../../support/servers/http-server.ts";
@@ -225,5 +228,34 @@ describe("the connection limit", () => {
     const clients = [await idle(port), await idle(port)];
     for (const { socket } of clients) socket.destroy();
     await expect.poll(() => connections.size).toBe(0);
+  });
+});
+
+describe("connections that arrive faster than the server sees dropped ones close", () => {
+  /** @param sources the last byte of the address of each connection; all arrive in one turn of the event loop */
+  function receive(sources: readonly string[]) {
+    const drops: DropReason[] = [];
+    const server = new EventEmitter() as Server;
+    const connections = new Connections({
+      server,
+      limits: { total: 3, perSource: 2 },
+      isTrustedProxy: () => false,
+      onDrop: (reason) => drops.push(reason),
+    });
+    const sockets = sources.map((source, at) => {
+      const socket = new Socket();
+      const address = { remoteAddress: { value: `192.0.2.${source}` }, remotePort: { value: at } };
+      Object.defineProperties(socket, address);
+      server.emit("connection", socket);
+      return socket;
+    });
+    return { connections, drops, destroyed: sockets.map(({ destroyed }) => destroyed) };
+  }
+
+  it("do not count dropped connections of their source", () => {
+    const { connections, drops, destroyed } = receive(["1", "1", "2", "2", "3", "1"]);
+    expect(drops).toEqual(["evicted", "evicted", "evicted"]);
+    expect(destroyed).toEqual([true, true, true, false, false, false]);
+    expect(connections.size).toBe(3);
   });
 });
