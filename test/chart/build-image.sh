@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds deploy/Dockerfile without a container engine, for container-image.ts, and unpacks the image to <folder>/bundle. The
-# base images are stand-ins with the same names, made of Node, npm and a few programs of this machine. Requires root,
-# buildah and umoci.
+# base images are replaced by stand-ins, made of Node, npm and a few programs of this machine. Requires root, buildah and
+# umoci.
 #
 #   test/chart/build-image.sh <folder> <node> <version>
 set -euo pipefail
@@ -55,9 +55,11 @@ stand_in() {
   build bud --quiet --file "$out/Dockerfile" --tag "$1" "$2"
 }
 mapfile -t bases < <(sed --quiet --regexp-extended 's/^FROM (--platform=\S+ )?(\S+).*/\2/p' deploy/Dockerfile)
-stand_in "docker.io/library/${bases[0]}" "$for_build" "$settings"
-stand_in "${bases[1]}" "$to_run" ''
-build bud --isolation chroot --pull-never --file deploy/Dockerfile --ignorefile deploy/Dockerfile.dockerignore \
+stand_in localhost/for-build "$for_build" "$settings"
+stand_in localhost/to-run "$to_run" ''
+build bud --isolation chroot --pull-never \
+  --build-context "${bases[0]}=container-image://localhost/for-build" \
+  --build-context "${bases[1]}=container-image://localhost/to-run" --file deploy/Dockerfile --ignorefile deploy/Dockerfile.dockerignore \
   --build-arg "VERSION=$version" --tag built .
 build push --quiet built "oci:$out/oci:built"
 umoci unpack --image "$out/oci:built" "$out/bundle"

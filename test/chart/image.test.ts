@@ -45,6 +45,12 @@ describe("the image", { timeout: 60_000 }, () => {
     expect(dockerfile()).toContain(`/nodejs${node.split(".")[0]}-`);
   });
 
+  it("is built on base images with a tag for people and a digest", () => {
+    const bases = [...dockerfile().matchAll(/^FROM (?:--platform=\S+ )?(\S+)/gm)].map(([, base]) => base);
+    expect(bases).toHaveLength(2);
+    for (const base of bases) expect(base).toMatch(/^\S+:\S+@sha256:[0-9a-f]{64}$/);
+  });
+
   it("has the version and the user of the chart", () => {
     const chart = readFileSync(`${CHART}/Chart.yaml`, "utf8");
     expect(chart).toContain(`appVersion: ${packageJson.version}\n`);
