@@ -32,7 +32,7 @@ function program(): Command {
   main
     .command("controller")
     .description(
-      "time, CPU and writes of 1,000 services rescaled together, and of 100 services in place, start and memory with 15,000 Deployments, calls when idle; about 25 minutes",
+      "time, CPU and writes of 1,000 services rescaled together, and of 100 services in place, start and memory with 15,000 Deployments, calls when idle; about 35 minutes",
     )
     .addOption(
       new Option("--quick", "fewer rounds, and less of everything; about 2 minutes").conflicts("full"),

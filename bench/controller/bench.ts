@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { buildLikewise, buildProgram } from "../bundle.ts";
 import { describeMachine } from "../machine.ts";
 import { type Burst, measureBurst } from "./burst.ts";
-import { measureIdle } from "./idle.ts";
+import { type IdleTimes, measureIdle } from "./idle.ts";
 import { measureInPlace } from "./in-place.ts";
 import { describeResults } from "./report.ts";
 import { measureRescale, rescaleByTier } from "./rescale.ts";
@@ -16,34 +16,36 @@ interface Amounts {
   readonly rescale: { readonly services: number; readonly rounds: number };
   readonly start: { readonly deployments: number; readonly rounds: number };
   readonly bursts: number;
-  readonly idleMinutes: number;
+  readonly idle: IdleTimes;
   /** Services that are resized in place, and how long the controller is idle then. */
-  readonly inPlace: { readonly services: number; readonly idleMinutes: number };
+  readonly inPlace: { readonly services: number; readonly idle: IdleTimes };
 }
+
+const SETTLE_MINUTES = 5;
 
 const QUICK: Amounts = {
   rescale: { services: 200, rounds: 2 },
   start: { deployments: 3000, rounds: 2 },
   bursts: 1,
-  idleMinutes: 0.25,
-  inPlace: { services: 10, idleMinutes: 0.1 },
+  idle: { settleMinutes: 0, minutes: 0.25 },
+  inPlace: { services: 10, idle: { settleMinutes: 0, minutes: 0.1 } },
 };
 
 const STANDARD: Amounts = {
   rescale: { services: 1000, rounds: 5 },
   start: { deployments: 15_000, rounds: 5 },
   bursts: 3,
-  idleMinutes: 5,
+  idle: { settleMinutes: SETTLE_MINUTES, minutes: 5 },
   // At most three templates follow per second, so this takes about five minutes.
-  inPlace: { services: 100, idleMinutes: 1 },
+  inPlace: { services: 100, idle: { settleMinutes: SETTLE_MINUTES, minutes: 1 } },
 };
 
 const FULL: Amounts = {
   ...STANDARD,
   start: { deployments: 60_000, rounds: 3 },
   // Longer than any watch lives (src/runtime/reflector.ts), so the measurement includes a restart of each.
-  idleMinutes: 20,
-  inPlace: { services: 1000, idleMinutes: 5 },
+  idle: { settleMinutes: SETTLE_MINUTES, minutes: 20 },
+  inPlace: { services: 1000, idle: { settleMinutes: SETTLE_MINUTES, minutes: 5 } },
 };
 
 const EXTENTS = { quick: QUICK, standard: STANDARD, full: FULL };
@@ -108,9 +110,9 @@ export async function benchController({ extent: name, profileDir, report }: Benc
     await controller.stop();
     report(`Starting the controller with nothing to resize, ${amounts.start.rounds + 1} times`);
     const starts = await measureStart(world, programs, amounts.start.rounds);
-    report(`Leaving it idle for ${amounts.idleMinutes} minutes`);
+    report(`Leaving it idle for ${amounts.idle.settleMinutes + amounts.idle.minutes} minutes`);
     const last = await RunningController.start(world, programs.controller);
-    const idle = await measureIdle(world, last, amounts.idleMinutes);
+    const idle = await measureIdle(world, last, amounts.idle);
     await last.stop();
 
     console.log(

@@ -7,6 +7,12 @@ import { type ControllerWorld, quiet, requestCounts } from "./world.ts";
 const WATCHED = ["configmaps", "deployments", "pipescalings", "pods"];
 const WATCHES = WATCHED.length + 1;
 
+export interface IdleTimes {
+  /** V8 collects the garbage of the work before, in three collections of about two minutes each; this is not measured. */
+  readonly settleMinutes: number;
+  readonly minutes: number;
+}
+
 export interface Idle {
   readonly minutes: number;
   readonly counts: RequestCounts;
@@ -21,9 +27,11 @@ export interface Idle {
 export async function measureIdle(
   world: ControllerWorld,
   { process }: RunningController,
-  minutes: number,
+  { settleMinutes, minutes }: IdleTimes,
 ): Promise<Idle> {
-  const before = await quiet(world);
+  await quiet(world);
+  await delay(settleMinutes * 60_000);
+  const before = await requestCounts(world);
   const cpuBefore = await process.cpuSeconds();
   await delay(minutes * 60_000);
   const cpuSeconds = (await process.cpuSeconds()) - cpuBefore;

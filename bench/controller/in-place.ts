@@ -4,7 +4,7 @@ import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import type { ResizeStrategy } from "../../src/domain/resize-strategy.ts";
 import { collectionPath } from "../../src/kube/paths.ts";
 import { buildProgram } from "../bundle.ts";
-import { measureIdle } from "./idle.ts";
+import { type IdleTimes, measureIdle } from "./idle.ts";
 import { countsBetween } from "./request-counts.ts";
 import type { Rescaled } from "./rescale.ts";
 import { RunningController } from "./running-controller.ts";
@@ -37,7 +37,7 @@ export interface Resized extends Rescaled {
 
 /** Rescales the same pipes with one pod each: first in place, and then by rollouts. */
 export async function measureInPlace(
-  { services, idleMinutes }: { readonly services: number; readonly idleMinutes: number },
+  { services, idle }: { readonly services: number; readonly idle: IdleTimes },
   profileDir: string | undefined,
   report: (text: string) => void,
 ): Promise<InPlace> {
@@ -47,11 +47,11 @@ export async function measureInPlace(
     const seeded = await seedServices(world, { services, replicas: 1, hasPods: true });
     report(`Resizing the pods of ${seeded.pipes} pipes in place`);
     const { rescaled: inPlace, watches } = await rescale(world, seeded, program, "InPlaceOrRollout", {
-      ...{ tier: "scale", cores: 2, idleMinutes },
+      ...{ tier: "scale", cores: 2, idle },
     });
     report("Replacing the same pods in rollouts");
     const { rescaled: rollout } = await rescale(world, seeded, program, "Rollout", {
-      ...{ tier: "basic", cores: 1, idleMinutes },
+      ...{ tier: "basic", cores: 1, idle },
     });
     return { pipes: seeded.pipes, inPlace, rollout, watches };
   } finally {
@@ -65,11 +65,7 @@ async function rescale(
   seeded: Seeded,
   program: string,
   strategy: ResizeStrategy,
-  {
-    tier,
-    cores,
-    idleMinutes,
-  }: { readonly tier: string; readonly cores: number; readonly idleMinutes: number },
+  { tier, cores, idle }: { readonly tier: string; readonly cores: number; readonly idle: IdleTimes },
 ): Promise<{ readonly rescaled: Resized; readonly watches: number }> {
   const controller = await RunningController.start(world, program, strategy);
   const { process } = controller;
@@ -85,7 +81,7 @@ async function rescale(
   const cpuSeconds = (await process.cpuSeconds()) - cpuBefore;
   const watches = (await openWatches(world, WATCHED)) - watchesBefore;
   await checkMethod(world, seeded, strategy);
-  const { cpuShare: idleCpuShare } = await measureIdle(world, controller, idleMinutes);
+  const { cpuShare: idleCpuShare } = await measureIdle(world, controller, idle);
   const rssBytes = await process.rssBytes();
   await controller.stop();
   return { rescaled: { seconds, cpuSeconds, counts, rssBytes, idleCpuShare }, watches };

@@ -66,7 +66,7 @@ function measuresOf({ services, rescale, deployments, starts, idle, inPlace }: R
       format: megabytes,
     },
     {
-      what: `CPU of an idle controller in ${idle.minutes} minutes, with its Lease, against 0.3 % of a core`,
+      what: `CPU of a controller that is idle for ${idle.minutes} minutes, with its Lease, against 0.3 % of a core`,
       comparison: compare([{ ours: idle.cpuShare, baseline: IDLE_CPU_SHARE }]),
       bar: { relation: "≤", ratio: 1 },
       format: percent,
