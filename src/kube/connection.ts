@@ -1,7 +1,8 @@
+import { createSecureContext } from "node:tls";
 import { isDeepStrictEqual } from "node:util";
 import type { Dispatcher } from "undici";
-import { openDispatcher } from "./dispatcher.ts";
-import { type ClusterConfig, loadClusterConfig, type TlsOptions } from "./kubeconfig.ts";
+import { type ConnectOptions, openDispatcher } from "./dispatcher.ts";
+import { type ClusterConfig, loadClusterConfig, type TlsOptions, unusableCredentials } from "./kubeconfig.ts";
 import { type HttpProxy, proxyFromEnvironment, proxyFromKubeconfig } from "./proxy.ts";
 
 /** Age at which credentials are read again from their files and their exec plugin. */
@@ -85,18 +86,27 @@ export class Connection {
   #dispatchersFor(tls: TlsOptions): Dispatchers {
     const current = this.#dispatchers.at(-1);
     if (current && (this.#isClosed || isDeepStrictEqual(current.tls, tls))) return current;
+    const connect = this.#connectOptions(tls);
     const opened = {
       tls,
-      calls: this.#open(tls, MAX_CALL_CONNECTIONS),
-      watches: this.#open(tls, null),
+      calls: this.#open(connect, MAX_CALL_CONNECTIONS),
+      watches: this.#open(connect, null),
     };
     this.#dispatchers.push(opened);
     if (current) this.#retire(current);
     return opened;
   }
 
-  #open(tls: TlsOptions, connections: number | null): Dispatcher {
-    const connect = { timeout: CONNECT_TIMEOUT_MS, ...tls };
+  /** Without a shared secure context, each connection would parse the certificates again, and keep them. */
+  #connectOptions({ ca, cert, key, ...tls }: TlsOptions): ConnectOptions {
+    try {
+      return { timeout: CONNECT_TIMEOUT_MS, ...tls, secureContext: createSecureContext({ ca, cert, key }) };
+    } catch (cause) {
+      throw unusableCredentials(this.#config.origin, cause);
+    }
+  }
+
+  #open(connect: ConnectOptions, connections: number | null): Dispatcher {
     return openDispatcher(
       this.server.origin,
       this.#proxy,

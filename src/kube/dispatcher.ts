@@ -1,8 +1,10 @@
 import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
 import type { HttpProxy } from "./proxy.ts";
 
+export type ConnectOptions = Exclude<Pool.Options["connect"], CallableFunction | undefined>;
+
 type ConnectionOptions = Pick<Pool.Options, "connections" | "bodyTimeout" | "maxResponseSize"> & {
-  readonly connect: Exclude<Pool.Options["connect"], CallableFunction | undefined>;
+  readonly connect: ConnectOptions;
 };
 
 /** Limit for connecting to a proxy, and again for opening the tunnel. */

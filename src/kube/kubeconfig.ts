@@ -82,12 +82,14 @@ async function credentialsIn(config: KubeConfig, origin: string): Promise<Creden
   try {
     await config.applyToHTTPSOptions(options);
   } catch (cause) {
-    throw new KubeConfigError(`${origin} has unusable credentials: ${messageOf(cause)}`, {
-      cause,
-    });
+    throw unusableCredentials(origin, cause);
   }
   const { ca, cert, key, servername, rejectUnauthorized } = options;
   return { tls: { ca, cert, key, servername, rejectUnauthorized }, headers: headersOf(options) };
+}
+
+export function unusableCredentials(origin: string, cause: unknown): KubeConfigError {
+  return new KubeConfigError(`${origin} has unusable credentials: ${messageOf(cause)}`, { cause });
 }
 
 function headersOf({ auth, headers = {} }: RequestOptions): Record<string, string> {

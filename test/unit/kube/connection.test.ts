@@ -48,6 +48,11 @@ describe("an unusable kubeconfig", () => {
     return path;
   }
 
+  function withClientCertificate({ cert, key }: { readonly cert: string; readonly key: string }): string {
+    const user = { "client-certificate": file(cert), "client-key": file(key) };
+    return writeKubeconfig("https://127.0.0.1:1", { user });
+  }
+
   it.each([
     ["it does not exist", () => join(temporaryFolder(), "nothing"), /does not exist: set --kubeconfig/],
     ["it is not YAML", () => file("clusters: ["), /written cannot be read/],
@@ -73,6 +78,16 @@ describe("an unusable kubeconfig", () => {
           user: { "client-certificate": "/nowhere.crt", "client-key": "/nowhere.key" },
         }),
       /has unusable credentials: .*nowhere/,
+    ],
+    [
+      "its client certificate is not PEM",
+      () => withClientCertificate({ ...certificatePair("jane"), cert: "nonsense" }),
+      /has unusable credentials: .*no start line/,
+    ],
+    [
+      "its client key is that of another certificate",
+      () => withClientCertificate({ cert: certificatePair("jane").cert, key: certificatePair("joe").key }),
+      /has unusable credentials: .*key values mismatch/,
     ],
   ])("is reported in a sentence when %s", async (_, path, sentence) => {
     const error = await connect(path()).catch((thrown: unknown) => thrown);
