@@ -9,7 +9,7 @@ import type { Outcome } from "../runtime/workers.ts";
 import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
 import { ActionRunner, type ActionRunnerOptions } from "./apply/action-runner.ts";
-import type { CommitPace } from "./apply/commit-pace.ts";
+import type { InPlacePace } from "./apply/in-place-pace.ts";
 import type { RolloutBudget } from "./apply/rollout-budget.ts";
 import { type Decision, decide } from "./decide/decide.ts";
 import { recheckAtMs } from "./decide/recheck.ts";
@@ -31,7 +31,8 @@ export interface ReconcilerOptions extends ActionRunnerOptions {
   readonly tiers: Tiers;
   readonly policy: RolloutPolicy;
   readonly budget: RolloutBudget;
-  readonly commits: CommitPace;
+  readonly begins: InPlacePace;
+  readonly commits: InPlacePace;
   readonly deletedScalings: Pick<DeletedScalings, "find">;
   readonly events: Pick<EventRecorder, "record">;
   readonly metrics: Pick<ControllerMetrics, "passed" | "reported">;
@@ -64,11 +65,13 @@ export class Reconciler {
     const isUnchanged = decision.actions.length === 0;
     const after = isUnchanged ? before : this.#observe(serviceId);
     const next = isUnchanged ? decision : this.#decide(after);
-    const { resizes, commits } = this.#options;
+    const { resizes, begins, commits, budget } = this.#options;
     if (resizes.active > 0) resizes.keep(serviceId, resizedInPlace(after, next));
     commits.reconciled(serviceId, next.waitsForCommit === true);
+    const holdBack = next.sizing?.holdBack;
+    begins.reconciled(serviceId, holdBack === "in-place-pace");
     // Before the report, so that a rollout that ends meanwhile wakes this service.
-    this.#options.budget.reconciled(serviceId, next.sizing?.holdBack === "overall-limit");
+    budget.reconciled(serviceId, holdBack === "overall-limit");
     await this.#reportAll(after, next.sizing);
     if (outdated) throw outdated.error;
     if (!isUnchanged && next.actions.length > 0) return { requeue: true };
@@ -94,9 +97,12 @@ export class Reconciler {
   }
 
   #run(serviceId: string, { actions, sizing }: Decision): Promise<Acted["outdated"]> {
+    const { begins, commits } = this.#options;
     // Before anything can interrupt this reconciliation, so that no other one takes the same turn.
-    for (const action of actions)
-      if (action.type === "resize" && action.isCommit) this.#options.commits.begin();
+    for (const action of actions) {
+      if (action.type === "begin-in-place") begins.take();
+      if (action.type === "resize" && action.isCommit) commits.take();
+    }
     return this.#actions.run(serviceId, actions, sizing?.requestId);
   }
 
@@ -110,8 +116,12 @@ export class Reconciler {
   }
 
   #decide(snapshot: Snapshot): Decision {
-    const { policy, budget, commits } = this.#options;
-    const limits = { overallFree: budget.free(), freeCommits: commits.free() };
+    const { policy, budget, begins, commits } = this.#options;
+    const limits = {
+      overallFree: budget.free(),
+      freeBegins: begins.free(),
+      freeCommits: commits.free(),
+    };
     return decide(snapshot, { policy, ...limits, validatesFirst: true });
   }
 

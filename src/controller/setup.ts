@@ -13,7 +13,7 @@ import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
-import { CommitPace } from "./apply/commit-pace.ts";
+import { BEGIN_BURST, InPlacePace } from "./apply/in-place-pace.ts";
 import { RolloutBudget } from "./apply/rollout-budget.ts";
 import { Validations } from "./apply/validations.ts";
 import { WriteHistory } from "./apply/write-history.ts";
@@ -112,12 +112,14 @@ export function setup(options: SetupOptions): Controller {
   const validations = new Validations(caches.pipes);
   const enqueue = (serviceId: string) => queue.add(serviceId);
   const metrics = new ControllerMetrics(registry, clock);
+  const begins = new InPlacePace({ clock, wake: enqueue, burst: BEGIN_BURST });
   const resizes = new InPlaceResizes({
     ...{ client, clock, pipes: caches.pipes, enqueue },
     onProblem: (err) => log.warn({ err }, "the pods of a pipe cannot be watched; trying again"),
     onPod: (outcome) => metrics.podEnded(outcome),
     onDeferred: (durationMs) => metrics.wasDeferred(durationMs),
     onFallback: ({ serviceId, metadata }, { reason, message }) => {
+      begins.giveBack();
       metrics.fellBack(reason);
       log.info({ serviceId, pipe: metadata.name, reason }, `the pipe is not resized in place: ${message}`);
     },
@@ -143,7 +145,8 @@ export function setup(options: SetupOptions): Controller {
     validations,
     nodes: new Nodes({ client, clock, log }),
     budget,
-    commits: new CommitPace({ clock, wake: enqueue }),
+    begins,
+    commits: new InPlacePace({ clock, wake: enqueue }),
     deletedScalings,
     resizes,
     enqueue,

@@ -23,6 +23,18 @@ export class Pace {
     return Math.max(0, this.#turnAt(now) - now);
   }
 
+  /** Number of turns that are available without a delay. */
+  free(now: number): number {
+    const waited = now - this.#turnAt(now);
+    // The time of the next turn is a sum, which is not exact.
+    return waited < 0 ? 0 : Math.floor(waited / this.#intervalMs + 1e-6) + 1;
+  }
+
+  /** Undoes one `delay` whose turn was not needed. */
+  giveBack(): void {
+    this.#nextAt -= this.#intervalMs;
+  }
+
   #turnAt(now: number): number {
     return Math.max(this.#nextAt, now - (this.#burst - 1) * this.#intervalMs);
   }

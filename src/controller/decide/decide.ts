@@ -12,7 +12,7 @@ import type { Action } from "./actions.ts";
 import { assess } from "./assess.ts";
 import type { Assessment } from "./assessment.ts";
 import { finishCommits } from "./finish-commit.ts";
-import { beginInPlace, commitsLater, inPlaceActions } from "./in-place.ts";
+import { beginsInPlace, commitsLater, inPlaceActions } from "./in-place.ts";
 import { repair, resize } from "./pipe-actions.ts";
 import { specForRecreation } from "./recreate.ts";
 import { resumeAbandoned } from "./resume.ts";
@@ -33,6 +33,8 @@ export interface DecideOptions {
   readonly overallFree: number;
   /** Number of commits of resizes in place that may start now, across all services. */
   readonly freeCommits: number;
+  /** Number of resizes in place that may begin now, across all services. */
+  readonly freeBegins: number;
   /** True if a canary requires dry runs of all waiting pipes, and stopping old pods requires a check of the nodes. */
   readonly validatesFirst: boolean;
 }
@@ -70,17 +72,25 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;
   // A rollout restarts a pipe, so everything that can be checked without a restart is checked first.
   const starting = new Set(validation.isComplete ? start : start.filter((name) => isIdle(name, pipes)));
+  const begins = beginsInPlace(
+    assessments.filter(({ pipe }) => starting.has(pipe.metadata.name)),
+    step,
+  );
+  const beginLater = new Set([...begins.keys()].slice(options.freeBegins));
   const later = commitsLater(assessments, options);
   const writes = assessments.flatMap((each): readonly Action[] => {
     const { name } = each.pipe.metadata;
     if (each.inPlace) return later.has(each) ? [] : inPlaceActions(each.inPlace, each, step);
     if (each.state === "unsizable" && each.pipe.isPausedByUs) return finishCommits([each.pipe], snapshot);
-    if (starting.has(name)) return (each.pipe.replicas > 0 && beginInPlace(each, step)) || resize(each, step);
+    if (beginLater.has(each)) return [];
+    if (starting.has(name)) return begins.get(each) ?? resize(each, step);
     return start.includes(name) ? [] : repair(each, step);
   });
   const actions = [...refreshes, ...validation.actions, ...writes];
   const waits = later.size > 0 ? { waitsForCommit: true } : {};
-  return { actions, sizing: { ...sizing, holdBack, blockedBy, window }, ...waits };
+  const held: Pick<Sizing, "holdBack" | "blockedBy"> =
+    beginLater.size > 0 ? { holdBack: "in-place-pace", blockedBy: [] } : { holdBack, blockedBy };
+  return { actions, sizing: { ...sizing, ...held, window }, ...waits };
 }
 
 const ALWAYS_OPEN = { open: true, untilMs: Number.POSITIVE_INFINITY } as const;

@@ -73,8 +73,21 @@ function viewOf({ metadata }: DeploymentView, { desired, inPlace }: Context): In
   return view && view.size === formatSize(desired) ? view : undefined;
 }
 
+/** The first actions of the resizes in place that may begin. Pipes that need a rollout are absent. */
+export function beginsInPlace(
+  starting: readonly Assessment[],
+  step: Step,
+): ReadonlyMap<Assessment, readonly Action[]> {
+  return new Map(
+    starting.flatMap((each) => {
+      const begin = each.inPlace || each.pipe.replicas === 0 ? undefined : beginInPlace(each, step);
+      return begin ? [[each, begin] as const] : [];
+    }),
+  );
+}
+
 /** The first action of a resize in place; `undefined` if the pipe needs a rollout. */
-export function beginInPlace(assessment: Assessment, step: Step): readonly Action[] | undefined {
+function beginInPlace(assessment: Assessment, step: Step): readonly Action[] | undefined {
   const { pipe, phase } = assessment;
   const context = { desired: step.sizing.desired.size, inPlace: step.snapshot.inPlace };
   if (step.snapshot.strategy !== "InPlaceOrRollout" || "problem" in pipe.container) return undefined;

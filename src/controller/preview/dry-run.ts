@@ -71,7 +71,11 @@ function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<
   const steps: PreviewedStep[] = [];
   for (const serviceId of services) {
     const snapshot = observe(sources, { ...settings, policy: settings }, serviceId, nowMs);
-    const first = preview(snapshot, { policy: settings, overallFree, freeCommits: 0, validatesFirst: false });
+    const first = preview(snapshot, {
+      ...{ policy: settings, overallFree, freeCommits: 0, validatesFirst: false },
+      // Those that the rate delays begin within seconds.
+      freeBegins: Number.POSITIVE_INFINITY,
+    });
     overallFree = Math.max(0, overallFree - first.begun);
     steps.push(...first.steps);
   }

@@ -120,6 +120,8 @@ export function waitingFor({ holdBack, blockedBy, window }: Sizing): string {
       return ` for ${names}, because the limit of concurrent rollouts is reached`;
     case "overall-limit":
       return " for rollouts of other services";
+    case "in-place-pace":
+      return " because at most three pipes per second are resized in place";
     case "failure":
       return " because of the failure";
     case "nothing":

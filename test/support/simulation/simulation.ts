@@ -1,4 +1,4 @@
-import { CommitPace } from "../../../src/controller/apply/commit-pace.ts";
+import { BEGIN_BURST, InPlacePace } from "../../../src/controller/apply/in-place-pace.ts";
 import { RolloutBudget } from "../../../src/controller/apply/rollout-budget.ts";
 import { Validations } from "../../../src/controller/apply/validations.ts";
 import { WriteHistory } from "../../../src/controller/apply/write-history.ts";
@@ -170,10 +170,14 @@ export class Simulation {
       json: (request) => cluster.json({ ...request, signal: request.signal ?? signal }),
       stream: (request) => cluster.stream(request),
     };
+    const begins = new InPlacePace({ clock, wake: enqueue, burst: BEGIN_BURST });
     const resizes = new InPlaceResizes({
       ...{ client, clock, pipes: caches.pipes, enqueue },
       ...{ onProblem: () => undefined, onPod: () => undefined, onDeferred: () => undefined },
-      onFallback: ({ metadata }, { reason }) => this.fallbacks.push(`${metadata.name} ${reason}`),
+      onFallback: ({ metadata }, { reason }) => {
+        begins.giveBack();
+        this.fallbacks.push(`${metadata.name} ${reason}`);
+      },
     });
     signal.addEventListener("abort", () => resizes.endAll());
     const budget = new RolloutBudget({
@@ -200,7 +204,8 @@ export class Simulation {
       resizes,
       nodes: new Nodes({ client, clock, log }),
       budget,
-      commits: new CommitPace({ clock, wake: enqueue }),
+      begins,
+      commits: new InPlacePace({ clock, wake: enqueue }),
       enqueue,
       deletedScalings: new DeletedScalings(caches.scalings, clock),
       events: { record: (event) => events.push(event) },

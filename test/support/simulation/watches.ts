@@ -16,6 +16,10 @@ interface OpenWatch {
 export class SimulatedWatches {
   readonly #open = new Set<OpenWatch>();
 
+  get open(): number {
+    return this.#open.size;
+  }
+
   send({ plural }: Resource, type: EventType, object: KubeObject): void {
     for (const watch of this.#open) {
       if (watch.plural !== plural) continue;

@@ -15,6 +15,8 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const SERVICE = "00000000-0000-4000-8000-000000000001";
 const PIPES = ["pipe-0", "pipe-1"] as const;
+const NOT_SUPPORTED: Fault = { error: new KubeApiError("PATCH", 405, "{}") };
+const serviceIdOf = (service: number) => `00000000-0000-4000-8000-${String(service).padStart(12, "0")}`;
 /** Maximum number of writes by the controller to one object for one request. */
 const MAX_WRITES = 20;
 
@@ -82,6 +84,61 @@ function workloadsOf({ cluster }: Simulation) {
   if (!cluster.workloads) throw new Error("pods are not simulated");
   return cluster.workloads;
 }
+
+describe("a resize in place of many services", () => {
+  const SERVICES = 60;
+
+  /** Requests 4 cores for each service, and looks ten times per second until all pipes have them. */
+  async function resizeAll(outcome: ResizeOutcome | "NotSupported") {
+    const simulation = new Simulation({ isInPlace: true });
+    const workloads = workloadsOf(simulation);
+    const names = Array.from({ length: SERVICES }, (_, index) => `pipe-${index + 1}`);
+    for (const [index, name] of names.entries()) {
+      const service = index + 1;
+      const podLabels = { [SERVICE_LABEL]: serviceIdOf(service), [TYPE_LABEL]: DATABASE_TYPE };
+      simulation.addService(service);
+      simulation.deploy(name, service, { podLabels });
+    }
+    workloads.outcome = () => (outcome === "NotSupported" ? "Done" : outcome);
+    simulation.start();
+    await simulation.run(5 * SECOND);
+    workloads.replaced.length = 0;
+    simulation.cluster.fault = ({ path }) =>
+      outcome === "NotSupported" && path.endsWith("/resize") ? NOT_SUPPORTED : undefined;
+    for (const index of names.keys()) simulation.requestSize(index + 1, 4);
+    let mostWatched = 0;
+    let seconds = 0;
+    const size = formatSize(sizeOfCores(4));
+    while (simulation.sizes(...names).some((each) => each !== size)) {
+      await simulation.run(SECOND / 10);
+      seconds += 0.1;
+      // Each pipe has a watch of its pods and one of its ReplicaSets.
+      mostWatched = Math.max(mostWatched, workloads.watches.open / 2);
+      if (seconds > 3600) throw new Error("the pipes do not get the size");
+    }
+    simulation.stop();
+    return { seconds, mostWatched, replaced: workloads.replaced.length };
+  }
+
+  it("begins no more pipes than can be committed, and takes no longer for that", async () => {
+    const { seconds, mostWatched, replaced } = await resizeAll("Done");
+    expect(replaced).toBe(0);
+    expect(seconds).toBeLessThan(SERVICES / 3 + 2);
+    expect(mostWatched).toBeLessThanOrEqual(10);
+  });
+
+  it("is not slower than rollouts if the API server cannot resize pods", async () => {
+    const { seconds, replaced } = await resizeAll("NotSupported");
+    expect(replaced).toBe(SERVICES);
+    expect(seconds).toBeLessThan(10);
+  });
+
+  it("begins other pipes while nodes have no room for the first ones", async () => {
+    const { seconds, mostWatched } = await resizeAll("Deferred");
+    expect(mostWatched).toBeGreaterThan(45);
+    expect(seconds).toBeLessThan(3 * 60);
+  });
+});
 
 describe("a resize in place on the simulated cluster", () => {
   it("replaces no pod, and ends with the size in the template", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
+import { waitingFor } from "../../../../src/controller/report/conditions.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import {
   anInPlaceView,
@@ -38,6 +39,61 @@ describe("decide, with pipes whose pods all have the size", () => {
     expect(committed(1).decision.actions).toMatchObject([
       { type: "resize", isCommit: true, rollout: { inPlaceStartedAtMs: snapshot.nowMs - 5000 } },
     ]);
+  });
+});
+
+describe("decide, with pipes that can be resized in place", () => {
+  const done = aPipe("done", { size: sizeOfCores(4), lastRollout: aRollout(sizeOfCores(4)) });
+  const waiting = ["a", "b", "c"].map((name) => aPipe(name));
+  const begun = (freeBegins: number, pipes = [done, ...waiting]) => {
+    const snapshot = aSnapshot(pipes, { strategy: "InPlaceOrRollout" });
+    const decision = decide(snapshot, { ...DECIDE_OPTIONS, freeBegins });
+    const names = decision.actions.flatMap((action) =>
+      action.type === "begin-in-place" ? [action.pipe.metadata.name] : [],
+    );
+    return { names, actions: decision.actions, sizing: decision.sizing, snapshot, decision };
+  };
+
+  it("begins only as many as the rate across all services allows, and reports what the others wait for", () => {
+    expect(begun(3)).toMatchObject({ names: ["a", "b", "c"], sizing: { holdBack: "nothing" } });
+    const { names, sizing } = begun(2);
+    expect(names).toEqual(["a", "b"]);
+    expect(sizing && waitingFor(sizing)).toBe(" because at most three pipes per second are resized in place");
+  });
+
+  it("does not poll while a pipe waits for its turn", () => {
+    const { actions, snapshot, decision } = begun(0);
+    expect(actions).toEqual([]);
+    expect(recheckAtMs(snapshot, decision, DECIDE_OPTIONS)).toBeUndefined();
+  });
+
+  it("does not let other pipes begin before the canary", () => {
+    expect(begun(0, waiting)).toMatchObject({ names: [], sizing: { holdBack: "in-place-pace" } });
+    expect(begun(1, waiting)).toMatchObject({ names: ["a"], sizing: { holdBack: "canary" } });
+  });
+
+  it("starts rollouts without a turn, for pipes without replicas or after a fallback", () => {
+    const fallback = { reason: "NotSupported", message: "the API server cannot resize pods" } as const;
+    const fellBack = aPipe("a");
+    const inPlace = new Map([[fellBack.metadata.uid, anInPlaceView({ fallback })]]);
+    const status = {
+      desired: {
+        replicaCpuMillicores: 4000,
+        replicaMemoryGb: 16,
+        summary: "4 cpu / 16 Gi",
+        source: "Spec" as const,
+      },
+      pipes: { total: 3, updated: 1, summary: "1/3", fallbacks: [{ pipe: "a", ...fallback }] },
+    };
+    const pipes = [done, fellBack, aPipe("idle", { replicas: 0 })];
+    const scaling = aScaling(4, { status });
+    const snapshot = aSnapshot(pipes, { strategy: "InPlaceOrRollout", inPlace, scaling });
+    const { actions, sizing } = decide(snapshot, { ...DECIDE_OPTIONS, freeBegins: 0 });
+    expect(actions).toMatchObject([
+      { type: "resize", pipe: { metadata: { name: "a" } } },
+      { type: "resize", pipe: { metadata: { name: "idle" } } },
+    ]);
+    expect(sizing?.holdBack).toBe("nothing");
   });
 });
 
