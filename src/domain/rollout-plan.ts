@@ -48,6 +48,8 @@ export interface PlannedPipe {
 export interface RolloutLimits {
   /** Number of rollouts that may start before the limit across all services is reached. */
   readonly overallFree: number;
+  /** Maximum number of concurrent rollouts in the service after a pipe has proven the size. */
+  readonly serviceLimit: number;
   /** False while rollouts that restart pods must wait for the rollout window. */
   readonly isWindowOpen: boolean;
 }
@@ -95,7 +97,7 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   if (!limits.isWindowOpen) return { ...held, holdBack: "window", blockedBy: [] };
 
   const isProven = pipes.some((pipe) => pipe.state === "done" && pipe.replicas > 0);
-  const limit = isProven ? serviceLimit(pipes.length) : 1;
+  const limit = isProven ? limits.serviceLimit : 1;
   const moving = pipes.filter((pipe) => MOVING.includes(pipe.phase) && (isProven || precedesCanary(pipe)));
   // A waiting pipe whose pods are being replaced already counts against the limits, so it may be redirected.
   const inPlace = running.filter((pipe) => moving.includes(pipe));

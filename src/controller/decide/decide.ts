@@ -66,7 +66,8 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   // The schedule is evaluated only for pipes that it can block.
   const isAnyWaiting = assessments.some(({ pipe, state }) => state === "waiting" && pipe.replicas > 0);
   const window = isAnyWaiting ? rolloutWindow(snapshot, scaling) : ALWAYS_OPEN;
-  const plan = planRollout(assessments.map(planned), { ...options, isWindowOpen: window.open });
+  const limits = { ...options, serviceLimit: sizing.serviceLimit, isWindowOpen: window.open };
+  const plan = planRollout(assessments.map(planned), limits);
   const { start, holdBack, blockedBy } = plan;
   const step: Step = { snapshot, scaling, sizing };
   const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;

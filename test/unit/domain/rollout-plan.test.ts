@@ -4,9 +4,14 @@ import {
   type PipeState,
   type PlannedPipe,
   planRollout,
+  type RolloutLimits,
   type RolloutPhase,
   serviceLimit,
 } from "../../../src/domain/rollout-plan.ts";
+
+function limitsOf(pipes: readonly unknown[], overallFree = 50): RolloutLimits {
+  return { overallFree, serviceLimit: serviceLimit(pipes.length), isWindowOpen: true };
+}
 
 describe("the rollout plan", () => {
   const state = fc.constantFrom<PipeState>("done", "rolling", "waiting", "failed", "paused", "unsizable");
@@ -43,7 +48,7 @@ describe("the rollout plan", () => {
   it("starts only waiting pipes, and each of them once", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
-        const { start } = planRollout(list, { overallFree, isWindowOpen: true });
+        const { start } = planRollout(list, limitsOf(list, overallFree));
         expect(new Set(start).size).toBe(start.length);
         for (const name of start) expect(named(list).get(name)?.state).toBe("waiting");
       }),
@@ -53,7 +58,7 @@ describe("the rollout plan", () => {
   it("never exceeds the limits of concurrent restarts per service and in total", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
-        const started = planRollout(list, { overallFree, isWindowOpen: true }).start.flatMap(
+        const started = planRollout(list, limitsOf(list, overallFree)).start.flatMap(
           (name) => named(list).get(name) ?? [],
         );
         const fresh = started.filter((each) => each.replicas > 0 && !slots(list).includes(each));
@@ -69,7 +74,7 @@ describe("the rollout plan", () => {
   it("starts at most one canary until a running pipe has proven the size, and nothing after a failure", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
-        const started = planRollout(list, { overallFree, isWindowOpen: true }).start.flatMap(
+        const started = planRollout(list, limitsOf(list, overallFree)).start.flatMap(
           (name) => named(list).get(name) ?? [],
         );
         const running = started.filter((each) => each.replicas > 0);
@@ -84,7 +89,7 @@ describe("the rollout plan", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
         const idle = list.filter((each) => each.state === "waiting" && each.replicas === 0);
-        const { start } = planRollout(list, { overallFree, isWindowOpen: true });
+        const { start } = planRollout(list, limitsOf(list, overallFree));
         expect(start).toEqual(expect.arrayContaining(idle.map((each) => each.name)));
       }),
     );
@@ -101,7 +106,7 @@ describe("the rollout plan", () => {
         }));
         let rounds = 0;
         while (list.some((each) => each.state !== "done")) {
-          const start = new Set(planRollout(list, { overallFree: 50, isWindowOpen: true }).start);
+          const start = new Set(planRollout(list, limitsOf(list)).start);
           expect(start.size).toBeGreaterThan(0);
           list = list.map((each) => (start.has(each.name) ? { ...each, state: "done" } : each));
           rounds += 1;
@@ -118,7 +123,7 @@ describe("the rollout plan", () => {
       phase: "settled",
       replicas: 1,
     };
-    expect(planRollout([canary], { overallFree: 0, isWindowOpen: true })).toEqual({
+    expect(planRollout([canary], limitsOf([canary], 0))).toEqual({
       start: [],
       holdBack: "overall-limit",
       isCanary: false,
@@ -131,7 +136,7 @@ describe("the rollout plan", () => {
       { name: "settled", state: "waiting", phase: "settled", replicas: 1 },
       { name: "restarting", state: "waiting", phase: "rolling-out", replicas: 1 },
     ];
-    expect(planRollout(list, { overallFree: 50, isWindowOpen: true }).start).toEqual(["restarting"]);
+    expect(planRollout(list, limitsOf(list)).start).toEqual(["restarting"]);
   });
 
   it("prefers a healthy canary to a pipe that is unhealthy because of a change by its owner", () => {
@@ -140,7 +145,7 @@ describe("the rollout plan", () => {
       { name: "overdue", state: "waiting", phase: "overdue", replicas: 1 },
       { name: "healthy", state: "waiting", phase: "settled", replicas: 1 },
     ];
-    expect(planRollout(list, { overallFree: 50, isWindowOpen: true })).toEqual({
+    expect(planRollout(list, limitsOf(list))).toEqual({
       start: ["healthy"],
       holdBack: "canary",
       isCanary: true,
@@ -153,7 +158,7 @@ describe("the rollout plan", () => {
       { name: "deployed", state: "rolling", phase: "updating", replicas: 1 },
       { name: "next", state: "waiting", phase: "settled", replicas: 1 },
     ];
-    expect(planRollout(list, { overallFree: 50, isWindowOpen: true })).toMatchObject({
+    expect(planRollout(list, limitsOf(list))).toMatchObject({
       start: [],
       blockedBy: ["deployed"],
     });
@@ -168,7 +173,7 @@ describe("the rollout plan", () => {
       ...rolling,
       { name: "next", state: "waiting", phase: "settled", replicas: 1 },
     ];
-    expect(planRollout(list, { overallFree: 50, isWindowOpen: true })).toEqual({
+    expect(planRollout(list, limitsOf(list))).toEqual({
       start: [],
       holdBack: "service-limit",
       isCanary: false,
@@ -180,8 +185,8 @@ describe("the rollout plan", () => {
     const moving = (["rolling-back", "updating", "terminating"] as const).map(
       (phase): PlannedPipe => ({ name: phase, state: "done", phase, replicas: 1 }),
     );
-    const waiting: PlannedPipe = { name: "next", state: "waiting", phase: "settled", replicas: 1 };
-    expect(planRollout([...moving, waiting], { overallFree: 50, isWindowOpen: true }).start).toEqual([]);
+    const list = [...moving, { name: "next", state: "waiting", phase: "settled", replicas: 1 } as const];
+    expect(planRollout(list, limitsOf(list)).start).toEqual([]);
   });
 
   it.each([
