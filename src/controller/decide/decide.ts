@@ -78,17 +78,17 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
     step,
   );
   const beginLater = new Set([...begins.keys()].slice(options.freeBegins));
-  const later = commitsLater(assessments, options);
+  const commitLater = commitsLater(assessments, options);
   const writes = assessments.flatMap((each): readonly Action[] => {
     const { name } = each.pipe.metadata;
-    if (each.inPlace) return later.has(each) ? [] : inPlaceActions(each.inPlace, each, step);
+    if (each.inPlace) return commitLater.has(each) ? [] : inPlaceActions(each.inPlace, each, step);
     if (each.state === "unsizable" && each.pipe.isPausedByUs) return finishCommits([each.pipe], snapshot);
     if (beginLater.has(each)) return [];
     if (starting.has(name)) return begins.get(each) ?? resize(each, step);
     return start.includes(name) ? [] : repair(each, step);
   });
   const actions = [...refreshes, ...validation.actions, ...writes];
-  const waits = later.size > 0 ? { waitsForCommit: true } : {};
+  const waits = commitLater.size > 0 ? { waitsForCommit: true } : {};
   const held: Pick<Sizing, "holdBack" | "blockedBy"> =
     beginLater.size > 0 ? { holdBack: "in-place-pace", blockedBy: [] } : { holdBack, blockedBy };
   return { actions, sizing: { ...sizing, ...held, window }, ...waits };
