@@ -31,7 +31,8 @@ export interface ListInFlight {
 export class Store<T extends KubeObject> {
   readonly #objects = new Map<string, T>();
   readonly #indexers: Indexes<T>;
-  readonly #indexed = new Map<string, Map<string, Set<string>>>();
+  /** Keys by index and value. Most values have one key, for which a set would take several times the memory. */
+  readonly #indexed = new Map<string, Map<string, string | Set<string>>>();
   readonly #listeners: ((change: Change<T>) => void)[] = [];
   readonly #lists = new Set<ListInFlight>();
   /** Newest version seen, by namespace (`undefined` for all). An unknown object that is not newer was deleted. */
@@ -59,7 +60,7 @@ export class Store<T extends KubeObject> {
   /** Objects for which the index function returns this value. */
   by(index: string, value: string): T[] {
     const keys = this.#indexed.get(index)?.get(value) ?? [];
-    return [...keys].flatMap((key) => this.#objects.get(key) ?? []);
+    return (typeof keys === "string" ? [keys] : [...keys]).flatMap((key) => this.#objects.get(key) ?? []);
   }
 
   onChange(listener: (change: Change<T>) => void): void {
@@ -184,8 +185,10 @@ export class Store<T extends KubeObject> {
     this.#objects.set(key, object);
     for (const [name, values] of this.#indexed) {
       for (const value of this.#indexers[name]?.(object) ?? []) {
-        const keys = values.get(value) ?? new Set();
-        values.set(value, keys.add(key));
+        const keys = values.get(value);
+        if (keys === undefined) values.set(value, key);
+        else if (typeof keys === "string") values.set(value, new Set([keys, key]));
+        else keys.add(key);
       }
     }
     this.#notify(
@@ -203,8 +206,8 @@ export class Store<T extends KubeObject> {
     for (const [name, values] of this.#indexed) {
       for (const value of this.#indexers[name]?.(object) ?? []) {
         const keys = values.get(value);
-        keys?.delete(key);
-        if (keys?.size === 0) values.delete(value);
+        if (keys === key) values.delete(value);
+        else if (typeof keys === "object" && keys.delete(key) && keys.size === 0) values.delete(value);
       }
     }
   }
@@ -225,5 +228,6 @@ export function byKey<T extends KubeObject>(objects: readonly T[]): ReadonlyMap<
 
 export function keyOf(object: KubeObject): string {
   const { namespace, name } = object.metadata;
-  return namespace === undefined ? name : `${namespace}/${name}`;
+  // Unlike a template, `join` does not keep the parts beside the result, which are a third of the memory of a long key.
+  return namespace === undefined ? name : [namespace, name].join("/");
 }

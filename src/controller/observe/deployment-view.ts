@@ -70,7 +70,7 @@ export function toDeploymentView(deployment: Deployment): DeploymentView {
   // Objects with the same properties in the same order take the least memory, so none is left out.
   return {
     metadata: identityOf(metadata),
-    serviceId: metadata.labels?.[SERVICE_LABEL] ?? "",
+    serviceId: shared(metadata.labels?.[SERVICE_LABEL] ?? ""),
     createdAtMs: parseTime(metadata.creationTimestamp),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
     container: sized.container,
@@ -143,6 +143,9 @@ export function sizeOf(container: Container): Size | undefined {
   const { cpu, memory } = effectiveRequests(container);
   return sizeOfResources(cpu, memory, container.resources?.limits?.["memory"]);
 }
+
+// The pipes of a service usually come one after the other.
+const shared = memoized((serviceId: string) => serviceId);
 
 // Thousands of pipes share the same few sizes and names.
 const sizeOfResources = memoized((cpu?: string, memory?: string, memoryLimit?: string) => {

@@ -59,8 +59,11 @@ function annotatedAtMs({ creationTimestamp, managedFields }: Metadata): number {
 
 export function otherManagersOf(container: string, managedFields: Metadata["managedFields"]): string[] {
   const managers = managersOf(managedFields, sizeFields(container));
-  return managers.filter((manager) => manager !== CONTROLLER_FIELD_MANAGER);
+  return shared(...managers.filter((manager) => manager !== CONTROLLER_FIELD_MANAGER));
 }
+
+// Thousands of pipes have the same few field managers.
+const shared = memoized((...managers: string[]) => managers);
 
 /**
  * A size that happens to equal the CPU limit of the owner makes a container Guaranteed too. Then the request is ours and

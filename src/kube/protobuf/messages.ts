@@ -62,8 +62,8 @@ const objectMeta = new Message<ObjectMeta>({
   managedFields: messages(
     17,
     new Message<ManagedFields>({
-      manager: string(1),
-      operation: string(2),
+      manager: sharedString(1),
+      operation: sharedString(2),
       time: time(4),
       fieldsV1: json<FieldsV1>(7),
       subresource: string(8),
