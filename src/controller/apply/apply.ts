@@ -1,6 +1,7 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import { formatSize } from "../../domain/size.ts";
+import { KubeUnreachableError } from "../../kube/errors.ts";
 import type { Deployment, KubeObject } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
 import type { Action, PipeAction } from "../decide/actions.ts";
@@ -8,6 +9,7 @@ import { type Caches, PIPE_SELECTOR } from "../observe/caches.ts";
 import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { WriteError } from "../observe/write-record.ts";
 import { applyInPlace, type InPlaceApplier } from "./in-place.ts";
 import { commitPatch, pipePatch, resourcesPatch } from "./pipe-patch.ts";
 import { type Validator, validate } from "./validate.ts";
@@ -74,7 +76,7 @@ async function createPipeScaling(
 async function writePipe(applier: Applier, action: PipeAction, spec: object | undefined): Promise<void> {
   const { type, pipe, rollout } = action;
   const isCommit = action.type === "resize" && action.isCommit === true;
-  const { writes, clock, resizes } = applier;
+  const { writes, clock } = applier;
   const { uid, generation } = pipe.metadata;
   const takeBack = writes.begin(uid, type, rollout, clock.now());
   try {
@@ -91,17 +93,29 @@ async function writePipe(applier: Applier, action: PipeAction, spec: object | un
       return;
     }
     writes.failed(uid, problem, generation, clock.now());
-    const { attempts = 1 } = writes.records.get(uid) ?? {};
-    // Other errors than a refusal may end soon, and a rollout restarts the pods.
-    if (isCommit && problem.reason === "WriteFailed" && attempts < MOST_COMMITS) throw error;
-    // The pods get their old size again. The next attempt is a rollout, after the delay of a failed write.
-    if (isCommit)
-      resizes.failed(uid, formatSize(rollout.size), { reason: "Refused", message: problem.message });
+    if (isCommit) commitFailed(applier, uid, problem, error);
   }
 }
 
 /** With the delays of the work queue, they take about 10 s. */
 const MOST_COMMITS = 8;
+
+/**
+ * Other errors than a refusal may end soon, and a rollout restarts the pods, so the commit is tried again. After that,
+ * the pods get their old size again. The next attempt is a rollout, after the delay of a failed write.
+ *
+ * @throws the error, so that the work queue delays the next attempt
+ */
+function commitFailed(
+  { writes, resizes }: Applier,
+  uid: string,
+  { reason, message }: WriteError,
+  error: unknown,
+): void {
+  const record = writes.records.get(uid);
+  if (reason === "WriteFailed" && record && record.attempts < MOST_COMMITS) throw error;
+  if (record) resizes.failed(uid, record.size, { reason: "Refused", message });
+}
 
 async function patchPipe(
   { client, caches }: Applier,
@@ -116,7 +130,8 @@ async function patchPipe(
 }
 
 /** Reads with a list of one object, because the controller has permission to list Deployments but not to get them. */
-async function refresh({ client, caches, writes }: Applier, { metadata }: DeploymentView): Promise<void> {
+async function refresh(applier: Applier, { metadata }: DeploymentView): Promise<void> {
+  const { client, caches, writes, resizes } = applier;
   const { name, namespace, uid, generation } = metadata;
   const { items } = await client.json<{ readonly items: readonly Deployment[] }>({
     path: collectionPath(DEPLOYMENTS, namespace),
@@ -124,8 +139,13 @@ async function refresh({ client, caches, writes }: Applier, { metadata }: Deploy
   });
   // The watch reports a deletion, another object with this name, and a Deployment that is no longer a pipe.
   const current = items.find((item) => item.metadata.uid === uid);
-  if (current) caches.pipes.observe(toDeploymentView(current));
+  const view = current && toDeploymentView(current);
+  if (view) caches.pipes.observe(view);
+  const { size = "", outcome } = writes.records.get(uid) ?? {};
   writes.resolve(uid, current?.metadata.generation ?? generation);
+  const isWritten = view?.size !== undefined && formatSize(view.size) === size;
+  if (outcome?.type === "unknown" && !isWritten && resizes.isInProgress(uid, size))
+    commitFailed(applier, uid, outcome.error, new KubeUnreachableError(outcome.error.message));
 }
 
 /**

@@ -8,7 +8,7 @@ import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp } from "./came-up.ts";
 import { type Cause, failureOf, reportedFailure } from "./failure.ts";
 import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
-import { inPlaceStep } from "./in-place.ts";
+import { inPlaceStep, isInProgress } from "./in-place.ts";
 import { remarkOn } from "./remark.ts";
 import { isRefusal, isRetryRequested, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
@@ -75,16 +75,22 @@ function unsizable(pipe: DeploymentView, context: AssessContext): Result | undef
 function assessSizable(pipe: DeploymentView, context: AssessContext): Result {
   const write = context.writes.get(pipe.metadata.uid);
   // A response or a read soon shows the outcome of the last write. Until then it counts as a rollout.
-  if (write?.outcome.type === "pending") return { state: "rolling", phase: "rolling-out" };
+  if (write?.outcome.type === "pending")
+    return { state: "rolling", phase: "rolling-out", ...resizeInProgress(pipe, context) };
   if (write?.outcome.type === "unknown") {
     const failure = writeFailure(pipe, write, write.outcome.error, context);
-    return { state: "retrying", phase: "rolling-out", failure };
+    return { state: "retrying", phase: "rolling-out", failure, ...resizeInProgress(pipe, context) };
   }
   const next = inPlaceStep(pipe, context);
   if (next) return inPlaceResult(pipe, next, context);
   return sameSize(pipe.size, context.desired)
     ? assessSized(pipe, write, context)
     : assessUnsized(pipe, write, context);
+}
+
+/** The resize in place goes on after the write. If it ended, another pipe would be the canary beside this one. */
+function resizeInProgress(pipe: DeploymentView, context: AssessContext): Pick<Result, "inPlace"> {
+  return isInProgress(pipe, context) ? { inPlace: { type: "wait", untilMs: Number.POSITIVE_INFINITY } } : {};
 }
 
 /** A resize in place counts as a rollout until it ends. */

@@ -67,6 +67,12 @@ function isUnproven(pipe: DeploymentView, { desired, scaling, strategy }: StepCo
   );
 }
 
+/** Returns true if this process resizes the pods of the pipe to the desired size. */
+export function isInProgress(pipe: DeploymentView, context: Context): boolean {
+  const view = viewOf(pipe, context);
+  return view !== undefined && !view.fallback;
+}
+
 /** The view of a resize to the desired size. */
 function viewOf({ metadata }: DeploymentView, { desired, inPlace }: Context): InPlaceView | undefined {
   const view = inPlace.get(metadata.uid);

@@ -190,6 +190,10 @@ export class InPlaceResizes {
     if (resize) resize.failure ??= failure;
   }
 
+  isInProgress(uid: string, size: string): boolean {
+    return this.#find(uid, size) !== undefined;
+  }
+
   /** Another size may be desired when a slow write ends. */
   #find(uid: string, size: string): Resize | undefined {
     const resize = this.#resizes.get(uid);

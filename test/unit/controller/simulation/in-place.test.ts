@@ -4,7 +4,7 @@ import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/contro
 import { sizeOfQuantities } from "../../../../src/domain/quantity.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
-import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
 import type { Pod } from "../../../../src/kube/objects.ts";
 import { type Fault, LOST_ANSWER } from "../../../support/simulation/cluster.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
@@ -470,6 +470,56 @@ describe("a transient error", () => {
     expect(simulation.condition(1)?.reason).toBe("Scaled");
     expect(simulation.fallbacks).toEqual([]);
     expect(workloads.replaced).toEqual([]);
+  });
+});
+
+describe("a lost connection during the commit of the canary", () => {
+  it.each([true, false])(
+    "does not make another pipe the canary (the API server got the write: %s)",
+    async (isDone) => {
+      const scenario = new Scenario(2);
+      await scenario.start();
+      const { simulation, workloads } = scenario;
+      const error = new KubeUnreachableError("cut short");
+      let isLost = false;
+      let sizeOfCanary: readonly (string | undefined)[] | undefined;
+      simulation.cluster.fault = ({ path, body, query }) => {
+        if (path.includes("/pods/pipe-1-") && path.endsWith("/resize"))
+          sizeOfCanary ??= simulation.sizes("pipe-0");
+        const isPause =
+          JSON.stringify(body ?? {}).includes('"paused":true') && query?.["dryRun"] === undefined;
+        if (!isPause || isLost) return undefined;
+        isLost = true;
+        return { error, isDone };
+      };
+      simulation.requestSize(1, 4);
+      await simulation.run(MINUTE);
+      expect(isLost).toBe(true);
+      expect(sizeOfCanary).toEqual([formatSize(sizeOfCores(4))]);
+      expect(simulation.condition(1)?.reason).toBe("Scaled");
+      expect(workloads.replaced).toEqual([]);
+    },
+  );
+
+  it("leads to a rollout with few writes if no commit gets a response", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    let writes = 0;
+    simulation.cluster.fault = ({ path, body, query }) => {
+      const isPause = JSON.stringify(body ?? {}).includes('"paused":true') && query?.["dryRun"] === undefined;
+      if (!path.includes("pipe-0") || !isPause) return undefined;
+      writes += 1;
+      return { error: new KubeUnreachableError("cut short") };
+    };
+    simulation.requestSize(1, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("pipe-1")).toEqual([formatSize(sizeOfCores(4))]);
+    await simulation.run(5 * MINUTE);
+    expect(writes).toBeLessThanOrEqual(MAX_WRITES);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(simulation.fallbacks).toEqual(["pipe-0 Refused"]);
+    expect(workloads.replaced).toEqual(["pipe-0"]);
   });
 });
 
