@@ -216,7 +216,7 @@ const status = z
           .meta({
             maxProperties: MAX_CAME_UP,
             ...keys,
-            description: `The size with which each pipe last came up, for at most ${MAX_CAME_UP} pipes: the UID of the Deployment, its generation at that rollout (or - after another size was applied, and ~ during a resize in place), and the size. Later failures of its pods do not change it.`,
+            description: `The size with which each pipe last came up, for at most ${MAX_CAME_UP} pipes: the UID of the Deployment, its generation at that rollout (or - after another size was applied, and ~ during a resize in place), and the size. The entry of a pipe without replicas that has not run yet has no size. Later failures of its pods do not change it.`,
           }),
       })
       .optional(),

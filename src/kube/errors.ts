@@ -92,6 +92,11 @@ export function isReplaced(error: unknown): boolean {
   return isCode(error, 422) && error.causes.some((cause) => cause.field === "metadata.uid");
 }
 
+/** A webhook chooses the status code of its denial. Only the message distinguishes it from errors of the API server. */
+export function isDeniedByWebhook(error: unknown): error is KubeApiError {
+  return error instanceof KubeApiError && /admission webhook "[^"]*" denied the request/.test(error.message);
+}
+
 /** 403 of RBAC. Only the message distinguishes it from a 403 of admission. */
 export function isForbiddenByRbac(error: unknown): error is KubeApiError {
   return isCode(error, 403) && / is forbidden: User "[^"]*" cannot /.test(error.message);

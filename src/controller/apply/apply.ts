@@ -82,6 +82,7 @@ async function writePipe(applier: Applier, action: PipeAction, spec: object | un
   try {
     const written = await patchPipe(applier, pipe, rollout, spec);
     writes.done(written, rollout);
+    applier.validations.forget(uid);
   } catch (error) {
     const problem = writeErrorOf(error);
     if (problem === undefined) {

@@ -1,5 +1,5 @@
 import type { KubeClient } from "../../kube/client.ts";
-import { isCode } from "../../kube/errors.ts";
+import { isCode, isDeniedByWebhook } from "../../kube/errors.ts";
 import type { Deployment, PodSpec } from "../../kube/objects.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { lackOfCapacity } from "../capacity/fit.ts";
@@ -79,7 +79,8 @@ async function capacityProblem({ nodes }: Validator, pod: PodSpec): Promise<Writ
 
 /** @throws the error itself if our view is outdated, or if a busy server sent Retry-After */
 function problemIn(error: unknown): WriteError {
-  const problem = isCode(error, 429) ? undefined : writeErrorOf(error);
+  const isBusy = isCode(error, 429) && !isDeniedByWebhook(error);
+  const problem = isBusy ? undefined : writeErrorOf(error);
   if (problem === undefined) throw error;
   return problem;
 }

@@ -1,7 +1,8 @@
 import {
   isCode,
+  isConflict,
+  isDeniedByWebhook,
   isForbiddenByRbac,
-  isReplaced,
   isTerminating,
   isWithoutRoles,
   KubeApiError,
@@ -17,14 +18,14 @@ import type { WriteError } from "../observe/write-record.ts";
  */
 export function writeErrorOf(error: unknown): WriteError | undefined {
   if (error instanceof KubeUnreachableError) return { reason: "WriteFailed", message: error.message };
-  if (!(error instanceof KubeApiError) || isReplaced(error) || isTerminating(error)) return undefined;
-  if (isCode(error, 404) || isCode(error, 409)) return undefined;
+  if (!(error instanceof KubeApiError) || isTerminating(error)) return undefined;
+  if (isConflict(error) && !isDeniedByWebhook(error)) return undefined;
   const message = serverMessage(error);
   const { retryAfterMs } = error;
   if (isWithoutRoles(error)) return { reason: "WriteFailed", message, retryAfterMs };
   if (isForbiddenByRbac(error)) return { reason: "Forbidden", message };
-  // 422 from validation or an admission policy, 403 from a policy and 400 from a webhook depend on the written object.
-  const isRefused = [400, 403, 422].some((code) => isCode(error, code));
+  // 422 from validation or an admission policy, 403 from a policy and denials of webhooks depend on the written object.
+  const isRefused = [400, 403, 404, 409, 422].some((code) => isCode(error, code));
   return { reason: isRefused ? "Refused" : "WriteFailed", message, retryAfterMs };
 }
 

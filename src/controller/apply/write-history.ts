@@ -1,5 +1,7 @@
 import { formatSize } from "../../domain/size.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Store } from "../../runtime/store.ts";
+import { TRUCE_MS } from "../decide/retry.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import type { WriteError, WritePurpose, WriteRecord } from "../observe/write-record.ts";
@@ -36,7 +38,8 @@ export class WriteHistory {
   begin(uid: string, purpose: WritePurpose, rollout: LastRollout, nowMs: number): () => void {
     const size = formatSize(rollout.size);
     const before = this.#records.get(uid);
-    const isRepeated = before?.purpose === purpose && before.size === size;
+    const isSame = before?.purpose === purpose && before.size === size;
+    const isRepeated = isSame && elapsedMs(before.lastAtMs, nowMs) <= TRUCE_MS;
     const known = purpose === "resize" ? rollout.attempts : 1;
     const attempts = Math.max(isRepeated ? before.attempts + 1 : 1, known);
     this.#set(uid, { purpose, size, attempts, lastAtMs: nowMs, outcome: { type: "pending" } });

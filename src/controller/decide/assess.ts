@@ -5,12 +5,20 @@ import type { InPlaceStep } from "../in-place/steps.ts";
 import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
 import type { WriteError, WriteRecord } from "../observe/write-record.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
-import { hasComeUp } from "./came-up.ts";
-import { type Cause, failureOf, reportedFailure } from "./failure.ts";
+import { hasComeUp, isProven } from "./came-up.ts";
+import { type Cause, failureOf, reportedFailure, rollbackFailed } from "./failure.ts";
 import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
 import { inPlaceStep, isInProgress } from "./in-place.ts";
 import { remarkOn } from "./remark.ts";
-import { isRefusal, isRetryRequested, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
+import {
+  isOfRollout,
+  isOfWrite,
+  isRefusal,
+  isRetryRequested,
+  retryAtMs,
+  retryDelayMs,
+  writeDelayMs,
+} from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
 import { rolloutPhase } from "./rollout-phase.ts";
 
@@ -120,7 +128,7 @@ function assessSized(pipe: DeploymentView, write: WriteRecord | undefined, conte
 }
 
 function assessRollout(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Result {
-  if (pipe.rollout.isComplete || hasComeUp(pipe, context.scaling)) return { state: "done" };
+  if (isProven(pipe, context.scaling) || hasComeUp(pipe, context.scaling)) return { state: "done" };
   if (pipe.isPaused) return { state: "paused" };
   if (!hasOwnRollout(pipe)) return { state: "rolling" };
   const failed = rolloutFailure(pipe, context);
@@ -163,8 +171,7 @@ function assessUnsized(pipe: DeploymentView, write: WriteRecord | undefined, con
       priorAttempts: failure.attempts,
       isRetryRequested: isRetryRequested(failedAtMs, scaling, nowMs),
     };
-  const isRetried = failure.reason === "WriteFailed" || failure.reason === "Forbidden";
-  return { state: isRetried ? "retrying" : "failed", ...withRetry(failure, dueAtMs) };
+  return { state: isOfWrite(failure.reason) ? "retrying" : "failed", ...withRetry(failure, dueAtMs) };
 }
 
 function withRetry(failure: PipeFailure, dueAtMs: number): Pick<Result, "failure" | "recheckAtMs"> {
@@ -173,10 +180,8 @@ function withRetry(failure: PipeFailure, dueAtMs: number): Pick<Result, "failure
 }
 
 /** A rollout that stopped old pods is not retried automatically, because each attempt interrupts the pipe. */
-function delayAfter(pipe: DeploymentView, failure: PipeFailure): number {
-  const { stopsOldPodsFirst, lastRollout, metadata } = pipe;
-  const isOfRollout = lastRollout?.isRollback === true && lastRollout.failure?.reason === failure.reason;
-  if (stopsOldPodsFirst && isOfRollout) return Number.POSITIVE_INFINITY;
+function delayAfter({ stopsOldPodsFirst, metadata }: DeploymentView, failure: PipeFailure): number {
+  if (stopsOldPodsFirst && isOfRollout(failure.reason)) return Number.POSITIVE_INFINITY;
   return writeDelayMs(failure.reason, failure.attempts, failure.generation !== metadata.generation);
 }
 
@@ -203,8 +208,10 @@ function pastFailure(
   const conflict = fieldConflict(pipe, context);
   if (conflict) return conflict;
   const reported = reportedFailure(pipe, context);
-  const isStillRefused =
-    reported !== undefined && isRefusal(reported.reason) && reported.generation === metadata.generation;
+  if (!reported) return undefined;
+  // Another writer may have removed the annotation with the rollback, and a retry interrupts the pipe again.
+  if (isOfRollout(reported.reason)) return reported;
+  const isStillRefused = isRefusal(reported.reason) && reported.generation === metadata.generation;
   return isStillRefused && !write ? reported : undefined;
 }
 
@@ -235,5 +242,5 @@ function failedRollback(
   const delayMs = writeDelayMs(error.reason, write.attempts, generation !== metadata.generation);
   const atMs = retryAtMs(write.lastAtMs, delayMs, scaling, nowMs);
   const next = `attempt ${write.attempts}, next at ${new Date(atMs).toISOString()}`;
-  return { message: `the rollback failed: ${error.message} (${next})`, retryAtMs: atMs };
+  return { message: rollbackFailed(`${error.message} (${next})`), retryAtMs: atMs };
 }

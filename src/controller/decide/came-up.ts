@@ -48,6 +48,21 @@ export function mustComeUpAgain({ metadata }: DeploymentView, { status }: PipeSc
   return known?.startsWith(`${metadata.uid}/`) === true && isInPlace(known);
 }
 
+/**
+ * The entry of a pipe without replicas that has not run yet. Kubernetes announces a complete rollout although no pod
+ * ran, and nothing in the Deployment shows that later.
+ */
+export function withoutPods({ metadata }: DeploymentView): string {
+  return `${metadata.uid}/0`;
+}
+
+/** Returns true if the rollout to the template of the pipe completed with pods, if it has any. */
+export function isProven(pipe: DeploymentView, { status }: PipeScalingView): boolean {
+  const { rollout, lastRollout, metadata, replicas } = pipe;
+  if (!rollout.isComplete || lastRollout || replicas === 0 || rollout.isAvailable) return rollout.isComplete;
+  return status.pipes?.cameUp?.[metadata.name] !== withoutPods(pipe);
+}
+
 /** Returns the size with which the pipe last came up, according to the status. */
 export function lastSizeThatCameUp(
   { metadata }: DeploymentView,

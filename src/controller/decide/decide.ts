@@ -1,6 +1,6 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
-import { planRollout, serviceLimit } from "../../domain/rollout-plan.ts";
+import { type PlannedPipe, planRollout, serviceLimit } from "../../domain/rollout-plan.ts";
 import { type RolloutWindowState, windowAt } from "../../domain/rollout-window.ts";
 import type { Size } from "../../domain/size.ts";
 import { desiredSize } from "../../domain/tier.ts";
@@ -67,9 +67,12 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const isAnyWaiting = assessments.some(({ pipe, state }) => state === "waiting" && pipe.replicas > 0);
   const window = isAnyWaiting ? rolloutWindow(snapshot, scaling) : ALWAYS_OPEN;
   const limits = { ...options, serviceLimit: sizing.serviceLimit, isWindowOpen: window.open };
-  const plan = planRollout(assessments.map(planned), limits);
-  const { start, holdBack, blockedBy } = plan;
   const step: Step = { snapshot, scaling, sizing };
+  const plan = planRollout(
+    assessments.map((each) => planned(each, step)),
+    limits,
+  );
+  const { start, holdBack, blockedBy } = plan;
   const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;
   // A rollout restarts a pipe, so everything that can be checked without a restart is checked first.
   const starting = new Set(validation.isComplete ? start : start.filter((name) => isIdle(name, pipes)));
@@ -133,8 +136,12 @@ function isFromLaterGeneration({ lastRollout }: DeploymentView, { metadata }: Pi
   return lastRollout?.scalingUid === metadata.uid && lastRollout.scalingGeneration > metadata.generation;
 }
 
-function planned({ pipe, state, phase }: Assessment) {
-  return { name: pipe.metadata.name, state, phase, replicas: pipe.replicas };
+/** A rollback that begins now takes the place of a rollout, although the phase of its pipe has timed out. */
+function planned(assessment: Assessment, step: Step): PlannedPipe {
+  const { pipe, state, phase, abandoned } = assessment;
+  const named = { name: pipe.metadata.name, replicas: pipe.replicas };
+  const isRolledBack = abandoned !== undefined && phase === "overdue" && repair(assessment, step).length > 0;
+  return isRolledBack ? { ...named, state: "rolling", phase: "rolling-back" } : { ...named, state, phase };
 }
 
 /** Returns the failures of all pipes, for the status. */

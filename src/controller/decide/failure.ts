@@ -3,6 +3,7 @@ import type { FailureReason } from "../../crd/reasons.ts";
 import { describeSize, formatSize, parseSize } from "../../domain/size.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { AssessContext } from "./assessment.ts";
+import { isOfWrite, isRefusal } from "./retry.ts";
 
 /** The reason why a pipe cannot have the desired size: one word for programs, and the end of a sentence for people. */
 export interface Cause {
@@ -45,11 +46,27 @@ export function reportedFailure(
   return failures.find(({ uid, size }) => uid === metadata.uid && size === formatSize(desired));
 }
 
-/** Returns the failures that a status has and the previous status did not have. */
+const ROLLBACK_FAILED = "the rollback failed: ";
+
+/** @param why the message of the server, and the next attempt */
+export function rollbackFailed(why: string): string {
+  return `${ROLLBACK_FAILED}${why}`;
+}
+
+/** Returns the failures whose cause the previous status did not have. */
 export function newFailures(before: PipeScalingStatus, after: PipeScalingStatus): PipeFailure[] {
-  const same = (a: PipeFailure) => (b: PipeFailure) =>
-    a.pipe === b.pipe && a.size === b.size && a.reason === b.reason && a.attempts === b.attempts;
-  return (after.failures ?? []).filter((failure) => !before.failures?.some(same(failure)));
+  return (after.failures ?? []).filter((failure) => !before.failures?.some((each) => isKnown(each, failure)));
+}
+
+/** Every attempt of a rollout interrupts the pipe, so it counts. A repeated write has no effect, so only its cause counts. */
+function isKnown(before: PipeFailure, failure: PipeFailure): boolean {
+  const isOfSame =
+    before.pipe === failure.pipe && before.size === failure.size && before.reason === failure.reason;
+  if (!isOfSame) return false;
+  if (isOfWrite(failure.reason)) return true;
+  if (isRefusal(failure.reason)) return before.message === failure.message;
+  const isRollbackFailed = ({ message }: PipeFailure) => message.includes(ROLLBACK_FAILED);
+  return before.attempts === failure.attempts && isRollbackFailed(before) === isRollbackFailed(failure);
 }
 
 /** For people, without a full stop. */

@@ -6,10 +6,7 @@ import type { AutoscalerView } from "../observe/autoscaler-view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { AssessContext } from "./assessment.ts";
 import { type Cause, failureOf, reportedFailure } from "./failure.ts";
-import { FIELD_CONFLICT } from "./retry.ts";
-
-/** A size that stayed this long was not in conflict, so a later change starts a new count. */
-const TRUCE_MS = 7 * 24 * 3_600_000;
+import { FIELD_CONFLICT, TRUCE_MS } from "./retry.ts";
 
 /**
  * Handles a template that does not have the desired size although it was applied. The number of attempts comes from the

@@ -23,16 +23,39 @@ const WRITE_REASONS = ["WriteFailed", "Forbidden"];
 /** The size was not applied, for a reason in the Deployment or elsewhere that someone can change. */
 const REFUSALS = ["Refused", "NoNodeLargeEnough"];
 
+/** The size was applied, and its pods did not come up. */
+const ROLLOUT_REASONS = [
+  "Unschedulable",
+  "ProgressDeadlineExceeded",
+  "RolloutTimeout",
+  "RolloutFailed",
+  "FailedCreate",
+  "ReplicaFailure",
+];
+
+/** A size that stayed this long was not in conflict, so a later change starts a new count. */
+export const TRUCE_MS = 7 * 24 * 60 * MINUTE_MS;
+
 export const FIELD_CONFLICT = "FieldConflict";
 
 export function isRefusal(reason: string): boolean {
   return REFUSALS.includes(reason);
 }
 
+/** The reason of a rollout that failed. */
+export function isOfRollout(reason: string): boolean {
+  return ROLLOUT_REASONS.includes(reason);
+}
+
+/** The size was not applied, and the write is repeated soon. */
+export function isOfWrite(reason: string): boolean {
+  return WRITE_REASONS.includes(reason);
+}
+
 /** @returns the delay after this many attempts; infinite if there is no automatic retry */
 export function retryDelayMs(reason: string, attempts: number): number {
   if (reason === FIELD_CONFLICT) return FIELD_CONFLICT_MS[attempts - 1] ?? Number.POSITIVE_INFINITY;
-  const { firstMs, mostMs } = WRITE_REASONS.includes(reason) ? WRITE : ROLLOUT;
+  const { firstMs, mostMs } = isOfWrite(reason) ? WRITE : ROLLOUT;
   return Math.min(mostMs, firstMs * 2 ** Math.min(20, Math.max(0, attempts - 1)));
 }
 

@@ -7,7 +7,10 @@ export interface Validation {
   readonly isPending: boolean;
 }
 
-/** Identifies the subject of a validation: a generation of the Deployment, and a size. */
-export function validationKey({ metadata }: DeploymentView, size: Size): string {
-  return `${metadata.generation}/${formatSize(size)}`;
+/**
+ * Identifies the subject of a validation: a pod template, and a size. The generation would also change with each
+ * annotation, and a webhook can be slower than a writer that repeatedly annotates the Deployment.
+ */
+export function validationKey({ revision }: DeploymentView, size: Size): string {
+  return `${revision}/${formatSize(size)}`;
 }

@@ -1,6 +1,5 @@
 import {
   type Condition,
-  MAX_CAME_UP,
   MAX_CONDITION_MESSAGE_LENGTH,
   MAX_FAILURES,
   MAX_MESSAGE_LENGTH,
@@ -14,18 +13,13 @@ import { computeUnits } from "../../domain/compute-units.ts";
 import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Assessment } from "../decide/assessment.ts";
-import {
-  lastSizeThatCameUp,
-  mustComeUpAgain,
-  rolloutId,
-  whileInPlace,
-  withoutRollout,
-} from "../decide/came-up.ts";
+import { isProven } from "../decide/came-up.ts";
 import { failuresOf } from "../decide/decide.ts";
 import { clipped } from "../decide/failure.ts";
 import type { Sizing } from "../decide/sizing.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
+import { cameUpEntries } from "./came-up-entries.ts";
 import { type ConditionSummary, formatTime, summarizeConditions, waitingFor } from "./conditions.ts";
 import { historyOf } from "./history.ts";
 import { resizeMethods } from "./resize-methods.ts";
@@ -52,7 +46,7 @@ export function statusOf(
   const failures = failuresOf({ sizing });
   const replicas = pipes.reduce((sum, pipe) => sum + pipe.replicas, 0);
   const updated = assessments.filter((each) => each.state === "done").length;
-  const effective = effectiveSize(assessments, desired.size);
+  const effective = effectiveSize(assessments, desired.size, scaling);
   const desiredFields = { ...sizeFields(desired.size), source: desired.source };
   const methods = resizeMethods(snapshot, sizing, previous);
   const propagation = propagationOf(previous, sizing, updated === pipes.length, nowMs);
@@ -67,7 +61,7 @@ export function statusOf(
       summary: `${updated}/${pipes.length}`,
       pending: pendingPipes(sizing, methods.fallbacks),
       ...methods,
-      cameUp: cameUp(assessments, scaling),
+      cameUp: cameUpEntries(assessments, scaling),
     },
     replicas,
     computeUnits: computeUnits(desired.size, replicas),
@@ -82,7 +76,7 @@ export function statusOf(
     limits: {
       service: sizing.serviceLimit,
       overall: policy.maxConcurrentRollouts,
-      rolloutTimeoutSeconds: policy.rolloutTimeoutMs / 1000,
+      rolloutTimeoutSeconds: Math.ceil(policy.rolloutTimeoutMs / 1000),
     },
     failures: failures.length === 0 ? undefined : failures.slice(0, MAX_FAILURES),
   };
@@ -147,35 +141,16 @@ function pendingPipes(sizing: Sizing, fallbacks: readonly PipeFallback[] = []): 
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);
 }
 
-/**
- * An entry stays until the pipe comes up with another size, because until then it is the last good size. During a resize
- * in place, the template does not show which size the pods have.
- */
-function cameUp(
-  assessments: readonly Assessment[],
-  scaling: PipeScalingView,
-): Record<string, string> | undefined {
-  const entries = assessments.flatMap(({ pipe, state, inPlace }): [string, string][] => {
-    const { name, uid } = pipe.metadata;
-    const known = scaling.status.pipes?.cameUp?.[name];
-    const isProven = pipe.rollout.isComplete && !inPlace && !mustComeUpAgain(pipe, scaling);
-    const isUp = (state === "done" || isProven) && pipe.replicas > 0;
-    const id = isUp ? rolloutId(pipe) : undefined;
-    if (id !== undefined) return [[name, id]];
-    if (!known?.startsWith(`${uid}/`)) return [];
-    const isSize = sameSize(lastSizeThatCameUp(pipe, scaling), pipe.size);
-    if (inPlace) return [[name, whileInPlace(known)]];
-    return [[name, isSize ? known : withoutRollout(known)]];
-  });
-  return entries.length === 0 ? undefined : Object.fromEntries(entries.slice(0, MAX_CAME_UP));
-}
-
 /** Returns the size that every pipe has after a completed rollout; without pipes, the size that they would get. */
-function effectiveSize(assessments: readonly Assessment[], desired: Size): Size | undefined {
+function effectiveSize(
+  assessments: readonly Assessment[],
+  desired: Size,
+  scaling: PipeScalingView,
+): Size | undefined {
   const [first, ...others] = assessments;
   if (!first) return desired;
   const settled = ({ state, pipe, inPlace }: Assessment) =>
-    state === "done" || (pipe.rollout.isComplete && !inPlace);
+    state === "done" || (isProven(pipe, scaling) && !inPlace);
   const size = first.pipe.size;
   const isCommon = others.every((each) => sameSize(each.pipe.size, size));
   return isCommon && assessments.every(settled) ? size : undefined;

@@ -23,8 +23,8 @@ function begin() {
     { client, clock, writes, validations, nodes },
     { type: "validate", checksNodes: false, pipe, container: "pipe", rollout },
   );
-  const reject = () => {
-    response.reject(new KubeApiError("PATCH /pipe", 422, JSON.stringify({ message: "no" })));
+  const reject = (code = 422, message = "no") => {
+    response.reject(new KubeApiError("PATCH /pipe", code, JSON.stringify({ message })));
     return ended;
   };
   return { pipes, pipe, clock, writes, validations, reject };
@@ -51,5 +51,31 @@ describe("a slow dry run", () => {
     pipes.remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "2" } });
     await reject();
     expect([writes.records.size, validations.records.size]).toEqual([0, 0]);
+  });
+});
+
+describe("a dry run", () => {
+  const denied = 'admission webhook "pipes.example.com" denied the request: too many';
+
+  it("predicts nothing if a webhook responds with 429, so that the resize shows the outcome", async () => {
+    const { pipe, writes, validations, reject } = begin();
+    await reject(429, denied);
+    expect(validations.records.get(pipe.metadata.uid)?.isPending).toBe(false);
+    expect(writes.records.size).toBe(0);
+  });
+
+  it("is a refusal if a webhook responds with 409", async () => {
+    const { writes, reject } = begin();
+    await reject(409, denied);
+    expect(writes.records.get("uid-a")?.outcome).toMatchObject({
+      type: "failed",
+      error: { reason: "Refused", message: denied },
+    });
+  });
+
+  it("is repeated if the API server is busy", async () => {
+    const { validations, reject } = begin();
+    await expect(reject(429, "too many requests")).rejects.toThrow("too many requests");
+    expect(validations.records.size).toBe(0);
   });
 });

@@ -13,5 +13,28 @@ it.each([
   ],
   ["recognizes a denial by a policy", 'pods "a" is forbidden: denied the request', "Refused"],
 ])("%s in a 403", (_what, message, reason) => {
-  expect(writeErrorOf(new KubeApiError("PATCH", 403, JSON.stringify({ message })))?.reason).toBe(reason);
+  expect(reasonOf(403, message)).toBe(reason);
 });
+
+const DENIED = 'admission webhook "pipes.example.com" denied the request: not today';
+
+it.each([
+  [400, "Refused"],
+  [404, "Refused"],
+  [409, "Refused"],
+  [429, "WriteFailed"],
+  [500, "WriteFailed"],
+])("a denial of a webhook with %i is %s, because the webhook chooses the code", (code, reason) => {
+  expect(reasonOf(code, DENIED)).toBe(reason);
+});
+
+it.each([
+  [404, 'deployments.apps "a" not found'],
+  [409, "the object has been modified"],
+])("a %i of the API server is no error of the write, because our view is outdated", (code, message) => {
+  expect(reasonOf(code, message)).toBeUndefined();
+});
+
+function reasonOf(code: number, message: string): string | undefined {
+  return writeErrorOf(new KubeApiError("PATCH", code, JSON.stringify({ message })))?.reason;
+}

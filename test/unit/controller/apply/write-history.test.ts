@@ -17,3 +17,13 @@ it("an outdated write leaves no record if the Deployment was deleted in the mean
   expect(writes.records.size).toBe(0);
   expect(writes.unresolvedRollouts(NOW_MS)).toBe(0);
 });
+
+it("counts the writes of a size anew after a week without one", () => {
+  const WEEK_MS = 7 * 24 * 3_600_000;
+  const writes = new WriteHistory(createCaches().pipes);
+  const attemptsAt = (atMs: number) => {
+    writes.begin("uid-a", "resize", aRollout(sizeOfCores(4)), atMs);
+    return writes.records.get("uid-a")?.attempts;
+  };
+  expect([0, 1, WEEK_MS + 1, 2 * WEEK_MS + 2].map((ms) => attemptsAt(NOW_MS + ms))).toEqual([1, 2, 3, 1]);
+});

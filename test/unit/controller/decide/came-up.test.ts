@@ -117,3 +117,26 @@ describe("a pipe that waits for another size after an unfinished resize in place
     });
   });
 });
+
+describe("a pipe of the size that had no replicas when the controller first saw it", () => {
+  const untried = { lastRollout: undefined };
+  const unavailable = { ...untried, rollout: { ...COMPLETE, isAvailable: false } };
+
+  it("has an entry without a size", () => {
+    expect(decisionFor(undefined, { ...untried, replicas: 0 })).toMatchObject({ cameUp: "uid-a/0" });
+  });
+
+  it("is not done before its pods are available, although Kubernetes announces a complete rollout", () => {
+    expect(decisionFor("uid-a/0", unavailable)).toMatchObject({ states: ["rolling"], cameUp: "uid-a/0" });
+  });
+
+  it("stays done after its pods were available once", () => {
+    const up = decisionFor("uid-a/0", untried);
+    expect(up).toMatchObject({ states: ["done"], cameUp: "uid-a/0/4000m/16Gi" });
+    expect(decisionFor(up.cameUp, unavailable).states).toEqual(["done"]);
+  });
+
+  it("is done without available pods if another Deployment of its name was the one without replicas", () => {
+    expect(decisionFor("uid-b/0", unavailable).states).toEqual(["done"]);
+  });
+});

@@ -266,9 +266,10 @@ describe("decide, before a canary", () => {
     ]);
   });
 
-  it("starts one dry run for each size and generation of a Deployment", () => {
-    const changed = aPipe("a", { metadata: { ...aPipe("a").metadata, generation: 2 } });
-    const pipes = [changed, aPipe("b")];
+  it("starts one dry run for each size and pod template, whatever else changes in the Deployment", () => {
+    const changed = aPipe("a", { revision: 2 });
+    const annotated = aPipe("b", { metadata: { ...aPipe("b").metadata, generation: 2 } });
+    const pipes = [changed, annotated];
     expect(actionsFor(aSnapshot(pipes, accepted("a", "b")), validating)).toEqual(["dry run of a"]);
     const larger = aSnapshot([aPipe("a"), aPipe("b")], { ...accepted("a", "b"), scaling: aScaling(8) });
     expect(actionsFor(larger, validating)).toEqual(["dry run of a", "dry run of b"]);
@@ -687,6 +688,17 @@ describe("decide, if a pipe cannot run the size", () => {
       ],
     ])("rolls the pipe back if the requested size %s", (_, changes, ofPipe, others) => {
       expect(actionsWith([{ ...stopped, ...ofPipe }, ...others], changes)[0]).toBe("a back to 1000m/4Gi");
+    });
+
+    it("counts a rollback that begins now against the limit of the service", () => {
+      const overdue = { ...stopped, lastRollout: aRollout(FOUR, { startedAtMs: 0 }) };
+      const done = rollingTo("b", sizeOfCores(8), { rollout: COMPLETE });
+      const others = ["c", "d", "e"].map((name) => aPipe(name));
+      expect(actionsWith([overdue, done, ...others])).toEqual([
+        "a back to 1000m/4Gi",
+        "c 8000m/32Gi",
+        "d 8000m/32Gi",
+      ]);
     });
 
     it("records the failed size, so that the requested one can still be tried", () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { rollbackFailed } from "../../../../src/controller/decide/failure.ts";
 import { eventsOf } from "../../../../src/controller/report/events.ts";
-import type { PipeFallback, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import type { PipeFailure, PipeFallback, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { aPipe, aRollout, aScaling } from "../../../support/fixtures/snapshot.ts";
 
@@ -21,6 +22,44 @@ function statusOf(pipes: Partial<NonNullable<PipeScalingStatus["pipes"]>>, cores
 
 const deferred = (pipe: string): PipeFallback => ({
   ...{ pipe, reason: "Deferred", message: `pod ${pipe}-1: no room` },
+});
+
+describe("the Events of a failure", () => {
+  const failure: PipeFailure = {
+    ...{ pipe: "a", uid: "uid-a", size: "4000m/16Gi", reason: "Refused", message: "the policy says no" },
+    ...{ attempts: 1, at: "2026-06-01T12:00:00Z" },
+  };
+  const eventsFor = (before: Partial<PipeFailure>, after: Partial<PipeFailure>) =>
+    eventsOf(
+      SCALING,
+      { ...statusOf({}), failures: [{ ...failure, ...before }] },
+      { ...statusOf({}), failures: [{ ...failure, ...after }] },
+    ).map(({ reason, note }) => `${reason}: ${note}`);
+
+  it("are one for each cause of a write that is refused again and again", () => {
+    expect(eventsFor({}, { attempts: 2 })).toEqual([]);
+    expect(eventsFor({}, { attempts: 2, message: "the quota says no" })).toEqual([
+      "Refused: a could not be resized to 4 cpu / 16 Gi: the quota says no",
+    ]);
+  });
+
+  it("are one for a write that fails again and again, whatever the message", () => {
+    const unreachable = { reason: "WriteFailed", message: "connection refused" };
+    expect(eventsFor(unreachable, { ...unreachable, attempts: 2, message: "connection reset" })).toEqual([]);
+  });
+
+  it("are one for each rollout that fails, and one more if its rollback fails", () => {
+    const failed = { reason: "FailedCreate", message: "exceeded quota" };
+    const rollback = (attempt: number) => ({
+      ...failed,
+      message: `exceeded quota; ${rollbackFailed(`no (attempt ${attempt})`)}`,
+    });
+    expect(eventsFor(failed, { ...failed, attempts: 2 })).toHaveLength(1);
+    expect(eventsFor(failed, rollback(1))).toEqual([
+      "FailedCreate: a could not be resized to 4 cpu / 16 Gi: exceeded quota; the rollback failed: no (attempt 1)",
+    ]);
+    expect(eventsFor(rollback(1), rollback(2))).toEqual([]);
+  });
 });
 
 describe("the Events of a fallback to a rollout", () => {

@@ -59,3 +59,11 @@ it("the status keeps the last good size of a pipe while the pipe has another siz
     { type: "resize", rollout: { lastGoodSize: ONE } },
   ]);
 });
+
+it("the status has the rollout timeout in whole seconds, because its schema accepts no others", () => {
+  const scaling = aScaling(1);
+  const snapshot = aSnapshot([aPipe("a", done)], { scaling });
+  const { sizing } = decide(snapshot, DECIDE_OPTIONS);
+  const { limits } = statusOf(snapshot, scaling, sizing, { ...POLICY, rolloutTimeoutMs: 1500 });
+  expect(limits?.rolloutTimeoutSeconds).toBe(2);
+});

@@ -99,6 +99,41 @@ describe("a writer that repeatedly replaces the Deployment", () => {
   });
 });
 
+describe("a writer that replaces the Deployment after each rollback", () => {
+  it("does not make the controller repeat a failed rollout, and neither does a restart of the controller", async () => {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    const options = {
+      name: "pipe-0",
+      namespace: "pipes",
+      serviceId: "",
+      cores: 1,
+      strategy: "Recreate",
+    } as const;
+    simulation.deploy("pipe-0", 1, { strategy: "Recreate" });
+    simulation.cluster.rolloutMs = ({ metadata }) =>
+      simulation.cluster.sizeOf(metadata.name) === "8000m/32Gi" ? undefined : SECOND;
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    simulation.requestSize(1, 2);
+    await simulation.run(MINUTE);
+    simulation.requestSize(1, 8);
+    for (let times = 0; times < 24 * 60; times += 1) {
+      await simulation.run(MINUTE);
+      if (simulation.sizes("pipe-0")[0] === "2000m/8Gi")
+        simulation.replace("pipe-0", pipeDeployment(options));
+      if (times % 60 === 0) simulation.start();
+    }
+    expect(simulation.cluster.writes.filter((line) => line === "pipe-0 8000m/32Gi")).toHaveLength(1);
+    expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "RolloutTimeout" });
+    // An administrator can ask for another attempt.
+    simulation.cluster.rolloutMs = () => SECOND;
+    simulation.askToRetry(1);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("pipe-0")).toEqual(["8000m/32Gi"]);
+  });
+});
+
 describe("a webhook that removes the annotation", () => {
   it("causes few writes, and the rollout budget is never exceeded", async () => {
     const simulation = new Simulation({ mostRollouts: 1 });
