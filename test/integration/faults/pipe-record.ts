@@ -12,7 +12,7 @@ export class PipeRecord {
   isDone = false;
   /** The last size whose rollout has completed. */
   completedSize: string | undefined;
-  /** The controller applied a size that not all pods have yet. */
+  /** The controller applied a size, or rolled back to one, that not all pods have yet. */
   holdsSlot = false;
   /** The size that its pods get in place, while its template still has another one. */
   resizingTo: string | undefined;
@@ -54,7 +54,7 @@ export class PipeRecord {
     this.object = object;
     if (this.size !== sizeBefore) {
       this.isDone = false;
-      this.holdsSlot = giver === "us" && !this.isRolledBack;
+      this.holdsSlot = giver === "us";
       if (giver === "others" && this.size !== undefined) this.sizesOfOthers.add(this.size);
     }
     this.#look(isBlind);

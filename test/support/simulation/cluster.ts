@@ -271,7 +271,7 @@ export class SimulatedCluster {
     if (query?.["dryRun"] !== undefined) return after;
     const isRollback = annotations[LAST_ROLLOUT_ANNOTATION]?.includes('"isRollback":true');
     if (patch.spec?.paused === null) return this.#resume(before, after);
-    if (patch.spec && isRollback) this.judge.putBack(name);
+    if (patch.spec && isRollback) this.judge.putBack(toDeploymentView(before));
     else if (patch.spec) this.judge.given(toDeploymentView(before));
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...kept } = after.metadata.annotations ?? {};
     const { isStripping } = this;

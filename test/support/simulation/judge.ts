@@ -35,10 +35,13 @@ export class SimulationJudge {
     this.mostRollingInService = Math.max(this.mostRollingInService, ofService.length);
   }
 
-  /** The controller rolls back a pipe. */
-  putBack(name: string): void {
+  /** The controller rolls back a pipe. That never waits, but it counts when the controller starts other rollouts. */
+  putBack({ metadata: { name }, serviceId }: DeploymentView): void {
     if (this.cameUp.has(name)) this.wronged.push(name);
+    const isCounted = this.#rolling.has(name);
     this.forget(name);
+    const untilMs = this.#clock.monotonic() + this.#rolloutTimeoutMs;
+    if (isCounted) this.#rolling.set(name, { serviceId, untilMs });
   }
 
   completed(name: string): void {

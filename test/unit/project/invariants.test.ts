@@ -157,6 +157,21 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-e .* 4 pipes roll out at once \(pipe-b, pipe-c, pipe-d, pipe-e\), more than 3/,
   ],
   [
+    "a fourth pipe of five is resized while another one is being rolled back",
+    (history) =>
+      history
+        .accept(4)
+        .requestSize(4)
+        .applySize("pipe-a", 4)
+        .rolledOut("pipe-a")
+        .applySize("pipe-b", 4)
+        .applySize("pipe-b", 1)
+        .applySize("pipe-c", 4)
+        .applySize("pipe-d", 4)
+        .applySize("pipe-e", 4),
+    /^pipe-e .* 4 pipes roll out at once \(pipe-b, pipe-c, pipe-d, pipe-e\), more than 3/,
+  ],
+  [
     "a pipe is resized while old pods of another pipe are still terminating",
     (history) =>
       history

@@ -45,6 +45,31 @@ describe("the rollout budget", () => {
     expect(simulation.cluster.judge.mostRolling).toBe(2);
   });
 
+  it("counts a rollback until it ends", async () => {
+    const simulation = new Simulation({ mostRollouts: 1 });
+    for (const service of [1, 2]) {
+      simulation.addService(service);
+      simulation.deploy(`pipe-${service}`, service);
+    }
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    const { cluster, rolloutTimeoutMs } = simulation;
+    // The rollout of the first pipe never completes, and its rollback takes four minutes, less than the delay of a retry.
+    cluster.rolloutMs = ({ metadata: { name } }) => {
+      if (name === "pipe-2") return SECOND;
+      return cluster.sizeOf(name) === FOUR ? undefined : 4 * MINUTE;
+    };
+    simulation.requestSize(1, 4);
+    await simulation.run(rolloutTimeoutMs - MINUTE);
+    expect(simulation.sizes("pipe-1")).toEqual([FOUR]);
+    simulation.requestSize(2, 4);
+    await simulation.run(4 * MINUTE);
+    expect(simulation.sizes("pipe-1", "pipe-2")).toEqual([ONE, ONE]);
+    await simulation.run(2 * MINUTE);
+    expect(simulation.sizes("pipe-1", "pipe-2")).toEqual([ONE, FOUR]);
+    expect(cluster.judge.mostRolling).toBe(1);
+  });
+
   it("still counts a rollout while its old pods terminate", async () => {
     const simulation = new Simulation({ mostRollouts: 1 });
     for (const service of [1, 2, 3]) {
