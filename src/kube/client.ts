@@ -255,7 +255,8 @@ function label(request: KubeRequest): string {
 }
 
 function queryString(query: KubeRequest["query"]): string {
-  const entries = Object.entries(query ?? {}).filter(([, value]) => value !== undefined);
-  if (entries.length === 0) return "";
-  return `?${new URLSearchParams(entries.map(([key, value]): [string, string] => [key, String(value)])).toString()}`;
+  const parameters = Object.entries(query ?? {}).flatMap(([key, value]) =>
+    value === undefined ? [] : `${key}=${encodeURIComponent(value)}`,
+  );
+  return parameters.length === 0 ? "" : `?${parameters.join("&")}`;
 }

@@ -16,6 +16,9 @@ export const MAX_CALL_CONNECTIONS = 128;
 
 const CONNECT_TIMEOUT_MS = 5000;
 
+/** The API server closes idle connections after 90 s. The rollouts of a service write again within this time. */
+const KEEP_ALIVE_MS = 60_000;
+
 /** Keep-alive connections: a new TLS connection for each call would cost fourteen times the CPU. */
 interface Dispatchers {
   /** TLS options of all connections. */
@@ -110,7 +113,7 @@ export class Connection {
     return openDispatcher(
       this.server.origin,
       this.#proxy,
-      { connections, bodyTimeout: 0, connect },
+      { connections, bodyTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS, connect },
       (proxy) => {
         this.proxyInUse = proxy;
       },

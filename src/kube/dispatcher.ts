@@ -3,7 +3,10 @@ import type { HttpProxy } from "./proxy.ts";
 
 export type ConnectOptions = Exclude<Pool.Options["connect"], CallableFunction | undefined>;
 
-type ConnectionOptions = Pick<Pool.Options, "connections" | "bodyTimeout" | "maxResponseSize"> & {
+type ConnectionOptions = Pick<
+  Pool.Options,
+  "connections" | "bodyTimeout" | "keepAliveTimeout" | "maxResponseSize"
+> & {
   readonly connect: ConnectOptions;
 };
 

@@ -3,17 +3,21 @@
  * A key whose value is `undefined` is absent.
  */
 export function mergePatch(from: object, to: object): Record<string, unknown> | undefined {
-  const before = new Map<string, unknown>(Object.entries(from));
-  const after = new Map<string, unknown>(Object.entries(to));
   const patch: Record<string, unknown> = {};
-  for (const key of new Set([...before.keys(), ...after.keys()])) {
-    const change = difference(before.get(key), after.get(key));
+  for (const key of Object.keys({ ...from, ...to })) {
+    const change = difference(ownValue(from, key), ownValue(to, key));
     if (change !== undefined) patch[key] = change;
   }
   return Object.keys(patch).length === 0 ? undefined : patch;
 }
 
+/** A key can be "constructor", such as the name of a pipe. */
+function ownValue(object: object, key: string): unknown {
+  return Object.hasOwn(object, key) ? Reflect.get(object, key) : undefined;
+}
+
 function difference(before: unknown, after: unknown): unknown {
+  if (before === after) return undefined;
   if (after === undefined) return before === undefined ? undefined : null;
   if (isMap(before) && isMap(after)) return mergePatch(before, after);
   return sameJson(before, after) ? undefined : after;

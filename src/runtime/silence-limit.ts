@@ -8,31 +8,34 @@ export class SilenceLimit {
   readonly #clock: Clock;
   readonly #path: string;
   readonly #silence = new AbortController();
+  #lastEventAtMs: number;
   #cancel: () => void;
 
   constructor(clock: Clock, path: string) {
     this.#clock = clock;
     this.#path = path;
-    this.#cancel = this.#start();
+    this.#lastEventAtMs = clock.monotonic();
+    this.#cancel = this.#after(SILENCE_MS);
   }
 
   get signal(): AbortSignal {
     return this.#silence.signal;
   }
 
-  /** Call it for each event. */
+  /** Call it for each event. A timer for each would take more time than the event. */
   restart(): void {
-    this.#cancel();
-    this.#cancel = this.#start();
+    this.#lastEventAtMs = this.#clock.monotonic();
   }
 
   end(): void {
     this.#cancel();
   }
 
-  #start(): () => void {
-    return this.#clock.after(SILENCE_MS, () =>
-      this.#silence.abort(new Error(`the watch of ${this.#path} was silent for ${SILENCE_MS / 1000} s`)),
-    );
+  #after(ms: number): () => void {
+    return this.#clock.after(ms, () => {
+      const restMs = this.#lastEventAtMs + SILENCE_MS - this.#clock.monotonic();
+      if (restMs > 0) this.#cancel = this.#after(restMs);
+      else this.#silence.abort(new Error(`the watch of ${this.#path} was silent for ${SILENCE_MS / 1000} s`));
+    });
   }
 }

@@ -1,7 +1,8 @@
 import * as z from "zod";
 import { type FailureReason, failureReason } from "../../crd/reasons.ts";
-import { formatSize, parseSize, type Size } from "../../domain/size.ts";
-import { type Allotment, formatAllotment, parseAllotment } from "./resources.ts";
+import { formatSize, type Size } from "../../domain/size.ts";
+import { memoized } from "../../kube/memoized.ts";
+import { type Allotment, formatAllotment, parseAllotment, sharedSize } from "./resources.ts";
 
 /**
  * The last rollout that the controller started on a pipe. It is stored in an annotation of the Deployment by the patch
@@ -96,7 +97,7 @@ export function parseLastRollout(
       lastGoodSize,
       ...rest
     } = parsed;
-    const size = parseSize(text);
+    const size = sharedSize(text);
     if (!size || (deploymentUid !== undefined && uid !== deploymentUid)) return undefined;
     return {
       size,
@@ -104,12 +105,17 @@ export function parseLastRollout(
       ...(inPlaceStartedAt === undefined ? {} : { inPlaceStartedAtMs: Date.parse(inPlaceStartedAt) }),
       lastGoodSize: parseAllotment(lastGoodSize),
       ...rest,
+      serviceId: shared(rest.serviceId),
+      scalingUid: shared(rest.scalingUid),
     };
   } catch {
     // Someone edited it, so the pipe is treated as new to the controller.
     return undefined;
   }
 }
+
+// The pipes of a service usually come one after the other.
+const shared = memoized((text: string) => text);
 
 /** The size or resources that the last rollout or rollback set. */
 export function appliedSize(rollout: LastRollout | undefined): Allotment | undefined {

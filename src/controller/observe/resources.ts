@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { cpuQuantity, memoryQuantity, parseQuantity } from "../../domain/quantity.ts";
 import { formatSize, parseSize, type Size } from "../../domain/size.ts";
+import { memoized } from "../../kube/memoized.ts";
 import type { Container } from "../../kube/objects.ts";
 
 const amount = z.string().nullable();
@@ -57,11 +58,14 @@ export function formatAllotment(allotment: Allotment): string {
   return isSize(allotment) ? formatSize(allotment) : JSON.stringify(allotment);
 }
 
+// Thousands of pipes have the same few sizes.
+export const sharedSize = memoized(parseSize);
+
 /** Returns `undefined` if the text is missing or invalid. */
 export function parseAllotment(annotation: string | undefined): Allotment | undefined {
   if (annotation === undefined) return undefined;
   try {
-    return parseSize(annotation) ?? schema.parse(JSON.parse(annotation));
+    return sharedSize(annotation) ?? schema.parse(JSON.parse(annotation));
   } catch {
     return undefined;
   }

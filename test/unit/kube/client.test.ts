@@ -73,7 +73,7 @@ describe("a response", () => {
     expect(requests).toEqual([
       {
         method: "GET",
-        url: "/base/things?labelSelector=a+in+%28b%2Cc%29&limit=5",
+        url: "/base/things?labelSelector=a%20in%20(b%2Cc)&limit=5",
         authorization: "Bearer t0ken",
       },
     ]);
