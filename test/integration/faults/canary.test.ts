@@ -59,6 +59,30 @@ describe("a pipe without replicas", () => {
   });
 });
 
+describe("a pipe that was created without replicas, with the default size of the tier", () => {
+  it("is not ready while its first pods do not come up, although the controller never wrote to it", async ({
+    environment,
+    invariants,
+    startPipes,
+  }) => {
+    await startPipes([{ name: "pipe-a", replicas: 0, podAnnotations: NEVER }]);
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchPipe("pipe-a", { spec: { replicas: 1 } });
+    await environment.waitForCondition("Ready", "False", "Progressing");
+    await waitFor(async () => (await environment.pipe("pipe-a")).status?.updatedReplicas === 1, {
+      what: "the Deployment controller to create the pod",
+    });
+    await invariants.quiet(500);
+    const ready = conditionOf(await environment.scaling(), "Ready");
+    expect(ready).toMatchObject({ status: "False", reason: "Progressing" });
+    await environment.patchPipe("pipe-a", {
+      spec: { template: { metadata: { annotations: { [START_AFTER_ANNOTATION]: "1s" } } } },
+    });
+    await environment.waitForCondition("Ready", "True");
+    await invariants.end();
+  });
+});
+
 describe("a pipe whose image its owner broke before the rescale", () => {
   it("is not the canary, and the healthy pipes get the size", async ({
     environment,

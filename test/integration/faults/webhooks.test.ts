@@ -101,6 +101,16 @@ describe("a resize that the API server rejects", () => {
     await settled();
   });
 
+  it("is reported as Refused if a webhook responds with 409, which is no conflict of the object", async () => {
+    webhook.respond = deny(409, "this size conflicts with a freeze");
+    await requestAnotherSize();
+    const failure = await reportedFailure("this size conflicts with a freeze", 1);
+    expect(failure.reason).toBe("Refused");
+    webhook.respond = allow;
+    await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    await settled();
+  });
+
   it("is retried while a webhook responds with 429", async () => {
     webhook.respond = deny(429, "too many writes");
     await requestAnotherSize();
@@ -171,6 +181,45 @@ describe("a resize that a webhook allows after 6 s", () => {
       expect(heldFor(name)).toBe(1);
     }
     await invariants.end();
+  });
+});
+
+describe("dry runs of a service with several pipes", () => {
+  const names = ["pipe-a", "pipe-b", "pipe-c"];
+  let other: TestEnvironment;
+  let reviewing: AdmissionWebhook;
+  beforeAll(async () => {
+    other = await TestEnvironment.create();
+    await other.startController();
+    for (const name of names) await other.createPipe({ name, cores: 1 });
+    await other.waitForCondition("Ready", "True");
+    reviewing = await AdmissionWebhook.start(other, "ValidatingWebhookConfiguration", "pipe-a");
+  });
+  afterAll(async () => {
+    await reviewing?.end();
+    await other?.end();
+  });
+
+  it("name every pipe if a webhook responds with 409, before anything is written", async () => {
+    reviewing.respondToDryRun = deny(409, "sizes are frozen");
+    await other.requestSize(4);
+    const { status } = await other.waitForCondition("Stalled", "True", "Refused");
+    expect(status?.failures?.map(({ pipe }) => pipe)).toEqual(names);
+    expect(status?.conditions?.[0]?.message).toMatch(/sizes are frozen.*pipe-b, pipe-c/);
+    expect(reviewing.requests).toEqual([]);
+  });
+
+  it.each([429, 500])("hold nothing back if a webhook responds with %i", async (code) => {
+    reviewing.respondToDryRun = deny(code, "too many dry runs");
+    await other.requestSize(code === 429 ? 2 : 4);
+    await other.waitForCondition("Ready", "True");
+    expect(
+      reviewing.requests
+        .map(({ name }) => name)
+        .toSorted()
+        .slice(-3),
+    ).toEqual(names);
+    reviewing.requests.length = 0;
   });
 });
 

@@ -55,6 +55,8 @@ export function removeAnnotation({ object }: AdmissionRequest): AdmissionRespons
  */
 export class AdmissionWebhook {
   respond: Respond = allow;
+  /** The response to dry runs. */
+  respondToDryRun: Respond = allow;
   /** Writes of the controller that it has reviewed. */
   readonly requests: AdmissionRequest[] = [];
   readonly #environment: TestEnvironment;
@@ -142,7 +144,7 @@ export class AdmissionWebhook {
   #review(request: AdmissionRequest): ReturnType<Respond> {
     if (request.dryRun) {
       this.#dryRuns += 1;
-      return { allowed: true };
+      return this.respondToDryRun(request);
     }
     this.requests.push(request);
     return this.respond(request);
