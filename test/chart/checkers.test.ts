@@ -11,12 +11,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import * as z from "zod";
 import { actionlint } from "./checkers/actionlint.ts";
-import { checkers } from "./checkers/build.ts";
+import { BUILD_MS, checkers } from "./checkers/build.ts";
 import { linters } from "./checkers/linters.ts";
 import { RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
-
-/** Timeout if the checkers must be built first. */
-const BUILD_MS = 15 * 60_000;
 
 /** Kinds of add-ons, whose CRDs the cluster does not have. */
 const ADD_ONS = ["Certificate", "HTTPRoute", "ServiceMonitor", "PodMonitor", "PrometheusRule"];

@@ -12,11 +12,10 @@ import { CHART } from "../../deploy/chart/path.ts";
 import { API_VERSION, GROUP, KIND } from "../../src/crd/names.ts";
 import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
 import { Simulation } from "../support/simulation/simulation.ts";
+import { BUILD_MS } from "./checkers/build.ts";
 import { type GitOps, gitOps } from "./checkers/gitops.ts";
 import type { Manifest } from "./tools.ts";
 
-/** Timeout if the checkers must be built first. */
-const BUILD_MS = 10 * 60_000;
 const MINUTE_MS = 60_000;
 
 function example(name: "argo-cd" | "flux"): string {

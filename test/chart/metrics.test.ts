@@ -14,12 +14,9 @@ import { basic } from "../support/fixtures/records.ts";
 import { accountName, shippedAccount } from "../support/fixtures/shipped-account.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { TestEnvironment as ControllerTestEnvironment } from "../support/test-environment.ts";
-import { checkers } from "./checkers/build.ts";
+import { BUILD_MS, checkers } from "./checkers/build.ts";
 import { type Exposition, expositionOf, seriesInPrometheus } from "./exposition.ts";
 import { alerts, dashboardQueries } from "./queries.ts";
-
-/** Timeout if promtool must be built first. */
-const BUILD_MS = 15 * 60_000;
 
 let controlled: ControllerTestEnvironment;
 let apiEnvironment: TestEnvironment;

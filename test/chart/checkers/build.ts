@@ -6,6 +6,9 @@ import { once } from "./once.ts";
 const CHECKERS = ["kubeconform", "kube-score", "promtool"] as const;
 type Checker = (typeof CHECKERS)[number];
 
+/** Timeout if the checkers must be built first, on a new machine that also runs other tests. */
+export const BUILD_MS = 30 * 60_000;
+
 /** Returns the paths of the programs that check the rendered chart. */
 export async function checkers(): Promise<(checker: Checker) => string> {
   const dir = await once({
