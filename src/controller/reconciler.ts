@@ -195,9 +195,13 @@ export class Reconciler {
   }
 }
 
-/** UIDs of the Deployments whose resize in place has begun, begins, or has to end. */
-function resizedInPlace({ pipes }: Snapshot, { actions, sizing }: Decision): ReadonlySet<string> {
-  const begun = sizing?.assessments.filter(({ inPlace }) => inPlace) ?? [];
+/**
+ * UIDs of the Deployments whose resize in place has begun, begins, or has to end. While a service is suspended, only
+ * commits go on, and another service may use the rollout budget. After that, the resize begins again, with new timeouts.
+ */
+function resizedInPlace({ pipes, scaling }: Snapshot, { actions, sizing }: Decision): ReadonlySet<string> {
+  const assessments = scaling?.spec.suspend ? [] : (sizing?.assessments ?? []);
+  const begun = assessments.filter(({ inPlace }) => inPlace);
   const beginning = actions.flatMap((action) => (action.type === "begin-in-place" ? [action] : []));
   const paused = pipes.filter(({ isPausedByUs }) => isPausedByUs);
   const active = [...begun, ...beginning].map(({ pipe }) => pipe);

@@ -35,7 +35,7 @@ const RECORDS = "records";
 const PIPES = "pipes";
 const ORGANIZATION = idOf(0);
 
-interface SimulationOptions {
+export interface SimulationOptions {
   readonly mostRollouts?: number;
   /** Lead of the controller's clock over the cluster's; negative if it is behind. */
   readonly skewMs?: number;
