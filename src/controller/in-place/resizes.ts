@@ -29,7 +29,8 @@ export interface InPlaceResizesOptions {
 interface Resize {
   readonly pipe: DeploymentView;
   readonly size: string;
-  readonly watches: PodWatches;
+  /** Absent until the checks before the resize have ended. */
+  watches: PodWatches | undefined;
   readonly deferred: DeferredPods;
   readonly resizedAtMs: Map<string, number>;
   readonly podsBefore: Map<string, PodView>;
@@ -108,11 +109,11 @@ export class InPlaceResizes {
       const wake = () => enqueue(pipe.serviceId);
       resize.pause ??= { atMs: nowMs, cancel: clock.after(COMMIT_MS, wake) };
     } else endPause(resize);
-    const replicaSets = [...resize.watches.replicaSets.values()].filter(
+    const replicaSets = [...(resize.watches?.replicaSets.values() ?? [])].filter(
       ({ deploymentUid }) => deploymentUid === uid,
     );
     const owners = new Set(replicaSets.map(({ metadata }) => metadata.uid));
-    const pods = [...resize.watches.pods.values()].filter(
+    const pods = [...(resize.watches?.pods.values() ?? [])].filter(
       ({ isActive, replicaSetUid = "" }) => isActive && owners.has(replicaSetUid),
     );
     const { size, isReady, failure, beganAtMs, resizedAtMs, podsBefore, template, pause } = resize;
@@ -132,31 +133,61 @@ export class InPlaceResizes {
   }
 
   /**
-   * Begins to watch the pods and ReplicaSets of a pipe. If they cannot be listed in time, or if the controller has no
-   * permission to watch them, the pipe falls back to a rollout.
+   * Begins a resize, which counts from now on, because the checks can take half a minute. If they end with a reason for
+   * a rollout, if the pods and ReplicaSets of the pipe cannot be listed in time, or if the controller has no permission
+   * to watch them, the pipe falls back to a rollout.
    *
-   * @param selector of the Deployment
+   * @param check returns the selector of the Deployment, a reason for a rollout, or `undefined` if the resize cannot
+   *   begin now. The resize may end before the check does; then `isCurrent` returns false.
    */
-  async begin(pipe: DeploymentView, size: string, selector: string): Promise<void> {
-    const { client, clock, enqueue, onDeferred, onProblem } = this.#options;
-    const { uid, namespace } = pipe.metadata;
+  async begin(
+    pipe: DeploymentView,
+    size: string,
+    check: (isCurrent: () => boolean) => Promise<{ readonly selector: string } | Fallback | undefined>,
+  ): Promise<void> {
+    const { uid } = pipe.metadata;
+    const resize = this.#add(pipe, size);
+    const isCurrent = () => this.#resizes.get(uid) === resize;
+    let checked: Awaited<ReturnType<typeof check>>;
+    try {
+      checked = await check(isCurrent);
+    } catch (error) {
+      if (isCurrent()) this.end(uid);
+      throw error;
+    }
+    if (!isCurrent()) return;
+    if (!checked) this.end(uid);
+    else if ("selector" in checked) await this.#watch(resize, checked.selector);
+    else this.fellBack(pipe, size, checked);
+  }
+
+  #add(pipe: DeploymentView, size: string): Resize {
+    const { clock, onDeferred } = this.#options;
+    const { uid } = pipe.metadata;
     this.end(uid);
     this.#fallbacks.delete(uid);
+    const resize: Resize = {
+      ...{ pipe, size, watches: undefined, deferred: new DeferredPods(clock, onDeferred) },
+      ...{ resizedAtMs: new Map<string, number>(), podsBefore: new Map<string, PodView>() },
+      ...{ beganAtMs: clock.monotonic(), isReady: false },
+      ...{ template: undefined, pause: undefined, failure: undefined },
+    };
+    this.#resizes.set(uid, resize);
+    return resize;
+  }
+
+  async #watch(resize: Resize, selector: string): Promise<void> {
+    const { client, clock, enqueue, onProblem } = this.#options;
+    const { pipe, size } = resize;
     const watches = new PodWatches({
-      ...{ client, clock, namespace, labelSelector: selector, onProblem },
+      ...{ client, clock, namespace: pipe.metadata.namespace, labelSelector: selector, onProblem },
       onChange: () => enqueue(pipe.serviceId),
       onFailure: (fallback) => {
         this.fellBack(pipe, size, fallback);
         enqueue(pipe.serviceId);
       },
     });
-    const resize: Resize = {
-      ...{ pipe, size, watches, deferred: new DeferredPods(clock, onDeferred) },
-      ...{ resizedAtMs: new Map<string, number>(), podsBefore: new Map<string, PodView>() },
-      ...{ beganAtMs: clock.monotonic(), isReady: false },
-      ...{ template: undefined, pause: undefined, failure: undefined },
-    };
-    this.#resizes.set(uid, resize);
+    resize.watches = watches;
     watches.pods.onChange((change) => resize.deferred.observe(change));
     if (!(await watches.start())) return;
     for (const pod of watches.pods.values()) resize.podsBefore.set(pod.metadata.uid, pod);
@@ -202,11 +233,11 @@ export class InPlaceResizes {
 
   /** Stores the response to one of our writes. */
   observePod(uid: string, pod: PodView): void {
-    this.#resizes.get(uid)?.watches.pods.observe(pod);
+    this.#resizes.get(uid)?.watches?.pods.observe(pod);
   }
 
   observeReplicaSet(uid: string, replicaSet: ReplicaSetView): void {
-    this.#resizes.get(uid)?.watches.replicaSets.observe(replicaSet);
+    this.#resizes.get(uid)?.watches?.replicaSets.observe(replicaSet);
   }
 
   observeTemplate(uid: string, template: DeploymentTemplate): void {
@@ -233,10 +264,11 @@ export class InPlaceResizes {
     const resize = this.#resizes.get(uid);
     if (!resize) return;
     this.#resizes.delete(uid);
-    resize.watches.stop();
+    resize.watches?.stop();
     resize.deferred.end();
     endPause(resize);
-    const pods = new Map([...resize.watches.pods.values()].map((pod) => [pod.metadata.uid, pod]));
+    const watched = [...(resize.watches?.pods.values() ?? [])];
+    const pods = new Map(watched.map((pod) => [pod.metadata.uid, pod]));
     for (const pod of resize.resizedAtMs.keys()) {
       this.#options.onPod(podOutcome(pods.get(pod), { ...resize, isFallback }));
     }
