@@ -76,7 +76,8 @@ export class Reconciler {
     if (outdated) throw outdated.error;
     if (!isUnchanged && next.actions.length > 0) return { requeue: true };
     const atMs = recheckAtMs(after, next, this.#options);
-    return { requeueAfterMs: atMs === undefined ? undefined : atMs - after.nowMs };
+    const requeueAfterMs = atMs === undefined ? undefined : atMs - after.nowMs;
+    return { requeueAfterMs, isUnfinished: this.#actions.isBusy(serviceId) };
   }
 
   /** Resolves when no write is in flight, or after a timeout. */
@@ -107,10 +108,12 @@ export class Reconciler {
   }
 
   #observe(serviceId: string): Snapshot {
-    const { caches, clock, writes, validations, deletedScalings, resizes } = this.#options;
+    const { caches, clock, writes, validations, deletedScalings, resizes, failedSteps } = this.#options;
     const sources = {
       ...{ caches, writes: writes.records, validations: validations.records, deletedScalings },
       inPlace: (pipes: readonly DeploymentView[]) => resizes.views(pipes),
+      failedSteps: failedSteps.records,
+      stepsInFlight: failedSteps.inFlight,
     };
     return observe(sources, this.#options, serviceId, clock.now());
   }

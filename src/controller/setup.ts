@@ -13,6 +13,7 @@ import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
+import { FailedSteps } from "./apply/failed-steps.ts";
 import { BEGIN_BURST, InPlacePace } from "./apply/in-place-pace.ts";
 import { RolloutBudget } from "./apply/rollout-budget.ts";
 import { Validations } from "./apply/validations.ts";
@@ -143,6 +144,7 @@ export function setup(options: SetupOptions): Controller {
     caches,
     writes,
     validations,
+    failedSteps: new FailedSteps(caches.pipes, clock),
     nodes: new Nodes({ client, clock, log }),
     budget,
     begins,
@@ -150,6 +152,7 @@ export function setup(options: SetupOptions): Controller {
     deletedScalings,
     resizes,
     enqueue,
+    retry: (serviceId, leastMs) => queue.retry(serviceId, leastMs),
     events,
     metrics,
     assertMayWrite,

@@ -15,7 +15,7 @@ import { commitPatch, pipePatch, resourcesPatch } from "./pipe-patch.ts";
 import { type Validator, validate } from "./validate.ts";
 import { isOutcomeUnknown, writeErrorOf } from "./write-error.ts";
 
-export interface Applier extends Validator, Pick<InPlaceApplier, "resizes"> {
+export interface Applier extends Validator, Pick<InPlaceApplier, "resizes" | "failedSteps"> {
   readonly caches: Caches;
   /** Throws when this process may no longer write (runtime/leader.ts). */
   readonly assertMayWrite: () => void;

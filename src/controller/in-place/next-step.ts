@@ -25,7 +25,11 @@ export function nextStep(context: InPlaceContext): InPlaceStep {
   const pods = resizePods(context);
   if (pods.type !== "done" || context.isTemplateSized) return pods;
   const problem = unsettled(context);
-  if (!problem) return beginCommit(context);
+  if (!problem) {
+    const step = beginCommit(context);
+    const { failedDeletion } = context;
+    return step.type === "delete-replica-set" && failedDeletion ? fallBack(context, failedDeletion) : step;
+  }
   // A Deployment that is being scaled, or that replaces a pod, is soon stable again.
   return context.pipe.replicas === 0 ? fallBack(context, problem) : waitOrFallBack(context, problem);
 }

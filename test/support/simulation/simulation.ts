@@ -1,3 +1,4 @@
+import { FailedSteps } from "../../../src/controller/apply/failed-steps.ts";
 import { BEGIN_BURST, InPlacePace } from "../../../src/controller/apply/in-place-pace.ts";
 import { RolloutBudget } from "../../../src/controller/apply/rollout-budget.ts";
 import { Validations } from "../../../src/controller/apply/validations.ts";
@@ -202,11 +203,13 @@ export class Simulation {
       writes,
       validations: new Validations(caches.pipes),
       resizes,
+      failedSteps: new FailedSteps(caches.pipes, clock),
       nodes: new Nodes({ client, clock, log }),
       budget,
       begins,
       commits: new InPlacePace({ clock, wake: enqueue }),
       enqueue,
+      retry: (serviceId, leastMs) => queue.retry(serviceId, leastMs),
       deletedScalings: new DeletedScalings(caches.scalings, clock),
       events: { record: (event) => events.push(event) },
       metrics: this.#options.metrics ?? { passed: () => undefined, reported: () => undefined },

@@ -1,0 +1,168 @@
+import { describe, expect, it } from "vitest";
+import type { KubeRequest } from "../../../../src/kube/client.ts";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { Scenario } from "../../../support/simulation/in-place-scenario.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+/** Maximum number of writes to one object in the first hour. */
+const MAX_WRITES = 20;
+const MESSAGE = "failed calling webhook";
+const ERRORS = [
+  ["immediately", 500, 5],
+  ["after 6 s", 500, 6 * SECOND],
+  ["after 25 s", 500, 25 * SECOND],
+  ["immediately with a rejection by a policy", 403, 5],
+] as const;
+const FAILING = ERRORS.filter(([, code]) => code === 500);
+
+/** Makes the writes fail from now on. Returns how many there were. */
+function failing(
+  { simulation: { cluster } }: Scenario,
+  code: number,
+  latencyMs: number,
+  isHit: (request: KubeRequest) => boolean,
+) {
+  const state = { count: 0 };
+  cluster.latencyMs = (request) => (isHit(request) ? latencyMs : 5);
+  cluster.fault = (request) => {
+    if (!isHit(request)) return undefined;
+    state.count += 1;
+    return { error: new KubeApiError("PATCH", code, JSON.stringify({ message: MESSAGE })) };
+  };
+  return state;
+}
+
+const textOf = ({ body }: KubeRequest) => JSON.stringify(body ?? {});
+
+describe("an empty ReplicaSet that has the size and cannot be deleted", () => {
+  it.each(FAILING)(
+    "delays its pipe for about two minutes if the writes fail %s",
+    async (_how, code, latencyMs) => {
+      const scenario = new Scenario(1);
+      await scenario.start();
+      const { simulation } = scenario;
+      failing(scenario, 405, 5, ({ path }) => path.endsWith("/resize"));
+      simulation.requestSize(1, 4);
+      await simulation.run(MINUTE);
+      expect(simulation.condition(1)?.reason).toBe("Scaled");
+      simulation.fallbacks.length = 0;
+      const deletions = failing(
+        scenario,
+        code,
+        latencyMs,
+        ({ method, path }) => method === "DELETE" && path.includes("/replicasets/pipe-0-"),
+      );
+      simulation.requestSize(1, 1);
+      await simulation.run(MINUTE);
+      expect(simulation.condition(1)).toMatchObject({ reason: "WriteFailed" });
+      expect(simulation.condition(1)?.message).toContain(MESSAGE);
+      expect(simulation.status(1).pipes?.pending?.[0]).toMatchObject({ name: "pipe-0", state: "Retrying" });
+      await simulation.run(3 * MINUTE);
+      expect(simulation.fallbacks).toEqual(["pipe-0 CommitTimeout"]);
+      expect(simulation.condition(1)?.reason).toBe("Scaled");
+      expect(simulation.status(1).pipes?.fallbacks?.[0]?.message).toContain(MESSAGE);
+      expect(deletions.count).toBeLessThanOrEqual(MAX_WRITES / 2);
+    },
+  );
+});
+
+describe("a Deployment that cannot be resumed after the commit", () => {
+  it.each(ERRORS)(
+    "gets few writes and is reported if they fail %s, and other pipes do not wait for it",
+    async (_how, code, latencyMs) => {
+      const scenario = new Scenario(1);
+      await scenario.start();
+      const { simulation, workloads } = scenario;
+      const { cluster } = simulation;
+      const writes = failing(
+        scenario,
+        code,
+        latencyMs,
+        (request) => request.path.endsWith("/pipe-0") && textOf(request).includes('"paused":null'),
+      );
+      simulation.requestSize(1, 4);
+      await simulation.run(MINUTE);
+      expect(simulation.condition(1)?.message).toContain(MESSAGE);
+      expect(simulation.sizes("pipe-1")).toEqual(["1000m/4Gi"]);
+      await simulation.run(HOUR - MINUTE);
+      expect(writes.count).toBeGreaterThan(5);
+      expect(writes.count).toBeLessThanOrEqual(MAX_WRITES);
+      expect(simulation.condition(1)?.message).toContain(MESSAGE);
+      expect(simulation.sizes("pipe-1")).toEqual(["4000m/16Gi"]);
+      expect(cluster.pipe("pipe-0").isPaused).toBe(true);
+      cluster.fault = () => undefined;
+      await simulation.run(6 * MINUTE);
+      expect(simulation.condition(1)?.reason).toBe("Scaled");
+      expect(cluster.pipe("pipe-0").isPaused).toBe(false);
+      expect(workloads.replaced).toEqual([]);
+    },
+  );
+
+  it("gets few writes while its service is suspended", async () => {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation } = scenario;
+    const writes = failing(scenario, 500, 6 * SECOND, (request) => textOf(request).includes('"paused":null'));
+    simulation.requestSize(1, 4);
+    await simulation.run(2 * SECOND);
+    expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(true);
+    simulation.suspend(1, true);
+    await simulation.run(HOUR);
+    expect(writes.count).toBeGreaterThan(5);
+    expect(writes.count).toBeLessThanOrEqual(MAX_WRITES);
+  });
+});
+
+describe("a ReplicaSet that cannot get its old size again after a restart at the end of the commit", () => {
+  it.each(ERRORS)("gets few writes and is reported if they fail %s", async (_how, code, latencyMs) => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const isRestored = (request: KubeRequest) =>
+      request.path.includes("/replicasets/pipe-0") && textOf(request).includes('"cpu":"1"');
+    const writes = failing(scenario, code, latencyMs, isRestored);
+    const { fault } = simulation.cluster;
+    let isOver = false;
+    simulation.cluster.fault = (request, pipe) => {
+      if (
+        !isOver &&
+        request.path.endsWith("/deployments/pipe-0") &&
+        textOf(request).includes('"paused":null')
+      ) {
+        isOver = true;
+        simulation.clock.after(10, () =>
+          workloads.crash(scenario.pods("pipe-0")[0]?.metadata.name ?? "", MINUTE),
+        );
+      }
+      return fault(request, pipe);
+    };
+    // The Deployment controller observes the end of the commit after the crash.
+    workloads.syncMs = 100;
+    simulation.requestSize(1, 4);
+    await simulation.run(HOUR);
+    expect(isOver).toBe(true);
+    expect(writes.count).toBeGreaterThan(5);
+    expect(writes.count).toBeLessThanOrEqual(MAX_WRITES);
+    expect(simulation.condition(1)?.message).toContain(MESSAGE);
+    expect(simulation.sizes("pipe-1")).toEqual(["4000m/16Gi"]);
+    simulation.cluster.fault = () => undefined;
+    await simulation.run(10 * MINUTE);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "4000m/16Gi"));
+  });
+});
+
+describe("writes that fail slowly", () => {
+  it("to pods are repeated with growing delays", async () => {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation } = scenario;
+    const writes = failing(scenario, 500, 6 * SECOND, ({ path }) => path.includes("/pods/pipe-0-"));
+    simulation.requestSize(1, 4);
+    await simulation.run(2 * MINUTE);
+    expect(writes.count).toBeGreaterThan(3);
+    expect(writes.count).toBeLessThan(14);
+  });
+});
