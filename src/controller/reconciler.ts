@@ -121,7 +121,7 @@ export class Reconciler {
   #decide(snapshot: Snapshot): Decision {
     const { policy, budget, begins, commits } = this.#options;
     const limits = {
-      overallFree: budget.free(),
+      overallFree: budget.freeFor(snapshot.serviceId),
       freeBegins: begins.free(),
       freeCommits: commits.free(),
     };

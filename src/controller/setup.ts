@@ -119,13 +119,14 @@ export function setup(options: SetupOptions): Controller {
     onProblem: (err) => log.warn({ err }, "the pods of a pipe cannot be watched; trying again"),
     onPod: (outcome) => metrics.podEnded(outcome),
     onDeferred: (durationMs) => metrics.wasDeferred(durationMs),
+    onEnd: () => budget.wakeNext(),
     onFallback: ({ serviceId, metadata }, { reason, message }) => {
       begins.giveBack();
       metrics.fellBack(reason);
       log.info({ serviceId, pipe: metadata.name, reason }, `the pipe is not resized in place: ${message}`);
     },
   });
-  const budget = new RolloutBudget({
+  const budget: RolloutBudget = new RolloutBudget({
     clock,
     limit: policy.maxConcurrentRollouts,
     rolling: () =>

@@ -22,6 +22,8 @@ export interface InPlaceResizesOptions {
   readonly onPod: (outcome: PodOutcome) => void;
   /** A node gave a pod its size after this time, or did not give it within this time. */
   readonly onDeferred: (durationMs: number) => void;
+  /** A resize ended without a rollout, so a resize of another pipe may begin. */
+  readonly onEnd: () => void;
   /** A pipe falls back to a rollout. */
   readonly onFallback: (pipe: DeploymentView, fallback: Fallback) => void;
 }
@@ -164,7 +166,7 @@ export class InPlaceResizes {
   #add(pipe: DeploymentView, size: string): Resize {
     const { clock, onDeferred } = this.#options;
     const { uid } = pipe.metadata;
-    this.end(uid);
+    this.#end(uid, { isFallback: false });
     this.#fallbacks.delete(uid);
     const resize: Resize = {
       ...{ pipe, size, watches: undefined, deferred: new DeferredPods(clock, onDeferred) },
@@ -257,12 +259,13 @@ export class InPlaceResizes {
   }
 
   end(uid: string): void {
-    this.#end(uid, { isFallback: false });
+    if (this.#end(uid, { isFallback: false })) this.#options.onEnd();
   }
 
-  #end(uid: string, { isFallback }: { readonly isFallback: boolean }): void {
+  /** @returns false if there was none */
+  #end(uid: string, { isFallback }: { readonly isFallback: boolean }): boolean {
     const resize = this.#resizes.get(uid);
-    if (!resize) return;
+    if (!resize) return false;
     this.#resizes.delete(uid);
     resize.watches?.stop();
     resize.deferred.end();
@@ -272,6 +275,7 @@ export class InPlaceResizes {
     for (const pod of resize.resizedAtMs.keys()) {
       this.#options.onPod(podOutcome(pods.get(pod), { ...resize, isFallback }));
     }
+    return true;
   }
 
   /** Ends those of a service that are not in progress any more. @param active UIDs of the Deployments */

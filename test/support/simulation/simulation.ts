@@ -175,13 +175,14 @@ export class Simulation {
     const resizes = new InPlaceResizes({
       ...{ client, clock, pipes: caches.pipes, enqueue },
       ...{ onProblem: () => undefined, onPod: () => undefined, onDeferred: () => undefined },
+      onEnd: () => budget.wakeNext(),
       onFallback: ({ metadata }, { reason }) => {
         begins.giveBack();
         this.fallbacks.push(`${metadata.name} ${reason}`);
       },
     });
     signal.addEventListener("abort", () => resizes.endAll());
-    const budget = new RolloutBudget({
+    const budget: RolloutBudget = new RolloutBudget({
       clock,
       limit: policy.maxConcurrentRollouts,
       rolling: () =>

@@ -95,3 +95,38 @@ describe("resizes in place that are beginning", () => {
     expect(simulation.fallbacks).toEqual([]);
   });
 });
+
+describe("services that wait for the rollout budget", () => {
+  it("begin as soon as a resize in place of another service ends", async () => {
+    const simulation = new Simulation({ isInPlace: true, mostRollouts: 1 });
+    const services = [1, 2, 3, 4, 5, 6];
+    const names = services.map((service) => `pipe-${service}`);
+    for (const service of services) {
+      simulation.addService(service);
+      deployResizable(simulation, `pipe-${service}`, service);
+    }
+    simulation.start();
+    await simulation.run(5 * SECOND);
+    for (const service of services) simulation.requestSize(service, 4);
+    await simulation.run(15 * SECOND);
+    expect(simulation.sizes(...names)).toEqual(names.map(() => FOUR));
+  });
+
+  it.each([
+    ["resized in place", true],
+    ["replaced", false],
+  ])("do not wait until all pods of a large service are %s", async (_what, isInPlace) => {
+    const simulation = new Simulation({ isInPlace, mostRollouts: 1 });
+    const names = Array.from({ length: 12 }, (_, index) => `pipe-${index}`);
+    for (const service of [1, 2]) simulation.addService(service);
+    for (const name of names) deployResizable(simulation, name, 1);
+    deployResizable(simulation, "other", 2);
+    simulation.start();
+    await simulation.run(5 * SECOND);
+    simulation.requestSize(1, 4);
+    await simulation.run(SECOND / 10);
+    simulation.requestSize(2, 4);
+    while (simulation.cluster.sizeOf("other") !== FOUR) await simulation.run(SECOND / 10);
+    expect(simulation.sizes(...names).filter((size) => size === FOUR).length).toBeLessThanOrEqual(3);
+  });
+});
