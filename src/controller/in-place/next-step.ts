@@ -194,7 +194,7 @@ function endOf(pod: PodView, state: PodState, view: InPlaceView): (Fallback & { 
   const message = `pod ${name}: ${pod.resize?.message ?? "the kubelet has not resized it"}`;
   if (state === "infeasible") return { atMs: view.nowMs, reason: "Infeasible", message };
   // A predecessor resized the pod at an unknown time.
-  const startedAtMs = view.resizedAtMs.get(uid) ?? view.beganAtMs;
+  const startedAtMs = view.resizedAtMs.get(uid) ?? view.triedAtMs.get(uid) ?? view.beganAtMs;
   return {
     atMs: startedAtMs + (state === "deferred" ? DEFERRED_MS : RESIZE_MS),
     reason: TIMEOUTS[state],

@@ -35,6 +35,7 @@ interface Resize {
   watches: PodWatches | undefined;
   readonly deferred: DeferredPods;
   readonly resizedAtMs: Map<string, number>;
+  readonly triedAtMs: Map<string, number>;
   readonly podsBefore: Map<string, PodView>;
   readonly beganAtMs: number;
   isReady: boolean;
@@ -52,6 +53,7 @@ const NOTHING_OBSERVED = {
     revision: 0,
     isWriting: false,
     resizedAtMs: new Map(),
+    triedAtMs: new Map(),
     podsBefore: new Map(),
     template: undefined,
     pausedAtMs: undefined,
@@ -118,7 +120,7 @@ export class InPlaceResizes {
     const pods = [...(resize.watches?.pods.values() ?? [])].filter(
       ({ isActive, replicaSetUid = "" }) => isActive && owners.has(replicaSetUid),
     );
-    const { size, isReady, failure, beganAtMs, resizedAtMs, podsBefore, template, pause } = resize;
+    const { size, isReady, failure, beganAtMs, resizedAtMs, triedAtMs, podsBefore, template, pause } = resize;
     return {
       ...{ size, isReady, fallback: undefined, failure, pods, replicaSets },
       ...{
@@ -126,6 +128,7 @@ export class InPlaceResizes {
         isWriting: this.#podWrites.has(uid),
         beganAtMs,
         resizedAtMs,
+        triedAtMs,
         podsBefore,
         template,
         pausedAtMs: pause?.atMs,
@@ -170,7 +173,8 @@ export class InPlaceResizes {
     this.#fallbacks.delete(uid);
     const resize: Resize = {
       ...{ pipe, size, watches: undefined, deferred: new DeferredPods(clock, onDeferred) },
-      ...{ resizedAtMs: new Map<string, number>(), podsBefore: new Map<string, PodView>() },
+      ...{ resizedAtMs: new Map<string, number>(), triedAtMs: new Map<string, number>() },
+      podsBefore: new Map<string, PodView>(),
       ...{ beganAtMs: clock.monotonic(), isReady: false },
       ...{ template: undefined, pause: undefined, failure: undefined },
     };
@@ -208,9 +212,11 @@ export class InPlaceResizes {
     }
   }
 
-  /** Call it before the write, so that a restart after it is noticed. */
+  /** Call it before the write, so that a restart after it is noticed, and the time of a write without a response. */
   resizing(uid: string, size: string, pod: PodView): void {
-    this.#find(uid, size)?.podsBefore.set(pod.metadata.uid, pod);
+    const resize = this.#find(uid, size);
+    resize?.podsBefore.set(pod.metadata.uid, pod);
+    resize?.triedAtMs.set(pod.metadata.uid, this.#options.clock.monotonic());
   }
 
   resized(uid: string, size: string, pod: string): void {

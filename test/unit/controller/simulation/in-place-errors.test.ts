@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { LOST_ANSWER } from "../../../support/simulation/cluster.ts";
 import { Scenario } from "../../../support/simulation/in-place-scenario.ts";
 
 const SECOND = 1000;
@@ -164,5 +165,34 @@ describe("writes that fail slowly", () => {
     await simulation.run(2 * MINUTE);
     expect(writes.count).toBeGreaterThan(3);
     expect(writes.count).toBeLessThan(14);
+  });
+});
+
+describe("a lost response to the resize of a pod", () => {
+  it("leaves its kubelet the same time as a response, even if the resize of the pipe began long before", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const [first, second] = scenario.pods("pipe-0").map(({ metadata }) => metadata.name);
+    workloads.outcome = ({ metadata: { name } }) =>
+      name === first || name === second ? "NotObserved" : "Done";
+    let isLost = false;
+    simulation.cluster.fault = ({ path }) => {
+      if (isLost || !path.endsWith(`/${second}/resize`)) return undefined;
+      isLost = true;
+      return LOST_ANSWER;
+    };
+    simulation.requestSize(1, 4);
+    await simulation.run(100 * SECOND);
+    workloads.outcome = ({ metadata: { name } }) => (name === second ? "NotObserved" : "Done");
+    workloads.look();
+    await simulation.run(MINUTE);
+    expect(isLost).toBe(true);
+    workloads.outcome = () => "Done";
+    workloads.look();
+    await simulation.run(MINUTE);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
   });
 });
