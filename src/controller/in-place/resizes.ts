@@ -43,6 +43,7 @@ interface Resize {
   /** Since this process first saw the Deployment paused for a commit. */
   pause: { readonly atMs: number; readonly cancel: () => void } | undefined;
   failure: Fallback | undefined;
+  failedCommits: number;
 }
 
 type FallenBack = Pick<InPlaceView, "size" | "beganAtMs"> & { readonly fallback: Fallback };
@@ -176,7 +177,7 @@ export class InPlaceResizes {
       ...{ resizedAtMs: new Map<string, number>(), triedAtMs: new Map<string, number>() },
       podsBefore: new Map<string, PodView>(),
       ...{ beganAtMs: clock.monotonic(), isReady: false },
-      ...{ template: undefined, pause: undefined, failure: undefined },
+      ...{ template: undefined, pause: undefined, failure: undefined, failedCommits: 0 },
     };
     this.#resizes.set(uid, resize);
     return resize;
@@ -229,8 +230,11 @@ export class InPlaceResizes {
     if (resize) resize.failure ??= failure;
   }
 
-  isInProgress(uid: string, size: string): boolean {
-    return this.#find(uid, size) !== undefined;
+  /** @returns how many commits of the resize have failed; `undefined` if it is not in progress any more */
+  commitFailed(uid: string, size: string): number | undefined {
+    const resize = this.#find(uid, size);
+    if (resize) resize.failedCommits += 1;
+    return resize?.failedCommits;
   }
 
   /** Another size may be desired when a slow write ends. */

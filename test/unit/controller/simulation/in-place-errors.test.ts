@@ -196,3 +196,26 @@ describe("a lost response to the resize of a pod", () => {
     expect(workloads.replaced).toEqual([]);
   });
 });
+
+describe("a commit after eight failed dry runs", () => {
+  it("is repeated if it fails once", async () => {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const { cluster } = simulation;
+    const error = new KubeApiError("PATCH", 500, JSON.stringify({ message: MESSAGE }));
+    let [dryRuns, commits] = [0, 0];
+    cluster.fault = (request) => {
+      if (!request.path.endsWith("/pipe-0") || !textOf(request).includes('"paused":true')) return undefined;
+      if (request.query?.["dryRun"] !== undefined) dryRuns += 1;
+      else commits += 1;
+      return (commits === 0 ? dryRuns <= 8 : commits === 1) ? { error } : undefined;
+    };
+    simulation.requestSize(1, 4);
+    await simulation.run(HOUR);
+    expect([dryRuns, commits]).toEqual([9, 2]);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
+  });
+});
