@@ -98,10 +98,9 @@ export class Reconciler {
   }
 
   #run(serviceId: string, { actions, sizing }: Decision): Promise<Acted["outdated"]> {
-    const { begins, commits } = this.#options;
+    const { commits } = this.#options;
     // Before anything can interrupt this reconciliation, so that no other one takes the same turn.
     for (const action of actions) {
-      if (action.type === "begin-in-place") begins.take();
       if (action.type === "resize" && action.isCommit) commits.take();
     }
     return this.#actions.run(serviceId, actions, sizing?.requestId);

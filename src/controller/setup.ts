@@ -119,9 +119,10 @@ export function setup(options: SetupOptions): Controller {
     onProblem: (err) => log.warn({ err }, "the pods of a pipe cannot be watched; trying again"),
     onPod: (outcome) => metrics.podEnded(outcome),
     onDeferred: (durationMs) => metrics.wasDeferred(durationMs),
+    takeTurn: () => begins.take(),
+    giveBackTurn: () => begins.giveBack(),
     onEnd: () => budget.wakeNext(),
     onFallback: ({ serviceId, metadata }, { reason, message }) => {
-      begins.giveBack();
       metrics.fellBack(reason);
       log.info({ serviceId, pipe: metadata.name, reason }, `the pipe is not resized in place: ${message}`);
     },

@@ -116,7 +116,7 @@ function commitFailed(
   const commits = resizes.commitFailed(uid, size);
   if (commits === undefined) return;
   if (reason === "WriteFailed" && commits < MOST_COMMITS) throw error;
-  resizes.failed(uid, size, { reason: "Refused", message });
+  resizes.failed(uid, size, { reason: reason === "Forbidden" ? reason : "Refused", message });
 }
 
 async function patchPipe(

@@ -15,8 +15,9 @@ type BeginAction = Extract<InPlaceAction, { readonly type: "begin-in-place" }>;
 
 /** Checks whether the template can follow without a rollout, and then watches the pods. */
 export async function beginInPlace(applier: BeginApplier, action: BeginAction): Promise<void> {
-  const { client, resizes } = applier;
+  const { client, resizes, writes } = applier;
   const { pipe, rollout } = action;
+  const lastWrite = writes.records.get(pipe.metadata.uid);
   const isCommitted = sameSize(pipe.size, rollout.size);
   await resizes.begin(pipe, formatSize(rollout.size), async (isCurrent) => {
     const current = await readDeployment(client, pipe);
@@ -26,7 +27,9 @@ export async function beginInPlace(applier: BeginApplier, action: BeginAction): 
       : (podTemplateProblem(current.spec.template, pipe.serviceId, action.container) ??
         (isCommitted ? undefined : await templateProblem(client, action, current)));
     if (problem?.reason === "WriteFailed") {
-      if (isCurrent()) recordFailure(applier, action, problem);
+      // The Deployment may have been deleted or written meanwhile.
+      const isLast = writes.records.get(pipe.metadata.uid) === lastWrite;
+      if (isCurrent() && isLast) recordFailure(applier, action, problem);
       return undefined;
     }
     return problem ?? { selector: selectorText(current.spec.selector) };

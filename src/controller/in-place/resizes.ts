@@ -22,6 +22,10 @@ export interface InPlaceResizesOptions {
   readonly onPod: (outcome: PodOutcome) => void;
   /** A node gave a pod its size after this time, or did not give it within this time. */
   readonly onDeferred: (durationMs: number) => void;
+  /** Takes a turn for a resize that begins. Returns false if there is none, which does not prevent the resize. */
+  readonly takeTurn: () => boolean;
+  /** A resize ended without a commit, so another one may take its turn. */
+  readonly giveBackTurn: () => void;
   /** A resize ended without a rollout, so a resize of another pipe may begin. */
   readonly onEnd: () => void;
   /** A pipe falls back to a rollout. */
@@ -44,6 +48,8 @@ interface Resize {
   pause: { readonly atMs: number; readonly cancel: () => void } | undefined;
   failure: Fallback | undefined;
   failedCommits: number;
+  /** It took a turn and has not been committed. */
+  hasTurn: boolean;
 }
 
 type FallenBack = Pick<InPlaceView, "size" | "beganAtMs"> & { readonly fallback: Fallback };
@@ -113,6 +119,7 @@ export class InPlaceResizes {
       // Errors delay the reconciliations of a service, but not the end of the commit.
       const wake = () => enqueue(pipe.serviceId);
       resize.pause ??= { atMs: nowMs, cancel: clock.after(COMMIT_MS, wake) };
+      resize.hasTurn = false;
     } else endPause(resize);
     const replicaSets = [...(resize.watches?.replicaSets.values() ?? [])].filter(
       ({ deploymentUid }) => deploymentUid === uid,
@@ -168,7 +175,7 @@ export class InPlaceResizes {
   }
 
   #add(pipe: DeploymentView, size: string): Resize {
-    const { clock, onDeferred } = this.#options;
+    const { clock, onDeferred, takeTurn } = this.#options;
     const { uid } = pipe.metadata;
     this.#end(uid, { isFallback: false });
     this.#fallbacks.delete(uid);
@@ -178,6 +185,7 @@ export class InPlaceResizes {
       podsBefore: new Map<string, PodView>(),
       ...{ beganAtMs: clock.monotonic(), isReady: false },
       ...{ template: undefined, pause: undefined, failure: undefined, failedCommits: 0 },
+      hasTurn: takeTurn(),
     };
     this.#resizes.set(uid, resize);
     return resize;
@@ -280,6 +288,7 @@ export class InPlaceResizes {
     resize.watches?.stop();
     resize.deferred.end();
     endPause(resize);
+    if (resize.hasTurn) this.#options.giveBackTurn();
     const watched = [...(resize.watches?.pods.values() ?? [])];
     const pods = new Map(watched.map((pod) => [pod.metadata.uid, pod]));
     for (const pod of resize.resizedAtMs.keys()) {

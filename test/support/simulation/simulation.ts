@@ -175,9 +175,10 @@ export class Simulation {
     const resizes = new InPlaceResizes({
       ...{ client, clock, pipes: caches.pipes, enqueue },
       ...{ onProblem: () => undefined, onPod: () => undefined, onDeferred: () => undefined },
+      takeTurn: () => begins.take(),
+      giveBackTurn: () => begins.giveBack(),
       onEnd: () => budget.wakeNext(),
       onFallback: ({ metadata }, { reason }) => {
-        begins.giveBack();
         this.fallbacks.push(`${metadata.name} ${reason}`);
       },
     });

@@ -219,3 +219,58 @@ describe("a commit after eight failed dry runs", () => {
     expect(workloads.replaced).toEqual([]);
   });
 });
+
+describe("a commit that the permissions do not allow", () => {
+  it("leads to a rollout with the reason Forbidden", async () => {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const message = 'deployments.apps "pipe-0" is forbidden: User "controller" cannot patch resource';
+    let isOver = false;
+    simulation.cluster.fault = (request) => {
+      const isPause = request.path.endsWith("/pipe-0") && textOf(request).includes('"paused":true');
+      if (isOver || !isPause || request.query?.["dryRun"] !== undefined) return undefined;
+      isOver = true;
+      return { error: new KubeApiError("PATCH", 403, JSON.stringify({ message })) };
+    };
+    simulation.requestSize(1, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.fallbacks).toEqual(["pipe-0 Forbidden"]);
+    expect(workloads.replaced).toEqual(["pipe-0"]);
+  });
+});
+
+describe("a commit that is slower than a reconciliation waits for it", () => {
+  it("keeps its pipe the canary until it ends", async () => {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const isCommit = ({ path, query, ...request }: KubeRequest) =>
+      path.endsWith("/pipe-0") &&
+      query?.["dryRun"] === undefined &&
+      textOf({ path, ...request }).includes('"paused":true');
+    let commits = 0;
+    simulation.cluster.fault = (request) => {
+      if (isCommit(request)) commits += 1;
+      return undefined;
+    };
+    simulation.cluster.latencyMs = (request) => (isCommit(request) ? 20 * SECOND : 5);
+    simulation.requestSize(1, 4);
+    await simulation.run(15 * SECOND);
+    // An event of the pipe causes a reconciliation during the write.
+    workloads.look();
+    simulation.setTier("scale");
+    await simulation.run(SECOND);
+    expect(workloads.watches.open).toBe(2);
+    expect(scenario.podSizes()).toEqual(["4000m/16Gi", "1000m/4Gi"]);
+    expect(simulation.status(1).pipes?.pending).toMatchObject([
+      { name: "pipe-0", state: "Rolling" },
+      { name: "pipe-1", state: "Waiting" },
+    ]);
+    await simulation.run(MINUTE);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(commits).toBe(1);
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
+  });
+});
