@@ -46,6 +46,7 @@ export class Scenario {
     workloads.look();
     workloads.syncMs = 20;
     simulation.cluster.fault = () => undefined;
+    simulation.cluster.latencyMs = () => 5;
     for (const name of PIPES) this.resume(name);
     simulation.suspend(1, false);
   }

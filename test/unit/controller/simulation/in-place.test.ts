@@ -534,6 +534,12 @@ const steps = fc.oneof(
   step("reject writes", fc.array(fc.boolean(), { maxLength: 12 }), ({ simulation }, rejected) => {
     simulation.cluster.fault = () => (rejected.shift() ? CONFLICT : undefined);
   }),
+  step("fail writes", fc.array(fc.boolean(), { maxLength: 20 }), ({ simulation }, failed) => {
+    simulation.cluster.fault = () => (failed.shift() ? FAILED : undefined);
+  }),
+  step("slow down writes", fc.constantFrom(5, 7000), ({ simulation: { cluster } }, ms) => {
+    cluster.latencyMs = ({ method }) => (method === "PATCH" || method === "DELETE" ? ms : 5);
+  }),
 );
 
 // After a failure, shrinking the counterexample takes minutes.
