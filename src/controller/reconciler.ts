@@ -76,7 +76,8 @@ export class Reconciler {
     if (outdated) throw outdated.error;
     if (!isUnchanged && next.actions.length > 0) return { requeue: true };
     const atMs = recheckAtMs(after, next, this.#options);
-    return { requeueAfterMs: atMs === undefined ? undefined : atMs - after.nowMs };
+    const requeueAfterMs = atMs === undefined ? undefined : atMs - after.nowMs;
+    return { requeueAfterMs, isUnfinished: this.#actions.isBusy(serviceId) };
   }
 
   /** Resolves when no write is in flight, or after a timeout. */
@@ -97,20 +98,21 @@ export class Reconciler {
   }
 
   #run(serviceId: string, { actions, sizing }: Decision): Promise<Acted["outdated"]> {
-    const { begins, commits } = this.#options;
+    const { commits } = this.#options;
     // Before anything can interrupt this reconciliation, so that no other one takes the same turn.
     for (const action of actions) {
-      if (action.type === "begin-in-place") begins.take();
       if (action.type === "resize" && action.isCommit) commits.take();
     }
     return this.#actions.run(serviceId, actions, sizing?.requestId);
   }
 
   #observe(serviceId: string): Snapshot {
-    const { caches, clock, writes, validations, deletedScalings, resizes } = this.#options;
+    const { caches, clock, writes, validations, deletedScalings, resizes, failedSteps } = this.#options;
     const sources = {
       ...{ caches, writes: writes.records, validations: validations.records, deletedScalings },
       inPlace: (pipes: readonly DeploymentView[]) => resizes.views(pipes),
+      failedSteps: failedSteps.records,
+      stepsInFlight: failedSteps.inFlight,
     };
     return observe(sources, this.#options, serviceId, clock.now());
   }
@@ -118,7 +120,7 @@ export class Reconciler {
   #decide(snapshot: Snapshot): Decision {
     const { policy, budget, begins, commits } = this.#options;
     const limits = {
-      overallFree: budget.free(),
+      overallFree: budget.freeFor(snapshot.serviceId),
       freeBegins: begins.free(),
       freeCommits: commits.free(),
     };
@@ -195,9 +197,13 @@ export class Reconciler {
   }
 }
 
-/** UIDs of the Deployments whose resize in place has begun, begins, or has to end. */
-function resizedInPlace({ pipes }: Snapshot, { actions, sizing }: Decision): ReadonlySet<string> {
-  const begun = sizing?.assessments.filter(({ inPlace }) => inPlace) ?? [];
+/**
+ * UIDs of the Deployments whose resize in place has begun, begins, or has to end. While a service is suspended, only
+ * commits go on, and another service may use the rollout budget. After that, the resize begins again, with new timeouts.
+ */
+function resizedInPlace({ pipes, scaling }: Snapshot, { actions, sizing }: Decision): ReadonlySet<string> {
+  const assessments = scaling?.spec.suspend ? [] : (sizing?.assessments ?? []);
+  const begun = assessments.filter(({ inPlace }) => inPlace);
   const beginning = actions.flatMap((action) => (action.type === "begin-in-place" ? [action] : []));
   const paused = pipes.filter(({ isPausedByUs }) => isPausedByUs);
   const active = [...begun, ...beginning].map(({ pipe }) => pipe);

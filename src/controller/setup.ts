@@ -13,6 +13,7 @@ import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
+import { FailedSteps } from "./apply/failed-steps.ts";
 import { BEGIN_BURST, InPlacePace } from "./apply/in-place-pace.ts";
 import { RolloutBudget } from "./apply/rollout-budget.ts";
 import { Validations } from "./apply/validations.ts";
@@ -118,13 +119,15 @@ export function setup(options: SetupOptions): Controller {
     onProblem: (err) => log.warn({ err }, "the pods of a pipe cannot be watched; trying again"),
     onPod: (outcome) => metrics.podEnded(outcome),
     onDeferred: (durationMs) => metrics.wasDeferred(durationMs),
+    takeTurn: () => begins.take(),
+    giveBackTurn: () => begins.giveBack(),
+    onEnd: () => budget.wakeNext(),
     onFallback: ({ serviceId, metadata }, { reason, message }) => {
-      begins.giveBack();
       metrics.fellBack(reason);
       log.info({ serviceId, pipe: metadata.name, reason }, `the pipe is not resized in place: ${message}`);
     },
   });
-  const budget = new RolloutBudget({
+  const budget: RolloutBudget = new RolloutBudget({
     clock,
     limit: policy.maxConcurrentRollouts,
     rolling: () =>
@@ -143,6 +146,7 @@ export function setup(options: SetupOptions): Controller {
     caches,
     writes,
     validations,
+    failedSteps: new FailedSteps(caches.pipes, clock),
     nodes: new Nodes({ client, clock, log }),
     budget,
     begins,
@@ -150,6 +154,7 @@ export function setup(options: SetupOptions): Controller {
     deletedScalings,
     resizes,
     enqueue,
+    retry: (serviceId, leastMs) => queue.retry(serviceId, leastMs),
     events,
     metrics,
     assertMayWrite,

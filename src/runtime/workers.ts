@@ -7,6 +7,8 @@ export interface Outcome {
   /** Reconcile again soon. It counts toward the backoff, like an error, so that it cannot become a busy loop. */
   readonly requeue?: boolean;
   readonly requeueAfterMs?: number | undefined;
+  /** Writes of this key are still in flight and may fail, so its backoff does not start over. */
+  readonly isUnfinished?: boolean;
 }
 
 export type ReconcileResult = "success" | "requeue" | "requeue_after" | "error";
@@ -37,13 +39,13 @@ export async function runWorkers(options: WorkersOptions, signal: AbortSignal): 
 async function reconcileKey(options: WorkersOptions, key: string, signal: AbortSignal): Promise<void> {
   const { queue, reconcile, onFailure, onReconciled } = options;
   try {
-    const { requeue = false, requeueAfterMs } = await reconcile(key, signal);
+    const { requeue = false, requeueAfterMs, isUnfinished = false } = await reconcile(key, signal);
     if (requeue) {
       queue.retry(key);
       onReconciled?.("requeue");
       return;
     }
-    queue.forget(key);
+    if (!isUnfinished) queue.forget(key);
     if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);
     onReconciled?.(requeueAfterMs === undefined ? "success" : "requeue_after");
   } catch (error) {

@@ -1,4 +1,4 @@
-import { isConflict } from "../../kube/errors.ts";
+import { isConflict, KubeApiError } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Action } from "../decide/actions.ts";
@@ -10,6 +10,12 @@ export interface ActionRunnerOptions extends Applier {
   readonly log: Logger;
   /** Reconciles a service again; called when a slow write has ended. */
   readonly enqueue: (serviceId: string) => void;
+  /**
+   * The same after a slow write has failed, with a delay that grows with each failure.
+   *
+   * @param leastMs delay that the server requests
+   */
+  readonly retry: (serviceId: string, leastMs: number) => void;
 }
 
 /**
@@ -24,7 +30,7 @@ const SETTLE_MS = 10_000;
 export class ActionRunner {
   readonly #options: ActionRunnerOptions;
   /** At most one entry for each reconciliation with slow writes; each write has a deadline. */
-  readonly #inFlight = new Set<Promise<void>>();
+  readonly #inFlight = new Map<Promise<void>, string>();
 
   constructor(options: ActionRunnerOptions) {
     this.#options = options;
@@ -41,7 +47,7 @@ export class ActionRunner {
     requestId: string | undefined,
   ): Promise<{ readonly error: unknown } | undefined> {
     if (actions.length === 0) return undefined;
-    const { clock, enqueue, log } = this.#options;
+    const { clock, enqueue, retry, log } = this.#options;
     const errors: unknown[] = [];
     let isWaiting = true;
     const done = Promise.allSettled(actions.map((action) => this.#one(serviceId, action, requestId))).then(
@@ -50,19 +56,25 @@ export class ActionRunner {
         this.#inFlight.delete(done);
         if (isWaiting) return;
         for (const err of errors) log.warn({ serviceId, err }, "a slow write failed; trying again");
-        enqueue(serviceId);
+        if (errors.length === 0) enqueue(serviceId);
+        else retry(serviceId, Math.max(...errors.map(retryAfterMs)));
       },
     );
-    this.#inFlight.add(done);
+    this.#inFlight.set(done, serviceId);
     await within(clock, PATIENCE_MS, done);
     isWaiting = false;
     const [first] = errors;
     return errors.length === 0 ? undefined : { error: errors.find((each) => !isConflict(each)) ?? first };
   }
 
+  /** Returns true while writes of a service are in flight. */
+  isBusy(serviceId: string): boolean {
+    return [...this.#inFlight.values()].includes(serviceId);
+  }
+
   /** Resolves when no write is in flight, or after 10 s. */
   async settled(): Promise<void> {
-    await within(this.#options.clock, SETTLE_MS, Promise.all(this.#inFlight));
+    await within(this.#options.clock, SETTLE_MS, Promise.all(this.#inFlight.keys()));
   }
 
   async #one(serviceId: string, action: Action, requestId: string | undefined): Promise<void> {
@@ -78,6 +90,10 @@ export class ActionRunner {
     else if (action.type === "validate") log.debug(line, action.type);
     else log.info(line, action.type);
   }
+}
+
+function retryAfterMs(error: unknown): number {
+  return error instanceof KubeApiError ? (error.retryAfterMs ?? 0) : 0;
 }
 
 /** Resolves when the work is done, or after the timeout. */

@@ -15,7 +15,7 @@ import { commitPatch, pipePatch, resourcesPatch } from "./pipe-patch.ts";
 import { type Validator, validate } from "./validate.ts";
 import { isOutcomeUnknown, writeErrorOf } from "./write-error.ts";
 
-export interface Applier extends Validator, Pick<InPlaceApplier, "resizes"> {
+export interface Applier extends Validator, Pick<InPlaceApplier, "resizes" | "failedSteps"> {
   readonly caches: Caches;
   /** Throws when this process may no longer write (runtime/leader.ts). */
   readonly assertMayWrite: () => void;
@@ -94,7 +94,7 @@ async function writePipe(applier: Applier, action: PipeAction, spec: object | un
       return;
     }
     writes.failed(uid, problem, generation, clock.now());
-    if (isCommit) commitFailed(applier, uid, problem, error);
+    if (isCommit) commitFailed(applier, uid, formatSize(rollout.size), problem, error);
   }
 }
 
@@ -108,14 +108,16 @@ const MOST_COMMITS = 8;
  * @throws the error, so that the work queue delays the next attempt
  */
 function commitFailed(
-  { writes, resizes }: Applier,
+  { resizes }: Applier,
   uid: string,
+  size: string,
   { reason, message }: WriteError,
   error: unknown,
 ): void {
-  const record = writes.records.get(uid);
-  if (reason === "WriteFailed" && record && record.attempts < MOST_COMMITS) throw error;
-  if (record) resizes.failed(uid, record.size, { reason: "Refused", message });
+  const commits = resizes.commitFailed(uid, size);
+  if (commits === undefined) return;
+  if (reason === "WriteFailed" && commits < MOST_COMMITS) throw error;
+  resizes.failed(uid, size, { reason: reason === "Forbidden" ? reason : "Refused", message });
 }
 
 async function patchPipe(
@@ -132,7 +134,7 @@ async function patchPipe(
 
 /** Reads with a list of one object, because the controller has permission to list Deployments but not to get them. */
 async function refresh(applier: Applier, { metadata }: DeploymentView): Promise<void> {
-  const { client, caches, writes, resizes } = applier;
+  const { client, caches, writes } = applier;
   const { name, namespace, uid, generation } = metadata;
   const { items } = await client.json<{ readonly items: readonly Deployment[] }>({
     path: collectionPath(DEPLOYMENTS, namespace),
@@ -142,11 +144,11 @@ async function refresh(applier: Applier, { metadata }: DeploymentView): Promise<
   const current = items.find((item) => item.metadata.uid === uid);
   const view = current && toDeploymentView(current);
   if (view) caches.pipes.observe(view);
-  const { size = "", outcome } = writes.records.get(uid) ?? {};
+  const { size = "", purpose, outcome } = writes.records.get(uid) ?? {};
   writes.resolve(uid, current?.metadata.generation ?? generation);
   const isWritten = view?.size !== undefined && formatSize(view.size) === size;
-  if (outcome?.type === "unknown" && !isWritten && resizes.isInProgress(uid, size))
-    commitFailed(applier, uid, outcome.error, new KubeUnreachableError(outcome.error.message));
+  if (purpose === "resize" && outcome?.type === "unknown" && !isWritten)
+    commitFailed(applier, uid, size, outcome.error, new KubeUnreachableError(outcome.error.message));
 }
 
 /**

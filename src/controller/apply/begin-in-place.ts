@@ -15,19 +15,25 @@ type BeginAction = Extract<InPlaceAction, { readonly type: "begin-in-place" }>;
 
 /** Checks whether the template can follow without a rollout, and then watches the pods. */
 export async function beginInPlace(applier: BeginApplier, action: BeginAction): Promise<void> {
-  const { client, resizes } = applier;
+  const { client, resizes, writes } = applier;
   const { pipe, rollout } = action;
-  const size = formatSize(rollout.size);
-  const current = await readDeployment(client, pipe);
-  if (!current) return;
+  const lastWrite = writes.records.get(pipe.metadata.uid);
   const isCommitted = sameSize(pipe.size, rollout.size);
-  const problem = pipe.isPausedByUs
-    ? undefined
-    : (podTemplateProblem(current.spec.template, pipe.serviceId, action.container) ??
-      (isCommitted ? undefined : await templateProblem(client, action, current)));
-  if (problem?.reason === "WriteFailed") return recordFailure(applier, action, problem);
-  if (problem) return resizes.fellBack(pipe, size, problem);
-  await resizes.begin(pipe, size, selectorText(current.spec.selector));
+  await resizes.begin(pipe, formatSize(rollout.size), async (isCurrent) => {
+    const current = await readDeployment(client, pipe);
+    if (!current) return undefined;
+    const problem = pipe.isPausedByUs
+      ? undefined
+      : (podTemplateProblem(current.spec.template, pipe.serviceId, action.container) ??
+        (isCommitted ? undefined : await templateProblem(client, action, current)));
+    if (problem?.reason === "WriteFailed") {
+      // The Deployment may have been deleted or written meanwhile.
+      const isLast = writes.records.get(pipe.metadata.uid) === lastWrite;
+      if (isCurrent() && isLast) recordFailure(applier, action, problem);
+      return undefined;
+    }
+    return problem ?? { selector: selectorText(current.spec.selector) };
+  });
 }
 
 /** The dry run is repeated after the delay of a failed write, because a rollout restarts the pods. */

@@ -39,12 +39,18 @@ export class InPlacePace extends WaitingLine {
     this.#clock = clock;
   }
 
-  /** Resizes of a predecessor continue immediately, so there may be no turn left to take. */
-  take(): void {
-    if (this.free() > 0) this.#pace.delay(this.#clock.monotonic());
+  /**
+   * Resizes of a predecessor continue immediately, so there may be no turn left to take.
+   *
+   * @returns false if there is none
+   */
+  take(): boolean {
+    if (this.free() === 0) return false;
+    this.#pace.delay(this.#clock.monotonic());
+    return true;
   }
 
-  /** Call it when a resize ends without a commit. */
+  /** Call it when a resize that took a turn ends without a commit. */
   giveBack(): void {
     this.#pace.giveBack();
     this.wakeNext();

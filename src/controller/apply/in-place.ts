@@ -14,6 +14,7 @@ import type { Fallback } from "../in-place/view.ts";
 import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { beginInPlace } from "./begin-in-place.ts";
+import type { FailedSteps } from "./failed-steps.ts";
 import { WRITE_TIMEOUT_MS } from "./pipe-patch.ts";
 import { readDeployment } from "./whole-deployment.ts";
 import { writeErrorOf } from "./write-error.ts";
@@ -24,6 +25,7 @@ export interface InPlaceApplier {
   readonly caches: { readonly pipes: Store<DeploymentView> };
   readonly resizes: InPlaceResizes;
   readonly writes: WriteHistory;
+  readonly failedSteps: FailedSteps;
   readonly clock: Pick<Clock, "now">;
 }
 
@@ -37,13 +39,13 @@ export async function applyInPlace(applier: InPlaceApplier, action: InPlaceActio
     case "resize-pod":
       return resizePod(applier, action);
     case "delete-replica-set":
-      return deleteReplicaSet(applier, action);
+      return applier.failedSteps.attempt(action.pipe, action.type, () => deleteReplicaSet(applier, action));
     case "update-replica-set":
       return updateReplicaSet(applier, action);
     case "read-template":
       return readTemplate(applier, action);
     case "resume":
-      return resume(applier, action);
+      return applier.failedSteps.attempt(action.pipe, action.type, () => resume(applier, action));
     case "fall-back":
       return fallBack(applier, action);
   }
@@ -200,7 +202,8 @@ async function fallBack(applier: InPlaceApplier, action: Of<"fall-back">): Promi
   if (restoreReplicaSet) {
     // The pipe is resized in place until the Deployment controller begins the rollout.
     resizes.failed(uid, size, fallback);
-    await patchReplicaSet(applier, { pipe, container, ...restoreReplicaSet });
+    const write = () => patchReplicaSet(applier, { pipe, container, ...restoreReplicaSet });
+    await applier.failedSteps.attempt(pipe, "restore-replica-set", write);
   } else {
     resizes.fellBack(pipe, size, fallback);
   }

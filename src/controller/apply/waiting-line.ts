@@ -29,6 +29,12 @@ export class WaitingLine {
     return this.#options.free();
   }
 
+  /** Number of turns that a service may take: all but those of other services that were woken for them. */
+  freeFor(serviceId: string): number {
+    const reserved = this.#woken.size - (this.#woken.has(serviceId) ? 1 : 0);
+    return Math.max(0, this.free() - reserved);
+  }
+
   /** Call it after each reconciliation. @param isWaiting whether a pipe of the service waits for this limit */
   reconciled(serviceId: string, isWaiting: boolean): void {
     const wasWoken = this.#woken.delete(serviceId);

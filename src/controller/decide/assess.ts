@@ -1,11 +1,13 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import type { FailureReason } from "../../crd/reasons.ts";
 import { formatSize, sameSize } from "../../domain/size.ts";
+import type { FailedStep } from "../in-place/failed-step.ts";
 import type { InPlaceStep } from "../in-place/steps.ts";
 import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
 import type { WriteError, WriteRecord } from "../observe/write-record.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp, isProven } from "./came-up.ts";
+import { failsTooLong, failureOfStep, stepRetryAtMs } from "./failed-step.ts";
 import { type Cause, failureOf, reportedFailure, rollbackFailed } from "./failure.ts";
 import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
 import { inPlaceStep, isInProgress } from "./in-place.ts";
@@ -102,15 +104,30 @@ function resizeInProgress(pipe: DeploymentView, context: AssessContext): Pick<Re
 }
 
 /** A resize in place counts as a rollout until it ends. */
-function inPlaceResult(
-  pipe: DeploymentView,
-  next: InPlaceStep | "begin",
-  { inPlace, nowMs }: AssessContext,
-): Result {
+function inPlaceResult(pipe: DeploymentView, next: InPlaceStep | "begin", context: AssessContext): Result {
+  const { inPlace, nowMs } = context;
+  const failed = failureOfStep(pipe, next, context);
+  if (failed) return failedStepResult(pipe, next, failed, context);
   const view = inPlace.get(pipe.metadata.uid);
   const waitMs = next !== "begin" && next.type === "wait" && view ? next.untilMs - view.nowMs : undefined;
   const recheck = waitMs === undefined ? {} : { recheckAtMs: nowMs + waitMs };
   return { state: "rolling", phase: "rolling-out", inPlace: next, ...recheck };
+}
+
+/** Other pipes wait for it as for a rollout, but not for ever. */
+function failedStepResult(
+  pipe: DeploymentView,
+  inPlace: InPlaceStep | "begin",
+  failed: FailedStep,
+  context: AssessContext,
+): Result {
+  const failure = failureOf(pipe, failed.error, failed.attempts, failed.lastAtMs, context);
+  const result = {
+    ...withRetry(failure, stepRetryAtMs(failed, context)),
+    state: "retrying",
+    inPlace,
+  } as const;
+  return failsTooLong(failed, context.nowMs) ? result : { ...result, phase: "rolling-out" };
 }
 
 /** The template has the desired size. A failed rollout takes precedence, because the pipe may have no pod left. */

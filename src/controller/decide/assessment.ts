@@ -32,7 +32,10 @@ export interface Assessment {
 
 export interface AssessContext
   extends Timing,
-    Pick<Snapshot, "failures" | "writes" | "unschedulable" | "autoscalers" | "strategy" | "inPlace"> {
+    Pick<
+      Snapshot,
+      "failures" | "writes" | "unschedulable" | "autoscalers" | "strategy" | "inPlace" | "failedSteps"
+    > {
   readonly desired: Size;
   readonly scaling: PipeScalingView;
 }

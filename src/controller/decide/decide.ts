@@ -11,6 +11,7 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action } from "./actions.ts";
 import { assess } from "./assess.ts";
 import type { Assessment } from "./assessment.ts";
+import { isDue } from "./failed-step.ts";
 import { finishCommits } from "./finish-commit.ts";
 import { beginsInPlace, commitsLater, inPlaceActions } from "./in-place.ts";
 import { repair, resize } from "./pipe-actions.ts";
@@ -39,8 +40,13 @@ export interface DecideOptions {
   readonly validatesFirst: boolean;
 }
 
-/** A sequence of guards: each line is a reason not to change the pipes. */
 export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
+  const { actions, ...decision } = decideAll(snapshot, options);
+  return { ...decision, actions: actions.filter((action) => isDue(action, snapshot)) };
+}
+
+/** A sequence of guards: each line is a reason not to change the pipes. */
+function decideAll(snapshot: Snapshot, options: DecideOptions): Decision {
   const { scaling, pipes, namespace, tier } = snapshot;
   const refreshes = [...refreshUnknown(snapshot), ...resumeAbandoned(snapshot)];
   if (namespace === undefined || !tier.ok) return { actions: refreshes };

@@ -9,12 +9,13 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action, InPlaceAction } from "./actions.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp, mustComeUpAgain } from "./came-up.ts";
+import { failedDeletion } from "./failed-step.ts";
 import { isReported } from "./fallbacks.ts";
 import { lastGoodSize, newRollout } from "./pipe-actions.ts";
 import type { Step } from "./sizing.ts";
 
 type Context = Pick<AssessContext, "desired" | "inPlace">;
-type StepContext = Context & Pick<AssessContext, "scaling" | "strategy">;
+type StepContext = Context & Pick<AssessContext, "scaling" | "strategy" | "failedSteps" | "nowMs">;
 
 /** The next step of a resize in place that has begun; `undefined` if there is none. */
 export function inPlaceStep(pipe: DeploymentView, context: StepContext): InPlaceStep | "begin" | undefined {
@@ -28,6 +29,7 @@ export function inPlaceStep(pipe: DeploymentView, context: StepContext): InPlace
     ...{ pipe, container: pipe.container.name, view },
     target: resourcesFor(context.desired, pipe.cpuLimitFollows),
     isTemplateSized: sameSize(pipe.size, context.desired),
+    failedDeletion: failedDeletion(pipe, context),
   });
   // The status first records that the pipe has to come up again. After a crash, this shows that its pods may differ.
   if (step.type === "resize-pods" && hasComeUp(pipe, context.scaling))

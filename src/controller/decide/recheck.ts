@@ -1,6 +1,7 @@
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import type { Decision } from "./decide.ts";
+import { stepRetryAtMs } from "./failed-step.ts";
 import { repeatableAtMs } from "./pipe-actions.ts";
 import { orphanResumedAtMs } from "./resume.ts";
 import { phaseEndsAtMs, type Timing } from "./rollout-phase.ts";
@@ -16,12 +17,14 @@ export function recheckAtMs(
   { policy }: Pick<Timing, "policy">,
 ): number | undefined {
   const { nowMs, deleted, scaling, orphans } = snapshot;
+  const failedOf = ({ metadata }: DeploymentView) => snapshot.failedSteps.get(metadata.uid);
   const times = (sizing?.assessments ?? []).map(({ pipe }) => repeatedAtMs(pipe, snapshot));
   times.push(...orphans.map((orphan) => orphanResumedAtMs(orphan, nowMs)));
   // A commit also ends if the Deployment controller does not respond.
-  times.push(
-    ...snapshot.pipes.filter(({ isPausedByUs }) => isPausedByUs).map(() => nowMs + PAUSED_RECHECK_MS),
-  );
+  const paused = snapshot.pipes.filter((pipe) => pipe.isPausedByUs && failedOf(pipe)?.type !== "resume");
+  times.push(...paused.map(() => nowMs + PAUSED_RECHECK_MS));
+  const failedSteps = [...snapshot.pipes, ...orphans].flatMap((pipe) => failedOf(pipe) ?? []);
+  times.push(...failedSteps.map((failed) => stepRetryAtMs(failed, snapshot)));
   if (!scaling && deleted) times.push(deleted.recreateAtMs);
   const window = sizing?.window;
   if (sizing?.holdBack === "window" && window && !window.open) times.push(window.opensAtMs);

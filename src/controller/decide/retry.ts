@@ -79,7 +79,7 @@ export function writeDelayMs(reason: string, attempts: number, isChanged: boolea
 export function retryAtMs(
   atMs: number,
   delayMs: number,
-  { retryRequestedAtMs = 0 }: PipeScalingView,
+  { retryRequestedAtMs = 0 }: Pick<PipeScalingView, "retryRequestedAtMs">,
   nowMs: number,
 ): number {
   const failedAtMs = notInFuture(atMs, nowMs);

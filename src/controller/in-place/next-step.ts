@@ -25,7 +25,11 @@ export function nextStep(context: InPlaceContext): InPlaceStep {
   const pods = resizePods(context);
   if (pods.type !== "done" || context.isTemplateSized) return pods;
   const problem = unsettled(context);
-  if (!problem) return beginCommit(context);
+  if (!problem) {
+    const step = beginCommit(context);
+    const { failedDeletion } = context;
+    return step.type === "delete-replica-set" && failedDeletion ? fallBack(context, failedDeletion) : step;
+  }
   // A Deployment that is being scaled, or that replaces a pod, is soon stable again.
   return context.pipe.replicas === 0 ? fallBack(context, problem) : waitOrFallBack(context, problem);
 }
@@ -190,7 +194,7 @@ function endOf(pod: PodView, state: PodState, view: InPlaceView): (Fallback & { 
   const message = `pod ${name}: ${pod.resize?.message ?? "the kubelet has not resized it"}`;
   if (state === "infeasible") return { atMs: view.nowMs, reason: "Infeasible", message };
   // A predecessor resized the pod at an unknown time.
-  const startedAtMs = view.resizedAtMs.get(uid) ?? view.beganAtMs;
+  const startedAtMs = view.resizedAtMs.get(uid) ?? view.triedAtMs.get(uid) ?? view.beganAtMs;
   return {
     atMs: startedAtMs + (state === "deferred" ? DEFERRED_MS : RESIZE_MS),
     reason: TIMEOUTS[state],

@@ -22,6 +22,12 @@ export interface InPlaceResizesOptions {
   readonly onPod: (outcome: PodOutcome) => void;
   /** A node gave a pod its size after this time, or did not give it within this time. */
   readonly onDeferred: (durationMs: number) => void;
+  /** Takes a turn for a resize that begins. Returns false if there is none, which does not prevent the resize. */
+  readonly takeTurn: () => boolean;
+  /** A resize ended without a commit, so another one may take its turn. */
+  readonly giveBackTurn: () => void;
+  /** A resize ended without a rollout, so a resize of another pipe may begin. */
+  readonly onEnd: () => void;
   /** A pipe falls back to a rollout. */
   readonly onFallback: (pipe: DeploymentView, fallback: Fallback) => void;
 }
@@ -29,9 +35,11 @@ export interface InPlaceResizesOptions {
 interface Resize {
   readonly pipe: DeploymentView;
   readonly size: string;
-  readonly watches: PodWatches;
+  /** Absent until the checks before the resize have ended. */
+  watches: PodWatches | undefined;
   readonly deferred: DeferredPods;
   readonly resizedAtMs: Map<string, number>;
+  readonly triedAtMs: Map<string, number>;
   readonly podsBefore: Map<string, PodView>;
   readonly beganAtMs: number;
   isReady: boolean;
@@ -39,6 +47,9 @@ interface Resize {
   /** Since this process first saw the Deployment paused for a commit. */
   pause: { readonly atMs: number; readonly cancel: () => void } | undefined;
   failure: Fallback | undefined;
+  failedCommits: number;
+  /** It took a turn and has not been committed. */
+  hasTurn: boolean;
 }
 
 type FallenBack = Pick<InPlaceView, "size" | "beganAtMs"> & { readonly fallback: Fallback };
@@ -49,6 +60,7 @@ const NOTHING_OBSERVED = {
     revision: 0,
     isWriting: false,
     resizedAtMs: new Map(),
+    triedAtMs: new Map(),
     podsBefore: new Map(),
     template: undefined,
     pausedAtMs: undefined,
@@ -107,15 +119,16 @@ export class InPlaceResizes {
       // Errors delay the reconciliations of a service, but not the end of the commit.
       const wake = () => enqueue(pipe.serviceId);
       resize.pause ??= { atMs: nowMs, cancel: clock.after(COMMIT_MS, wake) };
+      resize.hasTurn = false;
     } else endPause(resize);
-    const replicaSets = [...resize.watches.replicaSets.values()].filter(
+    const replicaSets = [...(resize.watches?.replicaSets.values() ?? [])].filter(
       ({ deploymentUid }) => deploymentUid === uid,
     );
     const owners = new Set(replicaSets.map(({ metadata }) => metadata.uid));
-    const pods = [...resize.watches.pods.values()].filter(
+    const pods = [...(resize.watches?.pods.values() ?? [])].filter(
       ({ isActive, replicaSetUid = "" }) => isActive && owners.has(replicaSetUid),
     );
-    const { size, isReady, failure, beganAtMs, resizedAtMs, podsBefore, template, pause } = resize;
+    const { size, isReady, failure, beganAtMs, resizedAtMs, triedAtMs, podsBefore, template, pause } = resize;
     return {
       ...{ size, isReady, fallback: undefined, failure, pods, replicaSets },
       ...{
@@ -123,6 +136,7 @@ export class InPlaceResizes {
         isWriting: this.#podWrites.has(uid),
         beganAtMs,
         resizedAtMs,
+        triedAtMs,
         podsBefore,
         template,
         pausedAtMs: pause?.atMs,
@@ -132,31 +146,63 @@ export class InPlaceResizes {
   }
 
   /**
-   * Begins to watch the pods and ReplicaSets of a pipe. If they cannot be listed in time, or if the controller has no
-   * permission to watch them, the pipe falls back to a rollout.
+   * Begins a resize, which counts from now on, because the checks can take half a minute. If they end with a reason for
+   * a rollout, if the pods and ReplicaSets of the pipe cannot be listed in time, or if the controller has no permission
+   * to watch them, the pipe falls back to a rollout.
    *
-   * @param selector of the Deployment
+   * @param check returns the selector of the Deployment, a reason for a rollout, or `undefined` if the resize cannot
+   *   begin now. The resize may end before the check does; then `isCurrent` returns false.
    */
-  async begin(pipe: DeploymentView, size: string, selector: string): Promise<void> {
-    const { client, clock, enqueue, onDeferred, onProblem } = this.#options;
-    const { uid, namespace } = pipe.metadata;
-    this.end(uid);
+  async begin(
+    pipe: DeploymentView,
+    size: string,
+    check: (isCurrent: () => boolean) => Promise<{ readonly selector: string } | Fallback | undefined>,
+  ): Promise<void> {
+    const { uid } = pipe.metadata;
+    const resize = this.#add(pipe, size);
+    const isCurrent = () => this.#resizes.get(uid) === resize;
+    let checked: Awaited<ReturnType<typeof check>>;
+    try {
+      checked = await check(isCurrent);
+    } catch (error) {
+      if (isCurrent()) this.end(uid);
+      throw error;
+    }
+    if (!isCurrent()) return;
+    if (!checked) this.end(uid);
+    else if ("selector" in checked) await this.#watch(resize, checked.selector);
+    else this.fellBack(pipe, size, checked);
+  }
+
+  #add(pipe: DeploymentView, size: string): Resize {
+    const { clock, onDeferred, takeTurn } = this.#options;
+    const { uid } = pipe.metadata;
+    this.#end(uid, { isFallback: false });
     this.#fallbacks.delete(uid);
+    const resize: Resize = {
+      ...{ pipe, size, watches: undefined, deferred: new DeferredPods(clock, onDeferred) },
+      ...{ resizedAtMs: new Map<string, number>(), triedAtMs: new Map<string, number>() },
+      podsBefore: new Map<string, PodView>(),
+      ...{ beganAtMs: clock.monotonic(), isReady: false },
+      ...{ template: undefined, pause: undefined, failure: undefined, failedCommits: 0 },
+      hasTurn: takeTurn(),
+    };
+    this.#resizes.set(uid, resize);
+    return resize;
+  }
+
+  async #watch(resize: Resize, selector: string): Promise<void> {
+    const { client, clock, enqueue, onProblem } = this.#options;
+    const { pipe, size } = resize;
     const watches = new PodWatches({
-      ...{ client, clock, namespace, labelSelector: selector, onProblem },
+      ...{ client, clock, namespace: pipe.metadata.namespace, labelSelector: selector, onProblem },
       onChange: () => enqueue(pipe.serviceId),
       onFailure: (fallback) => {
         this.fellBack(pipe, size, fallback);
         enqueue(pipe.serviceId);
       },
     });
-    const resize: Resize = {
-      ...{ pipe, size, watches, deferred: new DeferredPods(clock, onDeferred) },
-      ...{ resizedAtMs: new Map<string, number>(), podsBefore: new Map<string, PodView>() },
-      ...{ beganAtMs: clock.monotonic(), isReady: false },
-      ...{ template: undefined, pause: undefined, failure: undefined },
-    };
-    this.#resizes.set(uid, resize);
+    resize.watches = watches;
     watches.pods.onChange((change) => resize.deferred.observe(change));
     if (!(await watches.start())) return;
     for (const pod of watches.pods.values()) resize.podsBefore.set(pod.metadata.uid, pod);
@@ -175,9 +221,11 @@ export class InPlaceResizes {
     }
   }
 
-  /** Call it before the write, so that a restart after it is noticed. */
+  /** Call it before the write, so that a restart after it is noticed, and the time of a write without a response. */
   resizing(uid: string, size: string, pod: PodView): void {
-    this.#find(uid, size)?.podsBefore.set(pod.metadata.uid, pod);
+    const resize = this.#find(uid, size);
+    resize?.podsBefore.set(pod.metadata.uid, pod);
+    resize?.triedAtMs.set(pod.metadata.uid, this.#options.clock.monotonic());
   }
 
   resized(uid: string, size: string, pod: string): void {
@@ -190,8 +238,11 @@ export class InPlaceResizes {
     if (resize) resize.failure ??= failure;
   }
 
-  isInProgress(uid: string, size: string): boolean {
-    return this.#find(uid, size) !== undefined;
+  /** @returns how many commits of the resize have failed; `undefined` if it is not in progress any more */
+  commitFailed(uid: string, size: string): number | undefined {
+    const resize = this.#find(uid, size);
+    if (resize) resize.failedCommits += 1;
+    return resize?.failedCommits;
   }
 
   /** Another size may be desired when a slow write ends. */
@@ -202,11 +253,11 @@ export class InPlaceResizes {
 
   /** Stores the response to one of our writes. */
   observePod(uid: string, pod: PodView): void {
-    this.#resizes.get(uid)?.watches.pods.observe(pod);
+    this.#resizes.get(uid)?.watches?.pods.observe(pod);
   }
 
   observeReplicaSet(uid: string, replicaSet: ReplicaSetView): void {
-    this.#resizes.get(uid)?.watches.replicaSets.observe(replicaSet);
+    this.#resizes.get(uid)?.watches?.replicaSets.observe(replicaSet);
   }
 
   observeTemplate(uid: string, template: DeploymentTemplate): void {
@@ -226,20 +277,24 @@ export class InPlaceResizes {
   }
 
   end(uid: string): void {
-    this.#end(uid, { isFallback: false });
+    if (this.#end(uid, { isFallback: false })) this.#options.onEnd();
   }
 
-  #end(uid: string, { isFallback }: { readonly isFallback: boolean }): void {
+  /** @returns false if there was none */
+  #end(uid: string, { isFallback }: { readonly isFallback: boolean }): boolean {
     const resize = this.#resizes.get(uid);
-    if (!resize) return;
+    if (!resize) return false;
     this.#resizes.delete(uid);
-    resize.watches.stop();
+    resize.watches?.stop();
     resize.deferred.end();
     endPause(resize);
-    const pods = new Map([...resize.watches.pods.values()].map((pod) => [pod.metadata.uid, pod]));
+    if (resize.hasTurn) this.#options.giveBackTurn();
+    const watched = [...(resize.watches?.pods.values() ?? [])];
+    const pods = new Map(watched.map((pod) => [pod.metadata.uid, pod]));
     for (const pod of resize.resizedAtMs.keys()) {
       this.#options.onPod(podOutcome(pods.get(pod), { ...resize, isFallback }));
     }
+    return true;
   }
 
   /** Ends those of a service that are not in progress any more. @param active UIDs of the Deployments */

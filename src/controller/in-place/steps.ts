@@ -56,4 +56,6 @@ export interface InPlaceContext {
   /** True if the template of the Deployment has the desired size. */
   readonly isTemplateSized: boolean;
   readonly view: InPlaceView;
+  /** Why a ReplicaSet cannot be deleted, after so many attempts that the pipe falls back to a rollout. */
+  readonly failedDeletion?: Fallback | undefined;
 }

@@ -23,6 +23,8 @@ export interface InPlaceView {
   readonly beganAtMs: number;
   /** When this process resized each pod, by UID. */
   readonly resizedAtMs: ReadonlyMap<string, number>;
+  /** When this process last began to write to each pod, by UID. The write may have had no effect. */
+  readonly triedAtMs: ReadonlyMap<string, number>;
   /** True while a write to a pod is in flight, so that the size of the pod is unknown. */
   readonly isWriting: boolean;
   /** Each pod before this process resized it, or as this process first saw it, by UID. */

@@ -57,13 +57,16 @@ function annotatedAtMs({ creationTimestamp, managedFields }: Metadata): number {
   return Math.max(parseTime(creationTimestamp), ...times);
 }
 
-export function otherManagersOf(container: string, managedFields: Metadata["managedFields"]): string[] {
+export function otherManagersOf(
+  container: string,
+  managedFields: Metadata["managedFields"],
+): readonly string[] {
   const managers = managersOf(managedFields, sizeFields(container));
   return shared(...managers.filter((manager) => manager !== CONTROLLER_FIELD_MANAGER));
 }
 
 // Thousands of pipes have the same few field managers.
-const shared = memoized((...managers: string[]) => managers);
+const shared = memoized((...managers: string[]): readonly string[] => managers);
 
 /**
  * A size that happens to equal the CPU limit of the owner makes a container Guaranteed too. Then the request is ours and

@@ -40,11 +40,13 @@ export interface Sources {
   readonly deletedScalings: Pick<DeletedScalings, "find">;
   /** The resizes in place that this process tries. */
   readonly inPlace: (pipes: readonly DeploymentView[]) => Snapshot["inPlace"];
+  readonly failedSteps: Snapshot["failedSteps"];
+  readonly stepsInFlight: Snapshot["stepsInFlight"];
 }
 
 /** Takes a snapshot of a service. */
 export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs: number): Snapshot {
-  const { caches, writes, validations, deletedScalings, inPlace } = sources;
+  const { caches, writes, validations, deletedScalings, inPlace, failedSteps, stepsInFlight } = sources;
   const service = findService(caches, scope.namespace, serviceId);
   const namespace = service.ok ? service.value.namespace : undefined;
   const scalings = caches.scalings.by(BY_SERVICE, serviceId);
@@ -70,6 +72,8 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     validations,
     strategy: scaling?.spec.strategy ?? scope.policy.resizeStrategy,
     inPlace: inPlace(pipes),
+    failedSteps,
+    stepsInFlight,
     unschedulable: findUnschedulable(caches, pipes),
     autoscalers: findAutoscalers(caches, pipes),
   };

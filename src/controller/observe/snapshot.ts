@@ -3,6 +3,7 @@ import type { FailureReason } from "../../crd/reasons.ts";
 import type { ResizeStrategy } from "../../domain/resize-strategy.ts";
 import type { RolloutWindow } from "../../domain/rollout-window.ts";
 import type { Tier } from "../../domain/tier.ts";
+import type { FailedStep } from "../in-place/failed-step.ts";
 import type { InPlaceView } from "../in-place/view.ts";
 import type { AutoscalerView } from "./autoscaler-view.ts";
 import type { DeletedScaling } from "./deleted-scalings.ts";
@@ -48,6 +49,10 @@ export interface Snapshot {
   readonly strategy: ResizeStrategy;
   /** Resizes in place that this process tries, by uid of the Deployment. */
   readonly inPlace: ReadonlyMap<string, InPlaceView>;
+  /** Failed writes of resizes in place that are repeated, by uid of the Deployment. */
+  readonly failedSteps: ReadonlyMap<string, FailedStep>;
+  /** UIDs of the Deployments for which such a write is in flight. */
+  readonly stepsInFlight: ReadonlySet<string>;
   /** Messages of the scheduler, by name of the pipe whose new pod is unschedulable. */
   readonly unschedulable: ReadonlyMap<string, string>;
   /** Autoscalers that affect the pipe container, by name of the pipe. */

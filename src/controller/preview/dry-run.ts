@@ -67,6 +67,8 @@ function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<
     validations: new Map(),
     deletedScalings: { find: () => undefined },
     inPlace: () => new Map(),
+    failedSteps: new Map(),
+    stepsInFlight: new Set<string>(),
   };
   const steps: PreviewedStep[] = [];
   for (const serviceId of services) {

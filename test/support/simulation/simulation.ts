@@ -1,3 +1,4 @@
+import { FailedSteps } from "../../../src/controller/apply/failed-steps.ts";
 import { BEGIN_BURST, InPlacePace } from "../../../src/controller/apply/in-place-pace.ts";
 import { RolloutBudget } from "../../../src/controller/apply/rollout-budget.ts";
 import { Validations } from "../../../src/controller/apply/validations.ts";
@@ -35,7 +36,7 @@ const RECORDS = "records";
 const PIPES = "pipes";
 const ORGANIZATION = idOf(0);
 
-interface SimulationOptions {
+export interface SimulationOptions {
   readonly mostRollouts?: number;
   /** Lead of the controller's clock over the cluster's; negative if it is behind. */
   readonly skewMs?: number;
@@ -174,13 +175,15 @@ export class Simulation {
     const resizes = new InPlaceResizes({
       ...{ client, clock, pipes: caches.pipes, enqueue },
       ...{ onProblem: () => undefined, onPod: () => undefined, onDeferred: () => undefined },
+      takeTurn: () => begins.take(),
+      giveBackTurn: () => begins.giveBack(),
+      onEnd: () => budget.wakeNext(),
       onFallback: ({ metadata }, { reason }) => {
-        begins.giveBack();
         this.fallbacks.push(`${metadata.name} ${reason}`);
       },
     });
     signal.addEventListener("abort", () => resizes.endAll());
-    const budget = new RolloutBudget({
+    const budget: RolloutBudget = new RolloutBudget({
       clock,
       limit: policy.maxConcurrentRollouts,
       rolling: () =>
@@ -202,11 +205,13 @@ export class Simulation {
       writes,
       validations: new Validations(caches.pipes),
       resizes,
+      failedSteps: new FailedSteps(caches.pipes, clock),
       nodes: new Nodes({ client, clock, log }),
       budget,
       begins,
       commits: new InPlacePace({ clock, wake: enqueue }),
       enqueue,
+      retry: (serviceId, leastMs) => queue.retry(serviceId, leastMs),
       deletedScalings: new DeletedScalings(caches.scalings, clock),
       events: { record: (event) => events.push(event) },
       metrics: this.#options.metrics ?? { passed: () => undefined, reported: () => undefined },

@@ -42,6 +42,23 @@ describe("a store", () => {
     expect(store.by("color", "green")).toEqual([]);
   });
 
+  it("finds the objects of an index value that goes from several keys to none and back", () => {
+    const { store } = setup();
+    const names = (color: string) => store.by("color", color).map((each) => each.metadata.name);
+    for (const [index, name] of ["a", "b", "c"].entries()) store.apply(thing(name, index + 1));
+    expect(names("red")).toEqual(["a", "b", "c"]);
+    store.apply(thing("a", 4, { color: "blue" }));
+    store.remove(thing("b", 5));
+    expect(names("red")).toEqual(["c"]);
+    store.remove(thing("c", 6));
+    expect(names("red")).toEqual([]);
+    store.apply(thing("d", 7));
+    expect(names("red")).toEqual(["d"]);
+    store.apply(thing("a", 8));
+    expect(names("red")).toEqual(["d", "a"]);
+    expect(names("blue")).toEqual([]);
+  });
+
   it("does not return to an older version if a watch event is late", () => {
     const { store, changes } = setup();
     store.observe(thing("a", 10));

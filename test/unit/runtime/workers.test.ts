@@ -42,6 +42,21 @@ function setup(reconcile: (key: string, count: number) => Promise<Outcome>, conc
 }
 
 describe("workers", () => {
+  it("do not start the back-off over while writes of a key are in flight", async () => {
+    const { clock, queue, reconciled, end } = setup(async () => ({ isUnfinished: true }));
+    for (let times = 0; times < 3; times += 1) {
+      queue.retry("a");
+      await clock.advance(1000);
+    }
+    expect(reconciled).toHaveLength(3);
+    queue.retry("a");
+    await clock.advance(799);
+    expect(reconciled).toHaveLength(3);
+    await clock.advance(1);
+    expect(reconciled).toHaveLength(4);
+    await end();
+  });
+
   it("reconcile a key again after the delay that reconcile returns, or after the next change", async () => {
     const { clock, queue, reconciled, end } = setup(async (_, count) =>
       count === 1 ? { requeueAfterMs: 500 } : {},

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ActionRunner } from "../../../../src/controller/apply/action-runner.ts";
+import { FailedSteps } from "../../../../src/controller/apply/failed-steps.ts";
 import { Validations } from "../../../../src/controller/apply/validations.ts";
 import { WriteHistory } from "../../../../src/controller/apply/write-history.ts";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
@@ -24,8 +25,10 @@ function setup() {
     validations: new Validations(caches.pipes),
     nodes: { list: () => Promise.resolve([]) },
     resizes: noResizes(caches.pipes, clock),
+    failedSteps: new FailedSteps(caches.pipes, clock),
     assertMayWrite: () => undefined,
     enqueue: (serviceId) => enqueued.push(serviceId),
+    retry: (serviceId, leastMs) => enqueued.push(`${serviceId} with back-off, after at least ${leastMs} ms`),
     log: createLogger("info", "controller", { write: (line) => lines.push(JSON.parse(line)) }),
   });
   const action = {
@@ -38,15 +41,17 @@ function setup() {
 }
 
 describe("a write that outlasts the reconciliation", () => {
-  it("continues in the background, logs its failure and requeues the service", async () => {
+  it("continues in the background, logs its failure and requeues the service with a back-off", async () => {
     const { clock, response, enqueued, lines, runner, action } = setup();
     const running = runner.run("service", [action], undefined);
     await clock.advance(5000);
     expect(await running).toBeUndefined();
     expect(enqueued).toEqual([]);
-    response.reject(new KubeApiError("PATCH /pipe", 409, "{}"));
+    expect(runner.isBusy("service")).toBe(true);
+    response.reject(new KubeApiError("PATCH /pipe", 409, "{}", { retryAfterHeader: "3" }));
     await runner.settled();
-    expect(enqueued).toEqual(["service"]);
+    expect(runner.isBusy("service")).toBe(false);
+    expect(enqueued).toEqual(["service with back-off, after at least 3000 ms"]);
     expect(lines).toMatchObject([{ msg: "a slow write failed; trying again" }]);
   });
 
@@ -91,8 +96,10 @@ it("a dry run that succeeds is not logged with the error of an earlier write", a
     client: { json: <T>() => Promise.resolve({} as T) },
     nodes: { list: () => Promise.resolve([]) },
     resizes: noResizes(caches.pipes, clock),
+    failedSteps: new FailedSteps(caches.pipes, clock),
     assertMayWrite: () => undefined,
     enqueue: () => undefined,
+    retry: () => undefined,
     log: createLogger("debug", "controller", { write: (line) => messages.push(JSON.parse(line).msg) }),
   });
   await runner.run(

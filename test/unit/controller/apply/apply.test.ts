@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { apply } from "../../../../src/controller/apply/apply.ts";
+import { FailedSteps } from "../../../../src/controller/apply/failed-steps.ts";
 import { Validations } from "../../../../src/controller/apply/validations.ts";
 import { WriteHistory } from "../../../../src/controller/apply/write-history.ts";
 import { TYPE_LABEL } from "../../../../src/controller/names.ts";
@@ -38,6 +39,7 @@ it("a refreshed Deployment does not return to the cache after its owner removed 
       ...{ caches, clock, client: { json }, nodes: { list: () => Promise.resolve([]) } },
       ...{ writes: new WriteHistory(caches.pipes), validations: new Validations(caches.pipes) },
       resizes: noResizes(caches.pipes, clock),
+      failedSteps: new FailedSteps(caches.pipes, clock),
       assertMayWrite: () => undefined,
     },
     { type: "refresh", pipe },

@@ -43,6 +43,17 @@ describe("the rollout budget", () => {
     expect(woken).toEqual(["a"]);
   });
 
+  it("reserves a rollout for the woken service until it is reconciled", () => {
+    const { budget, woken, state } = setup(2);
+    state.rolling = 1;
+    budget.wakeNext();
+    expect(woken).toEqual(["a"]);
+    expect(budget.freeFor("d")).toBe(0);
+    expect(budget.freeFor("a")).toBe(1);
+    budget.reconciled("a", true);
+    expect(budget.freeFor("d")).toBe(1);
+  });
+
   it("checks the limit again after 30 s, because a timeout produces no event", async () => {
     const { clock, woken, state } = setup(1);
     state.rolling = 0;

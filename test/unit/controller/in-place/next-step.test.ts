@@ -69,6 +69,12 @@ describe("a resize in place", () => {
     expect(stepOf([unseen], { beganAtMs: NOW_MS - 120_000 })).toMatchObject({ reason: "ResizeTimeout" });
   });
 
+  it("counts the time of a resize without a response from the write", () => {
+    const unseen = aResizedPod("a", { observedGeneration: 1 });
+    const times = { beganAtMs: NOW_MS - 300_000, triedAtMs: new Map([["uid-a", NOW_MS - 1000]]) };
+    expect(stepOf([unseen], times)).toEqual({ type: "wait", untilMs: NOW_MS + 119_000 });
+  });
+
   it("falls back if the API server accepts no resize within two minutes of the previous one", () => {
     const at = (agoMs: number) =>
       stepOf([aResizedPod("a"), aPod("b")], {
@@ -480,6 +486,7 @@ function stepOf(
       ...{
         beganAtMs: NOW_MS,
         resizedAtMs: new Map(),
+        triedAtMs: new Map(),
         revision: 1,
         isWriting: false,
         podsBefore: new Map(),

@@ -1,89 +1,24 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
-import { sizeOfQuantities } from "../../../../src/domain/quantity.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
-import type { Pod } from "../../../../src/kube/objects.ts";
 import { type Fault, LOST_ANSWER } from "../../../support/simulation/cluster.ts";
+import {
+  deployResizable,
+  PIPES,
+  Scenario,
+  workloadsOf,
+} from "../../../support/simulation/in-place-scenario.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
 import type { ResizeOutcome } from "../../../support/simulation/workloads.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-const SERVICE = "00000000-0000-4000-8000-000000000001";
-const PIPES = ["pipe-0", "pipe-1"] as const;
 const NOT_SUPPORTED: Fault = { error: new KubeApiError("PATCH", 405, "{}") };
-const serviceIdOf = (service: number) => `00000000-0000-4000-8000-${String(service).padStart(12, "0")}`;
 /** Maximum number of writes by the controller to one object for one request. */
 const MAX_WRITES = 20;
-
-/** A service whose pipes are resized in place, with simulated kubelets. */
-class Scenario {
-  readonly simulation = new Simulation({ isInPlace: true });
-  readonly workloads = workloadsOf(this.simulation);
-  /** Outcomes by pod name; the default outcome is a successful resize. */
-  readonly outcomes = new Map<string, ResizeOutcome>();
-  /** The last requested size in cores; the default size before the first request. */
-  requestedCores = 1;
-
-  constructor(replicas: number) {
-    const { simulation, workloads, outcomes } = this;
-    workloads.outcome = ({ metadata }) => outcomes.get(metadata.name) ?? "Done";
-    simulation.addService(1);
-    const podLabels = { [SERVICE_LABEL]: SERVICE, [TYPE_LABEL]: DATABASE_TYPE };
-    for (const name of PIPES) simulation.deploy(name, 1, { replicas, podLabels });
-  }
-
-  async start(): Promise<void> {
-    this.simulation.start();
-    await this.simulation.run(5 * SECOND);
-    this.workloads.replaced.length = 0;
-  }
-
-  pods(name: string): Pod[] {
-    const deployment = this.simulation.cluster.deployments.get(name);
-    return deployment ? this.workloads.podsOf(deployment) : [];
-  }
-
-  /** Makes room for every pod, and undoes every pause by an owner. */
-  heal(): void {
-    const { simulation, workloads, outcomes } = this;
-    outcomes.clear();
-    workloads.look();
-    workloads.syncMs = 20;
-    simulation.cluster.fault = () => undefined;
-    for (const name of PIPES) this.resume(name);
-    simulation.suspend(1, false);
-  }
-
-  requestSize(cores: number): void {
-    this.requestedCores = cores;
-    this.simulation.requestSize(1, cores);
-  }
-
-  resume(name: string): void {
-    if (this.simulation.cluster.pipe(name).isPaused) this.simulation.cluster.change(name, { paused: null });
-  }
-
-  /** The size of each desired pod, as reported by the kubelet. */
-  podSizes(): string[] {
-    return PIPES.flatMap((name) =>
-      this.pods(name).map(({ status }) => {
-        const { requests = {} } = status?.containerStatuses?.[0]?.resources ?? {};
-        const size = sizeOfQuantities(requests["cpu"], requests["memory"]);
-        return size ? formatSize(size) : "none";
-      }),
-    );
-  }
-}
-
-function workloadsOf({ cluster }: Simulation) {
-  if (!cluster.workloads) throw new Error("pods are not simulated");
-  return cluster.workloads;
-}
 
 describe("a resize in place of many services", () => {
   const SERVICES = 60;
@@ -95,9 +30,8 @@ describe("a resize in place of many services", () => {
     const names = Array.from({ length: SERVICES }, (_, index) => `pipe-${index + 1}`);
     for (const [index, name] of names.entries()) {
       const service = index + 1;
-      const podLabels = { [SERVICE_LABEL]: serviceIdOf(service), [TYPE_LABEL]: DATABASE_TYPE };
       simulation.addService(service);
-      simulation.deploy(name, service, { podLabels });
+      deployResizable(simulation, name, service);
     }
     workloads.outcome = () => (outcome === "NotSupported" ? "Done" : outcome);
     simulation.start();
@@ -599,6 +533,12 @@ const steps = fc.oneof(
   }),
   step("reject writes", fc.array(fc.boolean(), { maxLength: 12 }), ({ simulation }, rejected) => {
     simulation.cluster.fault = () => (rejected.shift() ? CONFLICT : undefined);
+  }),
+  step("fail writes", fc.array(fc.boolean(), { maxLength: 20 }), ({ simulation }, failed) => {
+    simulation.cluster.fault = () => (failed.shift() ? FAILED : undefined);
+  }),
+  step("slow down writes", fc.constantFrom(5, 7000), ({ simulation: { cluster } }, ms) => {
+    cluster.latencyMs = ({ method }) => (method === "PATCH" || method === "DELETE" ? ms : 5);
   }),
 );
 

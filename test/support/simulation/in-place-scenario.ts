@@ -1,0 +1,88 @@
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
+import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
+import { formatSize } from "../../../src/domain/size.ts";
+import type { Pod } from "../../../src/kube/objects.ts";
+import { Simulation, type SimulationOptions } from "./simulation.ts";
+import type { ResizeOutcome, SimulatedWorkloads } from "./workloads.ts";
+
+const SECOND = 1000;
+
+/** The pipes of a scenario. */
+export const PIPES = ["pipe-0", "pipe-1"] as const;
+
+/** A service whose pipes are resized in place, with simulated kubelets. */
+export class Scenario {
+  readonly simulation: Simulation;
+  readonly workloads: SimulatedWorkloads;
+  /** Outcomes by pod name; the default outcome is a successful resize. */
+  readonly outcomes = new Map<string, ResizeOutcome>();
+  /** The last requested size in cores; the default size before the first request. */
+  requestedCores = 1;
+
+  constructor(replicas: number, options: SimulationOptions = {}) {
+    this.simulation = new Simulation({ ...options, isInPlace: true });
+    this.workloads = workloadsOf(this.simulation);
+    const { simulation, workloads, outcomes } = this;
+    workloads.outcome = ({ metadata }) => outcomes.get(metadata.name) ?? "Done";
+    simulation.addService(1);
+    for (const name of PIPES) deployResizable(simulation, name, 1, replicas);
+  }
+
+  async start(): Promise<void> {
+    this.simulation.start();
+    await this.simulation.run(5 * SECOND);
+    this.workloads.replaced.length = 0;
+  }
+
+  pods(name: string): Pod[] {
+    const deployment = this.simulation.cluster.deployments.get(name);
+    return deployment ? this.workloads.podsOf(deployment) : [];
+  }
+
+  /** Makes room for every pod, and undoes every pause by an owner. */
+  heal(): void {
+    const { simulation, workloads, outcomes } = this;
+    outcomes.clear();
+    workloads.look();
+    workloads.syncMs = 20;
+    simulation.cluster.fault = () => undefined;
+    simulation.cluster.latencyMs = () => 5;
+    for (const name of PIPES) this.resume(name);
+    simulation.suspend(1, false);
+  }
+
+  requestSize(cores: number): void {
+    this.requestedCores = cores;
+    this.simulation.requestSize(1, cores);
+  }
+
+  resume(name: string): void {
+    if (this.simulation.cluster.pipe(name).isPaused) this.simulation.cluster.change(name, { paused: null });
+  }
+
+  /** The size of each desired pod, as reported by the kubelet. */
+  podSizes(): string[] {
+    return PIPES.flatMap((name) =>
+      this.pods(name).map(({ status }) => {
+        const { requests = {} } = status?.containerStatuses?.[0]?.resources ?? {};
+        const size = sizeOfQuantities(requests["cpu"], requests["memory"]);
+        return size ? formatSize(size) : "none";
+      }),
+    );
+  }
+}
+
+/** Deploys a pipe whose pods have the labels that a resize in place requires. */
+export function deployResizable(simulation: Simulation, name: string, service: number, replicas = 1): void {
+  const podLabels = { [SERVICE_LABEL]: serviceIdOf(service), [TYPE_LABEL]: DATABASE_TYPE };
+  simulation.deploy(name, service, { replicas, podLabels });
+}
+
+function serviceIdOf(service: number): string {
+  return `00000000-0000-4000-8000-${String(service).padStart(12, "0")}`;
+}
+
+export function workloadsOf({ cluster }: Simulation) {
+  if (!cluster.workloads) throw new Error("pods are not simulated");
+  return cluster.workloads;
+}

@@ -1,0 +1,276 @@
+import { describe, expect, it } from "vitest";
+import type { KubeRequest } from "../../../../src/kube/client.ts";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { LOST_ANSWER } from "../../../support/simulation/cluster.ts";
+import { Scenario } from "../../../support/simulation/in-place-scenario.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+/** Maximum number of writes to one object in the first hour. */
+const MAX_WRITES = 20;
+const MESSAGE = "failed calling webhook";
+const ERRORS = [
+  ["immediately", 500, 5],
+  ["after 6 s", 500, 6 * SECOND],
+  ["after 25 s", 500, 25 * SECOND],
+  ["immediately with a rejection by a policy", 403, 5],
+] as const;
+const FAILING = ERRORS.filter(([, code]) => code === 500);
+
+/** Makes the writes fail from now on. Returns how many there were. */
+function failing(
+  { simulation: { cluster } }: Scenario,
+  code: number,
+  latencyMs: number,
+  isHit: (request: KubeRequest) => boolean,
+) {
+  const state = { count: 0 };
+  cluster.latencyMs = (request) => (isHit(request) ? latencyMs : 5);
+  cluster.fault = (request) => {
+    if (!isHit(request)) return undefined;
+    state.count += 1;
+    return { error: new KubeApiError("PATCH", code, JSON.stringify({ message: MESSAGE })) };
+  };
+  return state;
+}
+
+const textOf = ({ body }: KubeRequest) => JSON.stringify(body ?? {});
+
+describe("an empty ReplicaSet that has the size and cannot be deleted", () => {
+  it.each(FAILING)(
+    "delays its pipe for about two minutes if the writes fail %s",
+    async (_how, code, latencyMs) => {
+      const scenario = new Scenario(1);
+      await scenario.start();
+      const { simulation } = scenario;
+      failing(scenario, 405, 5, ({ path }) => path.endsWith("/resize"));
+      simulation.requestSize(1, 4);
+      await simulation.run(MINUTE);
+      expect(simulation.condition(1)?.reason).toBe("Scaled");
+      simulation.fallbacks.length = 0;
+      const deletions = failing(
+        scenario,
+        code,
+        latencyMs,
+        ({ method, path }) => method === "DELETE" && path.includes("/replicasets/pipe-0-"),
+      );
+      simulation.requestSize(1, 1);
+      await simulation.run(MINUTE);
+      expect(simulation.condition(1)).toMatchObject({ reason: "WriteFailed" });
+      expect(simulation.condition(1)?.message).toContain(MESSAGE);
+      expect(simulation.status(1).pipes?.pending?.[0]).toMatchObject({ name: "pipe-0", state: "Retrying" });
+      await simulation.run(3 * MINUTE);
+      expect(simulation.fallbacks).toEqual(["pipe-0 CommitTimeout"]);
+      expect(simulation.condition(1)?.reason).toBe("Scaled");
+      expect(simulation.status(1).pipes?.fallbacks?.[0]?.message).toContain(MESSAGE);
+      expect(deletions.count).toBeLessThanOrEqual(MAX_WRITES / 2);
+    },
+  );
+});
+
+describe("a Deployment that cannot be resumed after the commit", () => {
+  it.each(ERRORS)(
+    "gets few writes and is reported if they fail %s, and other pipes do not wait for it",
+    async (_how, code, latencyMs) => {
+      const scenario = new Scenario(1);
+      await scenario.start();
+      const { simulation, workloads } = scenario;
+      const { cluster } = simulation;
+      const writes = failing(
+        scenario,
+        code,
+        latencyMs,
+        (request) => request.path.endsWith("/pipe-0") && textOf(request).includes('"paused":null'),
+      );
+      simulation.requestSize(1, 4);
+      await simulation.run(MINUTE);
+      expect(simulation.condition(1)?.message).toContain(MESSAGE);
+      expect(simulation.sizes("pipe-1")).toEqual(["1000m/4Gi"]);
+      await simulation.run(HOUR - MINUTE);
+      expect(writes.count).toBeGreaterThan(5);
+      expect(writes.count).toBeLessThanOrEqual(MAX_WRITES);
+      expect(simulation.condition(1)?.message).toContain(MESSAGE);
+      expect(simulation.sizes("pipe-1")).toEqual(["4000m/16Gi"]);
+      expect(cluster.pipe("pipe-0").isPaused).toBe(true);
+      cluster.fault = () => undefined;
+      await simulation.run(6 * MINUTE);
+      expect(simulation.condition(1)?.reason).toBe("Scaled");
+      expect(cluster.pipe("pipe-0").isPaused).toBe(false);
+      expect(workloads.replaced).toEqual([]);
+    },
+  );
+
+  it("gets few writes while its service is suspended", async () => {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation } = scenario;
+    const writes = failing(scenario, 500, 6 * SECOND, (request) => textOf(request).includes('"paused":null'));
+    simulation.requestSize(1, 4);
+    await simulation.run(2 * SECOND);
+    expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(true);
+    simulation.suspend(1, true);
+    await simulation.run(HOUR);
+    expect(writes.count).toBeGreaterThan(5);
+    expect(writes.count).toBeLessThanOrEqual(MAX_WRITES);
+  });
+});
+
+describe("a ReplicaSet that cannot get its old size again after a restart at the end of the commit", () => {
+  it.each(ERRORS)("gets few writes and is reported if they fail %s", async (_how, code, latencyMs) => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const isRestored = (request: KubeRequest) =>
+      request.path.includes("/replicasets/pipe-0") && textOf(request).includes('"cpu":"1"');
+    const writes = failing(scenario, code, latencyMs, isRestored);
+    const { fault } = simulation.cluster;
+    let isOver = false;
+    simulation.cluster.fault = (request, pipe) => {
+      if (
+        !isOver &&
+        request.path.endsWith("/deployments/pipe-0") &&
+        textOf(request).includes('"paused":null')
+      ) {
+        isOver = true;
+        simulation.clock.after(10, () =>
+          workloads.crash(scenario.pods("pipe-0")[0]?.metadata.name ?? "", MINUTE),
+        );
+      }
+      return fault(request, pipe);
+    };
+    // The Deployment controller observes the end of the commit after the crash.
+    workloads.syncMs = 100;
+    simulation.requestSize(1, 4);
+    await simulation.run(HOUR);
+    expect(isOver).toBe(true);
+    expect(writes.count).toBeGreaterThan(5);
+    expect(writes.count).toBeLessThanOrEqual(MAX_WRITES);
+    expect(simulation.condition(1)?.message).toContain(MESSAGE);
+    expect(simulation.sizes("pipe-1")).toEqual(["4000m/16Gi"]);
+    simulation.cluster.fault = () => undefined;
+    await simulation.run(10 * MINUTE);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "4000m/16Gi"));
+  });
+});
+
+describe("writes that fail slowly", () => {
+  it("to pods are repeated with growing delays", async () => {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation } = scenario;
+    const writes = failing(scenario, 500, 6 * SECOND, ({ path }) => path.includes("/pods/pipe-0-"));
+    simulation.requestSize(1, 4);
+    await simulation.run(2 * MINUTE);
+    expect(writes.count).toBeGreaterThan(3);
+    expect(writes.count).toBeLessThan(14);
+  });
+});
+
+describe("a lost response to the resize of a pod", () => {
+  it("leaves its kubelet the same time as a response, even if the resize of the pipe began long before", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const [first, second] = scenario.pods("pipe-0").map(({ metadata }) => metadata.name);
+    workloads.outcome = ({ metadata: { name } }) =>
+      name === first || name === second ? "NotObserved" : "Done";
+    let isLost = false;
+    simulation.cluster.fault = ({ path }) => {
+      if (isLost || !path.endsWith(`/${second}/resize`)) return undefined;
+      isLost = true;
+      return LOST_ANSWER;
+    };
+    simulation.requestSize(1, 4);
+    await simulation.run(100 * SECOND);
+    workloads.outcome = ({ metadata: { name } }) => (name === second ? "NotObserved" : "Done");
+    workloads.look();
+    await simulation.run(MINUTE);
+    expect(isLost).toBe(true);
+    workloads.outcome = () => "Done";
+    workloads.look();
+    await simulation.run(MINUTE);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
+  });
+});
+
+describe("a commit after eight failed dry runs", () => {
+  it("is repeated if it fails once", async () => {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const { cluster } = simulation;
+    const error = new KubeApiError("PATCH", 500, JSON.stringify({ message: MESSAGE }));
+    let [dryRuns, commits] = [0, 0];
+    cluster.fault = (request) => {
+      if (!request.path.endsWith("/pipe-0") || !textOf(request).includes('"paused":true')) return undefined;
+      if (request.query?.["dryRun"] !== undefined) dryRuns += 1;
+      else commits += 1;
+      return (commits === 0 ? dryRuns <= 8 : commits === 1) ? { error } : undefined;
+    };
+    simulation.requestSize(1, 4);
+    await simulation.run(HOUR);
+    expect([dryRuns, commits]).toEqual([9, 2]);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
+  });
+});
+
+describe("a commit that the permissions do not allow", () => {
+  it("leads to a rollout with the reason Forbidden", async () => {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const message = 'deployments.apps "pipe-0" is forbidden: User "controller" cannot patch resource';
+    let isOver = false;
+    simulation.cluster.fault = (request) => {
+      const isPause = request.path.endsWith("/pipe-0") && textOf(request).includes('"paused":true');
+      if (isOver || !isPause || request.query?.["dryRun"] !== undefined) return undefined;
+      isOver = true;
+      return { error: new KubeApiError("PATCH", 403, JSON.stringify({ message })) };
+    };
+    simulation.requestSize(1, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.fallbacks).toEqual(["pipe-0 Forbidden"]);
+    expect(workloads.replaced).toEqual(["pipe-0"]);
+  });
+});
+
+describe("a commit that is slower than a reconciliation waits for it", () => {
+  it("keeps its pipe the canary until it ends", async () => {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const isCommit = ({ path, query, ...request }: KubeRequest) =>
+      path.endsWith("/pipe-0") &&
+      query?.["dryRun"] === undefined &&
+      textOf({ path, ...request }).includes('"paused":true');
+    let commits = 0;
+    simulation.cluster.fault = (request) => {
+      if (isCommit(request)) commits += 1;
+      return undefined;
+    };
+    simulation.cluster.latencyMs = (request) => (isCommit(request) ? 20 * SECOND : 5);
+    simulation.requestSize(1, 4);
+    await simulation.run(15 * SECOND);
+    // An event of the pipe causes a reconciliation during the write.
+    workloads.look();
+    simulation.setTier("scale");
+    await simulation.run(SECOND);
+    expect(workloads.watches.open).toBe(2);
+    expect(scenario.podSizes()).toEqual(["4000m/16Gi", "1000m/4Gi"]);
+    expect(simulation.status(1).pipes?.pending).toMatchObject([
+      { name: "pipe-0", state: "Rolling" },
+      { name: "pipe-1", state: "Waiting" },
+    ]);
+    await simulation.run(MINUTE);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(commits).toBe(1);
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
+  });
+});

@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import type { KubeRequest } from "../../../../src/kube/client.ts";
+import { deployResizable, Scenario, workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
+import { Simulation } from "../../../support/simulation/simulation.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const FOUR = "4000m/16Gi";
+
+describe("a service that is suspended during a resize in place", () => {
+  it("replaces no pod after it is resumed 3 minutes later", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    simulation.cluster.fault = ({ path }) => {
+      // After the write to the first pod.
+      if (path.endsWith("/resize")) simulation.clock.after(10, () => simulation.suspend(1, true));
+      return undefined;
+    };
+    simulation.requestSize(1, 4);
+    await simulation.run(3 * MINUTE);
+    expect(new Set(scenario.podSizes()).size).toBe(2);
+    simulation.cluster.fault = () => undefined;
+    simulation.suspend(1, false);
+    await simulation.run(MINUTE);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(scenario.podSizes()).toEqual([FOUR, FOUR, FOUR, FOUR]);
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
+  });
+
+  it("leaves the rollout budget to another service", async () => {
+    const scenario = new Scenario(2, { mostRollouts: 1 });
+    const { simulation, workloads } = scenario;
+    simulation.addService(2);
+    deployResizable(simulation, "other", 2);
+    await scenario.start();
+    workloads.outcome = ({ metadata }) => (metadata.name.startsWith("pipe-") ? "NotObserved" : "Done");
+    simulation.requestSize(1, 4);
+    await simulation.run(10 * SECOND);
+    simulation.requestSize(2, 4);
+    await simulation.run(10 * SECOND);
+    expect(simulation.condition(2)?.message).toContain("for rollouts of other services");
+    simulation.suspend(1, true);
+    await simulation.run(MINUTE);
+    expect(simulation.condition(2)?.reason).toBe("Scaled");
+    expect(workloads.replaced).toEqual([]);
+  });
+});
+
+describe("resizes in place that are beginning", () => {
+  const isDryRun = ({ path, query }: KubeRequest) =>
+    path.includes("/deployments/") && query?.["dryRun"] !== undefined;
+
+  it("count against the rollout budget while the API server is slow", async () => {
+    const simulation = new Simulation({ isInPlace: true, mostRollouts: 1 });
+    const workloads = workloadsOf(simulation);
+    const services = [1, 2, 3, 4, 5];
+    for (const service of services) {
+      simulation.addService(service);
+      deployResizable(simulation, `pipe-${service}`, service);
+    }
+    simulation.start();
+    await simulation.run(5 * SECOND);
+    simulation.cluster.latencyMs = (request) => (isDryRun(request) ? 2 * SECOND : 5);
+    for (const service of services) simulation.requestSize(service, 4);
+    let mostWatched = 0;
+    for (let times = 0; times < 3000; times += 1) {
+      await simulation.run(SECOND / 10);
+      mostWatched = Math.max(mostWatched, workloads.watches.open / 2);
+    }
+    expect(simulation.sizes(...services.map((service) => `pipe-${service}`))).toEqual(
+      services.map(() => FOUR),
+    );
+    expect(mostWatched).toBe(1);
+  });
+
+  it("begin only once, even if the dry run takes longer than a reconciliation waits for it", async () => {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation } = scenario;
+    const dryRuns: string[] = [];
+    simulation.cluster.latencyMs = (request) => (isDryRun(request) ? 12 * SECOND : 5);
+    simulation.cluster.fault = (request) => {
+      if (isDryRun(request) && JSON.stringify(request.body).includes('"paused":true'))
+        dryRuns.push(request.path);
+      return undefined;
+    };
+    simulation.requestSize(1, 4);
+    await simulation.run(20 * SECOND);
+    await simulation.run(2 * MINUTE);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(new Set(dryRuns).size).toBe(2);
+    expect(dryRuns).toHaveLength(2);
+    expect(simulation.fallbacks).toEqual([]);
+  });
+});
+
+describe("services that wait for the rollout budget", () => {
+  it("begin as soon as a resize in place of another service ends", async () => {
+    const simulation = new Simulation({ isInPlace: true, mostRollouts: 1 });
+    const services = [1, 2, 3, 4, 5, 6];
+    const names = services.map((service) => `pipe-${service}`);
+    for (const service of services) {
+      simulation.addService(service);
+      deployResizable(simulation, `pipe-${service}`, service);
+    }
+    simulation.start();
+    await simulation.run(5 * SECOND);
+    for (const service of services) simulation.requestSize(service, 4);
+    await simulation.run(15 * SECOND);
+    expect(simulation.sizes(...names)).toEqual(names.map(() => FOUR));
+  });
+
+  it.each([
+    ["resized in place", true],
+    ["replaced", false],
+  ])("do not wait until all pods of a large service are %s", async (_what, isInPlace) => {
+    const simulation = new Simulation({ isInPlace, mostRollouts: 1 });
+    const names = Array.from({ length: 12 }, (_, index) => `pipe-${index}`);
+    for (const service of [1, 2]) simulation.addService(service);
+    for (const name of names) deployResizable(simulation, name, 1);
+    deployResizable(simulation, "other", 2);
+    simulation.start();
+    await simulation.run(5 * SECOND);
+    simulation.requestSize(1, 4);
+    await simulation.run(SECOND / 10);
+    simulation.requestSize(2, 4);
+    while (simulation.cluster.sizeOf("other") !== FOUR) await simulation.run(SECOND / 10);
+    expect(simulation.sizes(...names).filter((size) => size === FOUR).length).toBeLessThanOrEqual(3);
+  });
+});
