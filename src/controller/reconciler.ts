@@ -1,31 +1,19 @@
-import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../crd/names.ts";
-import type { PipeScaling, PipeScalingStatus } from "../crd/pipe-scaling.ts";
 import type { Tiers } from "../domain/tier.ts";
-import type { KubeObject } from "../kube/objects.ts";
-import { DEPLOYMENTS, objectPath } from "../kube/paths.ts";
-import type { EventRecorder } from "../runtime/event-recorder.ts";
-import { mergePatch } from "../runtime/merge-patch.ts";
 import type { Outcome } from "../runtime/workers.ts";
 import type { RolloutPolicy } from "../settings/rollout-policy.ts";
-import type { RecordSpan } from "../telemetry/span.ts";
 import { ActionRunner, type ActionRunnerOptions } from "./apply/action-runner.ts";
 import type { InPlacePace } from "./apply/in-place-pace.ts";
 import type { RolloutBudget } from "./apply/rollout-budget.ts";
-import { type Decision, decide } from "./decide/decide.ts";
+import { decide } from "./decide/decide.ts";
+import type { Decision } from "./decide/decision.ts";
 import { recheckAtMs } from "./decide/recheck.ts";
-import type { Sizing } from "./decide/sizing.ts";
 import type { DeletedScalings } from "./observe/deleted-scalings.ts";
 import type { DeploymentView } from "./observe/deployment-view.ts";
 import { observe } from "./observe/observe.ts";
-import { type PipeScalingView, toPipeScalingView } from "./observe/pipe-scaling-view.ts";
 import type { Snapshot } from "./observe/snapshot.ts";
-import { eventsOf } from "./report/events.ts";
-import type { ControllerMetrics } from "./report/metrics.ts";
-import { Notices } from "./report/notices.ts";
-import { rescaleSpans } from "./report/rescale-spans.ts";
-import { foreignReason, foreignStatus, statusOf } from "./report/status.ts";
+import { Reporter, type ReporterOptions } from "./report/reporter.ts";
 
-export interface ReconcilerOptions extends ActionRunnerOptions {
+export interface ReconcilerOptions extends ActionRunnerOptions, ReporterOptions {
   /** Namespace of the records. */
   readonly namespace: string;
   readonly tiers: Tiers;
@@ -34,10 +22,6 @@ export interface ReconcilerOptions extends ActionRunnerOptions {
   readonly begins: InPlacePace;
   readonly commits: InPlacePace;
   readonly deletedScalings: Pick<DeletedScalings, "find">;
-  readonly events: Pick<EventRecorder, "record">;
-  readonly metrics: Pick<ControllerMetrics, "passed" | "reported">;
-  /** Absent if tracing is off. */
-  readonly recordSpan?: RecordSpan | undefined;
 }
 
 interface Acted {
@@ -50,13 +34,12 @@ interface Acted {
 export class Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #actions: ActionRunner;
-  readonly #notices: Notices;
+  readonly #reporter: Reporter;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
     this.#actions = new ActionRunner(options);
-    const { scalings, pipes } = options.caches;
-    this.#notices = new Notices([scalings, pipes]);
+    this.#reporter = new Reporter(options);
   }
 
   async reconcile(serviceId: string): Promise<Outcome> {
@@ -72,7 +55,7 @@ export class Reconciler {
     begins.reconciled(serviceId, holdBack === "in-place-pace");
     // Before the report, so that a rollout that ends meanwhile wakes this service.
     budget.reconciled(serviceId, holdBack === "overall-limit");
-    await this.#reportAll(after, next.sizing);
+    await this.#reporter.report(after, next.sizing);
     if (outdated) throw outdated.error;
     if (!isUnchanged && next.actions.length > 0) return { requeue: true };
     const atMs = recheckAtMs(after, next, this.#options);
@@ -125,75 +108,6 @@ export class Reconciler {
       freeCommits: commits.free(),
     };
     return decide(snapshot, { policy, ...limits, validatesFirst: true });
-  }
-
-  async #reportAll(snapshot: Snapshot, sizing: Sizing | undefined): Promise<void> {
-    const { serviceId, scaling, foreign } = snapshot;
-    const { policy, metrics } = this.#options;
-    const reports = foreign.map((each) => this.#reportForeign(each, foreignStatus(snapshot, each)));
-    this.#reportUnmanagedPipes(snapshot);
-    const status = scaling
-      ? statusOf(snapshot, scaling, sizing, policy)
-      : foreign[0] && foreignStatus(snapshot, foreign[0]);
-    if (scaling && status) {
-      this.#notices.forget(scaling);
-      reports.push(this.#report(scaling, status, snapshot));
-    }
-    const states = sizing?.assessments.map(({ state }) => state) ?? [];
-    metrics.passed(serviceId, status, states);
-    await Promise.all(reports);
-  }
-
-  /** Once for each generation and reason: another controller may manage it, and report something else. */
-  async #reportForeign(foreign: PipeScalingView, status: PipeScalingStatus): Promise<void> {
-    const { reason, message } = status.conditions?.[0] ?? {};
-    const { namespace, name, generation } = foreign.metadata;
-    const text = JSON.stringify([generation, reason, message]);
-    if (!this.#notices.isNew(foreign, text)) return;
-    await this.#report(foreign, status);
-    this.#notices.add(foreign, text);
-    this.#options.log.warn({ namespace, name, reason }, `the PipeScaling is left alone: ${message}`);
-  }
-
-  /** If a pipe has no PipeScaling with a status, an Event on the pipe reports why it is not resized. */
-  #reportUnmanagedPipes(snapshot: Snapshot): void {
-    const { tier, scaling, pipes, orphans } = snapshot;
-    const { events, log } = this.#options;
-    const unmanaged = [
-      ...orphans.map((pipe) => ({ pipe, why: foreignReason(snapshot) })),
-      ...(tier.ok || scaling ? [] : pipes.map((pipe) => ({ pipe, why: tier.obstacle }))),
-    ];
-    for (const { pipe, why } of unmanaged) {
-      const { reason, message } = why;
-      const text = JSON.stringify([reason, message]);
-      if (!this.#notices.isNew(pipe, text)) continue;
-      this.#notices.add(pipe, text);
-      const { namespace, name, uid } = pipe.metadata;
-      const regarding = { apiVersion: DEPLOYMENTS.apiVersion, kind: "Deployment", namespace, name, uid };
-      events.record({ regarding, type: "Warning", reason, action: "Rescale", note: message });
-      log.warn({ namespace, pipe: name, reason }, `the pipe is left alone: ${message}`);
-    }
-  }
-
-  /** Writes the status if it changed. */
-  async #report(scaling: PipeScalingView, status: PipeScalingStatus, snapshot?: Snapshot): Promise<void> {
-    const patch = mergePatch(scaling.status, status);
-    if (!patch) return;
-    const { client, caches, events, metrics, recordSpan, assertMayWrite } = this.#options;
-    const { name, namespace, uid, resourceVersion } = scaling.metadata;
-    assertMayWrite();
-    const written = await client.json<KubeObject & PipeScaling>({
-      method: "PATCH",
-      path: `${objectPath(PIPE_SCALINGS, namespace, name)}/status`,
-      query: { fieldManager: CONTROLLER_FIELD_MANAGER },
-      patchType: "application/merge-patch+json",
-      body: { apiVersion: API_VERSION, kind: KIND, metadata: { uid, resourceVersion }, status: patch },
-    });
-    caches.scalings.observe(toPipeScalingView(written));
-    const recorded = eventsOf(scaling, scaling.status, status, snapshot?.pipes);
-    metrics.reported(scaling.status, status, recorded);
-    for (const event of recorded) events.record(event);
-    if (recordSpan && snapshot) rescaleSpans({ ...snapshot, scaling, after: status }).forEach(recordSpan);
   }
 }
 

@@ -55,15 +55,7 @@ export interface RolloutLimits {
 }
 
 /** The reason why waiting pipes wait. */
-export type HoldBack =
-  | "nothing"
-  | "failure"
-  | "window"
-  | "canary"
-  | "service-limit"
-  | "overall-limit"
-  /** Resizes in place that could begin exceed the rate across all services. */
-  | "in-place-pace";
+export type HoldBack = "nothing" | "failure" | "window" | "canary" | "service-limit" | "overall-limit";
 
 export interface RolloutPlan {
   /** Pipes to resize now, in this order. */

@@ -21,6 +21,9 @@ export type RolloutWindowState =
   /** If the schedule opens the window again before `untilMs`, it stays open for longer. */
   { readonly open: true; readonly untilMs: number } | { readonly open: false; readonly opensAtMs: number };
 
+/** The state if there is no window. */
+export const ALWAYS_OPEN = { open: true, untilMs: Number.POSITIVE_INFINITY } as const;
+
 /**
  * Returns the state of a window at a given time.
  *

@@ -1,6 +1,6 @@
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import type { Decision } from "./decide.ts";
+import type { Decision } from "./decision.ts";
 import { stepRetryAtMs } from "./failed-step.ts";
 import { repeatableAtMs } from "./pipe-actions.ts";
 import { orphanResumedAtMs } from "./resume.ts";

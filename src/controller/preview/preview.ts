@@ -2,12 +2,13 @@ import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
 import { describeSize } from "../../domain/size.ts";
 import type { Action } from "../decide/actions.ts";
 import type { Assessment } from "../decide/assessment.ts";
-import { type DecideOptions, type Decision, decide } from "../decide/decide.ts";
+import { decide } from "../decide/decide.ts";
+import type { DecideOptions, Decision } from "../decide/decision.ts";
 import type { Sizing } from "../decide/sizing.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { waitingFor } from "../report/conditions.ts";
+import { waitingFor } from "../report/waiting.ts";
 
 /** The next action of the controller for a pipe without the desired size, or for a service. */
 export interface PreviewedStep {

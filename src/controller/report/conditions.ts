@@ -8,6 +8,8 @@ import { describeFailure } from "../decide/failure.ts";
 import type { Sizing } from "../decide/sizing.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
+import { formatTime, nameList } from "./text.ts";
+import { waitingFor } from "./waiting.ts";
 
 /** Reason and message of the conditions: one word for programs and one sentence for people. */
 export interface ConditionSummary {
@@ -18,7 +20,6 @@ export interface ConditionSummary {
   readonly message: string;
 }
 
-const MOST_NAMES = 5;
 const MOST_REMARKS = 1;
 
 /** In order of importance for people: the first that applies wins. */
@@ -108,27 +109,6 @@ function underWay(sizing: Sizing): string {
     .join(" ");
 }
 
-/** Returns what waiting pipes wait for, as the end of a sentence. */
-export function waitingFor({ holdBack, blockedBy, window }: Sizing): string {
-  const names = nameList(blockedBy);
-  switch (holdBack) {
-    case "window":
-      return ` for the rollout window${window.open ? "" : `, which opens at ${formatTime(window.opensAtMs)}`}`;
-    case "canary":
-      return names === "" ? " for a first pipe to prove the size" : ` for ${names} to prove the size`;
-    case "service-limit":
-      return ` for ${names}, because the limit of concurrent rollouts is reached`;
-    case "overall-limit":
-      return " for rollouts of other services";
-    case "in-place-pace":
-      return " because at most three pipes per second are resized in place";
-    case "failure":
-      return " because of the failure";
-    case "nothing":
-      return "";
-  }
-}
-
 function failureMessage(
   worst: PipeFailure,
   failures: readonly PipeFailure[],
@@ -161,20 +141,10 @@ function isWaitingForWindow({ assessments, holdBack }: Sizing): boolean {
   return holdBack === "window" && assessments.every(({ state }) => state !== "rolling");
 }
 
-/** Whole seconds, like the times of Kubernetes. */
-export function formatTime(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
-}
-
 function sentence(text: string): string {
   return text.endsWith(".") ? text : `${text}.`;
 }
 
 function listed(title: string, names: readonly string[]): string {
   return names.length === 0 ? "" : `${title}: ${nameList(names)}.`;
-}
-
-function nameList(names: readonly string[]): string {
-  const more = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : "";
-  return `${names.slice(0, MOST_NAMES).join(", ")}${more}`;
 }

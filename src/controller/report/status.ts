@@ -20,9 +20,11 @@ import type { Sizing } from "../decide/sizing.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { cameUpEntries } from "./came-up-entries.ts";
-import { type ConditionSummary, formatTime, summarizeConditions, waitingFor } from "./conditions.ts";
+import { type ConditionSummary, summarizeConditions } from "./conditions.ts";
 import { historyOf } from "./history.ts";
 import { resizeMethods } from "./resize-methods.ts";
+import { formatTime } from "./text.ts";
+import { whyPending } from "./waiting.ts";
 
 /**
  * Computes the status of the service's PipeScaling: the desired and the current state, failures, and times. Equal
@@ -128,15 +130,12 @@ function pendingPipes(sizing: Sizing, fallbacks: readonly PipeFallback[] = []): 
   const reasons = new Map(fallbacks.map(({ pipe, message }) => [pipe, message]));
   const pending = sizing.assessments
     .toSorted((a, b) => STATE_ORDER.indexOf(a.state) - STATE_ORDER.indexOf(b.state))
-    .flatMap(({ pipe, state, failure, obstacle, inPlace }): PendingPipe[] => {
-      if (state === "done") return [];
-      const waits = state === "waiting" ? `waiting${waitingFor(sizing)}` : undefined;
-      const resizes = inPlace ? "its pods are being resized in place" : undefined;
-      const fallback = reasons.get(pipe.metadata.name);
-      const replaces = fallback && `its pods cannot be resized in place and are being replaced: ${fallback}`;
-      const message = failure?.message ?? obstacle ?? waits ?? replaces ?? resizes;
+    .flatMap((each): PendingPipe[] => {
+      const { name } = each.pipe.metadata;
+      if (each.state === "done") return [];
+      const message = whyPending(each, sizing, reasons.get(name));
       const text = message ? { message: clipped(message, MAX_MESSAGE_LENGTH) } : {};
-      return [{ name: pipe.metadata.name, state: STATE_NAMES[state], ...text }];
+      return [{ name, state: STATE_NAMES[each.state], ...text }];
     });
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
-import { waitingFor } from "../../../../src/controller/report/conditions.ts";
+import { waitingFor } from "../../../../src/controller/report/waiting.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import {
   anInPlaceView,
@@ -32,7 +32,7 @@ describe("decide, with pipes whose pods all have the size", () => {
     const { decision } = committed(0);
     expect(decision.waitsForCommit).toBe(true);
     expect(recheckAtMs(snapshot, decision, DECIDE_OPTIONS)).toBeUndefined();
-    expect(committed(3).decision.waitsForCommit).toBeUndefined();
+    expect(committed(3).decision.waitsForCommit).toBe(false);
   });
 
   it("records in the annotation when the resize of the pods started", () => {

@@ -1,0 +1,71 @@
+import { type PlannedPipe, planRollout, type RolloutPlan } from "../../domain/rollout-plan.ts";
+import { ALWAYS_OPEN, type RolloutWindowState, windowAt } from "../../domain/rollout-window.ts";
+import type { Action } from "./actions.ts";
+import type { Assessment } from "./assessment.ts";
+import type { DecideOptions, Decision } from "./decision.ts";
+import { finishCommits } from "./finish-commit.ts";
+import { beginsInPlace, commitsLater, inPlaceActions } from "./in-place.ts";
+import { repair, resize } from "./pipe-actions.ts";
+import type { Sizing, Step } from "./sizing.ts";
+import { VALIDATED, validate } from "./validate.ts";
+
+/**
+ * Decides what happens to the pipes now: the plan chooses pipes, dry runs and the pace of resizes in place hold some of
+ * them back, and each of the others gets its next write.
+ */
+export function decidePipes(step: Step, options: DecideOptions): Required<Decision> {
+  const { assessments, serviceLimit } = step.sizing;
+  const window = rolloutWindow(step);
+  const limits = { ...options, serviceLimit, isWindowOpen: window.open };
+  const plan = planRollout(
+    assessments.map((each) => planned(each, step)),
+    limits,
+  );
+  const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;
+  // A rollout restarts a pipe, so everything that can be checked without a restart is checked first.
+  const names = new Set(plan.start);
+  const chosen = new Set(assessments.filter(({ pipe }) => names.has(pipe.metadata.name)));
+  const mayStart = ({ pipe }: Assessment) => validation.isComplete || pipe.replicas === 0;
+  const begins = beginsInPlace([...chosen].filter(mayStart), step);
+  const beginLater = new Set([...begins.keys()].slice(options.freeBegins));
+  const commitLater = commitsLater(assessments, options);
+  const nextWrites = (each: Assessment): readonly Action[] => {
+    if (commitLater.has(each) || beginLater.has(each)) return [];
+    if (each.inPlace) return inPlaceActions(each.inPlace, each, step);
+    if (each.state === "unsizable" && each.pipe.isPausedByUs)
+      return finishCommits([each.pipe], step.snapshot);
+    if (!chosen.has(each)) return repair(each, step);
+    return mayStart(each) ? (begins.get(each) ?? resize(each, step)) : [];
+  };
+  const held = heldBack(plan, { isValidated: validation.isComplete, isPaced: beginLater.size > 0 });
+  return {
+    actions: [...validation.actions, ...assessments.flatMap(nextWrites)],
+    sizing: { ...step.sizing, ...held, window },
+    waitsForCommit: commitLater.size > 0,
+  };
+}
+
+/** The reasons after the plan take precedence, because they hold back what the plan would start. */
+function heldBack(
+  { holdBack, blockedBy }: RolloutPlan,
+  { isValidated, isPaced }: { readonly isValidated: boolean; readonly isPaced: boolean },
+): Pick<Sizing, "holdBack" | "blockedBy"> {
+  if (isPaced) return { holdBack: "in-place-pace", blockedBy: [] };
+  return isValidated ? { holdBack, blockedBy } : { holdBack: "dry-runs", blockedBy: [] };
+}
+
+/** The schedule is evaluated only for pipes that it can block. */
+function rolloutWindow({ snapshot, scaling, sizing }: Step): RolloutWindowState {
+  const { rolloutWindow: window, nowMs } = snapshot;
+  const isAnyWaiting = sizing.assessments.some(({ pipe, state }) => state === "waiting" && pipe.replicas > 0);
+  if (!isAnyWaiting || !window || nowMs < (scaling.windowIgnoredUntilMs ?? 0)) return ALWAYS_OPEN;
+  return windowAt(window, nowMs);
+}
+
+/** A rollback that begins now takes the place of a rollout, although the phase of its pipe has timed out. */
+function planned(assessment: Assessment, step: Step): PlannedPipe {
+  const { pipe, state, phase, abandoned } = assessment;
+  const named = { name: pipe.metadata.name, replicas: pipe.replicas };
+  const isRolledBack = abandoned !== undefined && phase === "overdue" && repair(assessment, step).length > 0;
+  return isRolledBack ? { ...named, state: "rolling", phase: "rolling-back" } : { ...named, state, phase };
+}
