@@ -1,10 +1,15 @@
+import { NEVER_READY_LABEL, START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, expect, it } from "vitest";
+import { REVISION_ANNOTATION } from "../../src/controller/names.ts";
+import type { Pod } from "../../src/kube/objects.ts";
+import { collectionPath, objectPath, PODS } from "../../src/kube/paths.ts";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { Invariants } from "./faults/invariants.ts";
 
-const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 /** Precision of times in the status, and of the server's `Date` header, which the clock follows. */
 const FEW_SECONDS_MS = 5000;
 
@@ -80,3 +85,87 @@ it.each([
   expect(lines).toHaveLength(1);
   expect(Math.abs(Number(lines[0]?.["correctionSeconds"]) + errorMs / 1000)).toBeLessThan(5);
 });
+
+it("a rollout that never completes fails after the same time if the clock is right, an hour ahead or an hour behind", async () => {
+  const rolloutTimeoutMs = 4000;
+  const timeToFailure = async (clockErrorMs: number): Promise<number> => {
+    const environment = await TestEnvironment.create();
+    environments.push(environment);
+    await environment.startController({ rolloutTimeoutMs }, { clock: clockOffBy(clockErrorMs) });
+    await environment.createPipe({
+      name: "pipe-a",
+      cores: 1,
+      podAnnotations: { [START_AFTER_ANNOTATION]: "1h" },
+    });
+    await environment.waitForCondition("Ready", "False", "Progressing");
+    const requestedAt = performance.now();
+    await environment.requestSize(2);
+    await environment.waitForCondition("Stalled", "True", "RolloutTimeout");
+    return performance.now() - requestedAt;
+  };
+  const times = await Promise.all([0, HOUR_MS, -HOUR_MS].map(timeToFailure));
+  for (const ms of times) {
+    // Times in the history of a rollout and of the server are whole seconds.
+    expect(ms).toBeGreaterThan(rolloutTimeoutMs - 1000);
+    expect(ms).toBeLessThan(rolloutTimeoutMs + FEW_SECONDS_MS);
+  }
+});
+
+it("with the clock 5 minutes behind, an earlier size whose pods crash now stops one Recreate pipe, which is rolled back", async () => {
+  const environment = await TestEnvironment.create();
+  environments.push(environment);
+  const invariants = await Invariants.observe(environment);
+  const names = ["pipe-a", "pipe-b", "pipe-c"];
+  invariants.accept(1);
+  const podAnnotations = { [START_AFTER_ANNOTATION]: "1s" };
+  for (const name of names)
+    await environment.createPipe({ name, cores: 1, strategy: "Recreate", podAnnotations });
+  await environment.startController({ rolloutTimeoutMs: 4000 }, { clock: clockOffBy(-5 * MINUTE_MS) });
+  await environment.waitForCondition("Ready", "True");
+  for (const cores of [4, 2]) {
+    invariants.accept(cores);
+    await environment.requestSize(cores);
+    await invariants.settled(cores, { quietMs: 0 });
+  }
+  const revisions = await revisionsOf(environment, names);
+  invariants.accept(4);
+  await environment.requestSize(4);
+  await crashPod(environment, "16Gi");
+  await environment.waitForCondition("Stalled", "True", "RolloutTimeout");
+  const isBack = async () => {
+    const pipes = await Promise.all(names.map((name) => environment.pipe(name)));
+    return pipes.every((pipe) => resourcesOf(pipe) === "2 8Gi 8Gi" && pipe.status?.availableReplicas === 1);
+  };
+  await waitFor(isBack, { what: "all pipes to run two cores" });
+  const restarted = (await revisionsOf(environment, names)).filter(
+    (each, index) => each !== revisions[index],
+  );
+  expect(restarted).toHaveLength(1);
+  // Throws if a status was Ready=True before every pipe ran the size.
+  await invariants.end();
+});
+
+/** Lets the new pod with this much memory crash before it is ready. */
+async function crashPod({ client, pipes }: TestEnvironment, memory: string): Promise<void> {
+  const pod = await waitFor(
+    async () => {
+      const { items } = await client.json<{ readonly items: readonly Pod[] }>({
+        path: collectionPath(PODS, pipes),
+      });
+      return items.find(({ spec }) => spec.containers[0]?.resources?.requests?.["memory"] === memory);
+    },
+    { what: "the new pod", intervalMs: 10 },
+  );
+  await client.json({
+    method: "PATCH",
+    path: objectPath(PODS, pipes, pod.metadata.name),
+    patchType: "application/merge-patch+json",
+    body: { metadata: { labels: { [NEVER_READY_LABEL]: "true" } } },
+  });
+}
+
+function revisionsOf(environment: TestEnvironment, names: readonly string[]): Promise<unknown[]> {
+  return Promise.all(
+    names.map(async (name) => (await environment.pipe(name)).metadata.annotations?.[REVISION_ANNOTATION]),
+  );
+}

@@ -1,20 +1,27 @@
+import { randomUUID } from "node:crypto";
 import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { CONTAINER_ANNOTATION, LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
+import {
+  CONTAINER_ANNOTATION,
+  IGNORE_WINDOW_ANNOTATION,
+  LAST_ROLLOUT_ANNOTATION,
+} from "../../src/controller/names.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import type { Deployment } from "../../src/kube/objects.ts";
-import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, EVENTS, objectPath } from "../../src/kube/paths.ts";
+import { serviceConfigMapName } from "../../src/records/service.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
-interface Managed {
-  readonly metadata: {
-    readonly managedFields: readonly { readonly manager: string; readonly fieldsV1: object }[];
-  };
+interface PipeEvent {
+  readonly reason: string;
+  readonly note: string;
+  readonly regarding: { readonly name: string };
+  readonly reportingController?: string;
 }
 
 interface Managed {
@@ -265,6 +272,40 @@ describe("tiers", () => {
   });
 });
 
+describe("a closed rollout window", () => {
+  it("holds back a rescale until the time in the status, or until an annotation overrides it", async () => {
+    const environment = await TestEnvironment.create();
+    try {
+      const { records, serviceId, client } = environment;
+      const opening = new Date();
+      opening.setUTCMonth(opening.getUTCMonth() + 6, 1);
+      const rolloutWindow = `{schedule: "30 2 1 ${opening.getUTCMonth() + 1} *", duration: 15m}`;
+      await client.json({
+        method: "PATCH",
+        path: objectPath(CONFIG_MAPS, records, serviceConfigMapName(serviceId)),
+        patchType: "application/merge-patch+json",
+        body: { data: { rolloutWindow } },
+      });
+      await environment.startController();
+      await environment.createPipe({ name: "pipe-a", cores: 1 });
+      await environment.waitForCondition("Ready", "True");
+      await environment.requestSize(4);
+      const waiting = await environment.waitForCondition("Ready", "False", "WaitingForWindow");
+      const opensAt = `${opening.toISOString().slice(0, 8)}01T02:30:00Z`;
+      expect(conditionOf(waiting, "Ready")?.message).toContain(
+        `1 waiting for the rollout window, which opens at ${opensAt}.`,
+      );
+      expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+      const until = new Date(Date.now() + 60_000).toISOString();
+      await environment.patchScaling(undefined, { [IGNORE_WINDOW_ANNOTATION]: until });
+      await environment.waitForCondition("Ready", "True", "Scaled");
+      expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+    } finally {
+      await environment.end();
+    }
+  });
+});
+
 describe("objects that the controller leaves alone", () => {
   let environment: TestEnvironment;
   beforeEach(async () => {
@@ -387,6 +428,41 @@ describe("objects that the controller leaves alone", () => {
     expect(resourcesOf(await environment.client.json<Deployment>({ path }))).toBe("3 12Gi 12Gi");
   });
 
+  it("include pipes of an unknown service or a malformed organization without a PipeScaling, which an Event on each reports", async () => {
+    const { records, pipes, client, organizationName } = environment;
+    await client.json({
+      method: "PATCH",
+      path: objectPath(CONFIG_MAPS, records, organizationName),
+      patchType: "application/merge-patch+json",
+      body: { data: { tier: null } },
+    });
+    await environment.createPipe({ name: "pipe-a", cores: 3 });
+    await environment.createPipe({ name: "pipe-b", cores: 3, serviceId: randomUUID() });
+    await environment.startController();
+    const read = async () => {
+      const { items } = await client.json<{ readonly items: readonly PipeEvent[] }>({
+        path: collectionPath(EVENTS, pipes),
+      });
+      const ours = items.filter(({ reportingController = "" }) =>
+        reportingController.includes("pipe-scaling"),
+      );
+      const texts = ours.map(({ regarding, reason, note }) => `${regarding.name} ${reason}: ${note}`);
+      return texts.length >= 2 ? texts.toSorted() : undefined;
+    };
+    const events = await waitFor(read, { what: "an Event on each pipe" });
+    expect(events).toEqual([
+      expect.stringMatching(`^pipe-a MalformedRecord: The ConfigMap ${organizationName} is malformed: `),
+      expect.stringMatching(/^pipe-b UnknownService: The service .* does not exist: there is no ConfigMap/),
+    ]);
+    const lines = environment.log.filter(({ msg }) => String(msg).startsWith("the pipe is left alone: "));
+    expect(lines.map(({ pipe, reason }) => `${pipe} ${reason}`).toSorted()).toEqual([
+      "pipe-a MalformedRecord",
+      "pipe-b UnknownService",
+    ]);
+    for (const name of ["pipe-a", "pipe-b"])
+      expect((await environment.pipe(name)).metadata.generation).toBe(1);
+  });
+
   it("include a pipe with several containers until an annotation selects one", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 2, containers: ["pipe", "sidecar"] });
@@ -505,28 +581,60 @@ describe("a size that a pipe cannot run", () => {
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
   });
 
-  it("leaves a pipe in the QoS class Guaranteed, because its CPU limit follows the size", async () => {
-    await environment.startController();
-    const amounts = { cpu: "1", memory: "4Gi" };
-    const made = pipeDeployment({
-      name: "pipe-a",
-      namespace: environment.pipes,
-      serviceId: environment.serviceId,
-    });
-    const [container] = made.spec.template.spec.containers;
-    const containers = [{ ...container, resources: { requests: amounts, limits: amounts } }];
-    const template = { ...made.spec.template, spec: { ...made.spec.template.spec, containers } };
-    await environment.create(DEPLOYMENTS, environment.pipes, { ...made, spec: { ...made.spec, template } });
-    await environment.waitForCondition("Ready", "True");
-    for (const cores of [4, 2]) {
-      await environment.requestSize(cores);
-      await environment.waitForCondition("Ready", "True");
-      const { spec } = await environment.pipe("pipe-a");
-      expect(spec.template.spec.containers[0]?.resources?.limits).toEqual({
-        cpu: `${cores}`,
-        memory: `${cores * 4}Gi`,
+  it.each([
+    ["limits equal to its requests", true],
+    ["only limits, without a restart before the first rescale", false],
+  ])(
+    "leaves a pipe with %s in the QoS class Guaranteed: its CPU limit follows the size",
+    async (_, isRequested) => {
+      await environment.startController();
+      const amounts = { cpu: "1", memory: "4Gi" };
+      // Slow, so that the status during the rescale is visible.
+      const made = pipeDeployment({
+        name: "pipe-a",
+        namespace: environment.pipes,
+        serviceId: environment.serviceId,
+        podAnnotations: { [START_AFTER_ANNOTATION]: "500ms" },
       });
-    }
+      const [container] = made.spec.template.spec.containers;
+      const resources = { limits: amounts, ...(isRequested ? { requests: amounts } : {}) };
+      const containers = [{ ...container, resources }];
+      const template = { ...made.spec.template, spec: { ...made.spec.template.spec, containers } };
+      await environment.create(DEPLOYMENTS, environment.pipes, { ...made, spec: { ...made.spec, template } });
+      await environment.waitForCondition("Ready", "True");
+      expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+      for (const cores of [4, 2]) {
+        await environment.requestSize(cores);
+        const rolling = await environment.waitForCondition("Ready", "False", "Progressing");
+        expect(conditionOf(rolling, "Ready")?.message).toContain(
+          "The CPU limit of pipe-a follows the size, so its pods keep the QoS class Guaranteed.",
+        );
+        await environment.waitForCondition("Ready", "True");
+        const { spec } = await environment.pipe("pipe-a");
+        expect(spec.template.spec.containers[0]?.resources?.limits).toEqual({
+          cpu: `${cores}`,
+          memory: `${cores * 4}Gi`,
+        });
+      }
+    },
+  );
+
+  it("is applied to a pipe with a CPU limit equal to it, and the status reports the QoS class Guaranteed", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchPipe("pipe-a", {
+      spec: { template: { spec: { containers: [{ name: "pipe", resources: { limits: { cpu: "2" } } }] } } },
+    });
+    await environment.requestSize(2);
+    const scaling = await environment.waitForCondition("Ready", "True");
+    expect(conditionOf(scaling, "Ready")?.message).toBe(
+      "The one pipe runs 2 cpu / 8 Gi. The CPU limit of pipe-a equals the size, so its pods have the QoS class Guaranteed and not Burstable.",
+    );
+    const { items } = JSON.parse(
+      await kubectl(environment.cluster, ["get", "pods", "-n", environment.pipes, "-o", "json"]),
+    );
+    expect(items.at(-1)?.status.qosClass).toBe("Guaranteed");
   });
 
   it("is applied a few more times if another writer overwrites it, and then not again", async () => {

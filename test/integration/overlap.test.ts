@@ -1,5 +1,6 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { collectionPath, EVENTS } from "../../src/kube/paths.ts";
 import { TestEnvironment } from "../support/test-environment.ts";
 import { Invariants } from "./faults/invariants.ts";
 
@@ -15,7 +16,7 @@ afterEach(async () => {
   await Promise.all([owner.end(), other.end()]);
 });
 
-it("a controller reports a service of its namespace that another controller manages once", async () => {
+it("a controller reports a service of its namespace that another controller manages once, in its log and in an Event", async () => {
   invariants.accept(1);
   await owner.startController();
   await owner.createPipe({ name: "pipe-a", cores: 1 });
@@ -30,4 +31,9 @@ it("a controller reports a service of its namespace that another controller mana
     { namespace: owner.pipes, name: owner.serviceId, reason: "UnknownService" },
   ]);
   expect(other.errors).toEqual([]);
+  const { items } = await owner.client.json<{ readonly items: readonly { readonly reason?: string }[] }>({
+    path: collectionPath(EVENTS, owner.pipes),
+    query: { fieldSelector: `regarding.name=${owner.serviceId}` },
+  });
+  expect(items.filter(({ reason }) => reason === "UnknownService")).toHaveLength(1);
 });

@@ -37,18 +37,20 @@ export class WaitingLine {
 
   /** Call it after each reconciliation. @param isWaiting whether a pipe of the service waits for this limit */
   reconciled(serviceId: string, isWaiting: boolean): void {
-    const wasWoken = this.#woken.delete(serviceId);
+    this.#woken.delete(serviceId);
     if (isWaiting) {
       this.#waiting.add(serviceId);
       this.#startTimer();
     } else {
       this.#waiting.delete(serviceId);
     }
-    if (wasWoken && !isWaiting) this.wakeNext();
+    // A write that failed, or whose outcome was unknown until now, leaves the limit without an event.
+    if (!isWaiting) this.wakeNext();
   }
 
   /** Wakes services after the limit allows another one, or after a woken service did not need it. */
   wakeNext(): void {
+    if (this.#waiting.size === 0) return;
     let count = this.free() - this.#woken.size;
     for (const serviceId of this.#waiting) {
       if (count <= 0) return;

@@ -11,7 +11,7 @@ export function remarkOn(
   return (
     restartRemark(pipe, state, context) ??
     horizontalAutoscalerRemark(pipe, context) ??
-    qosRemark(pipe, context)
+    qosRemark(pipe, state, context)
   );
 }
 
@@ -38,10 +38,14 @@ function horizontalAutoscalerRemark(
   return `The HorizontalPodAutoscaler ${name} sets the replicas of ${pipe.metadata.name} by utilization of its requests, so another size may change their number.`;
 }
 
+/** A limit that follows the size is mentioned only while it changes. */
 function qosRemark(
-  { metadata, cpuLimitMillicores }: DeploymentView,
+  { metadata, cpuLimitMillicores, cpuLimitFollows }: DeploymentView,
+  state: Assessment["state"],
   { desired }: AssessContext,
 ): string | undefined {
+  if (cpuLimitFollows && state !== "done")
+    return `The CPU limit of ${metadata.name} follows the size, so its pods keep the QoS class Guaranteed.`;
   if (cpuLimitMillicores !== desired.cpuMillicores) return undefined;
   return `The CPU limit of ${metadata.name} equals the size, so its pods have the QoS class Guaranteed and not Burstable.`;
 }

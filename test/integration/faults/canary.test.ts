@@ -4,7 +4,7 @@ import { describe, expect } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
 import { AdmissionWebhook, allow } from "../../support/servers/admission-webhook.ts";
-import { conditionOf, resourcesOf } from "../../support/test-environment.ts";
+import { conditionOf, resourcesOf, type TestEnvironment } from "../../support/test-environment.ts";
 import { it } from "./fixtures.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
@@ -23,6 +23,16 @@ function isRunningFour(pipe: Deployment): boolean {
 function resizedAt({ metadata }: Deployment): number {
   const { startedAt } = JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "{}");
   return startedAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(startedAt);
+}
+
+/** As its owner does, with an image that never starts. */
+async function breakImage(environment: TestEnvironment, name: string): Promise<void> {
+  const containers = [{ name: "pipe", image: "registry.example/pipe:broken" }];
+  const template = { metadata: { annotations: NEVER }, spec: { containers } };
+  await environment.patchPipe(name, { spec: { template } });
+  await waitFor(async () => (await environment.pipe(name)).status?.replicas === 2, {
+    what: `the pod of ${name} with the broken image`,
+  });
 }
 
 describe("a pipe without replicas", () => {
@@ -91,17 +101,7 @@ describe("a pipe whose image its owner broke before the rescale", () => {
     requestSize,
   }) => {
     await startPipes(NAMES.map((name) => ({ ...SLOWLY, name })));
-    await environment.patchPipe("pipe-a", {
-      spec: {
-        template: {
-          metadata: { annotations: NEVER },
-          spec: { containers: [{ name: "pipe", image: "registry.example/pipe:broken" }] },
-        },
-      },
-    });
-    await waitFor(async () => (await environment.pipe("pipe-a")).status?.replicas === 2, {
-      what: "the pod with the broken image",
-    });
+    await breakImage(environment, "pipe-a");
     await requestSize(4);
     for (const name of ["pipe-b", "pipe-c"])
       await waitFor(async () => isRunningFour(await environment.pipe(name)), {
@@ -111,6 +111,36 @@ describe("a pipe whose image its owner broke before the rescale", () => {
       resizedAt,
     );
     expect(broken).toBeGreaterThan(Math.min(...healthy));
+    await invariants.end();
+  });
+});
+
+describe("three pipes that are done and whose images their owner broke", () => {
+  it("hold the limit of the service until the rollout timeout, and a new pipe that waits for them names them", async ({
+    environment,
+    invariants,
+    startPipes,
+  }) => {
+    await startPipes(
+      NAMES.map((name) => ({ name })),
+      { rolloutTimeoutMs: 4000 },
+    );
+    for (const name of NAMES) await breakImage(environment, name);
+    await environment.createPipe({ name: "pipe-new", cores: 2 });
+    const message = await waitFor(
+      async () => {
+        const ready = conditionOf(await environment.scaling(), "Ready");
+        return ready?.message.includes("waiting") ? ready.message : undefined;
+      },
+      { what: "the reason why the new pipe waits" },
+    );
+    expect(message).toContain(
+      "1 waiting for pipe-a, pipe-b, pipe-c, because the limit of concurrent rollouts is reached.",
+    );
+    await waitFor(async () => resourcesOf(await environment.pipe("pipe-new")) === "1 4Gi 4Gi", {
+      what: "the size of the new pipe",
+      timeoutMs: 15_000,
+    });
     await invariants.end();
   });
 });

@@ -115,7 +115,7 @@ describe("a size", () => {
     await retry();
   });
 
-  it("is reported with the message of the admission policy that rejects it, and no pipe is restarted", async ({
+  it("is reported for each pipe with the message of the admission policy that rejects it, and no pipe is restarted", async ({
     environment,
     startPipes,
     requestSize,
@@ -183,9 +183,14 @@ describe("a size", () => {
     await requestSize(4);
     try {
       const stalled = await environment.waitForCondition("Stalled", "True", "Refused");
-      expect(conditionOf(stalled, "Stalled")?.message).toContain("no pipe may have more than 8 Gi here");
+      const message = expect.stringContaining("no pipe may have more than 8 Gi here");
+      expect(stalled.status?.failures).toMatchObject(
+        NAMES.map((pipe) => ({ pipe, reason: "Refused", message })),
+      );
+      expect(conditionOf(stalled, "Stalled")?.message).toEqual(message);
+      expect(conditionOf(stalled, "Stalled")?.message).toContain("Also failed: pipe-b, pipe-c.");
       await expectRestored();
-      expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+      for (const name of NAMES) expect((await environment.pipe(name)).metadata.generation).toBe(1);
     } finally {
       const kinds = "validatingadmissionpolicybinding,validatingadmissionpolicy";
       await kubectl(environment.cluster, ["delete", kinds, name]);

@@ -43,14 +43,17 @@ export class ProxiedService {
   /** Watches of a new controller start with the shortest backoff. */
   async restartController(): Promise<void> {
     await this.#stopController?.();
-    const { cluster, records } = this.environment;
     const elections = () => this.environment.log.filter(({ msg }) => msg === "leading").length;
     const before = elections();
-    const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
-    this.#stopController = await this.environment.startController({
-      kubeconfig: this.proxy.kubeconfig(kubeconfig),
-    });
+    this.#stopController = await this.startAnotherController();
     await waitFor(() => elections() > before, { what: "the new controller to lead" });
+  }
+
+  /** Returns the function that ends it. */
+  async startAnotherController(): Promise<() => Promise<void>> {
+    const { cluster, records } = this.environment;
+    const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
+    return this.environment.startController({ kubeconfig: this.proxy.kubeconfig(kubeconfig) });
   }
 
   async end(): Promise<void> {

@@ -1,7 +1,8 @@
 import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import type { List } from "../../../src/kube/protobuf/envelope.ts";
 import { errorResponse, type Handling, type ProxiedRequest } from "./faulty-proxy.ts";
 import { ProxiedService } from "./proxied-service.ts";
 
@@ -19,11 +20,11 @@ function watches(handling: Handling, resource?: string) {
 }
 
 /** The error of the API server in a watch. */
-const GONE: Handling = {
+const GONE = {
   type: "respond",
   status: 200,
   body: `${JSON.stringify({ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } })}\n`,
-};
+} satisfies Handling;
 
 describe("a rescale", () => {
   const isOfWatches = true;
@@ -134,5 +135,42 @@ describe("a rescale", () => {
       isOver: () => proxy.count("watch", "deployments", "respond") > answered,
     });
     expect(await summary()).toBe("3/3");
+  });
+});
+
+describe("an initial list", () => {
+  /** Without objects, so that a list can be made up. */
+  const AUTOSCALERS = { apiVersion: "autoscaling/v2", plural: "horizontalpodautoscalers" };
+
+  it("starts again after a growing pause if it ends early, is reset, or is followed by 410", async () => {
+    const { proxy, environment } = service;
+    const { metadata } = await environment.client.json<List<object>>({
+      path: collectionPath(AUTOSCALERS, environment.pipes),
+    });
+    const annotations = { "k8s.io/initial-events-end": "true" };
+    const end = { type: "BOOKMARK", object: { metadata: { ...metadata, annotations } } };
+    const handlings = new Map<string, Handling>([
+      ["deployments", { type: "respond", status: 200, body: "" }],
+      ["pipescalings", { type: "drop" }],
+      [AUTOSCALERS.plural, { ...GONE, body: `${JSON.stringify(end)}\n${GONE.body}` }],
+    ]);
+    const begun = proxy.requests.length;
+    const lists = (resource: string) =>
+      proxy.requests
+        .slice(begun)
+        .filter((request) => request.resource === resource && request.url.includes("sendInitialEvents"));
+    proxy.handle = ({ verb, resource }) => (verb === "watch" ? handlings.get(resource) : undefined);
+    const stop = await service.startAnotherController();
+    try {
+      for (const resource of handlings.keys()) {
+        await waitFor(() => lists(resource).length >= 3, { what: `three lists of ${resource}` });
+        const [first = 0, second = 0, third = 0] = lists(resource).map(({ at }) => at);
+        expect(second - first).toBeGreaterThan(700);
+        expect(third - second).toBeGreaterThan(1500);
+      }
+    } finally {
+      proxy.handle = () => undefined;
+      await stop();
+    }
   });
 });

@@ -1,13 +1,20 @@
+import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect } from "vitest";
-import { LAST_ROLLOUT_ANNOTATION, REVISION_ANNOTATION } from "../../../src/controller/names.ts";
-import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND } from "../../../src/crd/names.ts";
+import {
+  LAST_ROLLOUT_ANNOTATION,
+  REVISION_ANNOTATION,
+  SERVICE_LABEL,
+} from "../../../src/controller/names.ts";
+import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
-import { collectionPath, EVENTS } from "../../../src/kube/paths.ts";
+import { CONFIG_MAPS, collectionPath, EVENTS, objectPath } from "../../../src/kube/paths.ts";
+import { serviceConfigMap } from "../../../src/records/service.ts";
 import { conditionOf, resourcesOf, type TestEnvironment } from "../../support/test-environment.ts";
 import { it as base } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";
@@ -199,6 +206,41 @@ describe("a PipeScaling", () => {
     expect((await environment.scaling()).spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
     expect(await revision(environment)).toBe(before);
     await invariants.end();
+  });
+
+  it("does not have the size of a pipe that moved in from another service before it was deleted", async ({
+    environment,
+  }) => {
+    const { client, organizationId, serviceId, pipes: namespace, records } = environment;
+    const other = randomUUID();
+    const record = serviceConfigMap({ id: other, organizationId, name: "other", namespace });
+    await environment.create(CONFIG_MAPS, records, record);
+    const stop = await environment.startController();
+    for (const name of ["pipe", "pipe-b"]) await environment.createPipe({ name, cores: 1 });
+    await environment.createPipe({ name: "moved", cores: 1, serviceId: other });
+    await environment.waitForCondition("Ready", "True");
+    await environment.requestSize(2);
+    await waitFor(() => environment.scaling(other), { what: "the PipeScaling of the other service" });
+    await client.json({
+      method: "PATCH",
+      path: objectPath(PIPE_SCALINGS, namespace, other),
+      patchType: "application/merge-patch+json",
+      body: { spec: { replicaCpuMillicores: 8000, replicaMemoryGb: 32 } },
+    });
+    const sizes = async () => {
+      const pipes = ["pipe", "pipe-b", "moved"].map((name) => environment.pipe(name));
+      return (await Promise.all(pipes)).map(resourcesOf);
+    };
+    const expected = ["2 8Gi 8Gi", "2 8Gi 8Gi", "8 32Gi 32Gi"];
+    await waitFor(async () => isDeepStrictEqual(await sizes(), expected), { what: "the sizes" });
+    await environment.waitForCondition("Ready", "True");
+    await stop();
+    await environment.patchPipe("moved", { metadata: { labels: { [SERVICE_LABEL]: serviceId } } });
+    await inPipes(environment, ["delete", "pipescaling", serviceId]);
+    await environment.startController();
+    const { spec } = await environment.waitForCondition("Ready", "Unknown", "Suspended");
+    expect(spec).toEqual({ replicaCpuMillicores: 2000, replicaMemoryGb: 8, suspend: true });
+    expect(await sizes()).toEqual(expected);
   });
 
   function manifest(environment: TestEnvironment, spec: PipeScalingSpec): object {

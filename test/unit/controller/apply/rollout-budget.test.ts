@@ -34,6 +34,13 @@ describe("the rollout budget", () => {
     expect(woken).toEqual(["a", "b"]);
   });
 
+  it("wakes the next service after a reconciliation of another one, because its failed write produces no event", () => {
+    const { budget, woken, state } = setup(1);
+    state.rolling = 0;
+    budget.reconciled("d", false);
+    expect(woken).toEqual(["a"]);
+  });
+
   it("wakes no other service if the woken service used up the budget", () => {
     const { budget, woken, state } = setup(1);
     state.rolling = 0;

@@ -1,0 +1,30 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { aPipe, aSnapshot, DECIDE_OPTIONS, rollingTo } from "../../../support/fixtures/snapshot.ts";
+
+/** The remark on a pipe of a service whose desired size is four cores. */
+function remarkOn(pipe: DeploymentView): string | undefined {
+  return decide(aSnapshot([pipe]), DECIDE_OPTIONS).sizing?.assessments[0]?.remark;
+}
+
+describe("the remark on a CPU limit", () => {
+  it("says that the QoS class becomes Guaranteed if the limit equals the desired size", () => {
+    expect(remarkOn(aPipe("a", { cpuLimitMillicores: 4000 }))).toBe(
+      "The CPU limit of a equals the size, so its pods have the QoS class Guaranteed and not Burstable.",
+    );
+  });
+
+  it("says that the limit follows the size during a rescale of a Guaranteed pipe, and nothing after it", () => {
+    const text = "The CPU limit of a follows the size, so its pods keep the QoS class Guaranteed.";
+    expect(remarkOn(aPipe("a", { cpuLimitFollows: true }))).toBe(text);
+    expect(remarkOn(rollingTo("a", sizeOfCores(4), { cpuLimitFollows: true }))).toBe(text);
+    expect(remarkOn(aPipe("a", { cpuLimitFollows: true, size: sizeOfCores(4) }))).toBeUndefined();
+  });
+
+  it("is absent if there is no limit, or a limit above or below the size", () => {
+    for (const cpuLimitMillicores of [undefined, 3999, 4001])
+      expect(remarkOn(aPipe("a", { cpuLimitMillicores }))).toBeUndefined();
+  });
+});
