@@ -43,9 +43,9 @@ export class WaitingLine {
       this.#startTimer();
     } else {
       this.#waiting.delete(serviceId);
+      // A write that failed, or whose outcome was unknown until now, leaves the limit without an event.
+      this.wakeNext();
     }
-    // A write that failed, or whose outcome was unknown until now, leaves the limit without an event.
-    if (!isWaiting) this.wakeNext();
   }
 
   /** Wakes services after the limit allows another one, or after a woken service did not need it. */
