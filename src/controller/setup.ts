@@ -127,13 +127,14 @@ export function setup(options: SetupOptions): Controller {
       log.info({ serviceId, pipe: metadata.name, reason }, `the pipe is not resized in place: ${message}`);
     },
   });
+  const failedSteps = new FailedSteps(caches.pipes, clock);
   const budget: RolloutBudget = new RolloutBudget({
     clock,
     limit: policy.maxConcurrentRollouts,
     rolling: () =>
       countRolling(caches, { nowMs: clock.now(), policy }) +
       writes.unresolvedRollouts(clock.now()) +
-      resizes.active,
+      resizes.countActive((uid) => failedSteps.failsTooLong(uid)),
     wake: enqueue,
   });
   const deletedScalings = new DeletedScalings(caches.scalings, clock, options.recreateGraceMs);
@@ -146,7 +147,7 @@ export function setup(options: SetupOptions): Controller {
     caches,
     writes,
     validations,
-    failedSteps: new FailedSteps(caches.pipes, clock),
+    failedSteps,
     nodes: new Nodes({ client, clock, log }),
     budget,
     begins,

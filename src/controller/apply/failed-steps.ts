@@ -1,5 +1,6 @@
 import type { Clock } from "../../runtime/clock.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
+import { failsTooLong } from "../decide/failed-step.ts";
 import { currentFailure, type FailedStep, type RepeatedStep } from "../in-place/failed-step.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import { writeErrorOf } from "./write-error.ts";
@@ -34,6 +35,12 @@ export class FailedSteps {
       { ...failed, firstAtMs: failed.firstAtMs + offsetMs, lastAtMs: failed.lastAtMs + offsetMs },
     ];
     return new Map([...this.#records].map(atWallTime));
+  }
+
+  /** Returns true if a write has failed for so long that other pipes do not wait for it. */
+  failsTooLong(uid: string): boolean {
+    const failed = this.#records.get(uid);
+    return failed !== undefined && failsTooLong(failed, this.#clock.monotonic());
   }
 
   get inFlight(): ReadonlySet<string> {

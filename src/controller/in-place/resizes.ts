@@ -91,6 +91,13 @@ export class InPlaceResizes {
   }
 
   /** Number of resizes in progress. Each counts as a rollout. */
+  /** Number of resizes in progress, without those of Deployments that `isIgnored`. */
+  countActive(isIgnored: (uid: string) => boolean): number {
+    let count = 0;
+    for (const uid of this.#resizes.keys()) if (!isIgnored(uid)) count += 1;
+    return count;
+  }
+
   get active(): number {
     return this.#resizes.size;
   }

@@ -183,13 +183,14 @@ export class Simulation {
       },
     });
     signal.addEventListener("abort", () => resizes.endAll());
+    const failedSteps = new FailedSteps(caches.pipes, clock);
     const budget: RolloutBudget = new RolloutBudget({
       clock,
       limit: policy.maxConcurrentRollouts,
       rolling: () =>
         countRolling(caches, { nowMs: clock.now(), policy }) +
         writes.unresolvedRollouts(clock.now()) +
-        resizes.active,
+        resizes.countActive((uid) => failedSteps.failsTooLong(uid)),
       wake: enqueue,
     });
     enqueueOnChange(caches, queue, budget);
@@ -205,7 +206,7 @@ export class Simulation {
       writes,
       validations: new Validations(caches.pipes),
       resizes,
-      failedSteps: new FailedSteps(caches.pipes, clock),
+      failedSteps,
       nodes: new Nodes({ client, clock, log }),
       budget,
       begins,

@@ -101,6 +101,23 @@ describe("a Deployment that cannot be resumed after the commit", () => {
     },
   );
 
+  it("holds the rollout budget for two minutes only", async () => {
+    const scenario = new Scenario(1, { mostRollouts: 1 });
+    const { simulation } = scenario;
+    simulation.addService(2);
+    simulation.deploy("other", 2);
+    await scenario.start();
+    failing(scenario, 403, 5, (request) => textOf(request).includes('"paused":null'));
+    simulation.requestSize(1, 4);
+    await simulation.run(2 * SECOND);
+    expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(true);
+    simulation.requestSize(2, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("other")).toEqual(["1000m/4Gi"]);
+    await simulation.run(2 * MINUTE);
+    expect(simulation.sizes("other")).toEqual(["4000m/16Gi"]);
+  });
+
   it("gets few writes while its service is suspended", async () => {
     const scenario = new Scenario(1);
     await scenario.start();
