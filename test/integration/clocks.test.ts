@@ -131,7 +131,16 @@ it("with the clock 5 minutes behind, an earlier size whose pods crash now stops 
   invariants.accept(4);
   await environment.requestSize(4);
   await crashPod(environment, "16Gi");
-  await environment.waitForCondition("Stalled", "True", "RolloutTimeout");
+  const ended = await waitFor(
+    async () => {
+      const { metadata, status } = await environment.scaling();
+      const ready = status?.conditions?.find(({ type }) => type === "Ready");
+      if (ready?.observedGeneration !== metadata.generation) return undefined;
+      return ready?.reason === "Progressing" ? undefined : ready;
+    },
+    { what: "the rescale to end" },
+  );
+  expect(ended).toMatchObject({ status: "False", reason: "RolloutTimeout" });
   const isBack = async () => {
     const pipes = await Promise.all(names.map((name) => environment.pipe(name)));
     return pipes.every((pipe) => resourcesOf(pipe) === "2 8Gi 8Gi" && pipe.status?.availableReplicas === 1);

@@ -583,7 +583,7 @@ describe("a size that a pipe cannot run", () => {
 
   it.each([
     ["limits equal to its requests", true],
-    ["only limits, without a restart before the first rescale", false],
+    ["only limits", false],
   ])(
     "leaves a pipe with %s in the QoS class Guaranteed: its CPU limit follows the size",
     async (_, isRequested) => {
@@ -602,6 +602,7 @@ describe("a size that a pipe cannot run", () => {
       const template = { ...made.spec.template, spec: { ...made.spec.template.spec, containers } };
       await environment.create(DEPLOYMENTS, environment.pipes, { ...made, spec: { ...made.spec, template } });
       await environment.waitForCondition("Ready", "True");
+      // Absent requests equal the limits, so the pipe already has the default size of its tier.
       expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
       for (const cores of [4, 2]) {
         await environment.requestSize(cores);

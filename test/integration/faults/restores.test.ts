@@ -220,7 +220,9 @@ describe("a PipeScaling", () => {
     await environment.createPipe({ name: "moved", cores: 1, serviceId: other });
     await environment.waitForCondition("Ready", "True");
     await environment.requestSize(2);
+    await environment.waitForCondition("Ready", "True");
     await waitFor(() => environment.scaling(other), { what: "the PipeScaling of the other service" });
+    // The newest size that a controller applied to any of the pipes.
     await client.json({
       method: "PATCH",
       path: objectPath(PIPE_SCALINGS, namespace, other),
@@ -233,7 +235,6 @@ describe("a PipeScaling", () => {
     };
     const expected = ["2 8Gi 8Gi", "2 8Gi 8Gi", "8 32Gi 32Gi"];
     await waitFor(async () => isDeepStrictEqual(await sizes(), expected), { what: "the sizes" });
-    await environment.waitForCondition("Ready", "True");
     await stop();
     await environment.patchPipe("moved", { metadata: { labels: { [SERVICE_LABEL]: serviceId } } });
     await inPipes(environment, ["delete", "pipescaling", serviceId]);
