@@ -24,8 +24,8 @@ export default defineConfig({
           include: ["test/unit/**/*.test.ts", "test/cluster/test/unit/**/*.test.ts"],
           // The cluster project builds it into one file first (test/support/global-setup.ts).
           provide: { program: fileURLToPath(new URL("src/main.ts", import.meta.url)) },
-          // Most tests take milliseconds, but some start processes, and the machine may be busy.
-          testTimeout: 30_000,
+          // Most tests take milliseconds, but some start processes or simulate days, and the machine may be busy.
+          testTimeout: 120_000,
         },
       },
       {
