@@ -24,6 +24,15 @@ function failureOf({ status }: PipeScaling): PipeFailure | undefined {
   return status?.failures?.[0];
 }
 
+function replacePipe({ client, pipes }: TestEnvironment, manifest: object): Promise<Deployment> {
+  return client.json({
+    method: "PUT",
+    path: objectPath(DEPLOYMENTS, pipes, "pipe"),
+    query: { fieldManager: "replacer" },
+    body: manifest,
+  });
+}
+
 /** Replaces the Deployment with a stored manifest every 200 ms, as some deployment tools do. */
 async function replaceAgainAndAgain(
   environment: TestEnvironment,
@@ -31,12 +40,7 @@ async function replaceAgainAndAgain(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    await environment.client.json({
-      method: "PUT",
-      path: objectPath(DEPLOYMENTS, environment.pipes, "pipe"),
-      query: { fieldManager: "replacer" },
-      body: manifest,
-    });
+    await replacePipe(environment, manifest);
     await delay(200);
   }
 }
@@ -78,6 +82,45 @@ describe("a writer that replaces the whole Deployment every 200 ms", () => {
     expect(await countWrites(environment, "patch", "pipescalings/status")).toBeLessThanOrEqual(20);
     await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
     await environment.waitForCondition("Ready", "True");
+  });
+});
+
+describe("a writer that replaces the whole Deployment after a rollback", () => {
+  it("does not make a controller stop the pipe again for the size that failed", async ({ environment }) => {
+    await limitMemory(environment, "8Gi");
+    await environment.createPipe({ name: "pipe", cores: 1, strategy: "Recreate" });
+    const manifest = manifestOf(await environment.pipe("pipe"));
+    const stop = await environment.startController();
+    await environment.waitForCondition("Ready", "True");
+    await environment.requestSize(2);
+    await environment.waitForCondition("Ready", "True");
+    await environment.requestSize(4);
+    const isRolledBack = async () => {
+      const { status } = await environment.pipe("pipe");
+      const isBack = resourcesOf(await environment.pipe("pipe")) === "2 8Gi 8Gi";
+      return isBack && status?.availableReplicas === 1;
+    };
+    await waitFor(isRolledBack, { what: "the pipe to run two cores again" });
+    await environment.waitForCondition("Stalled", "True", "FailedCreate");
+    await stop();
+    await replacePipe(environment, manifest);
+    await environment.startController();
+    // Its status shows that the new controller has decided.
+    await environment.createPipe({ name: "later", cores: 1 });
+    await waitFor(
+      async () => {
+        const pending = (await environment.scaling()).status?.pipes?.pending;
+        return pending?.some(({ name, state }) => name === "later" && state === "Waiting");
+      },
+      { what: "the other pipe to wait" },
+    );
+    expect((await environment.scaling()).status?.pipes?.pending).toMatchObject([
+      { name: "pipe", state: "Failed" },
+      { name: "later", message: "waiting because of the failure" },
+    ]);
+    expect(resourcesOf(await environment.pipe("pipe"))).toBe("1 4Gi 4Gi");
+    const resizes = environment.log.filter(({ msg, size }) => msg === "resize" && size === "4000m/16Gi");
+    expect(resizes).toHaveLength(1);
   });
 });
 
