@@ -55,6 +55,8 @@ export class PipeRecord {
     if (this.size !== sizeBefore) {
       this.isDone = false;
       this.holdsSlot = giver === "us";
+      // Its pods follow the template, as soon as its owner resumes it.
+      if (giver === "us") this.resizingTo = undefined;
       if (giver === "others" && this.size !== undefined) this.sizesOfOthers.add(this.size);
     }
     this.#look(isBlind);

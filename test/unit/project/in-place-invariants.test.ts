@@ -53,6 +53,12 @@ it("accepts a rollout after the commit if the old size of the ReplicaSet is rest
   expect(violationsOf(history)).toEqual([]);
 });
 
+it("accepts a canary after a resize in place of another pipe to its size ended with a rollout to a third size", () => {
+  const history = service().resize("pipe-a-x", 4).resized("pipe-a-x", 4);
+  history.accept(2).requestSize(2).applySize("pipe-a", 2).rolledOut("pipe-a");
+  expect(violationsOf(history.accept(4).requestSize(4).resize("pipe-b-x", 4))).toEqual([]);
+});
+
 it("accepts a ReplicaSet with the size that another writer set in the paused Deployment", () => {
   const history = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4).resizeReplicaSet("pipe-a-1", 4);
   expect(violationsOf(history.replacePaused("pipe-a", 1).resizeReplicaSet("pipe-a-1", 1))).toEqual([]);
