@@ -8,11 +8,12 @@ export function remarkOn(
   state: Assessment["state"],
   context: AssessContext,
 ): string | undefined {
-  return (
-    restartRemark(pipe, state, context) ??
-    horizontalAutoscalerRemark(pipe, context) ??
-    qosRemark(pipe, state, context)
-  );
+  const remarks = [
+    restartRemark(pipe, state, context),
+    horizontalAutoscalerRemark(pipe, context),
+    qosRemark(pipe, state, context),
+  ].filter((each) => each !== undefined);
+  return remarks.length === 0 ? undefined : remarks.join(" ");
 }
 
 /** Only while it matters. */

@@ -82,7 +82,10 @@ function progressOf({ desired, assessments }: Sizing): string {
 function remarksOf({ assessments }: Sizing): string[] {
   const remarks = assessments.flatMap(({ remark }) => remark ?? []);
   const more = remarks.length - MOST_REMARKS;
-  return [...remarks.slice(0, MOST_REMARKS), ...(more > 0 ? [`The same applies to ${more} more.`] : [])];
+  return [
+    ...remarks.slice(0, MOST_REMARKS),
+    ...(more > 0 ? [`There are remarks on ${more} more ${more === 1 ? "pipe" : "pipes"}.`] : []),
+  ];
 }
 
 /** Returns the start of a sentence. */

@@ -1,12 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { AutoscalerView } from "../../../../src/controller/observe/autoscaler-view.ts";
 import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { aPipe, aSnapshot, DECIDE_OPTIONS, rollingTo } from "../../../support/fixtures/snapshot.ts";
 
 /** The remark on a pipe of a service whose desired size is four cores. */
-function remarkOn(pipe: DeploymentView): string | undefined {
-  return decide(aSnapshot([pipe]), DECIDE_OPTIONS).sizing?.assessments[0]?.remark;
+function remarkOn(pipe: DeploymentView, changes: Partial<Snapshot> = {}): string | undefined {
+  return decide(aSnapshot([pipe], changes), DECIDE_OPTIONS).sizing?.assessments[0]?.remark;
 }
 
 describe("the remark on a CPU limit", () => {
@@ -21,6 +23,19 @@ describe("the remark on a CPU limit", () => {
     expect(remarkOn(aPipe("a", { cpuLimitFollows: true }))).toBe(text);
     expect(remarkOn(rollingTo("a", sizeOfCores(4), { cpuLimitFollows: true }))).toBe(text);
     expect(remarkOn(aPipe("a", { cpuLimitFollows: true, size: sizeOfCores(4) }))).toBeUndefined();
+  });
+
+  it("comes after that on an autoscaler", () => {
+    const autoscaler: AutoscalerView = {
+      kind: "HorizontalPodAutoscaler",
+      metadata: { name: "hpa", namespace: "pipes", uid: "uid-hpa", resourceVersion: "1", generation: 1 },
+      deployment: "a",
+      policies: new Map(),
+    };
+    const remark = remarkOn(aPipe("a", { cpuLimitMillicores: 4000 }), {
+      autoscalers: new Map([["a", [autoscaler]]]),
+    });
+    expect(remark).toMatch(/^The HorizontalPodAutoscaler "hpa" .* The CPU limit of a equals the size/);
   });
 
   it("is absent if there is no limit, or a limit above or below the size", () => {
