@@ -1,6 +1,6 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import type { KubeClient } from "../../kube/client.ts";
-import { isCode, KubeApiError } from "../../kube/errors.ts";
+import { isCode, isDeniedByWebhook } from "../../kube/errors.ts";
 import { type Deployment, identityOf, type Pod, type ReplicaSet } from "../../kube/objects.ts";
 import { DEPLOYMENTS, objectPath, PODS, REPLICA_SETS } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -62,7 +62,7 @@ async function resizePod(applier: InPlaceApplier, action: Of<"resize-pod">): Pro
     resizes.observePod(uid, resized);
   } catch (error) {
     // The pod is gone, or changed meanwhile; its watch shows that.
-    if (isCode(error, 409) || isPodGone(error)) return;
+    if ((isCode(error, 409) || isPodGone(error)) && !isDeniedByWebhook(error)) return;
     const refusal = () => refusalOf(`pod ${pod.metadata.name}`, writeErrorOf(error), error);
     resizes.failed(uid, size, notSupported(error) ?? refusal());
   }
@@ -84,8 +84,10 @@ function isPodGone(error: unknown): boolean {
 }
 
 function notSupported(error: unknown): Fallback | undefined {
-  const isMissing = error instanceof KubeApiError && (error.code === 404 || error.code === 405);
-  return isMissing ? { reason: "NotSupported", message: "the API server cannot resize pods" } : undefined;
+  const isMissing = isCode(error, 404) || isCode(error, 405);
+  return isMissing && !isDeniedByWebhook(error)
+    ? { reason: "NotSupported", message: "the API server cannot resize pods" }
+    : undefined;
 }
 
 async function patchResources(

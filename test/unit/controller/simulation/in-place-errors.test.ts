@@ -37,6 +37,29 @@ function failing(
 
 const textOf = ({ body }: KubeRequest) => JSON.stringify(body ?? {});
 
+describe("a resize of a pod that a webhook denies", () => {
+  it.each([403, 404, 409])(
+    "leads to a rollout with the words of the webhook if the code is %i",
+    async (code) => {
+      const scenario = new Scenario(1);
+      await scenario.start();
+      const { simulation } = scenario;
+      const message = 'admission webhook "pods.example.com" denied the request: no resizes today';
+      simulation.cluster.fault = ({ path }) =>
+        path.endsWith("/resize")
+          ? { error: new KubeApiError("PATCH", code, JSON.stringify({ message })) }
+          : undefined;
+      simulation.requestSize(1, 4);
+      await simulation.run(MINUTE);
+      expect(simulation.condition(1)?.reason).toBe("Scaled");
+      expect(simulation.status(1).pipes?.fallbacks?.[0]).toMatchObject({
+        reason: "Refused",
+        message: expect.stringContaining(message),
+      });
+    },
+  );
+});
+
 describe("an empty ReplicaSet that has the size and cannot be deleted", () => {
   it.each(FAILING)(
     "delays its pipe for about two minutes if the writes fail %s",
