@@ -52,7 +52,7 @@ export class WriteHistory {
   /** @param stored the Deployment as the API server stored it, which may lack the annotation */
   done(stored: DeploymentView, lastRollout: LastRollout): void {
     const isStripped = stored.lastRollout === undefined;
-    // What was stored is equal, and the cache has it already.
+    // The stored one is equal, and the cache has it already.
     const shared = stored.lastRollout ?? lastRollout;
     this.#settle(stored.metadata.uid, { type: "done", lastRollout: shared, isStripped });
   }
