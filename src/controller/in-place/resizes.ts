@@ -90,16 +90,16 @@ export class InPlaceResizes {
     });
   }
 
-  /** Number of resizes in progress. Each counts as a rollout. */
-  /** Number of resizes in progress, without those of Deployments that `isIgnored`. */
+  /** Number of resizes in progress. */
+  get active(): number {
+    return this.#resizes.size;
+  }
+
+  /** Number of resizes in progress that count as rollouts: all but those of the Deployments that `isIgnored`. */
   countActive(isIgnored: (uid: string) => boolean): number {
     let count = 0;
     for (const uid of this.#resizes.keys()) if (!isIgnored(uid)) count += 1;
     return count;
-  }
-
-  get active(): number {
-    return this.#resizes.size;
   }
 
   /** The resizes of these pipes, by UID of the Deployment. */
