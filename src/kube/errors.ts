@@ -84,7 +84,7 @@ export async function unlessCode<T, U>(code: number, call: Promise<T>, otherwise
 
 /** The object is no longer the one that was read: it was changed, deleted, replaced, or created meanwhile. */
 export function isConflict(error: unknown): boolean {
-  return isCode(error, 409) || isCode(error, 404) || isReplaced(error);
+  return (isCode(error, 409) || isCode(error, 404) || isReplaced(error)) && !isDeniedByWebhook(error);
 }
 
 /** 422 because the object was deleted and another one was created under its name. */

@@ -1,4 +1,11 @@
-import { isReplaced, isTerminating, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
+import {
+  isCode,
+  isConflict,
+  isDeniedByWebhook,
+  isTerminating,
+  KubeApiError,
+  KubeUnreachableError,
+} from "../kube/errors.ts";
 import { LeadershipLostError } from "./leader.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
@@ -57,15 +64,16 @@ async function reconcileKey(options: WorkersOptions, key: string, signal: AbortS
   }
 }
 
-/** The object is gone or has changed, or the server is busy: the next reconcile sees the new state. */
-const EXPECTED_CODES = [404, 409, 429];
-
-/** Every error is retried with a growing delay, and not before the server's Retry-After. */
+/**
+ * Every error is retried with a growing delay, and not before the server's Retry-After. An error is expected if the
+ * object is gone or has changed, or if the server is busy: the next reconcile sees the new state.
+ */
 function retryPolicy(error: unknown): { readonly expected: boolean; readonly leastMs: number } {
   if (error instanceof LeadershipLostError || error instanceof KubeUnreachableError)
     return { expected: true, leastMs: 0 };
   if (error instanceof KubeApiError) {
-    const expected = EXPECTED_CODES.includes(error.code) || isReplaced(error) || isTerminating(error);
+    const isBusy = isCode(error, 429) && !isDeniedByWebhook(error);
+    const expected = isConflict(error) || isBusy || isTerminating(error);
     return { expected, leastMs: error.retryAfterMs ?? 0 };
   }
   return { expected: false, leastMs: 0 };

@@ -1,4 +1,4 @@
-import { KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
+import { isDeniedByWebhook, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
 import { InvalidRequestError, UnavailableError } from "../errors.ts";
 
 /** Returns true if a failed write may have succeeded anyway. */
@@ -32,6 +32,6 @@ function unavailable(cause: Error, retryAfterMs?: number): UnavailableError {
  * strict. A webhook can choose any status, even that of a missing permission, so the message of the API server
  * identifies it.
  */
-function isDenied({ code, message }: KubeApiError): boolean {
-  return code === 422 || (code < 500 && / admission webhook "[^"]*" denied the request\b/.test(message));
+function isDenied(error: KubeApiError): boolean {
+  return error.code === 422 || (error.code < 500 && isDeniedByWebhook(error));
 }

@@ -22,7 +22,13 @@ export class FailedSteps {
     this.#clock = clock;
     pipes.onChange((change) => {
       if (change.type === "deleted") this.#records.delete(change.previous.metadata.uid);
+      else this.#observe(change.object);
     });
+  }
+
+  /** The owner may have resumed the Deployment, or a write without a response did. */
+  #observe({ metadata: { uid }, isPausedByUs }: DeploymentView): void {
+    if (!isPausedByUs && this.#records.get(uid)?.type === "resume") this.#records.delete(uid);
   }
 
   /** Keyed by uid of the Deployment. */
@@ -40,7 +46,14 @@ export class FailedSteps {
   /** Returns true if a write has failed for so long that other pipes do not wait for it. */
   failsTooLong(uid: string): boolean {
     const failed = this.#records.get(uid);
-    return failed !== undefined && failsTooLong(failed, this.#clock.monotonic());
+    const nowMs = this.#clock.monotonic();
+    const current = currentFailure(failed, failed?.type, nowMs);
+    return current !== undefined && failsTooLong(current, nowMs);
+  }
+
+  /** Call it when another resize of the pipe begins. */
+  forget(uid: string): void {
+    this.#records.delete(uid);
   }
 
   get inFlight(): ReadonlySet<string> {

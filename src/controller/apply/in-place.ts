@@ -35,6 +35,8 @@ type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { readonly 
 export async function applyInPlace(applier: InPlaceApplier, action: InPlaceAction): Promise<void> {
   switch (action.type) {
     case "begin-in-place":
+      // The failures of an earlier resize say nothing about this one, unless its Deployment is still paused.
+      if (!action.pipe.isPausedByUs) applier.failedSteps.forget(action.pipe.metadata.uid);
       return beginInPlace(applier, action);
     case "resize-pod":
       return resizePod(applier, action);

@@ -1,7 +1,6 @@
 import {
   isCode,
   isConflict,
-  isDeniedByWebhook,
   isForbiddenByRbac,
   isTerminating,
   isWithoutRoles,
@@ -18,8 +17,7 @@ import type { WriteError } from "../observe/write-record.ts";
  */
 export function writeErrorOf(error: unknown): WriteError | undefined {
   if (error instanceof KubeUnreachableError) return { reason: "WriteFailed", message: error.message };
-  if (!(error instanceof KubeApiError) || isTerminating(error)) return undefined;
-  if (isConflict(error) && !isDeniedByWebhook(error)) return undefined;
+  if (!(error instanceof KubeApiError) || isConflict(error) || isTerminating(error)) return undefined;
   const message = serverMessage(error);
   const { retryAfterMs } = error;
   if (isWithoutRoles(error)) return { reason: "WriteFailed", message, retryAfterMs };

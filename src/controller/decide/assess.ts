@@ -84,7 +84,10 @@ function unsizable(pipe: DeploymentView, context: AssessContext): Result | undef
 
 function assessSizable(pipe: DeploymentView, context: AssessContext): Result {
   const write = context.writes.get(pipe.metadata.uid);
+  const isSized = sameSize(pipe.size, context.desired);
   // A response or a read soon shows the outcome of the last write. Until then it counts as a rollout.
+  if (write?.outcome.type === "pending" && write.purpose === "roll-back" && isSized)
+    return { ...assessSized(pipe, write, context), phase: "rolling-out" };
   if (write?.outcome.type === "pending")
     return { state: "rolling", phase: "rolling-out", ...resizeInProgress(pipe, context) };
   if (write?.outcome.type === "unknown") {
@@ -93,9 +96,7 @@ function assessSizable(pipe: DeploymentView, context: AssessContext): Result {
   }
   const next = inPlaceStep(pipe, context);
   if (next) return inPlaceResult(pipe, next, context);
-  return sameSize(pipe.size, context.desired)
-    ? assessSized(pipe, write, context)
-    : assessUnsized(pipe, write, context);
+  return isSized ? assessSized(pipe, write, context) : assessUnsized(pipe, write, context);
 }
 
 /** The resize in place goes on after the write. If it ended, another pipe would be the canary beside this one. */
@@ -208,7 +209,10 @@ function pastFailure(
   write: WriteRecord | undefined,
   context: AssessContext,
 ): PipeFailure | undefined {
-  const { lastRollout, metadata } = pipe;
+  const { metadata } = pipe;
+  // Another writer may have removed the annotation with the rollback.
+  const lastRollout =
+    pipe.lastRollout ?? (write?.outcome.type === "done" ? write.outcome.lastRollout : undefined);
   if (
     write?.purpose === "resize" &&
     write.size === formatSize(context.desired) &&
@@ -226,7 +230,7 @@ function pastFailure(
   if (conflict) return conflict;
   const reported = reportedFailure(pipe, context);
   if (!reported) return undefined;
-  // Another writer may have removed the annotation with the rollback, and a retry interrupts the pipe again.
+  // After a restart of the controller, only the status has it.
   if (isOfRollout(reported.reason)) return reported;
   const isStillRefused = isRefusal(reported.reason) && reported.generation === metadata.generation;
   return isStillRefused && !write ? reported : undefined;

@@ -1,4 +1,9 @@
-import { type PlannedPipe, planRollout, type RolloutPlan } from "../../domain/rollout-plan.ts";
+import {
+  type PlannedPipe,
+  planRollout,
+  type RolloutLimits,
+  type RolloutPlan,
+} from "../../domain/rollout-plan.ts";
 import { ALWAYS_OPEN, type RolloutWindowState, windowAt } from "../../domain/rollout-window.ts";
 import type { Action } from "./actions.ts";
 import type { Assessment } from "./assessment.ts";
@@ -17,10 +22,7 @@ export function decidePipes(step: Step, options: DecideOptions): Required<Decisi
   const { assessments, serviceLimit } = step.sizing;
   const window = rolloutWindow(step);
   const limits = { ...options, serviceLimit, isWindowOpen: window.open };
-  const plan = planRollout(
-    assessments.map((each) => planned(each, step)),
-    limits,
-  );
+  const plan = planWithRollbacks(step, limits);
   const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;
   // A rollout restarts a pipe, so everything that can be checked without a restart is checked first.
   const names = new Set(plan.start);
@@ -62,10 +64,27 @@ function rolloutWindow({ snapshot, scaling, sizing }: Step): RolloutWindowState 
   return windowAt(window, nowMs);
 }
 
-/** A rollback that begins now takes the place of a rollout, although the phase of its pipe has timed out. */
-function planned(assessment: Assessment, step: Step): PlannedPipe {
-  const { pipe, state, phase, abandoned } = assessment;
-  const named = { name: pipe.metadata.name, replicas: pipe.replicas };
-  const isRolledBack = abandoned !== undefined && phase === "overdue" && repair(assessment, step).length > 0;
-  return isRolledBack ? { ...named, state: "rolling", phase: "rolling-back" } : { ...named, state, phase };
+/**
+ * A rollback that begins now takes the place of a rollout, although the phase of its pipe has timed out. A pipe that can
+ * start with the desired size is not rolled back first.
+ */
+function planWithRollbacks(step: Step, limits: RolloutLimits): RolloutPlan {
+  const { assessments } = step.sizing;
+  const plan = planRollout(assessments.map(planned), limits);
+  const isRolledBack = (each: Assessment) =>
+    each.abandoned !== undefined &&
+    each.phase === "overdue" &&
+    !plan.start.includes(each.pipe.metadata.name) &&
+    repair(each, step).length > 0;
+  const rolledBack = assessments.filter(isRolledBack);
+  if (rolledBack.length === 0) return plan;
+  const others = assessments.map((each): PlannedPipe => {
+    const isMoving = rolledBack.includes(each);
+    return { ...planned(each), ...(isMoving ? { state: "rolling", phase: "rolling-back" } : {}) };
+  });
+  return planRollout(others, limits);
+}
+
+function planned({ pipe, state, phase }: Assessment): PlannedPipe {
+  return { name: pipe.metadata.name, state, phase, replicas: pipe.replicas };
 }

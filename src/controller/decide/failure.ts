@@ -58,7 +58,10 @@ export function newFailures(before: PipeScalingStatus, after: PipeScalingStatus)
   return (after.failures ?? []).filter((failure) => !before.failures?.some((each) => isKnown(each, failure)));
 }
 
-/** Every attempt of a rollout interrupts the pipe, so it counts. A repeated write has no effect, so only its cause counts. */
+/**
+ * Every attempt of a rollout interrupts the pipe, so it counts. A refused write counts once for each message. A write
+ * that fails in another way is repeated soon, and its message may differ each time, so its reason counts.
+ */
 function isKnown(before: PipeFailure, failure: PipeFailure): boolean {
   const isOfSame =
     before.pipe === failure.pipe && before.size === failure.size && before.reason === failure.reason;

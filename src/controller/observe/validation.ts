@@ -8,9 +8,12 @@ export interface Validation {
 }
 
 /**
- * Identifies the subject of a validation: a pod template, and a size. The generation would also change with each
- * annotation, and a webhook can be slower than a writer that repeatedly annotates the Deployment.
+ * Identifies the subject of a validation: a pod template, a size, and everything else that the validation depends on.
+ * The generation would also change with each annotation, and a webhook can be slower than a writer that repeatedly
+ * annotates the Deployment.
  */
-export function validationKey({ revision }: DeploymentView, size: Size): string {
-  return `${revision}/${formatSize(size)}`;
+export function validationKey(pipe: DeploymentView, size: Size): string {
+  const { revision, container, stopsOldPodsFirst } = pipe;
+  const name = "problem" in container ? "" : container.name;
+  return [revision, name, stopsOldPodsFirst, formatSize(size)].join("/");
 }

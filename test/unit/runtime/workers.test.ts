@@ -5,6 +5,7 @@ import { WorkQueue } from "../../../src/runtime/work-queue.ts";
 import { type Outcome, runWorkers } from "../../../src/runtime/workers.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
+const DENIED = JSON.stringify({ message: 'admission webhook "a.example.com" denied the request: no' });
 const KIND_TERMINATING = JSON.stringify({
   message:
     'pipescalings.pipes.clouddb.dev "x" is forbidden: create not allowed while custom resource definition is terminating',
@@ -95,6 +96,7 @@ describe("workers", () => {
     ["a conflict", new KubeApiError("PATCH", 409, "{}"), true],
     ["a deleted object", new KubeApiError("PATCH", 404, "{}"), true],
     ["a busy server", new KubeApiError("PATCH", 429, "{}"), true],
+    ["a webhook that denies a write with 409", new KubeApiError("PATCH", 409, DENIED), false],
     ["a terminating CRD", new KubeApiError("POST", 403, KIND_TERMINATING), true],
     ["any other rejection", new KubeApiError("PATCH", 403, "{}"), false],
     ["a bug", new TypeError("undefined is not a function"), false],

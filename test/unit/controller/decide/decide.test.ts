@@ -275,6 +275,13 @@ describe("decide, before a canary", () => {
     expect(actionsFor(larger, validating)).toEqual(["dry run of a", "dry run of b"]);
   });
 
+  it("starts another dry run if the rollout of a pipe would now stop its old pods first", () => {
+    const changed = aPipe("a", { stopsOldPodsFirst: true });
+    expect(actionsFor(aSnapshot([changed, aPipe("b")], accepted("a", "b")), validating)).toEqual([
+      "dry run of a",
+    ]);
+  });
+
   it("starts no dry run while one is pending, for a single pipe, or when a pipe already runs the size", () => {
     const pending = { validations: new Map([["uid-a", { key, isPending: true }]]) };
     expect(actionsFor(aSnapshot([aPipe("a"), aPipe("b")], pending), validating)).toEqual(["dry run of b"]);
@@ -624,6 +631,36 @@ describe("decide, if a pipe cannot run the size", () => {
     expect(failuresOf(decision)).toMatchObject([{ pipe: "a", size: "4000m/16Gi", reason, attempts: 1 }]);
   });
 
+  it("remembers the rollback although another writer removed the annotation", () => {
+    const lastRollout = aRollout(FOUR, {
+      isRollback: true,
+      failure: { reason: "FailedCreate", message: "no pod" },
+      attempts: 3,
+    });
+    const write: WriteRecord = {
+      ...{ purpose: "roll-back", size: "4000m/16Gi", attempts: 1, lastAtMs: NOW_MS },
+      outcome: { type: "done", lastRollout, isStripped: false },
+    };
+    const snapshot = aSnapshot([aPipe("a", { size: sizeOfCores(2) })], {
+      writes: new Map([["uid-a", write]]),
+    });
+    const decision = decide(snapshot, DECIDE_OPTIONS);
+    expect(summaries(decision.actions)).toEqual([]);
+    expect(failuresOf(decision)).toMatchObject([{ reason: "FailedCreate", attempts: 3 }]);
+  });
+
+  it("reports the failure while the rollback has no response yet, and does not repeat the rollback", () => {
+    const write = { purpose: "roll-back", size: "4000m/16Gi", attempts: 1, lastAtMs: NOW_MS } as const;
+    const writes = new Map([["uid-a", { ...write, outcome: { type: "pending" } } as const]]);
+    const decision = decide(
+      aSnapshot([rollingTo("a", FOUR, { lastRollout: late }), aPipe("b")], { writes }),
+      DECIDE_OPTIONS,
+    );
+    expect(summaries(decision.actions)).toEqual([]);
+    expect(failuresOf(decision)).toMatchObject([{ pipe: "a", reason: "RolloutTimeout" }]);
+    expect(decision.sizing?.assessments[0]).toMatchObject({ state: "failed", phase: "rolling-out" });
+  });
+
   const words = "0/3 nodes are available: 3 Insufficient cpu.";
   const unschedulable = new Map([["a", words]]);
 
@@ -699,6 +736,11 @@ describe("decide, if a pipe cannot run the size", () => {
         "c 8000m/32Gi",
         "d 8000m/32Gi",
       ]);
+    });
+
+    it("applies the requested size instead of a rollback also after the timeout, if possible", () => {
+      const overdue = { ...stopped, lastRollout: aRollout(FOUR, { startedAtMs: 0 }) };
+      expect(actionsWith([overdue])).toEqual(["a 8000m/32Gi"]);
     });
 
     it("records the failed size, so that the requested one can still be tried", () => {
