@@ -219,7 +219,7 @@ class Judge {
     const service = this.#services.get(object.metadata.name);
     if (isGone) {
       this.#scalings.delete(uid);
-      if (service) service.deletedScaling = object;
+      service?.delete(object);
     } else this.#scalings.set(uid, object);
     if (isGone || isInitial || this.#isUnseen("PipeScaling", version)) return;
     const isOurStatus =

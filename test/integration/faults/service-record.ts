@@ -28,6 +28,12 @@ export class ServiceRecord {
     return [...this.pipes.values()].filter((pipe) => pipe.object.metadata.deletionTimestamp === undefined);
   }
 
+  /** A deletion ends all resizes in place, whose state is in the status. */
+  delete(scaling: Kinds["PipeScaling"]): void {
+    this.deletedScaling = scaling;
+    for (const pipe of this.pipes.values()) pipe.resizingTo = undefined;
+  }
+
   accept(size: string, version: bigint): void {
     this.#accepted.push({ size, version });
     for (const pipe of this.pipes.values()) pipe.writes = 0;

@@ -59,6 +59,11 @@ it("accepts a canary after a resize in place of another pipe to its size ended w
   expect(violationsOf(history.accept(4).requestSize(4).resize("pipe-b-x", 4))).toEqual([]);
 });
 
+it("accepts a canary after a deletion of the PipeScaling ended the resize in place of another pipe", () => {
+  const history = service().resize("pipe-a-x", 4).resized("pipe-a-x", 4).deleteScaling().create(4, true);
+  expect(violationsOf(history.requestSize(4).resize("pipe-b-x", 4))).toEqual([]);
+});
+
 it("accepts a ReplicaSet with the size that another writer set in the paused Deployment", () => {
   const history = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4).resizeReplicaSet("pipe-a-1", 4);
   expect(violationsOf(history.replacePaused("pipe-a", 1).resizeReplicaSet("pipe-a-1", 1))).toEqual([]);
