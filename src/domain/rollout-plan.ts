@@ -43,6 +43,8 @@ export interface PlannedPipe {
   readonly state: PipeState;
   readonly phase: RolloutPhase;
   readonly replicas: number;
+  /** A resize in place did not end, so some of its pods may have another size than its template. */
+  readonly isUnfinished?: boolean;
 }
 
 export interface RolloutLimits {
@@ -90,7 +92,9 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
 
   const isProven = pipes.some((pipe) => pipe.state === "done" && pipe.replicas > 0);
   const limit = isProven ? limits.serviceLimit : 1;
-  const moving = pipes.filter((pipe) => MOVING.includes(pipe.phase) && (isProven || precedesCanary(pipe)));
+  const moving = pipes.filter(
+    (pipe) => isRetriedInPlace(pipe) || (MOVING.includes(pipe.phase) && (isProven || precedesCanary(pipe))),
+  );
   // A waiting pipe whose pods are being replaced already counts against the limits, so it may be redirected.
   const inPlace = running.filter((pipe) => moving.includes(pipe));
   const redirected = inPlace.slice(0, Math.max(0, limit - (moving.length - inPlace.length)));
@@ -113,8 +117,13 @@ function precedesCanary({ state, phase }: PlannedPipe): boolean {
   return OURS.includes(phase) || state === "rolling";
 }
 
-function rank({ phase }: PlannedPipe): number {
-  if (OURS.includes(phase)) return 0;
+/** Its next write ends the resize in place. Another pipe would be a second canary. */
+function isRetriedInPlace({ state, isUnfinished = false }: PlannedPipe): boolean {
+  return state === "retrying" && isUnfinished;
+}
+
+function rank({ phase, isUnfinished = false }: PlannedPipe): number {
+  if (OURS.includes(phase) || isUnfinished) return 0;
   return phase === "settled" || phase === "terminating" ? 1 : 2;
 }
 

@@ -4,7 +4,8 @@ import { compareResourceVersions } from "./resource-version.ts";
 export type Change<T> = (
   | { readonly type: "added"; readonly object: T }
   | { readonly type: "updated"; readonly object: T; readonly previous: T }
-  | { readonly type: "deleted"; readonly previous: T }
+  /** `isMissed`: a list shows the deletion, so `previous` may not be the last version. */
+  | { readonly type: "deleted"; readonly previous: T; readonly isMissed: boolean }
 ) & {
   /** True if the change comes from the response to one of our writes. */
   readonly isOurs: boolean;
@@ -89,7 +90,7 @@ export class Store<T extends KubeObject> {
     const key = keyOf(object);
     const previous = this.#objects.get(key);
     if (previous && !isNewer(object, previous)) return false;
-    if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous);
+    if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous, true);
     this.#put(key, object, isOurs);
     return true;
   }
@@ -114,7 +115,7 @@ export class Store<T extends KubeObject> {
     this.#noteVersion(namespace, resourceVersion);
     const key = keyOf(object);
     const previous = this.#objects.get(key);
-    if (previous && !isNewer(previous, object)) this.#delete(key, previous);
+    if (previous && !isNewer(previous, object)) this.#delete(key, previous, false);
   }
 
   /**
@@ -162,13 +163,13 @@ export class Store<T extends KubeObject> {
     };
     for (const [key, previous] of [...this.#objects]) {
       const isCovered = list.namespace === undefined || previous.metadata.namespace === list.namespace;
-      if (isCovered && !listed.has(key) && !isNewerThanList(key)) this.#delete(key, previous);
+      if (isCovered && !listed.has(key) && !isNewerThanList(key)) this.#delete(key, previous, true);
     }
     for (const [key, object] of listed) {
       const previous = this.#objects.get(key);
       const isKnown = previous?.metadata.resourceVersion === object.metadata.resourceVersion;
       if (isKnown || isNewerThanList(key)) continue;
-      if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous);
+      if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous, true);
       this.#put(key, object, false);
     }
   }
@@ -196,10 +197,10 @@ export class Store<T extends KubeObject> {
     );
   }
 
-  #delete(key: string, previous: T): void {
+  #delete(key: string, previous: T, isMissed: boolean): void {
     this.#unindex(key, previous);
     this.#objects.delete(key);
-    this.#notify({ type: "deleted", previous, isOurs: false });
+    this.#notify({ type: "deleted", previous, isMissed, isOurs: false });
   }
 
   #unindex(key: string, object: T): void {

@@ -7,6 +7,7 @@ import {
 import { ALWAYS_OPEN, type RolloutWindowState, windowAt } from "../../domain/rollout-window.ts";
 import type { Action } from "./actions.ts";
 import type { Assessment } from "./assessment.ts";
+import { mustComeUpAgain } from "./came-up.ts";
 import type { DecideOptions, Decision } from "./decision.ts";
 import { finishCommits } from "./finish-commit.ts";
 import { beginsInPlace, commitsLater, inPlaceActions } from "./in-place.ts";
@@ -70,6 +71,7 @@ function rolloutWindow({ snapshot, scaling, sizing }: Step): RolloutWindowState 
  */
 function planWithRollbacks(step: Step, limits: RolloutLimits): RolloutPlan {
   const { assessments } = step.sizing;
+  const planned = (each: Assessment) => plannedPipe(each, step);
   const plan = planRollout(assessments.map(planned), limits);
   const isRolledBack = (each: Assessment) =>
     each.abandoned !== undefined &&
@@ -85,6 +87,11 @@ function planWithRollbacks(step: Step, limits: RolloutLimits): RolloutPlan {
   return planRollout(others, limits);
 }
 
-function planned({ pipe, state, phase }: Assessment): PlannedPipe {
-  return { name: pipe.metadata.name, state, phase, replicas: pipe.replicas };
+/** With the delays between attempts, a failing pipe holds back others for about a minute. */
+const MOST_ATTEMPTS_ALONE = 6;
+
+function plannedPipe({ pipe, state, phase, failure }: Assessment, { scaling }: Step): PlannedPipe {
+  const { attempts = 0 } = failure ?? {};
+  const isUnfinished = mustComeUpAgain(pipe, scaling) && attempts <= MOST_ATTEMPTS_ALONE;
+  return { name: pipe.metadata.name, state, phase, replicas: pipe.replicas, isUnfinished };
 }

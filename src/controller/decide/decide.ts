@@ -3,7 +3,7 @@ import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { serviceLimit } from "../../domain/rollout-plan.ts";
 import { ALWAYS_OPEN } from "../../domain/rollout-window.ts";
 import type { Size } from "../../domain/size.ts";
-import { desiredSize } from "../../domain/tier.ts";
+import { desiredSize, type Tier } from "../../domain/tier.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -12,7 +12,7 @@ import { assess } from "./assess.ts";
 import { decidePipes } from "./decide-pipes.ts";
 import type { DecideOptions, Decision } from "./decision.ts";
 import { isDue } from "./failed-step.ts";
-import { specForRecreation } from "./recreate.ts";
+import { specAfterDeletion, specForRecreation } from "./recreate.ts";
 import { resumeAbandoned } from "./resume.ts";
 import type { Sizing } from "./sizing.ts";
 
@@ -26,7 +26,7 @@ function decideAll(snapshot: Snapshot, options: DecideOptions): Decision {
   const { scaling, pipes, namespace, tier } = snapshot;
   const refreshes = [...refreshUnknown(snapshot), ...resumeAbandoned(snapshot)];
   if (namespace === undefined || !tier.ok) return { actions: refreshes };
-  if (!scaling) return { actions: [...refreshes, ...create(snapshot, namespace)] };
+  if (!scaling) return { actions: [...refreshes, ...create(snapshot, namespace, tier.value)] };
   if (scaling.isBeingDeleted) return { actions: refreshes };
 
   const desired = desiredSize(requestedSize(scaling), tier.value);
@@ -51,9 +51,9 @@ function decideAll(snapshot: Snapshot, options: DecideOptions): Decision {
   return { ...decision, actions: [...refreshes, ...decision.actions] };
 }
 
-function create({ serviceId, pipes, nowMs, deleted }: Snapshot, namespace: string): Action[] {
+function create({ serviceId, pipes, nowMs, deleted }: Snapshot, namespace: string, tier: Tier): Action[] {
   if (pipes.length === 0 || (deleted && deleted.recreateAtMs > nowMs)) return [];
-  const spec = deleted?.spec ?? specForRecreation(serviceId, pipes);
+  const spec = deleted ? specAfterDeletion(deleted, pipes, tier) : specForRecreation(serviceId, pipes);
   return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];
 }
 

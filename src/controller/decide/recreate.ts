@@ -1,5 +1,8 @@
 import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
+import { sizeIn } from "../../crd/size-fields.ts";
 import { allSizes, type Size, sameSize } from "../../domain/size.ts";
+import { desiredSize, type Tier } from "../../domain/tier.ts";
+import type { DeletedScaling } from "../observe/deleted-scalings.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 
 /** A size that the controller applied to a pipe. */
@@ -30,6 +33,17 @@ export function specForRecreation(serviceId: string, pipes: readonly DeploymentV
     replicaMemoryGb: newest.memoryGib,
     ...(isCommon ? {} : { suspend: true }),
   };
+}
+
+/** A deletion must not resize anything, so a spec that may be outdated is suspended if a pipe has another size. */
+export function specAfterDeletion(
+  { spec, isOutdated }: DeletedScaling,
+  pipes: readonly DeploymentView[],
+  tier: Tier,
+): PipeScalingSpec {
+  const desired = desiredSize(sizeIn(spec), tier).size;
+  const isCommon = pipes.every(({ size }) => sameSize(size, desired));
+  return isOutdated && !isCommon ? { ...spec, suspend: true } : spec;
 }
 
 /** The API server rejects a spec with any other size, for example one after another writer changed only the CPU. */

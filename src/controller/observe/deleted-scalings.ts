@@ -13,6 +13,8 @@ const MAX_ENTRIES = 1000;
 
 export interface DeletedScaling {
   readonly spec: PipeScalingSpec;
+  /** The spec may have changed before the deletion, while this process saw no events. */
+  readonly isOutdated: boolean;
   /** Not to be created again before this time, in milliseconds since 1970. */
   readonly recreateAtMs: number;
 }
@@ -27,7 +29,7 @@ export class DeletedScalings {
     this.#clock = clock;
     this.#graceMs = graceMs;
     scalings.onChange((change) => {
-      if (change.type === "deleted") this.#remember(change.previous);
+      if (change.type === "deleted") this.#remember(change.previous, change.isMissed);
       else if (change.type === "added") this.#deleted.delete(keyOf(change.object));
     });
   }
@@ -38,10 +40,10 @@ export class DeletedScalings {
     return isOld ? undefined : found;
   }
 
-  #remember(scaling: PipeScalingView): void {
+  #remember(scaling: PipeScalingView, isOutdated: boolean): void {
     const [oldest] = this.#deleted.keys();
     if (oldest !== undefined && this.#deleted.size >= MAX_ENTRIES) this.#deleted.delete(oldest);
     const recreateAtMs = this.#clock.now() + this.#graceMs;
-    this.#deleted.set(keyOf(scaling), { spec: scaling.spec, recreateAtMs });
+    this.#deleted.set(keyOf(scaling), { spec: scaling.spec, isOutdated, recreateAtMs });
   }
 }

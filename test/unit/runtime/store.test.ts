@@ -59,6 +59,19 @@ describe("a store", () => {
     expect(names("blue")).toEqual([]);
   });
 
+  it("tells a deletion that it saw from one that only a list or a new object of that name shows", () => {
+    const { store } = setup();
+    const missed: string[] = [];
+    store.onChange((change) => {
+      if (change.type === "deleted") missed.push(`${change.previous.metadata.name} ${change.isMissed}`);
+    });
+    for (const name of ["a", "b", "c"]) store.apply(thing(name, 1));
+    store.remove(thing("a", 2));
+    store.apply(thing("b", 3, { uid: "2" }));
+    list(store, 4, [thing("b", 3, { uid: "2" })]);
+    expect(missed).toEqual(["a false", "b true", "c true"]);
+  });
+
   it("does not return to an older version if a watch event is late", () => {
     const { store, changes } = setup();
     store.observe(thing("a", 10));

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import {
@@ -115,6 +116,37 @@ describe("a pipe that waits for another size after an unfinished resize in place
       states: ["waiting"],
       cameUp,
     });
+  });
+});
+
+describe("a pipe whose resize in place another process did not end", () => {
+  /** The next actions for it and for another pipe that comes first by name, if its last write failed so often. */
+  const actionsAfter = (attempts: number) => {
+    const pipe = aPipe("b");
+    const status = {
+      pipes: { total: 2, updated: 0, summary: "0/2", cameUp: { b: "uid-b/~/1000m/4Gi" } },
+    };
+    const failed: WriteRecord = {
+      ...{ purpose: "resize", size: "4000m/16Gi", attempts, lastAtMs: NOW_MS },
+      outcome: { type: "failed", error: { reason: "WriteFailed", message: "down" }, generation: 1 },
+    };
+    const snapshot = aSnapshot([aPipe("a"), pipe], {
+      ...{ scaling: aScaling(4, { status }), strategy: "InPlaceOrRollout" },
+      writes: attempts === 0 ? new Map() : new Map([["uid-b", failed]]),
+    });
+    return decide(snapshot, DECIDE_OPTIONS).actions.map((action) =>
+      "pipe" in action ? `${action.type} ${action.pipe.metadata.name}` : action.type,
+    );
+  };
+
+  it("is the canary, because its pods may have the size already", () => {
+    expect(actionsAfter(0)).toEqual(["begin-in-place b"]);
+  });
+
+  it("is the only canary while its write is repeated, for about a minute", () => {
+    expect(actionsAfter(1)).toEqual([]);
+    expect(actionsAfter(6)).toEqual([]);
+    expect(actionsAfter(7)).toEqual(["begin-in-place a"]);
   });
 });
 

@@ -112,6 +112,20 @@ describe("decide, for a service without a PipeScaling", () => {
 
   const sizeSpec = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 
+  it("creates it as suspended if its spec may be outdated and a pipe has another size", () => {
+    const spec = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+    const created = (cores: number, isOutdated: boolean) =>
+      actionsFor(
+        aSnapshot([aPipe("a", { size: sizeOfCores(cores) })], {
+          scaling: undefined,
+          deleted: { spec, isOutdated, recreateAtMs: NOW_MS },
+        }),
+      );
+    expect(created(1, true)).toEqual([`create ${JSON.stringify({ ...spec, suspend: true })}`]);
+    expect(created(4, true)).toEqual([`create ${JSON.stringify(spec)}`]);
+    expect(created(1, false)).toEqual([`create ${JSON.stringify(spec)}`]);
+  });
+
   it("creates it with the newest size if its deletion was not observed, and suspends it if a pipe has another size", () => {
     const older = rollingTo("a", sizeOfCores(2), {
       lastRollout: aRollout(sizeOfCores(2), { startedAtMs: 1 }),
@@ -131,7 +145,9 @@ describe("decide, for a service without a PipeScaling", () => {
   it("re-creates the same PipeScaling after a grace period if the deletion was observed", () => {
     const spec = { ...sizeSpec, suspend: true };
     const at = (recreateAtMs: number) =>
-      actionsFor(aSnapshot([aPipe("a")], { scaling: undefined, deleted: { spec, recreateAtMs } }));
+      actionsFor(
+        aSnapshot([aPipe("a")], { scaling: undefined, deleted: { spec, isOutdated: false, recreateAtMs } }),
+      );
     expect(at(NOW_MS + 1)).toEqual([]);
     expect(at(NOW_MS)).toEqual([`create ${JSON.stringify(spec)}`]);
   });

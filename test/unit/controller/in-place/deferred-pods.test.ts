@@ -22,7 +22,7 @@ it("a deferred resize lasts until the node has room, the pod is deleted, or the 
   observe(pod("late", DEFERRED));
   observe(pod("granted", { type: "PodResizeInProgress", reason: "", message: "" }));
   await clock.advance(1000);
-  pods.observe({ type: "deleted", previous: pod("deleted", DEFERRED), isOurs: false });
+  pods.observe({ type: "deleted", previous: pod("deleted", DEFERRED), isMissed: false, isOurs: false });
   await clock.advance(58_000);
   pods.end();
   pods.end();

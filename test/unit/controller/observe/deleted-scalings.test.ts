@@ -19,7 +19,7 @@ function setup() {
     scalings.apply(versioned());
     scalings.remove(versioned());
   };
-  return { clock, deleted, remove };
+  return { clock, deleted, remove, scalings };
 }
 
 describe("the record of deleted PipeScalings", () => {
@@ -30,6 +30,15 @@ describe("the record of deleted PipeScalings", () => {
     expect(deleted.find("pipes", "a")?.spec).toEqual(aScaling(4).spec);
     await clock.advance(1);
     expect(deleted.find("pipes", "a")).toBeUndefined();
+  });
+
+  it("has a spec that may be outdated if only a list shows the deletion", () => {
+    const { deleted, remove, scalings } = setup();
+    remove("seen");
+    scalings.apply(aScaling(4));
+    scalings.replace(scalings.beginList("pipes"), new Map(), "100");
+    expect(deleted.find("pipes", "seen")?.isOutdated).toBe(false);
+    expect(deleted.find("pipes", aScaling(4).metadata.name)?.isOutdated).toBe(true);
   });
 
   it("keeps the last 1000", () => {
