@@ -17,7 +17,7 @@ import {
 
 const FOUR = sizeOfCores(4);
 
-/** Returns why the pipes named "waiting" and "rolling" are pending, when the service is decided with these changes. */
+/** Returns why each of the pipes is pending, when the service is decided with these changes. */
 function reasonsFor(
   pipes: readonly DeploymentView[],
   changes: Partial<Snapshot> = {},
