@@ -7,9 +7,8 @@ import type { RolloutBudget } from "./apply/rollout-budget.ts";
 import { decide } from "./decide/decide.ts";
 import type { Decision } from "./decide/decision.ts";
 import { recheckAtMs } from "./decide/recheck.ts";
-import type { DeletedScalings } from "./observe/deleted-scalings.ts";
 import type { DeploymentView } from "./observe/deployment-view.ts";
-import { observe } from "./observe/observe.ts";
+import { observe, type Sources } from "./observe/observe.ts";
 import type { Snapshot } from "./observe/snapshot.ts";
 import { Reporter, type ReporterOptions } from "./report/reporter.ts";
 
@@ -21,7 +20,7 @@ export interface ReconcilerOptions extends ActionRunnerOptions, ReporterOptions 
   readonly budget: RolloutBudget;
   readonly begins: InPlacePace;
   readonly commits: InPlacePace;
-  readonly deletedScalings: Pick<DeletedScalings, "find">;
+  readonly deletedScalings: Sources["deletedScalings"];
 }
 
 interface Acted {

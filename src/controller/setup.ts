@@ -161,6 +161,7 @@ export function setup(options: SetupOptions): Controller {
     assertMayWrite,
   });
   const work = async (signal: AbortSignal) => {
+    deletedScalings.begin();
     await runWorkers(
       {
         queue,

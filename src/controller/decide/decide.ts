@@ -12,7 +12,7 @@ import { assess } from "./assess.ts";
 import { decidePipes } from "./decide-pipes.ts";
 import type { DecideOptions, Decision } from "./decision.ts";
 import { isDue } from "./failed-step.ts";
-import { specAfterDeletion, specForRecreation } from "./recreate.ts";
+import { specAfterDeletion, specForRecreation, wasResized } from "./recreate.ts";
 import { resumeAbandoned } from "./resume.ts";
 import type { Sizing } from "./sizing.ts";
 
@@ -51,8 +51,11 @@ function decideAll(snapshot: Snapshot, options: DecideOptions): Decision {
   return { ...decision, actions: [...refreshes, ...decision.actions] };
 }
 
-function create({ serviceId, pipes, nowMs, deleted }: Snapshot, namespace: string, tier: Tier): Action[] {
-  if (pipes.length === 0 || (deleted && deleted.recreateAtMs > nowMs)) return [];
+/** A PipeScaling that certainly never existed is created at once. */
+function create(snapshot: Snapshot, namespace: string, tier: Tier): Action[] {
+  const { serviceId, pipes, nowMs, deleted, recreateAtMs } = snapshot;
+  if (pipes.length === 0) return [];
+  if (recreateAtMs > nowMs && (deleted || wasResized(serviceId, pipes))) return [];
   const spec = deleted ? specAfterDeletion(deleted, pipes, tier) : specForRecreation(serviceId, pipes);
   return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];
 }

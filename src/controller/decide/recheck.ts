@@ -16,7 +16,7 @@ export function recheckAtMs(
   { sizing }: Decision,
   { policy }: Pick<Timing, "policy">,
 ): number | undefined {
-  const { nowMs, deleted, scaling, orphans } = snapshot;
+  const { nowMs, recreateAtMs, scaling, orphans } = snapshot;
   const failedOf = ({ metadata }: DeploymentView) => snapshot.failedSteps.get(metadata.uid);
   const times = (sizing?.assessments ?? []).map(({ pipe }) => repeatedAtMs(pipe, snapshot));
   times.push(...orphans.map((orphan) => orphanResumedAtMs(orphan, nowMs)));
@@ -25,7 +25,7 @@ export function recheckAtMs(
   times.push(...paused.map(() => nowMs + PAUSED_RECHECK_MS));
   const failedSteps = [...snapshot.pipes, ...orphans].flatMap((pipe) => failedOf(pipe) ?? []);
   times.push(...failedSteps.map((failed) => stepRetryAtMs(failed, snapshot)));
-  if (!scaling && deleted) times.push(deleted.recreateAtMs);
+  if (!scaling) times.push(recreateAtMs);
   const window = sizing?.window;
   if (sizing?.holdBack === "window" && window && !window.open) times.push(window.opensAtMs);
   for (const { pipe, phase, recheckAtMs: atMs, state } of sizing?.assessments ?? []) {

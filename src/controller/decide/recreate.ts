@@ -35,6 +35,11 @@ export function specForRecreation(serviceId: string, pipes: readonly DeploymentV
   };
 }
 
+/** @returns true if something shows that the controller resized a pipe of the service */
+export function wasResized(serviceId: string, pipes: readonly DeploymentView[]): boolean {
+  return pipes.some((pipe) => appliedTo(pipe, serviceId) !== undefined);
+}
+
 /** A deletion must not resize anything, so a spec that may be outdated is suspended if a pipe has another size. */
 export function specAfterDeletion(
   { spec, isOutdated }: DeletedScaling,

@@ -15,7 +15,9 @@ export interface DeletedScaling {
   readonly spec: PipeScalingSpec;
   /** The spec may have changed before the deletion, while this process saw no events. */
   readonly isOutdated: boolean;
-  /** Not to be created again before this time, in milliseconds since 1970. */
+}
+
+interface Entry extends DeletedScaling {
   readonly recreateAtMs: number;
 }
 
@@ -23,7 +25,8 @@ export interface DeletedScaling {
 export class DeletedScalings {
   readonly #clock: Pick<Clock, "now">;
   readonly #graceMs: number;
-  readonly #deleted = new Map<string, DeletedScaling>();
+  readonly #deleted = new Map<string, Entry>();
+  #unseenUntilMs = 0;
 
   constructor(scalings: Store<PipeScalingView>, clock: Pick<Clock, "now">, graceMs = RECREATE_GRACE_MS) {
     this.#clock = clock;
@@ -34,7 +37,21 @@ export class DeletedScalings {
     });
   }
 
+  /** Begins the grace time of the PipeScalings whose deletion this process did not see. Call it when work begins. */
+  begin(): void {
+    this.#unseenUntilMs = this.#clock.now() + this.#graceMs;
+  }
+
   find(namespace: string, name: string): DeletedScaling | undefined {
+    return this.#find(namespace, name);
+  }
+
+  /** Returns the time before which a deleted PipeScaling is not created again, in milliseconds since 1970. */
+  recreateAtMs(namespace: string, name: string): number {
+    return this.#find(namespace, name)?.recreateAtMs ?? this.#unseenUntilMs;
+  }
+
+  #find(namespace: string, name: string): Entry | undefined {
     const found = this.#deleted.get(`${namespace}/${name}`);
     const isOld = found && this.#clock.now() - found.recreateAtMs > MEMORY_MS;
     return isOld ? undefined : found;

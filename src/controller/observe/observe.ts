@@ -37,7 +37,7 @@ export interface Sources {
   readonly writes: ReadonlyMap<string, WriteRecord>;
   /** The last dry run of each pipe, by uid of the Deployment. */
   readonly validations: ReadonlyMap<string, Validation>;
-  readonly deletedScalings: Pick<DeletedScalings, "find">;
+  readonly deletedScalings: Pick<DeletedScalings, "find" | "recreateAtMs">;
   /** The resizes in place that this process tries. */
   readonly inPlace: (pipes: readonly DeploymentView[]) => Snapshot["inPlace"];
   readonly failedSteps: Snapshot["failedSteps"];
@@ -64,6 +64,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     rolloutWindow: service.ok ? findWindow(caches, scope, service.value) : undefined,
     scaling,
     deleted: namespace === undefined ? undefined : deletedScalings.find(namespace, serviceId),
+    recreateAtMs: namespace === undefined ? nowMs : deletedScalings.recreateAtMs(namespace, serviceId),
     foreign: scalings.filter((each) => each.metadata.namespace !== namespace),
     failures: scaling?.status.failures ?? [],
     orphans: labelled.filter(({ metadata }) => metadata.namespace !== namespace),

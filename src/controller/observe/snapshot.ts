@@ -33,6 +33,8 @@ export interface Snapshot {
   readonly scaling: PipeScalingView | undefined;
   /** The PipeScaling that was recently deleted. */
   readonly deleted: DeletedScaling | undefined;
+  /** A deleted PipeScaling is not created again before this time, in milliseconds since 1970. */
+  readonly recreateAtMs: number;
   /** PipeScalings with this name in other namespaces, or of an unknown service. */
   readonly foreign: readonly PipeScalingView[];
   /** Failures in the status, which survive a restart of this process. */

@@ -65,7 +65,7 @@ function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<
     caches,
     writes: new Map(),
     validations: new Map(),
-    deletedScalings: { find: () => undefined },
+    deletedScalings: { find: () => undefined, recreateAtMs: () => nowMs },
     inPlace: () => new Map(),
     failedSteps: new Map(),
     stepsInFlight: new Set<string>(),

@@ -208,6 +208,34 @@ describe("a PipeScaling", () => {
     await invariants.end();
   });
 
+  it("can be created by its owner for 30 s if it was deleted while no controller ran", async ({
+    environment,
+    invariants,
+    settled,
+    rescale,
+  }) => {
+    const { organizationId, pipes: namespace, records } = environment;
+    invariants.accept(1);
+    const stop = await environment.startController({}, AS_SHIPPED);
+    await environment.createPipe({ name: "pipe", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await rescale(4);
+    await stop();
+    await inPipes(environment, ["delete", "pipescaling", environment.serviceId]);
+    const other = randomUUID();
+    const record = serviceConfigMap({ id: other, organizationId, name: "other", namespace });
+    await environment.create(CONFIG_MAPS, records, record);
+    await environment.createPipe({ name: "other", cores: 1, serviceId: other });
+    await environment.startController({}, AS_SHIPPED);
+    await waitFor(() => environment.scaling(other), { what: "the PipeScaling of a new service" });
+    const spec = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
+    invariants.accept(2);
+    await inPipes(environment, ["create", "-f", "-"], manifest(environment, spec));
+    await settled(2);
+    expect((await environment.scaling()).spec).toEqual(spec);
+    await invariants.end();
+  });
+
   it("does not have the size of a pipe that moved in from another service before it was deleted", async ({
     environment,
   }) => {

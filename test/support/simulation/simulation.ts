@@ -195,6 +195,8 @@ export class Simulation {
     });
     enqueueOnChange(caches, queue, budget);
     this.#watch();
+    const deletedScalings = new DeletedScalings(caches.scalings, clock);
+    deletedScalings.begin();
     const log = createLogger("silent", "controller");
     const reconciler = new Reconciler({
       client,
@@ -213,7 +215,7 @@ export class Simulation {
       commits: new InPlacePace({ clock, wake: enqueue }),
       enqueue,
       retry: (serviceId, leastMs) => queue.retry(serviceId, leastMs),
-      deletedScalings: new DeletedScalings(caches.scalings, clock),
+      deletedScalings,
       events: { record: (event) => events.push(event) },
       metrics: this.#options.metrics ?? { passed: () => undefined, reported: () => undefined },
       log,

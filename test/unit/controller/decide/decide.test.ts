@@ -118,7 +118,7 @@ describe("decide, for a service without a PipeScaling", () => {
       actionsFor(
         aSnapshot([aPipe("a", { size: sizeOfCores(cores) })], {
           scaling: undefined,
-          deleted: { spec, isOutdated, recreateAtMs: NOW_MS },
+          deleted: { spec, isOutdated },
         }),
       );
     expect(created(1, true)).toEqual([`create ${JSON.stringify({ ...spec, suspend: true })}`]);
@@ -146,10 +146,18 @@ describe("decide, for a service without a PipeScaling", () => {
     const spec = { ...sizeSpec, suspend: true };
     const at = (recreateAtMs: number) =>
       actionsFor(
-        aSnapshot([aPipe("a")], { scaling: undefined, deleted: { spec, isOutdated: false, recreateAtMs } }),
+        aSnapshot([aPipe("a")], { scaling: undefined, deleted: { spec, isOutdated: false }, recreateAtMs }),
       );
     expect(at(NOW_MS + 1)).toEqual([]);
     expect(at(NOW_MS)).toEqual([`create ${JSON.stringify(spec)}`]);
+  });
+
+  it("waits for the grace period of an unseen deletion only if a pipe was resized before", () => {
+    const at = (pipe: DeploymentView, recreateAtMs: number) =>
+      actionsFor(aSnapshot([pipe, aPipe("b", { size: FOUR })], { scaling: undefined, recreateAtMs }));
+    expect(at(rollingTo("a", FOUR), NOW_MS + 1)).toEqual([]);
+    expect(at(rollingTo("a", FOUR), NOW_MS)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
+    expect(at(aPipe("a"), NOW_MS + 1)).toEqual(["create {}"]);
   });
 });
 

@@ -41,6 +41,16 @@ describe("the record of deleted PipeScalings", () => {
     expect(deleted.find("pipes", aScaling(4).metadata.name)?.isOutdated).toBe(true);
   });
 
+  it("lets the owner create one again for 30 s after its deletion, or after work begins if that was not seen", async () => {
+    const { clock, deleted, remove } = setup();
+    const waitMs = (name: string) => deleted.recreateAtMs("pipes", name) - clock.now();
+    deleted.begin();
+    expect(waitMs("unseen")).toBe(30_000);
+    await clock.advance(20_000);
+    remove("seen");
+    expect([waitMs("seen"), waitMs("unseen")]).toEqual([30_000, 10_000]);
+  });
+
   it("keeps the last 1000", () => {
     const { deleted, remove } = setup();
     for (let index = 0; index <= 1000; index += 1) remove(`${index}`);

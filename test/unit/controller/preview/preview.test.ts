@@ -48,7 +48,7 @@ describe("a preview", () => {
   });
 
   it("continues as if the PipeScaling were created", () => {
-    const deleted = { spec: aScaling(4).spec, isOutdated: false, recreateAtMs: NOW_MS };
+    const deleted = { spec: aScaling(4).spec, isOutdated: false };
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     expect(linesOf(aSnapshot([done, aPipe("b")], { scaling: undefined, deleted }))).toEqual([
       "-: create its PipeScaling with 4 cpu / 16 Gi",
