@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   CONTAINER_ANNOTATION,
   DATABASE_TYPE,
+  LAST_ROLLOUT_ANNOTATION,
   SERVICE_LABEL,
   TYPE_LABEL,
 } from "../../src/controller/names.ts";
@@ -216,7 +217,14 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     expect(metrics).toContain('pipe_scaling_in_place_pods_total{outcome="resized"} 4');
   });
 
-  it("finishes a commit of its predecessor, without a restart", async () => {
+  it.each([
+    ["the service is active", {}, {}],
+    [
+      "the service is suspended and a webhook removed the annotation",
+      { suspend: true },
+      { [LAST_ROLLOUT_ANNOTATION]: null },
+    ],
+  ])("finishes a commit of its predecessor without a restart if %s", async (_, spec, annotations) => {
     const end = await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await createPipe({ name: "pipe-a", cores: 1, replicas: 2 });
     await environment.waitForCondition("Ready", "True");
@@ -227,13 +235,22 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     const resources = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
     await environment.patchPipe(
       "pipe-a",
-      { spec: { paused: true, template: { spec: { containers: [{ name: "pipe", resources }] } } } },
+      {
+        metadata: { annotations },
+        spec: { paused: true, template: { spec: { containers: [{ name: "pipe", resources }] } } },
+      },
       CONTROLLER_FIELD_MANAGER,
     );
     await environment.requestSize(4);
+    await environment.patchScaling(spec);
     await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
-    await environment.waitForCondition("Ready", "True");
-    expect((await environment.pipe("pipe-a")).spec.paused).toBeUndefined();
+    await waitFor(
+      async () => {
+        const { spec: desired, status } = await environment.pipe("pipe-a");
+        return desired.paused === undefined && status?.updatedReplicas === 2;
+      },
+      { what: "the end of the commit" },
+    );
     expect(await uids()).toEqual(before);
     expect(await replicaSets()).toHaveLength(1);
   });

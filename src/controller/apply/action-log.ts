@@ -16,7 +16,7 @@ export function describeAction(action: Action): object {
         ...("isCommit" in action ? { inPlace: true } : {}),
       };
     case "begin-in-place":
-      return { pipe: action.pipe.metadata.name, size: formatSize(action.rollout.size) };
+      return { pipe: action.pipe.metadata.name, size: formatSize(action.size) };
     case "resize-pod":
       return { pipe: action.pipe.metadata.name, pod: action.pod.metadata.name, size: action.size };
     case "delete-replica-set":

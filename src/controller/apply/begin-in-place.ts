@@ -3,6 +3,8 @@ import type { Deployment } from "../../kube/objects.ts";
 import type { InPlaceAction } from "../decide/actions.ts";
 import { podTemplateProblem } from "../in-place/pod-template.ts";
 import type { Fallback } from "../in-place/view.ts";
+import type { DeploymentView } from "../observe/deployment-view.ts";
+import type { LastRollout } from "../observe/last-rollout.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import type { InPlaceApplier } from "./in-place.ts";
 import { commitPatch, pipePatch } from "./pipe-patch.ts";
@@ -16,20 +18,20 @@ type BeginAction = Extract<InPlaceAction, { readonly type: "begin-in-place" }>;
 /** Checks whether the template can follow without a rollout, and then watches the pods. */
 export async function beginInPlace(applier: BeginApplier, action: BeginAction): Promise<void> {
   const { client, resizes, writes } = applier;
-  const { pipe, rollout } = action;
+  const { pipe, size, rollout } = action;
   const lastWrite = writes.records.get(pipe.metadata.uid);
-  const isCommitted = sameSize(pipe.size, rollout.size);
-  await resizes.begin(pipe, formatSize(rollout.size), async (isCurrent) => {
+  const isCommitted = sameSize(pipe.size, size);
+  await resizes.begin(pipe, formatSize(size), async (isCurrent) => {
     const current = await readDeployment(client, pipe);
     if (!current) return undefined;
-    const problem = pipe.isPausedByUs
-      ? undefined
-      : (podTemplateProblem(current.spec.template, pipe.serviceId, action.container) ??
-        (isCommitted ? undefined : await templateProblem(client, action, current)));
+    const problem = rollout
+      ? (podTemplateProblem(current.spec.template, pipe.serviceId, action.container) ??
+        (isCommitted ? undefined : await templateProblem(client, { ...action, rollout }, current)))
+      : undefined;
     if (problem?.reason === "WriteFailed") {
       // The Deployment may have been deleted or written meanwhile.
       const isLast = writes.records.get(pipe.metadata.uid) === lastWrite;
-      if (isCurrent() && isLast) recordFailure(applier, action, problem);
+      if (isCurrent() && isLast && rollout) recordFailure(applier, pipe, rollout, problem);
       return undefined;
     }
     return problem ?? { selector: selectorText(current.spec.selector) };
@@ -39,7 +41,8 @@ export async function beginInPlace(applier: BeginApplier, action: BeginAction): 
 /** The dry run is repeated after the delay of a failed write, because a rollout restarts the pods. */
 function recordFailure(
   { writes, clock }: BeginApplier,
-  { pipe, rollout }: BeginAction,
+  pipe: DeploymentView,
+  rollout: LastRollout,
   problem: WriteError,
 ): void {
   const { uid, generation } = pipe.metadata;
@@ -50,7 +53,7 @@ function recordFailure(
 /** If a webhook changes the template, it would not equal that of the ReplicaSet, and a rollout would start. */
 async function templateProblem(
   client: InPlaceApplier["client"],
-  { pipe, container, rollout }: BeginAction,
+  { pipe, container, rollout }: BeginAction & { readonly rollout: LastRollout },
   current: WholeDeployment,
 ): Promise<Fallback | FailedWrite | undefined> {
   const {

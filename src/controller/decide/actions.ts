@@ -1,4 +1,5 @@
 import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
+import type { Size } from "../../domain/size.ts";
 import type { PodView } from "../in-place/pod-view.ts";
 import type { ReplicaSetView } from "../in-place/replica-set-view.ts";
 import type { PodResources, ReplicaSetResources } from "../in-place/steps.ts";
@@ -50,7 +51,9 @@ export type InPlaceAction =
       readonly type: "begin-in-place";
       readonly pipe: DeploymentView;
       readonly container: string;
-      readonly rollout: LastRollout;
+      readonly size: Size;
+      /** Absent if a predecessor began the commit already. */
+      readonly rollout?: LastRollout;
     }
   | {
       readonly type: "resize-pod";

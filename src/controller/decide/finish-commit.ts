@@ -19,9 +19,11 @@ export function finishCommits(
 
 function finishCommit(pipe: DeploymentView, view: InPlaceView | undefined): readonly Action[] {
   const { container, lastRollout } = pipe;
-  if ("problem" in container || !lastRollout || view?.fallback) return [{ type: "resume", pipe }];
+  // A webhook may have removed the annotation of the last rollout.
+  const size = lastRollout?.size ?? pipe.size;
+  if ("problem" in container || !size || view?.fallback) return [{ type: "resume", pipe }];
   const { name } = container;
-  if (!view) return [{ type: "begin-in-place", pipe, container: name, rollout: lastRollout }];
+  if (!view) return [{ type: "begin-in-place", pipe, container: name, size }];
   if (!view.isReady) return [];
   const step = commitStep({ pipe, container: name, view });
   if (step.type === "resume") return [resumeAction(pipe, step, view.size)];

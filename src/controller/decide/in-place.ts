@@ -118,8 +118,11 @@ function isResumed({ rollout, revision, lastRollout }: DeploymentView): boolean 
 function beginAction(assessment: Assessment, step: Step): InPlaceAction[] {
   const { pipe, priorAttempts = 0 } = assessment;
   if ("problem" in pipe.container) return [];
+  const begin = { type: "begin-in-place", pipe, container: pipe.container.name } as const;
+  const { size } = step.sizing.desired;
+  if (pipe.isPausedByUs) return [{ ...begin, size }];
   const rollout = newRollout(pipe, step, priorAttempts + 1, lastGoodSize(pipe, step.scaling));
-  return [{ type: "begin-in-place", pipe, container: pipe.container.name, rollout }];
+  return [{ ...begin, size, rollout }];
 }
 
 /** Returns the pipes whose commit could start but exceeds the rate. */

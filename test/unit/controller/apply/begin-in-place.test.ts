@@ -48,7 +48,7 @@ function setup(turns: number) {
   const rollout = aRollout(sizeOfCores(4));
   const begun = beginInPlace(
     { client, resizes, writes, clock },
-    { type: "begin-in-place", pipe, container: "pipe", rollout },
+    { type: "begin-in-place", pipe, container: "pipe", size: rollout.size, rollout },
   );
   return { caches, pipe, writes, resizes, dryRun, state, begun };
 }

@@ -1,23 +1,32 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
+import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
 import { aPipe, aScaling, aSnapshot, DECIDE_OPTIONS, NOW_MS } from "../../../support/fixtures/snapshot.ts";
 
 const MINUTE_MS = 60_000;
 
-function pausedAgo(agoMs: number) {
-  return aPipe("a", { isPaused: true, isPausedByUs: true, pausedByUsAtMs: NOW_MS - agoMs });
+function pausedAgo(agoMs: number, changes: Partial<DeploymentView> = {}) {
+  return aPipe("a", { isPaused: true, isPausedByUs: true, pausedByUsAtMs: NOW_MS - agoMs, ...changes });
 }
 
 describe("a Deployment that the controller paused", () => {
-  it.each([
+  describe.each([
     ["is suspended", { scaling: aScaling(4, { spec: { suspend: true } }) }],
     ["has no PipeScaling", { scaling: undefined }],
     ["has a PipeScaling that is being deleted", { scaling: aScaling(4, { isBeingDeleted: true }) }],
-  ])("is resumed immediately if its service %s", (_, changes) => {
-    const pipe = pausedAgo(0);
-    const { actions } = decide(aSnapshot([pipe], changes), DECIDE_OPTIONS);
-    expect(actions).toContainEqual({ type: "resume", pipe });
+  ])("and whose service %s", (_, changes) => {
+    it("stays paused until its commit has ended, even if a webhook removed the annotation of the rollout", () => {
+      const pipe = pausedAgo(0);
+      const { actions } = decide(aSnapshot([pipe], changes), DECIDE_OPTIONS);
+      expect(actions).toContainEqual({ type: "begin-in-place", pipe, container: "pipe", size: pipe.size });
+    });
+
+    it("is resumed immediately if it has no size, because then no commit can end", () => {
+      const pipe = pausedAgo(0, { size: undefined });
+      const { actions } = decide(aSnapshot([pipe], changes), DECIDE_OPTIONS);
+      expect(actions).toContainEqual({ type: "resume", pipe });
+    });
   });
 });
 
