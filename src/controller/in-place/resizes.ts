@@ -8,6 +8,7 @@ import { type PodOutcome, podOutcome } from "./pod-outcome.ts";
 import type { PodView } from "./pod-view.ts";
 import { PodWatches } from "./pod-watches.ts";
 import type { ReplicaSetView } from "./replica-set-view.ts";
+import { endPause, type FallenBack, newResize, type Resize, viewOfFallback, viewOfResize } from "./resize.ts";
 import type { DeploymentTemplate, Fallback, InPlaceView } from "./view.ts";
 
 export interface InPlaceResizesOptions {
@@ -31,41 +32,6 @@ export interface InPlaceResizesOptions {
   /** A pipe falls back to a rollout. */
   readonly onFallback: (pipe: DeploymentView, fallback: Fallback) => void;
 }
-
-interface Resize {
-  readonly pipe: DeploymentView;
-  readonly size: string;
-  /** Absent until the checks before the resize have ended. */
-  watches: PodWatches | undefined;
-  readonly deferred: DeferredPods;
-  readonly resizedAtMs: Map<string, number>;
-  readonly triedAtMs: Map<string, number>;
-  readonly podsBefore: Map<string, PodView>;
-  readonly beganAtMs: number;
-  isReady: boolean;
-  template: DeploymentTemplate | undefined;
-  /** Since this process first saw the Deployment paused for a commit. */
-  pause: { readonly atMs: number; readonly cancel: () => void } | undefined;
-  failure: Fallback | undefined;
-  failedCommits: number;
-  /** It took a turn and has not been committed. */
-  hasTurn: boolean;
-}
-
-type FallenBack = Pick<InPlaceView, "size" | "beganAtMs"> & { readonly fallback: Fallback };
-
-const NOTHING_OBSERVED = {
-  ...{ isReady: true, failure: undefined, pods: [], replicaSets: [] },
-  ...{
-    revision: 0,
-    isWriting: false,
-    resizedAtMs: new Map(),
-    triedAtMs: new Map(),
-    podsBefore: new Map(),
-    template: undefined,
-    pausedAtMs: undefined,
-  },
-};
 
 /**
  * The resizes in place that this process tries, at most one for each pipe. Pods and ReplicaSets are watched only while
@@ -119,7 +85,7 @@ export class InPlaceResizes {
     const { clock, enqueue } = this.#options;
     const nowMs = clock.monotonic();
     const fallenBack = this.#fallbacks.get(uid);
-    if (fallenBack) return { ...NOTHING_OBSERVED, ...fallenBack, nowMs };
+    if (fallenBack) return viewOfFallback(fallenBack, nowMs);
     const resize = this.#resizes.get(uid);
     if (!resize) return undefined;
     if (pipe.isPausedByUs) {
@@ -128,28 +94,7 @@ export class InPlaceResizes {
       resize.pause ??= { atMs: nowMs, cancel: clock.after(COMMIT_MS, wake) };
       resize.hasTurn = false;
     } else endPause(resize);
-    const replicaSets = [...(resize.watches?.replicaSets.values() ?? [])].filter(
-      ({ deploymentUid }) => deploymentUid === uid,
-    );
-    const owners = new Set(replicaSets.map(({ metadata }) => metadata.uid));
-    const pods = [...(resize.watches?.pods.values() ?? [])].filter(
-      ({ isActive, replicaSetUid = "" }) => isActive && owners.has(replicaSetUid),
-    );
-    const { size, isReady, failure, beganAtMs, resizedAtMs, triedAtMs, podsBefore, template, pause } = resize;
-    return {
-      ...{ size, isReady, fallback: undefined, failure, pods, replicaSets },
-      ...{
-        revision: resize.pipe.revision,
-        isWriting: this.#podWrites.has(uid),
-        beganAtMs,
-        resizedAtMs,
-        triedAtMs,
-        podsBefore,
-        template,
-        pausedAtMs: pause?.atMs,
-        nowMs,
-      },
-    };
+    return viewOfResize(resize, { isWriting: this.#podWrites.has(uid), nowMs });
   }
 
   /**
@@ -186,14 +131,8 @@ export class InPlaceResizes {
     const { uid } = pipe.metadata;
     this.#end(uid, { isFallback: false });
     this.#fallbacks.delete(uid);
-    const resize: Resize = {
-      ...{ pipe, size, watches: undefined, deferred: new DeferredPods(clock, onDeferred) },
-      ...{ resizedAtMs: new Map<string, number>(), triedAtMs: new Map<string, number>() },
-      podsBefore: new Map<string, PodView>(),
-      ...{ beganAtMs: clock.monotonic(), isReady: false },
-      ...{ template: undefined, pause: undefined, failure: undefined, failedCommits: 0 },
-      hasTurn: takeTurn(),
-    };
+    const deferred = new DeferredPods(clock, onDeferred);
+    const resize = newResize({ pipe, size, deferred, beganAtMs: clock.monotonic(), hasTurn: takeTurn() });
     this.#resizes.set(uid, resize);
     return resize;
   }
@@ -314,9 +253,4 @@ export class InPlaceResizes {
   endAll(): void {
     for (const uid of [...this.#resizes.keys()]) this.end(uid);
   }
-}
-
-function endPause(resize: Resize): void {
-  resize.pause?.cancel();
-  resize.pause = undefined;
 }
