@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
+import { IGNORE_WINDOW_ANNOTATION } from "../../src/controller/names.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
@@ -88,6 +89,39 @@ describe("admin service show", () => {
     );
     expect(code).toBe(1);
     expect(err).toContain(`kubectl edit configmap ${malformed.metadata.name}`);
+  });
+});
+
+describe("admin service open-window", () => {
+  const opened = z.object({
+    id: z.guid(),
+    name: z.string(),
+    namespace: z.string(),
+    openUntil: z.iso.datetime(),
+  });
+
+  it.each([
+    ["two hours", [], 2 * 3_600_000],
+    ["the time of --for", ["--for", "30m"], 30 * 60_000],
+  ])("lets rollouts start outside the window for %s, and changes nothing else", async (_, flags, forMs) => {
+    const id = await records.environment.addService(organization);
+    await records.environment.addScaling(id, { replicaCpuMillicores: 2000, replicaMemoryGb: 8 }, 2);
+    const before = Date.now();
+    const { openUntil } = await records.json(opened, ["admin", "service", "open-window", id, ...flags]);
+    expect(Date.parse(openUntil) - forMs).toBeGreaterThanOrEqual(before);
+    expect(Date.parse(openUntil) - forMs).toBeLessThanOrEqual(Date.now());
+    const scaling = await records.environment.scaling(id);
+    expect(scaling.metadata.annotations).toEqual({ [IGNORE_WINDOW_ANNOTATION]: openUntil });
+    expect(scaling.spec).toEqual({ replicaCpuMillicores: 2000, replicaMemoryGb: 8 });
+  });
+
+  it("reports that no rollout waits if the service has no PipeScaling", async () => {
+    const id = await records.environment.addService(organization);
+    const { pipes } = records.environment;
+    expect(await records.run(`admin service open-window ${id}`)).toMatchObject({
+      code: 1,
+      err: `Service ${id} has no PipeScaling in the namespace ${pipes}, so no rollout waits. The controller creates it when it sees the first database pipe of the service.\n`,
+    });
   });
 });
 

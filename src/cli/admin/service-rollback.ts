@@ -1,7 +1,6 @@
-import { IGNORE_WINDOW_ANNOTATION } from "../../controller/names.ts";
-import { type PipeScalingView, toPipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
+import type { PipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
 import { PIPE_SCALINGS } from "../../crd/names.ts";
-import type { HistoryEntry, PipeScaling } from "../../crd/pipe-scaling.ts";
+import type { HistoryEntry } from "../../crd/pipe-scaling.ts";
 import { REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
 import { sizeOf } from "../../crd/size-fields.ts";
 import {
@@ -12,8 +11,6 @@ import {
   sameSize,
   sizeOfCores,
 } from "../../domain/size.ts";
-import type { KubeObject } from "../../kube/objects.ts";
-import type { Service } from "../../records/service.ts";
 import { option } from "../../settings/option.ts";
 import { integer } from "../../settings/values.ts";
 import { PROGRAM } from "../command.ts";
@@ -24,11 +21,11 @@ import { desiredSize } from "../status/scaling-view.ts";
 import { recordsCommand } from "./command.ts";
 import { SERVICES } from "./kinds.ts";
 import { serviceArgument } from "./options.ts";
-import type { Records } from "./records.ts";
 import { retryOnConflict, withKnownOutcome } from "./retry.ts";
+import { requireScaling } from "./scaling.ts";
+import { ignoredWindow } from "./service-open-window.ts";
 
-/** How long `--now` lets rollouts start outside the rollout window. */
-const IGNORE_WINDOW_MS = 2 * 3_600_000;
+const NO_SIZE = "there is no size to return to";
 
 export const rollback = recordsCommand({
   name: "admin service rollback",
@@ -56,21 +53,18 @@ export const rollback = recordsCommand({
   async run(records, { service: id, to: cores, now, dryRun, output }, io) {
     const to = cores === undefined ? undefined : sizeOfCores(cores);
     const service = await SERVICES.require(records, id);
-    const first = await readScaling(records, service);
+    const first = await requireScaling(records, service, NO_SIZE);
     const from = desiredSize(first);
     const entry = requirePrevious(first, from, to);
     const { replicaCpuMillicores, replicaMemoryGb } = entry;
-    const until = new Date(Date.now() + IGNORE_WINDOW_MS).toISOString();
     const change = {
       // The size no longer comes from the request of the API.
-      metadata: {
-        annotations: { [REQUEST_ANNOTATION]: null, ...(now ? { [IGNORE_WINDOW_ANNOTATION]: until } : {}) },
-      },
+      metadata: { annotations: { [REQUEST_ANNOTATION]: null, ...(now ? ignoredWindow(Date.now()) : {}) } },
       spec: { replicaCpuMillicores, replicaMemoryGb },
     };
     if (!dryRun) {
       await retryOnConflict(`The PipeScaling of service ${id}`, async () => {
-        const scaling = await readScaling(records, service);
+        const scaling = await requireScaling(records, service, NO_SIZE);
         requireSameSpec(first, scaling);
         await withKnownOutcome(
           records.change(PIPE_SCALINGS, scaling, change),
@@ -99,16 +93,6 @@ export const rollback = recordsCommand({
     );
   },
 });
-
-async function readScaling(records: Records, { id, namespace }: Service): Promise<PipeScalingView> {
-  const object = await records.get<PipeScaling & KubeObject>(PIPE_SCALINGS, id, namespace);
-  if (!object) {
-    throw new CliError(
-      `Service ${id} has no PipeScaling in the namespace ${namespace}, so there is no size to return to. The controller creates it when it sees the first database pipe of the service.`,
-    );
-  }
-  return toPipeScalingView(object);
-}
 
 /** The controller may update the status during the rollback; a change of the spec by others ends it. */
 function requireSameSpec({ metadata: first }: PipeScalingView, { metadata }: PipeScalingView): void {

@@ -27,6 +27,7 @@ import {
   windowRow,
 } from "./options.ts";
 import { deleteUnlessChanged } from "./retry.ts";
+import { openWindow } from "./service-open-window.ts";
 import { rollback } from "./service-rollback.ts";
 
 function rowOf({ rolloutWindow: window, ...service }: Service): Row {
@@ -137,4 +138,4 @@ const remove = recordsCommand({
   },
 });
 
-export const serviceCommands = [create, list, show, update, rollback, remove];
+export const serviceCommands = [create, list, show, update, openWindow, rollback, remove];

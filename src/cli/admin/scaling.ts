@@ -1,0 +1,23 @@
+import { type PipeScalingView, toPipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
+import { PIPE_SCALINGS } from "../../crd/names.ts";
+import type { PipeScaling } from "../../crd/pipe-scaling.ts";
+import type { KubeObject } from "../../kube/objects.ts";
+import type { Service } from "../../records/service.ts";
+import { CliError } from "../failure.ts";
+import type { Records } from "./records.ts";
+
+/**
+ * @param consequence of a missing PipeScaling, as in "…, so there is no size to return to"
+ * @throws CliError if the service has none
+ */
+export async function requireScaling(
+  records: Records,
+  { id, namespace }: Service,
+  consequence: string,
+): Promise<PipeScalingView> {
+  const object = await records.get<PipeScaling & KubeObject>(PIPE_SCALINGS, id, namespace);
+  if (object) return toPipeScalingView(object);
+  throw new CliError(
+    `Service ${id} has no PipeScaling in the namespace ${namespace}, so ${consequence}. The controller creates it when it sees the first database pipe of the service.`,
+  );
+}

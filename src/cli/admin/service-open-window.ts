@@ -1,0 +1,48 @@
+import { IGNORE_WINDOW_ANNOTATION } from "../../controller/names.ts";
+import { PIPE_SCALINGS } from "../../crd/names.ts";
+import { option } from "../../settings/option.ts";
+import { durationMs } from "../../settings/values.ts";
+import { PROGRAM } from "../command.ts";
+import { outputOption, recordsFlag } from "../options.ts";
+import { printOne } from "../output.ts";
+import { recordsCommand } from "./command.ts";
+import { SERVICES } from "./kinds.ts";
+import { serviceArgument } from "./options.ts";
+import { retryOnConflict } from "./retry.ts";
+import { requireScaling } from "./scaling.ts";
+
+/** How long rollouts may start outside the rollout window after an admin said so. */
+const DEFAULT_MS = 2 * 3_600_000;
+
+/** The change of a PipeScaling that lets its rollouts start at any time for a while. */
+export function ignoredWindow(nowMs: number, forMs = DEFAULT_MS): Record<string, string> {
+  return { [IGNORE_WINDOW_ANNOTATION]: new Date(nowMs + forMs).toISOString() };
+}
+
+export const openWindow = recordsCommand({
+  name: "admin service open-window",
+  summary: "let the rollouts of a service start now, outside its rollout window",
+  details: "Rollouts that wait for the window start at once. Those that are in progress at the end continue.",
+  examples: ["admin service open-window <uuid>", "admin service open-window <uuid> --for 30m"],
+  options: {
+    ...serviceArgument,
+    for: option(durationMs("1m", "168h"), {
+      placeholder: "duration",
+      description: "how long rollouts may start",
+      default: "2h",
+      flagOnly: true,
+    }),
+    ...outputOption,
+  },
+  async run(records, { service: id, for: forMs, output }, io) {
+    const service = await SERVICES.require(records, id);
+    const annotations = ignoredWindow(Date.now(), forMs);
+    await retryOnConflict(`The PipeScaling of service ${id}`, async () => {
+      const scaling = await requireScaling(records, service, "no rollout waits");
+      await records.change(PIPE_SCALINGS, scaling, { metadata: { annotations } });
+    });
+    const { name, namespace } = service;
+    printOne(io, output, { id, name, namespace, openUntil: annotations[IGNORE_WINDOW_ANNOTATION] });
+    io.err(`To watch the rescale: ${PROGRAM} status ${id} --watch${recordsFlag(records.namespace)}\n`);
+  },
+});
