@@ -11,7 +11,7 @@ import { serviceArgument } from "./options.ts";
 import { retryOnConflict } from "./retry.ts";
 import { requireScaling } from "./scaling.ts";
 
-/** How long rollouts may start outside the rollout window after an admin said so. */
+/** Time in which rollouts may start outside the rollout window, unless an admin gives another one. */
 const DEFAULT_MS = 2 * 3_600_000;
 
 /** The change of a PipeScaling that lets its rollouts start at any time for a while. */
@@ -28,7 +28,7 @@ export const openWindow = recordsCommand({
     ...serviceArgument,
     for: option(durationMs("1m", "168h"), {
       placeholder: "duration",
-      description: "how long rollouts may start",
+      description: "time in which rollouts may start, such as 30m",
       default: "2h",
       flagOnly: true,
     }),
