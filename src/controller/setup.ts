@@ -13,19 +13,9 @@ import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
-import { FailedSteps } from "./apply/failed-steps.ts";
-import { BEGIN_BURST, InPlacePace } from "./apply/in-place-pace.ts";
-import { RolloutBudget } from "./apply/rollout-budget.ts";
-import { Validations } from "./apply/validations.ts";
-import { WriteHistory } from "./apply/write-history.ts";
-import { Nodes } from "./capacity/nodes.ts";
-import { countRolling } from "./decide/rolling.ts";
-import { enqueueOnChange } from "./event-handlers.ts";
-import { InPlaceResizes } from "./in-place/resizes.ts";
+import { createReconciler } from "./create-reconciler.ts";
 import { LEASE_NAME } from "./names.ts";
 import { createCaches, createInformers } from "./observe/caches.ts";
-import { DeletedScalings } from "./observe/deleted-scalings.ts";
-import { Reconciler } from "./reconciler.ts";
 import { ControllerMetrics } from "./report/metrics.ts";
 
 const REPORTING_CONTROLLER = "pipes.clouddb.dev/pipe-scaling-controller";
@@ -71,7 +61,7 @@ export interface Controller {
 }
 
 export function setup(options: SetupOptions): Controller {
-  const { client, clock, log, registry, identity, namespace, policy } = options;
+  const { client, clock, log, registry, identity, namespace } = options;
   const caches = createCaches();
   const ending = new AbortController();
   const outdated = ending.signal;
@@ -109,56 +99,12 @@ export function setup(options: SetupOptions): Controller {
     retryFirstMs: RETRY_FIRST_MS,
     retryMostMs: RETRY_MOST_MS,
   });
-  const writes = new WriteHistory(caches.pipes);
-  const validations = new Validations(caches.pipes);
-  const enqueue = (serviceId: string) => queue.add(serviceId);
-  const metrics = new ControllerMetrics(registry, clock);
-  const begins = new InPlacePace({ clock, wake: enqueue, burst: BEGIN_BURST });
-  const resizes = new InPlaceResizes({
-    ...{ client, clock, pipes: caches.pipes, enqueue },
-    onProblem: (err) => log.warn({ err }, "the pods of a pipe cannot be watched; trying again"),
-    onPod: (outcome) => metrics.podEnded(outcome),
-    onDeferred: (durationMs) => metrics.wasDeferred(durationMs),
-    takeTurn: () => begins.take(),
-    giveBackTurn: () => begins.giveBack(),
-    onEnd: () => budget.wakeNext(),
-    onFallback: ({ serviceId, metadata }, { reason, message }) => {
-      metrics.fellBack(reason);
-      log.info({ serviceId, pipe: metadata.name, reason }, `the pipe is not resized in place: ${message}`);
-    },
-  });
-  const failedSteps = new FailedSteps(caches.pipes, clock);
-  const budget: RolloutBudget = new RolloutBudget({
-    clock,
-    limit: policy.maxConcurrentRollouts,
-    rolling: () =>
-      countRolling(caches, { nowMs: clock.now(), policy }) +
-      writes.unresolvedRollouts(clock.now()) +
-      resizes.countActive((uid) => failedSteps.failsTooLong(uid)),
-    wake: enqueue,
-  });
-  const deletedScalings = new DeletedScalings(caches.scalings, clock, options.recreateGraceMs);
-  enqueueOnChange(caches, queue, budget);
   runtimeMetrics.watchQueue(queue);
   runtimeMetrics.watchLeader(elector);
   runtimeMetrics.watchAges(() => watchAges(informers, clock));
-  const reconciler = new Reconciler({
-    ...options,
-    caches,
-    writes,
-    validations,
-    failedSteps,
-    nodes: new Nodes({ client, clock, log }),
-    budget,
-    begins,
-    commits: new InPlacePace({ clock, wake: enqueue }),
-    deletedScalings,
-    resizes,
-    enqueue,
-    retry: (serviceId, leastMs) => queue.retry(serviceId, leastMs),
-    events,
-    metrics,
-    assertMayWrite,
+  const { reconciler, resizes, deletedScalings } = createReconciler({
+    ...{ ...options, caches, queue, events, assertMayWrite },
+    metrics: new ControllerMetrics(registry, clock),
   });
   const work = async (signal: AbortSignal) => {
     deletedScalings.begin();

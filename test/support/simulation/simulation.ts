@@ -1,19 +1,9 @@
-import { FailedSteps } from "../../../src/controller/apply/failed-steps.ts";
-import { BEGIN_BURST, InPlacePace } from "../../../src/controller/apply/in-place-pace.ts";
-import { RolloutBudget } from "../../../src/controller/apply/rollout-budget.ts";
-import { Validations } from "../../../src/controller/apply/validations.ts";
-import { WriteHistory } from "../../../src/controller/apply/write-history.ts";
-import { Nodes } from "../../../src/controller/capacity/nodes.ts";
-import { countRolling } from "../../../src/controller/decide/rolling.ts";
-import { enqueueOnChange } from "../../../src/controller/event-handlers.ts";
-import { InPlaceResizes } from "../../../src/controller/in-place/resizes.ts";
+import * as z from "zod";
+import { createReconciler, type ReconcilerSetup } from "../../../src/controller/create-reconciler.ts";
 import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { createCaches } from "../../../src/controller/observe/caches.ts";
-import { DeletedScalings } from "../../../src/controller/observe/deleted-scalings.ts";
 import { toDeploymentView } from "../../../src/controller/observe/deployment-view.ts";
 import { toPipeScalingView } from "../../../src/controller/observe/pipe-scaling-view.ts";
-import { Reconciler } from "../../../src/controller/reconciler.ts";
-import type { ControllerMetrics } from "../../../src/controller/report/metrics.ts";
 import type { Condition } from "../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
@@ -36,13 +26,19 @@ const RECORDS = "records";
 const PIPES = "pipes";
 const ORGANIZATION = idOf(0);
 
+const NO_METRICS = {
+  ...{ passed: () => undefined, reported: () => undefined, podEnded: () => undefined },
+  ...{ wasDeferred: () => undefined, fellBack: () => undefined },
+};
+const LOG_LINE = z.object({ pipe: z.string().optional(), reason: z.string().optional(), msg: z.string() });
+
 export interface SimulationOptions {
   readonly mostRollouts?: number;
   /** Lead of the controller's clock over the cluster's; negative if it is behind. */
   readonly skewMs?: number;
   /** Pipes are resized in place, and pods are simulated. */
   readonly isInPlace?: boolean;
-  readonly metrics?: Pick<ControllerMetrics, "passed" | "reported">;
+  readonly metrics?: ReconcilerSetup["metrics"];
 }
 
 /** The controller, with its queue, caches and bounds, on a simulated cluster. */
@@ -165,67 +161,30 @@ export class Simulation {
       retryMostMs: 60_000,
       random: () => 0.5,
     });
-    const writes = new WriteHistory(caches.pipes);
-    const enqueue = (serviceId: string) => queue.add(serviceId);
     const client: ReflectorClient = {
       json: (request) => cluster.json({ ...request, signal: request.signal ?? signal }),
       stream: (request) => cluster.stream(request),
     };
-    const begins = new InPlacePace({ clock, wake: enqueue, burst: BEGIN_BURST });
-    const resizes = new InPlaceResizes({
-      ...{ client, clock, pipes: caches.pipes, enqueue },
-      ...{ onProblem: () => undefined, onPod: () => undefined, onDeferred: () => undefined },
-      takeTurn: () => begins.take(),
-      giveBackTurn: () => begins.giveBack(),
-      onEnd: () => budget.wakeNext(),
-      onFallback: ({ metadata }, { reason }) => {
-        this.fallbacks.push(`${metadata.name} ${reason}`);
-      },
-    });
-    signal.addEventListener("abort", () => resizes.endAll());
-    const failedSteps = new FailedSteps(caches.pipes, clock);
-    const budget: RolloutBudget = new RolloutBudget({
-      clock,
-      limit: policy.maxConcurrentRollouts,
-      rolling: () =>
-        countRolling(caches, { nowMs: clock.now(), policy }) +
-        writes.unresolvedRollouts(clock.now()) +
-        resizes.countActive((uid) => failedSteps.failsTooLong(uid)),
-      wake: enqueue,
-    });
-    enqueueOnChange(caches, queue, budget);
-    this.#watch();
-    const deletedScalings = new DeletedScalings(caches.scalings, clock);
-    deletedScalings.begin();
-    const log = createLogger("silent", "controller");
-    const reconciler = new Reconciler({
-      client,
-      caches,
-      clock,
-      namespace: RECORDS,
-      tiers: BUILT_IN_TIERS,
-      policy,
-      writes,
-      validations: new Validations(caches.pipes),
-      resizes,
-      failedSteps,
-      nodes: new Nodes({ client, clock, log }),
-      budget,
-      begins,
-      commits: new InPlacePace({ clock, wake: enqueue }),
-      enqueue,
-      retry: (serviceId, leastMs) => queue.retry(serviceId, leastMs),
-      deletedScalings,
+    const { reconciler, resizes, deletedScalings } = createReconciler({
+      ...{ client, clock, caches, queue, policy, namespace: RECORDS, tiers: BUILT_IN_TIERS },
+      metrics: this.#options.metrics ?? NO_METRICS,
+      log: createLogger("info", "controller", { write: (line) => this.#noteFallback(line) }),
       events: { record: (event) => events.push(event) },
-      metrics: this.#options.metrics ?? { passed: () => undefined, reported: () => undefined },
-      log,
       assertMayWrite: () => undefined,
     });
+    signal.addEventListener("abort", () => resizes.endAll());
+    this.#watch();
+    deletedScalings.begin();
     const reconcile = (serviceId: string) => {
       this.reconciliations += 1;
       return reconciler.reconcile(serviceId);
     };
     void runWorkers({ queue, concurrency: 16, reconcile, onFailure: () => undefined }, signal);
+  }
+
+  #noteFallback(line: string): void {
+    const { pipe, reason, msg } = LOG_LINE.parse(JSON.parse(line));
+    if (msg.startsWith("the pipe is not resized in place")) this.fallbacks.push(`${pipe} ${reason}`);
   }
 
   #skewedClock(): Clock {
