@@ -68,7 +68,16 @@ describe("help", () => {
   const all = admin.map(({ name }) => name);
 
   /** Flags of update and rollback commands that have no variable, because a variable applies to all commands. */
-  const CHANGES = ["--name", "--tier", "--rollout-window", "--role", "--expire-at", "--allow-from", "--to"];
+  const CHANGES = [
+    "--name",
+    "--tier",
+    "--rollout-window",
+    "--role",
+    "--expire-at",
+    "--allow-from",
+    "--to",
+    "--for",
+  ];
 
   test.each(["try-it", ...all])(
     "lists the flags of %s with their variables and examples",
@@ -81,7 +90,7 @@ describe("help", () => {
       expect(flags.length).toBeGreaterThan(1);
       for (const flag of flags) {
         const variable = `PIPE_SCALING_${flag.slice(2).replaceAll("-", "_").toUpperCase()}`;
-        const isChange = / (update|rollback)$/.test(command) && CHANGES.includes(flag);
+        const isChange = / (update|rollback|open-window)$/.test(command) && CHANGES.includes(flag);
         expect(new RegExp(`\\b${variable}\\b`).test(out), variable).toBe(!isChange);
       }
     },
