@@ -35,6 +35,7 @@ export class Store<T extends KubeObject> {
   /** Keys by index and value. Most values have one key, for which a set would take several times the memory. */
   readonly #indexed = new Map<string, Map<string, string | Set<string>>>();
   readonly #listeners: ((change: Change<T>) => void)[] = [];
+  #interruptions = 0;
   readonly #lists = new Set<ListInFlight>();
   /** Newest version seen, by namespace (`undefined` for all). An unknown object that is not newer was deleted. */
   readonly #newest = new Map<string | undefined, string>();
@@ -56,6 +57,16 @@ export class Store<T extends KubeObject> {
 
   values(): IterableIterator<T> {
     return this.#objects.values();
+  }
+
+  /** How often a watch of these objects was interrupted. An object can be created and deleted meanwhile, unseen. */
+  get interruptions(): number {
+    return this.#interruptions;
+  }
+
+  /** Call it when a watch fails. */
+  interrupted(): void {
+    this.#interruptions += 1;
   }
 
   /** Objects for which the index function returns this value. */

@@ -13,22 +13,26 @@ const MAX_ENTRIES = 1000;
 
 export interface DeletedScaling {
   readonly spec: PipeScalingSpec;
-  /** The spec may have changed before the deletion, while this process saw no events. */
+  /** The spec may have changed, before or after this deletion, while this process saw no events. */
   readonly isOutdated: boolean;
 }
 
 interface Entry extends DeletedScaling {
   readonly recreateAtMs: number;
+  /** Interruptions of the watch before the deletion. */
+  readonly interruptions: number;
 }
 
 /** Recently deleted PipeScalings, with their last spec. */
 export class DeletedScalings {
+  readonly #scalings: Store<PipeScalingView>;
   readonly #clock: Pick<Clock, "now">;
   readonly #graceMs: number;
   readonly #deleted = new Map<string, Entry>();
   #unseenUntilMs = 0;
 
   constructor(scalings: Store<PipeScalingView>, clock: Pick<Clock, "now">, graceMs = RECREATE_GRACE_MS) {
+    this.#scalings = scalings;
     this.#clock = clock;
     this.#graceMs = graceMs;
     scalings.onChange((change) => {
@@ -43,7 +47,10 @@ export class DeletedScalings {
   }
 
   find(namespace: string, name: string): DeletedScaling | undefined {
-    return this.#find(namespace, name);
+    const found = this.#find(namespace, name);
+    // The owner may have created it, changed it and deleted it again.
+    const isOutdated = found && found.interruptions !== this.#scalings.interruptions;
+    return isOutdated ? { ...found, isOutdated } : found;
   }
 
   /** Returns the time before which a deleted PipeScaling is not created again, in milliseconds since 1970. */
@@ -61,6 +68,7 @@ export class DeletedScalings {
     const [oldest] = this.#deleted.keys();
     if (oldest !== undefined && this.#deleted.size >= MAX_ENTRIES) this.#deleted.delete(oldest);
     const recreateAtMs = this.#clock.now() + this.#graceMs;
-    this.#deleted.set(keyOf(scaling), { spec: scaling.spec, isOutdated, recreateAtMs });
+    const { interruptions } = this.#scalings;
+    this.#deleted.set(keyOf(scaling), { spec: scaling.spec, isOutdated, recreateAtMs, interruptions });
   }
 }

@@ -41,6 +41,15 @@ describe("the record of deleted PipeScalings", () => {
     expect(deleted.find("pipes", aScaling(4).metadata.name)?.isOutdated).toBe(true);
   });
 
+  it("has a spec that may be outdated if the watch was interrupted after the deletion", () => {
+    const { deleted, remove, scalings } = setup();
+    remove("a");
+    scalings.interrupted();
+    remove("b");
+    expect(deleted.find("pipes", "a")?.isOutdated).toBe(true);
+    expect(deleted.find("pipes", "b")?.isOutdated).toBe(false);
+  });
+
   it("lets the owner create one again for 30 s after its deletion, or after work begins if that was not seen", async () => {
     const { clock, deleted, remove } = setup();
     const waitMs = (name: string) => deleted.recreateAtMs("pipes", name) - clock.now();
