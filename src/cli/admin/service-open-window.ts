@@ -14,7 +14,7 @@ import { requireScaling } from "./scaling.ts";
 /** Time in which rollouts may start outside the rollout window, unless an admin gives another one. */
 const DEFAULT_MS = 2 * 3_600_000;
 
-/** The change of a PipeScaling that lets its rollouts start at any time for a while. */
+/** The annotation of a PipeScaling that lets its rollouts start at any time for a while. */
 export function ignoredWindow(nowMs: number, forMs = DEFAULT_MS): Record<string, string> {
   return { [IGNORE_WINDOW_ANNOTATION]: new Date(nowMs + forMs).toISOString() };
 }
@@ -29,7 +29,7 @@ export const openWindow = recordsCommand({
     for: option(durationMs("1m", "168h"), {
       placeholder: "duration",
       description: "time in which rollouts may start, such as 30m",
-      default: "2h",
+      default: `${DEFAULT_MS / 3_600_000}h`,
       flagOnly: true,
     }),
     ...outputOption,

@@ -1,26 +1,19 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import type { FailureReason } from "../../crd/reasons.ts";
-import { formatSize, sameSize } from "../../domain/size.ts";
+import { sameSize } from "../../domain/size.ts";
 import type { FailedStep } from "../in-place/failed-step.ts";
 import type { InPlaceStep } from "../in-place/steps.ts";
 import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
-import type { WriteError, WriteRecord } from "../observe/write-record.ts";
+import type { WriteRecord } from "../observe/write-record.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp, isProven } from "./came-up.ts";
 import { failsTooLong, failureOfStep, stepRetryAtMs } from "./failed-step.ts";
-import { type Cause, failureOf, reportedFailure, rollbackFailed } from "./failure.ts";
-import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
+import { failureOf } from "./failure.ts";
+import { autoscalerConflict, strippedAnnotation } from "./field-conflict.ts";
 import { inPlaceStep, isInProgress } from "./in-place.ts";
+import { failedRollback, pastFailure, writeFailure } from "./past-failure.ts";
 import { remarkOn } from "./remark.ts";
-import {
-  isOfRollout,
-  isOfWrite,
-  isRefusal,
-  isRetryRequested,
-  retryAtMs,
-  retryDelayMs,
-  writeDelayMs,
-} from "./retry.ts";
+import { isOfRollout, isOfWrite, isRetryRequested, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
 import { rolloutPhase } from "./rollout-phase.ts";
 
@@ -201,67 +194,4 @@ function withRetry(failure: PipeFailure, dueAtMs: number): Pick<Result, "failure
 function delayAfter({ stopsOldPodsFirst, metadata }: DeploymentView, failure: PipeFailure): number {
   if (stopsOldPodsFirst && isOfRollout(failure.reason)) return Number.POSITIVE_INFINITY;
   return writeDelayMs(failure.reason, failure.attempts, failure.generation !== metadata.generation);
-}
-
-/** Returns the reason why the pipe does not have the desired size: a write, a rollout, or another writer. */
-function pastFailure(
-  pipe: DeploymentView,
-  write: WriteRecord | undefined,
-  context: AssessContext,
-): PipeFailure | undefined {
-  const { metadata } = pipe;
-  // Another writer may have removed the annotation with the rollback.
-  const lastRollout =
-    pipe.lastRollout ?? (write?.outcome.type === "done" ? write.outcome.lastRollout : undefined);
-  if (
-    write?.purpose === "resize" &&
-    write.size === formatSize(context.desired) &&
-    write.outcome.type === "failed"
-  )
-    return writeFailure(pipe, write, write.outcome.error, context);
-  if (lastRollout?.isRollback && sameSize(lastRollout.size, context.desired)) {
-    const cause: Cause = lastRollout.failure ?? {
-      reason: "RolloutFailed",
-      message: "the rollout did not complete",
-    };
-    return failureOf(pipe, cause, Math.max(1, lastRollout.attempts), lastRollout.startedAtMs, context);
-  }
-  const conflict = fieldConflict(pipe, context);
-  if (conflict) return conflict;
-  const reported = reportedFailure(pipe, context);
-  if (!reported) return undefined;
-  // After a restart of the controller, only the status has it.
-  if (isOfRollout(reported.reason)) return reported;
-  const isStillRefused = isRefusal(reported.reason) && reported.generation === metadata.generation;
-  return isStillRefused && !write ? reported : undefined;
-}
-
-function writeFailure(
-  pipe: DeploymentView,
-  { attempts, lastAtMs, outcome }: WriteRecord,
-  error: WriteError,
-  context: AssessContext,
-): PipeFailure {
-  const failure = failureOf(pipe, error, attempts, lastAtMs, context);
-  const isRefused = outcome.type === "failed" && isRefusal(error.reason);
-  return { ...failure, ...(isRefused ? { generation: outcome.generation } : {}) };
-}
-
-interface FailedRollback {
-  readonly message: string;
-  readonly retryAtMs: number;
-}
-
-function failedRollback(
-  { metadata }: DeploymentView,
-  write: WriteRecord | undefined,
-  { desired, nowMs, scaling }: AssessContext,
-): FailedRollback | undefined {
-  if (write?.purpose !== "roll-back" || write.size !== formatSize(desired)) return undefined;
-  if (write.outcome.type !== "failed") return undefined;
-  const { error, generation } = write.outcome;
-  const delayMs = writeDelayMs(error.reason, write.attempts, generation !== metadata.generation);
-  const atMs = retryAtMs(write.lastAtMs, delayMs, scaling, nowMs);
-  const next = `attempt ${write.attempts}, next at ${new Date(atMs).toISOString()}`;
-  return { message: rollbackFailed(`${error.message} (${next})`), retryAtMs: atMs };
 }
