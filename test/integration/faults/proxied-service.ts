@@ -1,12 +1,13 @@
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
+import type { ControllerOverrides } from "../../../src/controller/process.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
 import { TestEnvironment } from "../../support/test-environment.ts";
 import { FaultyProxy, type Handling, type ProxiedRequest } from "./faulty-proxy.ts";
 import { Invariants } from "./invariants.ts";
 
-const PIPES = ["pipe-a", "pipe-b", "pipe-c"];
+export const PIPES = ["pipe-a", "pipe-b", "pipe-c"];
 
 export interface Fault {
   readonly handle: (request: ProxiedRequest) => Handling | undefined;
@@ -41,19 +42,19 @@ export class ProxiedService {
   }
 
   /** Watches of a new controller start with the shortest backoff. */
-  async restartController(): Promise<void> {
+  async restartController(overrides?: ControllerOverrides): Promise<void> {
     await this.#stopController?.();
     const elections = () => this.environment.log.filter(({ msg }) => msg === "leading").length;
     const before = elections();
-    this.#stopController = await this.startAnotherController();
+    this.#stopController = await this.startAnotherController(overrides);
     await waitFor(() => elections() > before, { what: "the new controller to lead" });
   }
 
   /** Returns the function that ends it. */
-  async startAnotherController(): Promise<() => Promise<void>> {
+  async startAnotherController(overrides?: ControllerOverrides): Promise<() => Promise<void>> {
     const { cluster, records } = this.environment;
     const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
-    return this.environment.startController({ kubeconfig: this.proxy.kubeconfig(kubeconfig) });
+    return this.environment.startController({ kubeconfig: this.proxy.kubeconfig(kubeconfig) }, overrides);
   }
 
   async end(): Promise<void> {
