@@ -9,13 +9,14 @@ const CRD = "crds/pipes.clouddb.dev_pipescalings.yaml";
 
 const it = base.override("clusterOptions", { scope: "file" }, {});
 
-it("a CRD that is deleted and created again resizes no pipe, and all PipeScalings come back", async ({
+it("a CRD that is deleted and created again resizes no pipe, and the PipeScaling comes back, suspended because a new pipe has another size", async ({
   cluster,
   environment,
   invariants,
   startPipes,
   requestSize,
 }) => {
+  const path = collectionPath(PIPE_SCALINGS, environment.pipes);
   const names = ["pipe-a", "pipe-b", "pipe-c"];
   await startPipes(names.map((name) => ({ name })));
   await requestSize(4);
@@ -23,10 +24,11 @@ it("a CRD that is deleted and created again resizes no pipe, and all PipeScaling
   const generations = () =>
     Promise.all(names.map(async (name) => (await environment.pipe(name)).metadata.generation));
   const before = await generations();
+  const hasWatchFailed = () =>
+    environment.log.some(({ level, err }) => level === "warn" && JSON.stringify(err).includes(path));
   const { metadata } = await environment.scaling();
 
   await kubectl(cluster, ["delete", "-f", CRD]);
-  const path = collectionPath(PIPE_SCALINGS, environment.pipes);
   await waitFor(
     () =>
       environment.client.json({ path }).then(
@@ -42,6 +44,8 @@ it("a CRD that is deleted and created again resizes no pipe, and all PipeScaling
   await waitFor(async () => (await environment.pipe("pipe-new")).status?.availableReplicas === 1, {
     what: "the new pipe to run",
   });
+  // The owner could create and change a PipeScaling before the watch works again.
+  await waitFor(hasWatchFailed, { what: "the watch of the PipeScalings to fail" });
   expect(await generations()).toEqual(before);
   expect((await environment.pipe("pipe-new")).metadata.generation).toBe(1);
 
@@ -51,7 +55,12 @@ it("a CRD that is deleted and created again resizes no pipe, and all PipeScaling
     timeoutMs: 30_000,
   });
   expect(again.metadata.uid).not.toBe(metadata.uid);
-  expect(again.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
+  expect(again.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16, suspend: true });
+  await environment.waitForCondition("Ready", "Unknown", "Suspended");
+  expect(await generations()).toEqual(before);
+  expect((await environment.pipe("pipe-new")).metadata.generation).toBe(1);
+
+  await environment.patchScaling({ suspend: false });
   await invariants.settled(4, { quietMs: 1000 });
   expect(await generations()).toEqual(before);
   expect(environment.errors).toEqual([]);
