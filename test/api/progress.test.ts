@@ -15,7 +15,7 @@ import {
   type RunningApi,
   type TestEnvironment,
 } from "./environment.ts";
-import { fieldsOf, progressingTo, refusedAt, reportStatus, scaledTo } from "./statuses.ts";
+import { fieldsOf, NEXT_RETRY, progressingTo, refusedAt, reportStatus, scaledTo } from "./statuses.ts";
 
 const TEMPLATE = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling/progress";
 
@@ -150,14 +150,21 @@ describe("GET pipesCdcScaling/progress", () => {
     await progressOnce(service, ({ state }) => state === "propagating");
   });
 
-  it("names the failed pipes without the cluster's messages", async () => {
+  it("names the failed pipes and their next attempts, without the cluster's messages", async () => {
     const service = await serviceWith(fieldsOf(sizeOfCores(4)), refusedAt(4, 1));
     const { text, body } = await send(service, { authorization: developer });
     const { result } = successEnvelope(pipeScalingProgress).parse(body);
     expect(result).toMatchObject({
       state: "failed",
       reason: "Refused",
-      failures: [{ pipe: "orders", reason: "Refused", message: "This size is not allowed for the pipe." }],
+      failures: [
+        {
+          pipe: "orders",
+          reason: "Refused",
+          message: "This size is not allowed for the pipe.",
+          nextRetryAt: new Date(NEXT_RETRY).toISOString(),
+        },
+      ],
     });
     expect(text).not.toMatch(/worker-7|tenant|quota/);
   });

@@ -6,6 +6,7 @@ import { PIPE_SCALINGS, type TestEnvironment } from "./environment.ts";
 /** Statuses that a test writes in place of the controller. */
 
 export const STARTED = "2026-01-31T12:00:00Z";
+export const NEXT_RETRY = "2026-01-31T12:05:00Z";
 
 /** A message from the cluster, which callers of the API must not see. */
 export const CLUSTER_MESSAGE = "exceeded quota: tenant-b, node worker-7";
@@ -68,6 +69,7 @@ export function refusedAt(cores: number, from: number, requestId?: string): Pipe
         message: CLUSTER_MESSAGE,
         attempts: 1,
         at: STARTED,
+        nextRetryAt: NEXT_RETRY,
       },
     ],
   };

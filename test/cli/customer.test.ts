@@ -116,7 +116,7 @@ describe.each(WAYS)("%s", (way) => {
       { what: "the API to report the failure" },
     );
     expect(text).toMatch(
-      /orders +Refused +1 +2026-01-31T12:00:00\.000Z +This size is not allowed for the pipe\./,
+      /orders +Refused +1 +2026-01-31T12:05:00\.000Z +This size is not allowed for the pipe\./,
     );
     expect(text).not.toMatch(/quota|worker-7/);
     expect(code).toBe(3);

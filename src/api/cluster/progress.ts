@@ -42,6 +42,8 @@ interface Failure {
   readonly reason: Reason;
   readonly attempts: number;
   readonly atMs: number | undefined;
+  /** Absent if there is no automatic retry. */
+  readonly nextRetryAtMs: number | undefined;
 }
 
 /** Shared by the PipeScalings without failures, which are most of them. */
@@ -130,8 +132,9 @@ function fallbacksOf({ pipes }: PipeScalingStatus): readonly Fallback[] {
   return pipes.fallbacks.map(({ pipe, reason }) => ({ pipe, reason: fallbackReasonOf(reason) }));
 }
 
-function failureOf({ pipe, size, reason, attempts, at }: PipeFailure): Failure {
-  return { pipe, size: parseSize(size), reason: reasonOf(reason), attempts, atMs: instant(at) };
+function failureOf({ pipe, size, reason, attempts, at, nextRetryAt }: PipeFailure): Failure {
+  const times = { atMs: instant(at), nextRetryAtMs: instant(nextRetryAt) };
+  return { pipe, size: parseSize(size), reason: reasonOf(reason), attempts, ...times };
 }
 
 function instant(text: string | undefined): number | undefined {

@@ -20,7 +20,12 @@ export const progress = z.looseObject({
   desired: sizeFields.extend({ source: z.string() }).optional(),
   effective: sizeFields.optional(),
   pipes: z.looseObject({ total: z.number(), updated: z.number(), inPlace: z.number().optional() }).optional(),
-  failures: z.array(z.looseObject({ pipe: z.string(), reason: z.string(), message: z.string() })),
+  failures: z.array(
+    z.looseObject({
+      ...{ pipe: z.string(), reason: z.string(), message: z.string() },
+      nextRetryAt: z.string().optional(),
+    }),
+  ),
   fallbacks: z.array(z.looseObject({ pipe: z.string(), reason: z.string(), message: z.string() })).optional(),
   requestId: z.string().optional(),
   startedAt: z.string().optional(),

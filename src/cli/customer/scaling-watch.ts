@@ -2,7 +2,7 @@ import { sizeOf } from "../../crd/size-fields.ts";
 import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import { CliError } from "../failure.ts";
 import type { PollOptions } from "../view/poll.ts";
-import type { RescaleState, RescaleView } from "../view/rescale-view.ts";
+import { earliestRetry, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
 import { profileFlag } from "./access.ts";
 import type { ApiClient } from "./client.ts";
 import { ErrorResponse, NoResponse } from "./errors.ts";
@@ -80,6 +80,7 @@ export function viewOf(service: string, of: Progress): RescaleView {
     // A later version of the API may have others.
     state: STATES.find((each) => each === state) ?? "unknown",
     pending: failures.map((failure) => ({ name: failure.pipe, state: "Failed", message: failure.message })),
+    retryAt: earliestRetry(failures),
     fallbacks,
   };
 }

@@ -51,7 +51,7 @@ const get = apiCommand({
       ...(pipes?.inPlace ? { inPlace: pipes.inPlace } : {}),
       ...{ requestId, startedAt, completedAt },
     });
-    printTable(io, ["pipe", "reason", "attempts", "at", "message"], failures);
+    printTable(io, ["pipe", "reason", "attempts", "nextRetryAt", "message"], failures);
     printTable(io, ["pipe", "restartedBecause", "message"], restarted);
     return exitCodeOf(view);
   },

@@ -2,13 +2,12 @@ import { type PipeScalingView, requestedSize } from "../../controller/observe/pi
 import type { Condition } from "../../crd/pipe-scaling.ts";
 import { sizeOf } from "../../crd/size-fields.ts";
 import type { Size } from "../../domain/size.ts";
-import type { RescaleState, RescaleView } from "../view/rescale-view.ts";
+import { earliestRetry, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
 
 /** The rescale of a service as its PipeScaling reports it. */
 export function viewOf(serviceName: string, scaling: PipeScalingView | undefined): RescaleView {
   const { desired, effective, pipes, propagation, failures = [] } = scaling?.status ?? {};
   const isCurrent = scaling !== undefined && isObserved(scaling);
-  const [retryAt] = failures.flatMap(({ nextRetryAt }) => nextRetryAt ?? []).toSorted();
   return {
     service: serviceName,
     desired: scaling && desiredSize(scaling),
@@ -19,7 +18,7 @@ export function viewOf(serviceName: string, scaling: PipeScalingView | undefined
     completedAt: dateIn(propagation?.completedAt),
     requestId: isCurrent ? propagation?.requestId : undefined,
     ...stateOf(scaling),
-    retryAt: dateIn(retryAt),
+    retryAt: earliestRetry(failures),
     pending: isCurrent ? (pipes?.pending ?? []) : [],
     fallbacks: isCurrent ? (pipes?.fallbacks ?? []) : [],
   };

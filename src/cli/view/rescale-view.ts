@@ -30,6 +30,14 @@ export interface RescaleView {
 /** As in the API; unknown: nothing has been reported yet. */
 export type RescaleState = "propagating" | "scaled" | "failed" | "suspended" | "unknown";
 
+/** The time of the next attempt for any of the failed pipes. */
+export function earliestRetry(
+  failures: readonly { readonly nextRetryAt?: string | undefined }[],
+): Date | undefined {
+  const [earliest] = failures.flatMap(({ nextRetryAt }) => nextRetryAt ?? []).toSorted();
+  return earliest === undefined ? undefined : new Date(earliest);
+}
+
 /** The state and the sizes, as tables show them. */
 export function rowOfView({ state, reason, message, desired, source, effective, pipes }: RescaleView): Row {
   return {

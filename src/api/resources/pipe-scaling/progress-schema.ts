@@ -20,6 +20,9 @@ const failure = z.strictObject({
   message,
   attempts: z.int().min(0).meta({ description: "Number of attempts." }),
   at: instant.optional(),
+  nextRetryAt: instant
+    .optional()
+    .meta({ description: "Time of the next attempt. Absent if there is no automatic retry." }),
 });
 
 const fallback = z.strictObject({
@@ -116,7 +119,7 @@ export function toPipeScalingProgress(
   };
 }
 
-function toFailure({ pipe, size, reason, attempts, atMs }: Progress["failures"][number]) {
+function toFailure({ pipe, size, reason, attempts, atMs, nextRetryAtMs }: Progress["failures"][number]) {
   return {
     pipe,
     ...(size ? { size: toPipeScaling(size) } : {}),
@@ -124,6 +127,7 @@ function toFailure({ pipe, size, reason, attempts, atMs }: Progress["failures"][
     message: sentenceOf(reason),
     attempts,
     ...(atMs === undefined ? {} : { at: iso(atMs) }),
+    ...(nextRetryAtMs === undefined ? {} : { nextRetryAt: iso(nextRetryAtMs) }),
   };
 }
 

@@ -13,6 +13,7 @@ import type { KubeObject } from "../../../../src/kube/objects.ts";
 
 const STARTED = "2026-01-31T12:00:00Z";
 const COMPLETED = "2026-01-31T12:04:00Z";
+const NEXT_RETRY = "2026-01-31T12:10:00Z";
 
 function fieldsOf(size: Size) {
   return { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
@@ -164,7 +165,7 @@ describe("the progress of a PipeScaling", () => {
     }
   });
 
-  it("names a failed pipe with the API's own message instead of the cluster's", () => {
+  it("names a failed pipe and its next attempt, with the API's own message instead of the cluster's", () => {
     const raw = "exceeded quota: tenant-b-quota, node worker-7";
     const failure = { pipe: "orders", size: "4000m/16Gi", message: raw, attempts: 2, at: STARTED };
     const status = {
@@ -174,7 +175,7 @@ describe("the progress of a PipeScaling", () => {
         condition("Stalled", "True", "Unschedulable"),
       ],
       failures: [
-        { ...failure, reason: "Unschedulable" },
+        { ...failure, reason: "Unschedulable", nextRetryAt: NEXT_RETRY },
         { ...failure, reason: "tenant-b-quota", size: "odd" },
       ],
     };
@@ -188,9 +189,11 @@ describe("the progress of a PipeScaling", () => {
         message: "There is currently no room for the pipe at this size.",
         attempts: 2,
         at: "2026-01-31T12:00:00.000Z",
+        nextRetryAt: "2026-01-31T12:10:00.000Z",
       },
       expect.objectContaining({ reason: "Failed" }),
     ]);
+    expect(object.failures[1]).not.toHaveProperty("nextRetryAt");
     expect(JSON.stringify(object)).not.toMatch(/tenant-b|worker-7|odd/);
   });
 

@@ -330,6 +330,7 @@ const FAILED = {
       message: "This size is not allowed for the pipe.",
       attempts: 2,
       at: "2026-01-31T12:00:00.000Z",
+      nextRetryAt: "2026-01-31T12:05:00.000Z",
     },
   ],
 };
@@ -357,11 +358,11 @@ describe("scaling get", () => {
     });
   });
 
-  test("names the failure, and ends with exit code 3", async () => {
+  test("names the failure and the next attempt, and ends with exit code 3", async () => {
     const api = await apiWith({ [`GET ${SCALING}/progress`]: done(FAILED) });
     const { code, out } = await run(api, `scaling get ${SERVICE}`);
     expect(out).toContain(
-      "\n\nPIPE    REASON   ATTEMPTS  AT                        MESSAGE\norders  Refused  2         2026-01-31T12:00:00.000Z  This size is not allowed for the pipe.\n",
+      "\n\nPIPE    REASON   ATTEMPTS  NEXT RETRY AT             MESSAGE\norders  Refused  2         2026-01-31T12:05:00.000Z  This size is not allowed for the pipe.\n",
     );
     expect(code).toBe(3);
     const json = await run(api, `scaling get ${SERVICE} --output json`);

@@ -77,11 +77,20 @@ describe("a watch through the API", () => {
     expect(waits).toEqual([2500]);
   });
 
-  test("names the failed pipes and their reasons", async () => {
+  test("names the failed pipes, their reasons and the next attempt", async () => {
     const failure = { pipe: "orders", reason: "Refused", message: "It may not.", attempts: 1 };
-    const { updates } = watchOf({ progress: [progressWith({ state: "failed", failures: [failure] })] });
+    const nextRetryAt = "2026-01-31T12:05:00.000Z";
+    const { updates } = watchOf({
+      progress: [progressWith({ state: "failed", failures: [{ ...failure, nextRetryAt }] })],
+    });
     expect(await take(updates, 1)).toMatchObject([
-      { view: { state: "failed", pending: [{ name: "orders", state: "Failed", message: "It may not." }] } },
+      {
+        view: {
+          state: "failed",
+          pending: [{ name: "orders", state: "Failed", message: "It may not." }],
+          retryAt: new Date(nextRetryAt),
+        },
+      },
     ]);
   });
 
