@@ -184,7 +184,7 @@ describe("status --watch of a rescale that does not complete", () => {
     expect(watch.out()).toMatch(
       /failed, 0\/1 pipe: Refused: pipe-a could not be resized to 2 cpu \/ 8 Gi: .*aggregate container requests/,
     );
-    expect(watch.out()).toMatch(/The controller retries in \d min\.\n$/);
+    expect(watch.out()).toMatch(/The next attempt is in \d min\.\n$/);
     expect(watch.err()).toContain(
       `kubectl annotate pipescalings ${environment.serviceId} --namespace ${environment.pipes} `,
     );

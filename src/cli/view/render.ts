@@ -116,5 +116,5 @@ function progressLine(view: RescaleView, nowMs: number, paint: Canvas["paint"]):
 function retryNote({ state, retryAt }: RescaleView, nowMs: number): string {
   if (state !== "failed" || !retryAt) return "";
   const leftMs = retryAt.getTime() - nowMs;
-  return `The controller retries ${leftMs > 0 ? `in ${roughly(leftMs)}` : "now"}.`;
+  return `The next attempt is ${leftMs > 0 ? `in ${roughly(leftMs)}` : "now"}.`;
 }

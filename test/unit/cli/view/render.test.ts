@@ -128,7 +128,7 @@ describe("a frame", () => {
     expect(frame(failed, NOW, CANVAS).slice(2)).toEqual([
       "  ✗ pipe-1  Failed: exceeded quota",
       "pipe-1 cannot get 4 cpu / 16 Gi: exceeded quota.",
-      "The controller retries in 4 min.",
+      "The next attempt is in 4 min.",
     ]);
   });
 
