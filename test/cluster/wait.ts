@@ -5,14 +5,10 @@ export interface WaitOptions {
   /** Completes the sentence "waited 60 s for …", such as "the rollout to complete". */
   readonly what: string;
   readonly timeoutMs?: number;
-  /** Interval between two attempts at first. It grows with the time that has passed. */
+  /** Interval between two attempts. */
   readonly intervalMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
-
-/** Many tests wait at the same time on a small machine, and their polls must not slow down what they wait for. */
-const MAX_INTERVAL_MS = 250;
-const SHARE_OF_ELAPSED = 0.05;
 
 /**
  * Polls until `observe` returns something other than undefined, null or false, and returns it. For conditions of a
@@ -24,15 +20,13 @@ export async function waitFor<T>(
   observe: () => T | Promise<T>,
   { what, timeoutMs = 60_000, intervalMs = 50, signal }: WaitOptions,
 ): Promise<Exclude<T, undefined | null | false>> {
-  const startedAt = performance.now();
+  const deadline = performance.now() + timeoutMs;
   for (;;) {
     signal?.throwIfAborted();
     const seen = await look(observe);
     if ("value" in seen && isReached(seen.value)) return seen.value;
-    const elapsedMs = performance.now() - startedAt;
-    if (elapsedMs >= timeoutMs) throw timeout(what, timeoutMs, seen);
-    const pauseMs = Math.max(intervalMs, Math.min(elapsedMs * SHARE_OF_ELAPSED, MAX_INTERVAL_MS));
-    await delay(pauseMs, undefined, signal ? { signal } : {});
+    if (performance.now() >= deadline) throw timeout(what, timeoutMs, seen);
+    await delay(intervalMs, undefined, signal ? { signal } : {});
   }
 }
 

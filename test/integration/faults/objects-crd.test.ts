@@ -25,7 +25,7 @@ it("a CRD that is deleted and created again resizes no pipe, and the PipeScaling
     Promise.all(names.map(async (name) => (await environment.pipe(name)).metadata.generation));
   const before = await generations();
   const hasWatchFailed = () =>
-    environment.log.some(({ level, err }) => level === "warn" && JSON.stringify(err).includes(path));
+    environment.log.some((line) => line["level"] === "warn" && JSON.stringify(line).includes(path));
   const { metadata } = await environment.scaling();
 
   await kubectl(cluster, ["delete", "-f", CRD]);
