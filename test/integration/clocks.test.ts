@@ -5,6 +5,7 @@ import { REVISION_ANNOTATION } from "../../src/controller/names.ts";
 import type { Pod } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS } from "../../src/kube/paths.ts";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
+import { parseClusterCalls } from "../support/cluster-calls.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { Invariants } from "./faults/invariants.ts";
 
@@ -25,15 +26,15 @@ function clockOffBy(ms: number): Clock {
 /** Two for each step: the first size, the request, the end of the rollout of each of three pipes, and the result. */
 const MOST_STATUS_WRITES = 12;
 
+const WRITE_VERBS = ["create", "update", "patch", "delete"];
+
 /** Number of writes of the controller so far, by verb and resource, without those to its Lease. */
 async function writesOf(environment: TestEnvironment): Promise<Readonly<Record<string, number>>> {
-  const calls = (await environment.scrape()).matchAll(
-    /^pipe_scaling_cluster_request_duration_seconds_count\{verb="(create|update|patch|delete)",resource="([^"]+)"[^}]*\} (\d+)$/gm,
-  );
   const writes = new Map<string, number>();
-  for (const [, verb, resource, count] of calls) {
+  for (const { verb, resource, count } of parseClusterCalls(await environment.scrape())) {
+    if (!WRITE_VERBS.includes(verb) || resource === "leases") continue;
     const key = `${verb} ${resource}`;
-    if (resource !== "leases") writes.set(key, (writes.get(key) ?? 0) + Number(count));
+    writes.set(key, (writes.get(key) ?? 0) + count);
   }
   return Object.fromEntries(writes);
 }

@@ -1,6 +1,7 @@
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, expect, it } from "vitest";
+import { parseClusterCalls } from "../support/cluster-calls.ts";
 import { accountName, clusterRoleName } from "../support/fixtures/shipped-account.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
@@ -37,10 +38,9 @@ async function restrictTo(namespaces: readonly string[]): Promise<void> {
 
 /** Number of watches that the API server has accepted, by kind. */
 async function acceptedWatches(): Promise<Readonly<Record<string, number>>> {
-  const lines = (await environment.scrape()).matchAll(
-    /^pipe_scaling_cluster_request_duration_seconds_count\{verb="watch",resource="([^"]+)",code="200"\} (\d+)$/gm,
-  );
-  return Object.fromEntries([...lines].map(([, resource = "", count]) => [resource, Number(count)]));
+  const calls = parseClusterCalls(await environment.scrape());
+  const accepted = calls.filter(({ verb, code }) => verb === "watch" && code === "200");
+  return Object.fromEntries(accepted.map(({ resource, count }) => [resource, count]));
 }
 
 it.each([

@@ -137,6 +137,11 @@ describe("kubectl rollout undo", () => {
   });
 });
 
+function manifest(environment: TestEnvironment, spec: PipeScalingSpec): object {
+  const metadata = { name: environment.serviceId, namespace: environment.pipes };
+  return { apiVersion: API_VERSION, kind: KIND, metadata, spec };
+}
+
 /** The delay of the re-creation in production. */
 const AS_SHIPPED = { recreateGraceMs: undefined };
 
@@ -271,11 +276,6 @@ describe("a PipeScaling", () => {
     expect(spec).toEqual({ replicaCpuMillicores: 2000, replicaMemoryGb: 8, suspend: true });
     expect(await sizes()).toEqual(expected);
   });
-
-  function manifest(environment: TestEnvironment, spec: PipeScalingSpec): object {
-    const metadata = { name: environment.serviceId, namespace: environment.pipes };
-    return { apiVersion: API_VERSION, kind: KIND, metadata, spec };
-  }
 });
 
 describe("an annotation by the owner during a rollout", () => {
@@ -297,6 +297,25 @@ describe("an annotation by the owner during a rollout", () => {
     await waitFor(async () => resourcesOf(await environment.pipe("pipe")) === "1 4Gi 4Gi", {
       what: "the rollback",
     });
+    await invariants.end();
+  });
+
+  it("does not keep a failed rollout from being rolled back after its PipeScaling was created again", async ({
+    environment,
+    invariants,
+    startPipes,
+    requestSize,
+  }) => {
+    await limitMemory(environment, "8Gi");
+    await startPipes([{ name: "pipe" }], { rolloutTimeoutMs: 4000 }, AS_SHIPPED);
+    await requestSize(4);
+    const isOf = (resources: string) => async () => resourcesOf(await environment.pipe("pipe")) === resources;
+    await waitFor(isOf("4 16Gi 16Gi"), { what: "the resize" });
+    await inPipes(environment, ["annotate", "deployment", "pipe", "example.com/note=1"]);
+    const { spec = {} } = await environment.scaling();
+    await inPipes(environment, ["replace", "--force", "-f", "-"], manifest(environment, spec));
+    await environment.waitForCondition("Stalled", "True", "RolloutTimeout");
+    await waitFor(isOf("1 4Gi 4Gi"), { what: "the rollback" });
     await invariants.end();
   });
 

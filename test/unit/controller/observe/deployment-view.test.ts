@@ -5,7 +5,7 @@ import {
   SERVICE_LABEL,
 } from "../../../../src/controller/names.ts";
 import { toDeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
-import { formatLastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import { formatLastRollout, type LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import { withLastRollout } from "../../../../src/controller/observe/observe.ts";
 import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
@@ -68,7 +68,16 @@ describe("the last rollout of a pipe", () => {
     ],
   ])("is read unchanged, with %s as the last good size", (_, lastGoodSize) => {
     const failure = { reason: "RolloutTimeout", message: "too slow" } as const;
-    const rollout = { ...ROLLOUT, lastGoodSize, isRollback: true, requestId: "request", failure };
+    const rollout = {
+      ...ROLLOUT,
+      ...{
+        lastGoodSize,
+        isRollback: true,
+        requestId: "request",
+        failure,
+        inPlaceStartedAtMs: NOW_MS - 90_000,
+      },
+    } satisfies Required<LastRollout>;
     expect(toDeploymentView(deployment({}, rollout)).lastRollout).toEqual(rollout);
   });
 
