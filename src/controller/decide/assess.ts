@@ -56,8 +56,8 @@ function unsizable(pipe: DeploymentView, context: AssessContext): Result | undef
     failure: failureOf(pipe, { reason, message }, 1, context.nowMs, context),
   });
   if ("problem" in container) return failing("ContainerUnclear", container.problem);
-  const autoscalers = context.autoscalers.get(pipe.metadata.name) ?? [];
-  const vertical = autoscalers.find(({ kind }) => kind === "VerticalPodAutoscaler");
+  const autoscalers = context.autoscalers.get(pipe.metadata.name);
+  const vertical = autoscalers?.find(({ kind }) => kind === "VerticalPodAutoscaler");
   if (vertical) {
     const { reason, message } = autoscalerConflict(vertical);
     return failing(reason, message);

@@ -62,17 +62,26 @@ const schema = z.object({
 
 /** @param deploymentUid binds the annotation to its Deployment, so that a copy on another Deployment is ignored */
 export function formatLastRollout(rollout: LastRollout, deploymentUid: string): string {
-  const { size, isRollback, lastGoodSize, startedAtMs, inPlaceStartedAtMs, ...rest } = rollout;
+  const { size, isRollback, lastGoodSize, startedAtMs, inPlaceStartedAtMs } = rollout;
   const isInPlace = inPlaceStartedAtMs !== undefined;
   return JSON.stringify({
     version: 1,
     deploymentUid,
     size: formatSize(size),
-    ...(isRollback ? { isRollback } : {}),
-    ...(lastGoodSize ? { lastGoodSize: formatAllotment(lastGoodSize) } : {}),
+    isRollback: isRollback ? true : undefined,
+    failure: rollout.failure,
+    lastGoodSize: lastGoodSize ? formatAllotment(lastGoodSize) : undefined,
     startedAt: new Date(startedAtMs).toISOString(),
-    ...(isInPlace ? { inPlaceStartedAt: new Date(inPlaceStartedAtMs).toISOString() } : {}),
-    ...rest,
+    inPlaceStartedAt: isInPlace ? new Date(inPlaceStartedAtMs).toISOString() : undefined,
+    attempts: rollout.attempts,
+    serviceId: rollout.serviceId,
+    scalingUid: rollout.scalingUid,
+    scalingGeneration: rollout.scalingGeneration,
+    requestId: rollout.requestId,
+    generation: rollout.generation,
+    revision: rollout.revision,
+    progressedAtS: rollout.progressedAtS,
+    replicas: rollout.replicas,
   } satisfies z.input<typeof schema>);
 }
 
@@ -88,25 +97,25 @@ export function parseLastRollout(
   if (annotation === undefined) return undefined;
   try {
     const parsed = schema.parse(JSON.parse(annotation));
-    const {
-      version,
-      deploymentUid: uid,
-      size: text,
-      startedAt,
-      inPlaceStartedAt,
-      lastGoodSize,
-      ...rest
-    } = parsed;
-    const size = sharedSize(text);
-    if (!size || (deploymentUid !== undefined && uid !== deploymentUid)) return undefined;
+    const { startedAt, inPlaceStartedAt } = parsed;
+    const size = sharedSize(parsed.size);
+    if (!size || (deploymentUid !== undefined && parsed.deploymentUid !== deploymentUid)) return undefined;
     return {
       size,
+      isRollback: parsed.isRollback,
+      failure: parsed.failure,
+      lastGoodSize: parseAllotment(parsed.lastGoodSize),
       startedAtMs: Date.parse(startedAt),
-      ...(inPlaceStartedAt === undefined ? {} : { inPlaceStartedAtMs: Date.parse(inPlaceStartedAt) }),
-      lastGoodSize: parseAllotment(lastGoodSize),
-      ...rest,
-      serviceId: shared(rest.serviceId),
-      scalingUid: shared(rest.scalingUid),
+      inPlaceStartedAtMs: inPlaceStartedAt === undefined ? undefined : Date.parse(inPlaceStartedAt),
+      attempts: parsed.attempts,
+      serviceId: shared(parsed.serviceId),
+      scalingUid: shared(parsed.scalingUid),
+      scalingGeneration: parsed.scalingGeneration,
+      requestId: parsed.requestId,
+      generation: parsed.generation,
+      revision: parsed.revision,
+      progressedAtS: parsed.progressedAtS,
+      replicas: parsed.replicas,
     };
   } catch {
     // Someone edited it, so the pipe is treated as new to the controller.
