@@ -111,8 +111,7 @@ function countsOf({ services, rescale, paced, bursts, starts, idle, inPlace }: R
   const ours = most(rescale.ours);
   // The benchmark itself changes the tier.
   const single = (counts: RequestCounts) => requestsOf(writesOf(counts), CONTROLLERS);
-  const burst = single(most(bursts.map(({ counts }) => counts)));
-  const burstWrites = new Map([...burst].filter(([request]) => request !== "APPLY pipescalings"));
+  const [burst] = bursts.toSorted((a, b) => writesIn10Seconds(b) - writesIn10Seconds(a));
   const started = writesOf(most(starts.counts));
   const idleWrites = writesOf(idle.counts);
   return [
@@ -134,10 +133,10 @@ function countsOf({ services, rescale, paced, bursts, starts, idle, inPlace }: R
       counts: single(paced.counts),
     },
     {
-      what: "writes for 1,000 PATCHes of a service in 10 s",
-      measured: sumOf(burstWrites),
+      what: "writes for 1,000 PATCHes of a service, per 10 s",
+      measured: burst ? writesIn10Seconds(burst) : Number.NaN,
       most: 450,
-      counts: burstWrites,
+      counts: burst ? writesOfController(burst) : new Map(),
     },
     { what: "writes at startup with nothing to do", measured: sumOf(started), most: 0, counts: started },
     {
@@ -190,6 +189,17 @@ function most(rounds: readonly RequestCounts[]): RequestCounts {
     (a, b) => sumOf(writesOf(b)) - sumOf(writesOf(a)),
   );
   return first;
+}
+
+/** Without the PATCHes of the benchmark. */
+function writesOfController({ counts }: Burst): RequestCounts {
+  const writes = requestsOf(writesOf(counts), CONTROLLERS);
+  return new Map([...writes].filter(([request]) => request !== "APPLY pipescalings"));
+}
+
+/** On a busy machine, 1,000 PATCHes take more than 10 s, in which the controller also writes more. */
+function writesIn10Seconds(burst: Burst): number {
+  return Math.round((sumOf(writesOfController(burst)) / Math.max(10, burst.seconds)) * 10);
 }
 
 function describeBurst({ firstMs, seconds: took, lastWon }: Burst): string {

@@ -11,7 +11,7 @@ import {
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
-import type { Deployment } from "../../src/kube/objects.ts";
+import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, EVENTS, objectPath } from "../../src/kube/paths.ts";
 import { serviceConfigMapName } from "../../src/records/service.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
@@ -632,10 +632,11 @@ describe("a size that a pipe cannot run", () => {
     expect(conditionOf(scaling, "Ready")?.message).toBe(
       "The one pipe runs 2 cpu / 8 Gi. The CPU limit of pipe-a equals the size, so its pods have the QoS class Guaranteed and not Burstable.",
     );
-    const { items } = JSON.parse(
+    const { items }: { items: readonly (KubeObject & { status: { qosClass: string } })[] } = JSON.parse(
       await kubectl(environment.cluster, ["get", "pods", "-n", environment.pipes, "-o", "json"]),
     );
-    expect(items.at(-1)?.status.qosClass).toBe("Guaranteed");
+    const running = items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    expect(running.map(({ status }) => status.qosClass)).toEqual(["Guaranteed"]);
   });
 
   it("is applied a few more times if another writer overwrites it, and then not again", async () => {
