@@ -109,28 +109,26 @@ function per1000Writes({ cpuSeconds, ours, baseline }: RescaleRounds): Pair[] {
 /** Returns the rows of the counts. With several rounds, the one with the most requests counts. */
 function countsOf({ services, rescale, paced, bursts, starts, idle, inPlace }: Results): Count[] {
   const ours = most(rescale.ours);
-  // The benchmark itself changes the tier.
-  const single = (counts: RequestCounts) => requestsOf(writesOf(counts), CONTROLLERS);
   const [burst] = bursts.toSorted((a, b) => writesIn10Seconds(b) - writesIn10Seconds(a));
   const started = writesOf(most(starts.counts));
   const idleWrites = writesOf(idle.counts);
   return [
     {
       what: "writes per service, without pacing",
-      measured: sumOf(single(ours)) / services,
+      measured: sumOf(scalingWrites(ours)) / services,
       most: PIPES_PER_SERVICE + 1,
-      counts: single(ours),
+      counts: scalingWrites(ours),
     },
     {
       what: "writes per service, baseline",
-      measured: sumOf(single(most(rescale.baseline))) / services,
-      counts: single(most(rescale.baseline)),
+      measured: sumOf(scalingWrites(most(rescale.baseline))) / services,
+      counts: scalingWrites(most(rescale.baseline)),
     },
     {
       what: "writes per service, with pacing, without its Event",
-      measured: sumOf(requestsOf(single(paced.counts), WITHOUT_EVENTS)) / paced.services,
+      measured: sumOf(requestsOf(scalingWrites(paced.counts), WITHOUT_EVENTS)) / paced.services,
       most: PIPES_PER_SERVICE + 2,
-      counts: single(paced.counts),
+      counts: scalingWrites(paced.counts),
     },
     {
       what: "writes for 1,000 PATCHes of a service, per 10 s",
@@ -191,10 +189,14 @@ function most(rounds: readonly RequestCounts[]): RequestCounts {
   return first;
 }
 
+/** Without the change of the tier, which the benchmark itself makes. */
+function scalingWrites(counts: RequestCounts): RequestCounts {
+  return requestsOf(writesOf(counts), CONTROLLERS);
+}
+
 /** Without the PATCHes of the benchmark. */
 function writesOfController({ counts }: Burst): RequestCounts {
-  const writes = requestsOf(writesOf(counts), CONTROLLERS);
-  return new Map([...writes].filter(([request]) => request !== "APPLY pipescalings"));
+  return new Map([...scalingWrites(counts)].filter(([request]) => request !== "APPLY pipescalings"));
 }
 
 /** On a busy machine, 1,000 PATCHes take more than 10 s, in which the controller also writes more. */

@@ -2,9 +2,9 @@
  * Node options of the two processes, used by the chart and by the benchmarks.
  *
  * The memory of the controller grows with the number of pipes, and its work comes in bursts, so less memory is worth
- * more CPU time: a small young generation of a constant size, a heap that grows in small steps because V8 optimizes for size and the limit
- * is half of the container's, and an allocator that returns memory early (docs/benchmarks.md). The API has a steady
- * load, so it runs with the defaults of Node.
+ * more CPU time: a small young generation of a constant size, a heap that grows in small steps because V8 optimizes for
+ * size and the limit is half of the container's, and an allocator that returns memory early (docs/benchmarks.md). The
+ * API has a steady load, so it runs with the defaults of Node.
  */
 export const NODE: Readonly<Record<"api" | "controller", NodeStart>> = {
   api: { args: [], env: {} },

@@ -97,6 +97,7 @@ export function parseLastRollout(
   if (annotation === undefined) return undefined;
   try {
     const parsed = schema.parse(JSON.parse(annotation));
+    // Every view of a pipe has one, and copying the rest of the properties would create more objects.
     const { startedAt, inPlaceStartedAt } = parsed;
     const size = sharedSize(parsed.size);
     if (!size || (deploymentUid !== undefined && parsed.deploymentUid !== deploymentUid)) return undefined;

@@ -188,7 +188,10 @@ describe("a webhook that removes the controller's annotation", () => {
       return Date.parse(nextRetryAt) > Date.now() + 5000;
     };
     await waitFor(hasLongDelay, { what: "the next attempt to be seconds later" });
-    // The controller must not respond to other changes with writes.
+    // The controller must respond with writes neither to the changes of the rollout nor to others.
+    await waitFor(async () => (await environment.pipe("pipe")).status?.updatedReplicas === 1, {
+      what: "the pod",
+    });
     const reconciled = await countReconciliations(environment);
     for (let count = 0; count < 20; count += 1)
       await environment.patchPipe("pipe", { metadata: { annotations: { note: `${count}` } } });
