@@ -69,6 +69,8 @@ export interface RolloutPlan {
   readonly blockedBy: readonly string[];
 }
 
+const NOTHING: RolloutPlan = { start: [], holdBack: "nothing", isCanary: false, blockedBy: [] };
+
 /** Returns the maximum number of concurrent rollouts in a service of `total` pipes. */
 export function serviceLimit(total: number): number {
   return Math.max(3, Math.ceil(total / 4));
@@ -82,9 +84,10 @@ export function serviceLimit(total: number): number {
  */
 export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits): RolloutPlan {
   const waiting = pipes.filter((pipe) => pipe.state === "waiting");
+  if (waiting.length === 0) return NOTHING;
   const idle = waiting.filter((pipe) => pipe.replicas === 0).map((pipe) => pipe.name);
   const running = waiting.filter((pipe) => pipe.replicas > 0).toSorted((a, b) => rank(a) - rank(b));
-  if (running.length === 0) return { start: idle, holdBack: "nothing", isCanary: false, blockedBy: [] };
+  if (running.length === 0) return { ...NOTHING, start: idle };
   const failed = pipes.filter((pipe) => pipe.state === "failed");
   const held = { start: idle, isCanary: false };
   if (failed.length > 0) return { ...held, holdBack: "failure", blockedBy: failed.map(nameOf) };

@@ -9,6 +9,15 @@ export function managersOf(
   return [...new Set(owning(managedFields, paths).flatMap(({ manager }) => manager ?? []))];
 }
 
+/** Returns true if a field manager owns at least one of the fields. */
+export function isManagedBy(
+  manager: string,
+  managedFields: readonly ManagedFields[] = [],
+  paths: readonly (readonly string[])[],
+): boolean {
+  return managedFields.some((entry) => entry.manager === manager && owns(entry, paths));
+}
+
 /** When a field manager last wrote, in milliseconds since 1970; `undefined` if it owns none of the fields. */
 export function managedAtMs(
   managedFields: readonly ManagedFields[] = [],
@@ -25,7 +34,11 @@ function owning(
   managedFields: readonly ManagedFields[],
   paths: readonly (readonly string[])[],
 ): readonly ManagedFields[] {
-  return managedFields.filter(({ fieldsV1 }) => paths.some((path) => hasField(fieldsV1, path)));
+  return managedFields.filter((entry) => owns(entry, paths));
+}
+
+function owns({ fieldsV1 }: ManagedFields, paths: readonly (readonly string[])[]): boolean {
+  return paths.some((path) => hasField(fieldsV1, path));
 }
 
 function hasField(fields: FieldsV1 | undefined, path: readonly string[]): boolean {

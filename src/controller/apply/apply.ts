@@ -7,7 +7,7 @@ import { collectionPath, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
 import type { Action, PipeAction } from "../decide/actions.ts";
 import { type Caches, PIPE_SELECTOR } from "../observe/caches.ts";
 import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
-import type { LastRollout } from "../observe/last-rollout.ts";
+import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { applyInPlace, type InPlaceApplier } from "./in-place.ts";
@@ -126,8 +126,9 @@ async function patchPipe(
   rollout: LastRollout,
   spec: object | undefined,
 ): Promise<DeploymentView> {
-  const patched = await client.json<Deployment>(pipePatch(pipe, rollout, spec));
-  const view = toDeploymentView(patched);
+  const annotation = formatLastRollout(rollout, pipe.metadata.uid);
+  const patched = await client.json<Deployment>(pipePatch(pipe, annotation, spec));
+  const view = toDeploymentView(patched, { annotation, rollout });
   caches.pipes.observe(view);
   return view;
 }

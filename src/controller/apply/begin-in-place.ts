@@ -4,7 +4,7 @@ import type { InPlaceAction } from "../decide/actions.ts";
 import { podTemplateProblem } from "../in-place/pod-template.ts";
 import type { Fallback } from "../in-place/view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
-import type { LastRollout } from "../observe/last-rollout.ts";
+import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import type { InPlaceApplier } from "./in-place.ts";
 import { commitPatch, pipePatch } from "./pipe-patch.ts";
@@ -56,11 +56,12 @@ async function templateProblem(
   { pipe, container, rollout }: BeginAction & { readonly rollout: LastRollout },
   current: WholeDeployment,
 ): Promise<Fallback | FailedWrite | undefined> {
+  const annotation = formatLastRollout(rollout, pipe.metadata.uid);
   const {
     message: _,
     query,
     ...request
-  } = pipePatch(pipe, rollout, commitPatch({ pipe, container }, rollout.size));
+  } = pipePatch(pipe, annotation, commitPatch({ pipe, container }, rollout.size));
   let committed: WholeDeployment;
   try {
     committed = await client.json({ ...request, query: { ...query, dryRun: "All" } });

@@ -3,20 +3,23 @@ import type { KubeRequest } from "../../kube/client.ts";
 import { DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
-import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
 import { type Allotment, resourcesFor } from "../observe/resources.ts";
 
 /** An admission webhook may take 30 s to respond. */
 export const WRITE_TIMEOUT_MS = 35_000;
 
-/** The uid protects another object with the pipe's name; the resourceVersion protects changes since our view. */
+/**
+ * The uid protects another object with the pipe's name; the resourceVersion protects changes since our view.
+ *
+ * @param lastRollout value of the annotation (formatLastRollout)
+ */
 export function pipePatch(
   { metadata }: DeploymentView,
-  rollout: LastRollout,
+  lastRollout: string,
   spec: object | undefined,
 ): KubeRequest {
   const { name, namespace, uid, resourceVersion } = metadata;
-  const annotations = { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) };
+  const annotations = { [LAST_ROLLOUT_ANNOTATION]: lastRollout };
   return {
     method: "PATCH",
     path: objectPath(DEPLOYMENTS, namespace, name),

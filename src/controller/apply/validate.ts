@@ -5,6 +5,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { lackOfCapacity } from "../capacity/fit.ts";
 import type { Nodes } from "../capacity/nodes.ts";
 import type { ValidateAction } from "../decide/actions.ts";
+import { formatLastRollout } from "../observe/last-rollout.ts";
 import { validationKey } from "../observe/validation.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { pipePatch, resourcesPatch } from "./pipe-patch.ts";
@@ -54,7 +55,8 @@ export async function validate(validator: Validator, action: ValidateAction): Pr
 /** Only a rejection counts: a webhook that does not support dry runs or does not respond predicts nothing. */
 async function problemOf(validator: Validator, action: ValidateAction): Promise<WriteError | undefined> {
   const { pipe, rollout } = action;
-  const request = pipePatch(pipe, rollout, resourcesPatch(action, rollout.size));
+  const annotation = formatLastRollout(rollout, pipe.metadata.uid);
+  const request = pipePatch(pipe, annotation, resourcesPatch(action, rollout.size));
   let resized: Deployment;
   try {
     resized = await validator.client.json({ ...request, query: { ...request.query, dryRun: "All" } });

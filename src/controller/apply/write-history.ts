@@ -30,8 +30,9 @@ export class WriteHistory {
 
   /** Rollouts that may have started but are not in the cache yet. */
   unresolvedRollouts(nowMs: number): number {
-    const since = [...this.#unresolved.values()];
-    return since.filter((atMs) => nowMs - atMs < MAX_UNRESOLVED_MS).length;
+    let count = 0;
+    for (const atMs of this.#unresolved.values()) if (nowMs - atMs < MAX_UNRESOLVED_MS) count += 1;
+    return count;
   }
 
   /** @returns a function that removes the record, for a write that the API server rejected as outdated */

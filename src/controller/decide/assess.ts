@@ -25,12 +25,11 @@ export function assess(pipe: DeploymentView, context: AssessContext): Assessment
   const result = unsizable(pipe, context) ?? assessSizable(pipe, context);
   const { abandoned, recheckAtMs = Number.POSITIVE_INFINITY } = abandonedRollout(pipe, context);
   const atMs = Math.min(recheckAtMs, result.recheckAtMs ?? Number.POSITIVE_INFINITY);
-  const remark = remarkOn(pipe, result.state, context);
   return {
     ...{ pipe, phase, ...result },
-    ...(abandoned ? { abandoned } : {}),
-    ...(Number.isFinite(atMs) ? { recheckAtMs: atMs } : {}),
-    ...(remark === undefined ? {} : { remark }),
+    abandoned,
+    recheckAtMs: Number.isFinite(atMs) ? atMs : undefined,
+    remark: remarkOn(pipe, result.state, context),
   };
 }
 

@@ -15,9 +15,9 @@ export interface Assessment {
   readonly phase: RolloutPhase;
   readonly failure?: PipeFailure;
   /** The failure of a rollout to a size that is no longer desired. It is rolled back unless the pipe is resized now. */
-  readonly abandoned?: Cause;
+  readonly abandoned?: Cause | undefined;
   /** Information for people that does not affect the decision. */
-  readonly remark?: string;
+  readonly remark?: string | undefined;
   /** The reason why the rollout makes no progress, if known. */
   readonly obstacle?: string;
   /** Number of previous attempts of a waiting pipe at this size. */
@@ -27,7 +27,7 @@ export interface Assessment {
   /** The next step of a resize in place that has begun. */
   readonly inPlace?: InPlaceStep | "begin";
   /** Time at which this assessment may change without an event, in milliseconds since 1970. */
-  readonly recheckAtMs?: number;
+  readonly recheckAtMs?: number | undefined;
 }
 
 export interface AssessContext

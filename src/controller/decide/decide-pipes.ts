@@ -26,10 +26,11 @@ export function decidePipes(step: Step, options: DecideOptions): Required<Decisi
   const plan = planWithRollbacks(step, limits);
   const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;
   // A rollout restarts a pipe, so everything that can be checked without a restart is checked first.
-  const names = new Set(plan.start);
-  const chosen = new Set(assessments.filter(({ pipe }) => names.has(pipe.metadata.name)));
+  const chosen = new Set(plan.start);
+  const isChosen = ({ pipe }: Assessment) => chosen.has(pipe.metadata.name);
   const mayStart = ({ pipe }: Assessment) => validation.isComplete || pipe.replicas === 0;
-  const begins = beginsInPlace([...chosen].filter(mayStart), step);
+  const starting = assessments.filter((each) => isChosen(each) && mayStart(each));
+  const begins = beginsInPlace(starting, step);
   const beginLater = new Set([...begins.keys()].slice(options.freeBegins));
   const commitLater = commitsLater(assessments, options);
   const nextWrites = (each: Assessment): readonly Action[] => {
@@ -37,7 +38,7 @@ export function decidePipes(step: Step, options: DecideOptions): Required<Decisi
     if (each.inPlace) return inPlaceActions(each.inPlace, each, step);
     if (each.state === "unsizable" && each.pipe.isPausedByUs)
       return finishCommits([each.pipe], step.snapshot);
-    if (!chosen.has(each)) return repair(each, step);
+    if (!isChosen(each)) return repair(each, step);
     return mayStart(each) ? (begins.get(each) ?? resize(each, step)) : [];
   };
   const held = heldBack(plan, { isValidated: validation.isComplete, isPaced: beginLater.size > 0 });

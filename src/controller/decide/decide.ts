@@ -30,7 +30,7 @@ function decideAll(snapshot: Snapshot, options: DecideOptions): Decision {
   if (scaling.isBeingDeleted) return { actions: refreshes };
 
   const desired = desiredSize(requestedSize(scaling), tier.value);
-  const context = { ...snapshot, ...options, scaling, desired: desired.size };
+  const context = { ...snapshot, scaling, policy: options.policy, desired: desired.size };
   const assessments = pipes.map((pipe) => assess(pipe, context));
   const sizing: Sizing = {
     desired,

@@ -86,6 +86,7 @@ export function beginsInPlace(
   starting: readonly Assessment[],
   step: Step,
 ): ReadonlyMap<Assessment, readonly Action[]> {
+  if (step.snapshot.strategy !== "InPlaceOrRollout") return new Map();
   return new Map(
     starting.flatMap((each) => {
       const begin = each.inPlace || each.pipe.replicas === 0 ? undefined : beginInPlace(each, step);
@@ -98,7 +99,7 @@ export function beginsInPlace(
 function beginInPlace(assessment: Assessment, step: Step): readonly Action[] | undefined {
   const { pipe, phase } = assessment;
   const context = { desired: step.sizing.desired.size, inPlace: step.snapshot.inPlace };
-  if (step.snapshot.strategy !== "InPlaceOrRollout" || "problem" in pipe.container) return undefined;
+  if ("problem" in pipe.container) return undefined;
   const isOver = phase === "rolling-out" && (hasComeUp(pipe, step.scaling) || isResumed(pipe));
   if (!pipe.size || !(isOver || BEGINS.includes(phase)) || viewOf(pipe, context)) return undefined;
   return beginAction(assessment, step);

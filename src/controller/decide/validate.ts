@@ -24,6 +24,7 @@ export function validate(
 ): Validation {
   const { snapshot, scaling, sizing } = step;
   const waiting = assessments.filter(({ pipe, state }) => state === "waiting" && pipe.replicas > 0);
+  if (waiting.length === 0) return VALIDATED;
   const isForAll = isCanary && waiting.length > 1;
   const subjects = waiting.filter(
     (each) => isForAll || (checksNodes(each) && start.includes(each.pipe.metadata.name)),

@@ -112,7 +112,7 @@ export function createInformers(caches: Caches, options: InformerOptions): reado
       resource: DEPLOYMENTS,
       labelSelector: PIPE_SELECTOR,
       store: caches.pipes,
-      project: toDeploymentView,
+      project: (deployment) => toDeploymentView(deployment),
     }),
     informerOf({
       resource: PODS,

@@ -17,7 +17,7 @@ import {
   pausedByControllerAtMs,
   resizedAtMs,
 } from "./field-owners.ts";
-import { appliedSize, type LastRollout } from "./last-rollout.ts";
+import { appliedSize, type LastRollout, type WrittenRollout } from "./last-rollout.ts";
 import { effectiveRequests, isGuaranteed, isSize, type Resources, resourcesOf } from "./resources.ts";
 import { type RolloutProgress, rolloutProgressOf } from "./rollout-progress.ts";
 import { stopsOldPodsFirst } from "./strategy.ts";
@@ -60,11 +60,12 @@ export interface DeploymentView extends KubeObject {
   readonly resizedAtMs?: number | undefined;
 }
 
-export function toDeploymentView(deployment: Deployment): DeploymentView {
+/** @param written the last rollout that the controller just wrote, if this is the response */
+export function toDeploymentView(deployment: Deployment, written?: WrittenRollout): DeploymentView {
   const { metadata, spec } = deployment;
   const annotations = metadata.annotations ?? {};
   const container = chooseContainer(spec.template.spec.containers, annotations[CONTAINER_ANNOTATION]);
-  const lastRollout = ownLastRollout(metadata);
+  const lastRollout = ownLastRollout(metadata, written);
   const sized = containerView(container, metadata);
   const pausedByUsAtMs = spec.paused ? pausedByControllerAtMs(metadata) : undefined;
   // Objects with the same properties in the same order take the least memory, so none is left out.

@@ -1,10 +1,10 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
-import { managedAtMs, managersOf } from "../../kube/managers.ts";
+import { isManagedBy, managedAtMs, managersOf } from "../../kube/managers.ts";
 import { memoized } from "../../kube/memoized.ts";
 import type { Deployment } from "../../kube/objects.ts";
 import { parseTime } from "../../kube/time.ts";
 import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL } from "../names.ts";
-import { type LastRollout, parseLastRollout } from "./last-rollout.ts";
+import { type LastRollout, parseLastRollout, type WrittenRollout } from "./last-rollout.ts";
 
 /*
  * The API server records in managedFields which writer last set each field. Annotations travel with copies of the
@@ -19,17 +19,21 @@ const SIZE_FIELDS = [
   ["f:limits", "f:memory"],
 ];
 
-const LAST_ROLLOUT_FIELD = ["f:metadata", "f:annotations", `f:${LAST_ROLLOUT_ANNOTATION}`];
+const LAST_ROLLOUT_FIELDS = [["f:metadata", "f:annotations", `f:${LAST_ROLLOUT_ANNOTATION}`]];
 
 /**
  * `kubectl rollout undo`, a restored backup and a writer that replaces whole objects bring back an older annotation.
  * The API server then records another manager for it, so it counts only while the controller manages it.
+ *
+ * @param written what the controller just wrote; if the annotation is the same, it is not parsed again
  */
-export function ownLastRollout({ uid, annotations, managedFields }: Metadata): LastRollout | undefined {
-  const lastRollout = parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION], uid);
-  if (!lastRollout) return undefined;
-  const isOurs = managersOf(managedFields, [LAST_ROLLOUT_FIELD]).includes(CONTROLLER_FIELD_MANAGER);
-  return isOurs ? lastRollout : undefined;
+export function ownLastRollout(
+  { uid, annotations, managedFields }: Metadata,
+  written?: WrittenRollout,
+): LastRollout | undefined {
+  if (!isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, LAST_ROLLOUT_FIELDS)) return undefined;
+  const annotation = annotations?.[LAST_ROLLOUT_ANNOTATION];
+  return annotation === written?.annotation ? written?.rollout : parseLastRollout(annotation, uid);
 }
 
 /**
@@ -50,9 +54,8 @@ export function resizedAtMs(container: string | undefined, metadata: Metadata): 
 
 /** When the annotation was written, by the clock of the API server. Its text can hold any time, such as one to come. */
 function annotatedAtMs({ creationTimestamp, managedFields }: Metadata): number {
-  const fields = [LAST_ROLLOUT_FIELD];
-  const times = managersOf(managedFields, fields).map(
-    (each) => managedAtMs(managedFields, fields, each) ?? 0,
+  const times = managersOf(managedFields, LAST_ROLLOUT_FIELDS).map(
+    (each) => managedAtMs(managedFields, LAST_ROLLOUT_FIELDS, each) ?? 0,
   );
   return Math.max(parseTime(creationTimestamp), ...times);
 }
@@ -74,7 +77,7 @@ const shared = memoized((...managers: string[]): readonly string[] => managers);
  */
 export function isGuaranteedByOwner(container: string, managedFields: Metadata["managedFields"]): boolean {
   const isOurs = (field: readonly string[]) =>
-    managersOf(managedFields, [resourcesField(container, field)]).includes(CONTROLLER_FIELD_MANAGER);
+    isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, [resourcesField(container, field)]);
   return isOurs(["f:limits", "f:cpu"]) || !isOurs(["f:requests", "f:cpu"]);
 }
 

@@ -40,6 +40,12 @@ export interface LastRollout {
   readonly replicas: number;
 }
 
+/** The last rollout as a patch of the controller wrote it. */
+export interface WrittenRollout {
+  readonly annotation: string;
+  readonly rollout: LastRollout;
+}
+
 const schema = z.object({
   version: z.literal(1),
   deploymentUid: z.string(),

@@ -93,10 +93,12 @@ export function withLastRollout(pipe: DeploymentView, write: WriteRecord | undef
   return { ...pipe, lastRollout, rollout: { ...rollout, isComplete } };
 }
 
+/** The usual case, for every reconciliation. */
+const NONE: ReadonlyMap<string, never> = new Map<string, never>();
+
 /** Keyed by name of the pipe. */
 function findUnschedulable(caches: Caches, pipes: readonly DeploymentView[]): ReadonlyMap<string, string> {
-  // Usually there are none.
-  if (caches.pendingPods.size === 0) return new Map();
+  if (caches.pendingPods.size === 0) return NONE;
   return new Map(
     pipes.flatMap((pipe): [string, string][] => {
       const reason = unschedulableReason(pipe, caches.pendingPods.by(BY_PIPE, keyOf(pipe)));
@@ -108,7 +110,7 @@ function findUnschedulable(caches: Caches, pipes: readonly DeploymentView[]): Re
 /** Keyed by name of the pipe. */
 function findAutoscalers(caches: Caches, pipes: readonly DeploymentView[]): Snapshot["autoscalers"] {
   const stores = caches.autoscalers.filter(({ size }) => size > 0);
-  if (stores.length === 0) return new Map();
+  if (stores.length === 0) return NONE;
   return new Map(
     pipes.flatMap((pipe): [string, readonly AutoscalerView[]][] => {
       const container = "problem" in pipe.container ? "" : pipe.container.name;

@@ -18,7 +18,7 @@ export function historyOf(
   { desired, propagation, isRun, isFailed }: Rescale,
 ): HistoryEntry[] {
   const { requestId, startedAt } = propagation;
-  const [newest, ...older] = history;
+  const [newest] = history;
   const isSame =
     newest?.replicaCpuMillicores === desired.replicaCpuMillicores &&
     newest.replicaMemoryGb === desired.replicaMemoryGb &&
@@ -29,7 +29,8 @@ export function historyOf(
   const unfinished = isFailed ? "Failed" : "Progressing";
   const result = completedAt === undefined ? unfinished : "Scaled";
   const current: HistoryEntry = { ...desired, result, requestId, startedAt, completedAt };
-  return [current, ...(isSame ? older : history.map(superseded))].slice(0, MAX_HISTORY);
+  const older = isSame ? history.slice(1) : history.map(superseded);
+  return [current, ...older].slice(0, MAX_HISTORY);
 }
 
 function superseded(entry: HistoryEntry): HistoryEntry {

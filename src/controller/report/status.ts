@@ -124,19 +124,19 @@ const STATE_NAMES = {
 } as const;
 
 /** Sorts the pipes that need intervention first. */
-const STATE_ORDER = ["failed", "unsizable", "retrying", "rolling", "paused", "waiting"];
+const STATE_ORDER = ["Failed", "Unsizable", "Retrying", "Rolling", "Paused", "Waiting"];
 
 function pendingPipes(sizing: Sizing, fallbacks: readonly PipeFallback[] = []): PendingPipe[] | undefined {
   const reasons = new Map(fallbacks.map(({ pipe, message }) => [pipe, message]));
   const pending = sizing.assessments
-    .toSorted((a, b) => STATE_ORDER.indexOf(a.state) - STATE_ORDER.indexOf(b.state))
     .flatMap((each): PendingPipe[] => {
       const { name } = each.pipe.metadata;
       if (each.state === "done") return [];
       const message = whyPending(each, sizing, reasons.get(name));
       const text = message ? { message: clipped(message, MAX_MESSAGE_LENGTH) } : {};
       return [{ name, state: STATE_NAMES[each.state], ...text }];
-    });
+    })
+    .sort((a, b) => STATE_ORDER.indexOf(a.state) - STATE_ORDER.indexOf(b.state));
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { managersOf } from "../../../src/kube/managers.ts";
+import { isManagedBy, managersOf } from "../../../src/kube/managers.ts";
 
 const WAYS = [
   ["f:spec", "f:replicas"],
@@ -20,5 +20,20 @@ describe("the managers of a field", () => {
   it("are empty if the object has no managedFields", () => {
     expect(managersOf(undefined, WAYS)).toEqual([]);
     expect(managersOf([{ manager: "status-only" }], WAYS)).toEqual([]);
+    expect(isManagedBy("status-only", [{ manager: "status-only" }], WAYS)).toBe(false);
+    expect(isManagedBy("helm", undefined, WAYS)).toBe(false);
+  });
+
+  it("include a manager that owns one of the fields, and no manager that owns only others", () => {
+    const managed = [
+      { manager: "helm", fieldsV1: { "f:spec": { "f:template": {} } } },
+      { manager: "kubectl", fieldsV1: { "f:spec": { "f:template": {} } } },
+      { manager: "helm", fieldsV1: { "f:spec": { "f:paused": {} } } },
+    ];
+    expect(["helm", "kubectl", "argocd"].map((manager) => isManagedBy(manager, managed, WAYS))).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
 });

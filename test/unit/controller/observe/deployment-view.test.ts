@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   LAST_ROLLOUT_ANNOTATION,
@@ -5,10 +6,15 @@ import {
   SERVICE_LABEL,
 } from "../../../../src/controller/names.ts";
 import { toDeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
-import { formatLastRollout, type LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import {
+  formatLastRollout,
+  type LastRollout,
+  parseLastRollout,
+} from "../../../../src/controller/observe/last-rollout.ts";
 import { withLastRollout } from "../../../../src/controller/observe/observe.ts";
 import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
+import { FAILURE_REASONS } from "../../../../src/crd/reasons.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { Container, Deployment, ManagedFields, ObjectMeta } from "../../../../src/kube/objects.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
@@ -18,6 +24,11 @@ const ROLLOUT = aRollout(sizeOfCores(4), {
   progressedAtS: NOW_MS / 1000,
   inPlaceStartedAtMs: NOW_MS - 90_000,
 });
+
+const REQUIRED_KEYS = [
+  ...(["size", "isRollback", "startedAtMs", "attempts", "serviceId", "scalingUid"] as const),
+  ...(["scalingGeneration", "generation", "revision", "progressedAtS", "replicas"] as const),
+];
 
 function managedBy(manager: string): readonly ManagedFields[] {
   const fieldsV1 = { "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } } };
@@ -79,6 +90,48 @@ describe("the last rollout of a pipe", () => {
       },
     } satisfies Required<LastRollout>;
     expect(toDeploymentView(deployment({}, rollout)).lastRollout).toEqual(rollout);
+  });
+
+  it("is read unchanged, whatever numbers and texts it contains", () => {
+    const count = fc.integer({ min: 0 });
+    const atMs = fc.integer({ min: 0, max: Date.parse("9999-12-31T23:59:59.999Z") });
+    const text = fc.string({ unit: "grapheme" });
+    const size = fc.integer({ min: 1, max: 1000 }).map(sizeOfCores);
+    const failure = fc.record({ reason: fc.constantFrom(...FAILURE_REASONS), message: text });
+    const rollout = fc.record(
+      {
+        ...{ size, failure, isRollback: fc.boolean(), lastGoodSize: size },
+        ...{ startedAtMs: atMs, inPlaceStartedAtMs: atMs, progressedAtS: count },
+        ...{ serviceId: text, scalingUid: text, requestId: text },
+        ...{ scalingGeneration: count, attempts: count, generation: count, revision: count, replicas: count },
+      },
+      { requiredKeys: REQUIRED_KEYS },
+    );
+    fc.assert(
+      fc.property(rollout, (each) => {
+        expect(parseLastRollout(formatLastRollout(each, "uid"), "uid")).toEqual(each);
+      }),
+    );
+  });
+
+  it("is the one that the controller just wrote if the response has its annotation", () => {
+    const annotation = formatLastRollout(ROLLOUT, "uid");
+    const view = toDeploymentView(deployment({}), { annotation, rollout: ROLLOUT });
+    expect(view.lastRollout).toBe(ROLLOUT);
+  });
+
+  it("is read from the response of a write if a webhook changed or removed the annotation, or owns it", () => {
+    const annotation = formatLastRollout(ROLLOUT, "uid");
+    const afterWrite = (metadata: Partial<ObjectMeta>) => {
+      const made = deployment({});
+      const stored = { ...made, metadata: { ...made.metadata, ...metadata } };
+      return toDeploymentView(stored, { annotation, rollout: ROLLOUT }).lastRollout;
+    };
+    const changed = { ...ROLLOUT, attempts: 7 };
+    const annotations = { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(changed, "uid") };
+    expect(afterWrite({ annotations })).toEqual(changed);
+    expect(afterWrite({ annotations: {} })).toBeUndefined();
+    expect(afterWrite({ managedFields: managedBy("webhook") })).toBeUndefined();
   });
 
   it.each(["", "4000m", "{}", '{"version":2}', "null"])(
