@@ -135,13 +135,13 @@ export function commitsLater(
   return new Set(ready.slice(freeCommits));
 }
 
-/** The start of the resize of the pods, in milliseconds since 1970. */
+/** The start of the resize of the pods, in whole milliseconds since 1970, as annotations store it. */
 export function startedAtMs(
   { metadata }: DeploymentView,
   { inPlace, nowMs }: Pick<Snapshot, "inPlace" | "nowMs">,
 ) {
   const view = inPlace.get(metadata.uid);
-  return view ? nowMs - (view.nowMs - view.beganAtMs) : nowMs;
+  return view ? Math.floor(nowMs - (view.nowMs - view.beganAtMs)) : nowMs;
 }
 
 /** Returns the actions of one step. */

@@ -35,6 +35,15 @@ describe("decide, with pipes whose pods all have the size", () => {
     expect(committed(3).decision.waitsForCommit).toBe(false);
   });
 
+  it("records that time as the annotation can store it, although a monotonic clock has fractions", () => {
+    const view = anInPlaceView();
+    const measured = new Map(
+      pipes.map(({ metadata }) => [metadata.uid, { ...view, nowMs: view.beganAtMs + 5000.25 }]),
+    );
+    const { actions } = decide({ ...snapshot, inPlace: measured }, { ...DECIDE_OPTIONS, freeCommits: 1 });
+    expect(actions).toMatchObject([{ rollout: { inPlaceStartedAtMs: snapshot.nowMs - 5001 } }]);
+  });
+
   it("records in the annotation when the resize of the pods started", () => {
     expect(committed(1).decision.actions).toMatchObject([
       { type: "resize", isCommit: true, rollout: { inPlaceStartedAtMs: snapshot.nowMs - 5000 } },
