@@ -11,6 +11,8 @@ export default defineConfig({
     globalSetup: ["test/support/temp-folder.ts", "test/cluster/end-workers.ts"],
     // Every test has its own mocks.
     restoreMocks: true,
+    // The machine may be busy. The default is 1 s.
+    expect: { poll: { timeout: 20_000 } },
     // Loading the modules again for each file would take a quarter of the time. No module has state of its own, and no
     // test replaces a module.
     isolate: false,
