@@ -31,10 +31,13 @@ const HIGHEST_LIMITS: Start = {
   nodeArgs: [],
 };
 
-/** For attacks: default limits, and the heap size that V8 chooses in a container of 256 MiB. */
+/** Memory limit of the API's container in the chart, in MiB. */
+export const CONTAINER_MIB = 256;
+
+/** For attacks: default limits, and the heap size that V8 chooses in the container. */
 export const DEFAULT_LIMITS: Start = {
   flags: [],
-  nodeArgs: ["--max-old-space-size=256", "--max-semi-space-size=1"],
+  nodeArgs: [`--max-old-space-size=${CONTAINER_MIB}`, "--max-semi-space-size=1"],
 };
 
 /** The measured HTTP server, a separate process. */
