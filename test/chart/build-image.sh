@@ -28,7 +28,9 @@ mapfile -t programs < <(for name in chmod cp dirname env mkdir rm sh; do command
 mapfile -t needed < <(libraries "${programs[@]}" "$node" node_modules/@rolldown/binding-*/*.node)
 copy "$for_build" /bin/sh /usr/bin/env "${programs[@]}" "${needed[@]}"
 install -D "$node" "$for_build/usr/local/bin/node"
-cp -r "$(npm root --global)/npm" "$for_build/usr/local/lib/node_modules/"
+# Not from the folder of global packages, which follows the prefix of npm and the node of the PATH.
+npm_folder=$(dirname "$(dirname "$(realpath "$(command -v npm)")")")
+cp -r "$npm_folder" "$for_build/usr/local/lib/node_modules/npm"
 ln -s ../lib/node_modules/npm/bin/npm-cli.js "$for_build/usr/local/bin/npm"
 echo 'root:x:0:0:root:/root:/bin/sh' >"$for_build/etc/passwd"
 # npm must reach the same registry as on this machine.
