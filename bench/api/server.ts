@@ -6,6 +6,7 @@ import type { Cluster } from "@pipe-scaling/local-cluster";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
+import { MEMORY_LIMIT_MIB } from "../../deploy/chart/values.ts";
 import { type ChildOptions, startChild, waitForOutput } from "../child.ts";
 import { evaluate } from "../inspector.ts";
 import { type ApiWorld, PIPES } from "./world.ts";
@@ -31,13 +32,10 @@ const HIGHEST_LIMITS: Start = {
   nodeArgs: [],
 };
 
-/** Memory limit of the API's container in the chart, in MiB. */
-export const CONTAINER_MIB = 256;
-
 /** For attacks: default limits, and the heap size that V8 chooses in the container. */
 export const DEFAULT_LIMITS: Start = {
   flags: [],
-  nodeArgs: [`--max-old-space-size=${CONTAINER_MIB}`, "--max-semi-space-size=1"],
+  nodeArgs: [`--max-old-space-size=${MEMORY_LIMIT_MIB.api}`, "--max-semi-space-size=1"],
 };
 
 /** The measured HTTP server, a separate process. */

@@ -1,3 +1,4 @@
+import { MEMORY_LIMIT_MIB } from "../../deploy/chart/values.ts";
 import { buildProgram } from "../bundle.ts";
 import { count, mebibytes, milliseconds, yesNo } from "../format.ts";
 import { describeMachine } from "../machine.ts";
@@ -8,7 +9,7 @@ import { type AttackMemory, measureAttackMemory } from "./attack-memory.ts";
 import type { AttackDone, AttackJob } from "./attacker.ts";
 import { startAttacker } from "./attacker-process.ts";
 import { type HealthyResult, runHealthyClient } from "./healthy-client.ts";
-import { CONTAINER_MIB, DEFAULT_LIMITS, startApi } from "./server.ts";
+import { DEFAULT_LIMITS, startApi } from "./server.ts";
 import { createApiWorld } from "./world.ts";
 
 export interface SoakOptions {
@@ -19,6 +20,7 @@ export interface SoakOptions {
 
 const MAX_SLOWEST_MS = 250;
 const MAX_RSS_RATIO = 1.2;
+const MAX_RSS_MIB = MEMORY_LIMIT_MIB.api;
 /** A run without the attack, which measures how busy the machine is. */
 const QUIET_MS = 30_000;
 /**
@@ -99,7 +101,7 @@ function soakTable({ quiet, client, short, memory, drops, attack }: SoakResult):
     ["before the attack: median", milliseconds(percentile(quiet.ms, 0.5))],
     ["RSS before", mebibytes(short.before)],
     ["RSS after a minute of the attack", mebibytes(short.after)],
-    ["RSS, highest", mebibytes(highest), `≤ ${CONTAINER_MIB} MiB`, yesNo(highest <= CONTAINER_MIB * 2 ** 20)],
+    ["RSS, highest", mebibytes(highest), `≤ ${MAX_RSS_MIB} MiB`, yesNo(highest <= MAX_RSS_MIB * 2 ** 20)],
     ["RSS after", mebibytes(memory.after)],
     ["RSS after, against before", growth.toFixed(2), ...growthTarget(growth)],
     ["RSS after, against after a minute", growthAfterMinute.toFixed(2), ...growthTarget(growthAfterMinute)],

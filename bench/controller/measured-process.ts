@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import * as z from "zod";
+import { MEMORY_LIMIT_MIB } from "../../deploy/chart/values.ts";
 import { NODE } from "../../deploy/image/node.ts";
 import { type ChildOptions, startChild, waitForOutput } from "../child.ts";
 import { evaluate } from "../inspector.ts";
@@ -10,8 +11,6 @@ import type { ControllerWorld } from "./world.ts";
 
 const run = promisify(execFile);
 
-/** Memory limit of the controller's container in the chart, in MiB. A process of the benchmark has none. */
-const POD_MEMORY_MIB = 512;
 const HEAP_PERCENTAGE = /^--max-old-space-size-percentage=(\d+)$/;
 
 /** Maximum length of standard error to keep. */
@@ -87,8 +86,9 @@ export class MeasuredProcess {
   }
 }
 
+/** The heap limit in the container of the controller. A process of the benchmark has no memory limit. */
 function heapOfPod(_arg: string, percentage: string): string {
-  return `--max-old-space-size=${(POD_MEMORY_MIB * Number(percentage)) / 100}`;
+  return `--max-old-space-size=${(MEMORY_LIMIT_MIB.controller * Number(percentage)) / 100}`;
 }
 
 const CPU_SECONDS = "(({ user, system }) => (user + system) / 1e6)(process.cpuUsage())";

@@ -16,6 +16,9 @@ import { inChart, listenAddress, namespaceName } from "../../src/settings/values
  * templates/_validate.tpl, because a template can explain the error in a sentence.
  */
 
+/** Default memory limits of the containers. The benchmarks use them, too. */
+export const MEMORY_LIMIT_MIB = { api: 256, controller: 512 };
+
 /** A section of related values. */
 function group<S extends z.core.$ZodLooseShape>(description: string, shape: S) {
   return z.strictObject(shape).describe(description).optional();
@@ -159,7 +162,7 @@ function pullSecrets(description: string) {
 }
 
 /** The values that both processes have. */
-function workload(options: { readonly replicaCount: string; readonly memoryLimit: string }) {
+function workload(options: { readonly replicaCount: string; readonly memoryLimitMib: number }) {
   return {
     replicaCount: integer(0, 50, 2, options.replicaCount),
     resources: z
@@ -169,7 +172,7 @@ function workload(options: { readonly replicaCount: string; readonly memoryLimit
       })
       .default({
         requests: { cpu: "100m", memory: "128Mi" },
-        limits: { memory: options.memoryLimit },
+        limits: { memory: `${options.memoryLimitMib}Mi` },
       })
       .describe(
         "Resource requirements of the container. There is no ephemeral-storage limit by default: the only data on disk are container logs, which the node rotates, and a limit could evict pods because of them.",
@@ -236,7 +239,7 @@ function scraping() {
 const api = group("The process that serves HTTP requests.", {
   ...workload({
     replicaCount: "Number of pods; ignored if `api.autoscaling` is enabled.",
-    memoryLimit: "256Mi",
+    memoryLimitMib: MEMORY_LIMIT_MIB.api,
   }),
   config: group("Configuration of the process.", chartSchema(apiSettings)),
   tls: group("TLS of the API, which protects API keys in transit.", {
@@ -375,7 +378,7 @@ const api = group("The process that serves HTTP requests.", {
 const controller = group("The process that resizes pipes.", {
   ...workload({
     replicaCount: "Number of pods; one is the leader, the others are on standby.",
-    memoryLimit: "512Mi",
+    memoryLimitMib: MEMORY_LIMIT_MIB.controller,
   }),
   config: group("Configuration of the process.", chartSchema(controllerSettings)),
 });
