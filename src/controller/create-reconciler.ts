@@ -20,6 +20,7 @@ type Given =
   | "namespace"
   | "tiers"
   | "policy"
+  | "timeouts"
   | "events"
   | "assertMayWrite"
   | "recordSpan";
@@ -28,19 +29,17 @@ export interface ReconcilerSetup extends Pick<ReconcilerOptions, Given> {
   readonly client: Pick<KubeClient, "json" | "stream">;
   readonly queue: WorkQueue;
   readonly metrics: Pick<ControllerMetrics, "passed" | "reported" | "podEnded" | "wasDeferred" | "fellBack">;
-  /** Grace time in which the owner of a deleted PipeScaling can create it again; 30 s by default. */
-  readonly recreateGraceMs?: number | undefined;
 }
 
 /** Creates the reconciler with its memory and its bounds, and enqueues the services whose objects change. */
 export function createReconciler(setup: ReconcilerSetup) {
-  const { client, clock, caches, queue, policy, metrics, log } = setup;
+  const { client, clock, caches, queue, policy, timeouts, metrics, log } = setup;
   const enqueue = (serviceId: string) => queue.add(serviceId);
   const writes = new WriteHistory(caches.pipes);
-  const failedSteps = new FailedSteps(caches.pipes, clock);
+  const failedSteps = new FailedSteps(caches.pipes, clock, timeouts);
   const begins = new InPlacePace({ clock, wake: enqueue, burst: BEGIN_BURST });
   const resizes = new InPlaceResizes({
-    ...{ client, clock, pipes: caches.pipes, enqueue },
+    ...{ client, clock, timeouts, pipes: caches.pipes, enqueue },
     onProblem: (err) => log.warn({ err }, "the pods of a pipe cannot be watched; trying again"),
     onPod: (outcome) => metrics.podEnded(outcome),
     onDeferred: (durationMs) => metrics.wasDeferred(durationMs),
@@ -62,7 +61,7 @@ export function createReconciler(setup: ReconcilerSetup) {
     wake: enqueue,
   });
   enqueueOnChange(caches, queue, budget);
-  const deletedScalings = new DeletedScalings(caches.scalings, clock, setup.recreateGraceMs);
+  const deletedScalings = new DeletedScalings(caches.scalings, clock, timeouts.recreateMs);
   const reconciler = new Reconciler({
     ...setup,
     writes,

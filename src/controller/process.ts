@@ -18,8 +18,10 @@ import { startTracing } from "../telemetry/tracing.ts";
 import { hasVerticalAutoscalers } from "./observe/autoscaler-view.ts";
 import { readinessOf } from "./readiness.ts";
 import { type SetupOptions, setup } from "./setup.ts";
+import { TIMEOUTS, type Timeouts } from "./timeouts.ts";
 
-export interface ControllerOverrides extends Pick<SetupOptions, "recreateGraceMs"> {
+export interface ControllerOverrides extends Pick<SetupOptions, "retryDelays"> {
+  readonly timeouts?: Partial<Timeouts>;
   /** The clock of this machine; the controller adjusts it to the clock of the API server. */
   readonly clock?: Clock;
 }
@@ -35,7 +37,7 @@ export async function runController(
   settings: ControllerSettings,
   log: Logger,
   signal: AbortSignal,
-  { clock: machineClock = systemClock, ...overrides }: ControllerOverrides = {},
+  { clock: machineClock = systemClock, timeouts, ...overrides }: ControllerOverrides = {},
 ): Promise<void> {
   const registry = new Registry();
   processMetrics(registry);
@@ -58,7 +60,17 @@ export async function runController(
   try {
     await checkReachable(client, signal);
     await operate(
-      { ...overrides, client, leaseClient, clock, settings, registry, log, recordSpan: tracing.recordSpan },
+      {
+        ...overrides,
+        timeouts: { ...TIMEOUTS, ...timeouts },
+        client,
+        leaseClient,
+        clock,
+        settings,
+        registry,
+        log,
+        recordSpan: tracing.recordSpan,
+      },
       signal,
     );
   } finally {

@@ -11,12 +11,14 @@ import type { DeploymentView } from "./observe/deployment-view.ts";
 import { observe, type Sources } from "./observe/observe.ts";
 import type { Snapshot } from "./observe/snapshot.ts";
 import { Reporter, type ReporterOptions } from "./report/reporter.ts";
+import type { Timeouts } from "./timeouts.ts";
 
 export interface ReconcilerOptions extends ActionRunnerOptions, ReporterOptions {
   /** Namespace of the records. */
   readonly namespace: string;
   readonly tiers: Tiers;
   readonly policy: RolloutPolicy;
+  readonly timeouts: Timeouts;
   readonly budget: RolloutBudget;
   readonly begins: InPlacePace;
   readonly commits: InPlacePace;

@@ -6,6 +6,7 @@ import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { Informer } from "../runtime/informer.ts";
 import { LeaderElector } from "../runtime/leader.ts";
 import { EtcdRollbackError } from "../runtime/restart-required.ts";
+import type { RetryDelays } from "../runtime/retry-backoff.ts";
 import { watchAges } from "../runtime/watch-ages.ts";
 import { WorkQueue } from "../runtime/work-queue.ts";
 import { runWorkers } from "../runtime/workers.ts";
@@ -17,6 +18,7 @@ import { createReconciler } from "./create-reconciler.ts";
 import { LEASE_NAME } from "./names.ts";
 import { createCaches, createInformers } from "./observe/caches.ts";
 import { ControllerMetrics } from "./report/metrics.ts";
+import type { Timeouts } from "./timeouts.ts";
 
 const REPORTING_CONTROLLER = "pipes.clouddb.dev/pipe-scaling-controller";
 const QUEUE_NAME = "pipescaling";
@@ -43,8 +45,9 @@ export interface SetupOptions {
   /** Unique to this process among those that share the Lease. */
   readonly identity: string;
   readonly tiers: Tiers;
-  /** Grace time in which the owner of a deleted PipeScaling can create it again; 30 s by default. */
-  readonly recreateGraceMs?: number | undefined;
+  readonly timeouts: Timeouts;
+  /** Delays before a failed watch is retried; those of client-go by default. */
+  readonly retryDelays?: RetryDelays | undefined;
   /** Absent if tracing is off. */
   readonly recordSpan?: RecordSpan | undefined;
 }

@@ -4,7 +4,7 @@ import { type Clock, pause } from "./clock.ts";
 import type { Informer } from "./informer.ts";
 import { type CompleteList, INITIAL_EVENTS_END, InitialList } from "./initial-list.ts";
 import { ListWatch, type ListWatchOptions } from "./list-watch.ts";
-import { RetryBackoff } from "./retry-backoff.ts";
+import { RetryBackoff, type RetryDelays } from "./retry-backoff.ts";
 import { SilenceLimit } from "./silence-limit.ts";
 import { byKey, type Store } from "./store.ts";
 import { WatchPosition } from "./watch-position.ts";
@@ -21,6 +21,8 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
   /** Reduces an object to the fields that the store keeps. */
   readonly project: (raw: Raw) => T;
   readonly clock: Clock;
+  /** Those of client-go by default. */
+  readonly retryDelays?: RetryDelays | undefined;
   /** A problem with the API server, already being retried. */
   readonly onProblem: (problem: unknown) => void;
   /**
@@ -82,7 +84,8 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const backoff = new RetryBackoff(this.#options.clock, this.#options.random);
+    const { clock, retryDelays, random } = this.#options;
+    const backoff = new RetryBackoff(clock, retryDelays, random);
     while (!signal.aborted) {
       try {
         await this.#listAndWatch(backoff, signal);

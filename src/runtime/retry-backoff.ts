@@ -1,9 +1,14 @@
 import { Backoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 
-/** As in client-go: 0.8 to 1.6 s at first, then twice that after each failure, up to 15 to 30 s. */
-const FIRST_MS = 1600;
-const MOST_MS = 30_000;
+/** Each delay is drawn between half of the value and the value, which doubles after each failure. */
+export interface RetryDelays {
+  readonly firstMs: number;
+  readonly mostMs: number;
+}
+
+/** client-go has the same delays: 0.8 to 1.6 s at first, and 15 to 30 s at most. */
+const DELAYS: RetryDelays = { firstMs: 1600, mostMs: 30_000 };
 /** A single event or a single successful call proves nothing: a server can fail right after each of them. */
 const HEALTHY_MS = 120_000;
 
@@ -13,9 +18,9 @@ export class RetryBackoff {
   readonly #backoff: Backoff;
   #lastRetryAt = Number.NEGATIVE_INFINITY;
 
-  constructor(clock: Clock, random?: () => number) {
+  constructor(clock: Clock, { firstMs, mostMs } = DELAYS, random?: () => number) {
     this.#clock = clock;
-    this.#backoff = new Backoff(FIRST_MS, MOST_MS, random);
+    this.#backoff = new Backoff(firstMs, mostMs, random);
   }
 
   /** @param leastMs delay that the server requests */

@@ -3,6 +3,7 @@ import { keyOf, type Store } from "../../runtime/store.ts";
 import { failsTooLong } from "../decide/failed-step.ts";
 import { currentFailure, type FailedStep, type RepeatedStep } from "../in-place/failed-step.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
+import type { Timeouts } from "../timeouts.ts";
 import { writeErrorOf } from "./write-error.ts";
 
 /**
@@ -17,9 +18,12 @@ export class FailedSteps {
   readonly #pipes: Store<DeploymentView>;
   readonly #clock: Pick<Clock, "now" | "monotonic">;
 
-  constructor(pipes: Store<DeploymentView>, clock: Pick<Clock, "now" | "monotonic">) {
+  readonly #timeouts: Timeouts;
+
+  constructor(pipes: Store<DeploymentView>, clock: Pick<Clock, "now" | "monotonic">, timeouts: Timeouts) {
     this.#pipes = pipes;
     this.#clock = clock;
+    this.#timeouts = timeouts;
     pipes.onChange((change) => {
       if (change.type === "deleted") this.#records.delete(change.previous.metadata.uid);
       else this.#observe(change.object);
@@ -48,7 +52,7 @@ export class FailedSteps {
     const failed = this.#records.get(uid);
     const nowMs = this.#clock.monotonic();
     const current = currentFailure(failed, failed?.type, nowMs);
-    return current !== undefined && failsTooLong(current, nowMs);
+    return current !== undefined && failsTooLong(current, { nowMs, timeouts: this.#timeouts });
   }
 
   /** Call it when another resize of the pipe begins. */

@@ -120,7 +120,7 @@ function failedStepResult(
     state: "retrying",
     inPlace,
   } as const;
-  return failsTooLong(failed, context.nowMs) ? result : { ...result, phase: "rolling-out" };
+  return failsTooLong(failed, context) ? result : { ...result, phase: "rolling-out" };
 }
 
 /** The template has the desired size. A failed rollout takes precedence, because the pipe may have no pod left. */
@@ -128,7 +128,7 @@ function assessSized(pipe: DeploymentView, write: WriteRecord | undefined, conte
   const ofRollout = assessRollout(pipe, write, context);
   const stripped = strippedAnnotation(pipe, context);
   if (ofRollout.failure || !stripped) return ofRollout;
-  const delayMs = retryDelayMs(stripped.reason, stripped.attempts);
+  const delayMs = retryDelayMs(stripped.reason, stripped.attempts, context.timeouts);
   const retry = withRetry(
     stripped,
     retryAtMs(Date.parse(stripped.at), delayMs, context.scaling, context.nowMs),
@@ -171,7 +171,7 @@ function assessUnsized(pipe: DeploymentView, write: WriteRecord | undefined, con
   const failure = pastFailure(pipe, write, context);
   if (!failure) return { state: "waiting" };
   const askedMs = write?.outcome.type === "failed" ? (write.outcome.error.retryAfterMs ?? 0) : 0;
-  const delayMs = Math.max(delayAfter(pipe, failure), askedMs);
+  const delayMs = Math.max(delayAfter(pipe, failure, context), askedMs);
   const { scaling, nowMs } = context;
   const failedAtMs = Date.parse(failure.at);
   const dueAtMs = retryAtMs(failedAtMs, delayMs, scaling, nowMs);
@@ -190,7 +190,12 @@ function withRetry(failure: PipeFailure, dueAtMs: number): Pick<Result, "failure
 }
 
 /** A rollout that stopped old pods is not retried automatically, because each attempt interrupts the pipe. */
-function delayAfter({ stopsOldPodsFirst, metadata }: DeploymentView, failure: PipeFailure): number {
+function delayAfter(
+  { stopsOldPodsFirst, metadata }: DeploymentView,
+  failure: PipeFailure,
+  { timeouts }: AssessContext,
+): number {
   if (stopsOldPodsFirst && isOfRollout(failure.reason)) return Number.POSITIVE_INFINITY;
-  return writeDelayMs(failure.reason, failure.attempts, failure.generation !== metadata.generation);
+  const isChanged = failure.generation !== metadata.generation;
+  return writeDelayMs(failure.reason, failure.attempts, isChanged, timeouts);
 }

@@ -34,7 +34,14 @@ export interface AssessContext
   extends Timing,
     Pick<
       Snapshot,
-      "failures" | "writes" | "unschedulable" | "autoscalers" | "strategy" | "inPlace" | "failedSteps"
+      | "failures"
+      | "writes"
+      | "unschedulable"
+      | "autoscalers"
+      | "strategy"
+      | "inPlace"
+      | "failedSteps"
+      | "timeouts"
     > {
   readonly desired: Size;
   readonly scaling: PipeScalingView;

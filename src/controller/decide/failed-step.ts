@@ -7,10 +7,7 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action } from "./actions.ts";
 import { retryAtMs, retryDelayMs } from "./retry.ts";
 
-type Context = Pick<Snapshot, "failedSteps" | "scaling" | "nowMs">;
-
-/** As long as a pod may take. */
-const LIMIT_MS = 120_000;
+type Context = Pick<Snapshot, "failedSteps" | "scaling" | "nowMs" | "timeouts">;
 
 /** Returns the failure of the last attempt of a step. */
 export function failureOfStep(
@@ -35,24 +32,26 @@ export function isDue(action: Action, context: Context & Pick<Snapshot, "stepsIn
 /** When a failed step is repeated, in milliseconds since 1970. Until then, a Deployment may be paused by us. */
 export function stepRetryAtMs(
   { attempts, error, lastAtMs }: FailedStep,
-  { scaling, nowMs }: Pick<Context, "scaling" | "nowMs">,
+  { scaling, nowMs, timeouts }: Pick<Context, "scaling" | "nowMs" | "timeouts">,
 ): number {
-  const delayMs = Math.max(retryDelayMs("WriteFailed", attempts), error.retryAfterMs ?? 0);
+  const delayMs = Math.max(retryDelayMs("WriteFailed", attempts, timeouts), error.retryAfterMs ?? 0);
   return retryAtMs(lastAtMs, delayMs, scaling ?? { retryRequestedAtMs: undefined }, nowMs);
 }
 
 /** Other pipes do not wait for a step that has failed for so long. */
-export function failsTooLong({ firstAtMs }: FailedStep, nowMs: number): boolean {
-  return elapsedMs(firstAtMs, nowMs) >= LIMIT_MS;
+export function failsTooLong(
+  { firstAtMs }: FailedStep,
+  { nowMs, timeouts }: Pick<Context, "nowMs" | "timeouts">,
+): boolean {
+  return elapsedMs(firstAtMs, nowMs) >= timeouts.failedStepMs;
 }
 
 /** The pipe falls back to a rollout if a ReplicaSet cannot be deleted for so long. */
-export function failedDeletion(
-  { metadata }: DeploymentView,
-  { failedSteps, nowMs }: Context,
-): Fallback | undefined {
+export function failedDeletion({ metadata }: DeploymentView, context: Context): Fallback | undefined {
+  const { failedSteps, nowMs, timeouts } = context;
   const failed = currentFailure(failedSteps.get(metadata.uid), "delete-replica-set", nowMs);
-  if (!failed || !failsTooLong(failed, nowMs)) return undefined;
-  const message = `a ReplicaSet with the size could not be deleted within ${LIMIT_MS / 1000} s: ${failed.error.message}`;
+  if (!failed || !failsTooLong(failed, context)) return undefined;
+  const within = `within ${timeouts.failedStepMs / 1000} s`;
+  const message = `a ReplicaSet with the size could not be deleted ${within}: ${failed.error.message}`;
   return { reason: "CommitTimeout", message };
 }

@@ -15,7 +15,8 @@ import { lastGoodSize, newRollout } from "./pipe-actions.ts";
 import type { Step } from "./sizing.ts";
 
 type Context = Pick<AssessContext, "desired" | "inPlace">;
-type StepContext = Context & Pick<AssessContext, "scaling" | "strategy" | "failedSteps" | "nowMs">;
+type StepContext = Context &
+  Pick<AssessContext, "scaling" | "strategy" | "failedSteps" | "nowMs" | "timeouts">;
 
 /** The next step of a resize in place that has begun; `undefined` if there is none. */
 export function inPlaceStep(pipe: DeploymentView, context: StepContext): InPlaceStep | "begin" | undefined {
@@ -29,6 +30,7 @@ export function inPlaceStep(pipe: DeploymentView, context: StepContext): InPlace
     ...{ pipe, container: pipe.container.name, view },
     target: resourcesFor(context.desired, pipe.cpuLimitFollows),
     isTemplateSized: sameSize(pipe.size, context.desired),
+    timeouts: context.timeouts,
     failedDeletion: failedDeletion(pipe, context),
   });
   // The status first records that the pipe has to come up again. After a crash, this shows that its pods may differ.

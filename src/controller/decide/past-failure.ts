@@ -61,12 +61,13 @@ interface FailedRollback {
 export function failedRollback(
   { metadata }: DeploymentView,
   write: WriteRecord | undefined,
-  { desired, nowMs, scaling }: AssessContext,
+  { desired, nowMs, scaling, timeouts }: AssessContext,
 ): FailedRollback | undefined {
   if (write?.purpose !== "roll-back" || write.size !== formatSize(desired)) return undefined;
   if (write.outcome.type !== "failed") return undefined;
   const { error, generation } = write.outcome;
-  const delayMs = writeDelayMs(error.reason, write.attempts, generation !== metadata.generation);
+  const isChanged = generation !== metadata.generation;
+  const delayMs = writeDelayMs(error.reason, write.attempts, isChanged, timeouts);
   const atMs = retryAtMs(write.lastAtMs, delayMs, scaling, nowMs);
   const next = `attempt ${write.attempts}, next at ${new Date(atMs).toISOString()}`;
   return { message: rollbackFailed(`${error.message} (${next})`), retryAtMs: atMs };

@@ -5,6 +5,7 @@ import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/
 import { appliedSize, type LastRollout } from "../observe/last-rollout.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import { type Allotment, isSize } from "../observe/resources.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
 import type { WritePurpose, WriteRecord } from "../observe/write-record.ts";
 import type { PipeAction } from "./actions.ts";
 import type { Assessment } from "./assessment.ts";
@@ -97,7 +98,7 @@ function mayWrite(purpose: WritePurpose, pipe: DeploymentView, size: Size, step:
   const write = snapshot.writes.get(pipe.metadata.uid);
   if (write?.outcome.type === "pending") return false;
   if (write?.purpose !== purpose || write.size !== formatSize(size)) return true;
-  return repeatableAtMs(write, pipe, scaling, snapshot.nowMs) <= snapshot.nowMs;
+  return repeatableAtMs(write, pipe, scaling, snapshot) <= snapshot.nowMs;
 }
 
 /** When a write that has ended may be repeated, in milliseconds since 1970; infinite if only a retry can be. */
@@ -105,12 +106,12 @@ export function repeatableAtMs(
   { attempts, lastAtMs, outcome }: WriteRecord,
   { metadata }: DeploymentView,
   scaling: PipeScalingView,
-  nowMs: number,
+  { nowMs, timeouts }: Pick<Snapshot, "nowMs" | "timeouts">,
 ): number {
   const delayMs =
     outcome.type === "failed"
-      ? writeDelayMs(outcome.error.reason, attempts, outcome.generation !== metadata.generation)
-      : retryDelayMs(FIELD_CONFLICT, attempts);
+      ? writeDelayMs(outcome.error.reason, attempts, outcome.generation !== metadata.generation, timeouts)
+      : retryDelayMs(FIELD_CONFLICT, attempts, timeouts);
   return retryAtMs(lastAtMs, delayMs, scaling, nowMs);
 }
 

@@ -19,7 +19,7 @@ export function recheckAtMs(
   const { nowMs, recreateAtMs, scaling, orphans } = snapshot;
   const failedOf = ({ metadata }: DeploymentView) => snapshot.failedSteps.get(metadata.uid);
   const times = (sizing?.assessments ?? []).map(({ pipe }) => repeatedAtMs(pipe, snapshot));
-  times.push(...orphans.map((orphan) => orphanResumedAtMs(orphan, nowMs)));
+  times.push(...orphans.map((orphan) => orphanResumedAtMs(orphan, snapshot)));
   // A commit also ends if the Deployment controller does not respond.
   const paused = snapshot.pipes.filter((pipe) => pipe.isPausedByUs && failedOf(pipe)?.type !== "resume");
   times.push(...paused.map(() => nowMs + PAUSED_RECHECK_MS));
@@ -41,8 +41,9 @@ export function recheckAtMs(
 const PAUSED_RECHECK_MS = 1000;
 
 /** When an adoption or a rollback may be repeated; the time of a resize is in the assessment. */
-function repeatedAtMs(pipe: DeploymentView, { writes, scaling, nowMs }: Snapshot): number {
+function repeatedAtMs(pipe: DeploymentView, snapshot: Snapshot): number {
+  const { writes, scaling } = snapshot;
   const write = writes.get(pipe.metadata.uid);
   if (!scaling || !write || write.purpose === "resize") return Number.POSITIVE_INFINITY;
-  return repeatableAtMs(write, pipe, scaling, nowMs);
+  return repeatableAtMs(write, pipe, scaling, snapshot);
 }

@@ -1,22 +1,8 @@
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { Timeouts } from "../timeouts.ts";
 
-const MINUTE_MS = 60_000;
-
-/** A delay that doubles with each attempt. */
-interface Doubling {
-  readonly firstMs: number;
-  readonly mostMs: number;
-}
-
-/** For failed rollouts and rejected sizes: each attempt interrupts the pipe, or is unlikely to succeed. */
-const ROLLOUT: Doubling = { firstMs: 5 * MINUTE_MS, mostMs: 60 * MINUTE_MS };
-
-/** For writes that got an error, because the next one may succeed. 20 writes in the first hour, then 12 per hour. */
-const WRITE: Doubling = { firstMs: 1000, mostMs: 5 * MINUTE_MS };
-
-/** Delays before the size is reapplied after another writer changed it; after the last one, the controller stops. */
-const FIELD_CONFLICT_MS = [0, 10_000, 60_000];
+const DAY_MS = 24 * 3_600_000;
 
 const WRITE_REASONS = ["WriteFailed", "Forbidden"];
 
@@ -34,7 +20,7 @@ const ROLLOUT_REASONS = [
 ];
 
 /** A size that stayed this long was not in conflict, so a later change starts a new count. */
-export const TRUCE_MS = 7 * 24 * 60 * MINUTE_MS;
+export const TRUCE_MS = 7 * DAY_MS;
 
 export const FIELD_CONFLICT = "FieldConflict";
 
@@ -53,9 +39,9 @@ export function isOfWrite(reason: string): boolean {
 }
 
 /** @returns the delay after this many attempts; infinite if there is no automatic retry */
-export function retryDelayMs(reason: string, attempts: number): number {
-  if (reason === FIELD_CONFLICT) return FIELD_CONFLICT_MS[attempts - 1] ?? Number.POSITIVE_INFINITY;
-  const { firstMs, mostMs } = isOfWrite(reason) ? WRITE : ROLLOUT;
+export function retryDelayMs(reason: string, attempts: number, timeouts: Timeouts): number {
+  if (reason === FIELD_CONFLICT) return timeouts.fieldConflictMs[attempts - 1] ?? Number.POSITIVE_INFINITY;
+  const { firstMs, mostMs } = isOfWrite(reason) ? timeouts.writeRetry : timeouts.rolloutRetry;
   return Math.min(mostMs, firstMs * 2 ** Math.min(20, Math.max(0, attempts - 1)));
 }
 
@@ -65,8 +51,13 @@ export function retryDelayMs(reason: string, attempts: number): number {
  *
  * @param isChanged whether the Deployment has changed since the write
  */
-export function writeDelayMs(reason: string, attempts: number, isChanged: boolean): number {
-  return retryDelayMs(isRefusal(reason) && isChanged ? "WriteFailed" : reason, attempts);
+export function writeDelayMs(
+  reason: string,
+  attempts: number,
+  isChanged: boolean,
+  timeouts: Timeouts,
+): number {
+  return retryDelayMs(isRefusal(reason) && isChanged ? "WriteFailed" : reason, attempts, timeouts);
 }
 
 /**

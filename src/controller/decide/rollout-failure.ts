@@ -4,9 +4,6 @@ import type { AssessContext } from "./assessment.ts";
 import type { Cause } from "./failure.ts";
 import { startedAtMs } from "./rollout-phase.ts";
 
-/** ReplicaFailure also occurs briefly in healthy rollouts; it is a failure only if it persists. */
-const REPLICA_FAILURE_GRACE_MS = 30_000;
-
 /** Returns the reason why the controller's last rollout of the pipe failed; `undefined` if it did not fail. */
 export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Cause | undefined {
   const { progressing, replicaFailure } = pipe.rollout;
@@ -43,13 +40,13 @@ export function rolloutRecheckAtMs(pipe: DeploymentView, context: AssessContext)
 }
 
 /** Returns the end of the grace period of a ReplicaFailure. There is none if the pipe has no pod left. */
-function graceEndsAtMs(pipe: DeploymentView, { nowMs }: AssessContext): number {
+function graceEndsAtMs(pipe: DeploymentView, { nowMs, timeouts }: AssessContext): number {
   const sinceMs = timeOf(pipe.rollout.replicaFailure?.lastTransitionTime);
   const startedMs = startedAtMs(pipe, nowMs);
   // The condition may be from the previous size. Times of conditions are whole seconds.
   const isOfThis = sinceMs > startedMs - 1000;
   if (pipe.rollout.isWithoutPods && isOfThis) return sinceMs;
-  return Math.max(sinceMs, startedMs) + REPLICA_FAILURE_GRACE_MS;
+  return Math.max(sinceMs, startedMs) + timeouts.replicaFailureMs;
 }
 
 /**

@@ -5,9 +5,6 @@ import type { CommitStep, InPlaceContext, InPlaceStep } from "./steps.ts";
 import { isSameTemplate } from "./template-view.ts";
 import type { Fallback, InPlaceView } from "./view.ts";
 
-/** The Deployment controller responds to a commit within 200 ms, but it may be restarting. */
-export const COMMIT_MS = 30_000;
-
 /** The first step of a commit: all pods have the size, so the template follows. */
 export function beginCommit({ view, container, target }: InPlaceContext): InPlaceStep {
   const [current] = inUse(view);
@@ -23,17 +20,18 @@ export function beginCommit({ view, container, target }: InPlaceContext): InPlac
 }
 
 /** The Deployment is paused by us: its ReplicaSet follows its template, and then it is resumed. */
-export function commitStep({ pipe, container, view }: CommitContext): CommitStep {
+export function commitStep(context: CommitContext): CommitStep {
+  const { pipe, container, view, timeouts } = context;
   // The owner removed the size, which is a change of the template, too.
   if (!pipe.size) return { type: "resume" };
   const [current, ...others] = inUse(view);
   // Another size may be desired by now.
   const resources = resourcesFor(pipe.size, pipe.cpuLimitFollows);
   const isUpdated = current && hasResources(current.resources.get(container), resources);
-  const endsAtMs = (view.pausedAtMs ?? view.nowMs) + COMMIT_MS;
+  const endsAtMs = (view.pausedAtMs ?? view.nowMs) + timeouts.commitMs;
   // A Deployment controller that responds later finds the template in the ReplicaSet, and replaces no pod.
-  if (endsAtMs <= view.nowMs) return !current || isUpdated ? { type: "resume" } : timeout(pipe, current);
-  const changed = changedTemplate({ pipe, container, view }, current);
+  if (endsAtMs <= view.nowMs) return !current || isUpdated ? { type: "resume" } : timeout(context, current);
+  const changed = changedTemplate(context, current);
   if (changed) return changed;
   const wait: CommitStep = { type: "wait", untilMs: endsAtMs };
   if (!pipe.rollout.isSeen) return wait;
@@ -43,7 +41,7 @@ export function commitStep({ pipe, container, view }: CommitContext): CommitStep
   return pipe.rollout.isUpdated ? { type: "resume" } : wait;
 }
 
-type CommitContext = Pick<InPlaceContext, "pipe" | "container" | "view">;
+type CommitContext = Pick<InPlaceContext, "pipe" | "container" | "view" | "timeouts">;
 
 const TEMPLATE_CHANGED = "its owner changed the pod template meanwhile";
 const SEVERAL_REPLICA_SETS = "its pods are of several ReplicaSets";
@@ -60,9 +58,9 @@ function changedTemplate(
   return isSame ? undefined : rollout("NotSettled", TEMPLATE_CHANGED);
 }
 
-function timeout({ rollout: { isSeen } }: CommitContext["pipe"], { metadata }: ReplicaSetView): CommitStep {
-  const within = `within ${COMMIT_MS / 1000} s`;
-  const message = isSeen
+function timeout({ pipe, timeouts }: CommitContext, { metadata }: ReplicaSetView): CommitStep {
+  const within = `within ${timeouts.commitMs / 1000} s`;
+  const message = pipe.rollout.isSeen
     ? `ReplicaSet ${metadata.name}: the API server has not changed it ${within}`
     : `the Deployment controller has not responded ${within}`;
   return rollout("CommitTimeout", message);

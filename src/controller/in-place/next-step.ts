@@ -1,5 +1,5 @@
 import { resourcesFor, resourcesOf } from "../observe/resources.ts";
-import { beginCommit, COMMIT_MS, commitStep, inUse, unsettled } from "./commit.ts";
+import { beginCommit, commitStep, inUse, unsettled } from "./commit.ts";
 import { podProblem } from "./pod-problem.ts";
 import { containerOf, type PodState, podState } from "./pod-state.ts";
 import { type ContainerView, hasResources, type PodView } from "./pod-view.ts";
@@ -7,10 +7,6 @@ import { restartProblem } from "./restarted-pod.ts";
 import type { InPlaceContext, InPlaceStep, PodResources } from "./steps.ts";
 import type { Fallback, InPlaceView } from "./view.ts";
 
-/** A deferred resize reserves room on the node, which a rollout may need. */
-const DEFERRED_MS = 60_000;
-/** The kubelet retries an error every 10 to 15 s. */
-const RESIZE_MS = 120_000;
 /** After the first pod has proven the size. */
 const MAX_CONCURRENT_PODS = 10;
 
@@ -21,7 +17,8 @@ const MAX_CONCURRENT_PODS = 10;
 export function nextStep(context: InPlaceContext): InPlaceStep {
   if (context.pipe.isPausedByUs) return commitStep(context);
   // It may give a pod another size than the desired one.
-  if (context.view.isWriting) return { type: "wait", untilMs: context.view.nowMs + RESIZE_MS };
+  if (context.view.isWriting)
+    return { type: "wait", untilMs: context.view.nowMs + context.timeouts.resizeMs };
   const pods = resizePods(context);
   if (pods.type !== "done" || context.isTemplateSized) return pods;
   const problem = unsettled(context);
@@ -49,7 +46,7 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   if (isCommitTakenBack(context)) return fallBack(context, TAKEN_BACK);
   const restart = pods.map((each) => restartOf(each, view)).find((each) => each !== undefined);
   if (restart) return fallBack(context, restart);
-  const ends = pods.map(({ pod, state }) => endOf(pod, state, view));
+  const ends = pods.map(({ pod, state }) => endOf(pod, state, context));
   const failure = ends.find((end) => end && end.atMs <= view.nowMs);
   if (failure) return fallBack(context, failure);
   const untilMs = Math.min(...ends.map((end) => end?.atMs ?? Number.POSITIVE_INFINITY));
@@ -64,7 +61,7 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   const problem =
     (context.isTemplateSized ? undefined : unsettled(context)) ??
     unchanged.map((pod) => podProblem(pod, context)).find((each) => each !== undefined) ??
-    notWritten(unchanged, view);
+    notWritten(unchanged, context);
   if (!problem) {
     return { type: "resize-pods", pods: unchanged.slice(0, changed.length === 0 ? 1 : MAX_CONCURRENT_PODS) };
   }
@@ -74,8 +71,9 @@ function resizePods(context: InPlaceContext): InPlaceStep {
 
 /** After the commit, a Deployment looks as if it were in a rollout until the Deployment controller has seen it. */
 function allResized(context: InPlaceContext): InPlaceStep {
-  const { pipe, view, isTemplateSized } = context;
-  if (isTemplateSized && !pipe.rollout.isSeen) return { type: "wait", untilMs: view.nowMs + COMMIT_MS };
+  const { pipe, view, isTemplateSized, timeouts } = context;
+  if (isTemplateSized && !pipe.rollout.isSeen)
+    return { type: "wait", untilMs: view.nowMs + timeouts.commitMs };
   return isRolledOut(context) ? { type: "fall-back", restore: [], ...ROLLED_OUT } : { type: "done" };
 }
 
@@ -96,7 +94,7 @@ function changedOf(pods: readonly PodWithState[]): readonly PodView[] {
 
 /** Pods that are created meanwhile have the time of a resize to start. */
 function waitOrFallBack(context: InPlaceContext, problem: Fallback): InPlaceStep {
-  const untilMs = lastWriteMs(context.view) + RESIZE_MS;
+  const untilMs = lastWriteMs(context.view) + context.timeouts.resizeMs;
   return untilMs > context.view.nowMs ? { type: "wait", untilMs } : fallBack(context, problem);
 }
 
@@ -128,12 +126,12 @@ function toRestore(context: InPlaceContext): readonly PodResources[] {
  * pods again, it is not the one of the template any more, so the Deployment controller rolls out the template.
  */
 function replacePods(context: InPlaceContext, fallback: Fallback): InPlaceStep {
-  const { pipe, view, container, target } = context;
+  const { pipe, view, container, target, timeouts } = context;
   const [replicaSet, ...others] = inUse(view);
   const isCommitted = hasResources(replicaSet?.resources.get(container), target);
   if (!replicaSet || !isCommitted || others.length > 0) {
     // The status of the Deployment is still that of the time before the rollout.
-    if (pipe.rollout.isComplete) return { type: "wait", untilMs: view.nowMs + COMMIT_MS };
+    if (pipe.rollout.isComplete) return { type: "wait", untilMs: view.nowMs + timeouts.commitMs };
     return { type: "fall-back", restore: toRestore(context), ...fallback };
   }
   const stale = podsOf(context).filter((each) => !hasResources(runningWith(each, context), target));
@@ -188,7 +186,11 @@ function isCommitTakenBack({ isTemplateSized, view, container, target }: InPlace
 }
 
 /** When the resize of a pod fails unless it is done before; `undefined` if none is in progress. */
-function endOf(pod: PodView, state: PodState, view: InPlaceView): (Fallback & { atMs: number }) | undefined {
+function endOf(
+  pod: PodView,
+  state: PodState,
+  { view, timeouts }: InPlaceContext,
+): (Fallback & { atMs: number }) | undefined {
   if (state === "unchanged" || state === "done") return undefined;
   const { name, uid } = pod.metadata;
   const message = `pod ${name}: ${pod.resize?.message ?? "the kubelet has not resized it"}`;
@@ -196,17 +198,17 @@ function endOf(pod: PodView, state: PodState, view: InPlaceView): (Fallback & { 
   // A predecessor resized the pod at an unknown time.
   const startedAtMs = view.resizedAtMs.get(uid) ?? view.triedAtMs.get(uid) ?? view.beganAtMs;
   return {
-    atMs: startedAtMs + (state === "deferred" ? DEFERRED_MS : RESIZE_MS),
-    reason: TIMEOUTS[state],
+    atMs: startedAtMs + (state === "deferred" ? timeouts.deferredMs : timeouts.resizeMs),
+    reason: TIMED_OUT[state],
     message,
   };
 }
 
-const TIMEOUTS = { deferred: "Deferred", error: "ResizeError", resizing: "ResizeTimeout" } as const;
+const TIMED_OUT = { deferred: "Deferred", error: "ResizeError", resizing: "ResizeTimeout" } as const;
 
 /** Each write can fail, for example because of a webhook that does not respond. */
-function notWritten([pod]: readonly PodView[], view: InPlaceView): Fallback | undefined {
-  if (lastWriteMs(view) + RESIZE_MS > view.nowMs) return undefined;
+function notWritten([pod]: readonly PodView[], { view, timeouts }: InPlaceContext): Fallback | undefined {
+  if (lastWriteMs(view) + timeouts.resizeMs > view.nowMs) return undefined;
   return { reason: "ResizeTimeout", message: `pod ${pod?.metadata.name}: the API server has not resized it` };
 }
 

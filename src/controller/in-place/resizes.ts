@@ -2,7 +2,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { ReflectorClient } from "../../runtime/list-watch.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
-import { COMMIT_MS } from "./commit.ts";
+import type { Timeouts } from "../timeouts.ts";
 import { DeferredPods } from "./deferred-pods.ts";
 import { type PodOutcome, podOutcome } from "./pod-outcome.ts";
 import type { PodView } from "./pod-view.ts";
@@ -15,6 +15,7 @@ export interface InPlaceResizesOptions {
   readonly client: ReflectorClient;
   readonly clock: Clock;
   readonly pipes: Store<DeploymentView>;
+  readonly timeouts: Timeouts;
   /** Reconciles a service again. */
   readonly enqueue: (serviceId: string) => void;
   /** A problem with the API server, already being retried. */
@@ -82,7 +83,7 @@ export class InPlaceResizes {
 
   #view(pipe: DeploymentView): InPlaceView | undefined {
     const { uid } = pipe.metadata;
-    const { clock, enqueue } = this.#options;
+    const { clock, enqueue, timeouts } = this.#options;
     const nowMs = clock.monotonic();
     const fallenBack = this.#fallbacks.get(uid);
     if (fallenBack) return viewOfFallback(fallenBack, nowMs);
@@ -91,7 +92,7 @@ export class InPlaceResizes {
     if (pipe.isPausedByUs) {
       // Errors delay the reconciliations of a service, but not the end of the commit.
       const wake = () => enqueue(pipe.serviceId);
-      resize.pause ??= { atMs: nowMs, cancel: clock.after(COMMIT_MS, wake) };
+      resize.pause ??= { atMs: nowMs, cancel: clock.after(timeouts.commitMs, wake) };
       resize.hasTurn = false;
     } else endPause(resize);
     return viewOfResize(resize, { isWriting: this.#podWrites.has(uid), nowMs });

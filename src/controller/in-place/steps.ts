@@ -1,5 +1,6 @@
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { Resources } from "../observe/resources.ts";
+import type { Timeouts } from "../timeouts.ts";
 import type { PodView } from "./pod-view.ts";
 import type { ReplicaSetView } from "./replica-set-view.ts";
 import type { Fallback, InPlaceView } from "./view.ts";
@@ -56,6 +57,7 @@ export interface InPlaceContext {
   /** True if the template of the Deployment has the desired size. */
   readonly isTemplateSized: boolean;
   readonly view: InPlaceView;
+  readonly timeouts: Timeouts;
   /** Why a ReplicaSet cannot be deleted, after so many attempts that the pipe falls back to a rollout. */
   readonly failedDeletion?: Fallback | undefined;
 }

@@ -10,6 +10,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Informer } from "../../runtime/informer.ts";
 import { MultiNamespaceInformer } from "../../runtime/multi-namespace-informer.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
+import type { RetryDelays } from "../../runtime/retry-backoff.ts";
 import { Store } from "../../runtime/store.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../names.ts";
 import {
@@ -72,6 +73,7 @@ export interface InformerOptions {
   readonly verticalAutoscalers: boolean;
   readonly onProblem: (problem: unknown) => void;
   readonly onEtcdRollback?: (() => void) | undefined;
+  readonly retryDelays?: RetryDelays | undefined;
 }
 
 /** The labels that mark a Deployment as a pipe. */
@@ -83,7 +85,8 @@ const WITHOUT_NODE = "spec.nodeName=";
 export function createInformers(caches: Caches, options: InformerOptions): readonly Informer[] {
   const { client, clock, namespace, pipeNamespaces, verticalAutoscalers } = options;
   const [horizontals, verticals] = caches.autoscalers;
-  const common = { client, clock, onProblem: options.onProblem, onEtcdRollback: options.onEtcdRollback };
+  const { onProblem, onEtcdRollback, retryDelays } = options;
+  const common = { client, clock, onProblem, onEtcdRollback, retryDelays };
   const records = { ...common, resource: CONFIG_MAPS, namespace };
   const informerOf = <T extends KubeObject, Raw extends KubeObject>(
     kind: Pick<

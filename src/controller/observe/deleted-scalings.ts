@@ -3,9 +3,6 @@ import type { Clock } from "../../runtime/clock.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
 
-/** Time for the owner to create a deleted PipeScaling again, as `kubectl replace --force` does. */
-const RECREATE_GRACE_MS = 30_000;
-
 /** An older deletion no longer indicates the desired spec. */
 const MEMORY_MS = 10 * 60_000;
 
@@ -31,7 +28,7 @@ export class DeletedScalings {
   readonly #deleted = new Map<string, Entry>();
   #unseenUntilMs = 0;
 
-  constructor(scalings: Store<PipeScalingView>, clock: Pick<Clock, "now">, graceMs = RECREATE_GRACE_MS) {
+  constructor(scalings: Store<PipeScalingView>, clock: Pick<Clock, "now">, graceMs: number) {
     this.#scalings = scalings;
     this.#clock = clock;
     this.#graceMs = graceMs;

@@ -6,6 +6,7 @@ import { organizationConfigMapName } from "../../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../../records/service.ts";
 import { keyOf } from "../../runtime/store.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
+import type { Timeouts } from "../timeouts.ts";
 import { type AutoscalerView, actsOn } from "./autoscaler-view.ts";
 import { BY_PIPE, BY_SERVICE, type Caches } from "./caches.ts";
 import type { DeletedScalings } from "./deleted-scalings.ts";
@@ -28,6 +29,7 @@ export interface Scope {
   readonly tiers: Tiers;
   /** For PipeScalings without one. */
   readonly policy: Pick<RolloutPolicy, "resizeStrategy">;
+  readonly timeouts: Timeouts;
 }
 
 /** The sources of a snapshot. */
@@ -59,6 +61,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
   return {
     serviceId,
     nowMs,
+    timeouts: scope.timeouts,
     namespace,
     tier: service.ok ? findTier(caches, scope, service.value) : service,
     rolloutWindow: service.ok ? findWindow(caches, scope, service.value) : undefined,

@@ -5,6 +5,7 @@ import type { RolloutWindow } from "../../domain/rollout-window.ts";
 import type { Tier } from "../../domain/tier.ts";
 import type { FailedStep } from "../in-place/failed-step.ts";
 import type { InPlaceView } from "../in-place/view.ts";
+import type { Timeouts } from "../timeouts.ts";
 import type { AutoscalerView } from "./autoscaler-view.ts";
 import type { DeletedScaling } from "./deleted-scalings.ts";
 import type { DeploymentView } from "./deployment-view.ts";
@@ -22,6 +23,7 @@ export interface Obstacle {
 export interface Snapshot {
   readonly serviceId: string;
   readonly nowMs: number;
+  readonly timeouts: Timeouts;
   /** Namespace of the service's pipes, if its record is readable. */
   readonly namespace: string | undefined;
   readonly tier:

@@ -10,6 +10,7 @@ import { countRolling } from "../decide/rolling.ts";
 import { hasVerticalAutoscalers } from "../observe/autoscaler-view.ts";
 import { type Caches, createCaches, createInformers } from "../observe/caches.ts";
 import { observe } from "../observe/observe.ts";
+import { TIMEOUTS } from "../timeouts.ts";
 import { type PreviewedStep, preview } from "./preview.ts";
 
 export interface DryRun {
@@ -72,7 +73,12 @@ function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<
   };
   const steps: PreviewedStep[] = [];
   for (const serviceId of services) {
-    const snapshot = observe(sources, { ...settings, policy: settings }, serviceId, nowMs);
+    const snapshot = observe(
+      sources,
+      { ...settings, policy: settings, timeouts: TIMEOUTS },
+      serviceId,
+      nowMs,
+    );
     const first = preview(snapshot, {
       ...{ policy: settings, overallFree, freeCommits: 0, validatesFirst: false },
       // Those that the rate delays begin within seconds.

@@ -10,6 +10,7 @@ import {
   REVISION_ANNOTATION,
   SERVICE_LABEL,
 } from "../../../src/controller/names.ts";
+import { TIMEOUTS } from "../../../src/controller/timeouts.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
@@ -143,7 +144,7 @@ function manifest(environment: TestEnvironment, spec: PipeScalingSpec): object {
 }
 
 /** The delay of the re-creation in production. */
-const AS_SHIPPED = { recreateGraceMs: undefined };
+const AS_SHIPPED = { timeouts: TIMEOUTS };
 
 describe("a PipeScaling", () => {
   it("has the new spec after kubectl replace --force, and so have the pipes", async ({

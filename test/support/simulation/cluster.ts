@@ -9,7 +9,7 @@ import { collectionPath, NODES } from "../../../src/kube/paths.ts";
 import { FakeClock } from "../fakes/fake-clock.ts";
 import { aNode } from "../fixtures/node.ts";
 import { SimulationJudge } from "./judge.ts";
-import { ownedWith, ownedWithout } from "./owners.ts";
+import { ownedByOwner, ownedWith, ownedWithout } from "./owners.ts";
 import { patched } from "./patch.ts";
 import { SimulatedWorkloads } from "./workloads.ts";
 
@@ -129,6 +129,14 @@ export class SimulatedCluster {
     this.judge.forget(name);
   }
 
+  /** The owner applies a manifest with the pause (server-side apply), and so owns the field too. */
+  applyPause(name: string): void {
+    const before = found(this.deployments, name);
+    const managedFields = ownedByOwner(before.metadata.managedFields, "paused", this.#time());
+    const metadata = { ...before.metadata, managedFields };
+    this.#write({ ...before, metadata, spec: { ...before.spec, paused: true } }, false);
+  }
+
   /** The owner sets parts of the spec as a whole. */
   setSpec(name: string, parts: Partial<Deployment["spec"]>): void {
     const before = found(this.deployments, name);
@@ -156,7 +164,9 @@ export class SimulatedCluster {
   /** Another writer restores the template and the annotations of the previous revision. */
   undo(name: string): void {
     const before = found(this.deployments, name);
-    const earlier = this.#earlier.get(before.metadata.uid);
+    const earlier = this.workloads
+      ? this.workloads.previousOf(before)
+      : this.#earlier.get(before.metadata.uid);
     if (!earlier) return;
     const annotations = {
       ...earlier.metadata.annotations,
@@ -398,6 +408,7 @@ export class SimulatedCluster {
 
   #put(pipe: Deployment): void {
     this.deployments.set(pipe.metadata.name, pipe);
+    this.judge.written(pipe);
     this.#notify((watcher) => watcher.pipe(pipe));
   }
 

@@ -7,7 +7,7 @@ import type { ResizeOutcome, SimulatedWorkloads } from "./workloads.ts";
 
 const SECOND = 1000;
 
-/** The pipes of a scenario. */
+/** The pipes of a scenario, by default. */
 export const PIPES = ["pipe-0", "pipe-1"] as const;
 
 /** A service whose pipes are resized in place, with simulated kubelets. */
@@ -18,14 +18,16 @@ export class Scenario {
   readonly outcomes = new Map<string, ResizeOutcome>();
   /** The last requested size in cores; the default size before the first request. */
   requestedCores = 1;
+  readonly #pipes: readonly string[];
 
-  constructor(replicas: number, options: SimulationOptions = {}) {
+  constructor(replicas: number, options: SimulationOptions = {}, pipes: readonly string[] = PIPES) {
+    this.#pipes = pipes;
     this.simulation = new Simulation({ ...options, isInPlace: true });
     this.workloads = workloadsOf(this.simulation);
     const { simulation, workloads, outcomes } = this;
     workloads.outcome = ({ metadata }) => outcomes.get(metadata.name) ?? "Done";
     simulation.addService(1);
-    for (const name of PIPES) deployResizable(simulation, name, 1, replicas);
+    for (const name of pipes) deployResizable(simulation, name, 1, replicas);
   }
 
   async start(): Promise<void> {
@@ -47,7 +49,7 @@ export class Scenario {
     workloads.syncMs = 20;
     simulation.cluster.fault = () => undefined;
     simulation.cluster.latencyMs = () => 5;
-    for (const name of PIPES) this.resume(name);
+    for (const name of this.#pipes) this.resume(name);
     simulation.suspend(1, false);
   }
 
@@ -62,7 +64,7 @@ export class Scenario {
 
   /** The size of each desired pod, as reported by the kubelet. */
   podSizes(): string[] {
-    return PIPES.flatMap((name) =>
+    return this.#pipes.flatMap((name) =>
       this.pods(name).map(({ status }) => {
         const { requests = {} } = status?.containerStatuses?.[0]?.resources ?? {};
         const size = sizeOfQuantities(requests["cpu"], requests["memory"]);

@@ -1,4 +1,5 @@
 import type { DeploymentView } from "../../../src/controller/observe/deployment-view.ts";
+import type { Deployment } from "../../../src/kube/objects.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 
 /** Checks the invariants of the controller in a simulated cluster. */
@@ -10,16 +11,28 @@ export class SimulationJudge {
   readonly cameUp = new Set<string>();
   /** Those of them that the controller rolled back anyway. */
   readonly wronged: string[] = [];
+  /** The longest time that a Deployment was paused and then resumed, by anybody. */
+  longestPauseMs = 0;
   /** Pipes that have not come up yet with the applied size. */
   readonly #given = new Set<string>();
   /** For pipes that were at rest: the service, and the timeout of the rollout. */
   readonly #rolling = new Map<string, { readonly serviceId: string; readonly untilMs: number }>();
+  readonly #pausedAtMs = new Map<string, number>();
   readonly #clock: FakeClock;
   readonly #rolloutTimeoutMs: number;
 
   constructor(clock: FakeClock, rolloutTimeoutMs: number) {
     this.#clock = clock;
     this.#rolloutTimeoutMs = rolloutTimeoutMs;
+  }
+
+  /** A Deployment was written. */
+  written({ metadata: { name }, spec: { paused = false } }: Deployment): void {
+    const now = this.#clock.monotonic();
+    const { longestPauseMs } = this;
+    this.longestPauseMs = Math.max(longestPauseMs, now - (this.#pausedAtMs.get(name) ?? now));
+    if (!paused) this.#pausedAtMs.delete(name);
+    else if (!this.#pausedAtMs.has(name)) this.#pausedAtMs.set(name, now);
   }
 
   /** The controller resizes a pipe. */

@@ -33,6 +33,15 @@ export function ownedWith(
   return [...ownedWithout(before, parts), ...written];
 }
 
+/** The entries after the owner of the Deployment has applied a part, which others may own too. */
+export function ownedByOwner(
+  before: readonly ManagedFields[] = [],
+  part: Part,
+  time: string,
+): readonly ManagedFields[] {
+  return [...before, { manager: "owner", operation: "Apply", time, fieldsV1: FIELDS[part] }];
+}
+
 /** The controller's entries after another writer has set or removed these parts. */
 export function ownedWithout(
   before: readonly ManagedFields[] = [],

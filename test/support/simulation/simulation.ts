@@ -4,9 +4,9 @@ import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { createCaches } from "../../../src/controller/observe/caches.ts";
 import { toDeploymentView } from "../../../src/controller/observe/deployment-view.ts";
 import { toPipeScalingView } from "../../../src/controller/observe/pipe-scaling-view.ts";
+import { TIMEOUTS } from "../../../src/controller/timeouts.ts";
 import type { Condition } from "../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
-import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import { type ConfigMap, type Container, type Deployment, identityOf } from "../../../src/kube/objects.ts";
 import { parseOrganization } from "../../../src/records/organization.ts";
 import { parseService } from "../../../src/records/service.ts";
@@ -20,6 +20,7 @@ import type { FakeClock } from "../fakes/fake-clock.ts";
 import { type PipeOptions, pipeDeployment } from "../fixtures/pipe.ts";
 import { organizationRecord, serviceRecord } from "../fixtures/records.ts";
 import { POLICY } from "../fixtures/snapshot.ts";
+import { TIERS } from "../fixtures/tiers.ts";
 import { SimulatedCluster } from "./cluster.ts";
 
 const RECORDS = "records";
@@ -120,6 +121,11 @@ export class Simulation {
     return this.cluster.scalings.get(idOf(service))?.status ?? {};
   }
 
+  /** The generation of a service's PipeScaling. */
+  generation(service: number): number | undefined {
+    return this.cluster.scalings.get(idOf(service))?.metadata.generation;
+  }
+
   /** The most important condition. */
   condition(service: number): Condition | undefined {
     return this.status(service).conditions?.at(-1);
@@ -166,7 +172,8 @@ export class Simulation {
       stream: (request) => cluster.stream(request),
     };
     const { reconciler, resizes, deletedScalings } = createReconciler({
-      ...{ client, clock, caches, queue, policy, namespace: RECORDS, tiers: BUILT_IN_TIERS },
+      ...{ client, clock, caches, queue, policy, namespace: RECORDS, tiers: TIERS },
+      timeouts: TIMEOUTS,
       metrics: this.#options.metrics ?? NO_METRICS,
       log: createLogger("info", "controller", { write: (line) => this.#noteFallback(line) }),
       events: { record: (event) => events.push(event) },

@@ -5,6 +5,7 @@ import type { Deployment, KubeObject, Pod, ReplicaSet } from "../../../src/kube/
 import { PODS, REPLICA_SETS } from "../../../src/kube/paths.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { patched } from "./patch.ts";
+import { isActive, isRunning, runningWith } from "./pod-status.ts";
 import { SimulatedWatches } from "./watches.ts";
 
 /** The response of a kubelet to a resize: it makes it, reports a reason, or does not notice it. */
@@ -37,6 +38,12 @@ export class SimulatedWorkloads {
   outcome: (pod: Pod) => ResizeOutcome = () => "Done";
   /** Delay of the Deployment controller in ms. */
   syncMs = SYNC_MS;
+  /** Time in ms after which the Deployment controller observes a template that another writer set in a ReplicaSet. */
+  replicaSetWatchMs = 0;
+  /** The templates that it has not observed yet, and their predecessors, by name of the ReplicaSet. */
+  readonly #earlierTemplates = new Map<string, ReplicaSet["spec"]["template"]>();
+  /** The controller manager is dead: nothing creates, scales or replaces pods. */
+  #isDown = false;
   readonly #options: WorkloadsOptions;
   #created = 0;
 
@@ -49,16 +56,32 @@ export class SimulatedWorkloads {
     this.#options.clock.after(this.syncMs, () => this.#sync(name));
   }
 
+  killControllerManager(): void {
+    this.#isDown = true;
+  }
+
+  /** A controller manager that starts looks at all Deployments. */
+  startControllerManager(): void {
+    this.#isDown = false;
+    for (const name of this.#options.deployments.keys()) this.changed(name);
+  }
+
   removed(uid: string): void {
-    for (const set of this.#setsOf(uid)) {
+    for (const set of this.replicaSetsOf(uid)) {
       this.#scale(set, 0);
       this.#remove(set.metadata.name);
     }
   }
 
-  podsOf(deployment: Deployment): Pod[] {
-    const owners = new Set(this.#setsOf(deployment.metadata.uid).map(({ metadata }) => metadata.uid));
-    return [...this.pods.values()].filter(({ metadata }) => owners.has(ownerOf(metadata) ?? ""));
+  /** The pods of a Deployment that have not ended and are not being deleted. */
+  podsOf({ metadata }: Deployment): Pod[] {
+    return this.replicaSetsOf(metadata.uid).flatMap((set) => this.#podsOf(set));
+  }
+
+  /** The ReplicaSet of the revision before the current one, to which `kubectl rollout undo` returns. */
+  previousOf({ metadata }: Deployment): ReplicaSet | undefined {
+    const [, previous] = this.replicaSetsOf(metadata.uid).toSorted((a, b) => revisionOf(b) - revisionOf(a));
+    return previous;
   }
 
   /** Each kubelet checks its pod again, because outcomes have changed. */
@@ -66,13 +89,27 @@ export class SimulatedWorkloads {
     for (const { metadata } of this.pods.values()) this.#kubelet(metadata.name);
   }
 
-  deletePod(name: string): void {
+  /** @param graceMs time that the pod takes to end; its ReplicaSet replaces it at once */
+  deletePod(name: string, graceMs = 0): void {
     const pod = this.pods.get(name);
     if (!pod) return;
-    this.pods.delete(name);
-    this.watches.send(PODS, "DELETED", this.#stamped(pod));
-    const set = [...this.replicaSets.values()].find(({ metadata }) => metadata.uid === ownerOf(pod.metadata));
-    if (set) this.changed(set.metadata.ownerReferences?.[0]?.name ?? "");
+    if (graceMs > 0) {
+      const deletionTimestamp = new Date(this.#options.clock.now() + graceMs).toISOString();
+      this.#putPod({ ...pod, metadata: { ...pod.metadata, deletionTimestamp } });
+      this.#options.clock.after(graceMs, () => this.deletePod(name));
+    } else {
+      this.pods.delete(name);
+      this.watches.send(PODS, "DELETED", this.#stamped(pod));
+    }
+    this.#podsChanged(pod);
+  }
+
+  /** The kubelet evicts a pod, which stays until somebody deletes it. */
+  evictPod(name: string): void {
+    const pod = this.pods.get(name);
+    if (!pod) return;
+    this.#putPod({ ...pod, status: { phase: "Failed" } });
+    this.#podsChanged(pod);
   }
 
   /**
@@ -92,7 +129,7 @@ export class SimulatedWorkloads {
     this.#readinessChanged(pod);
     this.#options.clock.after(stopMs, () => {
       const stopped = this.pods.get(name);
-      if (!stopped) return;
+      if (!stopped || !isActive(stopped)) return;
       this.#restart(stopped);
       this.#readinessChanged(stopped);
       this.#kubelet(name);
@@ -105,11 +142,19 @@ export class SimulatedWorkloads {
   }
 
   /** The status of the ReplicaSet has the number of its ready pods. */
-  #readinessChanged({ metadata }: Pod): void {
-    const set = [...this.replicaSets.values()].find((each) => each.metadata.uid === ownerOf(metadata));
-    if (!set) return;
-    this.#putSet(set);
-    this.changed(set.metadata.ownerReferences?.[0]?.name ?? "");
+  #readinessChanged(pod: Pod): void {
+    const set = this.#setOf(pod);
+    if (set) this.#putSet(set);
+    this.#podsChanged(pod);
+  }
+
+  #podsChanged(pod: Pod): void {
+    const set = this.#setOf(pod);
+    if (set) this.changed(set.metadata.ownerReferences?.[0]?.name ?? "");
+  }
+
+  #setOf({ metadata }: Pod): ReplicaSet | undefined {
+    return [...this.replicaSets.values()].find((each) => each.metadata.uid === ownerOf(metadata));
   }
 
   /** A call of the controller for a pod or ReplicaSet. */
@@ -133,7 +178,11 @@ export class SimulatedWorkloads {
     const after: ReplicaSet = JSON.parse(JSON.stringify(patched(before, { spec: written.spec }, true)));
     this.#options.wrote(`${name} ${sizeText(after.spec.template.spec)}`);
     const stored = this.#putSet(after);
-    this.changed(after.metadata.ownerReferences?.[0]?.name ?? "");
+    this.#earlierTemplates.set(name, before.spec.template);
+    this.#options.clock.after(this.replicaSetWatchMs, () => {
+      this.#earlierTemplates.delete(name);
+      this.changed(after.metadata.ownerReferences?.[0]?.name ?? "");
+    });
     return stored;
   }
 
@@ -148,7 +197,7 @@ export class SimulatedWorkloads {
 
   #kubelet(name: string): void {
     const pod = this.pods.get(name);
-    if (!pod || !isRunning(pod)) return;
+    if (!pod || !isRunning(pod) || !isActive(pod)) return;
     const isApplied = pod.spec.containers.every(
       ({ resources }, index) =>
         JSON.stringify(resources) === JSON.stringify(pod.status?.containerStatuses?.[index]?.resources),
@@ -166,21 +215,22 @@ export class SimulatedWorkloads {
 
   #sync(name: string): void {
     const deployment = this.#options.deployments.get(name);
-    if (!deployment) return;
+    if (!deployment || this.#isDown) return;
     const { uid } = deployment.metadata;
     const { replicas = 1, paused = false } = deployment.spec;
     let current = this.#currentOf(deployment);
     if (!paused) {
       current ??= this.#create(deployment);
-      this.#raiseRevision(name, current);
+      this.#annotate(deployment, current);
       this.#scale(current, replicas);
       if (this.#runningOf(current) >= replicas) {
-        for (const other of this.#setsOf(uid))
+        for (const other of this.replicaSetsOf(uid))
           if (other.metadata.uid !== current.metadata.uid) this.#scale(other, 0);
       }
     } else {
-      const active = this.#setsOf(uid).filter(({ spec }) => (spec.replicas ?? 1) > 0);
-      const only = active.length === 0 ? current : active[0];
+      const sets = this.replicaSetsOf(uid);
+      const active = sets.filter(({ spec }) => (spec.replicas ?? 1) > 0);
+      const only = active.length === 0 ? (current ?? sets.at(-1)) : active[0];
       if (only && active.length <= 1) this.#scale(only, replicas);
     }
     this.#reportStatus(deployment, current);
@@ -190,27 +240,33 @@ export class SimulatedWorkloads {
     { metadata: { name, uid }, spec, status }: Deployment,
     current: ReplicaSet | undefined,
   ): void {
-    const sets = this.#setsOf(uid);
+    const sets = this.replicaSetsOf(uid);
     const updatedReplicas = current ? this.#podsOf(current).length : 0;
     const counts = {
       replicas: sets.reduce((sum, set) => sum + this.#podsOf(set).length, 0),
       updatedReplicas,
       availableReplicas: sets.reduce((sum, set) => sum + this.#runningOf(set), 0),
     };
-    const isComplete =
-      counts.replicas === updatedReplicas && counts.availableReplicas >= (spec.replicas ?? 1);
-    const before = status?.conditions?.[0];
-    const reason = isComplete && !spec.paused ? "NewReplicaSetAvailable" : "ReplicaSetUpdated";
-    const isNew = !spec.paused && before?.reason !== reason;
+    const isUpdated = counts.replicas === updatedReplicas;
+    const isComplete = isUpdated && counts.availableReplicas >= (spec.replicas ?? 1);
+    const before = status?.conditions?.[0]?.reason;
+    const reason = progressOf(spec.paused ?? false, isComplete || (isUpdated && before === COMPLETE));
     const lastUpdateTime = new Date(this.#options.clock.now()).toISOString();
-    const condition = { type: "Progressing", status: "True", reason, lastUpdateTime };
-    this.#options.report(name, { ...counts, ...(isNew ? { conditions: [condition] } : {}) });
+    const condition = {
+      type: "Progressing",
+      status: reason === PAUSED ? "Unknown" : "True",
+      reason,
+      lastUpdateTime,
+    };
+    this.#options.report(name, { ...counts, ...(reason === before ? {} : { conditions: [condition] }) });
   }
 
   /** The oldest ReplicaSet with the template of the Deployment, as the Deployment controller chooses it. */
   #currentOf({ metadata, spec }: Deployment): ReplicaSet | undefined {
-    return this.#setsOf(metadata.uid).find(
-      (set) => JSON.stringify(set.spec.template) === JSON.stringify(spec.template),
+    const templateOf = (set: ReplicaSet) =>
+      this.#earlierTemplates.get(set.metadata.name) ?? set.spec.template;
+    return this.replicaSetsOf(metadata.uid).find(
+      (set) => JSON.stringify(templateOf(set)) === JSON.stringify(spec.template),
     );
   }
 
@@ -229,15 +285,14 @@ export class SimulatedWorkloads {
     });
   }
 
-  #raiseRevision(name: string, current: ReplicaSet): void {
-    const revisions = this.#setsOf(current.metadata.ownerReferences?.[0]?.uid ?? "")
-      .filter(({ metadata }) => metadata.uid !== current.metadata.uid)
-      .map(revisionOf);
-    const revision = Math.max(0, ...revisions) + 1;
-    if (revisionOf(current) >= revision) return;
-    const annotations = { [REVISION_ANNOTATION]: `${revision}` };
+  /** Sets the highest revision and the annotations of the Deployment, which `kubectl rollout undo` restores. */
+  #annotate({ metadata: { name, uid, annotations: copied } }: Deployment, current: ReplicaSet): void {
+    const others = this.replicaSetsOf(uid).filter(({ metadata }) => metadata.uid !== current.metadata.uid);
+    const revision = Math.max(revisionOf(current), ...others.map((each) => revisionOf(each) + 1), 1);
+    const annotations = { ...copied, [REVISION_ANNOTATION]: `${revision}` };
+    if (JSON.stringify(annotations) === JSON.stringify(current.metadata.annotations)) return;
     this.#putSet({ ...current, metadata: { ...current.metadata, annotations } });
-    this.#options.setRevision(name, revision);
+    if (revision > revisionOf(current)) this.#options.setRevision(name, revision);
   }
 
   #scale({ metadata: { name } }: ReplicaSet, replicas: number): void {
@@ -269,7 +324,7 @@ export class SimulatedWorkloads {
     });
     this.#options.clock.after(START_MS, () => {
       const pod = this.pods.get(name);
-      if (!pod) return;
+      if (!pod || !isActive(pod)) return;
       this.#putPod({ ...pod, status: { observedGeneration: 1, ...runningWith(pod) } });
       this.changed(deployment);
       this.#kubelet(name);
@@ -304,17 +359,26 @@ export class SimulatedWorkloads {
   }
 
   /** In the order of their creation. */
-  #setsOf(deploymentUid: string): ReplicaSet[] {
+  replicaSetsOf(deploymentUid: string): ReplicaSet[] {
     return [...this.replicaSets.values()].filter(({ metadata }) => ownerOf(metadata) === deploymentUid);
   }
 
   #podsOf({ metadata }: ReplicaSet): Pod[] {
-    return [...this.pods.values()].filter((pod) => ownerOf(pod.metadata) === metadata.uid);
+    return [...this.pods.values()].filter((pod) => ownerOf(pod.metadata) === metadata.uid && isActive(pod));
   }
 
   #runningOf(set: ReplicaSet): number {
     return this.#podsOf(set).filter(isRunning).length;
   }
+}
+
+const COMPLETE = "NewReplicaSetAvailable";
+const PAUSED = "DeploymentPaused";
+
+/** Returns the reason of the condition Progressing. A complete rollout stays complete if pods are scaled or fail. */
+function progressOf(isPaused: boolean, isComplete: boolean): string {
+  if (isPaused) return PAUSED;
+  return isComplete ? COMPLETE : "ReplicaSetUpdated";
 }
 
 function ownerOf({ ownerReferences }: KubeObject["metadata"]): string | undefined {
@@ -323,21 +387,6 @@ function ownerOf({ ownerReferences }: KubeObject["metadata"]): string | undefine
 
 function revisionOf({ metadata }: ReplicaSet): number {
   return Number(metadata.annotations?.[REVISION_ANNOTATION] ?? 0);
-}
-
-function isRunning({ status }: Pod): boolean {
-  return status?.containerStatuses?.[0]?.state?.running !== undefined;
-}
-
-function runningWith(
-  { spec, status }: Pod,
-  restartCount = status?.containerStatuses?.[0]?.restartCount ?? 0,
-) {
-  const containerStatuses = spec.containers.map(({ name, resources = {} }) => ({
-    ...{ name, state: { running: {} }, restartCount, containerID: `${restartCount}` },
-    ...{ resources, allocatedResources: resources.requests ?? {} },
-  }));
-  return { containerStatuses };
 }
 
 function sizeText({ containers }: Pod["spec"]): string {

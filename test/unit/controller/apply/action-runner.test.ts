@@ -4,6 +4,7 @@ import { FailedSteps } from "../../../../src/controller/apply/failed-steps.ts";
 import { Validations } from "../../../../src/controller/apply/validations.ts";
 import { WriteHistory } from "../../../../src/controller/apply/write-history.ts";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
+import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
@@ -25,7 +26,7 @@ function setup() {
     validations: new Validations(caches.pipes),
     nodes: { list: () => Promise.resolve([]) },
     resizes: noResizes(caches.pipes, clock),
-    failedSteps: new FailedSteps(caches.pipes, clock),
+    failedSteps: new FailedSteps(caches.pipes, clock, TIMEOUTS),
     assertMayWrite: () => undefined,
     enqueue: (serviceId) => enqueued.push(serviceId),
     retry: (serviceId, leastMs) => enqueued.push(`${serviceId} with back-off, after at least ${leastMs} ms`),
@@ -96,7 +97,7 @@ it("a dry run that succeeds is not logged with the error of an earlier write", a
     client: { json: <T>() => Promise.resolve({} as T) },
     nodes: { list: () => Promise.resolve([]) },
     resizes: noResizes(caches.pipes, clock),
-    failedSteps: new FailedSteps(caches.pipes, clock),
+    failedSteps: new FailedSteps(caches.pipes, clock, TIMEOUTS),
     assertMayWrite: () => undefined,
     enqueue: () => undefined,
     retry: () => undefined,

@@ -6,6 +6,7 @@ import { WriteHistory } from "../../../../src/controller/apply/write-history.ts"
 import { TYPE_LABEL } from "../../../../src/controller/names.ts";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { toDeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import type { Deployment } from "../../../../src/kube/objects.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
@@ -39,7 +40,7 @@ it("a refreshed Deployment does not return to the cache after its owner removed 
       ...{ caches, clock, client: { json }, nodes: { list: () => Promise.resolve([]) } },
       ...{ writes: new WriteHistory(caches.pipes), validations: new Validations(caches.pipes) },
       resizes: noResizes(caches.pipes, clock),
-      failedSteps: new FailedSteps(caches.pipes, clock),
+      failedSteps: new FailedSteps(caches.pipes, clock, TIMEOUTS),
       assertMayWrite: () => undefined,
     },
     { type: "refresh", pipe },

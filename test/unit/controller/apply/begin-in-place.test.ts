@@ -5,6 +5,7 @@ import { InPlaceResizes } from "../../../../src/controller/in-place/resizes.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { toDeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import type { Deployment } from "../../../../src/kube/objects.ts";
@@ -31,7 +32,7 @@ function setup(turns: number) {
   const client = { json, stream: () => Promise.reject(new Error("no watch is expected")) };
   const state = { turns };
   const resizes = new InPlaceResizes({
-    ...{ client, clock, pipes: caches.pipes, enqueue: () => undefined },
+    ...{ client, clock, timeouts: TIMEOUTS, pipes: caches.pipes, enqueue: () => undefined },
     ...{ onProblem: () => undefined, onPod: () => undefined, onDeferred: () => undefined },
     ...{ onEnd: () => undefined, onFallback: () => undefined },
     takeTurn: () => {

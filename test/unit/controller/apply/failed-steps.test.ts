@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { FailedSteps } from "../../../../src/controller/apply/failed-steps.ts";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { aPipe } from "../../../support/fixtures/snapshot.ts";
@@ -22,7 +23,7 @@ function pausedPipe(resourceVersion: string, changes: Partial<DeploymentView> = 
 async function setup() {
   const { pipes } = createCaches();
   const clock = new FakeClock();
-  const steps = new FailedSteps(pipes, clock);
+  const steps = new FailedSteps(pipes, clock, TIMEOUTS);
   const pipe = pausedPipe("1");
   pipes.apply(pipe);
   const fail = () =>

@@ -5,6 +5,7 @@ import type { ReplicaSetView } from "../../../../src/controller/in-place/replica
 import type { InPlaceContext } from "../../../../src/controller/in-place/steps.ts";
 import type { Fallback, InPlaceView } from "../../../../src/controller/in-place/view.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import { aPipe, aRollout, COMPLETE, UNDER_WAY } from "../../../support/fixtures/snapshot.ts";
@@ -472,6 +473,7 @@ function stepOf(
   return nextStep({
     pipe,
     container: "pipe",
+    timeouts: TIMEOUTS,
     target: resourcesFor(FOUR, false),
     isTemplateSized: pipe.size?.cpuMillicores === FOUR.cpuMillicores,
     view: {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { DeletedScalings } from "../../../../src/controller/observe/deleted-scalings.ts";
 import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
+import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { aScaling } from "../../../support/fixtures/snapshot.ts";
@@ -8,7 +9,7 @@ import { aScaling } from "../../../support/fixtures/snapshot.ts";
 function setup() {
   const scalings = new Store<PipeScalingView>();
   const clock = new FakeClock();
-  const deleted = new DeletedScalings(scalings, clock);
+  const deleted = new DeletedScalings(scalings, clock, TIMEOUTS.recreateMs);
   let version = 0;
   const remove = (name: string) => {
     const versioned = () => {

@@ -1,0 +1,50 @@
+/** A delay that doubles with each attempt. */
+export interface Doubling {
+  readonly firstMs: number;
+  readonly mostMs: number;
+}
+
+/** The times for which the controller waits before it gives up or tries again, in milliseconds. Tests shorten them. */
+export interface Timeouts {
+  /** Until a deferred resize of a pod fails. It reserves room on the node, which a rollout may need. */
+  readonly deferredMs: number;
+  /** Until any other resize of a pod fails. The kubelet retries an error every 10 to 15 s. */
+  readonly resizeMs: number;
+  /** Until a commit ends without a response of the Deployment controller, which responds within 200 ms unless it restarts. */
+  readonly commitMs: number;
+  /** Until other pipes no longer wait for a step of a resize in place that fails; as long as a pod may take. */
+  readonly failedStepMs: number;
+  /**
+   * Until an orphan that the controller paused is resumed. It may be a pipe of another release of the controller, which
+   * has the same field manager and pauses it for at most `commitMs`. Its commit must not be cut short, because that
+   * would be a rollout.
+   */
+  readonly orphanPauseMs: number;
+  /** Until a ReplicaFailure is a failure. It also occurs briefly in healthy rollouts. */
+  readonly replicaFailureMs: number;
+  /** For the owner of a deleted PipeScaling to create it again, as `kubectl replace --force` does. */
+  readonly recreateMs: number;
+  /** Before the size is reapplied after another writer changed it; after the last one, the controller stops. */
+  readonly fieldConflictMs: readonly number[];
+  /** Before a write that got an error, because the next one may succeed. 20 writes in the first hour, then 12 per hour. */
+  readonly writeRetry: Doubling;
+  /** Before a retry of a failed rollout or rejected size: each attempt interrupts the pipe, or is unlikely to succeed. */
+  readonly rolloutRetry: Doubling;
+}
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+
+/** The times in production. */
+export const TIMEOUTS: Timeouts = {
+  deferredMs: MINUTE_MS,
+  resizeMs: 2 * MINUTE_MS,
+  commitMs: 30 * SECOND_MS,
+  failedStepMs: 2 * MINUTE_MS,
+  orphanPauseMs: MINUTE_MS,
+  replicaFailureMs: 30 * SECOND_MS,
+  recreateMs: 30 * SECOND_MS,
+  fieldConflictMs: [0, 10 * SECOND_MS, MINUTE_MS],
+  writeRetry: { firstMs: SECOND_MS, mostMs: 5 * MINUTE_MS },
+  rolloutRetry: { firstMs: 5 * MINUTE_MS, mostMs: 60 * MINUTE_MS },
+};

@@ -1,0 +1,17 @@
+import { expect, it } from "vitest";
+import { TIMEOUTS } from "../../../src/controller/timeouts.ts";
+
+it("the controller waits in production for the times that docs/explanation describes", () => {
+  expect(TIMEOUTS).toEqual({
+    deferredMs: 60_000,
+    resizeMs: 120_000,
+    commitMs: 30_000,
+    failedStepMs: 120_000,
+    orphanPauseMs: 60_000,
+    replicaFailureMs: 30_000,
+    recreateMs: 30_000,
+    fieldConflictMs: [0, 10_000, 60_000],
+    writeRetry: { firstMs: 1000, mostMs: 300_000 },
+    rolloutRetry: { firstMs: 300_000, mostMs: 3_600_000 },
+  });
+});
