@@ -1,14 +1,47 @@
-import { fileURLToPath } from "node:url";
+import { randomInt } from "node:crypto";
+import { globSync, readFileSync } from "node:fs";
+import { environment } from "@pipe-scaling/local-cluster/environment";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** Tests of the chart that only render it, of the image's files, and of releases. */
-const WITHOUT_CLUSTER = "test/chart/{alerts,expressions,image,release,values}.test.ts";
+const RENDERED = "test/chart/{alerts,expressions,image,release,values}.test.ts";
+/** `npm run test:slow` runs them. */
+const SLOW = "test/**/*.slow.test.ts";
+/** Tests of the judge of the fault tests, which are beside it and need no cluster. */
+const JUDGES = "test/integration/faults/{judge,in-place-judge}.test.ts";
+const UNIT = ["test/unit/**/*.test.ts", "test/cluster/test/unit/**/*.test.ts", JUDGES];
+
+/** `npm test` repeats the same random values in each run; `npm run test:slow` draws new ones. */
+const FIXED_SEED = 1;
+const givenSeed = environment["PIPE_SCALING_TEST_SEED"];
+const seed = Number(givenSeed ?? FIXED_SEED);
+const drawnSeed = Number(givenSeed ?? randomInt(2 ** 31));
+
+const propertyTests = globSync("test/**/*.test.ts").filter((file) =>
+  readFileSync(file, "utf8").includes('from "fast-check"'),
+);
+const isUnit = (file: string) => file.startsWith("test/unit/");
+
+/** Most tests take milliseconds, but some start processes or simulate days, and the machine may be busy. */
+const WITHOUT_CLUSTER_MS = 120_000;
+
+/** Options of a project whose tests share a cluster, which starts only if one of its files runs. */
+const WITH_CLUSTER = {
+  globalSetup: ["test/support/build-program.ts", "test/support/shared-cluster.ts"],
+  // Waits for conditions have shorter timeouts; these end a test that hangs elsewhere.
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
+};
 
 export default defineConfig({
   test: {
     // Our reporter prints the counts as the very last line, after the cluster is removed.
     reporters: ["default", "./test/support/reporter.ts"],
     globalSetup: ["test/support/temp-folder.ts", "test/cluster/end-workers.ts"],
+    setupFiles: ["test/support/property-seed.ts"],
+    sequence: { sequencer: LongestFirst },
+    provide: { seed },
     // Every test has its own mocks.
     restoreMocks: true,
     // The machine may be busy. The default is 1 s.
@@ -17,26 +50,25 @@ export default defineConfig({
     // test replaces a module.
     isolate: false,
     // Many tests only wait for a cluster.
-    maxWorkers: 4,
+    maxWorkers: 6,
     projects: [
       {
         extends: true,
         test: {
           name: "unit",
-          include: ["test/unit/**/*.test.ts", "test/cluster/test/unit/**/*.test.ts"],
-          // The cluster project builds it into one file first (test/support/global-setup.ts).
-          provide: { program: fileURLToPath(new URL("src/main.ts", import.meta.url)) },
-          // Most tests take milliseconds, but some start processes or simulate days, and the machine may be busy.
-          testTimeout: 120_000,
+          include: UNIT,
+          exclude: [SLOW],
+          globalSetup: ["test/support/build-program.ts"],
+          testTimeout: WITHOUT_CLUSTER_MS,
         },
       },
       {
         extends: true,
         test: {
           name: "chart",
-          include: [WITHOUT_CLUSTER],
+          include: [RENDERED],
           globalSetup: ["test/support/chart-setup.ts"],
-          testTimeout: 60_000,
+          testTimeout: WITHOUT_CLUSTER_MS,
         },
       },
       {
@@ -47,12 +79,37 @@ export default defineConfig({
             "test/{api,integration,e2e,chart,cli}/**/*.test.ts",
             "test/cluster/test/cluster/**/*.test.ts",
           ],
-          exclude: [WITHOUT_CLUSTER],
-          // Starts one real cluster for all files, only if one of them runs.
-          globalSetup: ["test/support/global-setup.ts"],
-          // Waits for conditions have shorter timeouts; these end a test that hangs elsewhere.
+          exclude: [RENDERED, JUDGES, SLOW],
+          ...WITH_CLUSTER,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "properties",
+          include: propertyTests.filter(isUnit),
+          globalSetup: ["test/support/build-program.ts"],
+          provide: { seed: drawnSeed },
+          testTimeout: WITHOUT_CLUSTER_MS,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "slow",
+          include: [SLOW, ...propertyTests.filter((file) => !isUnit(file))],
+          provide: { seed: drawnSeed },
+          ...WITH_CLUSTER,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "kubelet",
+          include: ["test/cluster/test/kubelet/**/*.test.ts", "test/kubelet/**/*.test.ts"],
           testTimeout: 180_000,
-          hookTimeout: 180_000,
+          // The first run builds the kubelet.
+          hookTimeout: 30 * 60_000,
         },
       },
     ],

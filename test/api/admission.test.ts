@@ -10,37 +10,21 @@ import { KubeApiError } from "../../src/kube/errors.ts";
 import { objectPath } from "../../src/kube/paths.ts";
 import { type CertificatePair, certificatePair } from "../support/fixtures/certificate.ts";
 import type { ApiResponse } from "./client.ts";
-import {
-  createTestEnvironment,
-  PIPE_SCALINGS,
-  type RunningApi,
-  type TestEnvironment,
-} from "./environment.ts";
+import { PIPE_SCALINGS } from "./environment.ts";
+import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
 
 /** The status that the webhook returns when it denies a request. The API server adds the rest. */
 type DenialStatus = { readonly code?: number; readonly message?: string };
 
-let environment: TestEnvironment;
-let api: RunningApi;
+const environment = setUpEnvironment("admission");
+const { serviceId, path, admin } = setUpTenant(environment);
+const api = setUpApi(environment);
 let webhook: Server;
-let service: string;
-let path: string;
-let authorization: string;
 let denial: DenialStatus = {};
 
 const review = z.object({ request: z.object({ uid: z.string() }) });
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("admission");
-  const organizationId = await environment.addOrganization();
-  service = await environment.addService(organizationId);
-  ({ authorization } = await environment.addKey({ organizationId }));
-  await environment.addScaling(service, {}, 2);
-  path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
-  api = await environment.startReadyApi();
-  await waitFor(async () => (await api.send({ path, authorization })).status === 200, {
-    what: "the API to see the service",
-  });
   const pair = certificatePair("webhook");
   webhook = await startWebhook(pair);
   await apply(environment.cluster, [configuration(pair, webhook)]);
@@ -48,17 +32,9 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await api?.stop();
   webhook?.close();
-  if (environment) {
-    await kubectl(environment.cluster, [
-      "delete",
-      "validatingwebhookconfiguration",
-      environment.pipes,
-      "--ignore-not-found",
-    ]);
-    await environment.remove();
-  }
+  const configurations = "validatingwebhookconfiguration";
+  await kubectl(environment.cluster, ["delete", configurations, environment.pipes, "--ignore-not-found"]);
 });
 
 /** A user's admission webhook that denies everything. */
@@ -104,7 +80,7 @@ async function isAllowed(): Promise<boolean> {
   try {
     await environment.admin.json({
       method: "PATCH",
-      path: objectPath(PIPE_SCALINGS, environment.pipes, service),
+      path: objectPath(PIPE_SCALINGS, environment.pipes, serviceId),
       query: { dryRun: "All" },
       patchType: "application/merge-patch+json",
       body: { metadata: { annotations: { asked: "yes" } } },
@@ -117,6 +93,7 @@ async function isAllowed(): Promise<boolean> {
 }
 
 function patch(): Promise<ApiResponse> {
+  const { authorization } = admin;
   const headers = { "Content-Type": "application/json" };
   return api.send({ method: "PATCH", path, authorization, headers, body: '{"replicaCpuMillicores":4000}' });
 }
@@ -133,7 +110,7 @@ test.each([
     const response = await patch();
     expect(response).toMatchObject({ status: 400, body: { status: 400 } });
     expect(response.text).not.toContain("frozen");
-    expect((await environment.scaling(service)).spec).toEqual({});
+    expect((await environment.scaling(serviceId)).spec).toEqual({});
   },
 );
 

@@ -4,51 +4,36 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
-import { type ApiRequest, type ApiResponse, openRaw, parseRaw } from "./client.ts";
-import { clientOfText, createTestEnvironment, type TestEnvironment } from "./environment.ts";
+import { type ApiResponse, openRaw, parseRaw } from "./client.ts";
+import { clientOfText, type Tenant } from "./environment.ts";
+import { setUpEnvironment, setUpTenant } from "./fixtures.ts";
 import { type SpawnedApi, spawnApi } from "./spawned-api.ts";
 
 const MIB = 2 ** 20;
 
-let environment: TestEnvironment;
+const environment = setUpEnvironment("attacks");
+const attacker = setUpTenant(environment);
+const other = setUpTenant(environment);
 let api: SpawnedApi;
-let attacker: Tenant;
-let other: Tenant;
-
-/** An organization with a key and one service, whose pipes have 2 cores. */
-interface Tenant {
-  readonly service: string;
-  readonly path: string;
-  readonly authorization: string;
-}
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("attacks");
-  [attacker, other] = [await addTenant(), await addTenant()];
   api = await spawnApi(environment, {
     nodeArgs: ["--max-old-space-size=256"],
     flags: ["--rate-limit", "0", "--failed-logins", "0"],
   });
 });
 
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+afterAll(() => api?.stop());
 
-async function addTenant(): Promise<Tenant> {
-  const organizationId = await environment.addOrganization();
-  const service = await environment.addService(organizationId);
-  await environment.addScaling(service, {}, 2);
-  const { authorization } = await environment.addKey({ organizationId });
-  const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
-  return { service, path, authorization };
+function get({ path, admin }: Tenant): Promise<ApiResponse> {
+  return api.send({ path, authorization: admin.authorization });
 }
 
-function patchOf({ path, authorization }: Tenant, cores: number): ApiRequest {
+function patch({ path, admin }: Tenant, cores: number): Promise<ApiResponse> {
+  const { authorization } = admin;
   const headers = { "Content-Type": "application/json" };
   const body = JSON.stringify({ replicaCpuMillicores: cores * 1000 });
-  return { method: "PATCH", path, authorization, headers, body };
+  return api.send({ method: "PATCH", path, authorization, headers, body });
 }
 
 /** Returns the value of a metric, summed over its labels. */
@@ -63,9 +48,9 @@ describe("a body in 64,000 chunks of one byte", () => {
 
   async function attack(body: string): Promise<ApiResponse> {
     const connection = await openRaw(api.url);
-    const { path, authorization } = attacker;
+    const { path, admin } = attacker;
     connection.write(
-      `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${body}`,
+      `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${admin.authorization}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${body}`,
     );
     await connection.received('"status":413}');
     return parseRaw(connection.text());
@@ -81,7 +66,7 @@ describe("a body in 64,000 chunks of one byte", () => {
       const attacks = Promise.all(Array.from({ length: 10 }, () => attack(body)));
       let highest = before;
       for (let times = 0; times < 10; times += 1) {
-        expect((await api.send(other)).status).toBe(200);
+        expect((await get(other)).status).toBe(200);
         highest = Math.max(highest, await metric("process_resident_memory_bytes"));
       }
       for (const response of await attacks) {
@@ -89,7 +74,7 @@ describe("a body in 64,000 chunks of one byte", () => {
       }
       highest = Math.max(highest, await metric("process_resident_memory_bytes"));
       expect(highest - before).toBeLessThan(64 * MIB);
-      expect((await api.send(other)).status).toBe(200);
+      expect((await get(other)).status).toBe(200);
     },
   );
 });
@@ -150,10 +135,10 @@ describe("connections without credentials", () => {
     // More than the limit of all sources, but not of one: there, a client would compete with its own address.
     const occupying = SOURCES.flatMap((source) => Array.from({ length: 240 }, () => occupy(source)));
     await Promise.all(occupying);
-    for (let times = 0; times < 50; times += 1) expect((await api.send(other)).status).toBe(200);
+    for (let times = 0; times < 50; times += 1) expect((await get(other)).status).toBe(200);
     // Above the limit per source address, each new connection closes an older one.
     await Promise.all(Array.from({ length: 100 }, () => occupy("127.0.0.2")));
-    for (let times = 0; times < 50; times += 1) expect((await api.send(other)).status).toBe(200);
+    for (let times = 0; times < 50; times += 1) expect((await get(other)).status).toBe(200);
 
     await expect.poll(() => closed).toBeGreaterThan(100);
     const drops = await metric("pipe_scaling_connections_dropped_total");
@@ -174,8 +159,8 @@ describe("connections without credentials", () => {
 describe("200 concurrent PATCH requests for one service", () => {
   it("are all accepted and leave the last size in the cluster, while another tenant's PATCH succeeds", async () => {
     const cores = Array.from({ length: 200 }, (_, at) => 1 + ((at * 7) % 24));
-    const responses = Promise.all(cores.map((each) => api.send(patchOf(attacker, each))));
-    const meanwhile = await api.send(patchOf(other, 5));
+    const responses = Promise.all(cores.map((each) => patch(attacker, each)));
+    const meanwhile = await patch(other, 5);
     expect(meanwhile).toMatchObject({ status: 200, body: { result: { replicaCpuMillicores: 5000 } } });
 
     const expected = cores.map((each) => ({
@@ -184,7 +169,7 @@ describe("200 concurrent PATCH requests for one service", () => {
     }));
     expect(await responses).toMatchObject(expected);
     const isOurs = (line: Readonly<Record<string, unknown>>) =>
-      line["msg"] === "size accepted" && line["service"] === attacker.service;
+      line["msg"] === "size accepted" && line["service"] === attacker.serviceId;
     const accepted = await waitFor(
       () => {
         const lines = api.log().filter(isOurs);
@@ -193,10 +178,10 @@ describe("200 concurrent PATCH requests for one service", () => {
       { what: "the audit log lines" },
     );
     // Writes are sequential, so the last line belongs to the last write.
-    const { spec, metadata } = await environment.scaling(attacker.service);
+    const { spec, metadata } = await environment.scaling(attacker.serviceId);
     const last = accepted.at(-1);
     expect(describeSize(sizeOfCores((spec?.replicaCpuMillicores ?? 0) / 1000))).toBe(last?.["to"]);
     expect(metadata.annotations?.[REQUEST_ANNOTATION]).toContain(last?.["requestId"]);
-    expect(await api.send(other)).toMatchObject({ status: 200 });
+    expect(await get(other)).toMatchObject({ status: 200 });
   });
 });

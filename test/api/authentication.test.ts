@@ -1,27 +1,13 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { objectPath, SECRETS } from "../../src/kube/paths.ts";
 import { basic, type KeyFields, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
 import { type ApiResponse, exchangeRaw, parseRaw } from "./client.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
 
-let environment: TestEnvironment;
-let api: RunningApi;
-let organizationId: string;
-let admin: KeyRecord;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("authentication");
-  api = await environment.startReadyApi();
-  organizationId = await environment.addOrganization();
-  admin = await addKey({});
-  await api.waitForKey(admin.authorization);
-});
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+const environment = setUpEnvironment("authentication");
+const { organizationId, admin } = setUpTenant(environment);
+const api = setUpApi(environment);
 
 function addKey(fields: Partial<KeyFields>): Promise<KeyRecord> {
   return environment.addKey({ organizationId, ...fields });
@@ -70,15 +56,15 @@ describe("authentication with HTTP Basic", () => {
   });
 
   it.each([
-    ["a wrong secret", () => basic(admin.keyId, "wrong")],
-    ["no secret", () => basic(admin.keyId, "")],
-    ["the resource ID in place of the key ID", () => basic(admin.id, admin.keySecret)],
-    ["NUL in the user name", () => basic(`${admin.keyId}\0`, admin.keySecret)],
-    ["a line break in the secret", () => basic(admin.keyId, `${admin.keySecret}\r\n`)],
-    ["a tab as separator", () => admin.authorization.replace(" ", "\t")],
-    ["text after the credentials", () => `${admin.authorization} x`],
+    ["a wrong secret", basic(admin.keyId, "wrong")],
+    ["no secret", basic(admin.keyId, "")],
+    ["the resource ID in place of the key ID", basic(admin.id, admin.keySecret)],
+    ["NUL in the user name", basic(`${admin.keyId}\0`, admin.keySecret)],
+    ["a line break in the secret", basic(admin.keyId, `${admin.keySecret}\r\n`)],
+    ["a tab as separator", admin.authorization.replace(" ", "\t")],
+    ["text after the credentials", `${admin.authorization} x`],
   ])("fails with 401 for %s, even though the key exists", async (_what, authorization) => {
-    expect(await list(authorization())).toMatchObject({ status: 401, body: DENIED });
+    expect(await list(authorization)).toMatchObject({ status: 401, body: DENIED });
   });
 
   it("fails with 401 for two Authorization headers, even if they are the same", async () => {
@@ -91,10 +77,10 @@ describe("authentication with HTTP Basic", () => {
   });
 
   it.each([
-    ["the scheme in any case", () => admin.authorization.replace("Basic", "bAsIc")],
-    ["two spaces", () => admin.authorization.replace(" ", "  ")],
+    ["the scheme in any case", admin.authorization.replace("Basic", "bAsIc")],
+    ["two spaces", admin.authorization.replace(" ", "  ")],
   ])("accepts %s", async (_what, authorization) => {
-    expect((await list(authorization())).status).toBe(200);
+    expect((await list(authorization)).status).toBe(200);
   });
 
   it("accepts a secret with colons and non-ASCII letters", async () => {

@@ -1,46 +1,25 @@
 import { randomUUID } from "node:crypto";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { backupConfiguration } from "../../src/api/resources/backup/schema.ts";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { isCode } from "../../src/kube/errors.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
+import type { KeyRecord } from "../support/fixtures/records.ts";
 import type { ApiResponse } from "./client.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import type { RunningApi } from "./environment.ts";
+import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
 
-let environment: TestEnvironment;
-let api: RunningApi;
-let other: RunningApi;
-let organizationId: string;
-let admin: string;
-let adminKeyId: string;
-let developer: string;
-let stranger: string;
-let withoutRole: string;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("backup");
-  [api, other] = await Promise.all([environment.startReadyApi(), environment.startReadyApi()]);
-  organizationId = await environment.addOrganization();
-  ({ authorization: admin, id: adminKeyId } = await environment.addKey({ organizationId }));
-  ({ authorization: developer } = await environment.addKey({ organizationId, roles: ["developer"] }));
-  ({ authorization: stranger } = await environment.addKey({
-    organizationId: await environment.addOrganization(),
-  }));
-  ({ authorization: withoutRole } = await environment.addKey({ organizationId, roles: ["billing"] }));
-  for (const key of [admin, developer, stranger, withoutRole]) await api.waitForKey(key);
-  await other.waitForKey(withoutRole);
-});
-
-afterAll(async () => {
-  await Promise.all([api?.stop(), other?.stop()]);
-  await environment?.remove();
-});
+const environment = setUpEnvironment("backup");
+const { organizationId, admin, developer, withoutRole } = setUpTenant(environment);
+const { admin: stranger } = setUpTenant(environment);
+const api = setUpApi(environment);
+const other = setUpApi(environment);
 
 interface How {
-  readonly authorization?: string;
+  readonly key?: KeyRecord;
   readonly organization?: string;
   readonly of?: RunningApi;
 }
@@ -49,22 +28,19 @@ function pathOf(service: string, organization = organizationId): string {
   return `/v1/organizations/${organization}/services/${service}/backupConfiguration`;
 }
 
-function get(
-  service: string,
-  { authorization = admin, organization, of = api }: How = {},
-): Promise<ApiResponse> {
-  return of.send({ path: pathOf(service, organization), authorization });
+function get(service: string, { key = admin, organization, of = api }: How = {}): Promise<ApiResponse> {
+  return of.send({ path: pathOf(service, organization), authorization: key.authorization });
 }
 
 function patch(
   service: string,
   body: unknown,
-  { authorization = admin, organization, of = api }: How = {},
+  { key = admin, organization, of = api }: How = {},
 ): Promise<ApiResponse> {
   return of.send({
     method: "PATCH",
     path: pathOf(service, organization),
-    authorization,
+    authorization: key.authorization,
     headers: { "Content-Type": "application/json; charset=utf-8" },
     body: JSON.stringify(body),
   });
@@ -111,8 +87,8 @@ const DEFAULTS = { backupPeriodInHours: 24, backupRetentionPeriodInHours: 24 };
 describe("GET backupConfiguration", () => {
   it("returns the defaults, without a start time, for a service without a record", async () => {
     const service = await addService();
-    for (const authorization of [admin, developer]) {
-      const response = await get(service, { authorization });
+    for (const key of [admin, developer]) {
+      const response = await get(service, { key });
       expect(response.status).toBe(200);
       expect(resultOf(response)).toEqual(DEFAULTS);
     }
@@ -153,14 +129,14 @@ describe("PATCH backupConfiguration", () => {
     const expected = { ...DEFAULTS, backupPeriodInHours: 48, backupStartTime: "05:00" };
     expect(response.status).toBe(200);
     expect(resultOf(response)).toEqual(expected);
-    expect(resultOf(await get(service, { authorization: developer }))).toEqual(expected);
+    expect(resultOf(await get(service, { key: developer }))).toEqual(expected);
     const written = await record(service);
     expect(written?.data).toEqual({ backupPeriodInHours: "48", backupStartTime: "05:00" });
     expect(written?.metadata.labels).toEqual(recordLabels("backup", organizationId));
     const audit = api.log.find((line) => line["audit"] === "backup" && line["service"] === service);
     expect(audit).toMatchObject({
       requestId: response.headers["x-request-id"],
-      apiKey: adminKeyId,
+      apiKey: admin.id,
       organization: organizationId,
     });
   });
@@ -292,8 +268,8 @@ describe("a request for a backup configuration", () => {
     const service = await addService();
     const responses: ApiResponse[] = [];
     for (const path of [service, randomUUID()]) {
-      responses.push(await get(path, { authorization: stranger }));
-      responses.push(await patch(path, { backupPeriodInHours: 12 }, { authorization: stranger }));
+      responses.push(await get(path, { key: stranger }));
+      responses.push(await patch(path, { backupPeriodInHours: 12 }, { key: stranger }));
       responses.push(await get(path, { organization: randomUUID() }));
     }
     for (const response of responses)
@@ -309,10 +285,10 @@ describe("a request for a backup configuration", () => {
   it("may only read with the role developer, and is denied with other roles", async () => {
     const service = await addService();
     const change = { backupPeriodInHours: 12 };
-    expect((await get(service, { authorization: developer })).status).toBe(200);
-    expect((await patch(service, change, { authorization: developer })).status).toBe(403);
-    expect((await get(service, { authorization: withoutRole })).status).toBe(403);
-    expect((await patch(service, change, { authorization: withoutRole })).status).toBe(403);
+    expect((await get(service, { key: developer })).status).toBe(200);
+    expect((await patch(service, change, { key: developer })).status).toBe(403);
+    expect((await get(service, { key: withoutRole })).status).toBe(403);
+    expect((await patch(service, change, { key: withoutRole })).status).toBe(403);
     expect(await record(service)).toBeUndefined();
   });
 

@@ -1,32 +1,12 @@
 import { gzipSync } from "node:zlib";
-import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type ApiRequest, type ApiResponse, exchangeRaw, openRaw, parseRaw } from "./client.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
 
-let environment: TestEnvironment;
-let api: RunningApi;
-let authorization: string;
-let path: string;
-let service: string;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("bodies");
-  api = await environment.startReadyApi();
-  const organizationId = await environment.addOrganization();
-  service = await environment.addService(organizationId);
-  path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
-  ({ authorization } = await environment.addKey({ organizationId }));
-  await environment.addScaling(service, {}, 2);
-  await waitFor(async () => (await api.send({ path, authorization })).status === 200, {
-    what: "the API to see the service",
-  });
-});
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+const environment = setUpEnvironment("bodies");
+const { serviceId, path, admin } = setUpTenant(environment);
+const api = setUpApi(environment);
+const { authorization } = admin;
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 
@@ -35,7 +15,7 @@ function patch(body: string | Buffer | undefined, send: Partial<ApiRequest> = {}
 }
 
 async function resourceVersion(): Promise<string> {
-  return (await environment.scaling(service)).metadata.resourceVersion;
+  return (await environment.scaling(serviceId)).metadata.resourceVersion;
 }
 
 /** Checks that a rejected body changes nothing and gets a short error. */
@@ -256,12 +236,12 @@ describe("Expect: 100-continue", () => {
   }
 
   it.each([
-    [401, () => headOf(body.length, "")],
-    [413, () => headOf(65_537)],
-    [415, () => headOf(body.length).replace("application/json", "text/plain")],
-    [404, () => headOf(body.length).replace(service, "11111111-1111-4111-8111-111111111111")],
+    [401, headOf(body.length, "")],
+    [413, headOf(65_537)],
+    [415, headOf(body.length).replace("application/json", "text/plain")],
+    [404, headOf(body.length).replace(serviceId, "11111111-1111-4111-8111-111111111111")],
   ])("gets %i instead of 100 if the request is rejected, and the connection closes", async (status, head) => {
-    const text = await exchangeRaw(api.url, head());
+    const text = await exchangeRaw(api.url, head);
     expect(text).not.toContain("100 Continue");
     expect(parseRaw(text)).toMatchObject({ status, headers: { connection: "close" } });
   });

@@ -1,25 +1,20 @@
-import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OPERATIONS } from "../../src/api/resources/operations.ts";
 import { type RunningBrowser, startBrowser } from "./docs-browser.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import { setUpApi, setUpEnvironment } from "./fixtures.ts";
 
-let environment: TestEnvironment;
-let api: RunningApi;
+const environment = setUpEnvironment("docs");
+const api = setUpApi(environment);
 let started: RunningBrowser | string;
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("docs");
-  api = await environment.startReadyApi();
   started = await startBrowser();
   if (typeof started === "string") console.log(started);
 }, 120_000);
 
 afterAll(async () => {
   if (typeof started === "object") await started.stop();
-  await api?.stop();
-  await environment?.remove();
 });
 
 interface Visit {
@@ -84,9 +79,7 @@ describe("/docs in a browser", () => {
     if (typeof started === "string") return context.skip(started);
     const organizationId = await environment.addOrganization({ name: "Acme of the docs" });
     const { keyId, keySecret, authorization } = await environment.addKey({ organizationId });
-    const isSeen = async () =>
-      (await api.send({ path: "/v1/organizations", authorization })).text.includes("Acme of the docs");
-    await waitFor(isSeen, { what: "the API to see the organization" });
+    await api.waitForOrganization(authorization);
     const { page, consoleProblems } = await visit(started, { width: 1280, height: 900 });
 
     await page.locator(".btn.authorize").first().click();

@@ -1,11 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { parse } from "yaml";
 import { runApi } from "../../src/api/setup.ts";
 import { API_VERSION, KIND, PLURAL } from "../../src/crd/names.ts";
 import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
@@ -25,6 +23,7 @@ import {
   serviceRecord,
 } from "../support/fixtures/records.ts";
 import { accountName, clusterRoleName, shippedAccount } from "../support/fixtures/shipped-account.ts";
+import { installCrds } from "../support/install-crds.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { type Client, clientOf } from "./client.ts";
 
@@ -41,6 +40,12 @@ export interface PipeScalingObject extends KubeObject {
 
 type LogLine = Readonly<Record<string, unknown>>;
 
+interface ClusterAccess {
+  readonly cluster: Cluster;
+  readonly admin: KubeClient;
+  readonly kubeconfig: string;
+}
+
 /** The API in this process, with the permissions of the chart. */
 export interface RunningApi {
   readonly url: string;
@@ -49,28 +54,79 @@ export interface RunningApi {
   readonly log: readonly LogLine[];
   /** Resolves when the API has received the key from its watch. */
   waitForKey(authorization: string): Promise<void>;
+  /** Resolves when the API has received the key and the record of its organization. */
+  waitForOrganization(authorization: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** The namespaces of one test file in the shared cluster. */
-export class TestEnvironment {
-  readonly cluster: Cluster;
-  readonly admin: KubeClient;
+/** An organization with keys by role, and a service whose pipes run 2 cores. */
+export interface Tenant {
+  readonly organizationId: string;
+  readonly serviceId: string;
+  /** Path of the service's size. */
+  readonly path: string;
+  readonly admin: KeyRecord;
+  readonly developer: KeyRecord;
+  readonly withoutRole: KeyRecord;
+}
+
+/** Returns a tenant that is not in the cluster yet. */
+export function newTenant(): Tenant {
+  const [organizationId, serviceId] = [randomUUID(), randomUUID()];
+  return {
+    organizationId,
+    serviceId,
+    path: `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`,
+    admin: keyRecord({ organizationId }),
+    developer: keyRecord({ organizationId, roles: ["developer"] }),
+    withoutRole: keyRecord({ organizationId, roles: ["billing"] }),
+  };
+}
+
+/** A test file's namespaces for records and pipes. They exist after `create`. */
+export class ApiEnvironment {
   readonly records: string;
   readonly pipes: string;
-  /** Path of a kubeconfig for the ServiceAccount of the API. */
-  readonly kubeconfig: string;
+  #access: ClusterAccess | undefined;
 
-  constructor(
-    cluster: Cluster,
-    admin: KubeClient,
-    names: { records: string; pipes: string; kubeconfig: string },
-  ) {
-    this.cluster = cluster;
-    this.admin = admin;
-    this.records = names.records;
-    this.pipes = names.pipes;
-    this.kubeconfig = names.kubeconfig;
+  constructor({ records, pipes }: Pick<ApiEnvironment, "records" | "pipes">) {
+    this.records = records;
+    this.pipes = pipes;
+  }
+
+  /** Creates the namespaces, and the ServiceAccount of the API, in the shared cluster or in the cluster of the test. */
+  async create(own?: Cluster): Promise<this> {
+    const cluster = own ?? (await sharedCluster());
+    const namespaces = [this.records, this.pipes].map((name) => ({
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name },
+    }));
+    const admin = await PatientClient.of(cluster);
+    if (own) await installCrds(own);
+    await applyAll(admin, [...namespaces, ...shippedAccount("api", this.records)]);
+    const kubeconfig = await serviceAccountKubeconfig(cluster, this.records, accountName("api"));
+    this.#access = { cluster, admin, kubeconfig };
+    return this;
+  }
+
+  get #created(): ClusterAccess {
+    if (!this.#access)
+      throw new Error(`The namespace ${this.records} does not exist yet: call create() first.`);
+    return this.#access;
+  }
+
+  get cluster(): Cluster {
+    return this.#created.cluster;
+  }
+
+  get admin(): KubeClient {
+    return this.#created.admin;
+  }
+
+  /** Path of a kubeconfig for the ServiceAccount of the API. */
+  get kubeconfig(): string {
+    return this.#created.kubeconfig;
   }
 
   /** Creates a record in the namespace of the records. */
@@ -97,10 +153,19 @@ export class TestEnvironment {
     return record.metadata.name.slice("organization-".length);
   }
 
-  async addService(organizationId: string): Promise<string> {
-    const record = serviceRecord({ organizationId, namespace: this.pipes });
-    await this.addRecord(record);
-    return record.metadata.name.slice("service-".length);
+  async addService(organizationId: string, id: string = randomUUID()): Promise<string> {
+    await this.addRecord(serviceRecord({ id, organizationId, namespace: this.pipes }));
+    return id;
+  }
+
+  /** Creates the tenant's organization, keys, service and PipeScaling. */
+  async addTenant(tenant = newTenant()): Promise<Tenant> {
+    const { organizationId, serviceId, admin, developer, withoutRole } = tenant;
+    await this.addOrganization({ id: organizationId });
+    for (const { record } of [admin, developer, withoutRole]) await this.addRecord(record);
+    await this.addService(organizationId, serviceId);
+    await this.addScaling(serviceId, {}, 2);
+    return tenant;
   }
 
   /** Creates a PipeScaling in place of the controller. */
@@ -161,6 +226,11 @@ export class TestEnvironment {
         const known = async () => (await send({ path: "/v1/none", authorization })).status === 404;
         await waitFor(known, { what: "the API to see the key" });
       },
+      async waitForOrganization(authorization) {
+        const isListed = async () =>
+          (await send({ path: "/v1/organizations", authorization })).text.includes('"createdAt"');
+        await waitFor(isListed, { what: "the API to see the organization" });
+      },
       stop() {
         ending.abort();
         return running;
@@ -177,6 +247,7 @@ export class TestEnvironment {
   }
 
   async remove(): Promise<void> {
+    if (!this.#access) return;
     await this.admin.close();
     const ofCluster = clusterRoleName("api", this.records);
     await kubectl(this.cluster, ["delete", "clusterrolebinding,clusterrole", ofCluster]);
@@ -204,33 +275,13 @@ export function clientOfText(baseUrl: string) {
   };
 }
 
-/**
- * @param name name of the test file, so that a leftover namespace shows its origin
- * @param own a separate cluster, for tests that damage it
- */
-export async function createTestEnvironment(name: string, own?: Cluster): Promise<TestEnvironment> {
-  const cluster = own ?? (await sharedCluster());
+/** Names of namespaces, which start with the name of the test file to show the origin of a leftover namespace. */
+export function uniqueNamespaces(name: string) {
   const suffix = randomUUID().slice(0, 8);
-  const records = `${name}-records-${suffix}`;
-  const pipes = `${name}-pipes-${suffix}`;
-  const namespaces = [records, pipes].map((of) => ({
-    apiVersion: "v1",
-    kind: "Namespace",
-    metadata: { name: of },
-  }));
-  const client = await PatientClient.of(cluster);
-  await applyAll(client, [readCrd(), ...namespaces, ...shippedAccount("api", records)]);
-  await kubectl(cluster, ["wait", "--for=condition=Established", `crd/${PLURAL}.pipes.clouddb.dev`]);
-  const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("api"));
-  return new TestEnvironment(cluster, client, {
-    records,
-    pipes,
-    kubeconfig,
-  });
+  return { records: `${name}-records-${suffix}`, pipes: `${name}-pipes-${suffix}` };
 }
 
-function readCrd(): object {
-  return parse(
-    readFileSync(new URL("../../crds/pipes.clouddb.dev_pipescalings.yaml", import.meta.url), "utf8"),
-  );
+/** @param own a separate cluster, for tests that damage it */
+export function createApiEnvironment(name: string, own?: Cluster): Promise<ApiEnvironment> {
+  return new ApiEnvironment(uniqueNamespaces(name)).create(own);
 }

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { OPERATIONS } from "../../src/api/resources/operations.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
@@ -10,12 +9,8 @@ import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { membersConfigMapName } from "../../src/records/members.ts";
 import { type JsonSchema, jsonSchema, Schemas } from "../support/json-schema.ts";
 import type { ApiRequest, ApiResponse } from "./client.ts";
-import {
-  createTestEnvironment,
-  PIPE_SCALINGS,
-  type RunningApi,
-  type TestEnvironment,
-} from "./environment.ts";
+import { PIPE_SCALINGS } from "./environment.ts";
+import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
 
 /*
  * Generates valid and invalid requests from the OpenAPI document. Every response must match the document and must not
@@ -46,31 +41,18 @@ interface Operation extends z.infer<typeof operationSchema> {
   readonly mediaTypes: readonly string[];
 }
 
-let environment: TestEnvironment;
-let api: RunningApi;
-let authorization: string;
-let organizationId: string;
-let serviceId: string;
+const environment = setUpEnvironment("generated");
+const { organizationId, serviceId, admin } = setUpTenant(environment);
+const api = setUpApi(environment);
 let operations: readonly Operation[];
 let schemas: Schemas;
 let sharedResponses: z.infer<typeof documentSchema>["components"]["responses"];
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("generated");
-  api = await environment.startReadyApi();
-  organizationId = await environment.addOrganization();
-  serviceId = await environment.addService(organizationId);
-  ({ authorization } = await environment.addKey({ organizationId }));
-  const { replicaCpuMillicores, replicaMemoryGb } = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
-  await environment.addScaling(serviceId, { replicaCpuMillicores, replicaMemoryGb }, 2);
   await environment.addRecord({
     kind: "ConfigMap",
     ...{ metadata: { name: membersConfigMapName(organizationId) }, data: {} },
   });
-  const path = `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`;
-  const isSeen = async () => (await api.send({ path, authorization })).status === 200;
-  await waitFor(isSeen, { what: "the API to see the service" });
-
   const { paths, components } = documentSchema.parse((await api.send({ path: "/openapi.json" })).body);
   sharedResponses = components.responses;
   schemas = new Schemas(
@@ -87,11 +69,6 @@ beforeAll(async () => {
       mediaTypes: Object.keys(operation.requestBody?.content ?? {}),
     })),
   );
-});
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
 });
 
 /** Generates existing IDs, in upper or lower case, for each path parameter. */
@@ -131,7 +108,7 @@ async function send(
   type?: string,
 ): Promise<ApiResponse> {
   const headers = type === undefined ? {} : { "Content-Type": type };
-  return api.send({ method, authorization, headers, ...send });
+  return api.send({ method, authorization: admin.authorization, headers, ...send });
 }
 
 /** Returns the documented schema of a response with this status. */

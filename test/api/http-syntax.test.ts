@@ -1,23 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { errorEnvelope } from "../../src/api/resources/envelopes.ts";
 import { type ApiResponse, exchangeRaw, parseRaw } from "./client.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
 
-let environment: TestEnvironment;
-let api: RunningApi;
-let authorization: string;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("http-syntax");
-  api = await environment.startReadyApi();
-  ({ authorization } = await environment.addKey({ organizationId: await environment.addOrganization() }));
-  await api.waitForKey(authorization);
-});
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+const environment = setUpEnvironment("http-syntax");
+const { authorization } = setUpTenant(environment).admin;
+const api = setUpApi(environment);
 
 function expectRefusal(response: ApiResponse, status: number): void {
   expect(response).toMatchObject({ status, body: { status } });

@@ -1,5 +1,5 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import * as z from "zod";
 import { ClusterCache } from "../../src/api/cluster/cluster-cache.ts";
 import { KeyUsageWriter } from "../../src/api/cluster/key-usage/writer.ts";
@@ -11,21 +11,14 @@ import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { FakeClock } from "../support/fakes/fake-clock.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import type { RunningApi } from "./environment.ts";
+import { setUpEnvironment } from "./fixtures.ts";
 
 const MINUTE = 60_000;
 
 const envelope = successEnvelope(z.array(apiKey));
 
-let environment: TestEnvironment;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("key-usage");
-});
-
-afterAll(async () => {
-  await environment?.remove();
-});
+const environment = setUpEnvironment("key-usage");
 
 function record(organizationId: string): Promise<ConfigMap> {
   const path = objectPath(CONFIG_MAPS, environment.records, `key-usage-${organizationId}`);

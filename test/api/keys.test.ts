@@ -1,26 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { apiKey } from "../../src/api/resources/keys/schema.ts";
 import { recordLabels } from "../../src/records/labels.ts";
 import { type KeyFields, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
 import type { ApiResponse } from "./client.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import { setUpApi, setUpEnvironment } from "./fixtures.ts";
 
-let environment: TestEnvironment;
-let api: RunningApi;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("keys");
-  api = await environment.startReadyApi();
-});
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+const environment = setUpEnvironment("keys");
+const api = setUpApi(environment);
 
 const envelope = successEnvelope(z.array(apiKey));
 

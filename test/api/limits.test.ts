@@ -2,12 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ApiSettings } from "../../src/settings/api.ts";
 import { basic, type KeyRecord } from "../support/fixtures/records.ts";
 import { type ApiResponse, exchangeRaw, parseRaw } from "./client.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import type { RunningApi } from "./environment.ts";
+import { setUpEnvironment } from "./fixtures.ts";
 
 /** Longer than a test takes, so that no tokens are refilled meanwhile. */
 const SLOW = { rateWindowMs: 55_000 };
 
-let environment: TestEnvironment;
+const environment = setUpEnvironment("limits");
 let organizationId: string;
 /** One or more keys for each test. */
 let keys: KeyRecord[];
@@ -16,7 +17,6 @@ let elsewhere: KeyRecord;
 const running: RunningApi[] = [];
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("limits");
   organizationId = await environment.addOrganization();
   // The keys are created before the API starts, so that it knows them from the first request.
   keys = await Promise.all(Array.from({ length: 8 }, () => environment.addKey({ organizationId })));
@@ -27,10 +27,7 @@ beforeAll(async () => {
   });
 });
 
-afterAll(async () => {
-  await Promise.all(running.map((api) => api.stop()));
-  await environment?.remove();
-});
+afterAll(() => Promise.all(running.map((api) => api.stop())));
 
 async function start(settings: Partial<ApiSettings>): Promise<RunningApi> {
   const api = await environment.startReadyApi(settings);

@@ -1,31 +1,16 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { CONFIG_MAPS, collectionPath, EVENTS } from "../../src/kube/paths.ts";
 import { certificatePair } from "../support/fixtures/certificate.ts";
 import { mountedPair } from "../support/fixtures/mounted-pair.ts";
 import { basic, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
 import { type ApiRequest, exchangeRaw } from "./client.ts";
-import {
-  clientOfText,
-  createTestEnvironment,
-  PIPE_SCALINGS,
-  type RunningApi,
-  type TestEnvironment,
-} from "./environment.ts";
+import { clientOfText, PIPE_SCALINGS, type RunningApi } from "./environment.ts";
+import { setUpApi, setUpEnvironment } from "./fixtures.ts";
 import { addMembers } from "./member-records.ts";
 
-let environment: TestEnvironment;
-let api: RunningApi;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("log-secrets");
-  api = await environment.startReadyApi();
-});
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+const environment = setUpEnvironment("log-secrets");
+const api = setUpApi(environment);
 
 /** Returns the parts of a key that must not appear anywhere. */
 function hiddenOf({ keyId, keySecret, authorization, record }: KeyRecord): string[] {

@@ -1,7 +1,7 @@
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { type Member, membersConfigMap } from "../../src/records/members.ts";
-import type { TestEnvironment } from "./environment.ts";
+import type { ApiEnvironment } from "./environment.ts";
 
 /** Users and their roles. */
 export type Roles = Readonly<Record<string, string>>;
@@ -16,7 +16,7 @@ export function membersRecord(organizationId: string, roles: Roles) {
 
 /** @param entries raw entries to add to the record */
 export async function addMembers(
-  environment: TestEnvironment,
+  environment: ApiEnvironment,
   organizationId: string,
   roles: Roles,
   entries: Readonly<Record<string, string>> = {},
@@ -27,7 +27,7 @@ export async function addMembers(
 
 /** Adds a member to the existing record, like a user with kubectl. */
 export async function addMember(
-  environment: TestEnvironment,
+  environment: ApiEnvironment,
   organizationId: string,
   userId: string,
   role: string,
@@ -41,14 +41,14 @@ export async function addMember(
   });
 }
 
-export function membersPath(environment: TestEnvironment, organizationId: string): string {
+export function membersPath(environment: ApiEnvironment, organizationId: string): string {
   return objectPath(CONFIG_MAPS, environment.records, `members-${organizationId}`);
 }
 
-export function readMembers(environment: TestEnvironment, organizationId: string): Promise<ConfigMap> {
+export function readMembers(environment: ApiEnvironment, organizationId: string): Promise<ConfigMap> {
   return environment.admin.json<ConfigMap>({ path: membersPath(environment, organizationId) });
 }
 
-export async function entriesOf(environment: TestEnvironment, organizationId: string): Promise<string[]> {
+export async function entriesOf(environment: ApiEnvironment, organizationId: string): Promise<string[]> {
   return Object.keys((await readMembers(environment, organizationId)).data ?? {}).sort();
 }

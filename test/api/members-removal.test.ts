@@ -12,22 +12,18 @@ import { parseOrganization } from "../../src/records/organization.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { organizationRecord } from "../support/fixtures/records.ts";
-import { createTestEnvironment, type TestEnvironment } from "./environment.ts";
+import { setUpEnvironment } from "./fixtures.ts";
 import { addMember, addMembers, entriesOf, membersPath, type Roles, readMembers } from "./member-records.ts";
 
-let environment: TestEnvironment;
+const environment = setUpEnvironment("members-removal");
 /** A client with the permissions of the API. */
 let client: KubeClient;
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("members-removal");
   client = new KubeClient(await connect(environment.kubeconfig));
 });
 
-afterAll(async () => {
-  await client?.close();
-  await environment?.remove();
-});
+afterAll(() => client?.close());
 
 /** @returns the ID of the organization */
 async function addOrganization(roles: Roles): Promise<string> {

@@ -1,47 +1,31 @@
 import { randomUUID } from "node:crypto";
-import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { memberKey } from "../../src/records/members.ts";
 import { type ApiResponse, exchangeRaw, parseRaw } from "./client.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import { setUpApi, setUpEnvironment } from "./fixtures.ts";
 import { addMember, addMembers, entriesOf, membersRecord, type Roles } from "./member-records.ts";
 
-let environment: TestEnvironment;
-let api: RunningApi;
-let other: RunningApi;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("members");
-  [api, other] = await Promise.all([environment.startReadyApi(), environment.startReadyApi()]);
-});
-
-afterAll(async () => {
-  await Promise.all([api?.stop(), other?.stop()]);
-  await environment?.remove();
-});
+const environment = setUpEnvironment("members");
+const api = setUpApi(environment);
+const other = setUpApi(environment);
 
 interface Place {
   readonly organizationId: string;
   readonly admin: string;
 }
 
-/** Creates an organization with these members and a key that both processes accept. */
+/**
+ * Creates an organization with these members and a key that both processes accept. They may not have received the
+ * members yet: a request is never rejected because of stale members in the cache.
+ */
 async function organizationOf(roles: Roles, entries: Record<string, string> = {}): Promise<Place> {
   const organizationId = await environment.addOrganization();
   await addMembers(environment, organizationId, roles, entries);
   const { authorization } = await environment.addKey({ organizationId });
-  await Promise.all([api, other].map((each) => knows(each, organizationId, authorization)));
+  await Promise.all([api, other].map((each) => each.waitForOrganization(authorization)));
   return { organizationId, admin: authorization };
-}
-
-/** Waits only for the organization: a request is never rejected because of stale members in the cache. */
-async function knows({ send }: RunningApi, organizationId: string, authorization: string): Promise<void> {
-  const path = `/v1/organizations/${organizationId}/keys`;
-  await waitFor(async () => (await send({ path, authorization })).status === 200, {
-    what: "the API to see the organization",
-  });
 }
 
 function remove({ organizationId, admin }: Place, userId: string, of = api): Promise<ApiResponse> {
@@ -113,7 +97,7 @@ describe("DELETE members", () => {
   it("returns 404 for an organization without a members record", async () => {
     const organizationId = await environment.addOrganization();
     const { authorization: admin } = await environment.addKey({ organizationId });
-    await knows(api, organizationId, admin);
+    await api.waitForOrganization(admin);
     expect(await remove({ organizationId, admin }, "ada")).toMatchObject(NO_MEMBER);
   });
 
@@ -122,7 +106,7 @@ describe("DELETE members", () => {
     const { data, metadata, kind } = membersRecord(organizationId, { ada: "admin", bob: "developer" });
     await environment.addRecord({ kind, ...{ metadata: { name: metadata.name }, data } });
     const { authorization: admin } = await environment.addKey({ organizationId });
-    await knows(api, organizationId, admin);
+    await api.waitForOrganization(admin);
     expect((await remove({ organizationId, admin }, "bob")).status).toBe(200);
     const path = objectPath(CONFIG_MAPS, environment.records, metadata.name);
     const { metadata: labeled } = await environment.admin.json<KubeObject>({ path });

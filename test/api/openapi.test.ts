@@ -1,34 +1,15 @@
-import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { OPERATIONS } from "../../src/api/resources/operations.ts";
 import type { ApiResponse } from "./client.ts";
-import { clientOfText, createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import { clientOfText } from "./environment.ts";
+import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
 
-let environment: TestEnvironment;
-let api: RunningApi;
-let authorization: string;
-let organization: string;
-let service: string;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("openapi");
-  api = await environment.startReadyApi();
-  const organizationId = await environment.addOrganization();
-  const serviceId = await environment.addService(organizationId);
-  organization = `/v1/organizations/${organizationId}`;
-  service = `${organization}/services/${serviceId}`;
-  ({ authorization } = await environment.addKey({ organizationId }));
-  await environment.addScaling(serviceId, {}, 2);
-  const isSeen = async () =>
-    (await api.send({ path: `${service}/pipesCdcScaling`, authorization })).status === 200;
-  await waitFor(isSeen, { what: "the API to see the service" });
-});
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+const environment = setUpEnvironment("openapi");
+const { organizationId, serviceId, path: scaling, admin } = setUpTenant(environment);
+const api = setUpApi(environment);
+const { authorization } = admin;
+const organization = `/v1/organizations/${organizationId}`;
 
 /** Unlike `api.send`, does not parse the body as JSON. */
 async function get(path: string, headers: Record<string, string> = {}) {
@@ -85,19 +66,19 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it.each<[string, string, () => string, object?]>([
-    ["/v1/organizations", "get", () => "/v1/organizations"],
-    ["/v1/organizations/{organizationId}/keys", "get", () => `${organization}/keys`],
+  it.each<[string, string, string, object?]>([
+    ["/v1/organizations", "get", "/v1/organizations"],
+    ["/v1/organizations/{organizationId}/keys", "get", `${organization}/keys`],
     [
       "/v1/organizations/{organizationId}/services/{serviceId}/backupConfiguration",
       "patch",
-      () => `${service}/backupConfiguration`,
+      `${organization}/services/${serviceId}/backupConfiguration`,
       { backupPeriodInHours: null, backupStartTime: "2:00" },
     ],
     [
       "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling",
       "patch",
-      () => `${service}/pipesCdcScaling`,
+      scaling,
       { replicaMemoryGb: 16 },
     ],
   ])("describes the response of %s %s", async (template, method, path, body) => {
@@ -105,21 +86,20 @@ describe("the OpenAPI document", () => {
     const text = body && JSON.stringify(body);
     const done = await api.send({
       method: method.toUpperCase(),
-      path: path(),
+      path,
       authorization,
       headers,
       body: text,
     });
     expect(done.status).toBe(200);
-    const refused = await api.send({ method: method.toUpperCase(), path: path() });
+    const refused = await api.send({ method: method.toUpperCase(), path });
     const { body: document } = await api.send({ path: "/openapi.json" });
     expect(schemaOf(document, template, method, done).parse(done.body)).toEqual(done.body);
     expect(schemaOf(document, template, method, refused).parse(refused.body)).toEqual(refused.body);
   });
 
   it("has the media types that the API accepts for a body", async () => {
-    const path = `${service}/pipesCdcScaling`;
-    const { headers } = await api.send({ method: "PATCH", path, authorization, body: "{}" });
+    const { headers } = await api.send({ method: "PATCH", path: scaling, authorization, body: "{}" });
     const { text } = await api.send({ path: "/openapi.json" });
     const [, content = "{}"] = /"requestBody":\{"required":true,"content":(\{.*?\}\}\})/.exec(text) ?? [];
     expect(Object.keys(JSON.parse(content)).join(", ")).toBe(headers["accept-patch"]);

@@ -1,35 +1,15 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { organization } from "../../src/api/resources/organizations/schema.ts";
 import { ORGANIZATION_LABEL } from "../../src/records/labels.ts";
 import { organizationConfigMapName } from "../../src/records/organization.ts";
 import { keyRecord } from "../support/fixtures/records.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import { setUpApi, setUpEnvironment } from "./fixtures.ts";
 
-let environment: TestEnvironment;
-let api: RunningApi;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("organizations");
-  api = await environment.startReadyApi();
-});
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
-
-async function seesOrganization(authorization: string): Promise<unknown> {
-  return await waitFor(
-    async () => {
-      const { status, body } = await api.send({ path: "/v1/organizations", authorization });
-      return status === 200 && z.object({ result: z.array(z.unknown()).length(1) }).parse(body).result[0];
-    },
-    { what: "the API to see the organization" },
-  );
-}
+const environment = setUpEnvironment("organizations");
+const api = setUpApi(environment);
 
 describe("GET /v1/organizations", () => {
   it("returns the key's organization in the envelope of the contract", async () => {
@@ -42,8 +22,7 @@ describe("GET /v1/organizations", () => {
     );
     await environment.addOrganization({ name: "Another" });
     const { authorization } = await environment.addKey({ organizationId: id, roles: ["developer"] });
-    await api.waitForKey(authorization);
-    await seesOrganization(authorization);
+    await api.waitForOrganization(authorization);
 
     const { status, headers, body } = await api.send({ path: "/v1/organizations?x=%zz", authorization });
 
@@ -66,8 +45,7 @@ describe("GET /v1/organizations", () => {
     const { authorization } = await environment.addKey({
       organizationId: await environment.addOrganization(),
     });
-    await api.waitForKey(authorization);
-    await seesOrganization(authorization);
+    await api.waitForOrganization(authorization);
 
     const get = await api.send({ path: "/v1/organizations", authorization });
     const head = await api.send({ path: "/v1/organizations", authorization, method: "HEAD" });
@@ -105,8 +83,7 @@ describe("GET /v1/organizations", () => {
     const { authorization } = await environment.addKey({ organizationId: broken });
     const sound = await environment.addKey({ organizationId: await environment.addOrganization() });
     await api.waitForKey(authorization);
-    await api.waitForKey(sound.authorization);
-    await seesOrganization(sound.authorization);
+    await api.waitForOrganization(sound.authorization);
 
     const response = await api.send({ path: "/v1/organizations", authorization });
     await api.send({ path: "/v1/organizations", authorization });

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { pipeScaling } from "../../src/api/resources/pipe-scaling/schema.ts";
 import { API_FIELD_MANAGER } from "../../src/crd/names.ts";
@@ -12,51 +12,27 @@ import type { Tiers } from "../../src/domain/tier.ts";
 import { objectPath } from "../../src/kube/paths.ts";
 import { serviceRecord } from "../support/fixtures/records.ts";
 import type { ApiResponse } from "./client.ts";
-import {
-  createTestEnvironment,
-  PIPE_SCALINGS,
-  type RunningApi,
-  type TestEnvironment,
-} from "./environment.ts";
+import { PIPE_SCALINGS } from "./environment.ts";
+import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
 
 const TIERS: Tiers = new Map([
   ["scale", { name: "scale", defaultSize: sizeOfCores(2), maximumSize: sizeOfCores(8) }],
 ]);
 
-let environment: TestEnvironment;
-let api: RunningApi;
-let organizationId: string;
-let admin: string;
-let adminKeyId: string;
-let developer: string;
-let stranger: string;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("pipe-scaling");
-  api = await environment.startReadyApi({ tiers: TIERS });
-  organizationId = await environment.addOrganization();
-  ({ authorization: admin, id: adminKeyId } = await environment.addKey({ organizationId }));
-  ({ authorization: developer } = await environment.addKey({ organizationId, roles: ["developer"] }));
-  ({ authorization: stranger } = await environment.addKey({
-    organizationId: await environment.addOrganization(),
-  }));
-  for (const key of [admin, developer, stranger]) await api.waitForKey(key);
-});
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+const environment = setUpEnvironment("pipe-scaling");
+const { organizationId, admin, developer } = setUpTenant(environment);
+const { organizationId: strangers, admin: stranger } = setUpTenant(environment);
+const api = setUpApi(environment, { tiers: TIERS });
 
 function pathOf(service: string, organization = organizationId): string {
   return `/v1/organizations/${organization}/services/${service}/pipesCdcScaling`;
 }
 
-function get(service: string, authorization = admin): Promise<ApiResponse> {
+function get(service: string, { authorization } = admin): Promise<ApiResponse> {
   return api.send({ path: pathOf(service), authorization });
 }
 
-function patch(service: string, body: unknown, authorization = admin): Promise<ApiResponse> {
+function patch(service: string, body: unknown, { authorization } = admin): Promise<ApiResponse> {
   return api.send({
     method: "PATCH",
     path: pathOf(service),
@@ -150,7 +126,7 @@ describe("PATCH pipesCdcScaling", () => {
     expect(written.spec).toEqual(FOUR_CORES);
     expect(written.metadata.uid).toBe(created.metadata.uid);
     const request = scalingRequestFor(sizeOfCores(4), written.metadata.annotations?.[REQUEST_ANNOTATION]);
-    expect(request).toMatchObject({ requestId: envelope.requestId, apiKey: adminKeyId });
+    expect(request).toMatchObject({ requestId: envelope.requestId, apiKey: admin.id });
     expect(Date.parse(request?.requestedAt ?? "")).toBeGreaterThan(
       Date.parse(created.metadata.creationTimestamp ?? ""),
     );
@@ -192,7 +168,7 @@ describe("PATCH pipesCdcScaling", () => {
     const response = await api.send({
       method: "PATCH",
       path,
-      authorization: admin,
+      authorization: admin.authorization,
       headers: { "Content-Type": "application/merge-patch+json" },
       body: JSON.stringify(FOUR_CORES),
     });
@@ -203,7 +179,7 @@ describe("PATCH pipesCdcScaling", () => {
     expect(audit).toMatchObject({
       organization: organizationId,
       service,
-      apiKey: adminKeyId,
+      apiKey: admin.id,
       to: "4 cpu / 16 Gi",
     });
   });
@@ -283,7 +259,7 @@ describe("PATCH pipesCdcScaling", () => {
     const socket = connect(Number(new URL(api.url).port), "127.0.0.1");
     await once(socket, "connect");
     socket.write(
-      `PATCH ${pathOf(service)} HTTP/1.1\r\nHost: a\r\nAuthorization: ${admin}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{`,
+      `PATCH ${pathOf(service)} HTTP/1.1\r\nHost: a\r\nAuthorization: ${admin.authorization}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{`,
     );
     socket.destroy();
     await waitFor(
@@ -311,7 +287,9 @@ describe("a request for a service", () => {
     for (const path of paths) {
       for (const method of ["GET", "PATCH"]) {
         const headers = { "Content-Type": "application/json" };
-        responses.push(await api.send({ method, path, authorization: stranger, headers, body: "{}" }));
+        responses.push(
+          await api.send({ method, path, authorization: stranger.authorization, headers, body: "{}" }),
+        );
       }
     }
     const [first] = responses;
@@ -325,10 +303,9 @@ describe("a request for a service", () => {
 
   it("gets the same response within its own organization for an absent service and for another tenant's", async () => {
     const service = await serviceOf(2);
-    const own = (await api.send({ path: "/v1/organizations", authorization: stranger })).text;
-    const strangers = /"id":"([^"]+)"/.exec(own)?.[1] ?? "";
-    const others = await api.send({ path: pathOf(service, strangers), authorization: stranger });
-    const absent = await api.send({ path: pathOf(randomUUID(), strangers), authorization: stranger });
+    const { authorization } = stranger;
+    const others = await api.send({ path: pathOf(service, strangers), authorization });
+    const absent = await api.send({ path: pathOf(randomUUID(), strangers), authorization });
     expect(others).toMatchObject({ status: 404, text: absent.text });
     expect((await environment.scaling(service)).spec).toEqual({});
   });
@@ -336,7 +313,7 @@ describe("a request for a service", () => {
   it("gets 404 for its own service under another organization", async () => {
     const service = await serviceOf(2);
     const path = pathOf(service, randomUUID());
-    expect((await api.send({ path, authorization: admin })).status).toBe(404);
+    expect((await api.send({ path, authorization: admin.authorization })).status).toBe(404);
   });
 
   it("gets the same 403 for a developer's PATCH in its own organization and in another", async () => {
@@ -345,9 +322,13 @@ describe("a request for a service", () => {
     const foreign = await api.send({
       method: "PATCH",
       path: pathOf(service, randomUUID()),
-      authorization: developer,
+      authorization: developer.authorization,
     });
-    const nonsense = await api.send({ method: "PATCH", path: pathOf("%zz"), authorization: developer });
+    const nonsense = await api.send({
+      method: "PATCH",
+      path: pathOf("%zz"),
+      authorization: developer.authorization,
+    });
     expect([own.status, foreign.status, nonsense.status]).toEqual([403, 403, 403]);
     expect(foreign.text).toBe(own.text);
   });
@@ -368,7 +349,9 @@ describe("a request for a service", () => {
     await environment.addRecord(record);
     const service = record.metadata.name.slice("service-".length);
     await until("the API to see the service", () => get(service), 500);
-    expect((await api.send({ path: pathOf(service), authorization: stranger })).status).toBe(404);
+    expect((await api.send({ path: pathOf(service), authorization: stranger.authorization })).status).toBe(
+      404,
+    );
   });
 });
 
@@ -386,7 +369,10 @@ describe("an ID in the path", () => {
     ["__proto__", 400],
   ])("with the value %s results in %i, as organization ID and as service ID", async (id, status) => {
     for (const path of [pathOf(id), pathOf(randomUUID(), id)]) {
-      expect(await api.send({ path, authorization: admin })).toMatchObject({ status, body: { status } });
+      expect(await api.send({ path, authorization: admin.authorization })).toMatchObject({
+        status,
+        body: { status },
+      });
     }
   });
 });

@@ -5,20 +5,12 @@ import { request } from "node:https";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
-import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { exchangeRaw, openRaw, parseRaw } from "./client.ts";
-import { clientOfText, createTestEnvironment, type TestEnvironment } from "./environment.ts";
+import { clientOfText } from "./environment.ts";
+import { setUpEnvironment } from "./fixtures.ts";
 
-let environment: TestEnvironment;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("process");
-});
-
-afterAll(async () => {
-  await environment?.remove();
-});
+const environment = setUpEnvironment("process");
 
 describe("the listener of the API", () => {
   it("rejects plain HTTP on a public address, unless TLS is terminated upstream", async () => {
@@ -130,19 +122,12 @@ describe("the operations port", () => {
 
 describe("a graceful shutdown", () => {
   it("completes a request in progress, and closes idle connections", async () => {
+    const { serviceId, path, admin } = await environment.addTenant();
     const api = await environment.startReadyApi();
-    const organizationId = await environment.addOrganization();
-    const service = await environment.addService(organizationId);
-    const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
-    const { authorization } = await environment.addKey({ organizationId });
-    await environment.addScaling(service, {}, 2);
-    await waitFor(async () => (await api.send({ path, authorization })).status === 200, {
-      what: "the API to see the service",
-    });
     const body = '{"replicaCpuMillicores":4000}';
     const idle = await openRaw(api.url);
     const busy = await openRaw(api.url);
-    const head = `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
+    const head = `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${admin.authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
     busy.write(head);
     // The server is processing the request when it sends 100 Continue.
     await busy.received("100 Continue");
@@ -159,7 +144,7 @@ describe("a graceful shutdown", () => {
 
     const response = parseRaw(busy.text().replace("HTTP/1.1 100 Continue\r\n\r\n", ""));
     expect(response).toMatchObject({ status: 200, headers: { connection: "close" } });
-    expect((await environment.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
+    expect((await environment.scaling(serviceId)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
     await expect(fetch(api.opsUrl)).rejects.toThrow();
     expect(api.log.at(-1)).toMatchObject({ msg: "stopped" });
   });

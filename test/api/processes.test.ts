@@ -4,9 +4,9 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONFIG_MAPS, objectPath, type Resource, SECRETS } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
-import type { KeyRecord } from "../support/fixtures/records.ts";
 import type { ApiRequest, ApiResponse } from "./client.ts";
-import { createTestEnvironment, PIPE_SCALINGS, type TestEnvironment } from "./environment.ts";
+import { PIPE_SCALINGS } from "./environment.ts";
+import { setUpEnvironment } from "./fixtures.ts";
 import { addMembers } from "./member-records.ts";
 import { type SpawnedApi, spawnApi } from "./spawned-api.ts";
 
@@ -15,70 +15,36 @@ import { type SpawnedApi, spawnApi } from "./spawned-api.ts";
  * same responses, usually within a second.
  */
 
-let environment: TestEnvironment;
+const environment = setUpEnvironment("processes");
 let one: SpawnedApi;
 let two: SpawnedApi;
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("processes");
   [one, two] = await Promise.all([spawnApi(environment), spawnApi(environment)]);
 });
 
-afterAll(async () => {
-  await Promise.all([one?.stop(), two?.stop()]);
-  await environment?.remove();
-});
+afterAll(() => Promise.all([one?.stop(), two?.stop()]));
 
-/** An organization with a key and one service, whose pipes have 2 cores. */
-class Tenant {
-  readonly organizationId: string;
-  readonly service: string;
-  readonly key: KeyRecord;
-
-  constructor(organizationId: string, service: string, key: KeyRecord) {
-    this.organizationId = organizationId;
-    this.service = service;
-    this.key = key;
-  }
-
-  organizations(): ApiRequest {
-    return { path: "/v1/organizations", authorization: this.key.authorization };
-  }
-
-  keys(): ApiRequest {
-    return this.#at("/keys");
-  }
-
-  removal(userId: string): ApiRequest {
-    return { ...this.#at(`/members/${userId}`), method: "DELETE" };
-  }
-
-  scaling(change?: object, service = this.service): ApiRequest {
-    return this.#at(`/services/${service}/pipesCdcScaling`, change);
-  }
-
-  backup(change?: object): ApiRequest {
-    return this.#at(`/services/${this.service}/backupConfiguration`, change);
-  }
-
-  #at(path: string, change?: object): ApiRequest {
-    const send = {
-      path: `/v1/organizations/${this.organizationId}${path}`,
-      authorization: this.key.authorization,
-    };
+/** Adds a tenant that both processes know. Returns it with the requests that its admin can send. */
+async function addTenant() {
+  const tenant = await environment.addTenant();
+  const { organizationId, serviceId, admin } = tenant;
+  const { authorization } = admin;
+  function at(path: string, change?: object): ApiRequest {
+    const send = { path: `/v1/organizations/${organizationId}${path}`, authorization };
     if (!change) return send;
     const headers = { "Content-Type": "application/json" };
     return { ...send, method: "PATCH", headers, body: JSON.stringify(change) };
   }
-}
-
-async function addTenant(): Promise<Tenant> {
-  const organizationId = await environment.addOrganization();
-  const service = await environment.addService(organizationId);
-  await environment.addScaling(service, {}, 2);
-  const tenant = new Tenant(organizationId, service, await environment.addKey({ organizationId }));
-  await both(tenant.scaling(), 200, "2000");
-  return tenant;
+  const requests = {
+    organizations: () => ({ path: "/v1/organizations", authorization }),
+    keys: () => at("/keys"),
+    removal: (userId: string) => ({ ...at(`/members/${userId}`), method: "DELETE" }),
+    scaling: (change?: object, service = serviceId) => at(`/services/${service}/pipesCdcScaling`, change),
+    backup: (change?: object) => at(`/services/${serviceId}/backupConfiguration`, change),
+  };
+  await both(requests.scaling(), 200, "2000");
+  return { ...tenant, ...requests };
 }
 
 /** Waits until both processes return the same response with this status and text. */
@@ -130,7 +96,7 @@ describe("after a change made through one process, both processes", () => {
   it("return a new size when all pipes run it", async () => {
     const tenant = await addTenant();
     expect((await one.send(tenant.scaling(EIGHT_CORES))).status).toBe(200);
-    await environment.report(tenant.service, 8);
+    await environment.report(tenant.serviceId, 8);
     await both(tenant.scaling(), 200, "8000");
   });
 
@@ -157,7 +123,7 @@ describe("after a change made through one process, both processes", () => {
 describe("after a change made with kubectl, both processes", () => {
   it("reject a key that is disabled or deleted, and accept it when it is enabled again", async () => {
     const tenant = await addTenant();
-    const { name } = tenant.key.record.metadata;
+    const { name } = tenant.admin.record.metadata;
     await edit(SECRETS, name, { stringData: { state: "disabled" } });
     await both(tenant.organizations(), 401);
     await edit(SECRETS, name, { stringData: { state: "enabled" } });
@@ -168,7 +134,7 @@ describe("after a change made with kubectl, both processes", () => {
 
   it("apply the new roles and addresses of a key", async () => {
     const tenant = await addTenant();
-    const { name } = tenant.key.record.metadata;
+    const { name } = tenant.admin.record.metadata;
     await edit(SECRETS, name, { stringData: { roles: "[developer]" } });
     await both(tenant.scaling(EIGHT_CORES), 403, "roles");
     await both(tenant.scaling(), 200);
@@ -215,11 +181,11 @@ describe("after a change made with kubectl, both processes", () => {
 
   it("reflect the suspension, resumption and deletion of a PipeScaling", async () => {
     const tenant = await addTenant();
-    await edit(PIPE_SCALINGS, tenant.service, { spec: { suspend: true } }, environment.pipes);
+    await edit(PIPE_SCALINGS, tenant.serviceId, { spec: { suspend: true } }, environment.pipes);
     await both(tenant.scaling(EIGHT_CORES), 409);
-    await edit(PIPE_SCALINGS, tenant.service, { spec: { suspend: null } }, environment.pipes);
+    await edit(PIPE_SCALINGS, tenant.serviceId, { spec: { suspend: null } }, environment.pipes);
     await both(tenant.scaling(EIGHT_CORES), 200, "8000");
-    await remove(PIPE_SCALINGS, tenant.service, environment.pipes);
+    await remove(PIPE_SCALINGS, tenant.serviceId, environment.pipes);
     await both(tenant.scaling(), 400, "No database pipe");
   });
 });

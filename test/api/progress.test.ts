@@ -1,5 +1,5 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import {
   type PipeScalingProgressObject,
@@ -9,55 +9,30 @@ import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scal
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { objectPath } from "../../src/kube/paths.ts";
 import type { ApiRequest, ApiResponse } from "./client.ts";
-import {
-  createTestEnvironment,
-  PIPE_SCALINGS,
-  type RunningApi,
-  type TestEnvironment,
-} from "./environment.ts";
+import { PIPE_SCALINGS } from "./environment.ts";
+import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
 import { fieldsOf, NEXT_RETRY, progressingTo, refusedAt, reportStatus, scaledTo } from "./statuses.ts";
 
 const TEMPLATE = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling/progress";
 
-let environment: TestEnvironment;
-let api: RunningApi;
-let organizationId: string;
-let admin: string;
-let developer: string;
-let stranger: string;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("progress");
-  api = await environment.startReadyApi({
-    pathAliases: new Map([["clickpipesCdcScaling", "pipesCdcScaling"]]),
-  });
-  organizationId = await environment.addOrganization();
-  ({ authorization: admin } = await environment.addKey({ organizationId }));
-  ({ authorization: developer } = await environment.addKey({ organizationId, roles: ["developer"] }));
-  ({ authorization: stranger } = await environment.addKey({
-    organizationId: await environment.addOrganization(),
-  }));
-  for (const key of [admin, developer, stranger]) await api.waitForKey(key);
-});
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+const environment = setUpEnvironment("progress");
+const { organizationId, admin, developer } = setUpTenant(environment);
+const { admin: stranger } = setUpTenant(environment);
+const api = setUpApi(environment, { pathAliases: new Map([["clickpipesCdcScaling", "pipesCdcScaling"]]) });
 
 function pathOf(service: string, segment = "pipesCdcScaling"): string {
   return `/v1/organizations/${organizationId}/services/${service}/${segment}/progress`;
 }
 
 function send(service: string, more: Partial<ApiRequest> = {}): Promise<ApiResponse> {
-  return api.send({ path: pathOf(service), authorization: admin, ...more });
+  return api.send({ path: pathOf(service), authorization: admin.authorization, ...more });
 }
 
 async function patch(service: string, cores: number) {
   const response = await api.send({
     method: "PATCH",
     path: pathOf(service).replace("/progress", ""),
-    authorization: admin,
+    authorization: admin.authorization,
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(fieldsOf(sizeOfCores(cores))),
   });
@@ -152,7 +127,7 @@ describe("GET pipesCdcScaling/progress", () => {
 
   it("names the failed pipes and their next attempts, without the cluster's messages", async () => {
     const service = await serviceWith(fieldsOf(sizeOfCores(4)), refusedAt(4, 1));
-    const { text, body } = await send(service, { authorization: developer });
+    const { text, body } = await send(service, { authorization: developer.authorization });
     const { result } = successEnvelope(pipeScalingProgress).parse(body);
     expect(result).toMatchObject({
       state: "failed",
@@ -205,10 +180,10 @@ describe("GET pipesCdcScaling/progress", () => {
   it("returns the same response for another tenant's service as for an absent one, and allows no other method", async () => {
     const service = await serviceWith({}, scaledTo(2));
     const path = pathOf(service);
-    const foreign = await api.send({ path, authorization: stranger });
+    const foreign = await api.send({ path, authorization: stranger.authorization });
     const absent = await api.send({
       path: pathOf("00000000-0000-0000-0000-000000000000"),
-      authorization: stranger,
+      authorization: stranger.authorization,
     });
     expect(foreign).toMatchObject({ status: 404, text: absent.text });
     expect((await api.send({ path })).status).toBe(401);

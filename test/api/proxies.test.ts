@@ -1,17 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { basic, type KeyRecord } from "../support/fixtures/records.ts";
 import { type ApiRequest, type ApiResponse, exchangeRaw } from "./client.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import type { RunningApi } from "./environment.ts";
+import { setUpApi, setUpEnvironment } from "./fixtures.ts";
 
 const SLOW = { rateWindowMs: 55_000, failedLogins: 2 };
 
-let environment: TestEnvironment;
-let trusting: RunningApi;
-let direct: RunningApi;
+const environment = setUpEnvironment("proxies");
 let key: KeyRecord;
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("proxies");
   const organizationId = await environment.addOrganization();
   key = await environment.addKey({
     organizationId,
@@ -20,14 +18,9 @@ beforeAll(async () => {
       { description: "laboratory", source: "2001:db8:1::/48" },
     ],
   });
-  trusting = await environment.startReadyApi({ ...SLOW, trustedProxies: ["127.0.0.1", "10.0.0.0/8"] });
-  direct = await environment.startReadyApi(SLOW);
 });
-
-afterAll(async () => {
-  await Promise.all([trusting?.stop(), direct?.stop()]);
-  await environment?.remove();
-});
+const trusting = setUpApi(environment, { ...SLOW, trustedProxies: ["127.0.0.1", "10.0.0.0/8"] });
+const direct = setUpApi(environment, SLOW);
 
 type Forwarded = string | string[] | undefined;
 

@@ -1,19 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { errorEnvelope } from "../../src/api/resources/envelopes.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath, SECRETS } from "../../src/kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, recordLabels } from "../../src/records/labels.ts";
 import { type KeyRecord, keyRecord, organizationRecord, serviceRecord } from "../support/fixtures/records.ts";
 import type { ApiRequest, ApiResponse } from "./client.ts";
-import {
-  clientOfText,
-  createTestEnvironment,
-  PIPE_SCALINGS,
-  type RunningApi,
-  type TestEnvironment,
-} from "./environment.ts";
+import { clientOfText, PIPE_SCALINGS } from "./environment.ts";
+import { setUpApi, setUpEnvironment } from "./fixtures.ts";
 import { membersRecord } from "./member-records.ts";
 
 /*
@@ -21,23 +16,15 @@ import { membersRecord } from "./member-records.ts";
  * and the record is logged once per version.
  */
 
-let environment: TestEnvironment;
-let api: RunningApi;
+const environment = setUpEnvironment("records");
 let sound: Tenant;
 const tenants = new Map<string, Tenant>();
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("records");
   sound = await addTenant();
   for (const [what, malformed] of TABLE) tenants.set(what, await addTenant(malformed));
-  // The API starts last, so its caches have all records when it is ready.
-  api = await environment.startReadyApi();
 });
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+const api = setUpApi(environment);
 
 interface Tenant {
   readonly organizationId: string;

@@ -1,28 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { listServices } from "../../src/api/resources/services/routes.ts";
 import { serviceRecord } from "../support/fixtures/records.ts";
-import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import { setUpApi, setUpEnvironment } from "./fixtures.ts";
 
-let environment: TestEnvironment;
-let api: RunningApi;
+const environment = setUpEnvironment("services");
 let organizationId: string;
 let authorization: string;
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("services");
-  api = await environment.startReadyApi();
   organizationId = await environment.addOrganization();
   ({ authorization } = await environment.addKey({ organizationId }));
-  await api.waitForKey(authorization);
 });
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+const api = setUpApi(environment);
 
 async function addService(name: string, organization = organizationId): Promise<string> {
   const id = randomUUID();

@@ -1,9 +1,9 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { inject } from "vitest";
 import { type Client, clientOf } from "./client.ts";
-import { clientOfText, type TestEnvironment } from "./environment.ts";
+import { type ApiEnvironment, clientOfText } from "./environment.ts";
 
 const MAIN = inject("program");
 
@@ -11,6 +11,7 @@ export interface SpawnedApi {
   readonly url: string;
   readonly opsUrl: string;
   readonly send: Client;
+  readonly process: ChildProcess;
   /** The log lines so far. */
   log(): Readonly<Record<string, unknown>>[];
   stop(): Promise<void>;
@@ -27,7 +28,7 @@ const UNLIMITED = ["--rate-limit", "0", "--failed-logins", "0"];
 
 /** Starts the bundled API as a separate process, and waits until its caches are filled. */
 export async function spawnApi(
-  environment: Pick<TestEnvironment, "kubeconfig" | "records">,
+  environment: Pick<ApiEnvironment, "kubeconfig" | "records">,
   { port = 0, flags = UNLIMITED, nodeArgs = [] }: SpawnOptions = {},
 ): Promise<SpawnedApi> {
   const where = ["--kubeconfig", environment.kubeconfig, "--namespace", environment.records];
@@ -61,7 +62,7 @@ export async function spawnApi(
       what: "the process to be ready",
       signal: ended.signal,
     });
-    return { url, opsUrl, send: clientOf(url), log, stop };
+    return { url, opsUrl, send: clientOf(url), process: child, log, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -1,7 +1,7 @@
 import type { Condition, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { describeSize, type Size, sizeOfCores } from "../../src/domain/size.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { PIPE_SCALINGS, type TestEnvironment } from "./environment.ts";
+import { type ApiEnvironment, PIPE_SCALINGS } from "./environment.ts";
 
 /** Statuses that a test writes in place of the controller. */
 
@@ -77,7 +77,7 @@ export function refusedAt(cores: number, from: number, requestId?: string): Pipe
 
 /** Writes a status for the current generation. */
 export async function reportStatus(
-  environment: TestEnvironment,
+  environment: ApiEnvironment,
   service: string,
   status: PipeScalingStatus,
 ): Promise<void> {

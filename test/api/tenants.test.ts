@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { errorEnvelope, successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { OPERATIONS } from "../../src/api/resources/operations.ts";
@@ -11,12 +11,8 @@ import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { type Member, membersConfigMap } from "../../src/records/members.ts";
 import { type KeyFields, type KeyRecord, serviceRecord } from "../support/fixtures/records.ts";
 import type { ApiRequest, ApiResponse } from "./client.ts";
-import {
-  createTestEnvironment,
-  PIPE_SCALINGS,
-  type RunningApi,
-  type TestEnvironment,
-} from "./environment.ts";
+import { PIPE_SCALINGS } from "./environment.ts";
+import { setUpApi, setUpEnvironment } from "./fixtures.ts";
 import { type Ids, type TenantOperation, tenantOperations } from "./tenancy.ts";
 
 /*
@@ -83,15 +79,13 @@ const OPERATIONS_ON_TENANTS = tenantOperations(OPERATIONS);
 const READS = OPERATIONS_ON_TENANTS.filter(({ method }) => method === "GET");
 const WRITES = OPERATIONS_ON_TENANTS.filter(({ method }) => method !== "GET");
 
-let environment: TestEnvironment;
-let api: RunningApi;
+const environment = setUpEnvironment("tenants");
 let anothers: Ids;
 /** Texts in the other tenant's records, which no response may contain. */
 let canaries: readonly string[];
 const tenants = new Map<string, { own: Ids; key: KeyRecord }>();
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("tenants");
   await addOther();
   const organizationId = await environment.addOrganization();
   const withoutRecord = randomUUID();
@@ -108,14 +102,8 @@ beforeAll(async () => {
     tenants.set(name, { own, key: await environment.addKey({ ...key, organizationId: organization }) });
   }
   for (const [id, users] of members) await environment.addRecord(membersConfigMap(id, users.map(memberOf)));
-  // The API starts last, so its caches have all records when it is ready.
-  api = await environment.startReadyApi();
 });
-
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+const api = setUpApi(environment);
 
 function memberOf(userId: string): Member {
   return {

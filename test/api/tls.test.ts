@@ -1,20 +1,12 @@
 import { once } from "node:events";
 import { connect, type TLSSocket } from "node:tls";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { certificatePair } from "../support/fixtures/certificate.ts";
 import { mountedPair } from "../support/fixtures/mounted-pair.ts";
-import { createTestEnvironment, type TestEnvironment } from "./environment.ts";
+import { setUpEnvironment } from "./fixtures.ts";
 
-let environment: TestEnvironment;
-
-beforeAll(async () => {
-  environment = await createTestEnvironment("tls");
-});
-
-afterAll(async () => {
-  await environment?.remove();
-});
+const environment = setUpEnvironment("tls");
 
 /** Opens a connection that trusts only this certificate. */
 async function open(url: string, ca: string): Promise<TLSSocket> {

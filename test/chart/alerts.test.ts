@@ -7,7 +7,7 @@ import { alerts, dashboardQueries } from "./queries.ts";
 
 const RUNBOOKS = new URL("../../docs/runbooks/", import.meta.url);
 
-/** Names of all documented series of the two processes; metrics.test.ts checks that they exist. */
+/** Names of all documented series of the two processes; metrics.slow.test.ts checks that they exist. */
 const OWN = new Set(Object.values(allMetrics()).flat().flatMap(seriesOf));
 
 function seriesIn(expr: string): string[] {

@@ -1,11 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parse } from "yaml";
 import { API_FIELD_MANAGER, API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
@@ -42,7 +40,6 @@ let api: KubeClient;
 beforeAll(async () => {
   cluster = await sharedCluster();
   release = await prepareRelease(cluster);
-  await apply(cluster, [parse(readFileSync("crds/pipes.clouddb.dev_pipescalings.yaml", "utf8"))]);
   await install(cluster, release, "--set", "crds.enabled=false");
   api = await clientOf(cluster, release, "api");
   await apply(cluster, [

@@ -1,11 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parse } from "yaml";
 import { LAST_ROLLOUT_ANNOTATION, LEASE_NAME } from "../../src/controller/names.ts";
 import { formatLastRollout } from "../../src/controller/observe/last-rollout.ts";
 import { type Allotment, resourcesFor } from "../../src/controller/observe/resources.ts";
@@ -41,7 +39,6 @@ let admin: PatientClient;
 beforeAll(async () => {
   cluster = await sharedCluster();
   release = await prepareRelease(cluster);
-  await apply(cluster, [parse(readFileSync("crds/pipes.clouddb.dev_pipescalings.yaml", "utf8"))]);
   await install(cluster, release, "--set", "crds.enabled=false");
   controller = await clientOf(cluster, release, "controller");
   admin = await PatientClient.of(cluster);

@@ -1,16 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parse } from "yaml";
 import { install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { UnpackedImage } from "./image.ts";
 import { PodProcess } from "./pod-process.ts";
-
-const DEFINITION = new URL("../../crds/pipes.clouddb.dev_pipescalings.yaml", import.meta.url);
 
 /** Only so that the release can be installed: no Prometheus operator runs. */
 const SERVICE_MONITORS = {
@@ -46,7 +42,7 @@ describe("with monitoring.authentication.enabled, the metrics", () => {
   beforeAll(async () => {
     cluster = await sharedCluster();
     release = await prepareRelease(cluster);
-    await apply(cluster, [parse(readFileSync(DEFINITION, "utf8")), SERVICE_MONITORS]);
+    await apply(cluster, [SERVICE_MONITORS]);
     await kubectl(cluster, ["wait", "--for=condition=Established", "crd", SERVICE_MONITORS.metadata.name]);
     await install(cluster, release, "--set", VALUES.join());
     image = await UnpackedImage.build();

@@ -1,5 +1,6 @@
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
@@ -97,7 +98,11 @@ export class OperatedRelease {
   /** Adds pipes of one core each. */
   async addPipes(service: Service): Promise<void> {
     const { id: serviceId, namespace } = service;
-    const pipes = pipesOf(service).map((name) => pipeDeployment({ name, namespace, serviceId, cores: 1 }));
+    // Long enough to act in the middle of a rollout.
+    const podAnnotations = { [START_AFTER_ANNOTATION]: "1s" };
+    const pipes = pipesOf(service).map((name) =>
+      pipeDeployment({ name, namespace, serviceId, cores: 1, podAnnotations }),
+    );
     await apply(this.#cluster, pipes);
   }
 

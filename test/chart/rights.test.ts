@@ -10,21 +10,24 @@ import type { KubeObject, Lease } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS, LEASES, objectPath, type Resource } from "../../src/kube/paths.ts";
 import { membersConfigMap } from "../../src/records/members.ts";
 import {
+  type ApiEnvironment,
   clientOfText,
-  createTestEnvironment,
+  createApiEnvironment,
   type RunningApi,
-  type TestEnvironment,
 } from "../api/environment.ts";
 import type { KeyRecord } from "../support/fixtures/records.ts";
 import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
-import { TestEnvironment as ControllerTestEnvironment, resourcesOf } from "../support/test-environment.ts";
+import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { Rights, waitForDenial } from "./rights.ts";
 
-// Removes each permission of the chart, waits until the process reports it missing, and restores it. This shows that
-// every permission is needed, and that the process recovers without a restart.
+/*
+ * The tests remove each permission of the chart, wait until the process reports it missing, and restore it. This shows
+ * that every permission is needed, and that the process recovers without a restart.
+ */
+
 let cluster: Cluster;
 beforeAll(async () => {
-  // Without streaming lists, as in older versions, so that the verb list is needed too.
+  // A cluster of its own without streamed lists, as in older versions, so that the verb list is needed too.
   const gates = { "feature-gates": "WatchList=false,WatchListClient=false" };
   cluster = await startCluster({
     progress: silentProgress,
@@ -39,13 +42,13 @@ const reading = (...resources: readonly string[]) =>
   resources.flatMap((resource) => [`list ${resource}`, `watch ${resource}`]);
 
 describe("a permission of the API", () => {
-  let environment: TestEnvironment;
+  let environment: ApiEnvironment;
   let rights: Rights;
   let key: KeyRecord;
   let organization: string;
   let api: RunningApi;
   beforeAll(async () => {
-    environment = await createTestEnvironment("rights", cluster);
+    environment = await createApiEnvironment("rights", cluster);
     rights = await Rights.of("api", environment);
     organization = await environment.addOrganization();
     key = await environment.addKey({ organizationId: organization });
@@ -151,10 +154,10 @@ const IN_PLACE = [
 ];
 
 describe("a permission of the controller", () => {
-  let world: ControllerTestEnvironment;
+  let world: TestEnvironment;
   let rights: Rights;
   beforeAll(async () => {
-    world = await ControllerTestEnvironment.create("basic", cluster);
+    world = await TestEnvironment.create("basic", cluster);
     rights = await Rights.of("controller", world);
     await world.createPipe({ name: "pipe-a", cores: 1 });
   });
@@ -352,6 +355,19 @@ describe("a permission of the controller", () => {
       expect(rights.names).toEqual(known.toSorted());
     });
   });
+});
+
+it("the controller requests pages from an API server without streamed lists", async () => {
+  const environment = await TestEnvironment.create("basic", cluster);
+  onTestFinished(() => environment.end());
+  await environment.createPipe({ name: "pipe-a", cores: 1 });
+  await environment.startController();
+  await environment.waitForCondition("Ready", "True");
+  await environment.requestSize(4);
+  await environment.waitForCondition("Ready", "True");
+  const refused = /^rest_client_requests_total\{(?=.*method="GET")(?=.*code="422").*\} [1-9]/m;
+  expect(await environment.scrape()).toMatch(refused);
+  expect(environment.errors).toEqual([]);
 });
 
 interface Event extends KubeObject {

@@ -1,5 +1,4 @@
 import { X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { helm } from "@pipe-scaling/local-cluster/helm";
@@ -8,7 +7,6 @@ import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { parse } from "yaml";
 import * as z from "zod";
 import { type CertificatePair, certificatePair } from "../support/fixtures/certificate.ts";
 import { install, prepareRelease, type Release, remove, settings } from "./accounts.ts";
@@ -16,7 +14,6 @@ import { UnpackedImage } from "./image.ts";
 import { PodProcess } from "./pod-process.ts";
 import { rendered } from "./tools.ts";
 
-const DEFINITION = new URL("../../crds/pipes.clouddb.dev_pipescalings.yaml", import.meta.url);
 const SECRET = "api-certificate";
 const WITH_TLS = ["--set", `crds.enabled=false,api.tls.enabled=true,api.tls.secretName=${SECRET}`];
 
@@ -41,7 +38,7 @@ describe("a release with a certificate in a Secret", () => {
   beforeAll(async () => {
     cluster = await sharedCluster();
     release = await prepareRelease(cluster);
-    await apply(cluster, [parse(readFileSync(DEFINITION, "utf8")), secret(first)]);
+    await apply(cluster, [secret(first)]);
     await install(cluster, release, ...WITH_TLS);
     image = await UnpackedImage.build();
     api = await PodProcess.start(image, cluster, release, "api");
@@ -95,7 +92,6 @@ describe("a release without a certificate", () => {
   beforeAll(async () => {
     cluster = await sharedCluster();
     release = await prepareRelease(cluster);
-    await apply(cluster, [parse(readFileSync(DEFINITION, "utf8"))]);
     await install(cluster, release, ...SELF_SIGNED, "--set", "api.tls.dnsNames={pipes.example.com}");
   });
   afterAll(async () => {

@@ -4,7 +4,7 @@ import { admin } from "../../src/cli/admin/admin.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { objectPath, type Resource } from "../../src/kube/paths.ts";
-import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
+import { type ApiEnvironment, createApiEnvironment } from "../api/environment.ts";
 import { fakeIo } from "../support/fakes/fake-io.ts";
 
 export interface Ended {
@@ -18,14 +18,14 @@ type IoOptions = NonNullable<Parameters<typeof fakeIo>[0]>;
 
 /** Runs the admin commands in this process, in the test file's own namespaces. */
 export class AdminTestEnvironment {
-  readonly environment: TestEnvironment;
+  readonly environment: ApiEnvironment;
 
-  constructor(environment: TestEnvironment) {
+  constructor(environment: ApiEnvironment) {
     this.environment = environment;
   }
 
   static async create(name: string): Promise<AdminTestEnvironment> {
-    return new AdminTestEnvironment(await createTestEnvironment(name));
+    return new AdminTestEnvironment(await createApiEnvironment(name));
   }
 
   /** The flags for the cluster and the namespace of the records. */

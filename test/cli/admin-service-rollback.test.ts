@@ -1,6 +1,6 @@
-import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
+import { setQuota } from "../support/limits.ts";
 import { runProgram } from "../support/terminal/program.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
@@ -58,9 +58,7 @@ describe("admin service rollback", () => {
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
     await scaleTo(2);
-    await kubectl(environment.cluster, [
-      ...["create", "quota", "small", "--hard=requests.memory=20Gi", "-n", environment.pipes],
-    ]);
+    await setQuota(environment, { "requests.memory": "20Gi" });
     for (const cores of [16, 24]) {
       await environment.requestSize(cores);
       await environment.waitForCondition("Stalled", "True");

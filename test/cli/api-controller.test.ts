@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
+import { describe, expect, it } from "vitest";
+import { setUpEnvironment } from "../api/fixtures.ts";
 import { run, start, WAYS } from "./run-command.ts";
 
-let environment: TestEnvironment;
-beforeAll(async () => {
-  environment = await createTestEnvironment("cli-processes");
-});
-afterAll(() => environment?.remove());
+const environment = setUpEnvironment("cli-processes");
 
 describe.each(WAYS)("%s", (way) => {
   it("controller --dry-run prints what it would do", async () => {

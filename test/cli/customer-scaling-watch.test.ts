@@ -1,6 +1,6 @@
 import { reservePorts } from "@pipe-scaling/local-cluster/ports";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
+import { setUpEnvironment } from "../api/fixtures.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
 import { progressingTo, refusedAt, reportStatus, scaledTo } from "../api/statuses.ts";
 import type { KeyRecord } from "../support/fixtures/records.ts";
@@ -10,24 +10,20 @@ import { accessTo, serviceOf, start, textOf, WAYS, type Way } from "./run-comman
 
 /* Watches rescales through the API. The tests write the statuses in place of the controller. */
 
-let environment: TestEnvironment;
+const environment = setUpEnvironment("cli-watch");
 let api: SpawnedApi;
 let organizationId: string;
 let admin: KeyRecord;
 let service: string;
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("cli-watch");
   organizationId = await environment.addOrganization();
   admin = await environment.addKey({ organizationId });
   // Without flags, the API has the default rate limits, which must suffice for a watch.
   api = await spawnApi(environment, { flags: [] });
 });
 
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+afterAll(() => api?.stop());
 
 beforeEach(async () => {
   // Each test has a separate key, so that other tests do not use up its rate limit.

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
+import { setUpEnvironment } from "../api/fixtures.ts";
 import { addMembers, entriesOf } from "../api/member-records.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
 import { refusedAt, reportStatus } from "../api/statuses.ts";
@@ -15,23 +15,19 @@ import { accessTo, emptyHome, run, serviceOf, WAYS } from "./run-command.ts";
  * terminal.
  */
 
-let environment: TestEnvironment;
+const environment = setUpEnvironment("cli-http");
 let api: SpawnedApi;
 let organizationId: string;
 let admin: KeyRecord;
 
 beforeAll(async () => {
-  environment = await createTestEnvironment("cli-http");
   organizationId = await environment.addOrganization({ name: "Acme" });
   admin = await environment.addKey({ organizationId, name: "ci" });
   await addMembers(environment, organizationId, { ada: "admin", bob: "developer", "c/d": "developer" });
   api = await spawnApi(environment);
 });
 
-afterAll(async () => {
-  await api?.stop();
-  await environment?.remove();
-});
+afterAll(() => api?.stop());
 
 function newService(cores = 2): Promise<string> {
   const { authorization } = admin;

@@ -5,7 +5,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { onTestFinished } from "vitest";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Client } from "../api/client.ts";
-import type { TestEnvironment } from "../api/environment.ts";
+import type { ApiEnvironment } from "../api/environment.ts";
 import { fieldsOf, reportStatus, scaledTo } from "../api/statuses.ts";
 import type { KeyRecord } from "../support/fixtures/records.ts";
 import { MAIN, type RunningProgram, startProgram } from "../support/terminal/program.ts";
@@ -64,7 +64,7 @@ export async function run(
 
 /** Creates a service whose three pipes all have this size, and waits until the API has it in its cache. */
 export async function serviceOf(
-  environment: TestEnvironment,
+  environment: ApiEnvironment,
   send: Client,
   { organizationId, authorization, cores }: { organizationId: string; authorization: string; cores: number },
 ): Promise<string> {

@@ -1,5 +1,4 @@
-import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
-import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -7,28 +6,20 @@ import {
   VERTICAL_AUTOSCALERS,
 } from "../../src/controller/observe/autoscaler-view.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 const target = { apiVersion: "apps/v1", kind: "Deployment", name: "pipe-a" };
 
 describe("a pipe with an autoscaler", () => {
-  let cluster: Cluster;
   let environment: TestEnvironment;
 
   beforeAll(async () => {
-    cluster = await startCluster();
-    await apply(cluster, [VERTICAL_CRD]);
-    await kubectl(cluster, ["wait", "--for=condition=Established", `crd/${VERTICAL_CRD.metadata.name}`]);
-    environment = await TestEnvironment.create("basic", cluster);
+    environment = await TestEnvironment.create();
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
   });
-  afterAll(async () => {
-    await environment?.end();
-    await cluster?.stop();
-  });
+  afterAll(() => environment?.end());
 
   it("is left alone while a VerticalPodAutoscaler targets it, which the status names", async () => {
     const { metadata } = await environment.create(VERTICAL_AUTOSCALERS, environment.pipes, {
@@ -59,16 +50,16 @@ describe("a pipe with an autoscaler", () => {
       metadata: { name: "other-containers", namespace: environment.pipes },
       spec: { targetRef: target, resourcePolicy: { containerPolicies } },
     });
-    await apply(cluster, [vertical([{ containerName: "*", mode: "Off" }])]);
+    await apply(environment.cluster, [vertical([{ containerName: "*", mode: "Off" }])]);
     await environment.requestSize(3);
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("3 12Gi 12Gi");
-    await apply(cluster, [vertical([{ containerName: "*", controlledResources: ["memory"] }])]);
+    await apply(environment.cluster, [vertical([{ containerName: "*", controlledResources: ["memory"] }])]);
     const stalled = await environment.waitForCondition("Stalled", "True", "FieldConflict");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
       'the VerticalPodAutoscaler "other-containers"',
     );
-    await apply(cluster, [vertical([{ containerName: "*", controlledResources: [] }])]);
+    await apply(environment.cluster, [vertical([{ containerName: "*", controlledResources: [] }])]);
     await environment.waitForCondition("Ready", "True");
   });
 

@@ -65,8 +65,7 @@ it.each([
   ["behind", -HOUR_MS],
   ["ahead", HOUR_MS],
 ])("a controller whose clock is an hour %s does the same as one with a correct clock", async (_, errorMs) => {
-  const right = await rescale(0);
-  const wrong = await rescale(errorMs);
+  const [right, wrong] = await Promise.all([rescale(0), rescale(errorMs)]);
   expect(resourcesOf(await wrong.environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
   expect(wrong.times.length).toBeGreaterThanOrEqual(3);
   for (const time of wrong.times) {

@@ -15,6 +15,7 @@ import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, EVENTS, objectPath } from "../../src/kube/paths.ts";
 import { serviceConfigMapName } from "../../src/records/service.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import { setQuota } from "../support/limits.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 interface PipeEvent {
@@ -489,14 +490,7 @@ describe("a size that a pipe cannot run", () => {
     await environment.startController({ rolloutTimeoutMs: 2000 });
     for (const name of ["pipe-a", "pipe-b"]) await environment.createPipe({ name, cores: 1 });
     await environment.waitForCondition("Ready", "True");
-    await kubectl(environment.cluster, [
-      "create",
-      "quota",
-      "small",
-      "--hard=requests.memory=10Gi",
-      "-n",
-      environment.pipes,
-    ]);
+    await setQuota(environment, { "requests.memory": "10Gi" });
     await environment.requestSize(24);
     const stalled = await environment.waitForCondition("Stalled", "True");
     expect(stalled.status?.failures).toMatchObject([{ size: "24000m/96Gi", attempts: 1 }]);

@@ -14,6 +14,7 @@ describe("a size that fits no node", () => {
   let invariants: Invariants;
 
   beforeAll(async () => {
+    // A cluster of its own, because every node counts, and that of the shared cluster is large enough for all sizes.
     cluster = await startCluster({ nodeSize: { cpus: 12 } });
     environment = await TestEnvironment.create("basic", cluster);
     invariants = await Invariants.observe(environment);

@@ -1,14 +1,27 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { atExit } from "@pipe-scaling/local-cluster/at-exit";
 
-/** Puts the temporary files of all tests in one folder, which is removed when the run ends, also after Ctrl-C. */
+const PREFIX = "pipe-scaling-tests-";
+
+/** A global setup of vitest for the folder of temporary files. */
 export function setup(): void {
-  const folder = mkdtempSync(join(tmpdir(), "pipe-scaling-tests-"));
+  useTemporaryFolder();
+}
+
+/**
+ * Puts the temporary files of all tests in one folder, which is removed when the run ends, also after Ctrl-C. Every
+ * project of a run, and a run that a test starts, has the same folder. Vitest runs global setups in no certain order, so
+ * each one that needs the folder calls this.
+ */
+export function useTemporaryFolder(): string {
+  if (basename(tmpdir()).startsWith(PREFIX)) return tmpdir();
+  const folder = mkdtempSync(join(tmpdir(), PREFIX));
   // Processes of other users read files there.
   chmodSync(folder, 0o755);
   // biome-ignore lint/style/noProcessEnv: the workers of vitest inherit it
   process.env["TMPDIR"] = folder;
   atExit(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
+  return folder;
 }

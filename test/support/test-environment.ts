@@ -1,15 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { parse } from "yaml";
 import { type ControllerOverrides, runController } from "../../src/controller/process.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { Condition, PipeScaling } from "../../src/crd/pipe-scaling.ts";
-import { sizeOfCores } from "../../src/domain/size.ts";
-import { BUILT_IN_TIERS, type Tiers } from "../../src/domain/tier.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
@@ -21,12 +17,9 @@ import { applyAll } from "./apply.ts";
 import { type PipeOptions, pipeDeployment } from "./fixtures/pipe.ts";
 import { accountName, shippedAccount } from "./fixtures/shipped-account.ts";
 import { POLICY } from "./fixtures/snapshot.ts";
+import { TIERS } from "./fixtures/tiers.ts";
+import { installCrds } from "./install-crds.ts";
 import { PatientClient } from "./patient-client.ts";
-
-const TIERS: Tiers = new Map([
-  ...BUILT_IN_TIERS,
-  ["small", { name: "small", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(2) }],
-]);
 
 /** An organization with one service in its own namespaces, with operations on it. */
 export class TestEnvironment {
@@ -53,8 +46,8 @@ export class TestEnvironment {
     const client = await PatientClient.of(cluster);
     const name = `t-${randomUUID().slice(0, 8)}`;
     const environment = new TestEnvironment(cluster, client, `${name}-records`, `${name}-pipes`);
+    if (own) await installCrds(own);
     await applyAll(client, [
-      parse(readFileSync("crds/pipes.clouddb.dev_pipescalings.yaml", "utf8")),
       namespace(environment.records),
       ...shippedAccount("controller", environment.records),
       ...environment.#objects(tier),

@@ -2,18 +2,15 @@ import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-ac
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
+import type { Timeouts } from "../../../src/controller/timeouts.ts";
 import type { FallbackReason } from "../../../src/crd/fallback-reasons.ts";
 import type { Deployment, KubeObject, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../../src/kube/paths.ts";
-import type { PipeOptions } from "../../support/fixtures/pipe.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
+import { STEPS, type Step } from "../../support/in-place-steps.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
 import { restrictController } from "../in-place-account.ts";
 import { FaultyProxy, type Handling, type ProxiedRequest } from "./faulty-proxy.ts";
-
-/** The writes of a resize in place of two pods, in order. */
-export const STEPS = ["dry run", "first pod", "second pod", "pause", "ReplicaSet", "resume"] as const;
-export type Step = (typeof STEPS)[number];
 
 export const PIPE = "pipe";
 
@@ -22,11 +19,12 @@ type RunningPod = Pod & KubeObject;
 interface StartOptions {
   /** Each has its own service. */
   readonly steps?: readonly Step[];
-  readonly pipe?: Partial<PipeOptions>;
   /** The shared cluster by default. */
   readonly cluster?: Parameters<typeof TestEnvironment.create>[1];
   /** False without the admission policies that restrict the controller. */
   readonly isRestricted?: boolean;
+  /** Waits of the controller that are not as long as in production. */
+  readonly timeouts?: Partial<Timeouts>;
 }
 
 /**
@@ -37,18 +35,25 @@ export class HeldServices {
   readonly environment: TestEnvironment;
   readonly services: readonly HeldService[];
   readonly #proxy: FaultyProxy;
+  readonly #timeouts: Partial<Timeouts>;
   #held: PromiseWithResolvers<void> = Promise.withResolvers();
   #stopController: () => Promise<void> = () => Promise.resolve();
 
-  private constructor(environment: TestEnvironment, services: readonly HeldService[], proxy: FaultyProxy) {
+  private constructor(
+    environment: TestEnvironment,
+    services: readonly HeldService[],
+    proxy: FaultyProxy,
+    timeouts: Partial<Timeouts>,
+  ) {
     this.environment = environment;
     this.services = services;
     this.#proxy = proxy;
+    this.#timeouts = timeouts;
   }
 
   /** Resolves when the pods of all services run with one core. */
   static async start(options: StartOptions = {}): Promise<HeldServices> {
-    const { steps = STEPS, pipe = {}, cluster, isRestricted = true } = options;
+    const { steps = STEPS, cluster, isRestricted = true, timeouts = {} } = options;
     const environment = await TestEnvironment.create("basic", cluster);
     if (isRestricted) await restrictController(environment);
     const others = steps.length > 1 ? await environment.more(steps.length - 1) : [];
@@ -57,22 +62,23 @@ export class HeldServices {
       const own = all[index];
       return own ? [new HeldService(own, step)] : [];
     });
-    const held = new HeldServices(environment, services, await FaultyProxy.start(environment.cluster));
+    const proxy = await FaultyProxy.start(environment.cluster);
+    const held = new HeldServices(environment, services, proxy, timeouts);
     await held.#startController();
-    await held.#each((service) => service.createPipe(pipe));
+    await held.#each((service) => service.createPipe());
     await held.#each((service) => service.settled(1));
     return held;
   }
 
   async #startController(): Promise<void> {
     const { cluster, records } = this.environment;
-    this.#stopController = await this.environment.startController({
-      kubeconfig: this.#proxy.kubeconfig(
-        await serviceAccountKubeconfig(cluster, records, accountName("controller")),
-      ),
+    const direct = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
+    const settings = {
+      kubeconfig: this.#proxy.kubeconfig(direct),
       pipeNamespaces: this.services.map(({ environment }) => environment.pipes),
       resizeStrategy: "InPlaceOrRollout",
-    });
+    } as const;
+    this.#stopController = await this.environment.startController(settings, { timeouts: this.#timeouts });
   }
 
   /** Requests a size for all services, and resolves when each is held before its step. */
@@ -182,14 +188,15 @@ export class HeldService {
     if (url.includes("dryRun=All")) return "dry run";
     const count = (this.#writes.get(resource) ?? 0) + 1;
     this.#writes.set(resource, count);
-    if (resource === "pods/resize") return count === 1 ? "first pod" : "second pod";
-    if (resource === "deployments") return count === 1 ? "pause" : "resume";
-    return resource === "replicasets" ? "ReplicaSet" : undefined;
+    if (resource === "pods/resize")
+      return count === 1 ? "resize of the first pod" : "resize of the second pod";
+    if (resource === "deployments") return count === 1 ? "pause" : "resumption";
+    return resource === "replicasets" ? "write to the ReplicaSet" : undefined;
   }
 
-  createPipe(options: Partial<PipeOptions>): Promise<unknown> {
+  createPipe(): Promise<unknown> {
     const podLabels = { [SERVICE_LABEL]: this.environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
-    return this.environment.createPipe({ name: PIPE, cores: 1, replicas: 2, podLabels, ...options });
+    return this.environment.createPipe({ name: PIPE, cores: 1, replicas: 2, podLabels });
   }
 
   pipe(): Promise<Deployment> {

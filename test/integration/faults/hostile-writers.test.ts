@@ -6,10 +6,10 @@ import type { PipeFailure, PipeScaling } from "../../../src/crd/pipe-scaling.ts"
 import type { Deployment } from "../../../src/kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import { parseClusterCalls } from "../../support/cluster-calls.ts";
+import { limitMemory } from "../../support/limits.ts";
 import { AdmissionWebhook, allow, removeAnnotation } from "../../support/servers/admission-webhook.ts";
 import { conditionOf, resourcesOf, type TestEnvironment } from "../../support/test-environment.ts";
 import { it } from "./fixtures.ts";
-import { limitMemory } from "./limit-memory.ts";
 
 /** Checks the number of successful PATCHes of the last controller. */
 async function expectFewPatches(environment: TestEnvironment, { least }: { least: number }): Promise<void> {
@@ -66,7 +66,7 @@ describe("a writer that replaces the whole Deployment every 200 ms", () => {
   }) => {
     await environment.createPipe({ name: "pipe", cores: 1 });
     const manifest = manifestOf(await environment.pipe("pipe"));
-    await environment.startController();
+    await environment.startController({}, { timeouts: { fieldConflictMs: [0, 1000, 4000] } });
     await environment.waitForCondition("Ready", "True");
     await environment.requestSize(4);
     await environment.waitForCondition("Ready", "True");

@@ -1,12 +1,13 @@
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, afterEach, beforeAll, describe, it } from "vitest";
+import { afterAll, afterEach, beforeAll, it } from "vitest";
 import { resourcesOf } from "../../support/test-environment.ts";
 import { HeldServices } from "./held-services.ts";
 
 let cluster: Cluster;
 let held: HeldServices | undefined;
+// The test kills the controller manager, so the cluster is not the shared one.
 beforeAll(async () => {
   cluster = await startCluster({ progress: silentProgress });
 });
@@ -16,9 +17,13 @@ afterEach(async () => {
 });
 afterAll(() => cluster?.stop());
 
-/** The controller manager is killed before each of these steps. */
-async function killControllerManager(): Promise<HeldServices> {
-  const services = await HeldServices.start({ cluster, steps: ["pause", "ReplicaSet", "resume"] });
+// test/unit/controller/simulation/in-place-steps/outage.test.ts has the other steps, and a shorter outage.
+it("a controller manager that is killed during the commit leaves no Deployment paused for longer than the timeout", async () => {
+  const services = await HeldServices.start({
+    cluster,
+    steps: ["pause", "write to the ReplicaSet", "resumption"],
+    timeouts: { commitMs: 8000 },
+  });
   held = services;
   await services.hold(2);
   await cluster.kill("kube-controller-manager");
@@ -26,32 +31,14 @@ async function killControllerManager(): Promise<HeldServices> {
   await services.each(async (service) => {
     const isSized = async () => resourcesOf(await service.pipe()) === "2 8Gi 8Gi";
     await waitFor(isSized, { what: "the template to have the size" });
+    const isResumed = async () => (await service.pipe()).spec.paused === undefined;
+    await waitFor(isResumed, { what: "the Deployment to be resumed", timeoutMs: 20_000 });
   });
-  return services;
-}
-
-describe("a controller manager that is killed during the commit", () => {
-  it("causes no restart if it comes back soon", async () => {
-    const services = await killControllerManager();
-    await cluster.revive();
-    await services.each(async (service) => {
-      await service.settled(2);
-      await service.expectNoRestart();
-    });
-  });
-
-  it("leaves no Deployment paused for longer than 30 s", async () => {
-    const services = await killControllerManager();
-    await services.each(async (service) => {
-      const isResumed = async () => (await service.pipe()).spec.paused === undefined;
-      await waitFor(isResumed, { what: "the Deployment to be resumed" });
-    });
-    await cluster.revive();
-    await services.each(async (service) => {
-      await service.settled(2);
-      // The pods are replaced, because the ReplicaSet did not get the size.
-      if (service.step === "pause") await service.expectFallback("CommitTimeout");
-      else await service.expectNoRestart();
-    });
+  await cluster.revive();
+  await services.each(async (service) => {
+    await service.settled(2);
+    // The pods are replaced, because the ReplicaSet did not get the size.
+    if (service.step === "pause") await service.expectFallback("CommitTimeout");
+    else await service.expectNoRestart();
   });
 });

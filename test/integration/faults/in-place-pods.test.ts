@@ -1,6 +1,5 @@
 import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { RESIZE_OUTCOME_ANNOTATION } from "@pipe-scaling/local-cluster/resize-stages";
-import { NEVER_READY_LABEL } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, describe, expect, it } from "vitest";
 import { HORIZONTAL_AUTOSCALERS } from "../../../src/controller/observe/autoscaler-view.ts";
@@ -10,13 +9,6 @@ import { type HeldService, HeldServices, PIPE } from "./held-services.ts";
 
 let held: HeldServices | undefined;
 afterEach(() => held?.end());
-
-async function deletePod({ environment }: HeldService, { metadata }: Pod): Promise<void> {
-  await environment.client.json({
-    method: "DELETE",
-    path: objectPath(PODS, environment.pipes, metadata.name),
-  });
-}
 
 /** Evicts a pod, like `kubectl drain`. */
 async function evictPod({ environment }: HeldService, { metadata }: Pod): Promise<void> {
@@ -42,97 +34,26 @@ function autoscaler(namespace: string): object {
   };
 }
 
-/** The container runs out of memory, and the kubelet restarts it before the controller can see it stopped. */
-async function restartAfterOutOfMemory(service: HeldService, { metadata, status }: Pod): Promise<void> {
-  const now = new Date().toISOString();
-  const terminated = { exitCode: 137, reason: "OOMKilled", startedAt: now, finishedAt: now };
-  const restarted = { restartCount: 1, containerID: "test://restarted", lastState: { terminated } };
-  const containerStatuses = status?.containerStatuses?.map((each) => ({ ...each, ...restarted }));
-  await service.patchPod(metadata.name, { status: { containerStatuses } }, "/status");
-}
-
-function whereCondition(reason: string, pods: readonly Pod[]): readonly Pod[] {
-  return pods.filter(({ status }) => status?.conditions?.some((each) => each.reason === reason));
-}
-
-describe("between any two steps of a resize in place", () => {
-  it.each([
-    ["deleted", deletePod],
-    ["evicted", evictPod],
-  ])("a pod can be %s, and the other one does not restart", async (_, remove) => {
-    held = await HeldServices.start();
-    const kept = new Map<HeldService, string>();
-    await held.between(2, async (service) => {
-      const [first, second] = await service.pods();
-      if (!first || !second) throw new Error("the pipe does not have two pods");
-      kept.set(service, second.metadata.uid);
-      await remove(service, first);
-    });
-    await held.each(async (service) => {
-      await service.settled(2);
-      expect(await service.uids()).toContain(kept.get(service));
-      expect(await service.replicaSets()).toHaveLength(1);
-    });
+// test/unit/controller/simulation/in-place-steps/pods.test.ts has pods that are deleted, crash, or find no room.
+it("between any two steps of a resize in place, a pod can be evicted, and the other one does not restart", async () => {
+  held = await HeldServices.start();
+  const kept = new Map<HeldService, string>();
+  await held.between(2, async (service) => {
+    const [first, second] = await service.pods();
+    if (!first || !second) throw new Error("the pipe does not have two pods");
+    kept.set(service, second.metadata.uid);
+    await evictPod(service, first);
   });
-
-  it("a container can crash and start again", async () => {
-    held = await HeldServices.start();
-    const crashing = new Map<HeldService, string>();
-    await held.between(2, async (service) => {
-      const { metadata } = await service.aPod();
-      crashing.set(service, metadata.name);
-      await service.patchPod(metadata.name, { metadata: { labels: { [NEVER_READY_LABEL]: "true" } } });
-    });
-    await held.each(async (service) => {
-      const name = crashing.get(service) ?? "";
-      const isReplaced = async () => !(await service.pods()).some(({ metadata }) => metadata.name === name);
-      const hasCrashed = async () =>
-        (await service.pods()).some(
-          ({ metadata, status }) => metadata.name === name && !status?.containerStatuses?.[0]?.state?.running,
-        );
-      await waitFor(async () => (await isReplaced()) || (await hasCrashed()), {
-        what: "the container to crash",
-      });
-      if (!(await isReplaced())) {
-        await service.patchPod(name, { metadata: { labels: { [NEVER_READY_LABEL]: null } } });
-      }
-      await service.settled(2);
-    });
+  await held.each(async (service) => {
+    await service.settled(2);
+    expect(await service.uids()).toContain(kept.get(service));
+    expect(await service.replicaSets()).toHaveLength(1);
   });
 });
 
 describe("a resize in place", () => {
-  it("continues when a full node has room again", async () => {
-    held = await HeldServices.start({ steps: ["second pod"] });
-    await held.hold(2);
-    await held.each(async (service) => {
-      for (const { metadata } of await service.pods()) {
-        await service.patchPod(metadata.name, {
-          metadata: { annotations: { [RESIZE_OUTCOME_ANNOTATION]: "Deferred" } },
-        });
-      }
-    });
-    held.release();
-    await held.each(async (service) => {
-      const deferred = await waitFor(
-        async () => {
-          const found = whereCondition("Deferred", await service.pods());
-          return found.length > 0 && found;
-        },
-        { what: "a deferred resize" },
-      );
-      for (const { metadata } of deferred) {
-        await service.patchPod(metadata.name, {
-          metadata: { annotations: { [RESIZE_OUTCOME_ANNOTATION]: null } },
-        });
-      }
-      await service.settled(2);
-      await service.expectNoRestart();
-    });
-  });
-
   it("continues without a restart when a HorizontalPodAutoscaler adds a pod", async () => {
-    held = await HeldServices.start({ steps: ["second pod", "pause"] });
+    held = await HeldServices.start({ steps: ["resize of the second pod", "pause"] });
     const { cluster } = held.environment;
     await held.hold(2);
     await held.each(({ environment }) => apply(cluster, [autoscaler(environment.pipes)]));
@@ -152,26 +73,8 @@ describe("a resize in place", () => {
     });
   });
 
-  it("leads to a rollout with the reason in the status if a container of a resized pod runs out of memory", async () => {
-    held = await HeldServices.start({ steps: ["second pod"] });
-    await held.hold(2);
-    await held.each(async (service) => {
-      const resized = (await service.pods()).find(
-        ({ spec }) => spec.containers[0]?.resources?.requests?.["cpu"] === "2",
-      );
-      if (!resized) throw new Error("the first pod is not resized");
-      await restartAfterOutOfMemory(service, resized);
-    });
-    held.release();
-    await held.each(async (service) => {
-      await service.settled(2);
-      await service.expectFallback("Restarted", "its container pipe restarted during the resize");
-      expect((await service.uids()).filter((uid) => service.before.includes(uid))).toEqual([]);
-    });
-  });
-
   it("leads to a rollout if a pod that was created during the commit cannot be resized", async () => {
-    held = await HeldServices.start({ steps: ["ReplicaSet"] });
+    held = await HeldServices.start({ steps: ["write to the ReplicaSet"] });
     // The new pod gets the old size, because the ReplicaSet still has it.
     await held.hold(2);
     await held.each(async (service) => {

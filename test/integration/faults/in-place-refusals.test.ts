@@ -6,6 +6,7 @@ import type { FallbackReason } from "../../../src/crd/fallback-reasons.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
+import { setQuota } from "../../support/limits.ts";
 import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
 import { errorResponse } from "./faulty-proxy.ts";
 import { type HeldService, HeldServices, PIPE } from "./held-services.ts";
@@ -16,11 +17,11 @@ afterEach(async () => {
 });
 
 /** One service. */
-async function start({ isRestricted = true } = {}): Promise<{
+async function start(options: Parameters<typeof HeldServices.start>[0] = {}): Promise<{
   readonly held: HeldServices;
   readonly service: HeldService;
 }> {
-  const held = await HeldServices.start({ steps: ["pause"], isRestricted });
+  const held = await HeldServices.start({ steps: ["pause"], ...options });
   ends.push(() => held.end());
   const [service] = held.services;
   if (!service) throw new Error("there is no service");
@@ -37,22 +38,16 @@ async function isReplaced(service: HeldService): Promise<boolean> {
 
 describe("a resize in place", () => {
   it("returns the first pod to its old size if a quota rejects the second one", async () => {
-    const { service } = await start();
+    const { service } = await start({ timeouts: { replicaFailureMs: 1000 } });
     const { environment } = service;
-    const quota = {
-      apiVersion: "v1",
-      kind: "ResourceQuota",
-      metadata: { name: "quota", namespace: environment.pipes },
-      spec: { hard: { "requests.cpu": "3" } },
-    };
-    await apply(environment.cluster, [quota]);
+    await setQuota(environment, { "requests.cpu": "3" });
     await environment.requestSize(2);
     // The quota also rejects the rollout, so it is rolled back, and the old pods stay.
     await environment.waitForCondition("Ready", "False", "FailedCreate");
     await expectFallback(service, "Refused");
     await expectOldPods(service);
     await environment.patchScaling({ strategy: "Rollout" });
-    await apply(environment.cluster, [{ ...quota, spec: { hard: { "requests.cpu": "20" } } }]);
+    await setQuota(environment, { "requests.cpu": "20" });
     await environment.requestSize(3);
     await service.settled(3);
   });

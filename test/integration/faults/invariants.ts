@@ -93,7 +93,7 @@ export class Invariants {
   /** Waits for `reached` and then for `quiet`. */
   async settled(
     cores: number,
-    { quietMs = 5000, timeoutMs = 60_000, serviceId = this.#environment.serviceId } = {},
+    { quietMs = 1000, timeoutMs = 60_000, serviceId = this.#environment.serviceId } = {},
   ): Promise<void> {
     await this.reached(cores, { timeoutMs, serviceId });
     await this.quiet(quietMs);

@@ -7,6 +7,7 @@ import { it as base } from "./fixtures.ts";
 
 const CRD = "crds/pipes.clouddb.dev_pipescalings.yaml";
 
+/** A cluster of its own, because the test deletes the CRD. */
 const it = base.override("clusterOptions", { scope: "file" }, {});
 
 it("a CRD that is deleted and created again resizes no pipe, and the PipeScaling comes back, suspended because a new pipe has another size", async ({

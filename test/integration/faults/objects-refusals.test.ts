@@ -7,9 +7,9 @@ import { RETRY_ANNOTATION, REVISION_ANNOTATION } from "../../../src/controller/n
 import type { Deployment, Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
 import { accountName, clusterRoleName } from "../../support/fixtures/shipped-account.ts";
+import { limitMemory, setQuota } from "../../support/limits.ts";
 import { conditionOf, resourcesOf } from "../../support/test-environment.ts";
 import { it as base } from "./fixtures.ts";
-import { limitMemory } from "./limit-memory.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
 const OF_ONE_CORE = "1 4Gi 4Gi";
@@ -78,18 +78,7 @@ describe("a size", () => {
   }) => {
     await startPipes(RECREATED);
     // Enough for one pipe of twice the size.
-    const quota = {
-      apiVersion: "v1",
-      kind: "ResourceQuota",
-      metadata: { name: "small", namespace: environment.pipes },
-      spec: { hard: { "requests.memory": "16Gi" } },
-    };
-    await apply(environment.cluster, [quota]);
-    // Until its usage is calculated, a quota rejects all pods, with another message.
-    const getHard = ["get", "quota", "small", "-n", environment.pipes, "-o", "jsonpath={.status.hard}"];
-    await waitFor(async () => (await kubectl(environment.cluster, getHard)) !== "", {
-      what: "the usage of the quota",
-    });
+    await setQuota(environment, { "requests.memory": "16Gi" });
     await requestSize(4);
     const stalled = await environment.waitForCondition("Stalled", "True", "FailedCreate");
     expect(conditionOf(stalled, "Stalled")?.message).toContain("exceeded quota: small");

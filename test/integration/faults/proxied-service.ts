@@ -9,6 +9,9 @@ import { Invariants } from "./invariants.ts";
 
 export const PIPES = ["pipe-a", "pipe-b", "pipe-c"];
 
+/** Failed watches are retried soon. */
+const SOON_AGAIN: ControllerOverrides = { retryDelays: { firstMs: 200, mostMs: 2000 } };
+
 export interface Fault {
   readonly handle: (request: ProxiedRequest) => Handling | undefined;
   /** Cuts open watches when the fault begins and ends, so that it affects the new ones. */
@@ -42,7 +45,7 @@ export class ProxiedService {
   }
 
   /** Watches of a new controller start with the shortest backoff. */
-  async restartController(overrides?: ControllerOverrides): Promise<void> {
+  async restartController(overrides: ControllerOverrides = SOON_AGAIN): Promise<void> {
     await this.#stopController?.();
     const elections = () => this.environment.log.filter(({ msg }) => msg === "leading").length;
     const before = elections();

@@ -1,8 +1,7 @@
-import { randomInt } from "node:crypto";
-import { environment } from "@pipe-scaling/local-cluster/environment";
+import { inject } from "vitest";
 
-/** The seed of this run: PIPE_SCALING_TEST_SEED repeats a failed run; otherwise it is random. */
-export const seed = Number(environment["PIPE_SCALING_TEST_SEED"] ?? randomInt(2 ** 31));
+/** PIPE_SCALING_TEST_SEED, or else a new one in each run (vitest.config.ts). */
+export const seed = inject("seed");
 
 /** Returns a generator of numbers from 0 (inclusive) to 1 (exclusive), determined by the seed (mulberry32). */
 export function randomOf(from: number): () => number {

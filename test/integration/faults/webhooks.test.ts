@@ -9,6 +9,7 @@ import type { KubeObject } from "../../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, EVENTS, objectPath } from "../../../src/kube/paths.ts";
 import { serviceConfigMap } from "../../../src/records/service.ts";
 import { accountName, shippedAccount } from "../../support/fixtures/shipped-account.ts";
+import { limitMemory } from "../../support/limits.ts";
 import {
   type AdmissionRequest,
   AdmissionWebhook,
@@ -17,7 +18,6 @@ import {
 } from "../../support/servers/admission-webhook.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
 import { Invariants } from "./invariants.ts";
-import { limitMemory } from "./limit-memory.ts";
 
 let environment: TestEnvironment;
 let invariants: Invariants;

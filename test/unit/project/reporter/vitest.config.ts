@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-/** Configuration of the vitest runs that reporter.test.ts and clean-up.test.ts start. */
+/** Configuration of the vitest runs that reporter.test.ts and clean-up.slow.test.ts start. */
 // biome-ignore lint/style/noDefaultExport: vitest requires a default export
 export default defineConfig({
   test: {

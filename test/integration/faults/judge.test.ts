@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { judge } from "../../integration/faults/judge.ts";
 import { HistoryBuilder, labelsOf, NAMESPACE, SERVICE } from "./history-builder.ts";
+import { judge } from "./judge.ts";
 
 const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e"] as const;
 

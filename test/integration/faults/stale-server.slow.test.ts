@@ -4,6 +4,7 @@ import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts
 import { FaultyProxy } from "./faulty-proxy.ts";
 import { it as base } from "./fixtures.ts";
 
+/** A cluster of its own, with a second API server. */
 const it = base
   .override("clusterOptions", { scope: "file" }, {})
   .extend("second", { scope: "file" }, async ({ cluster }, { onCleanup }) => {

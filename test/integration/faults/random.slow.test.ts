@@ -41,6 +41,7 @@ let invariants: Invariants | undefined;
 let controller: RestartingController | undefined;
 let webhook: AdmissionWebhook | undefined;
 beforeAll(async () => {
+  // A cluster of its own, because the faults kill its components.
   cluster = await startCluster({
     progress: silentProgress,
     podStartMs: 100,

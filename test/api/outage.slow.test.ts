@@ -5,7 +5,13 @@ import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ApiResponse } from "./client.ts";
-import { clientOfText, createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import {
+  type ApiEnvironment,
+  clientOfText,
+  createApiEnvironment,
+  type RunningApi,
+  type Tenant,
+} from "./environment.ts";
 
 const run = promisify(execFile);
 
@@ -13,22 +19,16 @@ const run = promisify(execFile);
 const MAX_RESPONSE_MS = 8000;
 
 let cluster: Cluster;
-let environment: TestEnvironment;
+let environment: ApiEnvironment;
 let api: RunningApi;
-let path: string;
-let authorization: string;
-let service: string;
+let tenant: Tenant;
 
 beforeAll(async () => {
+  // A cluster of its own, because the tests kill its API server.
   cluster = await startCluster({ controllerManager: false, progress: silentProgress });
-  environment = await createTestEnvironment("outage", cluster);
-  const organizationId = await environment.addOrganization();
-  service = await environment.addService(organizationId);
-  ({ authorization } = await environment.addKey({ organizationId }));
-  await environment.addScaling(service, {}, 2);
-  path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
+  environment = await createApiEnvironment("outage", cluster);
+  tenant = await environment.addTenant();
   api = await environment.startReadyApi();
-  await waitFor(async () => (await read()).status === 200, { what: "the API to see the service" });
 });
 
 afterAll(async () => {
@@ -37,13 +37,14 @@ afterAll(async () => {
 });
 
 function read(): Promise<ApiResponse> {
-  return api.send({ path, authorization });
+  return api.send({ path: tenant.path, authorization: tenant.admin.authorization });
 }
 
 function patch(cores: number): Promise<ApiResponse> {
+  const { path, admin } = tenant;
   const headers = { "Content-Type": "application/json" };
   const body = JSON.stringify({ replicaCpuMillicores: cores * 1000 });
-  return api.send({ method: "PATCH", path, authorization, headers, body });
+  return api.send({ method: "PATCH", path, authorization: admin.authorization, headers, body });
 }
 
 async function expectReadsOnly(): Promise<void> {
@@ -73,7 +74,7 @@ test("while the API server hangs, reads succeed and writes fail within the time 
   // The write that timed out may still take effect, because the API server's socket has received it.
   const isAccepted = async () =>
     (await patch(3)).status === 200 &&
-    (await environment.scaling(service)).spec?.replicaCpuMillicores === 3000;
+    (await environment.scaling(tenant.serviceId)).spec?.replicaCpuMillicores === 3000;
   await waitFor(isAccepted, { what: "the API to accept a write" });
 });
 
@@ -82,7 +83,7 @@ test("while the API server is down, reads succeed and writes fail; then the watc
   await expectReadsOnly();
   await cluster.revive();
   await waitFor(async () => (await patch(4)).status === 200, { what: "the API to accept a write" });
-  await environment.report(service, 4);
+  await environment.report(tenant.serviceId, 4);
   await waitFor(async () => (await read()).text.includes("4000"), {
     what: "the API to see the new size",
     timeoutMs: 60_000,

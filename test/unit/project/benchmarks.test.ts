@@ -1,15 +1,50 @@
 import { describe, expect, it } from "vitest";
-import { countsTable } from "../../../bench/controller/counts-table.ts";
+import { requestsOf as loadOf } from "../../../bench/api/requests.ts";
 import {
   countsBetween,
-  describeCounts,
   parseOpenWatches,
   parseRequestCounts,
   requestsOf,
   sumOf,
   writesOf,
 } from "../../../bench/controller/request-counts.ts";
-import { inParallel } from "../../../bench/in-parallel.ts";
+import { isMet } from "../../../bench/measure.ts";
+import { compare, median, spread } from "../../../bench/statistics.ts";
+
+describe("the statistics of the benchmarks", () => {
+  it.each([
+    { values: [3], expected: 3 },
+    { values: [9, 1, 5], expected: 5 },
+    { values: [4, 1, 3, 2], expected: 2.5 },
+    // Sorted as numbers, not as strings.
+    { values: [10, 9, 100], expected: 10 },
+  ])("take the middle of $values as the median: $expected", ({ values, expected }) => {
+    expect(median(values)).toBe(expected);
+  });
+
+  it("reject an empty list of values", () => {
+    expect(() => median([])).toThrow("the median needs at least one value");
+  });
+
+  it("include the spread of the rounds", () => {
+    expect(spread([5, 2, 9])).toEqual({ median: 5, least: 2, most: 9 });
+  });
+
+  it("compare values within each round, so that a slow round does not change the ratio", () => {
+    const { ours, baseline, ratio } = compare([
+      { ours: 90, baseline: 100 },
+      { ours: 9, baseline: 10 },
+      { ours: 80, baseline: 100 },
+    ]);
+    expect(ratio).toEqual({ median: 0.9, least: 0.8, most: 0.9 });
+    expect([ours.median, baseline.median]).toEqual([80, 100]);
+  });
+});
+
+it("the benchmarks compare the exact ratio, not the rounded one, with the target", () => {
+  expect(isMet({ relation: "≥", ratio: 0.9 }, 0.899)).toBe(false);
+  expect(isMet({ relation: "≤", ratio: 1.2 }, 1.201)).toBe(false);
+});
 
 const sample = (verb: string, resource: string, subresource: string, code: number, value: number) =>
   `apiserver_request_total{code="${code}",component="apiserver",dry_run="",group="apps",resource="${resource}",scope="resource",subresource="${subresource}",verb="${verb}",version="v1"} ${value}`;
@@ -72,50 +107,28 @@ describe("the counts of requests", () => {
       "WATCH pods",
     ]);
   });
-
-  it("are printed in descending order", () => {
-    expect(describeCounts(writesOf(counts))).toBe("3,002 PATCH deployments, 1,000 PATCH pipescalings/status");
-    expect(describeCounts(new Map())).toBe("none");
-  });
 });
 
-describe("the table of counts", () => {
-  it("shows which targets are met, and nothing for rows without a target", () => {
-    const counts = new Map([["PATCH deployments", 4]]);
-    const table = countsTable([
-      { what: "at the bar", measured: 4, most: 4, counts },
-      { what: "above it", measured: 4.005, most: 4, counts },
-      { what: "only shown", measured: 1234, counts: new Map() },
-    ]);
-    const cells = table.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
-    expect(cells.slice(2).map((row) => row.slice(1, -1))).toEqual([
-      ["at the bar", "4", "≤ 4", "yes", "4 PATCH deployments"],
-      ["above it", "4.01", "≤ 4", "no", "4 PATCH deployments"],
-      ["only shown", "1,234", "", "", "none"],
-    ]);
-  });
-});
+describe("the requests of the load generator", () => {
+  const known = { authorizations: ["Basic a", "Basic b"], paths: ["/v1/x", "/v1/y"] };
+  const take = (count: number, strangerEach: number) => {
+    const next = loadOf({ ...known, strangerEach });
+    return Array.from({ length: count }, () => String(next()));
+  };
 
-describe("inParallel", () => {
-  it("handles each item once and in order, and never exceeds the concurrency limit", async () => {
-    const begun: number[] = [];
-    let underWay = 0;
-    let most = 0;
-    await inParallel(3, [1, 2, 3, 4, 5, 6, 7], async (item) => {
-      begun.push(item);
-      underWay += 1;
-      most = Math.max(most, underWay);
-      await Promise.resolve();
-      underWay -= 1;
-    });
-    expect(begun).toEqual([1, 2, 3, 4, 5, 6, 7]);
-    expect(most).toBe(3);
+  it("use each key for each path in turn", () => {
+    const four = take(4, 0);
+    expect(new Set(four).size).toBe(4);
+    expect(take(8, 0)).toEqual([...four, ...four]);
+    expect(four).toContain("GET /v1/x HTTP/1.1\r\nHost: bench\r\nAuthorization: Basic b\r\n\r\n");
   });
 
-  it("fails as soon as one item fails", async () => {
-    const work = inParallel(2, [1, 2], (item) =>
-      item === 2 ? Promise.reject(new Error("two")) : Promise.resolve(),
-    );
-    await expect(work).rejects.toThrow("two");
+  it("contain the given share of unknown keys, each with different credentials and a different network", () => {
+    const strangers = take(300, 3).filter((request) => request.includes("X-Forwarded-For"));
+    expect(strangers).toHaveLength(100);
+    const valuesOf = (name: string) =>
+      strangers.map((request) => new RegExp(`${name}: (.*)\r`).exec(request)?.[1]);
+    expect(new Set(valuesOf("Authorization")).size).toBe(100);
+    expect(new Set(valuesOf("X-Forwarded-For")).size).toBe(100);
   });
 });

@@ -16,6 +16,7 @@ const TIMEOUT_MS = 300_000;
 it("the scripts for a cluster with real kubelets also pass on the local cluster", {
   timeout: TIMEOUT_MS,
 }, async () => {
+  // A cluster of its own, because the scripts install a release for the whole cluster.
   const cluster = await startCluster({ nodes: 2 });
   onTestFinished(() => cluster.stop());
   const bin = temporaryFolder();

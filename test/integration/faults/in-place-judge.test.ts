@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { judge } from "../../integration/faults/judge.ts";
 import { HistoryBuilder, NAMESPACE, SERVICE } from "./history-builder.ts";
+import { judge } from "./judge.ts";
 
 /** A service of two pipes with two pods each; every pod has one core. */
 function service(): HistoryBuilder {

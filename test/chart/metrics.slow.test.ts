@@ -2,24 +2,20 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { environment } from "@pipe-scaling/local-cluster/environment";
-import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { run } from "@pipe-scaling/local-cluster/run";
-import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { allMetrics } from "../../docs/reference/generator/metrics.ts";
-import { clientOfText, type RunningApi, TestEnvironment } from "../api/environment.ts";
+import { ApiEnvironment, clientOfText, type RunningApi } from "../api/environment.ts";
 import { basic } from "../support/fixtures/records.ts";
-import { accountName, shippedAccount } from "../support/fixtures/shipped-account.ts";
-import { PatientClient } from "../support/patient-client.ts";
-import { TestEnvironment as ControllerTestEnvironment } from "../support/test-environment.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
 import { BUILD_MS, checkers } from "./checkers/build.ts";
 import { type Exposition, expositionOf, seriesInPrometheus } from "./exposition.ts";
 import { alerts, dashboardQueries } from "./queries.ts";
 
-let controlled: ControllerTestEnvironment;
-let apiEnvironment: TestEnvironment;
+let controlled: TestEnvironment;
+let apiEnvironment: ApiEnvironment;
 let api: RunningApi;
 let folder: string;
 /** Metrics of the two processes after a run with every kind of event. */
@@ -27,12 +23,9 @@ let exposed: Readonly<Record<"api" | "controller", Exposition>>;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "pipe-scaling-metrics-"));
-  controlled = await ControllerTestEnvironment.create();
-  const { cluster, records, pipes, organizationId, serviceId } = controlled;
-  await apply(cluster, shippedAccount("api", records));
-  const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("api"));
-  const admin = await PatientClient.of(cluster);
-  apiEnvironment = new TestEnvironment(cluster, admin, { records, pipes, kubeconfig });
+  controlled = await TestEnvironment.create();
+  const { records, pipes, organizationId, serviceId } = controlled;
+  apiEnvironment = await new ApiEnvironment({ records, pipes }).create();
   api = await apiEnvironment.startReadyApi();
   await controlled.startController();
 

@@ -38,6 +38,7 @@ const RELEASE = {
 /** A shell in a checkout as the reader has it, and an empty cluster. */
 async function desk(): Promise<{ cluster: Cluster; type: (command: string) => Promise<string> }> {
   const dir = temporaryFolder();
+  // A cluster of its own, because the page installs a release into an empty cluster.
   const cluster = await startCluster();
   onTestFinished(() => cluster.stop());
   for (const name of CHECKOUT) symlinkSync(join(ROOT, name), join(dir, name));

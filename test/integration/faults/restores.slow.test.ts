@@ -16,9 +16,9 @@ import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, EVENTS, objectPath } from "../../../src/kube/paths.ts";
 import { serviceConfigMap } from "../../../src/records/service.ts";
+import { limitMemory } from "../../support/limits.ts";
 import { conditionOf, resourcesOf, type TestEnvironment } from "../../support/test-environment.ts";
 import { it as base } from "./fixtures.ts";
-import { limitMemory } from "./limit-memory.ts";
 
 const HOUR_MS = 3_600_000;
 

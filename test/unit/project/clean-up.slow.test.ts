@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { environment } from "@pipe-scaling/local-cluster/environment";
 import { killProgramsRunFrom, programsRunFrom } from "@pipe-scaling/local-cluster/processes";
+import { run as runProcess } from "@pipe-scaling/local-cluster/run";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 
@@ -32,6 +33,20 @@ describe("a test run", () => {
     ["is terminated", "SIGTERM"],
   ] as const)("leaves no temporary files when it %s", async (_how, signal) => {
     await run(signal ? "waiting" : "temporary", signal);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test("that builds the program leaves no temporary files", async () => {
+    const words = ["run", "--project", "unit", "test/unit/domain/size.test.ts"];
+    const { code, stdout } = await runProcess(
+      process.execPath,
+      ["node_modules/vitest/vitest.mjs", ...words],
+      {
+        cwd: REPOSITORY,
+        env: { ...environment, TMPDIR: folder },
+      },
+    );
+    expect(code, stdout).toBe(0);
     expect(readdirSync(folder)).toEqual([]);
   });
 

@@ -1,6 +1,7 @@
 import { expect } from "vitest";
 import { it as base } from "./fixtures.ts";
 
+// A cluster of its own, with room and speed for so many pods.
 const clientLimits = { "kube-api-qps": "1000", "kube-api-burst": "2000" };
 const syncs = { "concurrent-deployment-syncs": "50", "concurrent-replicaset-syncs": "50" };
 const it = base.override(

@@ -11,6 +11,7 @@ import { it as base } from "./fixtures.ts";
 /** Longer than the lease duration. */
 const TAKEOVER_MS = 60_000;
 
+/** A cluster of its own, whose API server writes an audit log. */
 const it = base
   // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of the fixtures from this pattern
   .extend("folder", { scope: "file" }, ({}, { onCleanup }) => {

@@ -7,8 +7,8 @@ import {
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import type { PipeScalingStatus } from "../../../src/crd/pipe-scaling.ts";
 import type { FieldsV1 } from "../../../src/kube/objects.ts";
-import type { Entry, Kinds } from "../../integration/faults/history.ts";
-import { sizeOfCores } from "../../integration/faults/pipe-view.ts";
+import type { Entry, Kinds } from "./history.ts";
+import { sizeOfCores } from "./pipe-view.ts";
 
 type Deployment = Kinds["Deployment"];
 type ReplicaSet = Kinds["ReplicaSet"];

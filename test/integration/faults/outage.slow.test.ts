@@ -12,6 +12,7 @@ import { Invariants } from "./invariants.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {
+  // A cluster of its own, because the tests kill its API server.
   cluster = await startCluster({ progress: silentProgress, componentArgs: REVIVABLE });
 });
 afterAll(() => cluster?.stop());

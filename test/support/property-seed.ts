@@ -1,0 +1,12 @@
+import fc from "fast-check";
+import { inject } from "vitest";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** Seed of the property tests and of the random suite (vitest.config.ts). */
+    seed: number;
+  }
+}
+
+// A setup file of vitest: all property tests of a run share one seed, so that the run can be repeated.
+fc.configureGlobal({ seed: inject("seed") });
