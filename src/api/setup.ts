@@ -5,7 +5,7 @@ import { Server as TlsServer } from "node:tls";
 import { Registry } from "prom-client";
 import { KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
-import { checkReachable } from "../kube/reachable.ts";
+import { checkReachable, isTransient } from "../kube/reachable.ts";
 import { type Clock, pause, systemClock } from "../runtime/clock.ts";
 import type { ApiSettings, TlsSettings } from "../settings/api.ts";
 import { buildInfo } from "../telemetry/build-info.ts";
@@ -54,7 +54,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   buildInfo(registry);
   const metrics = new ApiMetrics(registry);
   const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
-  await checkReachable(client, signal);
+  await checkConfiguration(client, log, signal);
   const cache = new ClusterCache({ client, namespace, pipeNamespaces, maxAgeMs, clock, log });
   metrics.watchCaches(() => cache.states());
   const tracing = await startTracing(settings, "pipe-scaling-api", hostname(), log);
@@ -117,6 +117,16 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     await client.close();
   }
   log.info("stopped");
+}
+
+/** The caches retry while the API server is away, and until they are filled, requests get 503. */
+async function checkConfiguration(client: KubeClient, log: Logger, signal: AbortSignal): Promise<void> {
+  try {
+    await checkReachable(client, signal);
+  } catch (err) {
+    if (!isTransient(err)) throw err;
+    log.warn({ err }, "the API server does not respond; trying again");
+  }
 }
 
 interface TlsReloadOptions {

@@ -5,6 +5,7 @@ import { checkReachable } from "../kube/reachable.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import type { Informer } from "../runtime/informer.ts";
 import { LeadershipLostError } from "../runtime/leader.ts";
+import { retryUntilReachable } from "../runtime/retry-until-reachable.ts";
 import { ServerClock } from "../runtime/server-clock.ts";
 import { watchAges } from "../runtime/watch-ages.ts";
 import type { ControllerSettings } from "../settings/controller.ts";
@@ -12,12 +13,12 @@ import { buildInfo } from "../telemetry/build-info.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { metricsAccess } from "../telemetry/metrics-access.ts";
-import { startOpsServer, urlOf } from "../telemetry/ops-server.ts";
+import { type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { startTracing } from "../telemetry/tracing.ts";
 import { hasVerticalAutoscalers } from "./observe/autoscaler-view.ts";
 import { readinessOf } from "./readiness.ts";
-import { type SetupOptions, setup } from "./setup.ts";
+import { type Controller, type SetupOptions, setup } from "./setup.ts";
 import { TIMEOUTS, type Timeouts } from "./timeouts.ts";
 
 export interface ControllerOverrides extends Pick<SetupOptions, "retryDelays"> {
@@ -58,7 +59,6 @@ export async function runController(
   ];
   const tracing = await startTracing(settings, "pipe-scaling-controller", settings.identity, log);
   try {
-    await checkReachable(client, signal);
     await operate(
       {
         ...overrides,
@@ -84,25 +84,48 @@ interface Parts extends Omit<SetupOptions, "verticalAutoscalers" | "policy" | ke
 }
 
 async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Promise<void> {
-  const { client, registry, log } = parts;
-  const verticalAutoscalers = await hasVerticalAutoscalers(client);
-  const { informers, elector, outdated, work } = setup({
-    ...settings,
-    ...parts,
-    policy: settings,
-    verticalAutoscalers,
-  });
-  const readiness = () => readinessOf(watchAges(informers, parts.clock));
+  const { client, clock, registry, log } = parts;
+  let informers: readonly Informer[] = [];
+  // The probes get responses while the API server is away, too.
   const ops = await startOpsServer({
     host: settings.host,
     port: settings.opsPort,
     metrics: registry,
-    readiness,
-    access: metricsAccess(settings, { client, monotonic: () => parts.clock.monotonic(), log }),
+    readiness: () => (informers.length === 0 ? UNREACHABLE : readinessOf(watchAges(informers, clock))),
+    access: metricsAccess(settings, { client, monotonic: () => clock.monotonic(), log }),
     log,
   });
   log.info({ opsUrl: urlOf(ops), server: client.server, identity: settings.identity }, "listening");
+  try {
+    const controller = await prepare({ settings, ...parts }, signal);
+    ({ informers } = controller);
+    await lead(controller, log, signal);
+  } finally {
+    ops.close();
+    ops.closeAllConnections();
+  }
+}
 
+const UNREACHABLE: Readiness = { ready: false, problem: "the API server has not responded yet" };
+
+/** Connects the parts as soon as the API server responds. */
+async function prepare({ settings, ...parts }: Parts, signal: AbortSignal): Promise<Controller> {
+  const { client, clock, log } = parts;
+  const onProblem = (err: unknown) => log.warn({ err }, "the API server does not respond; trying again");
+  const firstCalls = async () => {
+    await checkReachable(client, signal);
+    return hasVerticalAutoscalers(client);
+  };
+  const verticalAutoscalers = await retryUntilReachable(firstCalls, { clock, onProblem }, signal);
+  return setup({ ...settings, ...parts, policy: settings, verticalAutoscalers });
+}
+
+/** Fills the caches, and works while this process holds the lease. */
+async function lead(
+  { informers, elector, outdated, work }: Controller,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
   const stopping = new AbortController();
   const running = AbortSignal.any([signal, stopping.signal, outdated]);
   const watching = Promise.all(informers.map((each) => each.run(running)));
@@ -119,8 +142,6 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
   } finally {
     stopping.abort();
     await watching;
-    ops.close();
-    ops.closeAllConnections();
   }
 }
 

@@ -55,7 +55,7 @@ export class KubeUnreachableError extends Error {
 
 /** The configuration for reaching a server cannot be used. The message tells the user what to do. */
 export class KubeConfigError extends Error {
-  override readonly name = "KubeConfigError";
+  override readonly name: string = "KubeConfigError";
 }
 
 // Not every 404 of an API server is a Status, or even JSON: after its CRD is deleted, a resource is a plain text 404.

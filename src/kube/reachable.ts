@@ -1,16 +1,26 @@
 import type { KubeClient } from "./client.ts";
-import { isCode, KubeConfigError } from "./errors.ts";
+import { isCode, isForbiddenByRbac, KubeApiError, KubeConfigError, KubeUnreachableError } from "./errors.ts";
+
+/** The API server does not respond, or is busy. The configuration may be right, so a later call can succeed. */
+export class ClusterUnreachableError extends KubeConfigError {
+  override readonly name = "ClusterUnreachableError";
+}
 
 /**
- * Makes one call, so that a process with an invalid kubeconfig fails at startup with a sentence for the user.
+ * Makes one call, so that a process or command with an unusable kubeconfig fails at startup with a sentence for the
+ * user.
  *
- * @throws KubeConfigError
+ * @throws KubeConfigError if only the user can change the result, such as rejected credentials or an untrusted
+ *   certificate
+ * @throws ClusterUnreachableError if a later call can succeed
  */
 export async function checkReachable(client: KubeClient, signal: AbortSignal): Promise<void> {
   try {
     await client.json({ path: "/version", signal });
   } catch (cause) {
     signal.throwIfAborted();
+    // An API server that has just started does not know its roles yet.
+    if (isForbiddenByRbac(cause)) return;
     if (isCode(cause, 401)) {
       throw new KubeConfigError(
         `The cluster at ${client.server} rejects the credentials of the kubeconfig: renew them or use another kubeconfig.`,
@@ -18,9 +28,25 @@ export async function checkReachable(client: KubeClient, signal: AbortSignal): P
       );
     }
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new KubeConfigError(
-      `The cluster cannot be reached (${why}): check that it is running and that the kubeconfig has the address of its server.`,
-      { cause },
-    );
+    const sentence = `The cluster cannot be reached (${why}): check that it is running and that the kubeconfig has the address of its server.`;
+    throw isTransient(cause)
+      ? new ClusterUnreachableError(sentence, { cause })
+      : new KubeConfigError(sentence, { cause });
   }
 }
+
+/** Returns true for an error that the API server, the network or a restart can cause, whatever the configuration is. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof ClusterUnreachableError) return true;
+  if (error instanceof KubeApiError) return error.code === 429 || error.code >= 500;
+  return error instanceof KubeUnreachableError && !isUnusable(error.cause);
+}
+
+/** The credentials cannot be read, or the certificates of the two sides do not match. */
+function isUnusable(cause: unknown): boolean {
+  if (cause instanceof KubeConfigError) return true;
+  return cause instanceof Error && "code" in cause && TLS_ERROR.test(String(cause.code));
+}
+
+/** The codes with which Node.js and OpenSSL reject a certificate or a handshake. */
+const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|INVALID_CA|HOSTNAME_MISMATCH)_?/;

@@ -5,7 +5,9 @@ import { request } from "node:https";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
-import { describe, expect, it } from "vitest";
+import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { exchangeRaw, openRaw, parseRaw } from "./client.ts";
 import { clientOfText } from "./environment.ts";
 import { setUpEnvironment } from "./fixtures.ts";
@@ -100,12 +102,31 @@ describe("the startup of the API", () => {
     );
   });
 
-  it("requires a reachable cluster", async () => {
-    const kubeconfig = join(environment.cluster.dir, "nowhere.kubeconfig");
-    writeFileSync(kubeconfig, UNREACHABLE);
-    await expect(environment.startApi({ kubeconfig })).rejects.toThrow(
-      /The cluster cannot be reached .*check that it is running/,
-    );
+  it("succeeds while the cluster is away, and requests get 503 until the cluster responds", async () => {
+    // Nothing listens on port 1.
+    const proxy = await TcpProxy.listen(1);
+    onTestFinished(() => proxy.close());
+    const kubeconfig = `${environment.kubeconfig}.proxied`;
+    const direct = readFileSync(environment.kubeconfig, "utf8");
+    const { server } = environment.cluster;
+    writeFileSync(kubeconfig, direct.replace(server, `https://127.0.0.1:${proxy.port}`), { mode: 0o600 });
+    const { admin } = await environment.addTenant();
+    const api = await environment.startApi({ kubeconfig });
+    onTestFinished(() => api.stop());
+    const ops = clientOfText(api.opsUrl);
+    expect(await ops("/healthz")).toEqual({ status: 200, text: "ok\n" });
+    expect((await ops("/readyz")).status).toBe(503);
+    const request = { path: "/v1/organizations", authorization: admin.authorization };
+    expect((await api.send(request)).status).toBe(503);
+    const warning = expect.objectContaining({
+      level: "warn",
+      msg: "the API server does not respond; trying again",
+    });
+    expect(api.log).toContainEqual(warning);
+
+    proxy.target = Number(new URL(server).port);
+    await waitFor(async () => (await ops("/readyz")).status === 200, { what: "the API to be ready" });
+    expect((await api.send(request)).status).toBe(200);
   });
 });
 
@@ -149,12 +170,3 @@ describe("a graceful shutdown", () => {
     expect(api.log.at(-1)).toMatchObject({ msg: "stopped" });
   });
 });
-
-const UNREACHABLE = `
-apiVersion: v1
-kind: Config
-current-context: nowhere
-clusters: [{ name: nowhere, cluster: { server: "https://127.0.0.1:1" } }]
-users: [{ name: nowhere, user: { token: none } }]
-contexts: [{ name: nowhere, context: { cluster: nowhere, user: nowhere } }]
-`;

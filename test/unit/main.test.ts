@@ -168,7 +168,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     expect(err).toMatch(/KubeConfigError: The kubeconfig .*\n {4}at /);
   });
 
-  test.each(["admin organization list --output json", "controller --ops-port 0 --log-level silent"])(
+  test.each(["admin organization list --output json", "controller --dry-run --log-level silent"])(
     "%s exits with 1 and one line if the server of the kubeconfig is unreachable",
     async (words) => {
       const { code, out, err } = await run([...words.split(" "), "--kubeconfig", kubeconfig()]);

@@ -1,0 +1,32 @@
+import { isTransient } from "../kube/reachable.ts";
+import { type Clock, pause } from "./clock.ts";
+import { RetryBackoff, type RetryDelays } from "./retry-backoff.ts";
+
+/** A process that starts during an outage continues within seconds after it. */
+const DELAYS: RetryDelays = { firstMs: 1000, mostMs: 10_000 };
+
+/**
+ * Repeats a call until the API server responds, so that a process that starts during an outage does not exit: the kubelet
+ * would delay its restarts by up to five minutes.
+ *
+ * @param onProblem a problem with the API server, already being retried
+ * @throws the error of the call if no later call can succeed, or the reason of the signal
+ */
+export async function retryUntilReachable<T>(
+  call: () => Promise<T>,
+  { clock, onProblem }: { readonly clock: Clock; readonly onProblem: (problem: unknown) => void },
+  signal: AbortSignal,
+): Promise<T> {
+  const backoff = new RetryBackoff(clock, DELAYS);
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isTransient(error)) throw error;
+      onProblem(error);
+    }
+    await pause(clock, backoff.next(), signal);
+    signal.throwIfAborted();
+  }
+}
