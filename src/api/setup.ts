@@ -38,8 +38,8 @@ import { expirationOf, readTlsFiles, type TlsFiles } from "./server/tls-files.ts
 const LAST_RESPONSE_MS = 21_000;
 
 /**
- * Runs the API until the signal is aborted, completes the requests in flight, and resolves. If the cluster becomes
- * unreachable later, it keeps running and reports that in the log and on `/readyz`.
+ * Runs the API until the signal is aborted, completes the requests in flight, and resolves. While the
+ * cluster is unreachable, at the start too, it keeps running and reports that in the log and on `/readyz`.
  *
  * @throws Error with a sentence for the user when it cannot start
  */

@@ -1,5 +1,12 @@
 import type { KubeClient } from "./client.ts";
-import { isCode, isForbiddenByRbac, KubeApiError, KubeConfigError, KubeUnreachableError } from "./errors.ts";
+import {
+  isCode,
+  isForbiddenByRbac,
+  isWithoutRoles,
+  KubeApiError,
+  KubeConfigError,
+  KubeUnreachableError,
+} from "./errors.ts";
 
 /** The API server does not respond, or is busy. The configuration may be right, so a later call can succeed. */
 export class ClusterUnreachableError extends KubeConfigError {
@@ -19,7 +26,7 @@ export async function checkReachable(client: KubeClient, signal: AbortSignal): P
     await client.json({ path: "/version", signal });
   } catch (cause) {
     signal.throwIfAborted();
-    // An API server that has just started does not know its roles yet.
+    // It responds. Later calls report missing permissions.
     if (isForbiddenByRbac(cause)) return;
     if (isCode(cause, 401)) {
       throw new KubeConfigError(
@@ -38,6 +45,7 @@ export async function checkReachable(client: KubeClient, signal: AbortSignal): P
 /** Returns true for an error that the API server, the network or a restart can cause, whatever the configuration is. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof ClusterUnreachableError) return true;
+  if (isWithoutRoles(error)) return true;
   if (error instanceof KubeApiError) return error.code === 429 || error.code >= 500;
   return error instanceof KubeUnreachableError && !isUnusable(error.cause);
 }

@@ -17,7 +17,6 @@ export class FailedSteps {
   readonly #inFlight = new Set<string>();
   readonly #pipes: Store<DeploymentView>;
   readonly #clock: Pick<Clock, "now" | "monotonic">;
-
   readonly #timeouts: Timeouts;
 
   constructor(pipes: Store<DeploymentView>, clock: Pick<Clock, "now" | "monotonic">, timeouts: Timeouts) {

@@ -29,6 +29,17 @@ describe("a first call to the API server", () => {
     ["gets no response", refused()],
     ["gets 500", new KubeApiError("GET /version", 500, "{}")],
     ["gets 503", new KubeApiError("GET /version", 503, "{}")],
+    [
+      "gets 403 because the API server does not know its roles yet",
+      new KubeApiError(
+        "GET /apis",
+        403,
+        JSON.stringify({
+          message:
+            'is forbidden: User "controller" cannot get path "/apis": RBAC: clusterrole.rbac.authorization.k8s.io "system:discovery" not found',
+        }),
+      ),
+    ],
     ["gets 429", new KubeApiError("GET /version", 429, "{}")],
   ])("is repeated within a second if it %s", async (_, error) => {
     const { clock, onProblem, result } = start(error);
