@@ -8,8 +8,8 @@ import { LongestFirst } from "./test/support/longest-first.ts";
 const RENDERED = "test/chart/{alerts,expressions,image,release,values}.test.ts";
 /** `npm run test:slow` runs them. */
 const SLOW = "test/**/*.slow.test.ts";
-/** Tests of the judge of the fault tests, which are beside it and need no cluster. */
-const JUDGES = "test/integration/faults/{judge,in-place-judge}.test.ts";
+/** Tests of the judge and of the log of the fault tests, which are beside them and need no cluster. */
+const JUDGES = "test/integration/faults/{judge,in-place-judge,ready-judge,operation}.test.ts";
 const UNIT = ["test/unit/**/*.test.ts", "test/cluster/test/unit/**/*.test.ts", JUDGES];
 
 /** `npm test` repeats the same random values in each run; `npm run test:slow` draws new ones. */

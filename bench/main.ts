@@ -5,6 +5,7 @@ import { sentenceFor } from "../src/cli/failure.ts";
 import { benchApi } from "./api/bench.ts";
 import { soak } from "./api/soak.ts";
 import { benchController, type Extent } from "./controller/bench.ts";
+import { benchResizes } from "./controller/bench-resizes.ts";
 
 /** The command line of the benchmarks: npm run bench -- <name>. */
 function program(): Command {
@@ -32,15 +33,26 @@ function program(): Command {
   main
     .command("controller")
     .description(
-      "time, CPU and writes of 1,000 services rescaled together, and of 100 services in place, start and memory with 15,000 Deployments, calls when idle; about 35 minutes",
+      "time, CPU and writes of 1,000 services rescaled together, start and memory with 15,000 Deployments, calls when idle; about 20 minutes",
     )
     .addOption(
       new Option("--quick", "fewer rounds, and less of everything; about 2 minutes").conflicts("full"),
     )
-    .option("--full", "resize 1,000 services in place, start with 60,000 Deployments, and 20 idle minutes")
+    .option("--full", "start with 60,000 Deployments, and 20 idle minutes")
     .option("--profile <directory>", "folder for a CPU profile of each compared process")
     .action(({ quick = false, full = false, profile }: ControllerFlags) =>
       benchController({ extent: extentOf(quick, full), profileDir: profile, report }),
+    );
+  main
+    .command("resizes")
+    .description(
+      "time, CPU and writes of 100 services with pods, resized in place and by rollouts, and start and memory with 3,000 Deployments and pods; about 40 minutes",
+    )
+    .addOption(new Option("--quick", "10 services; about 2 minutes").conflicts("full"))
+    .option("--full", "resize 1,000 services once, instead of 100 services three times")
+    .option("--profile <directory>", "folder for a CPU profile of each controller")
+    .action(({ quick = false, full = false, profile }: ControllerFlags) =>
+      benchResizes({ extent: extentOf(quick, full), profileDir: profile, report }),
     );
   return main;
 }

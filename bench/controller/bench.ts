@@ -3,7 +3,6 @@ import { buildLikewise, buildProgram } from "../bundle.ts";
 import { describeMachine } from "../machine.ts";
 import { type Burst, measureBurst } from "./burst.ts";
 import { type IdleTimes, measureIdle } from "./idle.ts";
-import { measureInPlace } from "./in-place.ts";
 import { describeResults } from "./report.ts";
 import { measureRescale, rescaleByTier } from "./rescale.ts";
 import { RunningController } from "./running-controller.ts";
@@ -17,8 +16,6 @@ interface Amounts {
   readonly start: { readonly deployments: number; readonly rounds: number };
   readonly bursts: number;
   readonly idle: IdleTimes;
-  /** Services that are resized in place, and how long the controller is idle then. */
-  readonly inPlace: { readonly services: number; readonly idle: IdleTimes };
 }
 
 const SETTLE_MINUTES = 5;
@@ -28,7 +25,6 @@ const QUICK: Amounts = {
   start: { deployments: 3000, rounds: 2 },
   bursts: 1,
   idle: { settleMinutes: 0, minutes: 0.25 },
-  inPlace: { services: 10, idle: { settleMinutes: 0, minutes: 0.1 } },
 };
 
 const STANDARD: Amounts = {
@@ -36,8 +32,6 @@ const STANDARD: Amounts = {
   start: { deployments: 15_000, rounds: 5 },
   bursts: 3,
   idle: { settleMinutes: SETTLE_MINUTES, minutes: 5 },
-  // At most three templates follow per second, so this takes about five minutes.
-  inPlace: { services: 100, idle: { settleMinutes: SETTLE_MINUTES, minutes: 1 } },
 };
 
 const FULL: Amounts = {
@@ -45,7 +39,6 @@ const FULL: Amounts = {
   start: { deployments: 60_000, rounds: 3 },
   // Longer than any watch lives (src/runtime/reflector.ts), so the measurement includes a restart of each.
   idle: { settleMinutes: SETTLE_MINUTES, minutes: 20 },
-  inPlace: { services: 1000, idle: { settleMinutes: SETTLE_MINUTES, minutes: 5 } },
 };
 
 const EXTENTS = { quick: QUICK, standard: STANDARD, full: FULL };
@@ -68,8 +61,6 @@ export interface BenchOptions {
 export async function benchController({ extent: name, profileDir, report }: BenchOptions): Promise<void> {
   const machine = describeMachine();
   const amounts = EXTENTS[name];
-  report("Starting a cluster with pods");
-  const inPlace = await measureInPlace(amounts.inPlace, profileDir, report);
   report("Starting a cluster without pods");
   const world = await createControllerWorld(profileDir);
   try {
@@ -124,7 +115,6 @@ export async function benchController({ extent: name, profileDir, report }: Benc
         deployments: made + added.pipes,
         starts,
         idle,
-        inPlace,
       }),
     );
     console.log(`\n${machine}; ${new Date().toISOString()}`);

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { PipeScalingWriter } from "../../src/api/cluster/pipe-scaling-writer.ts";
 import { type PipeScalingResource, toPipeScalingView } from "../../src/api/cluster/views.ts";
 import { SERVICE_LABEL } from "../../src/controller/names.ts";
-import { sizeOf } from "../../src/controller/observe/deployment-view.ts";
+import { sizeOf } from "../../src/controller/observe/resources.ts";
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { type Size, sameSize, sizeOfCores } from "../../src/domain/size.ts";
 import type { Deployment } from "../../src/kube/objects.ts";

@@ -4,7 +4,7 @@ import type { RunningController } from "./running-controller.ts";
 import { type ControllerWorld, quiet, requestCounts } from "./world.ts";
 
 /** One watch of each resource, and two of the first: organizations and services. */
-const WATCHED = ["configmaps", "deployments", "pipescalings", "pods"];
+const WATCHED = ["configmaps", "deployments", "horizontalpodautoscalers", "pipescalings", "pods"];
 const WATCHES = WATCHED.length + 1;
 
 export interface IdleTimes {

@@ -3,9 +3,8 @@ import { compare, type Pair } from "../statistics.ts";
 import type { Burst } from "./burst.ts";
 import { type Count, countsTable } from "./counts-table.ts";
 import type { Idle } from "./idle.ts";
-import type { InPlace, Resized } from "./in-place.ts";
 import { type RequestCounts, requestsOf, sumOf, writesOf } from "./request-counts.ts";
-import type { Rescaled, RescaleRounds } from "./rescale.ts";
+import type { RescaleRounds } from "./rescale.ts";
 import { PIPES_PER_SERVICE } from "./seed.ts";
 import type { Starts } from "./start.ts";
 
@@ -20,7 +19,6 @@ export interface Results {
   readonly deployments: number;
   readonly starts: Starts;
   readonly idle: Idle;
-  readonly inPlace: InPlace;
 }
 
 /** Formats two tables: ratios to the baselines, and counts of requests. */
@@ -32,7 +30,7 @@ export function describeResults(results: Results): string {
   ].join("\n\n");
 }
 
-function measuresOf({ services, rescale, deployments, starts, idle, inPlace }: Results): Measure[] {
+function measuresOf({ services, rescale, deployments, starts, idle }: Results): Measure[] {
   const all = `${grouped(services)} services of ${PIPES_PER_SERVICE} pipes at once`;
   const memoryBar = 100e6 + 1500 * deployments;
   return [
@@ -71,27 +69,6 @@ function measuresOf({ services, rescale, deployments, starts, idle, inPlace }: R
       bar: { relation: "≤", ratio: 1 },
       format: percent,
     },
-    ...inPlaceMeasures(inPlace),
-  ];
-}
-
-/** The baseline is a rescale of the same pipes by rollouts. */
-function inPlaceMeasures({ pipes, inPlace, rollout }: InPlace): Measure[] {
-  const what = `${grouped(pipes)} pipes of one pod in place, against rollouts`;
-  const measure = (
-    name: string,
-    value: (resized: Resized) => number,
-    format: Measure["format"],
-  ): Measure => ({
-    what: `${what}, ${name}`,
-    comparison: compare([{ ours: value(inPlace), baseline: value(rollout) }]),
-    format,
-  });
-  return [
-    measure("time until every pod has its size", (each) => each.seconds, seconds),
-    measure("CPU time", (each) => each.cpuSeconds, seconds),
-    measure("RSS when idle again", (each) => each.rssBytes, megabytes),
-    measure("CPU when idle again", (each) => each.idleCpuShare, percent),
   ];
 }
 
@@ -107,7 +84,7 @@ function per1000Writes({ cpuSeconds, ours, baseline }: RescaleRounds): Pair[] {
 }
 
 /** Returns the rows of the counts. With several rounds, the one with the most requests counts. */
-function countsOf({ services, rescale, paced, bursts, starts, idle, inPlace }: Results): Count[] {
+function countsOf({ services, rescale, paced, bursts, starts, idle }: Results): Count[] {
   const ours = most(rescale.ours);
   const [burst] = bursts.toSorted((a, b) => writesIn10Seconds(b) - writesIn10Seconds(a));
   const started = writesOf(most(starts.counts));
@@ -149,33 +126,6 @@ function countsOf({ services, rescale, paced, bursts, starts, idle, inPlace }: R
       most: 8,
       counts: idle.watching,
     },
-    ...inPlaceCounts(inPlace),
-  ];
-}
-
-/** Requests that only the controller makes, also in a cluster with rollouts. */
-const OWN_WRITES = [
-  "PATCH deployments",
-  "PATCH pods/resize",
-  "PATCH replicasets",
-  "DELETE replicasets",
-  "PATCH pipescalings/status",
-];
-
-function inPlaceCounts({ pipes, inPlace, rollout, watches }: InPlace): Count[] {
-  const perPipe = (what: string, counts: RequestCounts): Count => ({
-    what,
-    measured: sumOf(counts) / pipes,
-    counts,
-  });
-  const own = ({ counts }: Rescaled) =>
-    new Map([...counts].filter(([request]) => OWN_WRITES.includes(request)));
-  return [
-    perPipe("writes per pipe of one pod, in place, without Events", own(inPlace)),
-    perPipe("writes per pipe of one pod, by rollouts, without Events", own(rollout)),
-    perPipe("writes per pipe of the whole cluster, in place", writesOf(inPlace.counts)),
-    perPipe("writes per pipe of the whole cluster, by rollouts", writesOf(rollout.counts)),
-    { what: "watches that resizes in place leave open", measured: watches, most: 0, counts: new Map() },
   ];
 }
 

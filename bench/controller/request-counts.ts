@@ -10,18 +10,6 @@ const WRITE_VERBS = ["POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTIO
 const SAMPLE = /^apiserver_request_total\{(.*)\} (\S+)$/gm;
 const LABEL = /(\w+)="([^"]*)"/g;
 
-const OPEN = /^apiserver_longrunning_requests\{(.*)\} (\S+)$/gm;
-
-/** Parses the number of open watches of these resources from the metrics of an API server. */
-export function parseOpenWatches(metrics: string, resources: readonly string[]): number {
-  const open = [...metrics.matchAll(OPEN)].map(([, text = "", value]) => {
-    const labels = labelsOf(text);
-    const isWatch = labels.get("verb") === "WATCH" && resources.includes(labels.get("resource") ?? "");
-    return isWatch ? Number(value) : 0;
-  });
-  return open.reduce((sum, count) => sum + count, 0);
-}
-
 /** Parses the metrics of an API server. Paths that are not resources, such as /metrics, are left out. */
 export function parseRequestCounts(metrics: string): RequestCounts {
   const counts = new Map<string, number>();

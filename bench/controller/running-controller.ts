@@ -16,7 +16,7 @@ const ARGS = [
 const TIMEOUT_MS = 120_000;
 
 /** A log line with the time at which a step ended. */
-const lineSchema = z.object({ msg: z.enum(["leading", "resize"]), time: z.iso.datetime() });
+const lineSchema = z.object({ msg: z.enum(["leading", "resize", "resize-pod"]), time: z.iso.datetime() });
 
 /** The bundled controller in a separate process. */
 export class RunningController {
@@ -24,6 +24,7 @@ export class RunningController {
   /** Time of each resize according to the controller's log, in milliseconds since 1970. */
   readonly #givenAtMs: number[] = [];
   #ledAtMs: number | undefined;
+  #firstPodAtMs: number | undefined;
 
   private constructor(world: ControllerWorld, program: string, strategy: ResizeStrategy) {
     const args = [...ARGS, "--resize-strategy", strategy, "--kubeconfig", world.kubeconfig];
@@ -61,6 +62,11 @@ export class RunningController {
     return this.#wait(() => this.#givenAtMs[count - 1], `resize ${count} pipes`);
   }
 
+  /** Waits for the first resize of a pod in place and returns its time. */
+  firstPodAtMs(): Promise<number> {
+    return this.#wait(() => this.#firstPodAtMs, "resize a pod");
+  }
+
   /** Ends the process, which releases its lease. */
   stop(): Promise<void> {
     return this.process.stop();
@@ -76,6 +82,7 @@ export class RunningController {
     if (!parsed.success) return;
     const at = Date.parse(parsed.data.time);
     if (parsed.data.msg === "leading") this.#ledAtMs = at;
-    else this.#givenAtMs.push(at);
+    else if (parsed.data.msg === "resize") this.#givenAtMs.push(at);
+    else this.#firstPodAtMs ??= at;
   }
 }

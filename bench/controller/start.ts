@@ -2,9 +2,14 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
-import { HORIZONTAL_AUTOSCALERS } from "../../src/controller/observe/autoscaler-view.ts";
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
-import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, PODS } from "../../src/kube/paths.ts";
+import {
+  CONFIG_MAPS,
+  collectionPath,
+  DEPLOYMENTS,
+  HORIZONTAL_AUTOSCALERS,
+  PODS,
+} from "../../src/kube/paths.ts";
 import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import type { Listing } from "../lists.ts";
 import type { Pair } from "../statistics.ts";
@@ -72,7 +77,7 @@ const LISTS: readonly Listing[] = [
     path: collectionPath(DEPLOYMENTS, PIPES),
     labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
   },
-  { path: collectionPath(PODS, PIPES), fieldSelector: "spec.nodeName=" },
+  { path: collectionPath(PODS, PIPES), labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE}` },
   { path: collectionPath(HORIZONTAL_AUTOSCALERS, PIPES) },
 ];
 

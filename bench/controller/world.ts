@@ -4,13 +4,7 @@ import { ROOMY_NODE, WITHOUT_CLIENT_LIMITS } from "@pipe-scaling/local-cluster/c
 import { accounts, install } from "../../deploy/chart/install.ts";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
-import {
-  parseOpenWatches,
-  parseRequestCounts,
-  type RequestCounts,
-  sumOf,
-  writesOf,
-} from "./request-counts.ts";
+import { parseRequestCounts, type RequestCounts, sumOf, writesOf } from "./request-counts.ts";
 
 /** Namespace of the pipes of the controller. */
 export const PIPES = "bench-pipes";
@@ -44,7 +38,10 @@ export async function createControllerWorld(profileDir?: string): Promise<Contro
   return world;
 }
 
-/** Creates a cluster with rollouts and simulated pods. It is removed when this process ends. */
+/**
+ * Creates a cluster with rollouts and simulated pods, which is removed when this process ends. The controller manager has
+ * raised limits at first, because with the default ones it would take a quarter of an hour for 3,000 pods.
+ */
 export async function createWorldWithPods(profileDir?: string): Promise<ControllerWorld> {
   const cluster = await startCluster({ nodeSize: ROOMY_NODE, componentArgs: WITHOUT_CLIENT_LIMITS });
   return worldOf(cluster, profileDir);
@@ -59,11 +56,6 @@ async function worldOf(cluster: Cluster, profileDir: string | undefined): Promis
 /** Reads the number of requests so far, of all clients, from the metrics of the API server. */
 export async function requestCounts(world: ControllerWorld): Promise<RequestCounts> {
   return parseRequestCounts(await readMetrics(world));
-}
-
-/** Number of watches of these resources that are open now, of all clients. */
-export async function openWatches(world: ControllerWorld, resources: readonly string[]): Promise<number> {
-  return parseOpenWatches(await readMetrics(world), resources);
 }
 
 async function readMetrics({ admin }: ControllerWorld): Promise<string> {

@@ -73,6 +73,7 @@ async function giveSize(pipe: ObjectMeta, scaling: ObjectMeta, size: Size): Prom
     size,
     isRollback: false,
     startedAtMs: Date.now(),
+    cameUp: false,
     attempts: 1,
     serviceId: scaling.name,
     scalingUid: scaling.uid,

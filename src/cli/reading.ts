@@ -9,12 +9,14 @@ export interface Selection extends Pick<KubeRequest, "query"> {
   readonly namespace?: string | undefined;
 }
 
+/** @param isWanted for objects that no selector can select; the others are not kept in memory */
 export async function listAll<O extends KubeObject>(
   client: Pick<KubeClient, "json">,
   { resource, namespace, query }: Selection,
   signal: AbortSignal | undefined,
+  isWanted: (object: O) => boolean = () => true,
 ): Promise<readonly O[]> {
   const request = { path: collectionPath(resource, namespace), query: query ?? {}, signal };
-  const { objects } = await listPages<O, O>(client, request, (object) => [object]);
+  const { objects } = await listPages<O, O>(client, request, (object) => (isWanted(object) ? [object] : []));
   return objects;
 }

@@ -1,14 +1,15 @@
+import { isDeepStrictEqual } from "node:util";
 import type { KubeObject } from "../kube/objects.ts";
 import { organizationIdOf } from "../records/organization.ts";
 import { serviceIdOf } from "../records/service.ts";
 import type { Change, Store } from "../runtime/store.ts";
 import type { WorkQueue } from "../runtime/work-queue.ts";
-import type { RolloutBudget } from "./apply/rollout-budget.ts";
+import type { Limits } from "./apply/limits.ts";
 import { BY_ORGANIZATION, type Caches, pipeKeyOf } from "./observe/caches.ts";
-import { mayBeRollingOut } from "./observe/deployment-view.ts";
+import { isInCommit, mayBeRollingOut } from "./observe/pipe-view.ts";
 
 /** Every change enqueues the same kind of key: the ID of the affected service. */
-export function enqueueOnChange(caches: Caches, queue: WorkQueue, budget: RolloutBudget): void {
+export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, commits }: Limits): void {
   const enqueue = (serviceId: string | undefined) => {
     if (serviceId !== undefined) queue.add(serviceId);
   };
@@ -24,28 +25,38 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, budget: Rollou
   });
   eachObject(caches.scalings, ({ metadata }) => enqueue(metadata.name));
   eachObject(caches.pipes, ({ serviceId }) => enqueue(serviceId));
-  // A pod that waits for the scheduler affects nothing; a pod that the scheduler found unschedulable does.
-  eachObject(caches.pendingPods, (pod) => {
-    if (pod.unschedulable !== undefined) enqueuePipe(pipeKeyOf(pod, pod.pipeName));
-  });
+  eachObject(caches.pods, (pod) => enqueuePipe(pipeKeyOf(pod, pod.pipeName)));
   for (const store of caches.autoscalers) {
     eachObject(store, (scaler) => enqueuePipe(pipeKeyOf(scaler, scaler.deployment)));
   }
   caches.pipes.onChange((change) => {
-    const wasRolling = change.type !== "added" && mayBeRollingOut(change.previous);
-    const isRolling = change.type !== "deleted" && mayBeRollingOut(change.object);
-    if (wasRolling && !isRolling) budget.wakeNext();
+    const previous = change.type === "added" ? undefined : change.previous;
+    const object = change.type === "deleted" ? undefined : change.object;
+    if (previous && mayBeRollingOut(previous) && !(object && mayBeRollingOut(object))) rollouts.wakeNext();
+    if (previous && isInCommit(previous) && !(object && isInCommit(object))) commits.wakeNext();
+    // A read for one service can show that the pipe belongs to another one now, before the watch does.
+    if (change.isOurs && previous && object && previous.serviceId !== object.serviceId)
+      enqueue(object.serviceId);
   });
 }
 
 /**
  * Handles both the new and the old object, because a changed label affects two services. Our own writes enqueue
- * nothing, because the reconciliation that made them has seen the responses.
+ * nothing, because the reconciliation that made them has seen the responses. A change that no decision can see, such as
+ * of the status of an autoscaler, enqueues nothing either.
  */
 function eachObject<T extends KubeObject>(store: Store<T>, handle: (object: T) => void): void {
   store.onChange((change: Change<T>) => {
     if (change.isOurs) return;
+    if (change.type === "updated" && isSameView(change.previous, change.object)) return;
     if (change.type !== "added") handle(change.previous);
     if (change.type !== "deleted") handle(change.object);
   });
+}
+
+function isSameView<T extends KubeObject>(
+  { metadata: a, ...before }: T,
+  { metadata: b, ...after }: T,
+): boolean {
+  return a.uid === b.uid && a.generation === b.generation && isDeepStrictEqual(before, after);
 }

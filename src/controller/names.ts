@@ -12,11 +12,17 @@ export const LAST_ROLLOUT_ANNOTATION = "pipes.clouddb.dev/last-rollout";
 /** Set by Kubernetes on a Deployment: the number of its pod template; each new template gets a higher one. */
 export const REVISION_ANNOTATION = "deployment.kubernetes.io/revision";
 
+/** Set by Kubernetes on ReplicaSets and their pods: identifies the pod template. */
+export const TEMPLATE_HASH_LABEL = "pod-template-hash";
+
 /** Set by people on a PipeScaling: failed pipes are retried at this time if it is after the failure. */
 export const RETRY_ANNOTATION = "pipes.clouddb.dev/retry-requested-at";
 
 /** Set by people on a PipeScaling: until this time, rollouts also start outside the rollout window. */
 export const IGNORE_WINDOW_ANNOTATION = "pipes.clouddb.dev/ignore-rollout-window-until";
+
+/** An annotation has only the beginning of a message; the status has the whole. */
+export const MAX_ANNOTATED_MESSAGE = 400;
 
 /** Held by the leader, in the namespace of the records. */
 export const LEASE_NAME = "pipe-scaling-controller";

@@ -1,9 +1,11 @@
 import { Registry } from "prom-client";
 import { type EndedCall, KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
+import { isServed } from "../kube/discovery.ts";
+import { VERTICAL_AUTOSCALERS } from "../kube/paths.ts";
 import { checkReachable } from "../kube/reachable.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
-import type { Informer } from "../runtime/informer.ts";
+import { allSynced, type Informer } from "../runtime/informer.ts";
 import { LeadershipLostError } from "../runtime/leader.ts";
 import { retryUntilReachable } from "../runtime/retry-until-reachable.ts";
 import { ServerClock } from "../runtime/server-clock.ts";
@@ -16,8 +18,7 @@ import { metricsAccess } from "../telemetry/metrics-access.ts";
 import { type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { startTracing } from "../telemetry/tracing.ts";
-import { hasVerticalAutoscalers } from "./observe/autoscaler-view.ts";
-import { readinessOf } from "./readiness.ts";
+import { readinessOf } from "../telemetry/watch-readiness.ts";
 import { type Controller, type SetupOptions, setup } from "./setup.ts";
 import { TIMEOUTS, type Timeouts } from "./timeouts.ts";
 
@@ -52,39 +53,24 @@ export async function runController(
     clock.observe(call);
     countCall(call);
   };
-  const connections = await Promise.all([connect(settings.kubeconfig), connect(settings.kubeconfig)]);
-  const [client, leaseClient] = [
-    new KubeClient(connections[0], onCall),
-    new KubeClient(connections[1], onCall),
-  ];
+  const connected = async () => new KubeClient(await connect(settings.kubeconfig), onCall);
+  const [client, leaseClient] = await Promise.all([connected(), connected()]);
   const tracing = await startTracing(settings, "pipe-scaling-controller", settings.identity, log);
+  const { recordSpan } = tracing;
   try {
-    await operate(
-      {
-        ...overrides,
-        timeouts: { ...TIMEOUTS, ...timeouts },
-        client,
-        leaseClient,
-        clock,
-        settings,
-        registry,
-        log,
-        recordSpan: tracing.recordSpan,
-      },
-      signal,
-    );
+    const parts = { ...overrides, settings, client, leaseClient, clock, registry, log, recordSpan };
+    await operate({ ...parts, timeouts: { ...TIMEOUTS, ...timeouts } }, signal);
   } finally {
     await tracing.end();
     await Promise.all([client.close(), leaseClient.close()]);
   }
 }
 
-interface Parts extends Omit<SetupOptions, "verticalAutoscalers" | "policy" | keyof ControllerSettings> {
-  readonly settings: ControllerSettings;
-}
+/** What is there before the API server responds. */
+type Parts = Omit<SetupOptions, "verticalAutoscalers">;
 
-async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Promise<void> {
-  const { client, clock, registry, log } = parts;
+async function operate(parts: Parts, signal: AbortSignal): Promise<void> {
+  const { settings, client, clock, registry, log } = parts;
   let informers: readonly Informer[] = [];
   // The probes get responses while the API server is away, too.
   const ops = await startOpsServer({
@@ -97,7 +83,7 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
   });
   log.info({ opsUrl: urlOf(ops), server: client.server, identity: settings.identity }, "listening");
   try {
-    const controller = await prepare({ settings, ...parts }, signal);
+    const controller = setup({ ...parts, verticalAutoscalers: await firstCalls(parts, signal) });
     ({ informers } = controller);
     await lead(controller, log, signal);
   } finally {
@@ -108,16 +94,14 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
 
 const UNREACHABLE: Readiness = { ready: false, problem: "the API server has not responded yet" };
 
-/** Connects the parts as soon as the API server responds. */
-async function prepare({ settings, ...parts }: Parts, signal: AbortSignal): Promise<Controller> {
-  const { client, clock, log } = parts;
+/** Resolves as soon as the API server responds. @returns whether the CRD of vertical autoscalers is installed */
+function firstCalls({ client, clock, log }: Parts, signal: AbortSignal): Promise<boolean> {
   const onProblem = (err: unknown) => log.warn({ err }, "the API server does not respond; trying again");
-  const firstCalls = async () => {
+  const calls = async () => {
     await checkReachable(client, signal);
-    return hasVerticalAutoscalers(client);
+    return isServed(client, VERTICAL_AUTOSCALERS);
   };
-  const verticalAutoscalers = await retryUntilReachable(firstCalls, { clock, onProblem }, signal);
-  return setup({ ...settings, ...parts, policy: settings, verticalAutoscalers });
+  return retryUntilReachable(calls, { clock, onProblem }, signal);
 }
 
 /** Fills the caches, and works while this process holds the lease. */
@@ -127,8 +111,10 @@ async function lead(
   signal: AbortSignal,
 ): Promise<void> {
   const stopping = new AbortController();
-  const running = AbortSignal.any([signal, stopping.signal, outdated]);
-  const watching = Promise.all(informers.map((each) => each.run(running)));
+  const running = AbortSignal.any([signal, outdated]);
+  // The watches go on until the last commit has ended.
+  const watched = AbortSignal.any([stopping.signal, outdated]);
+  const watching = Promise.all(informers.map((each) => each.run(watched)));
   try {
     await allSynced(informers, running);
     const wasLost = await elector.run(running, (leading) => {
@@ -143,12 +129,4 @@ async function lead(
     stopping.abort();
     await watching;
   }
-}
-
-/** Resolves when all caches are filled, or the signal is aborted. */
-async function allSynced(informers: readonly Informer[], signal: AbortSignal): Promise<void> {
-  const aborted = new Promise<void>((resolve) => {
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
-  await Promise.race([Promise.all(informers.map((each) => each.synced)), aborted]);
 }

@@ -1,41 +1,34 @@
-import type { Tiers } from "../domain/tier.ts";
+import { isConflict } from "../kube/errors.ts";
 import type { Outcome } from "../runtime/workers.ts";
-import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import { ActionRunner, type ActionRunnerOptions } from "./apply/action-runner.ts";
-import type { InPlacePace } from "./apply/in-place-pace.ts";
-import type { RolloutBudget } from "./apply/rollout-budget.ts";
+import type { Limits } from "./apply/limits.ts";
 import { decide } from "./decide/decide.ts";
 import type { Decision } from "./decide/decision.ts";
 import { recheckAtMs } from "./decide/recheck.ts";
-import type { DeploymentView } from "./observe/deployment-view.ts";
-import { observe, type Sources } from "./observe/observe.ts";
+import { observe, type Scope, type Sources } from "./observe/observe.ts";
 import type { Snapshot } from "./observe/snapshot.ts";
 import { Reporter, type ReporterOptions } from "./report/reporter.ts";
 import type { Timeouts } from "./timeouts.ts";
 
-export interface ReconcilerOptions extends ActionRunnerOptions, ReporterOptions {
-  /** Namespace of the records. */
-  readonly namespace: string;
-  readonly tiers: Tiers;
-  readonly policy: RolloutPolicy;
-  readonly timeouts: Timeouts;
-  readonly budget: RolloutBudget;
-  readonly begins: InPlacePace;
-  readonly commits: InPlacePace;
-  readonly deletedScalings: Sources["deletedScalings"];
-}
+export type ReconcilerOptions = ActionRunnerOptions &
+  ReporterOptions &
+  Scope &
+  Limits &
+  Omit<Sources, "podsProblem" | "leadingSinceMs"> & {
+    /** Why the controller does not see pods; `undefined` if it does. */
+    readonly podsProblem: () => string | undefined;
+  };
 
-interface Acted {
-  readonly before: Snapshot;
-  readonly decision: Decision;
-  readonly outdated: { readonly error: unknown } | undefined;
-}
-
-/** One reconciliation of a service: observe, decide, apply, report. */
+/**
+ * One reconciliation of a service: observe, decide, and then either apply or report. A reconciliation that writes to
+ * pipes is followed by another one, which reports the state after the writes.
+ */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #actions: ActionRunner;
   readonly #reporter: Reporter;
+  #leadingSinceMs = 0;
+  #isEnding = false;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
@@ -44,24 +37,35 @@ export class Reconciler {
   }
 
   async reconcile(serviceId: string): Promise<Outcome> {
-    const { before, decision, outdated } = await this.#act(serviceId);
-    // The report describes the state after the writes. The next reconciliation starts the next actions.
-    const isUnchanged = decision.actions.length === 0;
-    const after = isUnchanged ? before : this.#observe(serviceId);
-    const next = isUnchanged ? decision : this.#decide(after);
-    const { resizes, begins, commits, budget } = this.#options;
-    if (resizes.active > 0) resizes.keep(serviceId, resizedInPlace(after, next));
-    commits.reconciled(serviceId, next.waitsForCommit === true);
-    const holdBack = next.sizing?.holdBack;
-    begins.reconciled(serviceId, holdBack === "in-place-pace");
+    const seen = this.#look(serviceId);
+    const isClaimed = claimsSize(seen);
+    const unreported = isClaimed ? await this.#retract(seen) : undefined;
+    const { snapshot, decision } = isClaimed ? this.#look(serviceId) : seen;
+    const { actions, sizing, waitsForCommit } = decision;
+    const failed = await this.#actions.run(serviceId, actions, sizing?.requestId);
+    const { commits, rollouts } = this.#options;
+    commits.reconciled(serviceId, waitsForCommit);
     // Before the report, so that a rollout that ends meanwhile wakes this service.
-    budget.reconciled(serviceId, holdBack === "overall-limit");
-    await this.#reporter.report(after, next.sizing);
-    if (outdated) throw outdated.error;
-    if (!isUnchanged && next.actions.length > 0) return { requeue: true };
-    const atMs = recheckAtMs(after, next, this.#options);
-    const requeueAfterMs = atMs === undefined ? undefined : atMs - after.nowMs;
+    rollouts.reconciled(serviceId, sizing?.waitReason === "overall-limit");
+    if (failed) throw failed.error;
+    if (unreported) throw unreported.error;
+    if (actions.some(({ type }) => type !== "refresh")) return { requeue: true };
+    const retryAtMs = await this.#reporter.report(snapshot, sizing);
+    // A read can be repeated for as long as a Deployment cannot be resumed, so it does not delay the report.
+    if (actions.length > 0) return { requeue: true };
+    const atMs = Math.min(retryAtMs, recheckAtMs(snapshot, decision));
+    const requeueAfterMs = Number.isFinite(atMs) ? atMs - snapshot.nowMs : undefined;
     return { requeueAfterMs, isUnfinished: this.#actions.isBusy(serviceId) };
+  }
+
+  /** Call it when this process begins to write. */
+  begin(): void {
+    this.#leadingSinceMs = this.#options.clock.now();
+  }
+
+  /** From now on, nothing begins, and only what would leave a Deployment paused goes on. */
+  end(): void {
+    this.#isEnding = true;
   }
 
   /** Resolves when no write is in flight, or after a timeout. */
@@ -69,58 +73,49 @@ export class Reconciler {
     return this.#actions.settled();
   }
 
-  async #act(serviceId: string): Promise<Acted> {
-    const before = this.#observe(serviceId);
-    const decision = this.#decide(before);
-    const outdated = await this.#run(serviceId, decision);
-    const isValidation = decision.actions.some(({ type }) => type === "validate");
-    if (!isValidation || outdated) return { before, decision, outdated };
-    // Dry runs do not change the status, so the canary follows in the same reconciliation.
-    const validated = this.#observe(serviceId);
-    const next = this.#decide(validated);
-    return { before: validated, decision: next, outdated: await this.#run(serviceId, next) };
-  }
-
-  #run(serviceId: string, { actions, sizing }: Decision): Promise<Acted["outdated"]> {
-    const { commits } = this.#options;
-    // Before anything can interrupt this reconciliation, so that no other one takes the same turn.
-    for (const action of actions) {
-      if (action.type === "resize" && action.isCommit) commits.take();
+  /**
+   * A status must not claim a size that is about to change, so it is written first. A problem with the status must not
+   * keep pipes from their size.
+   *
+   * @throws the error if the view of the PipeScaling is outdated
+   */
+  async #retract({ snapshot, decision }: Seen): Promise<{ readonly error: unknown } | undefined> {
+    try {
+      await this.#reporter.report(snapshot, decision.sizing);
+      return undefined;
+    } catch (error) {
+      if (isConflict(error)) throw error;
+      return { error };
     }
-    return this.#actions.run(serviceId, actions, sizing?.requestId);
   }
 
-  #observe(serviceId: string): Snapshot {
-    const { caches, clock, writes, validations, deletedScalings, resizes, failedSteps } = this.#options;
-    const sources = {
-      ...{ caches, writes: writes.records, validations: validations.records, deletedScalings },
-      inPlace: (pipes: readonly DeploymentView[]) => resizes.views(pipes),
-      failedSteps: failedSteps.records,
-      stepsInFlight: failedSteps.inFlight,
-    };
-    return observe(sources, this.#options, serviceId, clock.now());
-  }
-
-  #decide(snapshot: Snapshot): Decision {
-    const { policy, budget, begins, commits } = this.#options;
-    const limits = {
-      overallFree: budget.freeFor(snapshot.serviceId),
-      freeBegins: begins.free(),
-      freeCommits: commits.free(),
-    };
-    return decide(snapshot, { policy, ...limits, validatesFirst: true });
+  #look(serviceId: string): Seen {
+    const { clock, podsProblem, timeouts, policy, rollouts, commits } = this.#options;
+    const isEnding = this.#isEnding;
+    const sources = { ...this.#options, podsProblem: podsProblem(), leadingSinceMs: this.#leadingSinceMs };
+    const scope = { ...this.#options, timeouts: { ...timeouts, ...(isEnding ? ENDING : {}) } };
+    const snapshot = observe(sources, scope, serviceId, clock.now());
+    const decision = decide(snapshot, {
+      ...{ policy, isEnding, makesDryRuns: true },
+      overallFree: rollouts.freeFor(serviceId),
+      commitsFree: commits.freeFor(serviceId),
+    });
+    return { snapshot, decision };
   }
 }
 
-/**
- * UIDs of the Deployments whose resize in place has begun, begins, or has to end. While a service is suspended, only
- * commits go on, and another service may use the rollout budget. After that, the resize begins again, with new timeouts.
- */
-function resizedInPlace({ pipes, scaling }: Snapshot, { actions, sizing }: Decision): ReadonlySet<string> {
-  const assessments = scaling?.spec.suspend ? [] : (sizing?.assessments ?? []);
-  const begun = assessments.filter(({ inPlace }) => inPlace);
-  const beginning = actions.flatMap((action) => (action.type === "begin-in-place" ? [action] : []));
-  const paused = pipes.filter(({ isPausedByUs }) => isPausedByUs);
-  const active = [...begun, ...beginning].map(({ pipe }) => pipe);
-  return new Set([...active, ...paused].map(({ metadata }) => metadata.uid));
+interface Seen {
+  readonly snapshot: Snapshot;
+  readonly decision: Decision;
+}
+
+/** Of the time that Kubernetes gives a process to end. */
+const ENDING: Partial<Timeouts> = { commitMs: 10_000 };
+
+/** True if the status says that all pipes have their size, and they do not. */
+function claimsSize({ snapshot: { scaling }, decision: { sizing } }: Seen): boolean {
+  if (!sizing || sizing.assessments.every(({ state }) => state === "done")) return false;
+  if (!scaling || scaling.status.observedGeneration !== scaling.metadata.generation) return false;
+  const { conditions = [] } = scaling.status;
+  return conditions.some(({ type, status }) => type === "Ready" && status === "True");
 }

@@ -1,5 +1,4 @@
 import type { Registry } from "prom-client";
-import type { Tiers } from "../domain/tier.ts";
 import type { KubeClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
@@ -9,8 +8,7 @@ import { EtcdRollbackError } from "../runtime/restart-required.ts";
 import type { RetryDelays } from "../runtime/retry-backoff.ts";
 import { watchAges } from "../runtime/watch-ages.ts";
 import { WorkQueue } from "../runtime/work-queue.ts";
-import { runWorkers } from "../runtime/workers.ts";
-import type { RolloutPolicy } from "../settings/rollout-policy.ts";
+import type { ControllerSettings } from "../settings/controller.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
@@ -29,22 +27,15 @@ const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 60_000;
 
 export interface SetupOptions {
-  readonly policy: RolloutPolicy;
+  readonly settings: ControllerSettings;
   readonly client: KubeClient;
   /** For the leader election, with a connection of its own: no other calls may delay a renewal. */
   readonly leaseClient: KubeClient;
   readonly clock: Clock;
   readonly log: Logger;
   readonly registry: Registry;
-  /** Namespace of the records, and of the Lease. */
-  readonly namespace: string;
-  /** Namespaces of pipes; all if empty. */
-  readonly pipeNamespaces: readonly string[];
   /** The CRD of vertical autoscalers is installed. */
   readonly verticalAutoscalers: boolean;
-  /** Unique to this process among those that share the Lease. */
-  readonly identity: string;
-  readonly tiers: Tiers;
   readonly timeouts: Timeouts;
   /** Delays before a failed watch is retried; those of client-go by default. */
   readonly retryDelays?: RetryDelays | undefined;
@@ -64,14 +55,18 @@ export interface Controller {
 }
 
 export function setup(options: SetupOptions): Controller {
-  const { client, clock, log, registry, identity, namespace } = options;
+  const { settings, client, clock, log, registry } = options;
+  const { identity, namespace } = settings;
   const caches = createCaches();
   const ending = new AbortController();
   const outdated = ending.signal;
+  const onEtcdRollback = () => ending.abort(new EtcdRollbackError());
   const informers = createInformers(caches, {
-    ...options,
+    ...{ ...settings, ...options, onEtcdRollback },
     onProblem: (err) => log.warn({ err }, "the API server cannot be watched; trying again"),
-    onEtcdRollback: () => ending.abort(new EtcdRollbackError()),
+    onPodsGranted: () => {
+      for (const { serviceId } of caches.pipes.values()) queue.add(serviceId);
+    },
   });
   const elector = new LeaderElector({
     client: options.leaseClient,
@@ -104,27 +99,16 @@ export function setup(options: SetupOptions): Controller {
   });
   runtimeMetrics.watchQueue(queue);
   runtimeMetrics.watchLeader(elector);
-  runtimeMetrics.watchAges(() => watchAges(informers, clock));
-  const { reconciler, resizes, deletedScalings } = createReconciler({
-    ...{ ...options, caches, queue, events, assertMayWrite },
+  runtimeMetrics.watchAges(() => watchAges(informers.all, clock));
+  const { work } = createReconciler({
+    ...{ ...settings, ...options, policy: settings, caches, queue, events, assertMayWrite, onEtcdRollback },
+    concurrency: CONCURRENCY,
+    isLeader: () => elector.isLeader,
+    podsProblem: () => informers.pods.problem,
     metrics: new ControllerMetrics(registry, clock),
+    onFailure: (serviceId, err, expected) =>
+      log[expected ? "debug" : "error"]({ serviceId, err }, "a reconciliation failed; trying again"),
+    onReconciled: (result) => runtimeMetrics.reconciled(result),
   });
-  const work = async (signal: AbortSignal) => {
-    deletedScalings.begin();
-    await runWorkers(
-      {
-        queue,
-        concurrency: CONCURRENCY,
-        reconcile: (serviceId) => reconciler.reconcile(serviceId),
-        onFailure: (serviceId, err, expected) =>
-          log[expected ? "debug" : "error"]({ serviceId, err }, "a reconciliation failed; trying again"),
-        onReconciled: (result) => runtimeMetrics.reconciled(result),
-      },
-      signal,
-    );
-    // The next leader must not start while writes of this one may still be in flight.
-    await reconciler.settled();
-    resizes.endAll();
-  };
-  return { informers, elector, outdated, work };
+  return { informers: informers.all, elector, outdated, work };
 }

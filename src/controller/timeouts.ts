@@ -12,8 +12,14 @@ export interface Timeouts {
   readonly resizeMs: number;
   /** Until a commit ends without a response of the Deployment controller, which responds within 200 ms unless it restarts. */
   readonly commitMs: number;
-  /** Until other pipes no longer wait for a step of a resize in place that fails; as long as a pod may take. */
-  readonly failedStepMs: number;
+  /** Until other pipes no longer wait for a commit that cannot end, such as one whose writes fail. */
+  readonly stuckCommitMs: number;
+  /** For which a pipe with a smaller memory in place must be available before others follow. */
+  readonly smallerMemoryMs: number;
+  /** Since its last restart until a pipe proves its size. It is the longest delay of a kubelet between two restarts. */
+  readonly crashLoopMs: number;
+  /** For the scheduler to try an unschedulable pod again after another pod has ended. Its longest delay is 10 s. */
+  readonly rescheduleMs: number;
   /**
    * Until an orphan that the controller paused is resumed. It may be a pipe of another release of the controller, which
    * has the same field manager and pauses it for at most `commitMs`. Its commit must not be cut short, because that
@@ -40,7 +46,10 @@ export const TIMEOUTS: Timeouts = {
   deferredMs: MINUTE_MS,
   resizeMs: 2 * MINUTE_MS,
   commitMs: 30 * SECOND_MS,
-  failedStepMs: 2 * MINUTE_MS,
+  stuckCommitMs: 2 * MINUTE_MS,
+  smallerMemoryMs: 30 * SECOND_MS,
+  crashLoopMs: 5 * MINUTE_MS,
+  rescheduleMs: 15 * SECOND_MS,
   orphanPauseMs: MINUTE_MS,
   replicaFailureMs: 30 * SECOND_MS,
   recreateMs: 30 * SECOND_MS,

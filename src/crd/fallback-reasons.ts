@@ -1,13 +1,11 @@
 /** Reasons why a pipe is not resized in place. They are also label values of a metric. */
 export const FALLBACK_REASONS = [
-  "CommitTimeout",
   "ContainerNotNamed",
   "ContainerNotRunning",
   "ContainerRestarts",
   "Deferred",
   "Forbidden",
   "Infeasible",
-  "ListTimeout",
   "NotSupported",
   "NotSettled",
   "PodsNotLabeled",

@@ -32,8 +32,7 @@ export const MAX_FAILURES = 20;
 export const MAX_HISTORY = 10;
 export const MAX_PENDING = 20;
 export const MAX_FALLBACKS = 20;
-/** For the remaining pipes of a larger service, only their rollouts count. */
-export const MAX_CAME_UP = 1000;
+export const MAX_METHODS = 1000;
 
 // Lengths in characters: they bound the status that a stolen token of the controller can write.
 
@@ -125,8 +124,7 @@ const condition = z.object({
 
 const failure = z.object({
   pipe: name.meta({ description: "Name of the Deployment." }),
-  uid: word.optional().meta({ description: "UID of the Deployment." }),
-  size: word.meta({ description: "Size that could not be applied." }),
+  size: sizeFields.meta({ description: "Size that could not be applied." }),
   reason: word,
   message,
   attempts: z.int().meta({ description: "Number of attempts with this size." }),
@@ -134,12 +132,11 @@ const failure = z.object({
   nextRetryAt: dateTime
     .optional()
     .meta({ description: "Time of the next attempt; absent if there is no automatic retry." }),
-  generation: z.int().optional().meta({ description: "Generation of the Deployment at the rejected write." }),
 });
 
 const pendingPipe = z.object({
   name: name.meta({ description: "Name of the Deployment." }),
-  state: z.enum(["Waiting", "Rolling", "Retrying", "Failed", "Paused", "Unsizable"]),
+  state: z.enum(["Waiting", "Rolling", "Resized", "Retrying", "Failed", "Paused", "Unsizable"]),
   message: message.optional().meta({ description: "The reason for waiting, or the error." }),
 });
 
@@ -172,13 +169,11 @@ const status = z
       .extend({ source: sizeSource })
       .optional()
       .meta({ description: "Desired size of the pipes, and its source." }),
-    effective: sizeFields
-      .optional()
-      .meta({ description: "Last size that every pipe had at the same time after completed rollouts." }),
+    effective: sizeFields.optional().meta({ description: "Last size that every pipe ran at the same time." }),
     pipes: z
       .object({
         total: z.int().meta({ description: "Database pipes of the service." }),
-        updated: z.int().meta({ description: "Pipes that run the desired size after a completed rollout." }),
+        updated: z.int().meta({ description: "Pipes whose pods run the desired size." }),
         summary: word.meta({ description: "Updated of total, such as `2/5`." }),
         pending: z
           .array(pendingPipe)
@@ -197,9 +192,9 @@ const status = z
           .record(name, z.enum(["InPlace", "Rollout"]))
           .optional()
           .meta({
-            maxProperties: MAX_CAME_UP,
+            maxProperties: MAX_METHODS,
             ...keys,
-            description: `How each updated pipe got the desired size, for at most ${MAX_CAME_UP} pipes: by a resize of its running pods, or by a rollout. Pipes that had the size before are not listed.`,
+            description: `How each pipe whose pods and template have the desired size got it, for at most ${MAX_METHODS} pipes: by a resize of its running pods, or by a rollout. Pipes that had the size before are not listed.`,
           }),
         fallbacks: z
           .array(fallback)
@@ -209,14 +204,6 @@ const status = z
             description: `Pipes that get the desired size by a rollout because they cannot be resized in place, with the reason, at most ${MAX_FALLBACKS}.`,
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["pipe"],
-          }),
-        cameUp: z
-          .record(name, word)
-          .optional()
-          .meta({
-            maxProperties: MAX_CAME_UP,
-            ...keys,
-            description: `The size with which each pipe last came up, for at most ${MAX_CAME_UP} pipes: the UID of the Deployment, its generation at that rollout (or - after another size was applied, and ~ during a resize in place), and the size. The entry of a pipe without replicas that has not run yet has no size. Later failures of its pods do not change it.`,
           }),
       })
       .optional(),

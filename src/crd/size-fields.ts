@@ -1,4 +1,4 @@
-import type { Size } from "../domain/size.ts";
+import { describeSize, type Size } from "../domain/size.ts";
 import type { PipeScalingSpec } from "./pipe-scaling.ts";
 
 /** A size as the PipeScaling and the API write it. */
@@ -9,6 +9,15 @@ interface SizeFields {
 
 export function sizeOf({ replicaCpuMillicores, replicaMemoryGb }: SizeFields): Size {
   return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
+}
+
+export function sizeFields({ cpuMillicores, memoryGib }: Size): SizeFields {
+  return { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib };
+}
+
+/** As in a status: also for people. */
+export function describedSize(size: Size): SizeFields & { readonly summary: string } {
+  return { ...sizeFields(size), summary: describeSize(size) };
 }
 
 /** Returns the size in the fields of a PipeScaling, if any. */

@@ -1,8 +1,10 @@
 /** The state of a pipe relative to the desired size. */
 export type PipeState =
-  /** The pipe has the size, and every desired replica came up once with it. */
+  /** The pods and the template have the size, and a rollout to it came up once. */
   | "done"
-  /** The template has the size; pods are being replaced. */
+  /** Its pods run the size, and its template follows without a rollout. */
+  | "resized"
+  /** Its pods are being resized or replaced. */
   | "rolling"
   /** The pipe does not have the size, and can be resized. */
   | "waiting"
@@ -15,8 +17,10 @@ export type PipeState =
   /** The pipe cannot be resized until someone changes something. */
   | "unsizable";
 
-/** The phase of a pipe's rollout, of any size. */
+/** The phase of a pipe's rollout or resize in place, of any size. */
 export type RolloutPhase =
+  /** Running pods are being resized. */
+  | "resizing"
   /** Every desired replica runs the template, or there are no desired replicas. */
   | "settled"
   /** A rollout of the controller is in progress. */
@@ -33,7 +37,13 @@ export type RolloutPhase =
   | "overdue";
 
 /** Phases in which pods of a pipe are replaced. They count against the limit of the service. */
-const MOVING: readonly RolloutPhase[] = ["rolling-out", "rolling-back", "updating", "terminating"];
+const MOVING: readonly RolloutPhase[] = [
+  "resizing",
+  "rolling-out",
+  "rolling-back",
+  "updating",
+  "terminating",
+];
 
 /** Phases that the controller started. They count against the limit across all services. */
 export const OURS: readonly RolloutPhase[] = ["rolling-out", "rolling-back"];
@@ -43,8 +53,12 @@ export interface PlannedPipe {
   readonly state: PipeState;
   readonly phase: RolloutPhase;
   readonly replicas: number;
-  /** A resize in place did not end, so some of its pods may have another size than its template. */
+  /** Whether it shows that the size works: `proving` if it runs the size and is not available, or not for long enough. */
+  readonly proof: "none" | "proving" | "proven";
+  /** Its pods do not all have one size, because a resize in place began. */
   readonly isUnfinished?: boolean;
+  /** Its resize replaces pods. Only that counts against the limit across all services. */
+  readonly replacesPods: boolean;
 }
 
 export interface RolloutLimits {
@@ -57,19 +71,19 @@ export interface RolloutLimits {
 }
 
 /** The reason why waiting pipes wait. */
-export type HoldBack = "nothing" | "failure" | "window" | "canary" | "service-limit" | "overall-limit";
+export type PlanWaitReason = "nothing" | "failure" | "window" | "canary" | "service-limit" | "overall-limit";
 
 export interface RolloutPlan {
   /** Pipes to resize now, in this order. */
   readonly start: readonly string[];
-  readonly holdBack: HoldBack;
+  readonly waitReason: PlanWaitReason;
   /** True if a running pipe starts before any other has proven the size. */
   readonly isCanary: boolean;
   /** Pipes whose rollouts the waiting ones wait for. */
   readonly blockedBy: readonly string[];
 }
 
-const NOTHING: RolloutPlan = { start: [], holdBack: "nothing", isCanary: false, blockedBy: [] };
+const NOTHING: RolloutPlan = { start: [], waitReason: "nothing", isCanary: false, blockedBy: [] };
 
 /** Returns the maximum number of concurrent rollouts in a service of `total` pipes. */
 export function serviceLimit(total: number): number {
@@ -78,7 +92,7 @@ export function serviceLimit(total: number): number {
 
 /**
  * Chooses the pipes to resize next: first those without replicas, because their rollout costs nothing; then one canary;
- * then, when a running pipe has proven the size, as many as the limits allow. A failure blocks the rest. Pipes that
+ * then, while a running pipe proves the size, as many as the limits allow. A failure blocks the rest. Pipes that
  * already restart for an older size of ours come first, because they already lag. Pipes that are unhealthy because of
  * their owner's change or for another reason come last, because they would prove nothing.
  */
@@ -90,39 +104,34 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   if (running.length === 0) return { ...NOTHING, start: idle };
   const failed = pipes.filter((pipe) => pipe.state === "failed");
   const held = { start: idle, isCanary: false };
-  if (failed.length > 0) return { ...held, holdBack: "failure", blockedBy: failed.map(nameOf) };
-  if (!limits.isWindowOpen) return { ...held, holdBack: "window", blockedBy: [] };
+  if (failed.length > 0) return { ...held, waitReason: "failure", blockedBy: failed.map(nameOf) };
+  if (!limits.isWindowOpen) return { ...held, waitReason: "window", blockedBy: [] };
 
-  const isProven = pipes.some((pipe) => pipe.state === "done" && pipe.replicas > 0);
+  const isProven = pipes.some(({ proof }) => proof === "proven");
   const limit = isProven ? limits.serviceLimit : 1;
-  const moving = pipes.filter(
-    (pipe) => isRetriedInPlace(pipe) || (MOVING.includes(pipe.phase) && (isProven || precedesCanary(pipe))),
-  );
+  const moving = pipes.filter((pipe) => (isProven ? MOVING.includes(pipe.phase) : precedesCanary(pipe)));
   // A waiting pipe whose pods are being replaced already counts against the limits, so it may be redirected.
   const inPlace = running.filter((pipe) => moving.includes(pipe));
   const redirected = inPlace.slice(0, Math.max(0, limit - (moving.length - inPlace.length)));
   const fresh = running.filter((pipe) => !moving.includes(pipe)).slice(0, Math.max(0, limit - moving.length));
   const next = [...redirected, ...fresh];
-  const placed = next.filter(({ phase }) => !OURS.includes(phase)).slice(0, limits.overallFree);
-  const started = next.filter((pipe) => OURS.includes(pipe.phase) || placed.includes(pipe));
+  const counted = (pipe: PlannedPipe) => pipe.replacesPods && !OURS.includes(pipe.phase);
+  const placed = next.filter(counted).slice(0, limits.overallFree);
+  const started = next.filter((pipe) => !counted(pipe) || placed.includes(pipe));
   const plan = { start: [...idle, ...started.map(nameOf)], isCanary: !isProven && started.length > 0 };
-  if (started.length === running.length) return { ...plan, holdBack: "nothing", blockedBy: [] };
-  if (started.length < next.length) return { ...plan, holdBack: "overall-limit", blockedBy: [] };
+  if (started.length === running.length) return { ...plan, waitReason: "nothing", blockedBy: [] };
+  if (started.length < next.length) return { ...plan, waitReason: "overall-limit", blockedBy: [] };
   const blockedBy = [...moving.filter((pipe) => !inPlace.includes(pipe)), ...started].map(nameOf);
-  return { ...plan, holdBack: isProven ? "service-limit" : "canary", blockedBy };
+  return { ...plan, waitReason: isProven ? "service-limit" : "canary", blockedBy };
 }
 
 /**
- * The canary waits for rollouts of the controller, and for any rollout that may prove the size, but not for other
- * changes of owners.
+ * The canary waits for what the controller does, for any rollout that may prove the size, and for a pipe that runs the
+ * size and is not available, but not for other changes of owners.
  */
-function precedesCanary({ state, phase }: PlannedPipe): boolean {
-  return OURS.includes(phase) || state === "rolling";
-}
-
-/** Its next write ends the resize in place. Another pipe would be a second canary. */
-function isRetriedInPlace({ state, isUnfinished = false }: PlannedPipe): boolean {
-  return state === "retrying" && isUnfinished;
+function precedesCanary({ state, phase, proof }: PlannedPipe): boolean {
+  if (proof === "proving" || phase === "resizing" || OURS.includes(phase)) return true;
+  return state === "rolling" && MOVING.includes(phase);
 }
 
 function rank({ phase, isUnfinished = false }: PlannedPipe): number {

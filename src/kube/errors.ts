@@ -114,6 +114,34 @@ export function isWithoutRoles(error: unknown): boolean {
   );
 }
 
+/** The API server rejects dry runs if a webhook has side effects. */
+export function isWithoutDryRun(error: unknown): boolean {
+  return isCode(error, 400) && error.message.includes("does not support dry run");
+}
+
+/** The API server does not have the subresource of an object. An object that is gone is a 404, too. */
+export function isMissingSubresource(error: unknown): boolean {
+  if (isDeniedByWebhook(error)) return false;
+  return isCode(error, 405) || (isCode(error, 404) && !error.message.includes("not found"));
+}
+
+/**
+ * The size of a pod is refused by a quota or a LimitRange, or because a request is above the limit. Only the messages of
+ * the API server tell these from other refusals.
+ */
+export function isRefusedSize(error: unknown): boolean {
+  if (isDeniedByWebhook(error) || !(error instanceof KubeApiError)) return false;
+  const { code, message } = error;
+  if (code === 403)
+    return /exceeded quota|usage per (Container|Pod) is|limit to request ratio per/.test(message);
+  return code === 422 && /must be less than or equal to .* limit/.test(message);
+}
+
+/** The node of a pod is too small for its new size. */
+export function isAboveNode(error: unknown): boolean {
+  return error instanceof KubeApiError && error.causes.some(({ reason }) => reason === "NodeCapacity");
+}
+
 /** The message of an error starts with the request and the status code, followed by the message of the server. */
 export function serverMessage({ message, code }: KubeApiError): string {
   const before = `: ${code} `;
@@ -125,4 +153,9 @@ export function isTerminating(error: unknown): boolean {
   if (!isCode(error, 403)) return false;
   const isOfKind = error.message.includes("custom resource definition is terminating");
   return isOfKind || error.causes.some((cause) => cause.reason === "NamespaceTerminating");
+}
+
+/** What was thrown, for people. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import type { RequestOptions } from "node:https";
 import { KubeConfig } from "@kubernetes/client-node";
-import { KubeConfigError } from "./errors.ts";
+import { KubeConfigError, messageOf } from "./errors.ts";
 
 /** A cluster, with the credentials for it. */
 export interface ClusterConfig {
@@ -97,8 +97,4 @@ function headersOf({ auth, headers = {} }: RequestOptions): Record<string, strin
   // A token file can end with a line break, which no header may contain.
   const given = Object.entries(headers).map(([name, value]) => [name, String(value).trim()] as const);
   return Object.fromEntries([...given, ...basic]);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -18,16 +18,24 @@ export function isManagedBy(
   return managedFields.some((entry) => entry.manager === manager && owns(entry, paths));
 }
 
-/** When a field manager last wrote, in milliseconds since 1970; `undefined` if it owns none of the fields. */
+/** When a field manager, or any, last wrote, in milliseconds since 1970; `undefined` if it owns none of the fields. */
 export function managedAtMs(
   managedFields: readonly ManagedFields[] = [],
   paths: readonly (readonly string[])[],
-  manager: string,
+  manager?: string,
 ): number | undefined {
   const times = owning(managedFields, paths)
-    .filter((entry) => entry.manager === manager)
+    .filter((entry) => manager === undefined || entry.manager === manager)
     .map(({ time }) => parseTime(time));
   return times.length === 0 ? undefined : Math.max(...times);
+}
+
+/**
+ * A writer can reset managedFields. After that, the API server records only managers that apply, so nothing shows who
+ * set the other fields.
+ */
+export function isUnmanaged(managedFields: readonly ManagedFields[] = []): boolean {
+  return managedFields.every(({ fieldsV1 }) => fieldsV1 === undefined);
 }
 
 function owning(

@@ -143,7 +143,13 @@ export interface Deployment extends KubeObject {
         readonly maxUnavailable?: number | string;
       };
     };
-    readonly template: { readonly spec: PodSpec };
+    /** By default 600 s. */
+    readonly progressDeadlineSeconds?: number;
+    readonly minReadySeconds?: number;
+    readonly template: {
+      readonly metadata?: Pick<ObjectMeta, "labels" | "annotations">;
+      readonly spec: PodSpec;
+    };
   };
   readonly status?: {
     readonly observedGeneration?: number;
@@ -181,6 +187,8 @@ export interface ResizePolicy {
 export interface ContainerStatus {
   readonly name: string;
   readonly state?: { readonly running?: object };
+  /** The previous run of the container. */
+  readonly lastState?: { readonly terminated?: { readonly finishedAt?: string } };
   readonly restartCount?: number;
   readonly containerID?: string;
   /** The requests that the kubelet has reserved. */
@@ -214,6 +222,24 @@ export interface HorizontalPodAutoscaler extends KubeObject {
 
 export interface ResourceMetric {
   readonly target: { readonly type: string };
+}
+
+/** Not part of Kubernetes: its CRD may be missing. */
+export interface VerticalPodAutoscaler extends KubeObject {
+  readonly spec: {
+    readonly targetRef?: ScaleTarget;
+    readonly updatePolicy?: { readonly updateMode?: string };
+    readonly resourcePolicy?: {
+      readonly containerPolicies?: readonly ContainerPolicy[];
+    };
+  };
+}
+
+export interface ContainerPolicy {
+  readonly containerName?: string;
+  readonly mode?: string;
+  readonly controlledResources?: readonly string[] | null;
+  readonly controlledValues?: string;
 }
 
 export interface Lease extends KubeObject {

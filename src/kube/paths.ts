@@ -1,6 +1,15 @@
-import type { ConfigMap, Deployment, Node, Pod, ReplicaSet, Secret } from "./objects.ts";
+import type {
+  ConfigMap,
+  Deployment,
+  HorizontalPodAutoscaler,
+  Node,
+  Pod,
+  ReplicaSet,
+  Secret,
+  VerticalPodAutoscaler,
+} from "./objects.ts";
 import type { Message } from "./protobuf/message.ts";
-import { configMap, deployment, node, pod, secret } from "./protobuf/messages.ts";
+import { configMap, deployment, horizontalPodAutoscaler, node, pod, secret } from "./protobuf/messages.ts";
 
 /** A kind of object, as named in the paths of the API server. */
 export interface Resource<Raw = unknown> {
@@ -26,16 +35,27 @@ export const NODES: Resource<Node> = { apiVersion: "v1", plural: "nodes", messag
 export const PODS: Resource<Pod> = { apiVersion: "v1", plural: "pods", message: pod };
 /** As JSON, because their templates are compared as a whole. */
 export const REPLICA_SETS: Resource<ReplicaSet> = { apiVersion: "apps/v1", plural: "replicasets" };
+export const HORIZONTAL_AUTOSCALERS: Resource<HorizontalPodAutoscaler> = {
+  apiVersion: "autoscaling/v2",
+  plural: "horizontalpodautoscalers",
+  message: horizontalPodAutoscaler,
+};
+export const VERTICAL_AUTOSCALERS: Resource<VerticalPodAutoscaler> = {
+  apiVersion: "autoscaling.k8s.io/v1",
+  plural: "verticalpodautoscalers",
+};
 export const EVENTS: Resource = { apiVersion: "events.k8s.io/v1", plural: "events" };
 export const LEASES: Resource = { apiVersion: "coordination.k8s.io/v1", plural: "leases" };
 
 /** Returns the path of a collection, in all namespaces if none is given. */
 export function collectionPath(resource: Resource, namespace: string | undefined): string {
-  const root = resource.apiVersion.includes("/")
-    ? `/apis/${resource.apiVersion}`
-    : `/api/${resource.apiVersion}`;
   const scope = namespace === undefined ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
-  return `${root}${scope}/${resource.plural}`;
+  return `${groupPath(resource)}${scope}/${resource.plural}`;
+}
+
+/** Returns the path of the group and version of a kind, which lists the kinds in it. */
+export function groupPath({ apiVersion }: Resource): string {
+  return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
 }
 
 export function objectPath(resource: Resource, namespace: string, name: string): string {

@@ -6,6 +6,7 @@ import {
   KubeApiError,
   KubeConfigError,
   KubeUnreachableError,
+  messageOf,
 } from "./errors.ts";
 
 /** The API server does not respond, or is busy. The configuration may be right, so a later call can succeed. */
@@ -34,7 +35,7 @@ export async function checkReachable(client: KubeClient, signal: AbortSignal): P
         { cause },
       );
     }
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     const sentence = `The cluster cannot be reached (${why}): check that it is running and that the kubeconfig has the address of its server.`;
     throw isTransient(cause)
       ? new ClusterUnreachableError(sentence, { cause })

@@ -34,3 +34,11 @@ export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promi
     signal.addEventListener("abort", end);
   });
 }
+
+/** Resolves when the work is done, or after the timeout. */
+export async function waitAtMost(clock: Clock, timeoutMs: number, work: Promise<unknown>): Promise<void> {
+  const timeout = Promise.withResolvers<void>();
+  const cancel = clock.after(timeoutMs, timeout.resolve);
+  await Promise.race([work, timeout.promise]);
+  cancel();
+}

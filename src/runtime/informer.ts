@@ -14,3 +14,11 @@ export interface Informer {
   /** Runs until the signal is aborted. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
 }
+
+/** Resolves when all stores have been filled, or the signal is aborted. */
+export async function allSynced(informers: readonly Informer[], signal: AbortSignal): Promise<void> {
+  const aborted = new Promise<void>((resolve) => {
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+  await Promise.race([Promise.all(informers.map((each) => each.synced)), aborted]);
+}

@@ -84,7 +84,8 @@ export class LeaderElector {
     }
     if (signal.aborted) return false;
     const ending = new AbortController();
-    const renewing = this.#renewUntilLost(AbortSignal.any([signal, ending.signal]));
+    // Also while `lead` ends its work.
+    const renewing = this.#renewUntilLost(ending.signal);
     const lost = new AbortController();
     const watched = renewing.then(() => lost.abort());
     try {

@@ -1,4 +1,5 @@
 import { BUILT_IN_TIERS, type Tiers } from "../domain/tier.ts";
+import { messageOf } from "../kube/errors.ts";
 import { readTiersFile } from "../records/tiers-file.ts";
 import { option, UsageError } from "./option.ts";
 import { nonEmptyText } from "./values.ts";
@@ -17,7 +18,7 @@ export function readTiers(file: string | undefined): Tiers {
   try {
     return readTiersFile(file);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new UsageError(`--tiers-file (or PIPE_SCALING_TIERS_FILE) cannot be used: ${why}`, { cause });
   }
 }

@@ -64,7 +64,7 @@ export function refusedAt(cores: number, from: number, requestId?: string): Pipe
     failures: [
       {
         pipe: "orders",
-        size: `${cores * 1000}m/${cores * 4}Gi`,
+        size: sized(cores),
         reason: "Refused",
         message: CLUSTER_MESSAGE,
         attempts: 1,

@@ -116,6 +116,7 @@ function lastRollout(lastGoodSize: Allotment): string {
     lastGoodSize,
     isRollback: false,
     startedAtMs: 0,
+    cameUp: false,
     attempts: 1,
     serviceId: SERVICE,
     scalingUid: randomUUID(),
@@ -286,7 +287,8 @@ describe("with the token of the controller, a PipeScaling", () => {
     ...changes,
   });
   const failure = (changes: object = {}) => ({
-    ...{ pipe: "pipe", size: "1000m/4Gi", reason: "FailedCreate", message: "", attempts: 1, at: time },
+    ...{ pipe: "pipe", reason: "FailedCreate", message: "", attempts: 1, at: time },
+    size: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, summary: "1 cpu / 4 Gi" },
     ...changes,
   });
   const pipes = (parts: object) => ({ pipes: { total: 1, updated: 0, summary: "0/1", ...parts } });
@@ -303,7 +305,7 @@ describe("with the token of the controller, a PipeScaling", () => {
       failures: [failure({ message: text(1024) })],
       tier: text(253),
       ...propagation(text(128)),
-      ...pipes({ cameUp: { [text(253)]: text(128) }, resizedBy: { [text(253)]: "Rollout" } }),
+      ...pipes({ resizedBy: { [text(253)]: "Rollout" } }),
     });
     expect(outcome).toBe("accepted");
   });
@@ -317,6 +319,13 @@ describe("with the token of the controller, a PipeScaling", () => {
       /must have at most 8 items/,
     ],
     ["the message of a failure", { failures: [failure({ message: text(1025) })] }, /than 1024/],
+    [
+      "the size of a failure",
+      {
+        failures: [failure({ size: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, summary: text(129) } })],
+      },
+      /than 128/,
+    ],
     ["the pipe of a failure", { failures: [failure({ pipe: text(254) })] }, /than 253/],
     ["the list of failures", { failures: Array(21).fill(failure()) }, /must have at most 20 items/],
     [
@@ -329,8 +338,6 @@ describe("with the token of the controller, a PipeScaling", () => {
       pipes({ fallbacks: [{ pipe: "pipe", reason: "Deferred", message: text(1025) }] }),
       /than 1024/,
     ],
-    ["the name of a pipe that came up", pipes({ cameUp: { [text(254)]: "a" } }), /at most 253 characters/],
-    ["the size of a pipe that came up", pipes({ cameUp: { a: text(129) } }), /than 128/],
     [
       "the name of a pipe that was resized",
       pipes({ resizedBy: { [text(254)]: "Rollout" } }),

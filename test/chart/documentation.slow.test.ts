@@ -79,7 +79,7 @@ async function startProcesses(cluster: Cluster): Promise<string> {
 describe("docs/install.md", { timeout: 300_000 }, () => {
   it("installs the operator with Helm, resizes a pipe, and removes the operator", async () => {
     const story = commands.filter((command) => !WITHOUT_HELM.test(command));
-    expect(story).toHaveLength(20);
+    expect(story).toHaveLength(21);
     const { cluster, type } = await desk();
     let url = FORWARDED;
     for (const command of story) {

@@ -1,5 +1,5 @@
 import type { Cluster } from "@pipe-scaling/local-cluster";
-import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -7,14 +7,7 @@ import { CONTAINER_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../src/contr
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
-import {
-  collectionPath,
-  DEPLOYMENTS,
-  objectPath,
-  PODS,
-  REPLICA_SETS,
-  type Resource,
-} from "../../src/kube/paths.ts";
+import { collectionPath, objectPath, PODS, REPLICA_SETS, type Resource } from "../../src/kube/paths.ts";
 import { type PipeOptions, pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
@@ -60,7 +53,6 @@ beforeAll(async () => {
   }
   const isInForce = (text: string) => text.includes("ValidatingAdmissionPolicy");
   for (const [what, attempt] of [
-    ["Deployments", () => patchDeployment("only", { spec: { paused: true } })],
     ["pods", () => patchPod("unlabeled", sizeOf("pipe"))],
     ["ReplicaSets", () => patchReplicaSet("unlabeled", template(sizeOf("pipe")))],
     ["deleted ReplicaSets", () => deleteReplicaSet(replicaSets.get("only") ?? "")],
@@ -109,10 +101,6 @@ function isRunning({ status }: KubeObject & { readonly status?: { readonly conta
 function patch(path: string, body: object): KubeRequest {
   const query = { fieldManager: CONTROLLER_FIELD_MANAGER };
   return { method: "PATCH", path, query, patchType: "application/strategic-merge-patch+json", body };
-}
-
-function patchDeployment(name: string, body: object): Promise<string> {
-  return dryRunOf(controller, patch(objectPath(DEPLOYMENTS, release.pipes, name), body));
 }
 
 function patchPod(pipe: string, body: object, client = controller): Promise<string> {
@@ -391,132 +379,5 @@ describe("with the token of the controller, a deletion of a ReplicaSet", () => {
       return (await deleteReplicaSet("empty")).includes("only ReplicaSets without pods");
     };
     await waitFor(attempt, { what: "the deletion to be denied", intervalMs: 10 });
-  });
-});
-
-describe("with the token of the controller, an update of a Deployment", () => {
-  const pathOf = (name: string) => objectPath(DEPLOYMENTS, release.pipes, name);
-  const PAUSE = { spec: { paused: true } };
-  const RESUME = { spec: { paused: null } };
-  const RESIZE = template(sizeOf("pipe"));
-
-  /** Creates a pipe and stores changes of it, each by a writer. */
-  async function pipeWith(name: string, ...writes: readonly [KubeClient, string, object][]): Promise<void> {
-    await apply(cluster, [deployment(name, { podLabels: LABELS, replicas: 0 })]);
-    for (const [client, fieldManager, body] of writes) {
-      await client.json({ ...patch(pathOf(name), body), query: { fieldManager } });
-    }
-  }
-
-  /** Server-side apply of the pause. */
-  function confirmPause(name: string, fieldManager: string): KubeRequest {
-    return {
-      method: "PATCH",
-      path: pathOf(name),
-      query: { fieldManager, force: true },
-      patchType: "application/apply-patch+yaml",
-      body: { apiVersion: "apps/v1", kind: "Deployment", metadata: { name }, ...PAUSE },
-    };
-  }
-
-  it("may pause together with a change of the size", async () => {
-    expect(await patchDeployment("only", { spec: { ...PAUSE.spec, ...RESIZE.spec } })).toBe("accepted");
-  });
-
-  it.each([
-    ["alone", PAUSE],
-    [
-      "together with the same size in other words",
-      {
-        spec: {
-          ...PAUSE.spec,
-          ...template(sizeOf("pipe", { requests: { cpu: "1000m", memory: "4294967296" } })).spec,
-        },
-      },
-    ],
-    [
-      "together with another limit only",
-      { spec: { ...PAUSE.spec, ...template(sizeOf("pipe", { limits: { cpu: "1" } })).spec } },
-    ],
-  ])("may not pause %s", async (_, body) => {
-    expectDenied(await patchDeployment("only", body), "only together with a change of its size");
-  });
-
-  it("may resume a Deployment that the controller paused, and change nothing else with it", async () => {
-    const paused = { spec: { ...PAUSE.spec, ...RESIZE.spec } };
-    await pipeWith("paused", [controller, CONTROLLER_FIELD_MANAGER, paused]);
-    expect(await patchDeployment("paused", RESUME)).toBe("accepted");
-    expect(await patchDeployment("paused", { spec: { paused: false } })).toBe("accepted");
-    const size = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
-    const other = template(sizeOf("pipe", size));
-    expect(await patchDeployment("paused", other)).toBe("accepted");
-    const both = { spec: { ...RESUME.spec, ...other.spec } };
-    expectDenied(await patchDeployment("paused", both), "only a Deployment that it paused itself");
-  });
-
-  it("may resize a Deployment that its owner paused, but not resume it", async () => {
-    await pipeWith("paused-by-owner", [admin, "owner", PAUSE]);
-    expect(await patchDeployment("paused-by-owner", RESIZE)).toBe("accepted");
-    expectDenied(await patchDeployment("paused-by-owner", RESUME), "only a Deployment that it paused itself");
-  });
-
-  it("may not resume a Deployment if its owner confirmed the pause", async () => {
-    const paused = { spec: { ...PAUSE.spec, ...RESIZE.spec } };
-    await pipeWith("confirmed", [controller, CONTROLLER_FIELD_MANAGER, paused]);
-    await admin.json(confirmPause("confirmed", "owner"));
-    expectDenied(await patchDeployment("confirmed", RESUME), "only a Deployment that it paused itself");
-  });
-
-  it("may not resume a Deployment without a record of who paused it", async () => {
-    await pipeWith("unknown", [admin, "owner", PAUSE]);
-    await admin.json(patch(pathOf("unknown"), { metadata: { managedFields: [{}] } }));
-    expectDenied(await patchDeployment("unknown", RESUME), "only a Deployment that it paused itself");
-  });
-
-  it("may not make the pause of an owner look like its own", async () => {
-    const sentence = "may not change the field managers of spec.paused";
-    await pipeWith("disguised", [admin, "owner", PAUSE]);
-    expectDenied(await dryRunOf(controller, confirmPause("disguised", CONTROLLER_FIELD_MANAGER)), sentence);
-    const record = {
-      ...{ manager: CONTROLLER_FIELD_MANAGER, operation: "Update", apiVersion: "apps/v1" },
-      ...{ fieldsType: "FieldsV1", fieldsV1: { "f:spec": { "f:paused": {} } } },
-    };
-    const rewrite = { metadata: { managedFields: [record] } };
-    expectDenied(await patchDeployment("disguised", rewrite), sentence);
-    const erase = { metadata: { managedFields: [{}] } };
-    expectDenied(await patchDeployment("disguised", erase), sentence);
-  });
-
-  it("may not make the confirmed pause of an owner look like its own", async () => {
-    const sentence = "may not change the field managers of spec.paused";
-    await pipeWith("shared", [
-      controller,
-      CONTROLLER_FIELD_MANAGER,
-      { spec: { ...PAUSE.spec, ...RESIZE.spec } },
-    ]);
-    await admin.json(confirmPause("shared", "owner"));
-    // An apply in the name of the owner that no longer mentions the pause.
-    const withdraw = {
-      ...confirmPause("shared", "owner"),
-      body: { apiVersion: "apps/v1", kind: "Deployment" },
-    };
-    expectDenied(await dryRunOf(controller, withdraw), sentence);
-  });
-
-  it("may not pause if resizes in place are not allowed", async () => {
-    const without = "crds.enabled=false,rbac.inPlaceResize=false,controller.config.resizeStrategy=Rollout";
-    await install(cluster, release, "--set", without);
-    const attempt = async () =>
-      (await patchDeployment("only", { spec: { ...PAUSE.spec, ...RESIZE.spec } })).includes(
-        "only the size of a container in the spec of a Deployment",
-      );
-    await waitFor(attempt, { what: "the pause to be denied" });
-    for (const path of ["pods/resize", "replicasets"]) {
-      const verb = path === "replicasets" ? "list" : "patch";
-      const user = `system:serviceaccount:${release.namespace}:${release.name}-pipe-scaling-operator-controller`;
-      const args = ["auth", "can-i", verb, path, "-n", release.pipes, "--as", user];
-      await expect(kubectl(cluster, args)).rejects.toThrow();
-    }
-    await install(cluster, release, "--set", "crds.enabled=false");
   });
 });

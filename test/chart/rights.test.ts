@@ -4,7 +4,13 @@ import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { CONTAINER_ANNOTATION, LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
+import {
+  CONTAINER_ANNOTATION,
+  DATABASE_TYPE,
+  LAST_ROLLOUT_ANNOTATION,
+  SERVICE_LABEL,
+  TYPE_LABEL,
+} from "../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { KubeObject, Lease } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS, LEASES, objectPath, type Resource } from "../../src/kube/paths.ts";
@@ -150,7 +156,6 @@ const IN_PLACE = [
   "list apps/replicasets",
   "patch apps/replicasets",
   "patch pods/resize",
-  "watch apps/replicasets",
 ];
 
 describe("a permission of the controller", () => {
@@ -169,7 +174,6 @@ describe("a permission of the controller", () => {
   const READING = reading(
     "configmaps",
     "apps/deployments",
-    "pods",
     "autoscaling/horizontalpodautoscalers",
     "autoscaling.k8s.io/verticalpodautoscalers",
     "pipes.clouddb.dev/pipescalings",
@@ -201,6 +205,30 @@ describe("a permission of the controller", () => {
       return isReady;
     });
     await waitFor(isReady, { what: "the controller to be ready" });
+  });
+
+  const SEEING = reading("pods");
+
+  it.each(SEEING)("%s is required to resize pods in place, but not to resize pipes", async (right) => {
+    const podLabels = { [SERVICE_LABEL]: world.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+    await world.createPipe({ name: "pipe-seen", cores: 1, podLabels });
+    const resizedBy = async (cores: number) => {
+      await world.requestSize(cores);
+      const { status } = await world.waitForCondition("Ready", "True");
+      return status?.pipes?.resizedBy?.["pipe-seen"];
+    };
+    await rights.without(right, async (refusal) => {
+      const stop = await world.startController({ resizeStrategy: "InPlaceOrRollout" });
+      await world.waitForCondition("Ready", "True");
+      await waitForDenial(world.log, refusal);
+      expect(await resizedBy(2)).toBe("Rollout");
+      await stop();
+    });
+    const stop = await world.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await world.waitForCondition("Ready", "True");
+    expect(await resizedBy(1)).toBe("InPlace");
+    await stop();
+    await kubectl(cluster, ["delete", "deployment", "pipe-seen", "-n", world.pipes]);
   });
 
   /** Permissions for the Lease, each with the state of the Lease that requires it. */
@@ -346,6 +374,7 @@ describe("a permission of the controller", () => {
     it("is in one of these tests", () => {
       const known = [
         ...READING,
+        ...SEEING,
         ...Object.keys(LEADING),
         NODES,
         ...Object.keys(TASKS),

@@ -571,7 +571,7 @@ describe("the rendered chart", () => {
   it("grants permissions for resizes in place, and limits them, only with rbac.inPlaceResize", async () => {
     const made = async (...args: string[]) => {
       const objects = JSON.stringify(await rendered(...MINIMAL, ...args));
-      return ["pods/resize", '"replicasets"', "controller-resize", "'paused'"].map((text) =>
+      return ["pods/resize", '"replicasets"', "controller-resize", "may pause"].map((text) =>
         objects.includes(text),
       );
     };
@@ -579,6 +579,25 @@ describe("the rendered chart", () => {
     const without = "rbac.inPlaceResize=false,controller.config.resizeStrategy=Rollout";
     expect(await made("--set", without)).toEqual([false, false, false, false]);
   });
+
+  it("gives the controller time to resume the Deployments that it has paused before it is killed", async () => {
+    const [deployment] = await rendered(...MINIMAL, "--show-only", "templates/controller-deployment.yaml");
+    const { spec } = ending.parse(deployment);
+    // 20 s for commits, and 10 s for the last writes.
+    expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThan(20 + 10);
+  });
+
+  it.each([
+    ["names", "rbac.inPlaceResize=true", true],
+    ["does not name", "rbac.inPlaceResize=false,controller.config.resizeStrategy=Rollout", false],
+  ])(
+    "%s the commands against Deployments that stay paused in its notes with %s",
+    async (_, values, names) => {
+      const notes = await helm(["install", ...RELEASE, ...MINIMAL, "--dry-run=client", "--set", values]);
+      for (const text of ["kubectl scale deployment release-pipe-scaling-operator-controller", "doctor"])
+        expect(notes.includes(text), text).toBe(names);
+    },
+  );
 
   it("grants no account a wildcard, and the controller no access to Secrets", async () => {
     for (const set of VALUE_SETS) {
@@ -633,6 +652,12 @@ const started = z.object({
 function containerOf(deployment: Manifest) {
   return started.parse(deployment).spec.template.spec.containers[0];
 }
+
+const ending = z.object({
+  spec: z.object({
+    template: z.object({ spec: z.object({ terminationGracePeriodSeconds: z.number() }) }),
+  }),
+});
 
 const networkPolicy = z.object({ spec: z.object({ egress: z.array(z.unknown()) }) });
 

@@ -9,11 +9,12 @@ import packageJson from "../../package.json" with { type: "json" };
 import type { CheckResult } from "../../src/cli/doctor/checks.ts";
 import { DATABASE_TYPE, LEASE_NAME, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { crdManifest } from "../../src/crd/manifest.ts";
-import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
-import { CONFIG_MAPS, LEASES, objectPath, SECRETS } from "../../src/kube/paths.ts";
+import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import { CONFIG_MAPS, DEPLOYMENTS, LEASES, objectPath, SECRETS } from "../../src/kube/paths.ts";
 import { backupConfigMap } from "../../src/records/backup.ts";
 import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
 import { membersConfigMap } from "../../src/records/members.ts";
+import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { keyRecord, organizationRecord, serviceRecord } from "../support/fixtures/records.ts";
 import {
   accountName,
@@ -152,12 +153,15 @@ const SAME_CRD = "ok: The CRD of PipeScaling is that of this release (v1beta1)."
 const LEADER = "ok: The controller ID is the leader; it renewed its lease N s ago.";
 const OF_SERVICES = "ok: Each pipe belongs to a service; pipes: 1.";
 const IN_PLACE = "ok: All pipes can be resized in place.";
+const NONE_PAUSED = "ok: The controller has left no Deployment paused.";
 const HEALTHY = [
   ...[REACHABLE, SAME_CRD, READY.api, READY.controller],
   `ok: ${account("api")} has all permissions that it needs.`,
   `ok: ${account("controller")} has all permissions that it needs.`,
   ...[LEADER, "ok: The records are well-formed: organizations 1, services 1.", OF_SERVICES, IN_PLACE],
+  NONE_PAUSED,
 ];
+
 describe("doctor with a healthy installation", () => {
   it("reports every check as ok", async () => {
     const all = await report();
@@ -283,6 +287,41 @@ describe("the pipes check of doctor", () => {
   });
 });
 
+describe("the check for paused Deployments of doctor", () => {
+  const name = "abandoned";
+
+  /** Creates a Deployment that looks as if a controller paused it two minutes ago, and its owner removed the labels. */
+  async function abandon(): Promise<void> {
+    const { pipes, serviceId } = environment;
+    const { metadata: labeled, ...pipe } = pipeDeployment({
+      ...{ name, namespace: pipes, serviceId, replicas: 0 },
+    });
+    await environment.create(DEPLOYMENTS, pipes, { ...pipe, metadata: { ...labeled, labels: {} } });
+    await environment.patchPipe(name, { spec: { paused: true } }, CONTROLLER_FIELD_MANAGER);
+    const { metadata } = await environment.pipe(name);
+    const time = new Date(Date.now() - 2 * 60_000).toISOString().replace(/\.\d+Z/, "Z");
+    const managedFields = metadata.managedFields?.map((each) =>
+      each.manager === CONTROLLER_FIELD_MANAGER ? { ...each, time } : each,
+    );
+    await environment.client.json({
+      method: "PATCH",
+      path: objectPath(DEPLOYMENTS, environment.pipes, name),
+      patchType: "application/merge-patch+json",
+      body: { metadata: { managedFields } },
+    });
+  }
+
+  it("reports one without labels that no controller resumed, and the command that resumes it", async () => {
+    const left =
+      "error: A controller paused the Deployment PIPES/abandoned N min ago and did not resume it, so no change of its pod template is rolled out.";
+    const all = await expectChange(abandon, { added: [left], removed: [NONE_PAUSED] });
+    expect(all.code).toBe(3);
+    const [, command = ""] = remedyOf(all, /abandoned/)?.split(": kubectl ") ?? [];
+    expect(command).toContain("rollout resume");
+    await expectChange(() => kubectl(cluster, command.split(" ")), { added: [NONE_PAUSED], removed: [left] });
+  });
+});
+
 describe("the installation check of doctor", () => {
   const deployment = (component: "api" | "controller") => [
     "deployment",
@@ -372,7 +411,7 @@ describe("the installation check of doctor", () => {
           `warning: The pipe PIPES/pipe-${pipe} has the label pipes.clouddb.dev/service=${pipe === "lost" ? "ID" : "SERVICE"}, but this service has no well-formed record: it is not resized.`,
       ),
       `note: The namespace ${name} has no organization yet.`,
-      ...[REACHABLE, SAME_CRD],
+      ...[REACHABLE, SAME_CRD, NONE_PAUSED],
     ];
     expect(textOf(await report(inNamespace("default"))).toSorted()).toEqual(without("default").toSorted());
     expect(textOf(await report(inNamespace("none"))).toSorted()).toEqual(

@@ -1,11 +1,7 @@
 import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  HORIZONTAL_AUTOSCALERS,
-  VERTICAL_AUTOSCALERS,
-} from "../../src/controller/observe/autoscaler-view.ts";
-import { objectPath } from "../../src/kube/paths.ts";
+import { HORIZONTAL_AUTOSCALERS, objectPath, VERTICAL_AUTOSCALERS } from "../../src/kube/paths.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 const target = { apiVersion: "apps/v1", kind: "Deployment", name: "pipe-a" };
@@ -90,4 +86,23 @@ describe("a pipe with an autoscaler", () => {
       /^The one pipe runs 2 cpu \/ 8 Gi\. The HorizontalPodAutoscaler .* sets the replicas of pipe-a by/,
     );
   });
+
+  it("is not looked at when only the status of its HorizontalPodAutoscaler changes", async () => {
+    const path = `${objectPath(HORIZONTAL_AUTOSCALERS, environment.pipes, "by-cpu")}/status`;
+    const before = await reconciliations();
+    const until = performance.now() + 3000;
+    for (let desiredReplicas = 1; performance.now() < until; desiredReplicas += 1)
+      await environment.client.json({
+        ...{ method: "PATCH", path, patchType: "application/merge-patch+json" },
+        body: { status: { desiredReplicas: (desiredReplicas % 9) + 1 } },
+      });
+    // The least time between two reconciliations is 100 ms, so there would be about 30.
+    expect((await reconciliations()) - before).toBeLessThanOrEqual(2);
+  });
+
+  async function reconciliations(): Promise<number> {
+    const metrics = await environment.scrape();
+    const counts = metrics.matchAll(/^controller_runtime_reconcile_total\{.*\} (\d+)$/gm);
+    return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+  }
 });

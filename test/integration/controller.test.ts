@@ -206,9 +206,7 @@ describe("the controller's metrics", () => {
         'leader_election_master_status{name="pipescaling"} 1',
         'workqueue_depth{name="pipescaling"} 0',
         'controller_runtime_max_concurrent_reconciles{controller="pipescaling"} 16',
-        `pipe_scaling_compute_units{service="${environment.serviceId}"} 1`,
         'pipe_scaling_pipes{state="done"} 1',
-        "pipe_scaling_pipes_out_of_size 0",
         'pipe_scaling_services{condition="Ready"} 1',
       ])
         expect(text).toContain(`${series}\n`);
@@ -493,7 +491,9 @@ describe("a size that a pipe cannot run", () => {
     await setQuota(environment, { "requests.memory": "10Gi" });
     await environment.requestSize(24);
     const stalled = await environment.waitForCondition("Stalled", "True");
-    expect(stalled.status?.failures).toMatchObject([{ size: "24000m/96Gi", attempts: 1 }]);
+    expect(stalled.status?.failures).toMatchObject([
+      { size: { replicaCpuMillicores: 24_000, replicaMemoryGb: 96, summary: "24 cpu / 96 Gi" }, attempts: 1 },
+    ]);
     await waitFor(
       async () => {
         const sizes = await Promise.all(
@@ -506,6 +506,18 @@ describe("a size that a pipe cannot run", () => {
     const after = await environment.scaling();
     expect(after.spec?.replicaCpuMillicores).toBe(24_000);
     expect(after.status?.effective?.summary).toBe("1 cpu / 4 Gi");
+  });
+
+  it("is not one that needs longer than the rollout timeout, but not longer than the deadline of the owner", async () => {
+    await environment.startController({ rolloutTimeoutMs: 2000 });
+    const podAnnotations = { [START_AFTER_ANNOTATION]: "6s" };
+    await environment.createPipe({ name: "pipe-a", cores: 1, podAnnotations, progressDeadlineSeconds: 30 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.requestSize(4);
+    await environment.waitForCondition("Ready", "True");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+    const writes = environment.log.map(({ msg }) => msg);
+    expect(writes.filter((msg) => msg === "resize" || msg === "roll-back")).toEqual(["resize"]);
   });
 
   it("is reported in Events with its request, like a size that all pipes run", async () => {

@@ -132,6 +132,6 @@ describe("the CRD of PipeScaling", () => {
       (await kubectl(cluster, ["explain", path])).replaceAll(/\s+/g, " ");
     expect(await explain("psc.spec.replicaCpuMillicores")).toContain("1000 to 24000 in steps of 1000");
     expect(await explain("psc")).toContain("the size of all database pipes of one service");
-    expect(await explain("psc.status.effective")).toContain("every pipe had at the same time");
+    expect(await explain("psc.status.effective")).toContain("Last size that every pipe ran at the same time");
   });
 });

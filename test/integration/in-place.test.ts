@@ -9,7 +9,6 @@ import {
   SERVICE_LABEL,
   TYPE_LABEL,
 } from "../../src/controller/names.ts";
-import { toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import type { KubeObject, Pod, ReplicaSet } from "../../src/kube/objects.ts";
@@ -159,7 +158,6 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     expect((await pods()).map(({ metadata }) => metadata.uid)).not.toContain(before?.metadata.uid);
     const metrics = await environment.scrape();
     expect(metrics).toContain('pipe_scaling_in_place_fallbacks_total{reason="Infeasible"} 1');
-    expect(metrics).toContain('pipe_scaling_in_place_pods_total{outcome="returned"} 1');
   });
 
   it("reports with the request which pipes it resized in place, and why another one restarted", async () => {
@@ -181,15 +179,6 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
       fallbacks: [{ pipe: "pipe-e", reason: "PodsNotLabeled" }],
     });
 
-    const commits = await Promise.all(
-      inPlace.map(
-        async (name) => toDeploymentView(await environment.pipe(name)).lastRollout?.startedAtMs ?? 0,
-      ),
-    );
-    const sorted = commits.toSorted((a, b) => a - b);
-    const gaps = sorted.slice(1).map((atMs, at) => atMs - (sorted[at] ?? 0));
-    expect(Math.min(...gaps), "three templates per second").toBeGreaterThanOrEqual(300);
-
     const ofRequest = (each: { readonly note: string }) => each.note.includes(`(request ${requestId})`);
     const events = await waitFor(
       async () => {
@@ -207,14 +196,11 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
       "Scaled PipeScaling",
     ]);
 
-    const spans = await waitFor(() => collector.spans.length >= 15 && collector.spans, { what: "the spans" });
+    const spans = await waitFor(() => collector.spans.length >= 6 && collector.spans, { what: "the spans" });
     const count = (name: string) => spans.filter((span) => span.name === name).length;
-    expect(["resize in place", "resize pods", "update template", "roll out", "rescale"].map(count)).toEqual([
-      ...[5, 4, 4, 1, 1],
-    ]);
+    expect(["resize in place", "roll out", "rescale"].map(count)).toEqual([4, 1, 1]);
     const metrics = await environment.scrape();
     expect(metrics).toContain("pipe_scaling_in_place_commits_total 4");
-    expect(metrics).toContain('pipe_scaling_in_place_pods_total{outcome="resized"} 4');
   });
 
   it.each([
@@ -348,7 +334,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
   });
 
   it.each([
-    "watch apps/replicasets",
+    "list apps/replicasets",
     "patch pods/resize",
     "patch apps/replicasets",
     "delete apps/replicasets",

@@ -1,8 +1,10 @@
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
 import { createNodes, nodesReady } from "@pipe-scaling/local-cluster/ready";
+import { STOP_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
+import { DATABASE_TYPE, RETRY_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import type { FailureReason } from "../../src/crd/reasons.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, NODES, objectPath, PODS } from "../../src/kube/paths.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
@@ -31,7 +33,7 @@ describe("a size that fits no node", () => {
     ["maxSurge 0", { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }],
     ["maxUnavailable 100 %", { rollingUpdate: { maxSurge: "25%", maxUnavailable: "100%" } }],
   ] as const)(
-    "leaves the pods of a pipe with %s alone until a retry is requested, which is rolled back immediately",
+    "leaves the pods of a pipe with %s alone until a retry is requested, which is rolled back within seconds",
     (_strategy, strategy) =>
       withPipe({ cores: 1, replicas: 2, ...strategy }, async () => {
         await expectNoTouch();
@@ -43,12 +45,50 @@ describe("a size that fits no node", () => {
     await withPipe({ cores: 1, replicas: 2, strategy: "Recreate" }, async () => {
       await expectNoTouch();
       await expectRollback();
-      await createNodes(cluster, 1, { cpus: 64, memoryGib: 1024, pods: 100 }, "added");
-      await nodesReady(cluster, 2, { untainted: true, timeoutMs: 30_000 });
+      await addNode();
       await retry();
       await invariants.settled(24, { quietMs: 0 });
     });
+    await removeNode();
+  });
+
+  it("leaves the pods of a pipe that is resized in place alone until a node is large enough, and then replaces them", async () => {
+    await withPipe({ cores: 1, replicas: 2 }, async () => {
+      await environment.patchScaling({ strategy: "InPlaceOrRollout" });
+      await expectNoTouch();
+      await addNode();
+      await retry();
+      await invariants.settled(24, { quietMs: 0 });
+      const { status } = await environment.scaling();
+      expect(status?.pipes?.fallbacks).toMatchObject([{ pipe: "pipe-a", reason: "Infeasible" }]);
+    });
+    await environment.patchScaling({ strategy: null });
+    await removeNode();
+  });
+
+  async function addNode(): Promise<void> {
+    await createNodes(cluster, 1, { cpus: 64, memoryGib: 1024, pods: 100 }, "added");
+    await nodesReady(cluster, 2, { untainted: true, timeoutMs: 30_000 });
+  }
+
+  async function removeNode(): Promise<void> {
     await environment.client.json({ method: "DELETE", path: `${collectionPath(NODES, undefined)}/added-0` });
+  }
+
+  it("is rolled back at the deadline of the Deployment, and not before, if the controller does not see the pods", async () => {
+    // Longer than the time after which an unschedulable pod that it sees has no chance.
+    const deadlineS = 25;
+    const options = { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 }, podLabels: {} };
+    await withPipe({ cores: 1, replicas: 2, ...options, progressDeadlineSeconds: deadlineS }, async () => {
+      await expectNoTouch();
+      const startedAt = Date.now();
+      await expectRollback(
+        "ProgressDeadlineExceeded",
+        /^[^:]+: ReplicaSet "pipe-a-[^"]+" has timed out progressing\. 0 of 1 pipes run/,
+      );
+      // Times of the Deployment controller have whole seconds.
+      expect(Date.now() - startedAt).toBeGreaterThan((deadlineS - 1) * 1000);
+    });
   });
 
   /** Creates a running pipe, which is deleted after the test. */
@@ -56,7 +96,7 @@ describe("a size that fits no node", () => {
     options: Omit<Parameters<TestEnvironment["createPipe"]>[0], "name">,
     test: () => Promise<void>,
   ): Promise<void> {
-    await environment.createPipe({ name: "pipe-a", ...options });
+    await environment.createPipe({ name: "pipe-a", podLabels: podLabels(), ...options });
     try {
       await invariants.settled(1, { quietMs: 0 });
       await test();
@@ -71,6 +111,11 @@ describe("a size that fits no node", () => {
         what: "no pipe",
       });
     }
+  }
+
+  /** The labels by which the controller sees pods. */
+  function podLabels(): Readonly<Record<string, string>> {
+    return { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
   }
 
   async function podUids(): Promise<readonly string[]> {
@@ -88,10 +133,7 @@ describe("a size that fits no node", () => {
   }
 
   async function expectNoTouch(): Promise<void> {
-    const before = {
-      pods: await podUids(),
-      generation: (await environment.pipe("pipe-a")).metadata.generation,
-    };
+    const before = { pods: await podUids(), spec: (await environment.pipe("pipe-a")).spec };
     invariants.accept(24);
     await environment.requestSize(24);
     const stalled = await environment.waitForCondition("Stalled", "True", "NoNodeLargeEnough");
@@ -100,49 +142,73 @@ describe("a size that fits no node", () => {
     );
     expect(stalled.status?.failures).toMatchObject([{ attempts: 1, nextRetryAt: expect.any(String) }]);
     await invariants.quiet(500);
-    const { metadata, status } = await environment.pipe("pipe-a");
-    expect({ pods: await podUids(), generation: metadata.generation }).toEqual(before);
+    const { spec, status } = await environment.pipe("pipe-a");
+    expect({ pods: await podUids(), spec }).toEqual(before);
     expect(status?.availableReplicas).toBe(before.pods.length);
   }
 
-  async function expectRollback(): Promise<void> {
-    const { status: before } = await environment.scaling();
+  async function expectRollback(
+    reason: FailureReason = "Unschedulable",
+    message = /: 0\/1 nodes are available: 1 Insufficient cpu\./,
+  ): Promise<void> {
+    const before = (await environment.pipe("pipe-a")).metadata.generation;
     await retry();
-    const stalled = await environment.waitForCondition("Stalled", "True", "Unschedulable");
-    expect(conditionOf(stalled, "Stalled")?.message).toMatch(
-      /^pipe-a could not be resized to 24 cpu \/ 96 Gi: 0\/1 nodes are available: 1 Insufficient cpu\./,
-    );
+    const stalled = await environment.waitForCondition("Stalled", "True", reason);
+    const told = conditionOf(stalled, "Stalled")?.message ?? "";
+    expect(told).toMatch(/^pipe-a could not be resized to 24 cpu \/ 96 Gi: /);
+    expect(told).toMatch(message);
     const isBack = async () => {
       const { status } = await environment.scaling();
-      const rollout = status?.pipes?.cameUp?.["pipe-a"];
-      // While the pipe has another size, the entry names the last good size and no rollout (`-`).
-      const hasComeUp = rollout !== before?.pipes?.cameUp?.["pipe-a"] && !rollout?.includes("/-/");
-      const { availableReplicas } = (await environment.pipe("pipe-a")).status ?? {};
-      return hasComeUp && availableReplicas === 2 ? status : undefined;
+      const { metadata, status: deployed } = await environment.pipe("pipe-a");
+      const isSeen = (deployed?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
+      const { replicas, updatedReplicas, availableReplicas } = deployed ?? {};
+      const hasComeUp = [replicas, updatedReplicas, availableReplicas].every((count) => count === 2);
+      return isSeen && hasComeUp && metadata.generation !== before ? status : undefined;
     };
     const { failures } = await waitFor(isBack, { what: "the pipe to run again" });
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
-    expect(failures).toMatchObject([{ pipe: "pipe-a", reason: "Unschedulable", attempts: 2 }]);
+    expect(failures).toMatchObject([{ pipe: "pipe-a", reason, attempts: 2 }]);
     expect(failures?.[0]?.nextRetryAt).toBeUndefined();
     await invariants.quiet(500);
   }
 
+  it("waits for room, and is not rolled back, while the old pod of a pipe with maxSurge 0 takes 15 s to end", async () => {
+    const podAnnotations = { [STOP_AFTER_ANNOTATION]: "15s" };
+    const rollingUpdate = { maxSurge: 0, maxUnavailable: 1 };
+    await withPipe({ cores: 1, rollingUpdate, podAnnotations, graceSeconds: 60 }, async () => {
+      for (const cores of [8, 10]) {
+        invariants.accept(cores);
+        await environment.requestSize(cores);
+        if (cores === 10) await expectToldAboutNodes("pipe-a");
+        await invariants.settled(cores, { quietMs: 0 });
+      }
+    });
+    expect(
+      environment.log.filter(({ msg, size }) => msg === "resize" && size === "10000m/40Gi"),
+    ).toHaveLength(1);
+  });
+
+  /** Expects that the pipe is still rolling out, and that its pod fits no node at present. */
+  async function expectToldAboutNodes(name: string): Promise<void> {
+    const ready = await waitFor(
+      async () => {
+        const condition = conditionOf(await environment.scaling(), "Ready");
+        return condition?.message.includes("Insufficient cpu") ? condition : undefined;
+      },
+      { what: "a message about the missing node" },
+    );
+    expect(ready).toMatchObject({ status: "False", reason: "Progressing" });
+    expect(ready.message).toContain(`${name} fits no node at present: 0/1 nodes are available`);
+  }
+
   it("keeps the old pods of other pipes running until a node is large enough", async () => {
-    await environment.createPipe({ name: "pipe-b", cores: 1 });
+    await environment.createPipe({ name: "pipe-b", cores: 1, podLabels: podLabels() });
     await waitFor(async () => (await environment.pipe("pipe-b")).status?.availableReplicas === 1, {
       what: "pipe-b",
     });
     invariants.accept(16);
     await environment.requestSize(16);
-    const waiting = await waitFor(
-      async () => {
-        const ready = conditionOf(await environment.scaling(), "Ready");
-        return ready?.message.includes("Insufficient cpu") ? ready : undefined;
-      },
-      { what: "a message about the missing node" },
-    );
-    expect(waiting).toMatchObject({ status: "False", reason: "Progressing" });
-    expect(waiting.message).toContain("pipe-b fits no node at present: 0/1 nodes are available");
+    await expectToldAboutNodes("pipe-b");
     expect((await environment.pipe("pipe-b")).status?.availableReplicas).toBe(1);
     await createNodes(cluster, 1, { cpus: 64, memoryGib: 1024, pods: 100 }, "large");
     await invariants.settled(16, { quietMs: 500 });

@@ -3,20 +3,18 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toKeyView, toRecordView } from "../../src/api/cluster/views.ts";
-import { toNodeView } from "../../src/controller/capacity/node-view.ts";
-import { podRequests } from "../../src/controller/capacity/pod-requests.ts";
-import {
-  HORIZONTAL_AUTOSCALERS,
-  toHorizontalAutoscalerView,
-} from "../../src/controller/observe/autoscaler-view.ts";
-import { toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
-import { toPendingPodView } from "../../src/controller/observe/pending-pod-view.ts";
+import { toNodeView } from "../../src/capacity/node-view.ts";
+import { podRequests } from "../../src/capacity/pod-requests.ts";
+import { toHorizontalAutoscalerView } from "../../src/controller/observe/autoscaler-view.ts";
+import { toPodView } from "../../src/controller/observe/pod-view.ts";
+import { toPipeView } from "../../src/controller/observe/workloads/deployment.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import {
   CONFIG_MAPS,
   collectionPath,
   DEPLOYMENTS,
+  HORIZONTAL_AUTOSCALERS,
   NODES,
   objectPath,
   PODS,
@@ -111,8 +109,8 @@ describe("an object that is read as protobuf", () => {
   }
 
   it.each([
-    kind(DEPLOYMENTS, toDeploymentView),
-    kind(PODS, toPendingPodView),
+    kind(DEPLOYMENTS, toPipeView),
+    kind(PODS, toPodView),
     kind(NODES, toNodeView),
     kind(CONFIG_MAPS, (raw) => toRecordView(raw, () => true)),
     kind(SECRETS, toKeyView),

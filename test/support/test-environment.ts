@@ -71,6 +71,13 @@ export class TestEnvironment {
     return environments;
   }
 
+  /** Creates another organization with one service in the same namespaces. Only the first environment must be ended. */
+  async neighbor(): Promise<TestEnvironment> {
+    const environment = new TestEnvironment(this.cluster, this.client, this.records, this.pipes);
+    await applyAll(this.client, environment.#objects("basic"));
+    return environment;
+  }
+
   #objects(tier: string): readonly object[] {
     const { records, pipes, organizationId, serviceId } = this;
     const service = serviceConfigMap({ id: serviceId, organizationId, name: "orders", namespace: pipes });

@@ -10,11 +10,11 @@ export function eventsPage(): string {
     table(
       ["type", "reason", "when"],
       [
-        ["Normal", code("Scaled"), "A rescale is complete: every pipe runs the size."],
+        ["Normal", code("Scaled"), "A rescale is complete: the pods of every pipe run the size."],
         [
           "Normal",
           code("ResizedInPlace"),
-          "The pods of a pipe were resized in place, and its template has the size too. On the Deployment.",
+          "The pods of a pipe were resized in place, without a rollout. On the Deployment.",
         ],
         [
           "Normal",

@@ -7,7 +7,7 @@ export interface ReasonText {
   readonly remedy: string;
 }
 
-/** The delays are those of src/controller/decide/retry.ts. */
+/** The delays are those of src/controller/timeouts.ts. */
 const RETRIED = "The controller retries automatically after 5 minutes, doubling to an hour";
 const NOT_RECREATED = "but a pipe that stops its old pods first only on request";
 const RECORDS = "Fix the record; the controller continues as soon as it sees the change.";
@@ -21,7 +21,8 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   },
   Progressing: {
     shows: "Reconciling",
-    meaning: "Pipes are being resized or wait for their turn; the message names them.",
+    meaning:
+      "Pipes are being resized or wait for their turn, or the templates of resized pods follow; the message names them.",
     remedy: "Wait. A pipe that does not come up within `controller.config.rolloutTimeout` fails.",
   },
   WaitingForWindow: {
@@ -32,7 +33,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   },
   Scaled: {
     shows: "Ready",
-    meaning: "Every pipe runs the desired size after a completed rollout.",
+    meaning: "Every pod and every pod template of every pipe has the desired size.",
     remedy: "Nothing.",
   },
   TierLimited: {
@@ -55,14 +56,14 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   Unschedulable: {
     shows: "Stalled",
     meaning:
-      "A pipe whose rollout stops old pods first (strategy Recreate, maxSurge 0, or maxUnavailable of all replicas) has a new pod that fits no node. It was rolled back immediately.",
+      "A pipe whose rollout stops old pods first (strategy Recreate, maxSurge 0, or maxUnavailable of all replicas) has a new pod that fits no node, although its old pods have ended. It was rolled back.",
     remedy:
       "Free or add capacity, then request a retry. The controller does not retry automatically, because each attempt stops the pipe.",
   },
   NoNodeLargeEnough: {
     shows: "Stalled",
     meaning:
-      "The rollout of a pipe would stop old pods first, and the pipe requests more CPU or memory than any node that it may run on has. The pipe was not touched; the message has its request and the largest of these nodes.",
+      "The pipe requests more CPU or memory than any node that it may run on has. Its rollout would stop old pods first, or it was to be resized in place. Its pods were not touched; the message has its request and the largest of these nodes.",
     remedy: `Request a smaller size, or add a larger node. ${RETRIED}. A requested retry skips this check.`,
   },
   ProgressDeadlineExceeded: {
@@ -74,7 +75,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   RolloutTimeout: {
     shows: "Stalled",
     meaning:
-      "The new pods of a pipe did not come up within `controller.config.rolloutTimeout`. The pipe was rolled back.",
+      "The new pods of a pipe did not come up within `controller.config.rolloutTimeout`, or the longer time that the Deployment allows. The pipe was rolled back.",
     remedy: `Check the events and logs of the pod. ${RETRIED}, ${NOT_RECREATED}.`,
   },
   RolloutFailed: {
@@ -96,15 +97,15 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   Refused: {
     shows: "Stalled",
     meaning:
-      "The API server rejects the Deployment with this size, because it is invalid or a policy denies it.",
+      "The API server rejects the Deployment with this size, because it is invalid or a policy denies it; or it rejects the size for running pods because of a quota, a LimitRange or the node, so new pods would be rejected too. Nothing was restarted.",
     remedy: `Fix the error of the API server, which is in the message. ${RETRIED}.`,
   },
   WriteFailed: {
     shows: "Reconciling",
     meaning:
-      "The last write to a pipe failed in the API server or an admission webhook; the message has the error.",
+      "The last write to a pipe, its pods or its ReplicaSet failed in the API server or an admission webhook, or the kube-controller-manager did not respond; the message has the error. Pods that were resized in place keep the size.",
     remedy:
-      "The controller retries automatically after a second, doubling to 5 minutes. If the reason persists, check the webhook that the message names.",
+      "The controller retries automatically after a second, doubling to 5 minutes. If the reason persists, check the webhook that the message names, or the kube-controller-manager.",
   },
   Forbidden: {
     shows: "Reconciling",
@@ -123,7 +124,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
     meaning:
       "Another writer, an admission webhook or a VerticalPodAutoscaler also sets the size of the pipe, or removes the annotation of the controller; the message names it if it is known.",
     remedy:
-      "Omit `requests.cpu`, `requests.memory` and `limits.memory` of the container in the chart or manifest of the pipe; in a VerticalPodAutoscaler, set the mode `Off` for the container.",
+      "Omit `requests.cpu`, `requests.memory` and `limits.memory` of the container in the chart or manifest of the pipe; in a VerticalPodAutoscaler, set the mode `Off` for the container. Then request a retry.",
   },
   ContainerUnclear: {
     shows: "Stalled",
@@ -153,7 +154,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   WrongNamespace: {
     shows: "Stalled",
     meaning: "The PipeScaling is not in the namespace of the service's pipes. It has no effect.",
-    remedy: "Move the PipeScaling to the namespace that the message names.",
+    remedy: "Request the size in the namespace that the message names, and delete this PipeScaling.",
   },
   Failed: {
     meaning: "A pipe failed for a reason that the API does not know.",

@@ -10,14 +10,12 @@ const NO_ROOM = "The machine of the pipe had no room for this size, so the pipe 
 const NOT_IN_TIME = "The machine of the pipe did not apply this size in time.";
 
 const SENTENCES: Readonly<Record<ApiFallbackReason, string>> = {
-  CommitTimeout: "The cluster did not apply this size in time.",
   ContainerNotNamed: NOT_SET_UP,
   ContainerNotRunning: "The pipe was not running when it was to be resized.",
   ContainerRestarts: "The pipe is configured to restart when its size changes.",
   Deferred: NO_ROOM,
   Forbidden: NOT_SET_UP,
   Infeasible: "The machine of the pipe cannot apply this size without a restart.",
-  ListTimeout: NOT_IN_TIME,
   NotSettled: "The pipe was changing for another reason.",
   NotSupported: "The cluster cannot apply a size without a restart.",
   PodsNotLabeled: NOT_SET_UP,

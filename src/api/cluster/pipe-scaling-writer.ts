@@ -1,5 +1,6 @@
 import { API_FIELD_MANAGER, API_VERSION, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
+import { sizeFields } from "../../crd/size-fields.ts";
 import type { Size } from "../../domain/size.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { unlessCode } from "../../kube/errors.ts";
@@ -31,7 +32,7 @@ export class PipeScalingWriter {
    */
   async write({ metadata }: PipeScalingView, size: Size, request: SizeRequest): Promise<PipeScalingView> {
     const { name, uid, namespace = "" } = metadata;
-    const spec = { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
+    const spec = sizeFields(size);
     const annotations = { [REQUEST_ANNOTATION]: formatScalingRequest({ ...request, ...spec }) };
     return toPipeScalingView(
       await this.#client.json<PipeScalingResource>({

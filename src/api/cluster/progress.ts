@@ -1,7 +1,7 @@
 import type { PipeFailure, PipeScaling, PipeScalingSpec, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { REQUEST_ANNOTATION, scalingRequestFor } from "../../crd/scaling-request.ts";
 import { sizeIn } from "../../crd/size-fields.ts";
-import { parseSize, type Size, sameSize } from "../../domain/size.ts";
+import { type Size, sameSize } from "../../domain/size.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { type ApiFallbackReason, fallbackReasonOf } from "./fallback-reasons.ts";
@@ -91,15 +91,23 @@ export function progressOf({ metadata, spec = {}, status = {} }: PipeScaling & K
 const PENDING = { state: "propagating", reason: "Pending" } as const;
 const NO_TIMES = { startedAtMs: undefined, completedAtMs: undefined };
 
-function outcomeOf(spec: PipeScalingSpec, { conditions = [] }: PipeScalingStatus) {
+function outcomeOf(spec: PipeScalingSpec, status: PipeScalingStatus) {
+  const { conditions = [] } = status;
   // From the spec, so that it is right even while no controller runs.
   if (spec.suspend) return { state: "suspended", reason: "Suspended" } as const;
   const ready = conditions.find(({ type }) => type === "Ready");
   if (!ready) return PENDING;
   const reason = reasonOf(ready.reason);
   if (ready.status === "True") return { state: "scaled", reason } as const;
+  // The pods have the size; callers need not wait until the templates have it.
+  if (ready.reason === "Progressing" && isRunByAll(status))
+    return { state: "scaled", reason: reasonOf("Scaled") } as const;
   const isStalled = conditions.some(({ type, status }) => type === "Stalled" && status === "True");
   return { state: isStalled ? "failed" : "propagating", reason } as const;
+}
+
+function isRunByAll({ pipes, propagation }: PipeScalingStatus): boolean {
+  return propagation?.completedAt !== undefined && pipes?.updated === pipes?.total;
 }
 
 function desiredOf({ desired }: PipeScalingStatus): DesiredSize | undefined {
@@ -134,7 +142,7 @@ function fallbacksOf({ pipes }: PipeScalingStatus): readonly Fallback[] {
 
 function failureOf({ pipe, size, reason, attempts, at, nextRetryAt }: PipeFailure): Failure {
   const times = { atMs: instant(at), nextRetryAtMs: instant(nextRetryAt) };
-  return { pipe, size: parseSize(size), reason: reasonOf(reason), attempts, ...times };
+  return { pipe, size: sizeIn(size), reason: reasonOf(reason), attempts, ...times };
 }
 
 function instant(text: string | undefined): number | undefined {

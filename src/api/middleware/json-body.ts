@@ -4,6 +4,7 @@ import createError from "http-errors";
 import { parse } from "lossless-json";
 import getRawBody from "raw-body";
 import type * as z from "zod";
+import { messageOf } from "../../kube/errors.ts";
 import { InvalidRequestError } from "../errors.ts";
 import { countHeader } from "./http-syntax.ts";
 import { announcesBody } from "./unread-body.ts";
@@ -135,7 +136,7 @@ export function decodeJson(bytes: Buffer): unknown {
   } catch (cause) {
     if (cause instanceof RangeError)
       throw new InvalidRequestError("The body is nested too deeply.", { cause });
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new InvalidRequestError(`The body is not JSON: ${why}`, { cause });
   }
 }

@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
+import { messageOf } from "../../kube/errors.ts";
 import { isLoopback } from "../../kube/loopback.ts";
 import type { TlsSettings } from "../../settings/api.ts";
 import { UsageError } from "../../settings/option.ts";
@@ -53,8 +54,4 @@ function read(path: string): Buffer {
   } catch (cause) {
     throw new Error(`The TLS file ${path} cannot be read: ${messageOf(cause)}.`, { cause });
   }
-}
-
-function messageOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { canonicalUuid } from "../../domain/identifiers.ts";
+import { messageOf } from "../../kube/errors.ts";
 import { isLoopback } from "../../kube/loopback.ts";
 import { option, UsageError } from "../../settings/option.ts";
 import { nonEmptyText, written } from "../../settings/values.ts";
@@ -184,7 +185,7 @@ export function certificatesFor(
     new X509Certificate(pem);
     return pem;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new CliError(`The certificate file ${caFile} cannot be used, it must be in PEM: ${why}.`, {
       cause,
     });

@@ -2,6 +2,7 @@ import { isCode, serverMessage } from "../../kube/errors.ts";
 import type { Cluster } from "./cluster.ts";
 import { checkCrd } from "./crd.ts";
 import { checkInPlace } from "./in-place.ts";
+import { checkPaused } from "./paused.ts";
 import { checkPermissions } from "./permissions.ts";
 import { checkPipes } from "./pipes.ts";
 import { checkInstallations, checkLease } from "./processes.ts";
@@ -20,6 +21,7 @@ const CHECKS = [
   ["namespaces", checkNamespaces],
   ["pipes", checkPipes],
   ["in-place", checkInPlace],
+  ["paused", checkPaused],
 ] as const satisfies readonly (readonly [name: string, run: (cluster: Cluster) => Promise<Result[]>])[];
 
 export interface CheckResult extends Result {

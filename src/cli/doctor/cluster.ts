@@ -1,6 +1,6 @@
 import type { VersionInfo } from "@kubernetes/client-node";
-import type { PodTemplate } from "../../controller/in-place/pod-template.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import type { PodTemplate } from "../../controller/observe/workloads/pod-template.ts";
 import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeClient } from "../../kube/client.ts";
@@ -56,6 +56,11 @@ export class Cluster {
     return deployments.flatMap((each) => installationOf(each) ?? []);
   });
 
+  /** The Deployments in all namespaces that are paused, with any labels. */
+  readonly paused = memoized(() =>
+    this.list<PipeDeployment>({ resource: DEPLOYMENTS }, ({ spec }) => spec.paused === true),
+  );
+
   readonly pipes = memoized(() => this.#listOfPipes<PipeDeployment>(DEPLOYMENTS, OF_PIPES));
 
   readonly scalings = memoized(() => this.#listOfPipes<Scaling>(PIPE_SCALINGS, {}));
@@ -74,9 +79,9 @@ export class Cluster {
   }
 
   /** In one namespace, or in all. A kind that the cluster does not know has no objects. */
-  list<T extends KubeObject>(selection: Selection): Promise<readonly T[]> {
+  list<T extends KubeObject>(selection: Selection, isWanted?: (object: T) => boolean): Promise<readonly T[]> {
     const { client, signal } = this.options;
-    return unlessCode(404, listAll<T>(client, selection, signal), []);
+    return unlessCode(404, listAll<T>(client, selection, signal, isWanted), []);
   }
 
   /** The controller that uses these records; `undefined` if there is none, or the kubeconfig may not find it. */

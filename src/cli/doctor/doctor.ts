@@ -14,9 +14,10 @@ export const doctor = recordsCommand({
   summary: "check the installation and its records",
   details:
     "Checks the version of the API server, the CRD, the two processes with their permissions, the lease of the\n" +
-    "controller, all records, that each pipe belongs to a service, and whether pipes can be resized in place if\n" +
-    "they should be. Each result has a remedy. Writes nothing. Exits with 3 if there is an error. For the progress\n" +
-    "of rescales and what blocks them, such as an unknown tier, see pipe-scaling status.\n\n" +
+    "controller, all records, that each pipe belongs to a service, whether pipes can be resized in place if they\n" +
+    "should be, and whether a controller that was killed has left a Deployment paused. Each result has a remedy.\n" +
+    "Writes nothing. Exits with 3 if there is an error. For the progress of rescales and what blocks them, such as\n" +
+    "an unknown tier, see pipe-scaling status.\n\n" +
     "Checks what your kubeconfig may read, and lists what it may not. A full check needs permission to list\n" +
     "Namespaces, and Deployments and PipeScalings in all of them; ConfigMaps and Secrets in the namespace of the\n" +
     "records; to get CustomResourceDefinitions and the Lease; and to create subjectaccessreviews. A cluster\n" +

@@ -1,5 +1,5 @@
-import { podTemplateProblem } from "../../controller/in-place/pod-template.ts";
-import { toDeploymentView } from "../../controller/observe/deployment-view.ts";
+import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
+import { podTemplateProblem } from "../../controller/observe/workloads/pod-template.ts";
 import type { Cluster, PipeDeployment, Scaling } from "./cluster.ts";
 import { note, ok, type Result, warning } from "./result.ts";
 
@@ -16,7 +16,7 @@ export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
     scalings.map(({ metadata, spec }) => [`${metadata.namespace}/${metadata.name}`, spec?.strategy]),
   );
   const wanted = (await cluster.pipes()).filter((pipe) => {
-    const { metadata, serviceId } = toDeploymentView(pipe);
+    const { metadata, serviceId } = toPipeView(pipe);
     const strategy = strategies.get(`${metadata.namespace}/${serviceId}`) ?? controller?.resizeStrategy;
     return strategy === "InPlaceOrRollout";
   });
@@ -36,7 +36,7 @@ export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
 }
 
 function checkTemplate(pipe: PipeDeployment): Result[] {
-  const { metadata, serviceId, container } = toDeploymentView(pipe);
+  const { metadata, serviceId, container } = toPipeView(pipe);
   // The status of the PipeScaling reports an unclear container.
   if ("problem" in container) return [];
   const problem = podTemplateProblem(pipe.spec.template, serviceId, container.name);

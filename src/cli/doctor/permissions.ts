@@ -42,7 +42,7 @@ export const PERMISSIONS: Readonly<Record<Component, readonly Permission[]>> = {
     allow("pipes", GROUP, `${PLURAL}/status`, "patch"),
     allow("pipes", "events.k8s.io", "events", "create patch"),
     allow("pipes", "", "pods/resize", "patch", RESIZES),
-    allow("pipes", "apps", "replicasets", "list watch patch delete", RESIZES),
+    allow("pipes", "apps", "replicasets", "list patch delete", RESIZES),
   ],
 };
 

@@ -1,5 +1,5 @@
 import { SERVICE_LABEL } from "../../controller/names.ts";
-import { toDeploymentView } from "../../controller/observe/deployment-view.ts";
+import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
 import type { Cluster } from "./cluster.ts";
 import { ok, type Result, warning } from "./result.ts";
 
@@ -12,7 +12,7 @@ export async function checkPipes(cluster: Cluster): Promise<Result[]> {
   const byId = new Map(services.map((each) => [each.id, each]));
   const pipes = await cluster.pipes();
   const results = pipes.flatMap((pipe) => {
-    const { serviceId, metadata } = toDeploymentView(pipe);
+    const { serviceId, metadata } = toPipeView(pipe);
     const { name, namespace } = metadata;
     const service = byId.get(serviceId);
     if (service?.namespace === namespace) return [];

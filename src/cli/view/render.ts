@@ -22,6 +22,7 @@ const STATE_STYLES: Readonly<Record<RescaleState, Style>> = {
 const PIPE_MARKS: Readonly<Record<PendingPipe["state"], readonly [symbol: string, style: Style]>> = {
   Waiting: ["·", "dim"],
   Rolling: ["▸", "cyan"],
+  Resized: ["▸", "cyan"],
   Retrying: ["✗", "red"],
   Failed: ["✗", "red"],
   Unsizable: ["✗", "red"],

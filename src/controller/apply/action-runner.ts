@@ -1,21 +1,18 @@
+import { formatSize } from "../../domain/size.ts";
 import { isConflict, KubeApiError } from "../../kube/errors.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { type Clock, waitAtMost } from "../../runtime/clock.ts";
+import type { WorkQueue } from "../../runtime/work-queue.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import type { Action } from "../decide/actions.ts";
-import { describeAction } from "./action-log.ts";
-import { type Applier, apply } from "./apply.ts";
+import type { Action, PipeAction } from "../actions.ts";
+import { formatAllotment } from "../observe/resources.ts";
+import type { Applier } from "./applier.ts";
+import { apply } from "./apply.ts";
 
 export interface ActionRunnerOptions extends Applier {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Reconciles a service again; called when a slow write has ended. */
-  readonly enqueue: (serviceId: string) => void;
-  /**
-   * The same after a slow write has failed, with a delay that grows with each failure.
-   *
-   * @param leastMs delay that the server requests
-   */
-  readonly retry: (serviceId: string, leastMs: number) => void;
+  /** To reconcile a service again when a slow write has ended. */
+  readonly queue: Pick<WorkQueue, "add" | "retry">;
 }
 
 /**
@@ -47,7 +44,7 @@ export class ActionRunner {
     requestId: string | undefined,
   ): Promise<{ readonly error: unknown } | undefined> {
     if (actions.length === 0) return undefined;
-    const { clock, enqueue, retry, log } = this.#options;
+    const { clock, queue, log } = this.#options;
     const errors: unknown[] = [];
     let isWaiting = true;
     const done = Promise.allSettled(actions.map((action) => this.#one(serviceId, action, requestId))).then(
@@ -56,12 +53,12 @@ export class ActionRunner {
         this.#inFlight.delete(done);
         if (isWaiting) return;
         for (const err of errors) log.warn({ serviceId, err }, "a slow write failed; trying again");
-        if (errors.length === 0) enqueue(serviceId);
-        else retry(serviceId, Math.max(...errors.map(retryAfterMs)));
+        if (errors.length === 0) queue.add(serviceId);
+        else queue.retry(serviceId, Math.max(...errors.map(retryAfterMs)));
       },
     );
     this.#inFlight.set(done, serviceId);
-    await within(clock, PATIENCE_MS, done);
+    await waitAtMost(clock, PATIENCE_MS, done);
     isWaiting = false;
     const [first] = errors;
     return errors.length === 0 ? undefined : { error: errors.find((each) => !isConflict(each)) ?? first };
@@ -74,20 +71,15 @@ export class ActionRunner {
 
   /** Resolves when no write is in flight, or after 10 s. */
   async settled(): Promise<void> {
-    await within(this.#options.clock, SETTLE_MS, Promise.all(this.#inFlight.keys()));
+    await waitAtMost(this.#options.clock, SETTLE_MS, Promise.all(this.#inFlight.keys()));
   }
 
   async #one(serviceId: string, action: Action, requestId: string | undefined): Promise<void> {
-    const { log, writes } = this.#options;
-    const recordOf = () => ("pipe" in action ? writes.records.get(action.pipe.metadata.uid) : undefined);
-    const before = recordOf();
-    await apply(this.#options, action);
-    const after = recordOf();
-    // A dry run that succeeds does not change the record of an earlier write.
-    const error = after && after !== before && "error" in after.outcome ? after.outcome.error : undefined;
+    const { log } = this.#options;
+    const error = await apply(this.#options, action);
     const line = { serviceId, ...describeAction(action), requestId };
-    if (error && action.type !== "refresh") log.warn({ ...line, ...error }, `${action.type} failed`);
-    else if (action.type === "validate") log.debug(line, action.type);
+    if (error) log.warn({ ...line, ...error }, `${action.type} failed`);
+    else if (action.type === "dry-run") log.debug(line, action.type);
     else log.info(line, action.type);
   }
 }
@@ -96,10 +88,26 @@ function retryAfterMs(error: unknown): number {
   return error instanceof KubeApiError ? (error.retryAfterMs ?? 0) : 0;
 }
 
-/** Resolves when the work is done, or after the timeout. */
-async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
-  const patience = Promise.withResolvers<void>();
-  const cancel = clock.after(ms, patience.resolve);
-  await Promise.race([work, patience.promise]);
-  cancel();
+/** Log fields of an action. */
+function describeAction(action: Action): object {
+  return {
+    ...("namespace" in action ? { namespace: action.namespace, spec: action.spec } : {}),
+    ...("pipes" in action ? { pipes: action.pipes.map(({ metadata }) => metadata.name) } : {}),
+    ...("pipe" in action ? { pipe: action.pipe.metadata.name } : {}),
+    ...("pod" in action ? { pod: action.pod.metadata.name } : {}),
+    ...("resources" in action ? { resources: action.resources } : {}),
+    ...("rollout" in action ? describeRollout(action.rollout) : {}),
+    ...("size" in action ? { size: formatAllotment(action.size) } : {}),
+    ...("fallback" in action ? action.fallback : {}),
+  };
+}
+
+function describeRollout({ size, attempts, failure, inPlaceFailure }: PipeAction["rollout"]): object {
+  return {
+    ...{ size: formatSize(size), attempt: attempts, reason: failure?.reason },
+    // Why the pipe is not resized in place.
+    notInPlace: inPlaceFailure?.reason,
+    to: inPlaceFailure && formatSize(inPlaceFailure.size),
+    because: inPlaceFailure?.message,
+  };
 }

@@ -1,39 +1,47 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import type { KubeRequest } from "../../kube/client.ts";
-import { DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
+import type { Identity } from "../../kube/objects.ts";
+import { DEPLOYMENTS, objectPath, type Resource } from "../../kube/paths.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
-import type { DeploymentView } from "../observe/deployment-view.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
 import { type Allotment, resourcesFor } from "../observe/resources.ts";
 
 /** An admission webhook may take 30 s to respond. */
 export const WRITE_TIMEOUT_MS = 35_000;
 
-/**
- * The uid protects another object with the pipe's name; the resourceVersion protects changes since our view.
- *
- * @param lastRollout value of the annotation (formatLastRollout)
- */
+/** @param lastRollout value of the annotation (formatLastRollout); absent if something removes the annotation */
 export function pipePatch(
-  { metadata }: DeploymentView,
-  lastRollout: string,
+  { metadata }: PipeView,
+  lastRollout: string | undefined,
   spec: object | undefined,
 ): KubeRequest {
-  const { name, namespace, uid, resourceVersion } = metadata;
   const annotations = { [LAST_ROLLOUT_ANNOTATION]: lastRollout };
+  return patchOf(DEPLOYMENTS, metadata, { metadata: lastRollout === undefined ? {} : { annotations }, spec });
+}
+
+/**
+ * A patch of an object. The uid protects another object with its name; the resourceVersion protects changes since our
+ * view.
+ */
+export function patchOf(
+  resource: Resource,
+  { name, namespace, uid, resourceVersion }: Identity,
+  { metadata, spec }: { readonly metadata?: object; readonly spec: object | undefined },
+): KubeRequest {
   return {
     method: "PATCH",
-    path: objectPath(DEPLOYMENTS, namespace, name),
+    path: objectPath(resource, namespace, name),
     query: { fieldManager: CONTROLLER_FIELD_MANAGER },
     patchType: "application/strategic-merge-patch+json",
-    body: { metadata: { uid, resourceVersion, annotations }, spec },
+    body: { metadata: { uid, resourceVersion, ...metadata }, spec },
     timeoutMs: WRITE_TIMEOUT_MS,
-    message: DEPLOYMENTS.message,
+    message: resource.message,
   };
 }
 
 /** A strategic merge patch owns only the leaves that it sets. */
 export function resourcesPatch(
-  { pipe, container }: { readonly pipe: DeploymentView; readonly container: string },
+  { pipe, container }: { readonly pipe: PipeView; readonly container: string },
   size: Allotment,
 ): object {
   const resources = resourcesFor(size, pipe.cpuLimitFollows);
@@ -42,7 +50,7 @@ export function resourcesPatch(
 
 /** Without a pause, the new template would start a rollout. */
 export function commitPatch(
-  pipe: { readonly pipe: DeploymentView; readonly container: string },
+  pipe: { readonly pipe: PipeView; readonly container: string },
   size: Allotment,
 ): object {
   return { ...resourcesPatch(pipe, size), paused: true };

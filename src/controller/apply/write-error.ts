@@ -26,13 +26,3 @@ export function writeErrorOf(error: unknown): WriteError | undefined {
   const isRefused = [400, 403, 404, 409, 422].some((code) => isCode(error, code));
   return { reason: isRefused ? "Refused" : "WriteFailed", message, retryAfterMs };
 }
-
-/** Without a response, the write may have succeeded. */
-export function isOutcomeUnknown(error: unknown): boolean {
-  return error instanceof KubeUnreachableError;
-}
-
-/** The API server rejects dry runs if a webhook has side effects. */
-export function isWithoutDryRun(error: unknown): boolean {
-  return isCode(error, 400) && error.message.includes("does not support dry run");
-}

@@ -1,201 +1,132 @@
-import type { PipeFailure } from "../../crd/pipe-scaling.ts";
-import type { FailureReason } from "../../crd/reasons.ts";
+import type { PipeState, RolloutPhase } from "../../domain/rollout-plan.ts";
 import { sameSize } from "../../domain/size.ts";
-import type { FailedStep } from "../in-place/failed-step.ts";
-import type { InPlaceStep } from "../in-place/steps.ts";
-import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
-import type { WriteRecord } from "../observe/write-record.ts";
-import type { AssessContext, Assessment } from "./assessment.ts";
-import { hasComeUp, isProven } from "./came-up.ts";
-import { failsTooLong, failureOfStep, stepRetryAtMs } from "./failed-step.ts";
-import { failureOf } from "./failure.ts";
-import { autoscalerConflict, strippedAnnotation } from "./field-conflict.ts";
-import { inPlaceStep, isInProgress } from "./in-place.ts";
-import { failedRollback, pastFailure, writeFailure } from "./past-failure.ts";
-import { remarkOn } from "./remark.ts";
-import { isOfRollout, isOfWrite, isRetryRequested, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
-import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
-import { rolloutPhase } from "./rollout-phase.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
+import type { Assessment, PipeContext, PipeDecision, Subject } from "../assessment.ts";
+import { failedBefore } from "../in-place/problem.ts";
+import { isRollingOut, type PipeView } from "../observe/pipe-view.ts";
+import { isSize, resourcesFor } from "../observe/resources.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+import { activePods } from "../pods.ts";
+import { rolloutOutlook } from "../rollout/failure.ts";
+import { timedPhase, timeoutMsOf } from "../rollout/phase.ts";
+import { decidePipe } from "./rules.ts";
 
-type Result = Omit<Assessment, "pipe" | "phase"> & Partial<Pick<Assessment, "phase">>;
+type Pods = Pick<Snapshot, "pods" | "podsEndedAtMs">;
 
-/** The state of a pipe, and the reason for it, is decided only here. */
-export function assess(pipe: DeploymentView, context: AssessContext): Assessment {
-  const phase = rolloutPhase(pipe, context);
-  const result = unsizable(pipe, context) ?? assessSizable(pipe, context);
-  const { abandoned, recheckAtMs = Number.POSITIVE_INFINITY } = abandonedRollout(pipe, context);
-  const atMs = Math.min(recheckAtMs, result.recheckAtMs ?? Number.POSITIVE_INFINITY);
+/** Decides about a pipe by itself (rules.ts); its place among the others follows (passes.ts). */
+export function assess(pipe: PipeView, pods: Pods, context: PipeContext): Assessment {
+  const subject = subjectOf(pipe, pods, context);
+  const decision = decidePipe(subject);
+  // A rule knows more than the Deployment shows.
+  const timed = decision.phase ? { phase: decision.phase } : timedPhase(pipe, context);
+  const { abandoned, recheckAtMs } = abandonedRollout(subject);
+  const { proof, endsAtMs } = proofOf(subject, decision);
   return {
-    ...{ pipe, phase, ...result },
-    abandoned,
-    recheckAtMs: Number.isFinite(atMs) ? atMs : undefined,
-    remark: remarkOn(pipe, result.state, context),
+    ...decision,
+    ...{ subject, pipe, proof, abandoned },
+    ...timed,
+    recheckAtMs: earliest(decision.recheckAtMs, decision.failure?.retryAtMs, recheckAtMs, endsAtMs),
+    remark: remarkOn(subject, decision.state, timed.phase),
   };
+}
+
+function subjectOf(pipe: PipeView, { pods, podsEndedAtMs }: Pods, context: PipeContext): Subject {
+  const { name } = pipe.metadata;
+  const container = "problem" in pipe.container ? "" : pipe.container.name;
+  const target = resourcesFor(context.desired, pipe.cpuLimitFollows);
+  const about = { ...context, pipe, container, target, pods: pods.get(name) ?? [] };
+  return { ...about, active: activePods(about), podEndedAtMs: podsEndedAtMs.get(name) ?? 0 };
 }
 
 /**
  * Such a rollout has stopped the old pods, even if another size is desired now. Other pipes still have their old pods.
  */
-function abandonedRollout(
-  pipe: DeploymentView,
-  context: AssessContext,
-): Pick<Assessment, "abandoned" | "recheckAtMs"> {
-  const isWanted = sameSize(pipe.size, context.desired) || pipe.lastRollout?.isRollback;
+function abandonedRollout(subject: Subject): Pick<Assessment, "abandoned" | "recheckAtMs"> {
+  const { pipe, desired } = subject;
+  const isWanted = sameSize(pipe.size, desired) || pipe.lastRollout?.isRollback;
   if (isWanted || !pipe.stopsOldPodsFirst || !isRollingOut(pipe)) return {};
-  if (hasComeUp(pipe, context.scaling)) return {};
-  const cause = rolloutFailure(pipe, context);
-  return cause ? { abandoned: cause } : { recheckAtMs: rolloutRecheckAtMs(pipe, context) };
+  const { cause, recheckAtMs } = rolloutOutlook(subject);
+  return cause ? { abandoned: cause } : { recheckAtMs };
 }
 
-/** Problems that someone must fix before the pipe can be resized. */
-function unsizable(pipe: DeploymentView, context: AssessContext): Result | undefined {
-  const { container, cpuLimitMillicores, size } = pipe;
-  const failing = (reason: FailureReason, message: string): Result => ({
-    state: "unsizable",
-    failure: failureOf(pipe, { reason, message }, 1, context.nowMs, context),
-  });
-  if ("problem" in container) return failing("ContainerUnclear", container.problem);
-  const autoscalers = context.autoscalers.get(pipe.metadata.name);
-  const vertical = autoscalers?.find(({ kind }) => kind === "VerticalPodAutoscaler");
-  if (vertical) {
-    const { reason, message } = autoscalerConflict(vertical);
-    return failing(reason, message);
-  }
-  const { desired } = context;
-  if (
-    cpuLimitMillicores === undefined ||
-    sameSize(size, desired) ||
-    cpuLimitMillicores >= desired.cpuMillicores
-  )
-    return undefined;
-  return failing(
-    "CpuLimitTooLow",
-    `the container "${container.name}" has a CPU limit of ${cpuLimitMillicores}m, which is below the ${desired.cpuMillicores}m of the size: remove limits.cpu, or set it to at least that`,
+/**
+ * A pipe proves the size while its pods run it and are available; after a smaller memory in place, for a while. If they
+ * are not, others wait for it, but not for longer than for a rollout.
+ */
+function proofOf(
+  subject: Subject,
+  { state }: PipeDecision,
+): Pick<Assessment, "proof"> & { readonly endsAtMs?: number } {
+  const { pipe, active, nowMs, desired, timeouts } = subject;
+  const { lastRollout, rollout } = pipe;
+  if ((state !== "done" && state !== "resized") || pipe.replicas === 0) return { proof: "none" };
+  const isCommitted = sameSize(pipe.size, desired);
+  const isOfRollout = isCommitted && lastRollout !== undefined && lastRollout.attempts > 0;
+  const resizedAtMs = active.map(({ pod }) => pod.resizedAtMs ?? 0);
+  const sinceMs = Math.max(isOfRollout ? lastRollout.startedAtMs : 0, ...resizedAtMs);
+  const containers = active.flatMap(({ pod }) => pod.containers);
+  const restartedAtMs = Math.max(0, ...containers.map((each) => each.restartedAtMs));
+  const heldMs = elapsedMs(sinceMs, nowMs);
+  const steadyMs = Math.min(heldMs, elapsedMs(restartedAtMs, nowMs));
+  // A smaller memory is felt later, and a container may crash again and again.
+  const holdMs = Math.max(
+    isDoubtful(subject) ? timeouts.smallerMemoryMs : 0,
+    restartedAtMs > sinceMs ? timeouts.crashLoopMs : 0,
   );
+  if (rollout.isAvailable && steadyMs >= holdMs) return { proof: "proven" };
+  const limitMs = timeoutMsOf(pipe, subject);
+  const isOurs = isOfRollout || !isCommitted;
+  if (!isOurs || heldMs >= limitMs) return { proof: "none" };
+  return { proof: "proving", endsAtMs: nowMs + (rollout.isAvailable ? holdMs - steadyMs : limitMs - heldMs) };
 }
 
-function assessSizable(pipe: DeploymentView, context: AssessContext): Result {
-  const write = context.writes.get(pipe.metadata.uid);
-  const isSized = sameSize(pipe.size, context.desired);
-  // A response or a read soon shows the outcome of the last write. Until then it counts as a rollout.
-  if (write?.outcome.type === "pending" && write.purpose === "roll-back" && isSized)
-    return { ...assessSized(pipe, write, context), phase: "rolling-out" };
-  if (write?.outcome.type === "pending")
-    return { state: "rolling", phase: "rolling-out", ...resizeInProgress(pipe, context) };
-  if (write?.outcome.type === "unknown") {
-    const failure = writeFailure(pipe, write, write.outcome.error, context);
-    return { state: "retrying", phase: "rolling-out", failure, ...resizeInProgress(pipe, context) };
-  }
-  const next = inPlaceStep(pipe, context);
-  if (next) return inPlaceResult(pipe, next, context);
-  return isSized ? assessSized(pipe, write, context) : assessUnsized(pipe, write, context);
+/** The same containers have less memory than before, or restarted when they got the size. */
+function isDoubtful(subject: Subject): boolean {
+  const { pipe, desired } = subject;
+  const { inPlaceStartedAtMs, lastGoodSize } = pipe.lastRollout ?? {};
+  const committedFrom = inPlaceStartedAtMs === undefined ? undefined : lastGoodSize;
+  const before = sameSize(pipe.size, desired) ? committedFrom : pipe.size;
+  const isSmaller = isSize(before) && before.memoryGib > desired.memoryGib;
+  return isSmaller || failedBefore(subject)?.reason === "Restarted";
 }
 
-/** The resize in place goes on after the write. If it ended, another pipe would be the canary beside this one. */
-function resizeInProgress(pipe: DeploymentView, context: AssessContext): Pick<Result, "inPlace"> {
-  return isInProgress(pipe, context) ? { inPlace: { type: "wait", untilMs: Number.POSITIVE_INFINITY } } : {};
+function earliest(...times: readonly (number | undefined)[]): number | undefined {
+  const atMs = Math.min(...times.map((each) => each ?? Number.POSITIVE_INFINITY));
+  return Number.isFinite(atMs) ? atMs : undefined;
 }
 
-/** A resize in place counts as a rollout until it ends. */
-function inPlaceResult(pipe: DeploymentView, next: InPlaceStep | "begin", context: AssessContext): Result {
-  const { inPlace, nowMs } = context;
-  const failed = failureOfStep(pipe, next, context);
-  if (failed) return failedStepResult(pipe, next, failed, context);
-  const view = inPlace.get(pipe.metadata.uid);
-  const waitMs = next !== "begin" && next.type === "wait" && view ? next.untilMs - view.nowMs : undefined;
-  const recheck = waitMs === undefined ? {} : { recheckAtMs: nowMs + waitMs };
-  return { state: "rolling", phase: "rolling-out", inPlace: next, ...recheck };
+/** Information for people that does not affect the decision; `undefined` if there is none. */
+function remarkOn(subject: Subject, state: PipeState, phase: RolloutPhase): string | undefined {
+  const remarks = [
+    restartRemark(subject, phase),
+    horizontalAutoscalerRemark(subject),
+    qosRemark(subject, state),
+  ].filter((each) => each !== undefined);
+  return remarks.length === 0 ? undefined : remarks.join(" ");
 }
 
-/** Other pipes wait for it as for a rollout, but not for ever. */
-function failedStepResult(
-  pipe: DeploymentView,
-  inPlace: InPlaceStep | "begin",
-  failed: FailedStep,
-  context: AssessContext,
-): Result {
-  const failure = failureOf(pipe, failed.error, failed.attempts, failed.lastAtMs, context);
-  const result = {
-    ...withRetry(failure, stepRetryAtMs(failed, context)),
-    state: "retrying",
-    inPlace,
-  } as const;
-  return failsTooLong(failed, context) ? result : { ...result, phase: "rolling-out" };
+/** Only while pods are being replaced. */
+function restartRemark({ pipe, desired }: Subject, phase: RolloutPhase): string | undefined {
+  const { inPlaceFailure } = pipe.lastRollout ?? {};
+  if (phase !== "rolling-out" || !inPlaceFailure || !sameSize(inPlaceFailure.size, desired)) return undefined;
+  if (!sameSize(pipe.size, desired)) return undefined;
+  return `The pods of ${pipe.metadata.name} are being replaced because they cannot be resized in place: ${inPlaceFailure.message}.`;
 }
 
-/** The template has the desired size. A failed rollout takes precedence, because the pipe may have no pod left. */
-function assessSized(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Result {
-  const ofRollout = assessRollout(pipe, write, context);
-  const stripped = strippedAnnotation(pipe, context);
-  if (ofRollout.failure || !stripped) return ofRollout;
-  const delayMs = retryDelayMs(stripped.reason, stripped.attempts, context.timeouts);
-  const retry = withRetry(
-    stripped,
-    retryAtMs(Date.parse(stripped.at), delayMs, context.scaling, context.nowMs),
-  );
-  const times = [retry.recheckAtMs, ofRollout.recheckAtMs].filter((atMs) => atMs !== undefined);
-  return { ...retry, state: "failed", ...(times.length > 0 ? { recheckAtMs: Math.min(...times) } : {}) };
+function horizontalAutoscalerRemark({ pipe, autoscalers }: Subject): string | undefined {
+  const horizontal = autoscalers
+    .get(pipe.metadata.name)
+    ?.find(({ kind }) => kind === "HorizontalPodAutoscaler");
+  if (!horizontal) return undefined;
+  const name = JSON.stringify(horizontal.metadata.name);
+  return `The HorizontalPodAutoscaler ${name} sets the replicas of ${pipe.metadata.name} by utilization of its requests, so another size may change their number.`;
 }
 
-function assessRollout(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Result {
-  if (isProven(pipe, context.scaling) || hasComeUp(pipe, context.scaling)) return { state: "done" };
-  if (pipe.isPaused) return { state: "paused" };
-  if (!hasOwnRollout(pipe)) return { state: "rolling" };
-  const failed = rolloutFailure(pipe, context);
-  if (failed) {
-    const attempts = Math.max(1, pipe.lastRollout?.attempts ?? 1);
-    const rollback = failedRollback(pipe, write, context);
-    const message = [failed.message, ...(rollback ? [rollback.message] : [])].join("; ");
-    const failure = failureOf(pipe, { ...failed, message }, attempts, context.nowMs, context);
-    return { state: "failed", failure, ...(rollback ? { recheckAtMs: rollback.retryAtMs } : {}) };
-  }
-  const obstacle = context.unschedulable.get(pipe.metadata.name);
-  const atMs = rolloutRecheckAtMs(pipe, context);
-  return {
-    state: "rolling",
-    ...(Number.isFinite(atMs) ? { recheckAtMs: atMs } : {}),
-    ...(obstacle === undefined ? {} : { obstacle }),
-  };
-}
-
-/** Only rollouts of the controller can fail; owners monitor their own rollouts. */
-function hasOwnRollout(pipe: DeploymentView): boolean {
-  const { lastRollout } = pipe;
-  return (
-    lastRollout !== undefined && lastRollout.generation > 0 && (isRollingOut(pipe) || isChangedByOwner(pipe))
-  );
-}
-
-/** The template does not have the desired size. */
-function assessUnsized(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Result {
-  const failure = pastFailure(pipe, write, context);
-  if (!failure) return { state: "waiting" };
-  const askedMs = write?.outcome.type === "failed" ? (write.outcome.error.retryAfterMs ?? 0) : 0;
-  const delayMs = Math.max(delayAfter(pipe, failure, context), askedMs);
-  const { scaling, nowMs } = context;
-  const failedAtMs = Date.parse(failure.at);
-  const dueAtMs = retryAtMs(failedAtMs, delayMs, scaling, nowMs);
-  if (dueAtMs <= nowMs)
-    return {
-      state: "waiting",
-      priorAttempts: failure.attempts,
-      isRetryRequested: isRetryRequested(failedAtMs, scaling, nowMs),
-    };
-  return { state: isOfWrite(failure.reason) ? "retrying" : "failed", ...withRetry(failure, dueAtMs) };
-}
-
-function withRetry(failure: PipeFailure, dueAtMs: number): Pick<Result, "failure" | "recheckAtMs"> {
-  if (!Number.isFinite(dueAtMs)) return { failure };
-  return { failure: { ...failure, nextRetryAt: new Date(dueAtMs).toISOString() }, recheckAtMs: dueAtMs };
-}
-
-/** A rollout that stopped old pods is not retried automatically, because each attempt interrupts the pipe. */
-function delayAfter(
-  { stopsOldPodsFirst, metadata }: DeploymentView,
-  failure: PipeFailure,
-  { timeouts }: AssessContext,
-): number {
-  if (stopsOldPodsFirst && isOfRollout(failure.reason)) return Number.POSITIVE_INFINITY;
-  const isChanged = failure.generation !== metadata.generation;
-  return writeDelayMs(failure.reason, failure.attempts, isChanged, timeouts);
+/** A limit that follows the size is mentioned only while it changes. */
+function qosRemark({ pipe, desired }: Subject, state: PipeState): string | undefined {
+  const { metadata, cpuLimitMillicores, cpuLimitFollows } = pipe;
+  if (cpuLimitFollows && state !== "done")
+    return `The CPU limit of ${metadata.name} follows the size, so its pods keep the QoS class Guaranteed.`;
+  if (cpuLimitMillicores !== desired.cpuMillicores) return undefined;
+  return `The CPU limit of ${metadata.name} equals the size, so its pods have the QoS class Guaranteed and not Burstable.`;
 }

@@ -1,85 +1,133 @@
-import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { serviceLimit } from "../../domain/rollout-plan.ts";
 import { ALWAYS_OPEN } from "../../domain/rollout-window.ts";
-import type { Size } from "../../domain/size.ts";
 import { desiredSize, type Tier } from "../../domain/tier.ts";
-import type { DeploymentView } from "../observe/deployment-view.ts";
+import type { Action } from "../actions.ts";
+import { commitStep } from "../in-place/commit-rules.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import type { Action } from "./actions.ts";
+import { confirmationOf, READ_LATER } from "../observe/write-record.ts";
+import { dueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
 import { assess } from "./assess.ts";
-import { decidePipes } from "./decide-pipes.ts";
-import type { DecideOptions, Decision } from "./decision.ts";
-import { isDue } from "./failed-step.ts";
-import { specAfterDeletion, specForRecreation, wasResized } from "./recreate.ts";
-import { resumeAbandoned } from "./resume.ts";
-import type { Sizing } from "./sizing.ts";
+import type { DecideOptions, Decision, Sizing } from "./decision.ts";
+import { decidePipes } from "./passes.ts";
+import { specForRecreation, wasResized } from "./recreate.ts";
+import { WAYS } from "./rules.ts";
 
+/**
+ * Decides what happens to a service now: a pure function of the snapshot. Each line is a reason not to resize the pipes;
+ * passes.ts has what follows for several pipes, and rules.ts for one.
+ */
 export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
-  const { actions, ...decision } = decideAll(snapshot, options);
-  return { ...decision, actions: actions.filter((action) => isDue(action, snapshot)) };
-}
-
-/** A sequence of guards: each line is a reason not to change the pipes. */
-function decideAll(snapshot: Snapshot, options: DecideOptions): Decision {
   const { scaling, pipes, namespace, tier } = snapshot;
-  const refreshes = [...refreshUnknown(snapshot), ...resumeAbandoned(snapshot)];
-  if (namespace === undefined || !tier.ok) return { actions: refreshes };
-  if (!scaling) return { actions: [...refreshes, ...create(snapshot, namespace, tier.value)] };
-  if (scaling.isBeingDeleted) return { actions: refreshes };
-
-  const desired = desiredSize(requestedSize(scaling), tier.value);
-  const context = { ...snapshot, scaling, policy: options.policy, desired: desired.size };
-  const assessments = pipes.map((pipe) => assess(pipe, context));
-  const sizing: Sizing = {
-    desired,
-    requestId: requestIdOf(scaling, desired.size),
-    assessments,
-    holdBack: "nothing",
-    blockedBy: [],
-    window: ALWAYS_OPEN,
-    serviceLimit: serviceLimit(pipes.length),
-  };
-  if (scaling.spec.suspend) return { actions: refreshes, sizing: { ...sizing, holdBack: "suspended" } };
+  const unfinished = [...readUnknown(snapshot), ...finishAbandoned(snapshot)];
+  const nothing = (sizing?: Sizing, actions: readonly Action[] = []): Decision => ({
+    actions: [...unfinished, ...finishCommits(snapshot), ...actions],
+    ...{ sizing, waitsForCommit: false },
+  });
+  if (namespace === undefined || !tier.ok) return nothing();
+  if (!scaling) return nothing(undefined, options.isEnding ? [] : create(snapshot, namespace));
+  if (scaling.isBeingDeleted) return nothing();
+  const sizing = sizingOf(snapshot, scaling, tier.value, options);
+  if (options.isEnding) return nothing(sizing);
+  if (scaling.spec.suspend) return nothing({ ...sizing, waitReason: "suspended" });
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0) {
-    const confirm: Action = { type: "confirm-generation", scaling, pipes: ahead };
-    return { actions: [confirm], sizing: { ...sizing, holdBack: "confirmation" } };
+    return nothing({ ...sizing, waitReason: "confirmation" }, confirm(snapshot, scaling, ahead));
   }
-  const decision = decidePipes({ snapshot, scaling, sizing }, options);
-  return { ...decision, actions: [...refreshes, ...decision.actions] };
+  const decision = decidePipes({ snapshot, scaling, options, sizing });
+  return { ...decision, actions: [...unfinished, ...decision.actions] };
+}
+
+function sizingOf(
+  snapshot: Snapshot,
+  scaling: PipeScalingView,
+  tier: Tier,
+  { policy }: DecideOptions,
+): Sizing {
+  const { pipes, strategy } = snapshot;
+  const requested = requestedSize(scaling);
+  const desired = desiredSize(requested, tier);
+  const { requestId } = scalingRequestFor(requested ?? desired.size, scaling.requestAnnotation) ?? {};
+  const context = {
+    ...snapshot,
+    ...{ scaling, policy, requestId, desired: desired.size, ways: WAYS[strategy] },
+  };
+  return {
+    ...{ desired, requestId, waitReason: "nothing", blockedBy: [], window: ALWAYS_OPEN },
+    assessments: pipes.map((pipe) => assess(pipe, snapshot, context)),
+    serviceLimit: serviceLimit(pipes.length),
+  };
+}
+
+/** The annotations of the pipes are written if the view is right. */
+function confirm(
+  snapshot: Snapshot,
+  scaling: PipeScalingView,
+  pipes: readonly PipeView[],
+): readonly Action[] {
+  const due = pipes.filter((pipe) => {
+    const about = { ...snapshot, pipe };
+    return dueAtMs(recordOf(about, "adopt", confirmationOf(scaling)), about) <= snapshot.nowMs;
+  });
+  return due.length > 0 ? [{ type: "confirm-generation", scaling, pipes: due }] : [];
 }
 
 /** A PipeScaling that certainly never existed is created at once. */
-function create(snapshot: Snapshot, namespace: string, tier: Tier): Action[] {
-  const { serviceId, pipes, nowMs, deleted, recreateAtMs } = snapshot;
-  if (pipes.length === 0) return [];
-  if (recreateAtMs > nowMs && (deleted || wasResized(serviceId, pipes))) return [];
-  const spec = deleted ? specAfterDeletion(deleted, pipes, tier) : specForRecreation(serviceId, pipes);
+function create(snapshot: Snapshot, namespace: string): readonly Action[] {
+  const { serviceId, pipes, pods, nowMs, recreation } = snapshot;
+  if (pipes.length === 0 || creatableAtMs(snapshot) > nowMs) return [];
+  if (recreation.atMs > nowMs && (recreation.isSeen || wasResized(serviceId, pipes))) return [];
+  const spec = specForRecreation(serviceId, pipes, pods);
   return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];
 }
 
-/** A write without a response counts against the rollout budget until a read shows its outcome. */
-function refreshUnknown({ pipes, writes }: Snapshot): Action[] {
-  return pipes
-    .filter(({ metadata }) => writes.get(metadata.uid)?.outcome.type === "unknown")
-    .map((pipe) => ({ type: "refresh", pipe }));
+/** When the creation of the PipeScaling may be tried again, in milliseconds since 1970. */
+export function creatableAtMs(snapshot: Snapshot): number {
+  const { namespace, serviceId, writes } = snapshot;
+  return repeatableAtMs(writes.get(`${namespace}/${serviceId}`, "create"), 0, snapshot);
 }
 
-function requestIdOf(scaling: PipeScalingView, desired: Size): string | undefined {
-  return scalingRequestFor(requestedSize(scaling) ?? desired, scaling.requestAnnotation)?.requestId;
+function readUnknown({ pipes, orphans, writes }: Snapshot): readonly Action[] {
+  const isUnknown = ({ metadata }: PipeView) =>
+    READ_LATER.some((purpose) => writes.get(metadata.uid, purpose)?.outcome.type === "unknown");
+  return [...pipes, ...orphans].filter(isUnknown).map((pipe) => ({ type: "refresh", pipe }));
+}
+
+/** Pipes whose service must not be resized now. If they stayed in the middle of a commit, they would stay paused. */
+function finishCommits(snapshot: Snapshot): readonly Action[] {
+  return snapshot.pipes
+    .filter(({ isPausedForCommit }) => isPausedForCommit)
+    .flatMap((pipe) => commitStep(pipe, snapshot).actions);
+}
+
+/** Paused Deployments that are no pipes of this service any more. No watch shows those that left the cache. */
+function finishAbandoned(snapshot: Snapshot): readonly Action[] {
+  const { orphans, departed, nowMs } = snapshot;
+  const abandoned = orphans.filter((pipe) => orphanResumedAtMs(pipe, snapshot) <= nowMs);
+  const ofDeparted = departed.flatMap((pipe): readonly Action[] => {
+    const { actions } = commitStep(pipe, snapshot);
+    return actions.length > 0 ? actions : [{ type: "refresh", pipe }];
+  });
+  return [...ofDeparted, ...abandoned.flatMap((pipe) => commitStep(pipe, snapshot).actions)];
+}
+
+/** When an orphan is resumed, in milliseconds since 1970; infinite if the controller did not pause it. */
+export function orphanResumedAtMs(
+  { metadata, pausedForCommitAtMs }: PipeView,
+  { nowMs, timeouts, writes }: Pick<Snapshot, "nowMs" | "timeouts" | "writes">,
+): number {
+  if (pausedForCommitAtMs === undefined) return Number.POSITIVE_INFINITY;
+  // Another release may have paused it, unless this process knows that it did so itself.
+  if (writes.get(metadata.uid, "commit")) return nowMs;
+  return Math.min(pausedForCommitAtMs, nowMs) + timeouts.orphanPauseMs;
 }
 
 /**
  * Returns true if our view of the PipeScaling is older than a rollout of the pipe, or etcd was restored from a
  * snapshot.
  */
-function isFromLaterGeneration({ lastRollout }: DeploymentView, { metadata }: PipeScalingView): boolean {
+function isFromLaterGeneration({ lastRollout }: PipeView, { metadata }: PipeScalingView): boolean {
   return lastRollout?.scalingUid === metadata.uid && lastRollout.scalingGeneration > metadata.generation;
-}
-
-/** Returns the failures of all pipes, for the status. */
-export function failuresOf({ sizing }: Pick<Decision, "sizing">): PipeFailure[] {
-  return sizing?.assessments.flatMap((each) => each.failure ?? []) ?? [];
 }

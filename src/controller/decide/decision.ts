@@ -1,23 +1,49 @@
+import type { PlanWaitReason } from "../../domain/rollout-plan.ts";
+import type { RolloutWindowState } from "../../domain/rollout-window.ts";
+import type { DesiredSize } from "../../domain/tier.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
-import type { Action } from "./actions.ts";
-import type { Sizing } from "./sizing.ts";
+import type { Action } from "../actions.ts";
+import type { Assessment } from "../assessment.ts";
+
+/** The reason why waiting pipes wait. report/conditions.ts has the sentence for each. */
+export type WaitReason =
+  | PlanWaitReason
+  | "suspended"
+  /** The PipeScaling has to be read, because a pipe has a size of a later generation. */
+  | "confirmation"
+  /** Dry runs of the pipes have begun. */
+  | "dry-runs";
+
+/** The desired size of a service, and the state of its pipes. */
+export interface Sizing {
+  readonly desired: DesiredSize;
+  readonly requestId: string | undefined;
+  readonly assessments: readonly Assessment[];
+  readonly waitReason: WaitReason;
+  /** Names of the pipes that the waiting pipes wait for. */
+  readonly blockedBy: readonly string[];
+  /** True if rollouts that restart pods may start now. */
+  readonly window: RolloutWindowState;
+  /** Maximum number of concurrent rollouts in this service. */
+  readonly serviceLimit: number;
+}
 
 export interface Decision {
   readonly actions: readonly Action[];
   /** Absent if the pipes must not be resized. */
-  readonly sizing?: Sizing;
-  /** True if the template of a pipe could follow its resized pods, but not now. */
-  readonly waitsForCommit?: boolean;
+  readonly sizing?: Sizing | undefined;
+  /** True if the template of a pipe could follow its pods, but not now. */
+  readonly waitsForCommit: boolean;
 }
 
 export interface DecideOptions {
   readonly policy: RolloutPolicy;
   /** Number of rollouts that may start before the limit across all services is reached. */
   readonly overallFree: number;
-  /** Number of commits of resizes in place that may start now, across all services. */
-  readonly freeCommits: number;
-  /** Number of resizes in place that may begin now, across all services. */
-  readonly freeBegins: number;
-  /** True if a canary requires dry runs of all waiting pipes, and stopping old pods requires a check of the nodes. */
-  readonly validatesFirst: boolean;
+  /** Number of templates that may begin to follow their pods now, across all services. */
+  readonly commitsFree: number;
+  /** False for a preview: what a dry run would show is not known. */
+  readonly makesDryRuns: boolean;
+  /** The process ends: only what would leave a Deployment paused goes on. */
+  readonly isEnding: boolean;
 }

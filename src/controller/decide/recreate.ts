@@ -1,9 +1,8 @@
 import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
-import { sizeIn } from "../../crd/size-fields.ts";
 import { allSizes, type Size, sameSize } from "../../domain/size.ts";
-import { desiredSize, type Tier } from "../../domain/tier.ts";
-import type { DeletedScaling } from "../observe/deleted-scalings.ts";
-import type { DeploymentView } from "../observe/deployment-view.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
+import type { PodView } from "../observe/pod-view.ts";
+import { sizeOf } from "../observe/resources.ts";
 
 /** A size that the controller applied to a pipe. */
 interface Applied {
@@ -12,22 +11,30 @@ interface Applied {
   readonly atMs: number;
 }
 
+type Pods = ReadonlyMap<string, readonly PodView[]>;
+
 /**
- * Returns the spec for a PipeScaling that was deleted while no controller was watching. A deletion must not resize
- * anything, so the spec has the newest size that the controller applied to a pipe of the service. It is suspended if a
- * pipe has another size, because nothing shows whether it was suspended before. It is empty, for the tier's default
- * size, only if nothing shows that the controller ever resized a pipe of the service, as at the first installation.
+ * Returns the spec for a PipeScaling that was deleted. A deletion must not resize anything, so the spec has the newest
+ * size that the controller gave to a pipe or a pod of the service. It is suspended if another one has another size,
+ * because nothing shows whether it was suspended before. It is empty, for the tier's default size, only if nothing shows
+ * that the controller ever resized a pipe of the service, as at the first installation.
  *
  * @param pipes all pipes of the service
+ * @param pods of each pipe, by its name
  */
-export function specForRecreation(serviceId: string, pipes: readonly DeploymentView[]): PipeScalingSpec {
-  const applied = pipes.flatMap((pipe) => appliedTo(pipe, serviceId) ?? []);
+export function specForRecreation(
+  serviceId: string,
+  pipes: readonly PipeView[],
+  pods: Pods = new Map(),
+): PipeScalingSpec {
+  const resized = resizedPods(pipes, pods);
+  const applied = [...pipes.flatMap((pipe) => appliedTo(pipe, serviceId) ?? []), ...resized];
   if (applied.length === 0) return {};
   const [newest] = applied
     .toSorted((a, b) => b.atMs - a.atMs)
     .flatMap(({ size }) => (size && isRequestable(size) ? size : []));
   if (!newest) return { suspend: true };
-  const isCommon = pipes.every(({ size }) => sameSize(size, newest));
+  const isCommon = [...pipes, ...resized].every(({ size }) => sameSize(size, newest));
   return {
     replicaCpuMillicores: newest.cpuMillicores,
     replicaMemoryGb: newest.memoryGib,
@@ -35,20 +42,21 @@ export function specForRecreation(serviceId: string, pipes: readonly DeploymentV
   };
 }
 
-/** @returns true if something shows that the controller resized a pipe of the service */
-export function wasResized(serviceId: string, pipes: readonly DeploymentView[]): boolean {
-  return pipes.some((pipe) => appliedTo(pipe, serviceId) !== undefined);
+/** Their templates may have another size. Those of a pipe that moved in were resized for its earlier service. */
+function resizedPods(pipes: readonly PipeView[], pods: Pods): readonly Applied[] {
+  const own = pipes.filter(({ templateProblem }) => templateProblem === undefined);
+  return own.flatMap(({ metadata, container }) =>
+    (pods.get(metadata.name) ?? []).flatMap(({ isActive, resizedAtMs, containers }): readonly Applied[] => {
+      if (!isActive || resizedAtMs === undefined || "problem" in container) return [];
+      const sized = containers.find(({ name }) => name === container.name);
+      return sized ? [{ size: sizeOf(sized), atMs: resizedAtMs }] : [];
+    }),
+  );
 }
 
-/** A deletion must not resize anything, so a spec that may be outdated is suspended if a pipe has another size. */
-export function specAfterDeletion(
-  { spec, isOutdated }: DeletedScaling,
-  pipes: readonly DeploymentView[],
-  tier: Tier,
-): PipeScalingSpec {
-  const desired = desiredSize(sizeIn(spec), tier).size;
-  const isCommon = pipes.every(({ size }) => sameSize(size, desired));
-  return isOutdated && !isCommon ? { ...spec, suspend: true } : spec;
+/** @returns true if something shows that the controller resized a pipe of the service */
+export function wasResized(serviceId: string, pipes: readonly PipeView[]): boolean {
+  return pipes.some((pipe) => appliedTo(pipe, serviceId) !== undefined);
 }
 
 /** The API server rejects a spec with any other size, for example one after another writer changed only the CPU. */
@@ -57,10 +65,7 @@ function isRequestable(size: Size): boolean {
 }
 
 /** If another writer removed the annotation of the last rollout, only the current size is known. */
-function appliedTo(
-  { lastRollout, resizedAtMs, size }: DeploymentView,
-  serviceId: string,
-): Applied | undefined {
+function appliedTo({ lastRollout, resizedAtMs, size }: PipeView, serviceId: string): Applied | undefined {
   // A pipe that moved in from another service has the size of that one.
   if (lastRollout?.serviceId === serviceId) return { size: lastRollout.size, atMs: lastRollout.startedAtMs };
   return resizedAtMs === undefined ? undefined : { size, atMs: resizedAtMs };

@@ -1,16 +1,46 @@
-import { resourcesFor } from "../observe/resources.ts";
-import { hasResources } from "./pod-view.ts";
-import type { ReplicaSetView } from "./replica-set-view.ts";
-import type { CommitStep, InPlaceContext, InPlaceStep } from "./steps.ts";
-import { isSameTemplate } from "./template-view.ts";
-import type { Fallback, InPlaceView } from "./view.ts";
+import type { Fallback } from "../observe/last-rollout.ts";
+import { hasResources, type Resources } from "../observe/resources.ts";
+import { isSameTemplate, type ReplicaSetView, type TemplateView } from "./replica-set-view.ts";
 
-/** The first step of a commit: all pods have the size, so the template follows. */
-export function beginCommit({ view, container, target }: InPlaceContext): InPlaceStep {
-  const [current] = inUse(view);
-  const duplicate = view.replicaSets.find(
+/*
+ * The pods of a pipe have a size, and its template follows without a rollout (docs/explanation/in-place.md): pause the
+ * Deployment and set the template, set the template of the ReplicaSet, resume. Each function decides one write from what
+ * was read just before it.
+ */
+
+/** The Deployment as it was read for a step of a commit, with its ReplicaSets. */
+export interface CommitFacts {
+  readonly container: string;
+  readonly template: TemplateView;
+  readonly replicaSets: readonly ReplicaSetView[];
+}
+
+export type BeginCommit =
+  | { readonly type: "pause" }
+  /** Kubernetes would use this empty ReplicaSet in place of the current one. */
+  | { readonly type: "delete-replica-set"; readonly replicaSet: ReplicaSetView }
+  /** Something changed meanwhile; the caches show it soon. */
+  | { readonly type: "wait" };
+
+export type ContinueCommit =
+  | {
+      readonly type: "update-replica-set";
+      readonly replicaSet: ReplicaSetView;
+      /** The resources in the template. */
+      readonly resources: Resources;
+    }
+  | { readonly type: "wait" }
+  /** @param fallback why its pods are replaced then; absent if they are not */
+  | { readonly type: "resume"; readonly fallback?: Fallback }
+  /** The template gets the resources of the ReplicaSet again, so that no pod is replaced. */
+  | { readonly type: "take-back"; readonly resources: ReplicaSetView["resources"] };
+
+export function beginCommit(facts: CommitFacts, target: Resources): BeginCommit {
+  const { container, template, replicaSets } = facts;
+  const [current, ...others] = inUse(replicaSets);
+  if (!current || others.length > 0 || !isEqual(template, current, container)) return { type: "wait" };
+  const duplicate = replicaSets.find(
     (each) =>
-      current !== undefined &&
       each.pods === 0 &&
       each.createdAtS <= current.createdAtS &&
       isSameTemplate(each, current, container) &&
@@ -19,69 +49,37 @@ export function beginCommit({ view, container, target }: InPlaceContext): InPlac
   return duplicate ? { type: "delete-replica-set", replicaSet: duplicate } : { type: "pause" };
 }
 
-/** The Deployment is paused by us: its ReplicaSet follows its template, and then it is resumed. */
-export function commitStep(context: CommitContext): CommitStep {
-  const { pipe, container, view, timeouts } = context;
-  // The owner removed the size, which is a change of the template, too.
-  if (!pipe.size) return { type: "resume" };
-  const [current, ...others] = inUse(view);
-  // Another size may be desired by now.
-  const resources = resourcesFor(pipe.size, pipe.cpuLimitFollows);
-  const isUpdated = current && hasResources(current.resources.get(container), resources);
-  const endsAtMs = (view.pausedAtMs ?? view.nowMs) + timeouts.commitMs;
+/** @param resources in the template of the paused Deployment; absent if its owner removed the size */
+export function continueCommit(
+  facts: CommitFacts,
+  resources: Resources | undefined,
+  isOverdue: boolean,
+): ContinueCommit {
+  const { container, template, replicaSets } = facts;
+  const [current, ...others] = inUse(replicaSets);
+  if (!current || !resources) return { type: "resume" };
+  if (others.length > 0) return rollout("its pods are of several ReplicaSets");
+  // A template that its owner changed starts a rollout, so there is nothing to wait for.
+  if (!isSameTemplate(template, current, container))
+    return rollout("its owner changed the pod template meanwhile");
+  const isUpdated = hasResources(current.resources.get(container), resources);
   // A Deployment controller that responds later finds the template in the ReplicaSet, and replaces no pod.
-  if (endsAtMs <= view.nowMs) return !current || isUpdated ? { type: "resume" } : timeout(context, current);
-  const changed = changedTemplate(context, current);
-  if (changed) return changed;
-  const wait: CommitStep = { type: "wait", untilMs: endsAtMs };
-  if (!pipe.rollout.isSeen) return wait;
-  if (!current) return { type: "resume" };
-  if (others.length > 0) return rollout("NotSettled", SEVERAL_REPLICA_SETS);
-  if (!isUpdated) return { type: "update-replica-set", replicaSet: current, resources };
-  return pipe.rollout.isUpdated ? { type: "resume" } : wait;
+  if (isUpdated) return isOverdue ? { type: "resume" } : { type: "wait" };
+  if (isOverdue) return { type: "take-back", resources: current.resources };
+  return { type: "update-replica-set", replicaSet: current, resources };
 }
 
-type CommitContext = Pick<InPlaceContext, "pipe" | "container" | "view" | "timeouts">;
-
-const TEMPLATE_CHANGED = "its owner changed the pod template meanwhile";
-const SEVERAL_REPLICA_SETS = "its pods are of several ReplicaSets";
-
-/** A template that its owner changed starts a rollout, so there is nothing to wait for. */
-function changedTemplate(
-  { pipe: { metadata, lastRollout }, container, view }: CommitContext,
-  current: ReplicaSetView | undefined,
-): CommitStep | undefined {
-  const { generation } = metadata;
-  if (lastRollout?.generation === generation) return undefined;
-  if (!view.template || view.template.generation < generation) return { type: "read-template" };
-  const isSame = !current || isSameTemplate(view.template, current, container);
-  return isSame ? undefined : rollout("NotSettled", TEMPLATE_CHANGED);
-}
-
-function timeout({ pipe, timeouts }: CommitContext, { metadata }: ReplicaSetView): CommitStep {
-  const within = `within ${timeouts.commitMs / 1000} s`;
-  const message = pipe.rollout.isSeen
-    ? `ReplicaSet ${metadata.name}: the API server has not changed it ${within}`
-    : `the Deployment controller has not responded ${within}`;
-  return rollout("CommitTimeout", message);
-}
-
-/** A rollout brings the size. */
-function rollout(reason: Fallback["reason"], message: string): CommitStep {
-  return { type: "resume", fallback: { reason, message } };
-}
-
-/** Only a Deployment whose pods are all of one ReplicaSet can keep that ReplicaSet. */
-export function unsettled({ pipe, view }: InPlaceContext): Fallback | undefined {
-  const reason = "NotSettled";
-  if (pipe.isPaused) return { reason, message: "the Deployment is paused by its owner" };
-  if (!pipe.rollout.isSeen || !pipe.rollout.isComplete)
-    return { reason, message: "a rollout of the Deployment has not completed" };
-  if (inUse(view).length !== 1) return { reason, message: SEVERAL_REPLICA_SETS };
-  return undefined;
+/** The rollout brings the size. */
+function rollout(message: string): ContinueCommit {
+  return { type: "resume", fallback: { reason: "NotSettled", message } };
 }
 
 /** ReplicaSets that have pods. */
-export function inUse({ replicaSets }: InPlaceView): readonly ReplicaSetView[] {
+function inUse(replicaSets: readonly ReplicaSetView[]): readonly ReplicaSetView[] {
   return replicaSets.filter(({ pods }) => pods > 0);
+}
+
+function isEqual(template: TemplateView, current: ReplicaSetView, container: string): boolean {
+  const sized = (each: TemplateView) => JSON.stringify(each.resources.get(container) ?? {});
+  return isSameTemplate(template, current, container) && sized(template) === sized(current);
 }

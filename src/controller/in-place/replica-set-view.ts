@@ -1,7 +1,14 @@
-import { type Identity, identityOf, type KubeObject, type ReplicaSet } from "../../kube/objects.ts";
+import { createHash } from "node:crypto";
+import {
+  type Container,
+  type Identity,
+  identityOf,
+  type KubeObject,
+  type ReplicaSet,
+} from "../../kube/objects.ts";
 import { parseTime } from "../../kube/time.ts";
-import { REVISION_ANNOTATION } from "../names.ts";
-import { type TemplateView, toTemplateView } from "./template-view.ts";
+import { REVISION_ANNOTATION, TEMPLATE_HASH_LABEL } from "../names.ts";
+import type { PodTemplate } from "../observe/workloads/pod-template.ts";
 
 /** The fields of a ReplicaSet that in-place resizes need. */
 export interface ReplicaSetView extends KubeObject, TemplateView {
@@ -24,4 +31,38 @@ export function toReplicaSetView({ metadata, spec, status }: ReplicaSet): Replic
     pods: Math.max(spec.replicas ?? 1, status?.replicas ?? 0),
     ...toTemplateView(spec.template),
   };
+}
+
+/** A pod template, reduced to what shows whether another one is the same. */
+export interface TemplateView {
+  /** Resources of each container, by name. */
+  readonly resources: ReadonlyMap<string, Container["resources"]>;
+  /** Equal for templates that differ only in resources. */
+  readonly templateHash: string;
+}
+
+export function toTemplateView(template: PodTemplate): TemplateView {
+  return {
+    resources: new Map(template.spec.containers.map(({ name, resources }) => [name, resources])),
+    templateHash: hashWithoutResources(template),
+  };
+}
+
+/** Kubernetes compares whole templates, the resources of other containers included. */
+export function isSameTemplate(a: TemplateView, b: TemplateView, container: string): boolean {
+  if (a.templateHash !== b.templateHash) return false;
+  const others = ({ resources }: TemplateView) =>
+    JSON.stringify([...resources].filter(([name]) => name !== container));
+  return others(a) === others(b);
+}
+
+/** The API server writes the fields of an object in one order, so equal templates are equal texts. */
+function hashWithoutResources({ metadata, spec }: PodTemplate): string {
+  const labels = Object.entries(metadata?.labels ?? {}).filter(([name]) => name !== TEMPLATE_HASH_LABEL);
+  const containers = spec.containers.map(({ resources: _, ...rest }) => rest);
+  const text = JSON.stringify([
+    { ...metadata, labels },
+    { ...spec, containers },
+  ]);
+  return createHash("sha256").update(text).digest("base64");
 }

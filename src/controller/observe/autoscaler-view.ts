@@ -1,24 +1,12 @@
-import type { KubeClient } from "../../kube/client.ts";
-import { isCode } from "../../kube/errors.ts";
 import {
+  type ContainerPolicy,
   type HorizontalPodAutoscaler,
   type Identity,
   identityOf,
   type KubeObject,
   type ScaleTarget,
+  type VerticalPodAutoscaler,
 } from "../../kube/objects.ts";
-import type { Resource } from "../../kube/paths.ts";
-import { horizontalPodAutoscaler } from "../../kube/protobuf/messages.ts";
-
-export const HORIZONTAL_AUTOSCALERS: Resource<HorizontalPodAutoscaler> = {
-  apiVersion: "autoscaling/v2",
-  plural: "horizontalpodautoscalers",
-  message: horizontalPodAutoscaler,
-};
-export const VERTICAL_AUTOSCALERS: Resource<VerticalPodAutoscaler> = {
-  apiVersion: "autoscaling.k8s.io/v1",
-  plural: "verticalpodautoscalers",
-};
 
 /** A VerticalPodAutoscaler or HorizontalPodAutoscaler that affects the pods of a Deployment. */
 export interface AutoscalerView extends KubeObject {
@@ -35,23 +23,6 @@ export interface AutoscalerView extends KubeObject {
 const OTHER_CONTAINERS = "*";
 
 const NO_POLICIES: ReadonlyMap<string, boolean> = new Map();
-
-export interface VerticalPodAutoscaler extends KubeObject {
-  readonly spec: {
-    readonly targetRef?: ScaleTarget;
-    readonly updatePolicy?: { readonly updateMode?: string };
-    readonly resourcePolicy?: {
-      readonly containerPolicies?: readonly ContainerPolicy[];
-    };
-  };
-}
-
-interface ContainerPolicy {
-  readonly containerName?: string;
-  readonly mode?: string;
-  readonly controlledResources?: readonly string[] | null;
-  readonly controlledValues?: string;
-}
 
 /** Returns true for metrics that are a share of the requests; only these depend on the size. */
 export function toHorizontalAutoscalerView({ metadata, spec }: HorizontalPodAutoscaler): AutoscalerView {
@@ -96,18 +67,4 @@ export function actsOn({ policies }: AutoscalerView, containerName: string): boo
 
 function deploymentIn(target: ScaleTarget | undefined): string | undefined {
   return target?.kind === "Deployment" ? target.name : undefined;
-}
-
-/** Returns whether the CRD of VerticalPodAutoscaler, which is not part of Kubernetes, is installed. */
-export async function hasVerticalAutoscalers(client: Pick<KubeClient, "json">): Promise<boolean> {
-  try {
-    const path = `/apis/${VERTICAL_AUTOSCALERS.apiVersion}`;
-    const { resources } = await client.json<{ readonly resources: readonly { readonly name: string }[] }>({
-      path,
-    });
-    return resources.some(({ name }) => name === VERTICAL_AUTOSCALERS.plural);
-  } catch (error) {
-    if (isCode(error, 404)) return false;
-    throw error;
-  }
 }

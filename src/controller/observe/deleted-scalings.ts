@@ -1,40 +1,25 @@
-import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
 
-/** An older deletion no longer indicates the desired spec. */
-const MEMORY_MS = 10 * 60_000;
-
 const MAX_ENTRIES = 1000;
 
-export interface DeletedScaling {
-  readonly spec: PipeScalingSpec;
-  /** The spec may have changed, before or after this deletion, while this process saw no events. */
-  readonly isOutdated: boolean;
-}
-
-interface Entry extends DeletedScaling {
-  readonly recreateAtMs: number;
-  /** Interruptions of the watch before the deletion. */
-  readonly interruptions: number;
-}
-
-/** Recently deleted PipeScalings, with their last spec. */
+/**
+ * When recently deleted PipeScalings may be created again. Their owner may be replacing them, as
+ * `kubectl replace --force` does. What they asked for is not kept: the pipes show their size.
+ */
 export class DeletedScalings {
-  readonly #scalings: Store<PipeScalingView>;
   readonly #clock: Pick<Clock, "now">;
   readonly #graceMs: number;
-  readonly #deleted = new Map<string, Entry>();
+  readonly #recreateAtMs = new Map<string, number>();
   #unseenUntilMs = 0;
 
   constructor(scalings: Store<PipeScalingView>, clock: Pick<Clock, "now">, graceMs: number) {
-    this.#scalings = scalings;
     this.#clock = clock;
     this.#graceMs = graceMs;
     scalings.onChange((change) => {
-      if (change.type === "deleted") this.#remember(change.previous, change.isMissed);
-      else if (change.type === "added") this.#deleted.delete(keyOf(change.object));
+      if (change.type === "deleted") this.#remember(keyOf(change.previous));
+      else if (change.type === "added") this.#recreateAtMs.delete(keyOf(change.object));
     });
   }
 
@@ -43,29 +28,15 @@ export class DeletedScalings {
     this.#unseenUntilMs = this.#clock.now() + this.#graceMs;
   }
 
-  find(namespace: string, name: string): DeletedScaling | undefined {
-    const found = this.#find(namespace, name);
-    // The owner may have created it, changed it and deleted it again.
-    const isOutdated = found && found.interruptions !== this.#scalings.interruptions;
-    return isOutdated ? { ...found, isOutdated } : found;
+  /** In milliseconds since 1970. `isSeen`: this process saw the deletion. */
+  recreation(namespace: string, name: string): { readonly atMs: number; readonly isSeen: boolean } {
+    const atMs = this.#recreateAtMs.get(`${namespace}/${name}`);
+    return { atMs: atMs ?? this.#unseenUntilMs, isSeen: atMs !== undefined };
   }
 
-  /** Returns the time before which a deleted PipeScaling is not created again, in milliseconds since 1970. */
-  recreateAtMs(namespace: string, name: string): number {
-    return this.#find(namespace, name)?.recreateAtMs ?? this.#unseenUntilMs;
-  }
-
-  #find(namespace: string, name: string): Entry | undefined {
-    const found = this.#deleted.get(`${namespace}/${name}`);
-    const isOld = found && this.#clock.now() - found.recreateAtMs > MEMORY_MS;
-    return isOld ? undefined : found;
-  }
-
-  #remember(scaling: PipeScalingView, isOutdated: boolean): void {
-    const [oldest] = this.#deleted.keys();
-    if (oldest !== undefined && this.#deleted.size >= MAX_ENTRIES) this.#deleted.delete(oldest);
-    const recreateAtMs = this.#clock.now() + this.#graceMs;
-    const { interruptions } = this.#scalings;
-    this.#deleted.set(keyOf(scaling), { spec: scaling.spec, isOutdated, recreateAtMs, interruptions });
+  #remember(key: string): void {
+    const [oldest] = this.#recreateAtMs.keys();
+    if (oldest !== undefined && this.#recreateAtMs.size >= MAX_ENTRIES) this.#recreateAtMs.delete(oldest);
+    this.#recreateAtMs.set(key, this.#clock.now() + this.#graceMs);
   }
 }

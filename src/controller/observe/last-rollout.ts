@@ -1,44 +1,103 @@
 import * as z from "zod";
-import { type FailureReason, failureReason } from "../../crd/reasons.ts";
-import { formatSize, type Size } from "../../domain/size.ts";
-import { memoized } from "../../kube/memoized.ts";
+import { FALLBACK_REASONS, type FallbackReason } from "../../crd/fallback-reasons.ts";
+import { FAILURE_REASONS, failureReason } from "../../crd/reasons.ts";
+import { formatSize } from "../../domain/size.ts";
+import { shared } from "../../kube/memoized.ts";
 import { type Allotment, formatAllotment, parseAllotment, sharedSize } from "./resources.ts";
+
+/** A text of which one valid value is made; an invalid text is an issue of its field. */
+function textOf<T>(parse: (text: string) => T | undefined, format: (value: T) => string) {
+  return z.codec(z.string(), z.custom<T>(), {
+    decode: (text, { issues }) => {
+      const value = parse(text);
+      if (value === undefined) issues.push({ code: "custom", input: text });
+      return value ?? z.NEVER;
+    },
+    encode: format,
+  });
+}
+
+const size = textOf(sharedSize, formatSize);
+const message = z.string();
+// A clock may give fractions, and a time after the year 9999 has no text in a status.
+const timeMs = z.number().min(0).max(Date.parse("9999-12-31T23:59:59.999Z")).overwrite(Math.floor);
+const sharedText = z.string().overwrite(shared);
+/** Only a flag that is set is written. */
+const flag = z.codec(z.boolean().optional(), z.boolean(), {
+  decode: (isSet) => isSet ?? false,
+  encode: (isSet) => isSet || undefined,
+});
+
+/** Why a pipe gets its size by a rollout, and not in place. */
+export interface Fallback {
+  readonly reason: FallbackReason;
+  readonly message: string;
+}
+
+/** An unknown reason or an invalid `lastGoodSize` hides only its own field; anything else, the whole annotation. */
+const lastRollout = z.object({
+  /** The size that was requested; a rollback keeps it. */
+  size,
+  /** True if the pipe was returned from `size` to `lastGoodSize`. */
+  isRollback: flag,
+  /** The reason for the rollback to `lastGoodSize`. */
+  failure: z
+    .object({
+      reason: z.codec(z.string(), z.enum(FAILURE_REASONS), {
+        decode: failureReason,
+        encode: (reason) => reason,
+      }),
+      message,
+    })
+    .optional(),
+  /** The last size that finished rolling out before `size` was applied; absent if none is known. */
+  lastGoodSize: textOf<Allotment>(parseAllotment, formatAllotment).optional().catch(undefined),
+  /** Start of the rollout or of the rollback, in milliseconds since 1970. The chart's policies know that it is next. */
+  startedAtMs: timeMs,
+  /** Start of the resize of the running pods, in milliseconds since 1970; absent if the pods were replaced. */
+  inPlaceStartedAtMs: timeMs.optional(),
+  /** The Deployment is paused, so that its template follows its pods. Written with the pause, and removed with it. */
+  isCommitting: z.boolean().optional(),
+  /** The last resize in place that failed, until another one begins: the same size is not tried in place again. */
+  inPlaceFailure: z
+    .object({ size, reason: z.enum(FALLBACK_REASONS), message, atMs: timeMs })
+    .optional()
+    .catch(undefined),
+  /**
+   * Every desired replica came up once with the applied size. Nothing else shows that later, because a change by the
+   * owner can make the Deployment look as if the rollout never completed.
+   */
+  cameUp: flag,
+  /** Number of consecutive attempts with `size`; 0 if the pipe had it before the controller wrote anything. */
+  attempts: z.int(),
+  /** The service that the pipe belonged to. */
+  serviceId: sharedText,
+  /** The PipeScaling that `size` comes from, and its generation. */
+  scalingUid: sharedText,
+  scalingGeneration: z.int(),
+  /** The API request for `size`, if any. */
+  requestId: z.string().optional(),
+  /** Generation of the Deployment after the patch, which identifies the rollout. 0 if nothing was rolled out. */
+  generation: z.int(),
+  /** Revision of the pod template after the patch; a later revision is the owner's. */
+  revision: z.int(),
+  /** `lastUpdateTime` of the condition Progressing before the patch, in seconds since 1970; 0 for none. */
+  progressedAtS: z.int(),
+  /** Desired replicas at the time of the patch. */
+  replicas: z.int(),
+});
+
+/** Binds the annotation to its Deployment, so that a copy on another Deployment is ignored. */
+const binding = z.object({ version: z.literal(1), deploymentUid: z.string() });
 
 /**
  * The last rollout that the controller started on a pipe. It is stored in an annotation of the Deployment by the patch
  * that starts the rollout, so that a controller can continue after a crash of its predecessor.
  */
-export interface LastRollout {
-  /** The size that was requested; a rollback keeps it. */
-  readonly size: Size;
-  /** True if the pipe was returned from `size` to `lastGoodSize`. */
-  readonly isRollback: boolean;
-  /** The reason for the rollback to `lastGoodSize`. */
-  readonly failure?: { readonly reason: FailureReason; readonly message: string } | undefined;
-  /** The last size that finished rolling out before `size` was applied; absent if none is known. */
-  readonly lastGoodSize?: Allotment | undefined;
-  /** Start of the rollout or of the rollback, in milliseconds since 1970. */
-  readonly startedAtMs: number;
-  /** Start of the resize of the running pods; absent if the pods were replaced. */
-  readonly inPlaceStartedAtMs?: number | undefined;
-  /** Number of consecutive attempts with `size`; 0 if the pipe had it before the controller wrote anything. */
-  readonly attempts: number;
-  /** The service that the pipe belonged to. */
-  readonly serviceId: string;
-  /** The PipeScaling that `size` comes from, and its generation. */
-  readonly scalingUid: string;
-  readonly scalingGeneration: number;
-  /** The API request for `size`, if any. */
-  readonly requestId?: string | undefined;
-  /** Generation of the Deployment after the patch, which identifies the rollout. 0 if nothing was rolled out. */
-  readonly generation: number;
-  /** Revision of the pod template after the patch; a later revision is the owner's. */
-  readonly revision: number;
-  /** `lastUpdateTime` of the condition Progressing before the patch, in seconds since 1970; 0 for none. */
-  readonly progressedAtS: number;
-  /** Desired replicas at the time of the patch. */
-  readonly replicas: number;
-}
+export type LastRollout = Readonly<z.output<typeof lastRollout>>;
+
+/** A resize in place that failed. */
+export type InPlaceFailure = NonNullable<LastRollout["inPlaceFailure"]>;
 
 /** The last rollout as a patch of the controller wrote it. */
 export interface WrittenRollout {
@@ -46,49 +105,10 @@ export interface WrittenRollout {
   readonly rollout: LastRollout;
 }
 
-const schema = z.object({
-  version: z.literal(1),
-  deploymentUid: z.string(),
-  size: z.string(),
-  isRollback: z.boolean().default(false),
-  failure: z.object({ reason: z.string().transform(failureReason), message: z.string() }).optional(),
-  lastGoodSize: z.string().optional(),
-  startedAt: z.iso.datetime(),
-  inPlaceStartedAt: z.iso.datetime().optional(),
-  attempts: z.int(),
-  serviceId: z.string(),
-  scalingUid: z.string(),
-  scalingGeneration: z.int(),
-  requestId: z.string().optional(),
-  generation: z.int(),
-  revision: z.int(),
-  progressedAtS: z.int(),
-  replicas: z.int(),
-});
-
-/** @param deploymentUid binds the annotation to its Deployment, so that a copy on another Deployment is ignored */
+/** The chart's policies expect the version and the UID first. */
 export function formatLastRollout(rollout: LastRollout, deploymentUid: string): string {
-  const { size, isRollback, lastGoodSize, startedAtMs, inPlaceStartedAtMs } = rollout;
-  const isInPlace = inPlaceStartedAtMs !== undefined;
-  return JSON.stringify({
-    version: 1,
-    deploymentUid,
-    size: formatSize(size),
-    isRollback: isRollback ? true : undefined,
-    failure: rollout.failure,
-    lastGoodSize: lastGoodSize ? formatAllotment(lastGoodSize) : undefined,
-    startedAt: new Date(startedAtMs).toISOString(),
-    inPlaceStartedAt: isInPlace ? new Date(inPlaceStartedAtMs).toISOString() : undefined,
-    attempts: rollout.attempts,
-    serviceId: rollout.serviceId,
-    scalingUid: rollout.scalingUid,
-    scalingGeneration: rollout.scalingGeneration,
-    requestId: rollout.requestId,
-    generation: rollout.generation,
-    revision: rollout.revision,
-    progressedAtS: rollout.progressedAtS,
-    replicas: rollout.replicas,
-  } satisfies z.input<typeof schema>);
+  const bound: z.input<typeof binding> = { version: 1, deploymentUid };
+  return JSON.stringify({ ...bound, ...lastRollout.encode(rollout) });
 }
 
 /**
@@ -102,36 +122,20 @@ export function parseLastRollout(
 ): LastRollout | undefined {
   if (annotation === undefined) return undefined;
   try {
-    const parsed = schema.parse(JSON.parse(annotation));
-    // Every view of a pipe has one, and copying the rest of the properties would create more objects.
-    const { startedAt, inPlaceStartedAt } = parsed;
-    const size = sharedSize(parsed.size);
-    if (!size || (deploymentUid !== undefined && parsed.deploymentUid !== deploymentUid)) return undefined;
-    return {
-      size,
-      isRollback: parsed.isRollback,
-      failure: parsed.failure,
-      lastGoodSize: parseAllotment(parsed.lastGoodSize),
-      startedAtMs: Date.parse(startedAt),
-      inPlaceStartedAtMs: inPlaceStartedAt === undefined ? undefined : Date.parse(inPlaceStartedAt),
-      attempts: parsed.attempts,
-      serviceId: shared(parsed.serviceId),
-      scalingUid: shared(parsed.scalingUid),
-      scalingGeneration: parsed.scalingGeneration,
-      requestId: parsed.requestId,
-      generation: parsed.generation,
-      revision: parsed.revision,
-      progressedAtS: parsed.progressedAtS,
-      replicas: parsed.replicas,
-    };
+    const json: unknown = JSON.parse(annotation);
+    const bound = binding.parse(json);
+    if (deploymentUid !== undefined && bound.deploymentUid !== deploymentUid) return undefined;
+    return lastRollout.parse(json);
   } catch {
     // Someone edited it, so the pipe is treated as new to the controller.
     return undefined;
   }
 }
 
-// The pipes of a service usually come one after the other.
-const shared = memoized((text: string) => text);
+/** The subject of the write of an annotation. It shows that a rollout came up, even if the write fails. */
+export function annotationSubject({ size, cameUp, generation, startedAtMs }: LastRollout): string {
+  return cameUp && generation > 0 ? `${startedAtMs} came up` : formatSize(size);
+}
 
 /** The size or resources that the last rollout or rollback set. */
 export function appliedSize(rollout: LastRollout | undefined): Allotment | undefined {

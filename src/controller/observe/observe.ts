@@ -1,92 +1,81 @@
-import type { RolloutWindow } from "../../domain/rollout-window.ts";
 import { sameSize } from "../../domain/size.ts";
 import type { Tiers } from "../../domain/tier.ts";
-import type { Organization } from "../../records/organization.ts";
-import { organizationConfigMapName } from "../../records/organization.ts";
+import { type Organization, organizationConfigMapName } from "../../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../../records/service.ts";
-import { keyOf } from "../../runtime/store.ts";
+import { keyOf, type Store } from "../../runtime/store.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Timeouts } from "../timeouts.ts";
 import { type AutoscalerView, actsOn } from "./autoscaler-view.ts";
-import { BY_PIPE, BY_SERVICE, type Caches } from "./caches.ts";
+import { BY_PIPE, BY_SERVICE, type Cached, type Caches } from "./caches.ts";
 import type { DeletedScalings } from "./deleted-scalings.ts";
-import type { DeploymentView } from "./deployment-view.ts";
+import type { DepartedPipes } from "./departed-pipes.ts";
+import type { EndedPods } from "./ended-pods.ts";
 import { appliedSize } from "./last-rollout.ts";
-import { unschedulableReason } from "./pending-pod-view.ts";
+import { isAnnouncedBefore, type PipeView } from "./pipe-view.ts";
 import { isSize } from "./resources.ts";
-import { isAnnouncedBefore } from "./rollout-progress.ts";
-import type { Obstacle, Snapshot } from "./snapshot.ts";
-import type { Validation } from "./validation.ts";
-import type { WriteRecord } from "./write-record.ts";
-
-type Found<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly obstacle: Obstacle };
+import type { Found, Obstacle, Snapshot } from "./snapshot.ts";
+import type { WriteRecords } from "./write-record.ts";
 
 export interface Scope {
   /** Namespace of the records. */
   readonly namespace: string;
   readonly tiers: Tiers;
-  /** For PipeScalings without one. */
-  readonly policy: Pick<RolloutPolicy, "resizeStrategy">;
+  readonly policy: RolloutPolicy;
   readonly timeouts: Timeouts;
 }
 
 /** The sources of a snapshot. */
 export interface Sources {
   readonly caches: Caches;
-  /** The last write of this process to a Deployment, by its uid. */
-  readonly writes: ReadonlyMap<string, WriteRecord>;
-  /** The last dry run of each pipe, by uid of the Deployment. */
-  readonly validations: ReadonlyMap<string, Validation>;
-  readonly deletedScalings: Pick<DeletedScalings, "find" | "recreateAtMs">;
-  /** The resizes in place that this process tries. */
-  readonly inPlace: (pipes: readonly DeploymentView[]) => Snapshot["inPlace"];
-  readonly failedSteps: Snapshot["failedSteps"];
-  readonly stepsInFlight: Snapshot["stepsInFlight"];
+  /** What this process wrote to each object. */
+  readonly writes: WriteRecords;
+  readonly deletedScalings: Pick<DeletedScalings, "recreation">;
+  readonly departed: Pick<DepartedPipes, "of">;
+  readonly endedPods: Pick<EndedPods, "lastEndedAtMs">;
+  readonly podsProblem: string | undefined;
+  readonly leadingSinceMs: number;
 }
 
 /** Takes a snapshot of a service. */
 export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs: number): Snapshot {
-  const { caches, writes, validations, deletedScalings, inPlace, failedSteps, stepsInFlight } = sources;
-  const service = findService(caches, scope.namespace, serviceId);
-  const namespace = service.ok ? service.value.namespace : undefined;
+  const { caches, writes, deletedScalings, departed, endedPods, podsProblem, leadingSinceMs } = sources;
+  const service = findService(caches, scope, serviceId);
+  const organization = service.ok ? findOrganization(caches, scope, service.value) : service;
+  const namespace = valueIn(service)?.namespace;
   const scalings = caches.scalings.by(BY_SERVICE, serviceId);
   const scaling = scalings.find((each) => each.metadata.namespace === namespace);
   const labelled = caches.pipes.by(BY_SERVICE, serviceId).filter((pipe) => !pipe.isBeingDeleted);
   const pipes = labelled
     .filter(({ metadata }) => metadata.namespace === namespace)
     .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
-    .map((pipe) => withLastRollout(pipe, writes.get(pipe.metadata.uid)));
+    .map((pipe) => withLastRollout(pipe, writes));
   return {
     serviceId,
     nowMs,
     timeouts: scope.timeouts,
     namespace,
-    tier: service.ok ? findTier(caches, scope, service.value) : service,
-    rolloutWindow: service.ok ? findWindow(caches, scope, service.value) : undefined,
+    tier: organization.ok ? tierOf(organization.value, scope.tiers) : organization,
+    rolloutWindow: valueIn(service)?.rolloutWindow ?? valueIn(organization)?.rolloutWindow,
     scaling,
-    deleted: namespace === undefined ? undefined : deletedScalings.find(namespace, serviceId),
-    recreateAtMs: namespace === undefined ? nowMs : deletedScalings.recreateAtMs(namespace, serviceId),
-    foreign: scalings.filter((each) => each.metadata.namespace !== namespace),
-    failures: scaling?.status.failures ?? [],
+    recreation: deletedScalings.recreation(namespace ?? "", serviceId),
+    unmanaged: scalings.filter((each) => each.metadata.namespace !== namespace),
     orphans: labelled.filter(({ metadata }) => metadata.namespace !== namespace),
     pipes,
+    departed: departed.of(serviceId),
+    pods: new Map(pipes.map((pipe) => [pipe.metadata.name, caches.pods.by(BY_PIPE, keyOf(pipe))])),
+    podsEndedAtMs: new Map(pipes.map((pipe) => [pipe.metadata.name, endedPods.lastEndedAtMs(pipe)])),
+    podsProblem,
+    leadingSinceMs,
     writes,
-    validations,
     strategy: scaling?.spec.strategy ?? scope.policy.resizeStrategy,
-    inPlace: inPlace(pipes),
-    failedSteps,
-    stepsInFlight,
-    unschedulable: findUnschedulable(caches, pipes),
     autoscalers: findAutoscalers(caches, pipes),
   };
 }
 
-/** If a webhook removes the annotation, the write history of this process still has the rollout. */
-export function withLastRollout(pipe: DeploymentView, write: WriteRecord | undefined): DeploymentView {
-  if (pipe.lastRollout || write?.outcome.type !== "done") return pipe;
-  const { lastRollout } = write.outcome;
+/** If a webhook removes the annotation, the memory of writes still has the rollout. */
+export function withLastRollout(pipe: PipeView, writes: WriteRecords): PipeView {
+  const { lastRollout } = pipe.lastRollout ? {} : (writes.lastAnnotation(pipe.metadata.uid) ?? {});
+  if (!lastRollout) return pipe;
   const applied = appliedSize(lastRollout);
   if (!isSize(applied) || !sameSize(applied, pipe.size)) return pipe;
   const { rollout } = pipe;
@@ -100,18 +89,7 @@ export function withLastRollout(pipe: DeploymentView, write: WriteRecord | undef
 const NONE: ReadonlyMap<string, never> = new Map<string, never>();
 
 /** Keyed by name of the pipe. */
-function findUnschedulable(caches: Caches, pipes: readonly DeploymentView[]): ReadonlyMap<string, string> {
-  if (caches.pendingPods.size === 0) return NONE;
-  return new Map(
-    pipes.flatMap((pipe): [string, string][] => {
-      const reason = unschedulableReason(pipe, caches.pendingPods.by(BY_PIPE, keyOf(pipe)));
-      return reason === undefined ? [] : [[pipe.metadata.name, reason]];
-    }),
-  );
-}
-
-/** Keyed by name of the pipe. */
-function findAutoscalers(caches: Caches, pipes: readonly DeploymentView[]): Snapshot["autoscalers"] {
+function findAutoscalers(caches: Caches, pipes: readonly PipeView[]): Snapshot["autoscalers"] {
   const stores = caches.autoscalers.filter(({ size }) => size > 0);
   if (stores.length === 0) return NONE;
   return new Map(
@@ -124,60 +102,46 @@ function findAutoscalers(caches: Caches, pipes: readonly DeploymentView[]): Snap
   );
 }
 
-function findService(caches: Caches, namespace: string, serviceId: string): Found<Service> {
+function findService({ services }: Caches, { namespace }: Scope, serviceId: string): Found<Service> {
   const name = serviceConfigMapName(serviceId);
-  const cached = caches.services.get(`${namespace}/${name}`);
-  if (!cached) {
-    return obstacle(
-      "UnknownService",
-      `The service ${serviceId} does not exist: there is no ConfigMap ${name} in ${namespace}.`,
-    );
-  }
-  return cached.record.ok ? cached.record : malformed(name, cached.record.problem);
+  return find(services, { namespace, name }, "UnknownService", `service ${serviceId}`);
 }
 
-function findTier(
-  caches: Caches,
-  { namespace, tiers }: { readonly namespace: string; readonly tiers: Tiers },
-  service: Service,
-): Snapshot["tier"] {
-  const name = organizationConfigMapName(service.organizationId);
-  const cached = caches.organizations.get(`${namespace}/${name}`);
-  if (!cached) {
-    return obstacle(
-      "UnknownOrganization",
-      `The organization ${service.organizationId} does not exist: there is no ConfigMap ${name} in ${namespace}.`,
-    );
-  }
-  if (!cached.record.ok) return malformed(name, cached.record.problem);
-  return tierOf(cached.record.value, tiers);
-}
-
-/** The window of the service takes precedence over that of its organization. */
-function findWindow(
-  caches: Caches,
+function findOrganization(
+  { organizations }: Caches,
   { namespace }: Scope,
-  { rolloutWindow, organizationId }: Service,
-): RolloutWindow | undefined {
-  if (rolloutWindow) return rolloutWindow;
-  const cached = caches.organizations.get(`${namespace}/${organizationConfigMapName(organizationId)}`);
-  return cached?.record.ok ? cached.record.value.rolloutWindow : undefined;
+  { organizationId }: Service,
+): Found<Organization> {
+  const name = organizationConfigMapName(organizationId);
+  return find(organizations, { namespace, name }, "UnknownOrganization", `organization ${organizationId}`);
+}
+
+/** @param what it is about, for people */
+function find<T>(
+  store: Store<Cached<T>>,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  unknown: Obstacle["reason"],
+  what: string,
+): Found<T> {
+  const cached = store.get(`${namespace}/${name}`);
+  if (!cached)
+    return obstacle(unknown, `The ${what} does not exist: there is no ConfigMap ${name} in ${namespace}.`);
+  if (cached.record.ok) return cached.record;
+  return obstacle("MalformedRecord", `The ConfigMap ${name} is malformed: ${cached.record.problem}.`);
 }
 
 function tierOf(organization: Organization, tiers: Tiers): Snapshot["tier"] {
   const tier = tiers.get(organization.tier);
   if (tier) return { ok: true, value: tier };
   const known = [...tiers.keys()].join(", ");
-  return obstacle(
-    "UnknownTier",
-    `The organization's tier is "${organization.tier}"; the tiers are ${known}.`,
-  );
-}
-
-function malformed(name: string, problem: string) {
-  return obstacle("MalformedRecord", `The ConfigMap ${name} is malformed: ${problem}.`);
+  const message = `The organization's tier is "${organization.tier}"; the tiers are ${known}.`;
+  return obstacle("UnknownTier", message);
 }
 
 function obstacle(reason: Obstacle["reason"], message: string) {
   return { ok: false, obstacle: { reason, message } } as const;
+}
+
+function valueIn<T>(found: Found<T>): T | undefined {
+  return found.ok ? found.value : undefined;
 }

@@ -1,5 +1,6 @@
 import * as z from "zod";
-import { cpuQuantity, memoryQuantity, parseQuantity } from "../../domain/quantity.ts";
+import { effectiveRequests, isGuaranteed } from "../../capacity/pod-requests.ts";
+import { cpuQuantity, memoryQuantity, sameQuantity, sizeOfQuantities } from "../../domain/quantity.ts";
 import { formatSize, parseSize, type Size } from "../../domain/size.ts";
 import { memoized } from "../../kube/memoized.ts";
 import type { Container } from "../../kube/objects.ts";
@@ -29,22 +30,19 @@ export function resourcesOf(container: Container): Resources {
   };
 }
 
-/** Returns the requests with the default of Kubernetes: an absent request equals the limit. */
-export function effectiveRequests({
-  resources,
-}: Pick<Container, "resources">): Readonly<Record<string, string>> {
-  return { ...resources?.limits, ...resources?.requests };
+/** Returns the size of a container, if its requests and memory limit are consistent. */
+export function sizeOf(container: { readonly resources?: Container["resources"] }): Size | undefined {
+  const { cpu, memory } = effectiveRequests(container);
+  return sizeOfAmounts(cpu, memory, container.resources?.limits?.["memory"]);
 }
 
-/** Returns true if the container has the QoS class Guaranteed: its CPU and memory limits equal its requests. */
-export function isGuaranteed(container: Container): boolean {
-  const requests = effectiveRequests(container);
-  const limits = container.resources?.limits ?? {};
-  return ["cpu", "memory"].every((resource) => {
-    const [request, limit] = [requests[resource], limits[resource]];
-    return request !== undefined && limit !== undefined && parseQuantity(request) === parseQuantity(limit);
-  });
-}
+// Thousands of pipes have the same few sizes.
+const sizeOfAmounts = memoized((cpu?: string, memory?: string, memoryLimit?: string) => {
+  const limit = sizeOfQuantities(cpu, memoryLimit);
+  const request = sizeOfQuantities(cpu, memory);
+  return limit?.memoryGib === request?.memoryGib ? request : undefined;
+});
+export const sharedSize = memoized(parseSize);
 
 /** @param cpuLimit whether the CPU limit follows the request, which preserves the QoS class Guaranteed */
 export function resourcesFor(allotment: Allotment, cpuLimit: boolean): Resources {
@@ -58,15 +56,33 @@ export function formatAllotment(allotment: Allotment): string {
   return isSize(allotment) ? formatSize(allotment) : JSON.stringify(allotment);
 }
 
-// Thousands of pipes have the same few sizes.
-export const sharedSize = memoized(parseSize);
+/** Identifies resources in the memory of writes. */
+export function formatResources(resources: Resources): string {
+  return JSON.stringify(resources);
+}
 
-/** Returns `undefined` if the text is missing or invalid. */
-export function parseAllotment(annotation: string | undefined): Allotment | undefined {
-  if (annotation === undefined) return undefined;
+/** Returns `undefined` if the text is invalid. */
+export function parseAllotment(text: string): Allotment | undefined {
   try {
-    return sharedSize(annotation) ?? schema.parse(JSON.parse(annotation));
+    return sharedSize(text) ?? schema.parse(JSON.parse(text));
   } catch {
     return undefined;
   }
+}
+
+/** Returns true if a container has these requests and limits. */
+export function hasResources(resources: Container["resources"], target: Resources): boolean {
+  const { requests, limits } = target;
+  return (
+    isSameQuantity(resources?.requests?.["cpu"], requests.cpu) &&
+    isSameQuantity(resources?.requests?.["memory"], requests.memory) &&
+    isSameQuantity(resources?.limits?.["memory"], limits.memory) &&
+    (limits.cpu === undefined || isSameQuantity(resources?.limits?.["cpu"], limits.cpu))
+  );
+}
+
+/** `null` is an absent one. */
+export function isSameQuantity(quantity: string | undefined, other: string | null): boolean {
+  if (quantity === undefined || other === null) return (quantity ?? null) === other;
+  return quantity === other || sameQuantity(quantity, other);
 }

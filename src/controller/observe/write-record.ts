@@ -1,4 +1,6 @@
+import type { FallbackReason } from "../../crd/fallback-reasons.ts";
 import type { FailureReason } from "../../crd/reasons.ts";
+import type { KubeObject } from "../../kube/objects.ts";
 import type { LastRollout } from "./last-rollout.ts";
 
 /** The reason why a write was not made: the API server rejected it, or the controller found no node that fits. */
@@ -8,27 +10,85 @@ export interface WriteError {
   readonly message: string;
   /** Retry-After of the server. */
   readonly retryAfterMs?: number | undefined;
+  /** The object had changed since it was read. It was read again, so the first retry follows at once. */
+  readonly isConflict?: boolean;
+  /** Why the pipe has to be rolled out instead. */
+  readonly fallback?: FallbackReason;
 }
 
-export type WritePurpose = "resize" | "roll-back" | "adopt";
-
 /**
- * The last writes of this process to one Deployment. The record does not depend on the object, and bounds repeated
- * writes.
+ * The writes that are repeated until they succeed or are not wanted any more. Each object has one record for each of
+ * them.
  */
+export const WRITE_PURPOSES = [
+  ...["resize", "roll-back"],
+  /** Of the annotation only. */
+  "adopt",
+  /** Of the patch that starts a rollout, and of the one by which a template follows its pods. */
+  ...["dry-run", "dry-run-commit"],
+  /** Of a pod: the size, or the size of its template again. */
+  ...["resize-pod", "return-pod"],
+  /** The steps by which a template follows its pods. */
+  ...["commit", "update-replica-set", "resume"],
+  /** A ReplicaSet gets another size than its Deployment, so that its pods are replaced. */
+  "replace-pods",
+  /** Of a PipeScaling. One that does not exist yet has its key instead of a UID. */
+  ...["status", "create"],
+  /** Of an object that the controller does not manage: reported once, because another controller may manage it. */
+  "notice",
+] as const;
+
+export type WritePurpose = (typeof WRITE_PURPOSES)[number];
+
+/** Writes to Deployments. If one gets no response, nothing else follows before a read. */
+export const READ_LATER: readonly WritePurpose[] = ["resize", "roll-back", "adopt", "commit", "resume"];
+
+/** The last writes of this process to one object with one purpose. */
 export interface WriteRecord {
-  readonly purpose: WritePurpose;
-  /** The requested size, in the format of `formatSize`. */
-  readonly size: string;
-  /** Number of consecutive writes with the same purpose and size. */
+  /** What was wanted, such as a size in the format of `formatSize`. Another one starts a new count. */
+  readonly subject: string;
+  /** Of a pod: the runs of its containers before the write. */
+  readonly runs?: string | undefined;
+  /** Number of consecutive writes with the same subject. */
   readonly attempts: number;
-  /** Time of the last one, in milliseconds since 1970. */
+  /** Time of the first one of these, in milliseconds since 1970. */
+  readonly firstAtMs: number;
+  /** Time of the last one, or of its response if it failed, in milliseconds since 1970. */
   readonly lastAtMs: number;
-  readonly outcome:
-    | { readonly type: "pending" }
+  readonly outcome: /** `before`: the error of the attempt before this one. */
+    | { readonly type: "pending"; readonly before?: WriteError | undefined }
     /** No response: only a read can show whether the write succeeded. */
     | { readonly type: "unknown"; readonly error: WriteError }
+    /** `generation` of the object that the write was for. */
     | { readonly type: "failed"; readonly error: WriteError; readonly generation: number }
-    /** `isStripped`: something removed the annotation from the object before it was stored. */
-    | { readonly type: "done"; readonly lastRollout: LastRollout; readonly isStripped: boolean };
+    | {
+        readonly type: "done";
+        readonly generation?: number;
+        readonly annotation?: WrittenAnnotation | undefined;
+      };
+}
+
+/** `isStripped`: something removed the annotation from the object before it was stored. */
+export interface WrittenAnnotation {
+  readonly lastRollout: LastRollout;
+  readonly isStripped: boolean;
+}
+
+/** The memory of writes, by UID of the object. */
+export interface WriteRecords {
+  get(uid: string, purpose: WritePurpose): WriteRecord | undefined;
+  /** The last write to a Deployment that wrote its annotation, with the result. */
+  lastAnnotation(uid: string): (WrittenAnnotation & Pick<WriteRecord, "attempts" | "lastAtMs">) | undefined;
+}
+
+export const NO_WRITES: WriteRecords = { get: () => undefined, lastAnnotation: () => undefined };
+
+/** The subject of the write by which the annotation of a pipe gets the generation of its PipeScaling. */
+export function confirmationOf({ metadata }: KubeObject): string {
+  return `generation ${metadata.generation}`;
+}
+
+/** Returns true while nothing shows whether a write succeeded. */
+export function isOpen(record: WriteRecord | undefined): boolean {
+  return record?.outcome.type === "pending" || record?.outcome.type === "unknown";
 }

@@ -1,15 +1,17 @@
 import { KubeClient } from "../../kube/client.ts";
 import { connect } from "../../kube/connection.ts";
-import { isCode } from "../../kube/errors.ts";
+import { isServed } from "../../kube/discovery.ts";
+import { isCode, isForbiddenByRbac } from "../../kube/errors.ts";
+import { VERTICAL_AUTOSCALERS } from "../../kube/paths.ts";
 import { checkReachable } from "../../kube/reachable.ts";
 import { serviceIdOf } from "../../records/service.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { ControllerSettings } from "../../settings/controller.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
-import { countRolling } from "../decide/rolling.ts";
-import { hasVerticalAutoscalers } from "../observe/autoscaler-view.ts";
 import { type Caches, createCaches, createInformers } from "../observe/caches.ts";
 import { observe } from "../observe/observe.ts";
+import { NO_WRITES } from "../observe/write-record.ts";
+import { countRolling } from "../rollout/phase.ts";
 import { TIMEOUTS } from "../timeouts.ts";
 import { type PreviewedStep, preview } from "./preview.ts";
 
@@ -32,62 +34,56 @@ const PATIENCE_MS = 30_000;
  * @throws Error with a sentence for the user when the cluster cannot be read
  */
 export async function dryRun(settings: DryRunSettings): Promise<DryRun> {
+  const clock = systemClock;
+  const caches = createCaches();
   const client = new KubeClient(await connect(settings.kubeconfig));
   const ending = new AbortController();
   const failed = Promise.withResolvers<never>();
-  const caches = createCaches();
-  const clock = systemClock;
+  let watching: Promise<unknown> | undefined;
   try {
     await checkReachable(client, ending.signal);
-    const verticalAutoscalers = await hasVerticalAutoscalers(client);
+    const verticalAutoscalers = await isServed(client, VERTICAL_AUTOSCALERS);
     const patientUntil = clock.monotonic() + PATIENCE_MS;
     const onProblem = (problem: unknown) => {
+      // Without the permission for pods, pipes are rolled out.
+      if (isForbiddenByRbac(problem) && informers.pods.problem !== undefined) return;
       if (!isCode(problem, 429) || clock.monotonic() > patientUntil) failed.reject(problem);
     };
-    const informers = createInformers(caches, { ...settings, client, clock, verticalAutoscalers, onProblem });
-    const watching = Promise.all(informers.map((each) => each.run(ending.signal)));
-    try {
-      await Promise.race([Promise.all(informers.map((each) => each.synced)), failed.promise]);
-    } finally {
-      ending.abort();
-      await watching;
-    }
+    const options = { ...settings, client, clock, verticalAutoscalers, onProblem };
+    const informers = createInformers(caches, { ...options, onPodsGranted: () => undefined });
+    watching = Promise.all(informers.all.map((each) => each.run(ending.signal)));
+    await Promise.race([Promise.all(informers.all.map((each) => each.synced)), failed.promise]);
+    return previewAll(caches, settings, informers.pods.problem, clock.now());
   } finally {
+    ending.abort();
+    await watching;
     await client.close();
   }
-  return { ...stepsOf(caches, settings, clock.now()), pipes: caches.pipes.size };
 }
 
-function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<DryRun, "pipes"> {
-  const services = serviceIdsIn(caches);
+function previewAll(
+  caches: Caches,
+  settings: DryRunSettings,
+  podsProblem: string | undefined,
+  nowMs: number,
+): DryRun {
   const rolling = countRolling(caches, { nowMs, policy: settings });
   let overallFree = Math.max(0, settings.maxConcurrentRollouts - rolling);
   const sources = {
-    caches,
-    writes: new Map(),
-    validations: new Map(),
-    deletedScalings: { find: () => undefined, recreateAtMs: () => nowMs },
-    inPlace: () => new Map(),
-    failedSteps: new Map(),
-    stepsInFlight: new Set<string>(),
+    ...{ caches, writes: NO_WRITES, podsProblem, leadingSinceMs: nowMs },
+    deletedScalings: { recreation: () => ({ atMs: nowMs, isSeen: false }) },
+    departed: { of: () => [] },
+    endedPods: { lastEndedAtMs: () => 0 },
   };
-  const steps: PreviewedStep[] = [];
-  for (const serviceId of services) {
-    const snapshot = observe(
-      sources,
-      { ...settings, policy: settings, timeouts: TIMEOUTS },
-      serviceId,
-      nowMs,
-    );
-    const first = preview(snapshot, {
-      ...{ policy: settings, overallFree, freeCommits: 0, validatesFirst: false },
-      // Those that the rate delays begin within seconds.
-      freeBegins: Number.POSITIVE_INFINITY,
-    });
+  const scope = { ...settings, policy: settings, timeouts: TIMEOUTS };
+  const options = { policy: settings, commitsFree: 0, makesDryRuns: false, isEnding: false };
+  const serviceIds = serviceIdsIn(caches);
+  const steps = serviceIds.flatMap((serviceId) => {
+    const first = preview(observe(sources, scope, serviceId, nowMs), { ...options, overallFree });
     overallFree = Math.max(0, overallFree - first.begun);
-    steps.push(...first.steps);
-  }
-  return { steps, services: services.length };
+    return first.steps;
+  });
+  return { steps, services: serviceIds.length, pipes: caches.pipes.size };
 }
 
 /** Returns all keys that the controller would enqueue at startup, in a stable order. */

@@ -1,14 +1,12 @@
-import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
 import { describeSize } from "../../domain/size.ts";
-import type { Action } from "../decide/actions.ts";
-import type { Assessment } from "../decide/assessment.ts";
+import type { Action } from "../actions.ts";
+import type { Assessment } from "../assessment.ts";
 import { decide } from "../decide/decide.ts";
-import type { DecideOptions, Decision } from "../decide/decision.ts";
-import type { Sizing } from "../decide/sizing.ts";
-import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { DecideOptions, Sizing } from "../decide/decision.ts";
+import { requestedSize, toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { waitingFor } from "../report/waiting.ts";
+import { waitingFor } from "../report/conditions.ts";
 
 /** The next action of the controller for a pipe without the desired size, or for a service. */
 export interface PreviewedStep {
@@ -26,6 +24,8 @@ export interface Preview {
   readonly begun: number;
 }
 
+const UNBORN = { uid: "", resourceVersion: "", generation: 1 };
+
 /**
  * Computes the first reconciliation of a service, if it ran now. There are no steps for pipes with the desired size.
  */
@@ -33,40 +33,29 @@ export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
   const { serviceId: service, namespace, tier } = snapshot;
   const about = { service, namespace };
   if (!tier.ok) return { steps: [{ ...about, action: `leave it: ${tier.obstacle.message}` }], begun: 0 };
-  const decision = decide(snapshot, options);
-  const creation = decision.actions.find((action) => action.type === "create-pipe-scaling");
-  if (!creation) return previewOfPipes(snapshot, decision);
-  // The pipes are decided with the PipeScaling that would be created.
-  const later = { ...snapshot, scaling: madeUp(service, creation.namespace, creation.spec) };
-  const { steps, begun } = previewOfPipes(later, decide(later, options));
-  const { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib } = creation.spec;
-  const hasSize = cpuMillicores !== undefined && memoryGib !== undefined;
-  const size = hasSize ? describeSize({ cpuMillicores, memoryGib }) : "no size of its own";
-  const suspended = creation.spec.suspend ? ", suspended" : "";
-  return {
-    steps: [{ ...about, action: `create its PipeScaling with ${size}${suspended}` }, ...steps],
-    begun,
-  };
-}
-
-function previewOfPipes({ serviceId: service, namespace, scaling }: Snapshot, decision: Decision): Preview {
-  const { sizing, actions } = decision;
+  const { actions, sizing } = decide(snapshot, options);
+  const creation = actions.find((action) => action.type === "create-pipe-scaling");
+  if (creation) {
+    const metadata = { ...UNBORN, name: service, namespace: creation.namespace };
+    const scaling = toPipeScalingView({ metadata, spec: creation.spec });
+    const size = requestedSize(scaling);
+    const suspended = creation.spec.suspend ? ", suspended" : "";
+    const action = `create its PipeScaling with ${size ? describeSize(size) : "no size of its own"}${suspended}`;
+    // The pipes are decided with the PipeScaling that would be created.
+    const { steps, begun } = preview({ ...snapshot, scaling }, options);
+    return { steps: [{ ...about, action }, ...steps], begun };
+  }
   if (!sizing) return { steps: [], begun: 0 };
   const steps = sizing.assessments
     .filter(({ state }) => state !== "done")
-    .map((assessment) => ({
-      service,
-      namespace,
-      pipe: assessment.pipe.metadata.name,
-      size: assessment.pipe.size && describeSize(assessment.pipe.size),
+    .map((each) => ({
+      ...about,
+      pipe: each.pipe.metadata.name,
+      size: each.pipe.size && describeSize(each.pipe.size),
       desired: describeSize(sizing.desired.size),
-      action: scaling?.spec.suspend ? "leave it: suspended" : actionFor(assessment, actions, sizing),
+      action: snapshot.scaling?.spec.suspend ? "leave it: suspended" : actionFor(each, actions, sizing),
     }));
-  return { steps, begun: actions.filter(isBeginning).length };
-}
-
-function isBeginning({ type }: Action): boolean {
-  return type === "resize" || type === "begin-in-place";
+  return { steps, begun: actions.filter(({ type }) => type === "resize").length };
 }
 
 function actionFor(
@@ -77,13 +66,15 @@ function actionFor(
   if (actions.some(({ type }) => type === "confirm-generation"))
     return "wait until the PipeScaling is seen in the generation of the last rollout of a pipe";
   const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
-  if (own && isBeginning(own)) return "resize it now";
+  if (own?.type === "resize" || own?.type === "resize-pod") return "resize it now";
   if (own?.type === "roll-back")
     return `roll it back to ${isSize(own.size) ? describeSize(own.size) : "its earlier resources"}: ${(abandoned ?? failure)?.message}`;
   switch (state) {
     case "done":
     case "rolling":
       return "wait for its rollout";
+    case "resized":
+      return "let its template follow its pods";
     case "waiting":
       return `resize it later: it waits${waitingFor(sizing)}`;
     case "paused":
@@ -93,17 +84,4 @@ function actionFor(
     case "unsizable":
       return `leave it: ${failure?.message}`;
   }
-}
-
-function madeUp(name: string, namespace: string, spec: PipeScalingSpec): PipeScalingView {
-  return {
-    metadata: { name, namespace, uid: "", resourceVersion: "", generation: 1 },
-    isBeingDeleted: false,
-    spec,
-    status: {},
-    requestAnnotation: undefined,
-    retryRequestedAtMs: undefined,
-    windowIgnoredUntilMs: undefined,
-    malformedAnnotations: [],
-  };
 }

@@ -1,153 +1,166 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import { failureReason, type Reason } from "../../crd/reasons.ts";
 import { describeSize } from "../../domain/size.ts";
-import type { DesiredSize } from "../../domain/tier.ts";
-import type { Assessment } from "../decide/assessment.ts";
-import { failuresOf } from "../decide/decide.ts";
-import { describeFailure } from "../decide/failure.ts";
-import type { Sizing } from "../decide/sizing.ts";
+import { formatTime } from "../../kube/time.ts";
+import type { Assessment } from "../assessment.ts";
+import type { Sizing } from "../decide/decision.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { formatTime, nameList } from "./text.ts";
-import { waitingFor } from "./waiting.ts";
+import { describeFailure } from "./failures.ts";
 
 /** Reason and message of the conditions: one word for programs and one sentence for people. */
 export interface ConditionSummary {
-  readonly ready: "True" | "False" | "Unknown";
-  /** If not ready: whether it needs intervention, or only time. */
-  readonly stalled: boolean;
+  /** If it is not ready, Stalled means that it needs intervention, and Reconciling that it needs only time. */
+  readonly type: "Ready" | "Suspended" | "Reconciling" | "Stalled";
   readonly reason: Reason;
   readonly message: string;
 }
-
-const MOST_REMARKS = 1;
 
 /** In order of importance for people: the first that applies wins. */
 export function summarizeConditions(
   scaling: PipeScalingView,
   tier: Snapshot["tier"],
   sizing: Sizing | undefined,
+  failures: readonly PipeFailure[],
 ): ConditionSummary {
-  if (!tier.ok) return { ready: "False", stalled: true, ...tier.obstacle };
+  if (!tier.ok) return { type: "Stalled", ...tier.obstacle };
   if (!sizing)
-    return {
-      ready: "False",
-      stalled: false,
-      reason: "Deleting",
-      message: "The PipeScaling is being deleted.",
-    };
-  const progress = [progressOf(sizing), ...remarksOf(sizing)].join(" ");
-  if (scaling.spec.suspend) {
-    return { ready: "Unknown", stalled: false, reason: "Suspended", message: `Suspended: ${progress}` };
-  }
-  const failures = failuresOf({ sizing });
-  const [worst] = failures;
+    return { type: "Reconciling", reason: "Deleting", message: "The PipeScaling is being deleted." };
+  const { desired, assessments, waitReason } = sizing;
+  const hasState = (...states: Assessment["state"][]) =>
+    assessments.some(({ state }) => states.includes(state));
+  const progress = text(progressOf(sizing), ...remarksOf(sizing));
+  if (scaling.spec.suspend)
+    return { type: "Suspended", reason: "Suspended", message: `Suspended: ${progress}` };
+  const [worst, ...others] = failures;
   if (worst)
     return {
-      ready: "False",
       // Failed writes are retried automatically.
-      stalled: sizing.assessments.some(({ state }) => state === "failed" || state === "unsizable"),
+      type: hasState("failed", "unsizable") ? "Stalled" : "Reconciling",
       reason: failureReason(worst.reason),
-      message: failureMessage(worst, failures, progress, scaling),
+      message: text(
+        sentence(describeFailure(worst)),
+        worst.nextRetryAt &&
+          `Attempt ${worst.attempts}; the next one is at ${formatTime(Date.parse(worst.nextRetryAt))}.`,
+        progress,
+        listed(
+          "Also failed",
+          others.map(({ pipe }) => pipe),
+        ),
+        malformedMessage(scaling),
+      ),
     };
-  if (sizing.assessments.every((each) => each.state === "done"))
-    return readyConditions(sizing.desired, progress);
+  if (assessments.every(({ state }) => state === "done")) {
+    if (desired.source !== "TierLimit") return { type: "Ready", reason: "Scaled", message: progress };
+    const message = text(progress, "The spec requests more than the organization's tier allows.");
+    return { type: "Ready", reason: "TierLimited", message };
+  }
   return {
-    ready: "False",
-    stalled: false,
-    ...(isWaitingForWindow(sizing) ? { reason: "WaitingForWindow" } : { reason: "Progressing" }),
-    message: [progress, underWay(sizing), malformedMessage(scaling)].filter((part) => part !== "").join(" "),
+    type: "Reconciling",
+    reason: waitReason === "window" && !hasState("rolling") ? "WaitingForWindow" : "Progressing",
+    message: text(progress, ...underWay(sizing), malformedMessage(scaling)),
   };
-}
-
-function readyConditions({ source }: DesiredSize, progress: string): ConditionSummary {
-  return source === "TierLimit"
-    ? {
-        ready: "True",
-        stalled: false,
-        reason: "TierLimited",
-        message: `${progress} The spec requests more than the organization's tier allows.`,
-      }
-    : { ready: "True", stalled: false, reason: "Scaled", message: progress };
 }
 
 function progressOf({ desired, assessments }: Sizing): string {
   const size = describeSize(desired.size);
-  const done = assessments.filter((each) => each.state === "done").length;
+  const done = assessments.filter(runsSize).length;
   if (assessments.length === 0) return `The service has no database pipes; a new one gets ${size}.`;
-  if (done === assessments.length) return `${allRun(done)} ${size}.`;
-  return `${done} of ${assessments.length} pipes run ${size}.`;
+  if (done < assessments.length) return `${done} of ${assessments.length} pipes run ${size}.`;
+  const idle = assessments.filter(({ pipe }) => pipe.replicas === 0).length;
+  if (idle === 0) return `${allPipes(done, "run")} ${size}.`;
+  if (idle === done) return `${allPipes(done, "have")} ${size}, and no replicas.`;
+  return `${done - idle} of ${done} pipes run ${size}, and ${idle} without replicas ${idle === 1 ? "has" : "have"} it.`;
 }
 
+/** True if the pods of a pipe run the desired size. */
+export function runsSize({ state }: Assessment): boolean {
+  return state === "done" || state === "resized";
+}
+
+/** The first one, and the number of the others. */
 function remarksOf({ assessments }: Sizing): string[] {
-  const remarks = assessments.flatMap(({ remark }) => remark ?? []);
-  const more = remarks.length - MOST_REMARKS;
-  return [
-    ...remarks.slice(0, MOST_REMARKS),
-    ...(more > 0 ? [`There are remarks on ${more} more ${more === 1 ? "pipe" : "pipes"}.`] : []),
-  ];
+  const [first, ...others] = assessments.flatMap(({ remark }) => remark ?? []);
+  if (first === undefined) return [];
+  const more = others.length === 1 ? "1 more pipe" : `${others.length} more pipes`;
+  return others.length === 0 ? [first] : [first, `There are remarks on ${more}.`];
 }
 
 /** Returns the start of a sentence. */
-export function allRun(pipes: number): string {
-  return pipes === 1 ? "The one pipe runs" : `All ${pipes} pipes run`;
+export function allPipes(pipes: number, verb: "run" | "have"): string {
+  return pipes === 1 ? `The one pipe ${verb === "run" ? "runs" : "has"}` : `All ${pipes} pipes ${verb}`;
 }
 
-function underWay(sizing: Sizing): string {
-  const { assessments } = sizing;
+function underWay(sizing: Sizing): (string | undefined)[] {
   const named = (state: Assessment["state"]) =>
-    assessments.filter((each) => each.state === state).map((each) => each.pipe.metadata.name);
-  const waiting = assessments.filter((each) => each.state === "waiting").length;
-  const obstructed = assessments.flatMap(({ pipe, obstacle }) =>
-    obstacle === undefined ? [] : sentence(`${pipe.metadata.name} fits no node at present: ${obstacle}`),
-  );
-  const [obstacle = ""] = obstructed;
+    sizing.assessments.filter((each) => each.state === state).map(({ pipe }) => pipe.metadata.name);
+  const resized = named("resized");
+  const waiting = named("waiting").length;
+  const [unschedulable] = sizing.assessments.filter(({ obstacle }) => obstacle !== undefined);
   return [
     listed("Rolling", named("rolling")),
-    obstacle,
+    listed(resized.length === 1 ? "Its template follows" : "Their templates follow", resized),
+    unschedulable &&
+      sentence(`${unschedulable.pipe.metadata.name} fits no node at present: ${unschedulable.obstacle}`),
     listed("Paused by their owner", named("paused")),
-    waiting > 0 ? `${waiting} waiting${waitingFor(sizing)}.` : "",
-  ]
-    .filter((part) => part !== "")
-    .join(" ");
+    waiting > 0 ? `${waiting} waiting${waitingFor(sizing)}.` : undefined,
+  ];
 }
 
-function failureMessage(
-  worst: PipeFailure,
-  failures: readonly PipeFailure[],
-  progress: string,
-  scaling: PipeScalingView,
-): string {
-  const others = listed(
-    "Also failed",
-    failures.slice(1).map((each) => each.pipe),
-  );
-  const next =
-    worst.nextRetryAt === undefined
-      ? ""
-      : `Attempt ${worst.attempts}; the next one is at ${formatTime(Date.parse(worst.nextRetryAt))}.`;
-  const retry = malformedMessage(scaling);
-  return [sentence(describeFailure(worst)), next, progress, others, retry]
-    .filter((part) => part !== "")
-    .join(" ");
+function malformedMessage({ malformedAnnotations: [name] }: PipeScalingView): string | undefined {
+  return name && `The annotation ${name} is not a valid time: write it as 2026-01-31T12:00:00Z.`;
 }
 
-function malformedMessage({ malformedAnnotations }: PipeScalingView): string {
-  const [name] = malformedAnnotations;
-  return name === undefined
-    ? ""
-    : `The annotation ${name} is not a valid time: write it as 2026-01-31T12:00:00Z.`;
+function text(...sentences: readonly (string | undefined)[]): string {
+  return sentences.filter((each) => each !== undefined && each !== "").join(" ");
 }
 
-/** Conditions of a service without rollouts or failures. */
-function isWaitingForWindow({ assessments, holdBack }: Sizing): boolean {
-  return holdBack === "window" && assessments.every(({ state }) => state !== "rolling");
+function sentence(words: string): string {
+  return words.endsWith(".") ? words : `${words}.`;
 }
 
-function sentence(text: string): string {
-  return text.endsWith(".") ? text : `${text}.`;
+const MOST_NAMES = 5;
+
+/** The first names, and the number of the others. */
+function nameList(names: readonly string[]): string {
+  const more = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : "";
+  return `${names.slice(0, MOST_NAMES).join(", ")}${more}`;
 }
 
-function listed(title: string, names: readonly string[]): string {
-  return names.length === 0 ? "" : `${title}: ${nameList(names)}.`;
+function listed(title: string, names: readonly string[]): string | undefined {
+  return names.length === 0 ? undefined : `${title}: ${nameList(names)}.`;
+}
+
+/**
+ * Returns why a pipe does not run the desired size yet, for people; `undefined` if nothing but time is needed. The most
+ * important reason comes first: a failure, then a pod for which no node has room.
+ */
+export function whyPending(pipe: Assessment, sizing: Sizing): string | undefined {
+  const reason = pipe.failure?.message ?? pipe.obstacle ?? pipe.activity;
+  return reason ?? (pipe.state === "waiting" ? `waiting${waitingFor(sizing)}` : undefined);
+}
+
+/** Returns what the waiting pipes of a service wait for, as the end of a sentence. */
+export function waitingFor({ waitReason, blockedBy, window }: Sizing): string {
+  const names = nameList(blockedBy);
+  switch (waitReason) {
+    case "suspended":
+      return " while the service is suspended";
+    case "confirmation":
+      return " for the PipeScaling to be read, because a pipe has a later size";
+    case "failure":
+      return " because of the failure";
+    case "window":
+      return ` for the rollout window${window.open ? "" : `, which opens at ${formatTime(window.opensAtMs)}`}`;
+    case "dry-runs":
+      return " for the dry runs of its pipes";
+    case "canary":
+      return names === "" ? " for a first pipe to prove the size" : ` for ${names} to prove the size`;
+    case "service-limit":
+      return ` for ${names}, because the limit of concurrent rollouts is reached`;
+    case "overall-limit":
+      return " for rollouts of other services";
+    case "nothing":
+      return "";
+  }
 }

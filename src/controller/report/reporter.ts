@@ -1,25 +1,27 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
-import type { PipeScaling, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
-import type { KubeClient } from "../../kube/client.ts";
+import type { PipeScaling } from "../../crd/pipe-scaling.ts";
+import { isConflict, messageOf } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
-import { DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
+import { objectPath } from "../../kube/paths.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { mergePatch } from "../../runtime/merge-patch.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { RecordSpan } from "../../telemetry/span.ts";
-import type { Sizing } from "../decide/sizing.ts";
+import { type Applier, readCurrent } from "../apply/applier.ts";
+import type { Sizing } from "../decide/decision.ts";
 import type { Caches } from "../observe/caches.ts";
 import { type PipeScalingView, toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { eventsOf } from "./events.ts";
+import { errorOf, repeatableAtMs } from "../retry.ts";
+import { eventsOf, pipeEvent } from "./events.ts";
 import type { ControllerMetrics } from "./metrics.ts";
-import { Notices } from "./notices.ts";
 import { rescaleSpans } from "./rescale-spans.ts";
-import { foreignReason, foreignStatus, statusOf } from "./status.ts";
+import type { StatusChange } from "./resize-methods.ts";
+import { statusOf, unmanagedReason, unmanagedStatus } from "./status.ts";
 
-export interface ReporterOptions {
-  readonly client: Pick<KubeClient, "json">;
+export interface ReporterOptions
+  extends Pick<Applier, "client" | "writes" | "assertMayWrite" | "onEtcdRollback"> {
   readonly caches: Caches;
   readonly policy: RolloutPolicy;
   readonly events: Pick<EventRecorder, "record">;
@@ -27,88 +29,123 @@ export interface ReporterOptions {
   readonly log: Logger;
   /** Absent if tracing is off. */
   readonly recordSpan?: RecordSpan | undefined;
-  /** Throws when this process may no longer write (runtime/leader.ts). */
-  readonly assertMayWrite: () => void;
 }
+
+type Raw = KubeObject & PipeScaling;
 
 /** Writes the status of PipeScalings, and records Events, metrics and spans. It is the only writer of a status. */
 export class Reporter {
   readonly #options: ReporterOptions;
-  readonly #notices: Notices;
 
   constructor(options: ReporterOptions) {
     this.#options = options;
-    const { scalings, pipes } = options.caches;
-    this.#notices = new Notices([scalings, pipes]);
   }
 
-  /** Reports the state of a service after the writes of a reconciliation. @param sizing absent if the pipes must not be resized */
-  async report(snapshot: Snapshot, sizing: Sizing | undefined): Promise<void> {
-    const { serviceId, scaling, foreign } = snapshot;
-    const { policy, metrics } = this.#options;
-    const reports = foreign.map((each) => this.#reportForeign(each, foreignStatus(snapshot, each)));
+  /**
+   * Reports the state of a service.
+   *
+   * @param sizing absent if the pipes must not be resized
+   * @returns when a status that could not be written is written again, in milliseconds since 1970; otherwise infinity
+   */
+  async report(snapshot: Snapshot, sizing: Sizing | undefined): Promise<number> {
+    const { serviceId, scaling, unmanaged, pipes } = snapshot;
+    const { policy, metrics, writes } = this.#options;
+    const reports = unmanaged.map((each) => this.#reportUnmanaged(each, snapshot));
     this.#reportUnmanagedPipes(snapshot);
-    const status = scaling
-      ? statusOf(snapshot, scaling, sizing, policy)
-      : foreign[0] && foreignStatus(snapshot, foreign[0]);
+    const status = scaling && statusOf(snapshot, scaling, sizing, policy);
     if (scaling && status) {
-      this.#notices.forget(scaling);
-      reports.push(this.#write(scaling, status, snapshot));
+      writes.forget(scaling.metadata.uid, "notice");
+      reports.push(this.#write({ scaling, after: status, pipes }, snapshot));
     }
     const states = sizing?.assessments.map(({ state }) => state) ?? [];
-    metrics.passed(serviceId, status, states);
-    await Promise.all(reports);
+    metrics.passed(serviceId, status ?? (unmanaged[0] && unmanagedStatus(snapshot, unmanaged[0])), states);
+    return Math.min(Number.POSITIVE_INFINITY, ...(await Promise.all(reports)));
   }
 
   /** Once for each generation and reason: another controller may manage it, and report something else. */
-  async #reportForeign(foreign: PipeScalingView, status: PipeScalingStatus): Promise<void> {
-    const { reason, message } = status.conditions?.[0] ?? {};
-    const { namespace, name, generation } = foreign.metadata;
-    const text = JSON.stringify([generation, reason, message]);
-    if (!this.#notices.isNew(foreign, text)) return;
-    await this.#write(foreign, status);
-    this.#notices.add(foreign, text);
+  async #reportUnmanaged(unmanaged: PipeScalingView, snapshot: Snapshot): Promise<number> {
+    const { reason, message } = unmanagedReason(snapshot);
+    const { namespace, name, generation } = unmanaged.metadata;
+    const notice = JSON.stringify([generation, reason, message]);
+    if (this.#isNoticed(unmanaged, notice)) return Number.POSITIVE_INFINITY;
+    const change = { scaling: unmanaged, after: unmanagedStatus(snapshot, unmanaged), pipes: [] };
+    const retryAtMs = await this.#write(change, snapshot);
+    if (Number.isFinite(retryAtMs)) return retryAtMs;
+    this.#noticed(unmanaged, notice);
     this.#options.log.warn({ namespace, name, reason }, `the PipeScaling is left alone: ${message}`);
+    return retryAtMs;
   }
 
   /** If a pipe has no PipeScaling with a status, an Event on the pipe reports why it is not resized. */
   #reportUnmanagedPipes(snapshot: Snapshot): void {
     const { tier, scaling, pipes, orphans } = snapshot;
-    const { events, log } = this.#options;
     const unmanaged = [
-      ...orphans.map((pipe) => ({ pipe, why: foreignReason(snapshot) })),
+      ...orphans.map((pipe) => ({ pipe, why: unmanagedReason(snapshot) })),
       ...(tier.ok || scaling ? [] : pipes.map((pipe) => ({ pipe, why: tier.obstacle }))),
     ];
     for (const { pipe, why } of unmanaged) {
       const { reason, message } = why;
-      const text = JSON.stringify([reason, message]);
-      if (!this.#notices.isNew(pipe, text)) continue;
-      this.#notices.add(pipe, text);
-      const { namespace, name, uid } = pipe.metadata;
-      const regarding = { apiVersion: DEPLOYMENTS.apiVersion, kind: "Deployment", namespace, name, uid };
-      events.record({ regarding, type: "Warning", reason, action: "Rescale", note: message });
-      log.warn({ namespace, pipe: name, reason }, `the pipe is left alone: ${message}`);
+      const notice = JSON.stringify([reason, message]);
+      if (this.#isNoticed(pipe, notice)) continue;
+      this.#noticed(pipe, notice);
+      this.#options.events.record(pipeEvent(pipe, { type: "Warning", reason, note: message }));
+      const { namespace, name } = pipe.metadata;
+      this.#options.log.warn({ namespace, pipe: name, reason }, `the pipe is left alone: ${message}`);
     }
   }
 
-  /** Writes the status if it changed. */
-  async #write(scaling: PipeScalingView, status: PipeScalingStatus, snapshot?: Snapshot): Promise<void> {
-    const patch = mergePatch(scaling.status, status);
-    if (!patch) return;
-    const { client, caches, events, metrics, recordSpan, assertMayWrite } = this.#options;
-    const { name, namespace, uid, resourceVersion } = scaling.metadata;
+  #isNoticed({ metadata }: KubeObject, notice: string): boolean {
+    return this.#options.writes.get(metadata.uid, "notice")?.subject === notice;
+  }
+
+  #noticed({ metadata }: KubeObject, notice: string): void {
+    const { writes } = this.#options;
+    writes.done(writes.begin(metadata.uid, "notice", notice));
+  }
+
+  /**
+   * Writes the status if it changed, unless the last attempt failed a moment ago.
+   *
+   * @returns when to try again; infinity if that is not necessary
+   */
+  async #write(change: StatusChange, snapshot: Snapshot): Promise<number> {
+    const { scaling, after } = change;
+    const status = mergePatch(scaling.status, after);
+    if (!status) return Number.POSITIVE_INFINITY;
+    const { client, caches, events, metrics, recordSpan, assertMayWrite, writes } = this.#options;
+    const { uid, generation, name, namespace, resourceVersion } = scaling.metadata;
+    const record = writes.get(uid, "status");
+    const dueAtMs = errorOf(record) ? repeatableAtMs(record, generation, { ...snapshot, scaling }) : 0;
+    if (dueAtMs > snapshot.nowMs) return dueAtMs;
     assertMayWrite();
-    const written = await client.json<KubeObject & PipeScaling>({
-      method: "PATCH",
-      path: `${objectPath(PIPE_SCALINGS, namespace, name)}/status`,
-      query: { fieldManager: CONTROLLER_FIELD_MANAGER },
-      patchType: "application/merge-patch+json",
-      body: { apiVersion: API_VERSION, kind: KIND, metadata: { uid, resourceVersion }, status: patch },
-    });
-    caches.scalings.observe(toPipeScalingView(written));
-    const recorded = eventsOf(scaling, scaling.status, status, snapshot?.pipes);
-    metrics.reported(scaling.status, status, recorded);
+    const attempt = writes.begin(uid, "status", "");
+    try {
+      const written = await client.json<Raw>({
+        method: "PATCH",
+        path: `${objectPath(PIPE_SCALINGS, namespace, name)}/status`,
+        query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+        patchType: "application/merge-patch+json",
+        body: { apiVersion: API_VERSION, kind: KIND, metadata: { uid, resourceVersion }, status },
+      });
+      caches.scalings.observe(toPipeScalingView(written));
+    } catch (error) {
+      const about = { message: messageOf(error), isConflict: isConflict(error) };
+      writes.failed(attempt, { reason: "WriteFailed", ...about }, generation);
+      if (isConflict(error)) await this.#refresh(scaling);
+      throw error;
+    }
+    writes.forget(uid, "status");
+    const recorded = eventsOf(change);
+    metrics.reported(scaling.status, after, recorded);
     for (const event of recorded) events.record(event);
-    if (recordSpan && snapshot) rescaleSpans({ ...snapshot, scaling, after: status }).forEach(recordSpan);
+    if (recordSpan) rescaleSpans({ ...change, nowMs: snapshot.nowMs }).forEach(recordSpan);
+    return Number.POSITIVE_INFINITY;
+  }
+
+  /** So that the next attempt has the present version. */
+  async #refresh(scaling: PipeScalingView): Promise<void> {
+    const { scalings } = this.#options.caches;
+    const current = await readCurrent<Raw>(this.#options, PIPE_SCALINGS, scalings, scaling);
+    if (current) scalings.observe(toPipeScalingView(current));
   }
 }

@@ -1,81 +1,78 @@
 import {
-  MAX_CAME_UP,
   MAX_FALLBACKS,
   MAX_MESSAGE_LENGTH,
+  MAX_METHODS,
   type PipeFallback,
   type PipeScalingStatus,
   type ResizeMethod,
 } from "../../crd/pipe-scaling.ts";
-import { formatSize, type Size, sameSize } from "../../domain/size.ts";
-import type { Assessment } from "../decide/assessment.ts";
-import { clipped } from "../decide/failure.ts";
-import { reportedFallbacks, reportedPipes } from "../decide/fallbacks.ts";
-import type { Sizing } from "../decide/sizing.ts";
-import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
-import type { Snapshot } from "../observe/snapshot.ts";
+import { type Size, sameSize } from "../../domain/size.ts";
+import { clipped } from "../../kube/clipped.ts";
+import type { Assessment } from "../assessment.ts";
+import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
 
-type Methods = Pick<NonNullable<PipeScalingStatus["pipes"]>, "inPlace" | "resizedBy" | "fallbacks">;
-
-/** Computes how each pipe got the desired size, and why pipes got it by a rollout although in place was wanted. */
-export function resizeMethods(
-  { inPlace }: Pick<Snapshot, "inPlace">,
-  { desired, assessments }: Pick<Sizing, "desired" | "assessments">,
-  previous: PipeScalingStatus,
-): Methods {
-  const { size } = desired;
-  const known = reportedFallbacks(previous, size);
-  const fallbacks = assessments.flatMap(({ pipe }) => fallbackOf(pipe, size, inPlace, known) ?? []);
-  const fallenBack = new Set(fallbacks.map(({ pipe }) => pipe));
-  const resizedBy = reportedPipes(previous, size)?.resizedBy;
-  const methods = assessments
-    .filter((each) => each.state === "done" && wasResized(each.pipe, size))
-    .map(({ pipe }) => [pipe.metadata.name, methodOf(pipe, fallenBack, resizedBy)] as const);
+/** Returns how each pipe got the desired size, and why pipes get it by a rollout although in place was wanted. */
+export function resizeMethods(assessments: readonly Assessment[], desired: Size) {
+  const methods = assessments.flatMap((each) => {
+    const method = methodOf(each, desired);
+    return method ? [[each.pipe.metadata.name, method] as const] : [];
+  });
+  const fallbacks = assessments.flatMap(({ pipe }) => fallbackOf(pipe, desired) ?? []);
+  // Callers need not wait for the templates, so a pipe whose template still follows counts already.
+  const following = assessments.filter(({ state }) => state === "resized").length;
   return {
-    inPlace: methods.filter(([, method]) => method === "InPlace").length || undefined,
-    resizedBy: methods.length === 0 ? undefined : Object.fromEntries(methods.slice(0, MAX_CAME_UP)),
+    inPlace: methods.filter(([, method]) => method === "InPlace").length + following || undefined,
+    resizedBy: methods.length === 0 ? undefined : Object.fromEntries(methods.slice(0, MAX_METHODS)),
     fallbacks: fallbacks.length === 0 ? undefined : fallbacks.slice(0, MAX_FALLBACKS),
   };
 }
 
-/** After a restart of the controller, only the status has the reason. */
-function fallbackOf(
-  pipe: DeploymentView,
-  desired: Size,
-  inPlace: Snapshot["inPlace"],
-  known: readonly PipeFallback[],
-): PipeFallback | undefined {
-  const { name, uid } = pipe.metadata;
-  const view = inPlace.get(uid);
-  const fallback = view?.size === formatSize(desired) ? view.fallback : undefined;
-  if (!fallback) return wasResized(pipe, desired) ? known.find((each) => each.pipe === name) : undefined;
-  const message = clipped(fallback.message, MAX_MESSAGE_LENGTH);
-  return { pipe: name, reason: fallback.reason, message };
+/**
+ * Known when pods and template have the size; before, the last rollout is of another one. A pipe without replicas has
+ * the size, but no pod was resized or replaced.
+ */
+function methodOf({ pipe, state }: Assessment, desired: Size): ResizeMethod | undefined {
+  const { lastRollout } = pipe;
+  if (state !== "done" || !lastRollout || lastRollout.isRollback) return undefined;
+  const { size, attempts, replicas, inPlaceStartedAtMs, isCommitting = false, revision } = lastRollout;
+  if (!sameSize(size, desired) || attempts === 0 || replicas === 0) return undefined;
+  // If the owner resumed the Deployment before its template had followed, Kubernetes replaced the pods.
+  const isCutShort = isCommitting && !pipe.isPausedForCommit && pipe.revision > revision;
+  const isInPlace = inPlaceStartedAtMs !== undefined && !isCutShort && !fallbackOf(pipe, desired);
+  return isInPlace ? "InPlace" : "Rollout";
 }
 
-/** A pipe without replicas has the size, but no pod was resized or replaced. */
-function wasResized({ lastRollout }: Assessment["pipe"], desired: Size): boolean {
-  if (!lastRollout || lastRollout.isRollback || !sameSize(lastRollout.size, desired)) return false;
-  return lastRollout.attempts > 0 && lastRollout.replicas > 0;
+function fallbackOf({ metadata, lastRollout }: Assessment["pipe"], desired: Size): PipeFallback | undefined {
+  const failure = lastRollout?.inPlaceFailure;
+  if (!failure || !sameSize(failure.size, desired)) return undefined;
+  // An owner who resets managedFields can write an annotation with a longer one.
+  const message = clipped(failure.message, MAX_MESSAGE_LENGTH);
+  return { pipe: metadata.name, reason: failure.reason, message };
 }
 
-/** If the controller restarts after a commit, only the revision shows that a rollout replaced the pods then. */
-function methodOf(
-  pipe: DeploymentView,
-  fallenBack: ReadonlySet<string>,
-  known: Methods["resizedBy"],
-): ResizeMethod {
-  const { metadata, lastRollout } = pipe;
-  if (lastRollout?.inPlaceStartedAtMs === undefined || fallenBack.has(metadata.name)) return "Rollout";
-  return known?.[metadata.name] === "InPlace" || !isChangedByOwner(pipe) ? "InPlace" : "Rollout";
+/** A change of the status of a PipeScaling. */
+export interface StatusChange {
+  /** With its previous status. */
+  readonly scaling: PipeScalingView;
+  readonly after: PipeScalingStatus;
+  readonly pipes: readonly PipeView[];
 }
 
-/** Returns the pipes that were resized in place according to a status, and not according to the previous one. */
-export function newInPlace(before: PipeScalingStatus, after: PipeScalingStatus): readonly string[] {
-  const known = isSameDesired(before, after) ? before.pipes?.resizedBy : undefined;
-  const methods = Object.entries(after.pipes?.resizedBy ?? {});
-  return methods.flatMap(([name, method]) =>
-    method === "InPlace" && known?.[name] !== method ? [name] : [],
-  );
+/** Returns the pipes that have got their size since the previous status, with what was done. */
+export function newlyResized({ scaling, after, pipes }: StatusChange) {
+  const { metadata, status: before } = scaling;
+  const isSame = isSameDesired(before, after);
+  const sinceMs = isSame ? Number.NaN : Date.parse(before.propagation?.startedAt ?? "");
+  return pipes.flatMap((pipe) => {
+    const { name } = pipe.metadata;
+    const { lastRollout: rollout } = pipe;
+    const method = after.pipes?.resizedBy?.[name];
+    if (!method || (isSame && before.pipes?.resizedBy?.[name])) return [];
+    // The resize was for a deleted PipeScaling of this name, or before another size was wanted for a moment.
+    if (rollout?.scalingUid !== metadata.uid || rollout.startedAtMs < sinceMs) return [];
+    return [{ pipe, rollout, method }];
+  });
 }
 
 /** Returns the fallbacks that a status has and the previous status did not have. */

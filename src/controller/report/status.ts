@@ -1,30 +1,31 @@
 import {
   type Condition,
+  type HistoryEntry,
   MAX_CONDITION_MESSAGE_LENGTH,
   MAX_FAILURES,
+  MAX_HISTORY,
   MAX_MESSAGE_LENGTH,
   MAX_NAME_LENGTH,
   MAX_PENDING,
   type PendingPipe,
-  type PipeFallback,
   type PipeScalingStatus,
 } from "../../crd/pipe-scaling.ts";
+import { describedSize } from "../../crd/size-fields.ts";
 import { computeUnits } from "../../domain/compute-units.ts";
-import { describeSize, type Size, sameSize } from "../../domain/size.ts";
+import { type Size, sameSize } from "../../domain/size.ts";
+import { clipped } from "../../kube/clipped.ts";
+import { formatTime } from "../../kube/time.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
-import type { Assessment } from "../decide/assessment.ts";
-import { isProven } from "../decide/came-up.ts";
-import { failuresOf } from "../decide/decide.ts";
-import { clipped } from "../decide/failure.ts";
-import type { Sizing } from "../decide/sizing.ts";
+import type { Assessment } from "../assessment.ts";
+import type { Sizing } from "../decide/decision.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { cameUpEntries } from "./came-up-entries.ts";
-import { type ConditionSummary, summarizeConditions } from "./conditions.ts";
-import { historyOf } from "./history.ts";
+import { allPodsHaveTemplate, seesPods } from "../pods.ts";
+import { type ConditionSummary, runsSize, summarizeConditions, whyPending } from "./conditions.ts";
+import { failuresOf } from "./failures.ts";
 import { resizeMethods } from "./resize-methods.ts";
-import { formatTime } from "./text.ts";
-import { whyPending } from "./waiting.ts";
+
+type Propagation = NonNullable<PipeScalingStatus["propagation"]>;
 
 /**
  * Computes the status of the service's PipeScaling: the desired and the current state, failures, and times. Equal
@@ -38,45 +39,36 @@ export function statusOf(
 ): PipeScalingStatus {
   const { nowMs, pipes, tier } = snapshot;
   const previous = scaling.status;
-  const summary = summarizeConditions(scaling, tier, sizing);
-  const observed = {
-    observedGeneration: scaling.metadata.generation,
-    conditions: conditionsOf(summary, previous.conditions ?? [], scaling.metadata.generation, nowMs),
-  };
-  if (!sizing) return { ...previous, ...observed };
-  const { desired, assessments } = sizing;
-  const failures = failuresOf({ sizing });
+  const failures = sizing ? failuresOf(sizing.assessments, previous) : [];
+  const observed = observedStatus(scaling, summarizeConditions(scaling, tier, sizing, failures), nowMs);
+  if (!sizing) return observed;
+  const { assessments, serviceLimit } = sizing;
+  const desired = { ...describedSize(sizing.desired.size), source: sizing.desired.source };
+  const effective = effectiveSize(sizing);
   const replicas = pipes.reduce((sum, pipe) => sum + pipe.replicas, 0);
-  const updated = assessments.filter((each) => each.state === "done").length;
-  const effective = effectiveSize(assessments, desired.size, scaling);
-  const desiredFields = { ...sizeFields(desired.size), source: desired.source };
-  const methods = resizeMethods(snapshot, sizing, previous);
-  const propagation = propagationOf(previous, sizing, updated === pipes.length, nowMs);
+  const updated = assessments.filter(runsSize).length;
+  const propagation = propagationOf(previous, sizing, desired.summary, nowMs);
+  // Without replicas, a pipe has the size and runs nothing.
+  const isRun = assessments.some((each) => runsSize(each) && each.pipe.replicas > 0);
+  const isFailed = assessments.some(({ state }) => state === "failed" || state === "unsizable");
   return {
-    ...previous,
     ...observed,
-    desired: desiredFields,
-    ...(effective ? { effective: sizeFields(effective) } : {}),
+    desired,
+    ...(effective ? { effective: describedSize(effective) } : {}),
     pipes: {
       total: pipes.length,
       updated,
       summary: `${updated}/${pipes.length}`,
-      pending: pendingPipes(sizing, methods.fallbacks),
-      ...methods,
-      cameUp: cameUpEntries(assessments, scaling),
+      pending: pendingPipes(sizing),
+      ...resizeMethods(assessments, sizing.desired.size),
     },
     replicas,
-    computeUnits: computeUnits(desired.size, replicas),
+    computeUnits: computeUnits(sizing.desired.size, replicas),
     ...(tier.ok ? { tier: clipped(tier.value.name, MAX_NAME_LENGTH) } : {}),
     propagation,
-    history: historyOf(previous.history ?? [], {
-      desired: desiredFields,
-      propagation,
-      isRun: assessments.some(({ state, pipe }) => state === "done" && pipe.replicas > 0),
-      isFailed: assessments.some(({ state }) => state === "failed" || state === "unsizable"),
-    }),
+    history: historyOf(previous.history ?? [], { ...desired, ...propagation }, isRun, isFailed),
     limits: {
-      service: sizing.serviceLimit,
+      service: serviceLimit,
       overall: policy.maxConcurrentRollouts,
       rolloutTimeoutSeconds: Math.ceil(policy.rolloutTimeoutMs / 1000),
     },
@@ -85,110 +77,121 @@ export function statusOf(
 }
 
 /** Computes the status of a PipeScaling of a service that this controller does not manage in that namespace. */
-export function foreignStatus(snapshot: Snapshot, scaling: PipeScalingView): PipeScalingStatus {
-  const { generation } = scaling.metadata;
-  const { conditions = [] } = scaling.status;
-  return {
-    ...scaling.status,
-    observedGeneration: generation,
-    conditions: conditionsOf(foreignReason(snapshot), conditions, generation, snapshot.nowMs),
-  };
+export function unmanagedStatus(snapshot: Snapshot, scaling: PipeScalingView): PipeScalingStatus {
+  return observedStatus(scaling, unmanagedReason(snapshot), snapshot.nowMs);
 }
 
 /** Returns the reason why the controller ignores a PipeScaling or a pipe. */
-export function foreignReason({ tier, namespace }: Snapshot): ConditionSummary {
-  if (namespace === undefined && !tier.ok) return { ready: "False", stalled: true, ...tier.obstacle };
-  return {
-    ready: "False",
-    stalled: true,
-    reason: "WrongNamespace",
-    message: `The pipes of this service run in the namespace ${namespace}, so this object has no effect: move it there.`,
-  };
+export function unmanagedReason({ tier, namespace }: Snapshot): ConditionSummary {
+  if (namespace === undefined && !tier.ok) return { type: "Stalled", ...tier.obstacle };
+  const message = `The pipes of this service run in the namespace ${namespace}, so this object has no effect: delete it, and request the size there.`;
+  return { type: "Stalled", reason: "WrongNamespace", message };
 }
 
-function sizeFields(size: Size) {
-  return {
-    replicaCpuMillicores: size.cpuMillicores,
-    replicaMemoryGb: size.memoryGib,
-    summary: describeSize(size),
-  };
-}
-
-const STATE_NAMES = {
-  waiting: "Waiting",
-  rolling: "Rolling",
-  retrying: "Retrying",
+/** In the order in which pipes are listed: those that need intervention come first. */
+export const STATE_NAMES = {
   failed: "Failed",
-  paused: "Paused",
   unsizable: "Unsizable",
+  retrying: "Retrying",
+  rolling: "Rolling",
+  paused: "Paused",
+  waiting: "Waiting",
+  resized: "Resized",
 } as const;
 
-/** Sorts the pipes that need intervention first. */
-const STATE_ORDER = ["Failed", "Unsizable", "Retrying", "Rolling", "Paused", "Waiting"];
+const STATE_ORDER = Object.values(STATE_NAMES);
 
-function pendingPipes(sizing: Sizing, fallbacks: readonly PipeFallback[] = []): PendingPipe[] | undefined {
-  const reasons = new Map(fallbacks.map(({ pipe, message }) => [pipe, message]));
+function pendingPipes(sizing: Sizing): PendingPipe[] | undefined {
   const pending = sizing.assessments
     .flatMap((each): PendingPipe[] => {
-      const { name } = each.pipe.metadata;
       if (each.state === "done") return [];
-      const message = whyPending(each, sizing, reasons.get(name));
+      const message = whyPending(each, sizing);
       const text = message ? { message: clipped(message, MAX_MESSAGE_LENGTH) } : {};
-      return [{ name, state: STATE_NAMES[each.state], ...text }];
+      return [{ name: each.pipe.metadata.name, state: STATE_NAMES[each.state], ...text }];
     })
     .sort((a, b) => STATE_ORDER.indexOf(a.state) - STATE_ORDER.indexOf(b.state));
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);
 }
 
-/** Returns the size that every pipe has after a completed rollout; without pipes, the size that they would get. */
-function effectiveSize(
-  assessments: readonly Assessment[],
-  desired: Size,
-  scaling: PipeScalingView,
-): Size | undefined {
-  const [first, ...others] = assessments;
-  if (!first) return desired;
-  const settled = ({ state, pipe, inPlace }: Assessment) =>
-    state === "done" || (isProven(pipe, scaling) && !inPlace);
-  const size = first.pipe.size;
-  const isCommon = others.every((each) => sameSize(each.pipe.size, size));
-  return isCommon && assessments.every(settled) ? size : undefined;
+/** Returns the size that all pipes run; without pipes, the size that they would get. */
+function effectiveSize({ assessments, desired: { size: desired } }: Sizing): Size | undefined {
+  const sizes = assessments.map((each) => (runsSize(each) ? desired : formerSize(each)));
+  const [first = desired] = sizes;
+  return sizes.every((size) => sameSize(size, first)) ? first : undefined;
+}
+
+/** The size with which a pipe runs before its resize; `undefined` during one. */
+function formerSize({ subject, pipe }: Assessment): Size | undefined {
+  const isRun = pipe.rollout.isComplete && (!seesPods(subject) || allPodsHaveTemplate(subject));
+  return isRun ? pipe.size : undefined;
 }
 
 function propagationOf(
   previous: PipeScalingStatus,
-  { desired, requestId, assessments }: Sizing,
-  isComplete: boolean,
+  { requestId, assessments }: Sizing,
+  size: string,
   nowMs: number,
-): NonNullable<PipeScalingStatus["propagation"]> {
-  const reported = previous.desired;
-  const isSameSize =
-    reported?.replicaCpuMillicores === desired.size.cpuMillicores &&
-    reported.replicaMemoryGb === desired.size.memoryGib;
-  const isSame = isSameSize && previous.propagation?.requestId === requestId;
+): Propagation {
+  const isSame = previous.desired?.summary === size && previous.propagation?.requestId === requestId;
   const current =
     isSame && previous.propagation ? previous.propagation : { requestId, startedAt: formatTime(nowMs) };
   const { updated, total = 0 } = previous.pipes ?? {};
   // Removing a pipe does not complete a rescale; a pipe that was added, or that failed before, does.
   const wasComplete = current.completedAt !== undefined && updated === total && total >= assessments.length;
+  const isComplete = assessments.every(runsSize);
   return isComplete && !wasComplete ? { ...current, completedAt: formatTime(nowMs) } : current;
 }
 
-/** As in kstatus, Ready is always present, and Reconciling and Stalled only while they are True. */
-function conditionsOf(
-  { ready, stalled, reason, message }: ConditionSummary,
-  previous: readonly Condition[],
-  observedGeneration: number,
+/** The previous status with new conditions. */
+function observedStatus(
+  { metadata: { generation: observedGeneration }, status }: PipeScalingView,
+  summary: ConditionSummary,
   nowMs: number,
-): Condition[] {
-  const condition = (type: string, status: Condition["status"]): Condition => {
-    const before = previous.find((each) => each.type === type);
-    const lastTransitionTime = before?.status === status ? before.lastTransitionTime : formatTime(nowMs);
-    return {
-      ...{ type, status, observedGeneration, lastTransitionTime, reason },
-      message: clipped(message, MAX_CONDITION_MESSAGE_LENGTH),
-    };
-  };
-  if (ready !== "False") return [condition("Ready", ready)];
-  return [condition("Ready", ready), condition(stalled ? "Stalled" : "Reconciling", "True")];
+): PipeScalingStatus {
+  const message = clipped(summary.message, MAX_CONDITION_MESSAGE_LENGTH);
+  // Like in kstatus, Ready is always present, and Reconciling and Stalled only while they are True.
+  const conditions = Object.entries(STATUSES[summary.type]).map(([type, value]): Condition => {
+    const before = status.conditions?.find((each) => each.type === type);
+    const lastTransitionTime = before?.status === value ? before.lastTransitionTime : formatTime(nowMs);
+    return { type, status: value, observedGeneration, lastTransitionTime, reason: summary.reason, message };
+  });
+  return { ...status, observedGeneration, conditions };
+}
+
+const STATUSES = {
+  Ready: { Ready: "True" },
+  Suspended: { Ready: "Unknown" },
+  Reconciling: { Ready: "False", Reconciling: "True" },
+  Stalled: { Ready: "False", Stalled: "True" },
+} as const;
+
+/**
+ * Returns the history with the current rescale as its newest entry. An entry that was Scaled stays Scaled even if a
+ * pipe fails later, because every pipe did run the size, so a rollback can return to it.
+ *
+ * @param isRun whether a pipe runs the desired size
+ * @param isFailed whether a pipe cannot have it
+ */
+export function historyOf(
+  history: readonly HistoryEntry[],
+  rescale: Omit<HistoryEntry, "result">,
+  isRun: boolean,
+  isFailed: boolean,
+): HistoryEntry[] {
+  const [newest] = history;
+  const isSame = newest?.summary === rescale.summary && newest.requestId === rescale.requestId;
+  // A pipe that is added later completes the rescale again; the history keeps the time of the first completion.
+  const completedAt = (isSame ? newest.completedAt : undefined) ?? (isRun ? rescale.completedAt : undefined);
+  const unfinished = isFailed ? "Failed" : "Progressing";
+  const current = {
+    ...rescale,
+    result: completedAt === undefined ? unfinished : "Scaled",
+    completedAt,
+  } as const;
+  const older = isSame ? history.slice(1) : history.map(superseded);
+  return [current, ...older].slice(0, MAX_HISTORY);
+}
+
+function superseded(entry: HistoryEntry): HistoryEntry {
+  return entry.result === "Scaled" ? entry : { ...entry, result: "Superseded" };
 }

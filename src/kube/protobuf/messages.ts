@@ -149,6 +149,17 @@ const strategy = new Message<Strategy>({
   ),
 });
 
+const podTemplate = new Message<DeploymentSpec["template"]>({
+  metadata: message(
+    1,
+    new Message<NonNullable<DeploymentSpec["template"]["metadata"]>>({
+      labels: stringMap(11),
+      annotations: stringMap(12),
+    }),
+  ),
+  spec: message(2, podSpec),
+});
+
 const deploymentCondition = new Message<DeploymentCondition>({
   type: string(1),
   status: string(2),
@@ -164,9 +175,11 @@ export const deployment = new Message<Deployment>({
     2,
     new Message<DeploymentSpec>({
       replicas: optionalInteger(1),
-      template: message(3, new Message<DeploymentSpec["template"]>({ spec: message(2, podSpec) })),
+      template: message(3, podTemplate),
       strategy: message(4, strategy),
+      minReadySeconds: integer(5),
       paused: boolean(7),
+      progressDeadlineSeconds: optionalInteger(9),
     }),
   ),
   status: message(
@@ -189,6 +202,17 @@ const containerStatus = new Message<ContainerStatus>({
   state: message(
     2,
     new Message<NonNullable<ContainerStatus["state"]>>({ running: message(2, new Message<object>({})) }),
+  ),
+  lastState: message(
+    3,
+    new Message<NonNullable<ContainerStatus["lastState"]>>({
+      terminated: message(
+        3,
+        new Message<NonNullable<NonNullable<ContainerStatus["lastState"]>["terminated"]>>({
+          finishedAt: time(6),
+        }),
+      ),
+    }),
   ),
   restartCount: integer(5),
   containerID: string(8),

@@ -5,51 +5,137 @@ import {
   type AdmissionWebhook,
   allow,
   deny,
+  type Reviewed,
   removeAnnotation,
+  reviewedKind,
 } from "../../support/servers/admission-webhook.ts";
-import type { OtherWriters } from "./operations.ts";
-import type { Operation, ServiceUnderTest } from "./service-under-test.ts";
+import { DeniedWrites } from "./denied-writes.ts";
+import type { Operation, OtherWriters } from "./operation.ts";
+import type { ServiceUnderTest } from "./service-under-test.ts";
 
-/** Maximum duration of a fault, and of a slow response. */
+/** Maximum duration of a fault, of an outage, and of a slow response. */
 const FAULT_MS = 5000;
+const OUTAGE_MS = 20_000;
 const SLOW_MS = 2000;
 
 type Respond = (request: AdmissionRequest) => AdmissionResponse | Promise<AdmissionResponse>;
 
-/** A webhook that rejects, changes or delays the controller's writes for a while. */
+interface Fault {
+  readonly untilMs: number;
+  readonly writes: DeniedWrites;
+  readonly respond: Respond;
+  readonly isOfDryRuns: boolean;
+}
+
+/** Webhooks that reject, change or delay the controller's writes to one kind for a while, or are down. */
 export class AdmissionFaults implements OtherWriters {
-  readonly operations: readonly Operation[] = [this.#deny, this.#strip, this.#slow].map((operation) =>
-    operation.bind(this),
-  );
+  readonly operations: readonly Operation[];
   readonly #service: ServiceUnderTest;
-  readonly #webhook: AdmissionWebhook;
+  readonly #faults = new Map<Reviewed, Fault>();
+  readonly #violations = new Set<string>();
 
   constructor(service: ServiceUnderTest, webhook: AdmissionWebhook) {
     this.#service = service;
-    this.#webhook = webhook;
+    service.onCalm(() => this.end());
+    webhook.respond = (request) => this.#respond(request, false);
+    webhook.respondToDryRun = (request) => this.#respond(request, true);
+    this.operations = [
+      this.#denyDeployments,
+      this.#stripDeployments,
+      this.#slowDeployments,
+      this.#outageOfDeployments,
+      this.#denyReplicaSets,
+      this.#outageOfReplicaSets,
+      this.#denyResizes,
+      this.#slowResizes,
+      this.#outageOfResizes,
+      this.#denyStatus,
+      this.#outageOfStatus,
+    ].map((operation) => operation.bind(this));
   }
 
   end(): Promise<void> {
-    this.#webhook.respond = allow;
+    this.#faults.clear();
     return Promise.resolve();
   }
 
-  #deny(): Promise<void> {
-    return this.#forAWhile(deny(this.#service.pick([400, 403, 409, 422, 429, 500, 503]), "not now"));
+  get violations(): readonly string[] {
+    return [...this.#violations].map((each) => `the controller repeated denied writes too often: ${each}`);
   }
 
-  #strip(): Promise<void> {
-    return this.#forAWhile(removeAnnotation);
+  #respond(request: AdmissionRequest, isDryRun: boolean): AdmissionResponse | Promise<AdmissionResponse> {
+    const fault = this.#faults.get(reviewedKind(request));
+    if (!fault || performance.now() >= fault.untilMs || (isDryRun && !fault.isOfDryRuns)) return allow();
+    const object = `${reviewedKind(request)} ${request.name}`;
+    if (!fault.writes.add(object, performance.now())) this.#violations.add(object);
+    return fault.respond(request);
   }
 
-  #slow(): Promise<void> {
+  #denyDeployments(): Promise<unknown> {
+    return this.#deny("deployments");
+  }
+
+  #stripDeployments(): Promise<unknown> {
+    return this.#forAWhile("deployments", removeAnnotation, FAULT_MS);
+  }
+
+  #slowDeployments(): Promise<unknown> {
+    return this.#slow("deployments");
+  }
+
+  #outageOfDeployments(): Promise<unknown> {
+    return this.#goDown("deployments", OUTAGE_MS);
+  }
+
+  #denyReplicaSets(): Promise<unknown> {
+    return this.#deny("replicasets");
+  }
+
+  #outageOfReplicaSets(): Promise<unknown> {
+    return this.#goDown("replicasets", OUTAGE_MS);
+  }
+
+  #denyResizes(): Promise<unknown> {
+    return this.#deny("pods/resize");
+  }
+
+  #slowResizes(): Promise<unknown> {
+    return this.#slow("pods/resize");
+  }
+
+  #outageOfResizes(): Promise<unknown> {
+    return this.#goDown("pods/resize", OUTAGE_MS);
+  }
+
+  #denyStatus(): Promise<unknown> {
+    return this.#deny("pipescalings/status");
+  }
+
+  /** Shorter, because meanwhile the status says what was so before. */
+  #outageOfStatus(): Promise<unknown> {
+    return this.#goDown("pipescalings/status", FAULT_MS);
+  }
+
+  #deny(kind: Reviewed): Promise<unknown> {
+    const code = this.#service.pick([400, 403, 409, 422, 429, 500, 503]);
+    return this.#forAWhile(kind, deny(code, "not now"), FAULT_MS);
+  }
+
+  #slow(kind: Reviewed): Promise<unknown> {
     const ms = this.#service.random() * SLOW_MS;
-    return this.#forAWhile(() => delay(ms, allow()));
+    return this.#forAWhile(kind, () => delay(ms, allow()), FAULT_MS);
   }
 
-  #forAWhile(respond: Respond): Promise<void> {
-    const until = performance.now() + this.#service.random() * FAULT_MS;
-    this.#webhook.respond = (request) => (performance.now() < until ? respond(request) : allow());
-    return Promise.resolve();
+  /** The API server answers 500 if it cannot call a webhook, also to dry runs. */
+  #goDown(kind: Reviewed, mostMs: number): Promise<unknown> {
+    const down = deny(500, "failed calling webhook: connection refused");
+    return this.#forAWhile(kind, down, mostMs, true);
+  }
+
+  #forAWhile(kind: Reviewed, respond: Respond, mostMs: number, isOfDryRuns = false): Promise<unknown> {
+    const ms = this.#service.random() * mostMs;
+    const now = performance.now();
+    this.#faults.set(kind, { untilMs: now + ms, writes: new DeniedWrites(now), respond, isOfDryRuns });
+    return Promise.resolve(`for ${Math.round(ms)} ms`);
   }
 }

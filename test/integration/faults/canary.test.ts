@@ -1,7 +1,12 @@
 import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect } from "vitest";
-import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
+import {
+  DATABASE_TYPE,
+  LAST_ROLLOUT_ANNOTATION,
+  SERVICE_LABEL,
+  TYPE_LABEL,
+} from "../../../src/controller/names.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
 import { AdmissionWebhook, allow } from "../../support/servers/admission-webhook.ts";
 import { conditionOf, resourcesOf, type TestEnvironment } from "../../support/test-environment.ts";
@@ -21,8 +26,8 @@ function isRunningFour(pipe: Deployment): boolean {
 
 /** Time at which the controller resized the pipe; Infinity if it did not. */
 function resizedAt({ metadata }: Deployment): number {
-  const { startedAt } = JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "{}");
-  return startedAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(startedAt);
+  const { startedAtMs } = JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "{}");
+  return startedAtMs ?? Number.POSITIVE_INFINITY;
 }
 
 /** As its owner does, with an image that never starts. */
@@ -115,34 +120,37 @@ describe("a pipe whose image its owner broke before the rescale", () => {
   });
 });
 
-describe("three pipes that are done and whose images their owner broke", () => {
-  it("hold the limit of the service until the rollout timeout, and a new pipe that waits for them names them", async ({
-    environment,
-    invariants,
-    startPipes,
-  }) => {
-    await startPipes(
-      NAMES.map((name) => ({ name })),
-      { rolloutTimeoutMs: 4000 },
-    );
-    for (const name of NAMES) await breakImage(environment, name);
-    await environment.createPipe({ name: "pipe-new", cores: 2 });
-    const message = await waitFor(
-      async () => {
-        const ready = conditionOf(await environment.scaling(), "Ready");
-        return ready?.message.includes("waiting") ? ready.message : undefined;
-      },
-      { what: "the reason why the new pipe waits" },
-    );
-    expect(message).toContain(
-      "1 waiting for pipe-a, pipe-b, pipe-c, because the limit of concurrent rollouts is reached.",
-    );
-    await waitFor(async () => resourcesOf(await environment.pipe("pipe-new")) === "1 4Gi 4Gi", {
-      what: "the size of the new pipe",
-      timeoutMs: 15_000,
-    });
-    await invariants.end();
-  });
+describe("three pipes whose images their owner broke", () => {
+  it.for([
+    // The pods show that the pipes run the size, so they have proven it.
+    ["the controller sees", true, "because the limit of concurrent rollouts is reached"],
+    ["the controller does not see", false, "to prove the size"],
+  ] as const)(
+    "and whose pods %s hold back a new pipe until the rollout timeout, which names them",
+    async ([, isSeen, because], { environment, invariants, startPipes }) => {
+      const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+      await startPipes(
+        NAMES.map((name) => ({ name, ...(isSeen ? { podLabels } : {}) })),
+        { rolloutTimeoutMs: 4000 },
+      );
+      for (const name of NAMES) await breakImage(environment, name);
+      await environment.createPipe({ name: "pipe-new", cores: 2 });
+      const message = await waitFor(
+        async () => {
+          const ready = conditionOf(await environment.scaling(), "Ready");
+          return ready?.message.includes("waiting") ? ready.message : undefined;
+        },
+        { what: "the reason why the new pipe waits" },
+      );
+      expect(message).toMatch(new RegExp(`1 waiting for pipe-a, pipe-b, pipe-c,? ${because}\\.`));
+      expect(resourcesOf(await environment.pipe("pipe-new"))).toBe("2 8Gi 8Gi");
+      await waitFor(async () => resourcesOf(await environment.pipe("pipe-new")) === "1 4Gi 4Gi", {
+        what: "the size of the new pipe",
+        timeoutMs: 15_000,
+      });
+      await invariants.end();
+    },
+  );
 });
 
 describe("a pipe whose writes always fail", () => {

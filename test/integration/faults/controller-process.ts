@@ -153,6 +153,17 @@ export class RestartingController {
     return this.#output + this.#current.output;
   }
 
+  /** Ends the current process with SIGTERM. @throws Error if it takes longer */
+  async terminate(mostMs: number): Promise<void> {
+    const { current } = this;
+    current.signal("SIGTERM");
+    const late = new AbortController();
+    const isLate = delay(mostMs, true, { signal: late.signal }).catch(() => false);
+    if ((await Promise.race([current.ended.then(() => false), isLate])) === true)
+      throw new Error(`the controller did not end within ${mostMs} ms after SIGTERM: ${current.output}`);
+    late.abort();
+  }
+
   async end(): Promise<void> {
     this.#isEnding = true;
     this.#current.signal("SIGKILL");

@@ -214,8 +214,10 @@ export class HeldService {
     return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   }
 
-  replicaSets(): Promise<readonly (ReplicaSet & KubeObject)[]> {
-    return this.#list(REPLICA_SETS);
+  /** Of the pipe. */
+  async replicaSets(): Promise<readonly (ReplicaSet & KubeObject)[]> {
+    const items = await this.#list<ReplicaSet & KubeObject>(REPLICA_SETS);
+    return items.filter(({ metadata }) => metadata.name.startsWith(`${PIPE}-`));
   }
 
   async #list<T>(resource: Parameters<typeof collectionPath>[0]): Promise<readonly T[]> {

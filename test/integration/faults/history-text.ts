@@ -1,7 +1,7 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { ownedLeaves } from "../../e2e/demo/ownership.ts";
 import { type Entry, inOrder, type Kinds, versionOf } from "./history.ts";
-import { hasOurAnnotation, isPausedByUs, pipeContainer, replicasOf } from "./pipe-view.ts";
+import { hasOurAnnotation, isPausedForCommit, pipeContainer, replicasOf } from "./pipe-view.ts";
 import { sizeIn, sizeOf } from "./sized-object.ts";
 
 /** Formats a history for the analysis of a failure, with one line for each version of an object. */
@@ -50,7 +50,7 @@ function pipeText(pipe: Kinds["Deployment"]): string {
 
 function pauseText(pipe: Kinds["Deployment"]): string {
   if (!pipe.spec.paused) return "";
-  return isPausedByUs(pipe) ? "paused by us" : "paused";
+  return isPausedForCommit(pipe) ? "paused by us" : "paused";
 }
 
 /** Includes the sizes of all containers, because only the Deployment names that of the pipe. */

@@ -12,15 +12,17 @@ import { conditionOf, resourcesOf, type TestEnvironment } from "../../support/te
 import { it } from "./fixtures.ts";
 
 /** Checks the number of successful PATCHes of the last controller. */
-async function expectFewPatches(environment: TestEnvironment, { least }: { least: number }): Promise<void> {
+async function expectFewPatches(
+  environment: TestEnvironment,
+  { least, most }: { readonly least: number; readonly most: number },
+): Promise<void> {
   const calls = parseClusterCalls(await environment.scrape());
   const patches = (of: string) =>
     calls
       .filter(({ verb, resource, code }) => verb === "patch" && resource === of && code.startsWith("20"))
       .reduce((sum, { count }) => sum + count, 0);
   expect(patches("deployments")).toBeGreaterThanOrEqual(least);
-  expect(patches("deployments")).toBeLessThanOrEqual(4);
-  expect(patches("pipescalings/status")).toBeGreaterThan(0);
+  expect(patches("deployments")).toBeLessThanOrEqual(most);
   expect(patches("pipescalings/status")).toBeLessThanOrEqual(20);
 }
 
@@ -85,16 +87,48 @@ describe("a writer that replaces the whole Deployment every 200 ms", () => {
     expect(conditionOf(conflict, "Ready")?.message).toContain('another writer, "replacer",');
     expect(resourcesOf(await environment.pipe("pipe"))).toBe("1 4Gi 4Gi");
     const resizes = environment.log.filter(({ msg, size }) => msg === "resize" && size === "4000m/16Gi");
-    expect(resizes).toHaveLength(3);
-    // One more may have adopted the first size.
-    await expectFewPatches(environment, { least: 3 });
+    // A resize that is refused because the Deployment changes at the same time counts, too.
+    expect([2, 3]).toContain(resizes.length);
+    // One more records each rollout that completes in between.
+    await expectFewPatches(environment, { least: resizes.length, most: 2 * resizes.length });
     await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
     await environment.waitForCondition("Ready", "True");
   });
 });
 
 describe("a writer that replaces the whole Deployment after a rollback", () => {
-  it("does not make a controller stop the pipe again for the size that failed", async ({ environment }) => {
+  it("does not make the controller stop the pipe again for the size that failed", async ({ environment }) => {
+    const { manifest } = await rollBack(environment);
+    await replacePipe(environment, manifest);
+    await environment.createPipe({ name: "later", cores: 1 });
+    await expectFailedAndWaiting(environment);
+    expect(resourcesOf(await environment.pipe("pipe"))).toBe("1 4Gi 4Gi");
+    expect(resizesToFourCores(environment)).toBe(1);
+  });
+
+  it("makes a new controller, which does not know the failure, try the size once and roll it back", async ({
+    environment,
+  }) => {
+    const { manifest, stop } = await rollBack(environment);
+    await stop();
+    await replacePipe(environment, manifest);
+    await environment.startController();
+    await waitFor(() => resizesToFourCores(environment) === 2, { what: "another resize" });
+    await waitFor(() => isRunning(environment, "1 4Gi 4Gi"), { what: "the pipe to run one core again" });
+    await environment.createPipe({ name: "later", cores: 1 });
+    await expectFailedAndWaiting(environment);
+    expect(failureOf(await environment.scaling())).toMatchObject({ reason: "FailedCreate", attempts: 1 });
+    expect(resizesToFourCores(environment)).toBe(2);
+    expect(resourcesOf(await environment.pipe("later"))).toBe("1 4Gi 4Gi");
+  });
+
+  /** A Recreate pipe of one core that could be resized to two, but not to four. */
+  async function rollBack(environment: TestEnvironment): Promise<{
+    /** The one of its owner, with one core. */
+    readonly manifest: object;
+    /** Stops the controller. */
+    readonly stop: () => Promise<void>;
+  }> {
     await limitMemory(environment, "8Gi");
     await environment.createPipe({ name: "pipe", cores: 1, strategy: "Recreate" });
     const manifest = manifestOf(await environment.pipe("pipe"));
@@ -103,33 +137,32 @@ describe("a writer that replaces the whole Deployment after a rollback", () => {
     await environment.requestSize(2);
     await environment.waitForCondition("Ready", "True");
     await environment.requestSize(4);
-    const isRolledBack = async () => {
-      const { status } = await environment.pipe("pipe");
-      const isBack = resourcesOf(await environment.pipe("pipe")) === "2 8Gi 8Gi";
-      return isBack && status?.availableReplicas === 1;
-    };
-    await waitFor(isRolledBack, { what: "the pipe to run two cores again" });
     await environment.waitForCondition("Stalled", "True", "FailedCreate");
-    await stop();
-    await replacePipe(environment, manifest);
-    await environment.startController();
-    // Its status shows that the new controller has decided.
-    await environment.createPipe({ name: "later", cores: 1 });
-    await waitFor(
-      async () => {
-        const pending = (await environment.scaling()).status?.pipes?.pending;
-        return pending?.some(({ name, state }) => name === "later" && state === "Waiting");
-      },
-      { what: "the other pipe to wait" },
-    );
-    expect((await environment.scaling()).status?.pipes?.pending).toMatchObject([
-      { name: "pipe", state: "Failed" },
-      { name: "later", message: "waiting because of the failure" },
-    ]);
-    expect(resourcesOf(await environment.pipe("pipe"))).toBe("1 4Gi 4Gi");
-    const resizes = environment.log.filter(({ msg, size }) => msg === "resize" && size === "4000m/16Gi");
-    expect(resizes).toHaveLength(1);
-  });
+    await waitFor(() => isRunning(environment, "2 8Gi 8Gi"), { what: "the pipe to run two cores again" });
+    return { manifest, stop };
+  }
+
+  async function isRunning(environment: TestEnvironment, size: string): Promise<boolean> {
+    const pipe = await environment.pipe("pipe");
+    const { observedGeneration = 0, updatedReplicas, availableReplicas } = pipe.status ?? {};
+    const isSeen = observedGeneration >= (pipe.metadata.generation ?? 0);
+    return isSeen && resourcesOf(pipe) === size && updatedReplicas === 1 && availableReplicas === 1;
+  }
+
+  async function expectFailedAndWaiting(environment: TestEnvironment): Promise<void> {
+    const pending = async () => (await environment.scaling()).status?.pipes?.pending;
+    const isWaiting = async () =>
+      (await pending())?.some(({ name, state, message }) => {
+        return name === "later" && state === "Waiting" && message === "waiting because of the failure";
+      });
+    await waitFor(isWaiting, { what: "the other pipe to wait because of the failure" });
+    expect(await pending()).toMatchObject([{ name: "pipe", state: "Failed" }, { name: "later" }]);
+  }
+
+  function resizesToFourCores({ log }: TestEnvironment): number {
+    return log.filter(({ msg, pipe, size }) => msg === "resize" && pipe === "pipe" && size === "4000m/16Gi")
+      .length;
+  }
 });
 
 describe("a webhook that removes the controller's annotation", () => {
@@ -143,12 +176,12 @@ describe("a webhook that removes the controller's annotation", () => {
     try {
       webhook.respond = removeAnnotation;
       await environment.requestSize(4);
-      await expectReportWithFewWrites(environment);
+      await expectReportWithOneWrite(environment);
       await stop();
       const written = webhook.requests.length;
       await environment.startController();
       await waitFor(() => webhook.requests.length > written, { what: "the new controller to write" });
-      await expectReportWithFewWrites(environment);
+      await expectReportWithOneWrite(environment);
       expect(resourcesOf(await environment.pipe("pipe"))).toBe("4 16Gi 16Gi");
       webhook.respond = allow;
       await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
@@ -180,14 +213,11 @@ describe("a webhook that removes the controller's annotation", () => {
     }
   });
 
-  async function expectReportWithFewWrites(environment: TestEnvironment): Promise<void> {
+  /** Checks the last controller, which writes the annotation again only when that is requested. */
+  async function expectReportWithOneWrite(environment: TestEnvironment): Promise<void> {
     const conflict = await environment.waitForCondition("Ready", "False", "FieldConflict");
     expect(conditionOf(conflict, "Ready")?.message).toContain(LAST_ROLLOUT_ANNOTATION);
-    const hasLongDelay = async () => {
-      const { nextRetryAt = "" } = failureOf(await environment.scaling()) ?? {};
-      return Date.parse(nextRetryAt) > Date.now() + 5000;
-    };
-    await waitFor(hasLongDelay, { what: "the next attempt to be seconds later" });
+    expect(failureOf(conflict)?.nextRetryAt).toBeUndefined();
     // The controller must respond with writes neither to the changes of the rollout nor to others.
     await waitFor(async () => (await environment.pipe("pipe")).status?.updatedReplicas === 1, {
       what: "the pod",
@@ -198,6 +228,6 @@ describe("a webhook that removes the controller's annotation", () => {
     await waitFor(async () => (await countReconciliations(environment)) > reconciled, {
       what: "a reconciliation",
     });
-    await expectFewPatches(environment, { least: 1 });
+    await expectFewPatches(environment, { least: 1, most: 1 });
   }
 });

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { HistoryBuilder, NAMESPACE, SERVICE } from "./history-builder.ts";
+import { HistoryBuilder } from "./history-builder.ts";
+import { labelsOf, NAMESPACE, SERVICE } from "./history-objects.ts";
 import { judge } from "./judge.ts";
 
 /** A service of two pipes with two pods each; every pod has one core. */
@@ -59,9 +60,52 @@ it("accepts a canary after a resize in place of another pipe to its size ended w
   expect(violationsOf(history.accept(4).requestSize(4).resize("pipe-b-x", 4))).toEqual([]);
 });
 
-it("accepts a canary after a deletion of the PipeScaling ended the resize in place of another pipe", () => {
-  const history = service().resize("pipe-a-x", 4).resized("pipe-a-x", 4).deleteScaling().create(4, true);
-  expect(violationsOf(history.requestSize(4).resize("pipe-b-x", 4))).toEqual([]);
+it("accepts that all pipes are resized in place at once after one has proven the size", () => {
+  const history = podsResized(service(), "pipe-a", 4);
+  expect(violationsOf(history.resize("pipe-b-x", 4).resized("pipe-b-x", 4))).toEqual([]);
+});
+
+it("accepts a commit that is undone several times: the old template and the resumption in one write", () => {
+  const history = podsResized(service(), "pipe-a", 4);
+  for (let time = 0; time < 3; time += 1)
+    history.pause("pipe-a", 4).undoCommit("pipe-a", 1).rolledOut("pipe-a");
+  expect(violationsOf(committed(history, "pipe-a", 4))).toEqual([]);
+});
+
+it("accepts that a commit is undone after its Deployment moved to another service", () => {
+  const history = podsResized(service(), "pipe-a", 4)
+    .relabel("pipe-a", labelsOf("service-2"))
+    .pause("pipe-a", 4);
+  const faults = violationsOf(history.relabel("pipe-a", labelsOf(SERVICE)).undoCommit("pipe-a", 1));
+  expect(faults).toEqual([expect.stringContaining("it is not a pipe of an observed service")]);
+});
+
+it("accepts that a rollout begins while commits of more pipes than its limit end", () => {
+  const history = service();
+  const others = ["pipe-a", "pipe-b", "pipe-c", "pipe-d"];
+  for (const name of ["pipe-c", "pipe-d"]) {
+    history.pipe(name, 1).replicaSet(name, 1);
+    for (const pod of ["x", "y"]) history.pod(`${name}-${pod}`, `${name}-1`, 1);
+  }
+  history.pipe("pipe-e", 1);
+  for (const name of others) podsResized(history, name, 4);
+  for (const name of others) history.pause(name, 4).resizeReplicaSet(`${name}-1`, 4).resume(name);
+  expect(violationsOf(history.applySize("pipe-e", 4))).toEqual([]);
+});
+
+it("accepts that a commit is finished after the owner removed the labels of the Deployment", () => {
+  const history = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4).relabel("pipe-a", {});
+  expect(violationsOf(history.resizeReplicaSet("pipe-a-1", 4).resume("pipe-a"))).toEqual([]);
+});
+
+it("accepts a resize of a pod that was in flight when the owner moved its pipe", () => {
+  const history = service().relabel("pipe-a", labelsOf("service-2")).after(100).resize("pipe-a-x", 4);
+  expect(violationsOf(history)).toEqual([]);
+});
+
+it("accepts the resumption of a Deployment without managed fields", () => {
+  const history = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4).forgetManagers("pipe-a");
+  expect(violationsOf(history.resume("pipe-a"))).toEqual([]);
 });
 
 it("accepts a ReplicaSet with the size that another writer set in the paused Deployment", () => {
@@ -94,6 +138,31 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     "a Deployment is paused without a new size",
     (history) => history.applySize("pipe-a", 4).pause("pipe-a", 4).resume("pipe-a"),
     /^pipe-a .* the controller paused it without a new size/,
+  ],
+  [
+    "a seventh Deployment is paused at once",
+    (history) => {
+      podsResized(history, "pipe-a", 4);
+      for (const name of ["c", "d", "e", "f", "g", "h", "i"])
+        history.pipe(`pipe-${name}`, 1).pause(`pipe-${name}`, 4);
+      return history;
+    },
+    /^pipe-i .* the controller has paused 7 Deployments at once/,
+  ],
+  [
+    "a commit is undone after the ReplicaSet has the size",
+    (history) =>
+      podsResized(history, "pipe-a", 4)
+        .pause("pipe-a", 4)
+        .resizeReplicaSet("pipe-a-1", 4)
+        .rolledOut("pipe-a")
+        .undoCommit("pipe-a", 1),
+    /^pipe-a .* replaced 4 16Gi 16Gi by the older request 1 4Gi 4Gi/,
+  ],
+  [
+    "the ReplicaSet of a Deployment that is no pipe gets a size without a commit",
+    (history) => podsResized(history, "pipe-a", 4).relabel("pipe-a", {}).resizeReplicaSet("pipe-a-1", 4),
+    /^pipe-a-1 .* it does not belong to a pipe/,
   ],
   [
     "a pause of another writer is removed",
@@ -153,6 +222,23 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     "a second pipe is resized before the canary has proven the size",
     (history) => history.resize("pipe-a-x", 4).resize("pipe-b-x", 4),
     /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet, but pipe-a, pipe-b roll it out at once/,
+  ],
+  [
+    "another canary begins after the PipeScaling was deleted during the resize in place of the first one",
+    (history) =>
+      history
+        .resize("pipe-a-x", 4)
+        .resized("pipe-a-x", 4)
+        .deleteScaling()
+        .create(4, true)
+        .requestSize(4)
+        .resize("pipe-b-x", 4),
+    /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet/,
+  ],
+  [
+    "a pod is resized after its owner has removed the labels of its pipe",
+    (history) => history.relabel("pipe-a", {}).after(5000).resize("pipe-a-x", 4),
+    /^pipe-a-x .* it does not belong to a pipe/,
   ],
   [
     "a pod is resized repeatedly for one request",

@@ -2,7 +2,7 @@ import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, describe, expect, it } from "vitest";
 import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
-import type { FallbackReason } from "../../../src/crd/fallback-reasons.ts";
+import type { Timeouts } from "../../../src/controller/timeouts.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
@@ -28,8 +28,10 @@ async function start(options: Parameters<typeof HeldServices.start>[0] = {}): Pr
   return { held, service };
 }
 
-async function expectFallback({ environment }: HeldService, reason: FallbackReason): Promise<void> {
-  expect(await environment.scrape()).toContain(`pipe_scaling_in_place_fallbacks_total{reason="${reason}"} 1`);
+/** Nothing was replaced, so there is no fallback to report. */
+async function expectNoFallback({ environment }: HeldService): Promise<void> {
+  expect(await environment.scrape()).not.toMatch(/^pipe_scaling_in_place_fallbacks_total\{.*\} [1-9]/m);
+  expect((await environment.scaling()).status?.pipes).not.toHaveProperty("fallbacks");
 }
 
 async function isReplaced(service: HeldService): Promise<boolean> {
@@ -37,20 +39,31 @@ async function isReplaced(service: HeldService): Promise<boolean> {
 }
 
 describe("a resize in place", () => {
-  it("returns the first pod to its old size if a quota rejects the second one", async () => {
-    const { service } = await start({ timeouts: { replicaFailureMs: 1000 } });
-    const { environment } = service;
-    await setQuota(environment, { "requests.cpu": "3" });
-    await environment.requestSize(2);
-    // The quota also rejects the rollout, so it is rolled back, and the old pods stay.
-    await environment.waitForCondition("Ready", "False", "FailedCreate");
-    await expectFallback(service, "Refused");
-    await expectOldPods(service);
-    await environment.patchScaling({ strategy: "Rollout" });
-    await setQuota(environment, { "requests.cpu": "20" });
-    await environment.requestSize(3);
-    await service.settled(3);
-  });
+  it.each<[string, Partial<Timeouts>]>([
+    ["a retry is requested", {}],
+    ["the next attempt is due", { rolloutRetry: { firstMs: 6000, mostMs: 6000 } }],
+  ])(
+    "returns the first pod to its old size if a quota rejects the second one, restarts nothing, and goes on when %s",
+    async (_, timeouts) => {
+      const { service } = await start({ timeouts });
+      const { environment } = service;
+      await setQuota(environment, { "requests.cpu": "3" });
+      await environment.requestSize(2);
+      // The quota would also reject a rollout.
+      const { status } = await environment.waitForCondition("Stalled", "True", "Refused");
+      expect(status?.failures).toMatchObject([
+        { pipe: PIPE, attempts: 1, message: expect.stringContaining("exceeded quota: small") },
+      ]);
+      expect(status?.failures?.[0]?.nextRetryAt).toBeDefined();
+      await expectOldPods(service);
+      await setQuota(environment, { "requests.cpu": "20" });
+      if (!timeouts.rolloutRetry)
+        await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+      await service.settled(2);
+      await service.expectNoRestart();
+      await expectNoFallback(service);
+    },
+  );
 
   it("continues without a restart if an API server that has just started denies a write", async () => {
     const { held, service } = await start();
@@ -79,7 +92,7 @@ describe("a resize in place", () => {
     await environment.requestSize(2);
     // The admission policies of the chart reject the changed template, also in a rollout.
     await environment.waitForCondition("Ready", "False", "Refused");
-    await expectFallback(service, "Refused");
+    await expectNoFallback(service);
     await expectOldPods(service);
   });
 
@@ -92,18 +105,22 @@ describe("a resize in place", () => {
     await service.expectFallback("TemplateChanged");
   });
 
-  it("returns the pods to their old size if a webhook changes the pod template during the commit", async () => {
+  it("keeps the pods as they are while a webhook changes the pod template during the commit, and commits when a retry is requested", async () => {
     const { held, service } = await start();
     const { environment } = service;
     await held.hold(2);
     const webhook = await stampAtEachWrite(service);
     held.release();
-    await environment.waitForCondition("Ready", "False", "Refused");
-    await expectFallback(service, "Refused");
-    await expectOldPods(service);
+    // The admission policies of the chart reject the changed template, in every write to the Deployment.
+    const { status } = await environment.waitForCondition("Ready", "False", "Refused");
+    expect(status?.failures).toMatchObject([{ pipe: PIPE, nextRetryAt: expect.any(String) }]);
+    await expectNoFallback(service);
+    expect(await service.uids()).toEqual(service.before);
+    expect((await service.pipe()).spec.paused).toBeUndefined();
     webhook.respond = () => ({ allowed: true });
     await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
     await service.settled(2);
+    await service.expectNoRestart();
   });
 
   it("leads to a rollout if a policy undoes the resize of each pod", async () => {

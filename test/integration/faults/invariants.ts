@@ -1,24 +1,25 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { CONTROLLER_FIELD_MANAGER, PIPE_SCALINGS } from "../../../src/crd/names.ts";
+import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
-import { ownedLeaves } from "../../e2e/demo/ownership.ts";
 import { PatientClient } from "../../support/patient-client.ts";
 import type { TestEnvironment } from "../../support/test-environment.ts";
 import type { Entry, Kind, Kinds } from "./history.ts";
 import { historyText } from "./history-text.ts";
 import { type Judgement, judge } from "./judge.ts";
 import { Observer } from "./observer.ts";
-import { isPausedByUs, isRolledOut, pipeContainer, serviceOf, sizeOfCores } from "./pipe-view.ts";
+import { isPausedForCommit, isRolledOut, pipeContainer, serviceOf, sizeOfCores } from "./pipe-view.ts";
 import { isResized } from "./pod-view.ts";
-import { sizeIn } from "./sized-object.ts";
+import { isSizedByUs, type SizedObject, sizeIn } from "./sized-object.ts";
 
 interface ObserveOptions {
   /** Setting of the controllers. */
   readonly maxConcurrentRollouts?: number;
   /** Other services, with the namespaces of their pipes. */
   readonly services?: ReadonlyMap<string, string>;
+  /** Time in which a status must follow a change by another writer; longer if the faults hinder the controller. */
+  readonly statusFollowsMs?: number;
 }
 
 /** With more namespaces, one watch of all namespaces is cheaper. */
@@ -40,7 +41,7 @@ export class Invariants {
   readonly #observer: Observer;
   readonly #environment: TestEnvironment;
   readonly #services: ReadonlyMap<string, string>;
-  readonly #maxConcurrentRollouts: number;
+  readonly #options: ObserveOptions;
   readonly #unsettled: string[] = [];
 
   private constructor(environment: TestEnvironment, client: KubeClient, options: ObserveOptions) {
@@ -48,7 +49,7 @@ export class Invariants {
     this.#client = client;
     this.#observer = new Observer(client);
     this.#services = new Map([[environment.serviceId, environment.pipes], ...(options.services ?? [])]);
-    this.#maxConcurrentRollouts = options.maxConcurrentRollouts ?? 50;
+    this.#options = options;
   }
 
   /** Call it before a controller starts. Earlier changes are not checked. */
@@ -81,11 +82,9 @@ export class Invariants {
   /** Resolves to true when the controller makes its next write of a resize in place to this kind, or else to false. */
   async seesResize(kind: "Pod" | "ReplicaSet" | "Deployment", timeoutMs: number): Promise<boolean> {
     const { entries } = this.#observer;
-    const first = entries.length;
     const until = performance.now() + timeoutMs;
-    while (performance.now() < until) {
-      if (entries.slice(first).some((entry) => isWriteInPlace(entry, kind))) return true;
-      await delay(5);
+    for (let next = entries.length; performance.now() < until; await delay(5)) {
+      for (; next < entries.length; next++) if (isWriteInPlace(entries, next, kind)) return true;
     }
     return false;
   }
@@ -120,6 +119,11 @@ export class Invariants {
       this.#unsettled.push(`The controller had nothing to do, but wrote: ${more.join(", ")}.`);
   }
 
+  /** The violations so far. */
+  get violations(): readonly string[] {
+    return [...this.#judge().violations, ...this.#unsettled];
+  }
+
   /** All observed versions as text, for the analysis of a failure. */
   get history(): string {
     return historyText(this.#observer.entries);
@@ -132,7 +136,7 @@ export class Invariants {
     } finally {
       await this.close();
     }
-    const violations = [...this.#judge().violations, ...this.#unsettled];
+    const { violations } = this;
     if (violations.length > 0) throw new Error(`The invariants do not hold:\n${violations.join("\n")}`);
   }
 
@@ -143,21 +147,45 @@ export class Invariants {
   }
 
   #judge(): Judgement {
-    const scope = { services: this.#services, maxConcurrentRollouts: this.#maxConcurrentRollouts };
-    return judge(this.#observer.entries, scope);
+    const { maxConcurrentRollouts = 50, statusFollowsMs } = this.#options;
+    return judge(this.#observer.entries, {
+      services: this.#services,
+      maxConcurrentRollouts,
+      statusFollowsMs,
+    });
+  }
+
+  /** Waits until no Deployment in the namespaces of pipes is paused, whatever labels it has. */
+  async nonePaused({ timeoutMs = 60_000 } = {}): Promise<void> {
+    const isNone = async () => {
+      const paused = (
+        await Promise.all([...new Set(this.#services.values())].map((each) => this.#pipes(each)))
+      )
+        .flat()
+        .filter(({ spec }) => spec.paused);
+      if (paused.length === 0) return true;
+      throw new Error(`paused: ${paused.map(({ metadata }) => metadata.name).join(", ")}`);
+    };
+    await waitFor(isNone, { what: "all Deployments to be resumed", timeoutMs });
+  }
+
+  async #pipes(namespace: string): Promise<readonly Kinds["Deployment"][]> {
+    const path = collectionPath(DEPLOYMENTS, namespace);
+    return (await this.#client.json<{ readonly items: readonly Kinds["Deployment"][] }>({ path })).items;
   }
 
   async #isReached(size: string, serviceId: string): Promise<true> {
     const namespace = this.#services.get(serviceId) ?? "";
-    const { items } = await this.#client.json<{ readonly items: readonly Kinds["Deployment"][] }>({
-      path: collectionPath(DEPLOYMENTS, namespace),
-    });
+    const items = await this.#pipes(namespace);
     const others = items.filter((pipe) => serviceOf(pipe) === serviceId && !runs(pipe, size));
     if (others.length > 0) {
       const seen = others.map((each) => `${each.metadata.name} ${sizeIn(each, pipeContainer(each))}`);
       throw new Error(`not yet: ${seen.join(", ")}`);
     }
-    await this.#checkPods(items, namespace);
+    await this.#checkPods(
+      items.filter((pipe) => serviceOf(pipe) === serviceId),
+      namespace,
+    );
     const { metadata, status } = await this.#client.json<Kinds["PipeScaling"]>({
       path: objectPath(PIPE_SCALINGS, namespace, serviceId),
     });
@@ -182,10 +210,20 @@ export class Invariants {
   }
 }
 
-function isWriteInPlace(entry: Entry, kind: Kind): boolean {
-  if (entry.type !== "seen" || entry.kind !== kind) return false;
-  if (entry.kind === "Deployment") return isPausedByUs(entry.object);
-  return ownedLeaves(entry.object, CONTROLLER_FIELD_MANAGER).length > 0;
+/** True if the entry with this index is a size that the controller gave a pod or ReplicaSet, or a pause. */
+function isWriteInPlace(entries: readonly Entry[], index: number, kind: Kind): boolean {
+  const entry = entries[index];
+  if (entry?.type !== "seen" || entry.kind !== kind) return false;
+  if (entry.kind === "Deployment") return isPausedForCommit(entry.object);
+  if (entry.kind !== "Pod" && entry.kind !== "ReplicaSet") return false;
+  const { object } = entry;
+  const before = entries.findLast(
+    (each, place) =>
+      place < index && each.type === "seen" && each.object.metadata.uid === object.metadata.uid,
+  );
+  if (before?.type !== "seen" || before.kind !== kind) return false;
+  const { containers } = "template" in object.spec ? object.spec.template.spec : object.spec;
+  return containers.some(({ name }) => isSizedByUs<SizedObject>(before.object as SizedObject, object, name));
 }
 
 /** The owner of a pod is the ReplicaSet `<name of the Deployment>-<hash>`. */
@@ -195,5 +233,5 @@ function ownerName({ metadata }: Kinds["Pod"]): string | undefined {
 }
 
 function runs(pipe: Kinds["Deployment"], size: string): boolean {
-  return sizeIn(pipe, pipeContainer(pipe)) === size && isRolledOut(pipe) && !isPausedByUs(pipe);
+  return sizeIn(pipe, pipeContainer(pipe)) === size && isRolledOut(pipe) && !isPausedForCommit(pipe);
 }

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { HistoryBuilder, labelsOf, NAMESPACE, SERVICE } from "./history-builder.ts";
+import { HistoryBuilder } from "./history-builder.ts";
+import { labelsOf, NAMESPACE, SERVICE } from "./history-objects.ts";
 import { judge } from "./judge.ts";
 
 const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e"] as const;
@@ -59,6 +60,16 @@ it("recognizes every write of the controller", () => {
   ]);
 });
 
+it("does not count a pipe as a second canary whose owner resumes it after the controller applied the size", () => {
+  const history = service().pauseByAnotherWriter("pipe-a").accept(4).requestSize(4);
+  history.applySize("pipe-a", 4, { paused: true }).resumeByAnotherWriter("pipe-a");
+  expect(violationsOf(history.applySize("pipe-b", 4))).toEqual([]);
+});
+
+it("attributes an emptied status to another writer", () => {
+  expect(violationsOf(service().leader("").emptyStatus())).toEqual([]);
+});
+
 it("attributes a size that was requested twice to the earlier request if only that one explains the write", () => {
   const history = service()
     .accept(2)
@@ -80,9 +91,8 @@ it("does not mistake a writer that restores an older Deployment for the controll
   expect(violationsOf(history)).toEqual([]);
 });
 
-it("accepts a deleted PipeScaling that is re-created unchanged, with the size of all pipes, or as suspended", () => {
+it("accepts a deleted PipeScaling that is re-created with the size of all pipes, or as suspended", () => {
   const histories = [
-    service().requestSize(4).deleteScaling().create(4),
     rescaled(service(), 4).requestSize(8).deleteScaling().create(4),
     service().accept(4).requestSize(4).applySize("pipe-a", 4).deleteScaling().create(4, true),
     // No pipe has been resized yet: this is a new installation.
@@ -101,7 +111,7 @@ it("accepts that the size of a re-created PipeScaling replaces a newer one", () 
 it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a pipe returns to the size of an older request",
-    (history) => rescaled(history, 4).applySize("pipe-b", 1),
+    (history) => rescaled(history, 4).report("False", 4).applySize("pipe-b", 1),
     /^pipe-b at version \d+: the controller replaced 4 16Gi 16Gi by the older request 1 4Gi 4Gi/,
   ],
   [
@@ -129,7 +139,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   ],
   [
     "a pipe gets a size that was never requested",
-    (history) => history.applySize("pipe-a", 8),
+    (history) => history.report("False", 1).applySize("pipe-a", 8),
     /^pipe-a .* the controller applied 8 32Gi 32Gi, which was never requested/,
   ],
   [
@@ -185,6 +195,11 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
         .rolledOut("pipe-b", 1)
         .applySize("pipe-e", 4),
     /^pipe-e .* 4 pipes roll out at once/,
+  ],
+  [
+    "a PipeScaling is re-created with a size that no pipe has yet",
+    (history) => history.accept(4).requestSize(4).deleteScaling().create(4),
+    /^service-1 .* created it with 4 16Gi 16Gi, which resizes pipe-a with 1 4Gi 4Gi/,
   ],
   [
     "a PipeScaling is re-created with a size that resizes pipes",
@@ -262,7 +277,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   ],
   [
     "a write removes a field and leaves it without a manager",
-    (history) => history.accept(4).applySize("pipe-a", 4, { replicas: 2 }),
+    (history) => history.accept(4).requestSize(4).applySize("pipe-a", 4, { replicas: 2 }),
     /^pipe-a .* changed more of it than the size/,
   ],
   [
@@ -277,8 +292,13 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^foreign .* is not a pipe/,
   ],
   [
+    "a pipe gets a size after its owner has removed its labels",
+    (history) => history.accept(4).requestSize(4).relabel("pipe-a", {}).applySize("pipe-a", 4),
+    /^pipe-a .* is not a pipe/,
+  ],
+  [
     "a pipe is resized while there is no leader",
-    (history) => history.leader("").accept(4).applySize("pipe-a", 4),
+    (history) => history.leader("").accept(4).requestSize(4).applySize("pipe-a", 4),
     /^pipe-a .* while there was no leader/,
   ],
   [

@@ -7,8 +7,8 @@ import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import { isCode } from "../../../src/kube/errors.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { ifPossible, type OtherWriters } from "./operations.ts";
-import type { Operation, ServiceUnderTest } from "./service-under-test.ts";
+import { ifPossible, type Operation, type OtherWriters } from "./operation.ts";
+import type { ServiceUnderTest } from "./service-under-test.ts";
 
 /** Duration and interval of repeated replacements of a pipe. */
 const REPLACING_MS = 3000;
@@ -46,20 +46,20 @@ export class ObjectWriters implements OtherWriters {
     await this.#replacing;
   }
 
-  async #removeAnnotation(): Promise<void> {
+  #removeAnnotation(): Promise<unknown> {
     const metadata = { annotations: { [LAST_ROLLOUT_ANNOTATION]: null } };
-    await this.#service.withPipe((name) => this.#service.environment.patchPipe(name, { metadata }));
+    return this.#service.withPipe((name) => this.#service.environment.patchPipe(name, { metadata }));
   }
 
   /** Like a program that applies whole manifests, without our annotation and with its own size. */
-  async #replacePipe(): Promise<void> {
-    await this.#service.withPipe(async (name) => this.#put(name, manifestOf(await this.#pipe(name))));
+  #replacePipe(): Promise<unknown> {
+    return this.#service.withPipe(async (name) => this.#put(name, manifestOf(await this.#pipe(name))));
   }
 
   /** Replaces one pipe repeatedly. */
-  async #replaceForAWhile(): Promise<void> {
-    if (this.#isReplacing) return;
-    await this.#service.withPipe(async (name) => {
+  async #replaceForAWhile(): Promise<unknown> {
+    if (this.#isReplacing) return false;
+    return this.#service.withPipe(async (name) => {
       const manifest = manifestOf(await this.#pipe(name));
       this.#isReplacing = true;
       this.#replacing = this.#replaceRepeatedly(name, manifest).finally(() => {
@@ -76,9 +76,9 @@ export class ObjectWriters implements OtherWriters {
     }
   }
 
-  async #undoRollout(): Promise<void> {
+  #undoRollout(): Promise<unknown> {
     const { cluster, pipes } = this.#service.environment;
-    await this.#service.withPipe((name) =>
+    return this.#service.withPipe((name) =>
       kubectl(cluster, ["rollout", "undo", `deployment/${name}`, "--namespace", pipes]),
     );
   }
@@ -91,17 +91,18 @@ export class ObjectWriters implements OtherWriters {
   }
 
   /** Deletes a pipe, and creates it again with its annotations. */
-  async #recreatePipe(): Promise<void> {
-    await this.#service.withPipe(async (name) => this.#recreate(name, await this.#pipe(name)));
+  #recreatePipe(): Promise<unknown> {
+    return this.#service.withPipe(async (name) => this.#recreate(name, await this.#pipe(name)));
   }
 
   /** Restores an older copy of a pipe, by an update or after a deletion. */
-  async #restorePipe(): Promise<void> {
-    await this.#service.withPipe(async (name) => {
+  #restorePipe(): Promise<unknown> {
+    return this.#service.withPipe(async (name) => {
       const copy = this.#pipes.get(name);
-      if (!copy) return;
+      if (!copy) return false;
       if (this.#service.below(2) === 0) await this.#put(name, withAnnotations(copy));
       else await this.#recreate(name, copy);
+      return name;
     });
   }
 
@@ -119,15 +120,15 @@ export class ObjectWriters implements OtherWriters {
   }
 
   /** Restores an older PipeScaling, by an update or after a deletion. This requests its size again. */
-  async #restoreScaling(): Promise<void> {
-    if (!this.#scaling) return;
+  async #restoreScaling(): Promise<unknown> {
+    if (!this.#scaling) return false;
     const { annotations, spec } = this.#scaling;
     const { client, pipes, serviceId } = this.#service.environment;
     this.#service.acceptSpec(spec);
     const body = { apiVersion: API_VERSION, kind: KIND, metadata: { name: serviceId, annotations }, spec };
     const query = { fieldManager: "restorer" };
     const resourceVersion = await this.#scalingVersion();
-    await client.json(
+    return client.json(
       resourceVersion === undefined
         ? { method: "POST", path: collectionPath(PIPE_SCALINGS, pipes), query, body }
         : {

@@ -96,12 +96,12 @@ describe("a pipe", () => {
     await requestSize(4);
     const name = await canary();
     const { metadata } = await environment.patchPipe(name, { spec: { paused: true } });
-    const { startedAt } = JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "");
+    const { startedAtMs } = JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "");
     await waitFor(
       async () => {
         const { status } = await environment.scaling();
         const isNamed = status?.conditions?.[0]?.message.includes(`Paused by their owner: ${name}`);
-        return isNamed === true && Date.now() > Date.parse(startedAt) + rolloutTimeoutMs;
+        return isNamed === true && Date.now() > startedAtMs + rolloutTimeoutMs;
       },
       { what: "the pause to be reported after the timeout of the rollout" },
     );
@@ -205,8 +205,9 @@ describe("a service", () => {
     await settled(2);
   });
 
-  it("continues to the requested size if its PipeScaling is deleted during a rescale", async ({
+  it("is suspended if its PipeScaling is deleted during a rescale, and continues when people resume it", async ({
     environment,
+    sizeOf,
     startPipes,
     requestSize,
     canary,
@@ -223,10 +224,16 @@ describe("a service", () => {
       "-n",
       environment.pipes,
     ]);
-    await settled(4);
-    const again = await environment.scaling();
+    const again = await waitFor(() => environment.scaling().catch(() => undefined), {
+      what: "the PipeScaling to be created again",
+    });
     expect(again.metadata.uid).not.toBe(metadata.uid);
-    expect(again.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
+    // The pipes show only that one of them got this size, and the others did not.
+    expect(again.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16, suspend: true });
+    await environment.waitForCondition("Ready", "Unknown", "Suspended");
+    expect((await Promise.all(NAMES.map(sizeOf))).filter((size) => size === OF_FOUR_CORES)).toHaveLength(1);
+    await environment.patchScaling({ suspend: false });
+    await settled(4);
   });
 
   it("gets the last of 200 requested sizes, attributed to its request, while its tier changes", async ({

@@ -64,7 +64,9 @@ describe("a size", () => {
       body: { metadata: { labels: { [NEVER_READY_LABEL]: "true" } } },
     });
     const stalled = await environment.waitForCondition("Stalled", "True", "ProgressDeadlineExceeded");
-    expect(stalled.status?.failures).toMatchObject([{ size: "4000m/16Gi", attempts: 1 }]);
+    expect(stalled.status?.failures).toMatchObject([
+      { size: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "4 cpu / 16 Gi" }, attempts: 1 },
+    ]);
     await expectRestored();
     await retry();
   });

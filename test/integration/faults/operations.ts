@@ -1,217 +1,147 @@
-import { KubectlError } from "@pipe-scaling/local-cluster/kubectl";
-import { DATABASE_TYPE, RETRY_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
-import { API_VERSION, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
-import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
+import { RESIZE_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/resize-stages";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { type Operation, type ServiceUnderTest, TIER_NAMES } from "./service-under-test.ts";
+import { ifPossible, type Operation, type OperationLog, type OtherWriters } from "./operation.ts";
+import { type ServiceUnderTest, TIER_NAMES } from "./service-under-test.ts";
+import { WindowOperations } from "./window-operations.ts";
 
 const FEWEST_PIPES = 3;
 const MOST_PIPES = 7;
-
-/** Other programs that act on the service. */
-export interface OtherWriters {
-  readonly operations: readonly Operation[];
-  /** Resolves when they have stopped. */
-  end(): Promise<void>;
-}
+/** Maximum time that a resize of a pod takes. */
+const RESIZE_MS = 4000;
 
 /** Random operations of people and other programs on a service while its pipes are resized. */
 export class Operations {
-  /** The names of the operations so far, with the times. */
-  readonly log: string[] = [];
-  readonly #service: ServiceUnderTest;
+  readonly service: ServiceUnderTest;
+  readonly #log: OperationLog;
   readonly #others: readonly OtherWriters[];
   readonly #operations: readonly Operation[];
   #made = 0;
-  #requested: readonly number[] = [];
 
   get serviceId() {
-    return this.#service.environment.serviceId;
+    return this.service.environment.serviceId;
   }
 
-  constructor(service: ServiceUnderTest, others: readonly OtherWriters[] = []) {
-    this.#service = service;
+  constructor(service: ServiceUnderTest, log: OperationLog, others: readonly OtherWriters[] = []) {
+    this.service = service;
+    this.#log = log;
     this.#others = others;
-    const own: readonly Operation[] = [
-      ...Array.from({ length: 8 }, () => this.#requestRandom),
-      this.#requestPrevious,
-      this.#requestPrevious,
-      this.#requestDefault,
+    const own = [
       this.#changeTier,
       this.#addPipe,
       this.#removePipe,
-      this.#suspend,
-      this.#resume,
-      this.#resume,
-      this.#resume,
-      this.#deleteScaling,
       this.#spoilRecord,
       this.#repairRecord,
       this.#repairRecord,
       this.#repairRecord,
       this.#writeOverSize,
-      this.#requestRetry,
       this.#annotatePipe,
       this.#changeImage,
       this.#scale,
-    ];
-    this.#operations = [...own, ...others.flatMap(({ operations }) => operations)];
+    ].map((operation) => operation.bind(this));
+    const all = [...own, ...others.flatMap(({ operations }) => operations)];
+    this.#operations = [...all, ...new WindowOperations(service, all).operations];
   }
 
   /** Executes a random operation, unless the API server is down or rejects it. */
   async any(): Promise<void> {
-    const operation = this.#operations[this.#service.below(this.#operations.length)] ?? this.#requestRandom;
-    const at = new Date().toISOString();
-    const isDone = await ifPossible(() => operation.call(this));
-    const name = operation.name.replace(/^bound #|^#/, "");
-    this.log.push(`${at} ${this.#service.environment.pipes} ${name}${isDone ? "" : " (failed)"}`);
+    const operation = this.#operations[this.service.below(this.#operations.length)] ?? this.#changeTier;
+    const { pipes, serviceId } = this.service.environment;
+    await this.#log.run(`${pipes} ${serviceId.slice(0, 4)}`, operation, ifPossible);
   }
 
   /** Removes all obstacles and requests a size. @throws Error while the API server is down */
   async conclude(cores: number): Promise<void> {
-    const { environment, tier } = this.#service;
+    const { tier } = this.service;
     for (const other of this.#others) await other.end();
-    await this.#service.patchOrganization({ tier });
-    this.#service.accept(cores);
-    await environment.requestSize(cores);
-    await environment.patchScaling({ suspend: null });
+    await this.service.patchOrganization({ tier });
+    await this.service.apply(cores, { suspend: null });
+  }
+
+  get violations(): readonly string[] {
+    return this.#others.flatMap(({ violations = [] }) => violations);
   }
 
   async addPipes(count: number): Promise<void> {
     for (let index = 0; index < count; index++) await this.#addPipe();
   }
 
-  async #requestRandom(): Promise<void> {
-    await this.#requestSize(1 + this.#service.below(8));
-  }
-
-  /** Requests the size before the last one, which may still be in progress. */
-  async #requestPrevious(): Promise<void> {
-    await this.#requestSize(this.#requested.at(-2) ?? 1);
-  }
-
-  async #requestSize(cores: number): Promise<void> {
-    this.#requested = [...this.#requested.slice(-1), cores];
-    this.#service.accept(cores);
-    await this.#service.environment.requestSize(cores);
-  }
-
-  async #requestDefault(): Promise<void> {
-    this.#service.acceptDefault();
-    await this.#service.environment.requestSize(null);
-  }
-
   async #changeTier(): Promise<void> {
-    const tier = TIER_NAMES[this.#service.below(TIER_NAMES.length)] ?? "basic";
-    this.#service.acceptDefault(tier);
-    await this.#service.patchOrganization({ tier });
-    this.#service.tier = tier;
+    const tier = TIER_NAMES[this.service.below(TIER_NAMES.length)] ?? "basic";
+    this.service.acceptDefault(tier);
+    await this.service.patchOrganization({ tier });
+    this.service.tier = tier;
   }
 
-  async #addPipe(): Promise<void> {
-    const { environment, pipes } = this.#service;
-    if (pipes.size >= MOST_PIPES) return;
+  async #addPipe(): Promise<unknown> {
+    const { environment, pipes } = this.service;
+    if (pipes.size >= MOST_PIPES) return false;
     this.#made += 1;
-    const name = `pipe-${this.#made}`;
-    const cores = 1 + this.#service.below(3);
+    const name = `pipe-${environment.serviceId.slice(0, 4)}-${this.#made}`;
+    const cores = 1 + this.service.below(3);
     // A pipe whose pods do not have its labels is never resized in place.
-    const isLabeled = this.#service.below(6) > 0;
+    const isLabeled = this.service.below(6) > 0;
     const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
-    const replicas = this.#service.below(4);
-    await environment.createPipe({ name, cores, replicas, ...(isLabeled ? { podLabels } : {}) });
+    const replicas = this.service.below(4);
+    const resizeMs = this.service.below(RESIZE_MS);
+    const isSlow = this.service.below(3) === 0;
+    const podAnnotations = isSlow ? { [RESIZE_AFTER_ANNOTATION]: `${resizeMs}ms` } : {};
+    await environment.createPipe({
+      name,
+      cores,
+      replicas,
+      podAnnotations,
+      ...(isLabeled ? { podLabels } : {}),
+    });
     pipes.add(name);
+    return name;
   }
 
-  async #removePipe(): Promise<void> {
-    const { environment, pipes } = this.#service;
-    if (pipes.size <= FEWEST_PIPES) return;
-    await this.#service.withPipe(async (name) => {
+  async #removePipe(): Promise<unknown> {
+    const { environment, pipes } = this.service;
+    if (pipes.size <= FEWEST_PIPES) return false;
+    return this.service.withPipe(async (name) => {
       await environment.client.json({
         method: "DELETE",
         path: objectPath(DEPLOYMENTS, environment.pipes, name),
       });
       pipes.delete(name);
+      return name;
     });
-  }
-
-  async #suspend(): Promise<void> {
-    await this.#service.environment.patchScaling({ suspend: true });
-  }
-
-  /** A person who resumes a service requests the size in its spec. */
-  async #resume(): Promise<void> {
-    const { environment } = this.#service;
-    const { metadata, spec } = await environment.scaling();
-    if (!spec?.suspend) return;
-    this.#service.acceptSpec(spec);
-    await environment.client.json({
-      method: "PATCH",
-      path: this.#scalingPath,
-      patchType: "application/merge-patch+json",
-      body: {
-        apiVersion: API_VERSION,
-        kind: KIND,
-        metadata: { uid: metadata.uid },
-        spec: { suspend: null },
-      },
-    });
-  }
-
-  async #deleteScaling(): Promise<void> {
-    await this.#service.environment.client.json({ method: "DELETE", path: this.#scalingPath });
   }
 
   async #spoilRecord(): Promise<void> {
-    await this.#service.patchOrganization({ tier: null });
+    await this.service.patchOrganization({ tier: null });
   }
 
   async #repairRecord(): Promise<void> {
-    await this.#service.patchOrganization({ tier: this.#service.tier });
+    await this.service.patchOrganization({ tier: this.service.tier });
   }
 
-  async #writeOverSize(): Promise<void> {
-    const resources = { requests: { cpu: `${1 + this.#service.below(8)}` } };
-    await this.#patchAnyPipe({ spec: { template: { spec: { containers: [{ name: "pipe", resources }] } } } });
+  #writeOverSize(): Promise<unknown> {
+    const resources = { requests: { cpu: `${this.service.anySize()}` } };
+    return this.#patchAnyPipe({
+      spec: { template: { spec: { containers: [{ name: "pipe", resources }] } } },
+    });
   }
 
-  async #annotatePipe(): Promise<void> {
-    await this.#patchAnyPipe({ metadata: { annotations: { note: `${this.#service.random()}` } } });
+  #annotatePipe(): Promise<unknown> {
+    return this.#patchAnyPipe({ metadata: { annotations: { note: `${this.service.random()}` } } });
   }
 
-  async #changeImage(): Promise<void> {
-    const image = `registry.example/pipe:${this.#service.below(5)}`;
-    await this.#patchAnyPipe({ spec: { template: { spec: { containers: [{ name: "pipe", image }] } } } });
+  #changeImage(): Promise<unknown> {
+    const image = `registry.example/pipe:${this.service.below(5)}`;
+    return this.#patchAnyPipe({ spec: { template: { spec: { containers: [{ name: "pipe", image }] } } } });
   }
 
-  async #scale(): Promise<void> {
-    await this.#patchAnyPipe({ spec: { replicas: this.#service.below(3) } });
+  #scale(): Promise<unknown> {
+    return this.#patchAnyPipe({ spec: { replicas: this.service.below(3) } });
   }
 
-  async #requestRetry(): Promise<void> {
-    const { environment } = this.#service;
-    await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
-  }
-
-  async #patchAnyPipe(body: object): Promise<void> {
-    await this.#service.withPipe((name) => this.#service.environment.patchPipe(name, body));
-  }
-
-  get #scalingPath(): string {
-    const { pipes, serviceId } = this.#service.environment;
-    return objectPath(PIPE_SCALINGS, pipes, serviceId);
-  }
-}
-
-/** Returns false if the API server is down or rejects it. */
-export async function ifPossible(operation: Operation): Promise<boolean> {
-  try {
-    await operation();
-    return true;
-  } catch (error) {
-    const isRefused = [KubeApiError, KubeUnreachableError, KubectlError].some(
-      (each) => error instanceof each,
-    );
-    if (!isRefused) throw error;
-    return false;
+  #patchAnyPipe(body: object): Promise<unknown> {
+    return this.service.withPipe(async (name) => {
+      await this.service.environment.patchPipe(name, body);
+      return name;
+    });
   }
 }

@@ -7,7 +7,8 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type AdmissionResponse, AdmissionWebhook, deny } from "../../support/servers/admission-webhook.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
-import { controllerKubeconfig, RestartingController } from "./controller-process.ts";
+import { ControllerProcess, controllerKubeconfig, RestartingController } from "./controller-process.ts";
+import { errorResponse, FaultyProxy } from "./faulty-proxy.ts";
 import { Invariants } from "./invariants.ts";
 
 let cluster: Cluster;
@@ -88,6 +89,51 @@ describe("during a rescale of four pipes", () => {
     await invariants.settled(3, { quietMs: 1000 });
     await invariants.end();
   });
+});
+
+it("an etcd restore that no watch shows is noticed by the next write, whose conflict shows an older object", {
+  timeout: 240_000,
+}, async () => {
+  const environment = await TestEnvironment.create("basic", cluster);
+  const proxy = await FaultyProxy.start(cluster);
+  const kubeconfig = proxy.kubeconfig(await controllerKubeconfig(environment));
+  const controller = new ControllerProcess(environment, kubeconfig, "outdated");
+  try {
+    await environment.createPipe({ name: "pipe", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await takeSnapshot(cluster);
+    await environment.requestSize(2);
+    await environment.waitForCondition("Ready", "True");
+
+    let attempts = 0;
+    let areWatchesCut = false;
+    let isDenied = true;
+    proxy.handle = ({ verb, resource, url }) => {
+      // A read of one object after a conflict is a list of it.
+      const isOfWatch = verb === "watch" || (verb === "list" && !url.includes("fieldSelector"));
+      if (areWatchesCut && isOfWatch) return { type: "drop" };
+      if (verb !== "patch" || resource !== "deployments") return undefined;
+      attempts += 1;
+      return isDenied ? errorResponse(500, "InternalError") : undefined;
+    };
+    await environment.requestSize(4);
+    // The next one follows after 16 s.
+    await waitFor(() => attempts === 5, { what: "five writes" });
+    areWatchesCut = true;
+    proxy.cutWatches();
+    isDenied = false;
+    await restoreSnapshot(cluster);
+    // The conflict of this write, or of one to the status, which may be due before.
+    await controller.waitForLog("etcd was restored from an older snapshot");
+    expect(await controller.ended).toBe(1);
+    await environment.startController();
+    await environment.waitForCondition("Ready", "True");
+    expect(resourcesOf(await environment.pipe("pipe"))).toBe("1 4Gi 4Gi");
+  } finally {
+    await controller.kill();
+    await environment.end();
+    await proxy.stop();
+  }
 });
 
 it("a write that gets no response because of an outage holds the rollout budget for a few seconds after it at most", async () => {

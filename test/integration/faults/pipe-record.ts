@@ -1,5 +1,5 @@
 import type { Kinds } from "./history.ts";
-import { isRolledOut, pipeContainer, replicasOf, saysRolledOut } from "./pipe-view.ts";
+import { isPausedForCommit, isRolledOut, pipeContainer, replicasOf, saysRolledOut } from "./pipe-view.ts";
 import { sizeIn } from "./sized-object.ts";
 
 type Deployment = Kinds["Deployment"];
@@ -14,8 +14,12 @@ export class PipeRecord {
   completedSize: string | undefined;
   /** The controller applied a size, or rolled back to one, that not all pods have yet. */
   holdsSlot = false;
+  /** The controller applied the size during a pause of another writer, who has begun the rollout by resuming it. */
+  isBegunByOthers = false;
   /** The size that its pods get in place, while its template still has another one. */
   resizingTo: string | undefined;
+  /** The size that all its pods run, if they have the same. */
+  podsRun: string | undefined;
   /** Index of the request whose size the controller applied last; -1 for none. */
   newestGiven = -1;
   /** The last resize by the controller was a rollback. */
@@ -51,8 +55,11 @@ export class PipeRecord {
   /** Moves to the next version, after the judge has checked it. */
   become(object: Deployment, giver: "us" | "others", isBlind: boolean): void {
     const sizeBefore = this.size;
+    const isOthersPause = this.object.spec.paused === true && !isPausedForCommit(this.object);
+    if (isOthersPause && !object.spec.paused) this.isBegunByOthers = true;
     this.object = object;
     if (this.size !== sizeBefore) {
+      this.isBegunByOthers = false;
       this.isDone = false;
       this.holdsSlot = giver === "us";
       // Its pods follow the template, as soon as its owner resumes it.

@@ -16,6 +16,12 @@ export function sizeOfCores(cores: number): string {
   return `${cores} ${cores * 4}Gi ${cores * 4}Gi`;
 }
 
+/** Millicores and GiB in the spelling of the API server: `1500m 6Gi 6Gi`. */
+export function sizeOfAmounts(millicores: number, memoryGb: number): string {
+  const cpu = millicores % 1000 === 0 ? `${millicores / 1000}` : `${millicores}m`;
+  return `${cpu} ${memoryGb}Gi ${memoryGb}Gi`;
+}
+
 /** The service that the Deployment is a pipe of. */
 export function serviceOf({ metadata: { labels = {} } }: Deployment): string | undefined {
   return labels[TYPE_LABEL] === DATABASE_TYPE ? labels[SERVICE_LABEL] : undefined;
@@ -84,9 +90,9 @@ export function isResumedByUs(before: Deployment, after: Deployment): boolean {
 }
 
 /** True if the controller alone set `spec.paused`. */
-export function isPausedByUs({ metadata, spec }: Deployment): boolean {
+export function isPausedForCommit({ metadata, spec }: Deployment): boolean {
   if (spec.paused !== true) return false;
-  const managers = new Set(metadata.managedFields.map(({ manager = "" }) => manager));
+  const managers = new Set((metadata.managedFields ?? []).map(({ manager = "" }) => manager));
   const owners = [...managers].filter((each) => ownedLeaves({ metadata }, each).includes("spec.paused"));
   return owners.length === 1 && owners[0] === CONTROLLER_FIELD_MANAGER;
 }

@@ -23,6 +23,21 @@ export function runningSize({ status }: Pod, container: string | undefined): str
   return sizeOf(status?.containerStatuses?.find(({ name }) => name === container)?.resources);
 }
 
+/** The size of a pod: that in its spec, or the one that the container still runs with. */
+export function sizeInUse(pod: Pod, container: string | undefined): string | undefined {
+  const wanted = pod.spec.containers.find(({ name }) => name === container);
+  const reported = pod.status?.containerStatuses?.find(({ name }) => name === container)?.resources;
+  const size = wanted && sizeOf(wanted.resources);
+  if (reported?.requests === undefined || sizeOf(reported) === size) return size;
+  return `${size}, and runs with ${sizeOf(reported)}`;
+}
+
+/** False for a pod that ends or has ended. */
+export function isActive({ metadata, status = {} }: Pod): boolean {
+  const hasEnded = status.phase === "Succeeded" || status.phase === "Failed";
+  return metadata.deletionTimestamp === undefined && !hasEnded;
+}
+
 /** True if a container was replaced or restarted, unless a test caused that. */
 export function hasRestarted(before: Pod, { metadata, status }: Pod): boolean {
   if (metadata.labels?.[NEVER_READY_LABEL] !== undefined) return false;

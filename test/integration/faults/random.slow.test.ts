@@ -9,18 +9,23 @@ import { openPaths } from "@pipe-scaling/local-cluster/paths";
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, afterEach, beforeAll, beforeEach, it } from "vitest";
-import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { AdmissionWebhook, ALL_KINDS } from "../../support/servers/admission-webhook.ts";
 import { TestEnvironment } from "../../support/test-environment.ts";
 import { restrictController } from "../in-place-account.ts";
 import { AdmissionFaults } from "./admission-faults.ts";
 import { controllerKubeconfig, RestartingController } from "./controller-process.ts";
 import { InPlaceOperations } from "./in-place-operations.ts";
 import { Invariants } from "./invariants.ts";
+import { LabelOperations } from "./label-operations.ts";
 import { ObjectWriters } from "./object-writers.ts";
+import { OperationLog, type OtherWriters } from "./operation.ts";
 import { Operations } from "./operations.ts";
+import { PauseOperations } from "./pause-operations.ts";
 import { RandomFaults } from "./random-faults.ts";
 import { randomOf, seed } from "./random-numbers.ts";
+import { RequestOperations } from "./request-operations.ts";
+import { RevertingOwner } from "./reverting-owner.ts";
 import { ServiceUnderTest } from "./service-under-test.ts";
 
 const STEPS = Number(env["PIPE_SCALING_TEST_STEPS"] ?? 100);
@@ -29,8 +34,14 @@ const STEPS_OF_MANY = Math.ceil(STEPS / 3);
 const OTHER_NAMESPACES = 39;
 /** Maximum time between two steps. */
 const PAUSE_MS = 500;
+/** Average time of a step, at most. Some wait for a resize in place. */
+const MOST_STEP_MS = 4000;
 const LAST_CORES = 9;
 const QUIET_MS = 3000;
+/** After faults of up to 20 s, the pause before the next attempt of a write can be as long. */
+const CONVERGES_MS = 120_000;
+/** The status follows after the restart of a process or of the API server, and when a webhook allows it. */
+const STATUS_FOLLOWS_MS = 30_000;
 const HOUR_MS = 3_600_000;
 const MANAGER = "kube-controller-manager";
 
@@ -72,49 +83,55 @@ afterEach(async () => {
 });
 
 it(`the invariants hold through ${STEPS} random operations and faults (seed ${seed})`, {
-  timeout: 120_000 + 1500 * STEPS,
+  timeout: 300_000 + MOST_STEP_MS * STEPS,
 }, async () => {
   const random = randomOf(seed);
-  invariants = await Invariants.observe(environment);
+  const other = await environment.neighbor();
+  const services = new Map([[other.serviceId, other.pipes]]);
+  invariants = await Invariants.observe(environment, { services, statusFollowsMs: STATUS_FOLLOWS_MS });
   await environment.createPipe({ name: "idle", cores: 1, replicas: 0 });
-  webhook = await AdmissionWebhook.start(environment, "MutatingWebhookConfiguration", "idle");
+  webhook = await AdmissionWebhook.start(environment, "MutatingWebhookConfiguration", "idle", ALL_KINDS);
   const service = new ServiceUnderTest(environment, invariants, random);
-  const operations = new Operations(service, [
-    new ObjectWriters(service),
-    new InPlaceOperations(service),
-    new AdmissionFaults(service, webhook),
-  ]);
-  await prepared(service, operations, 4);
+  const neighbor = new ServiceUnderTest(other, invariants, random);
+  const log = new OperationLog();
+  const ofBoth = [
+    new Operations(service, log, [...writersOf(service, neighbor), new AdmissionFaults(service, webhook)]),
+    new Operations(neighbor, log, writersOf(neighbor, service)),
+  ];
+  for (const each of ofBoth) await prepared(each, 4);
   controller = await startController([environment.pipes]);
-  await environment.waitForCondition("Ready", "True");
-  await drawStrategy(service);
-  await run(invariants, controller, [operations], STEPS);
+  for (const each of ofBoth) await started(each);
+  await run(invariants, controller, { all: ofBoth, log, steps: STEPS });
 });
 
 it(`the invariants hold in ${OTHER_NAMESPACES + 1} namespaces through ${STEPS_OF_MANY} random steps (seed ${seed})`, {
-  timeout: 180_000 + 1500 * STEPS_OF_MANY,
+  timeout: 300_000 + MOST_STEP_MS * STEPS_OF_MANY,
 }, async () => {
   const random = randomOf(seed);
   const environments = [environment, ...(await environment.more(OTHER_NAMESPACES))];
   const services = new Map(environments.map(({ serviceId, pipes }) => [serviceId, pipes]));
-  const observed = await Invariants.observe(environment, { services });
+  const observed = await Invariants.observe(environment, { services, statusFollowsMs: STATUS_FOLLOWS_MS });
   invariants = observed;
   const underTest = environments.map((each) => new ServiceUnderTest(each, observed, random));
-  const all = await Promise.all(
-    underTest.map(async (service) => {
-      const operations = new Operations(service, [
-        new ObjectWriters(service),
-        new InPlaceOperations(service),
-      ]);
-      await prepared(service, operations, 2);
-      return operations;
-    }),
-  );
+  const log = new OperationLog();
+  const all = underTest.map((service) => new Operations(service, log, writersOf(service)));
+  await Promise.all(all.map((each) => prepared(each, 2)));
   controller = await startController([]);
-  for (const each of environments) await each.waitForCondition("Ready", "True");
-  for (const each of underTest) await drawStrategy(each);
-  await run(observed, controller, all, STEPS_OF_MANY);
+  for (const each of all) await started(each);
+  await run(observed, controller, { all, log, steps: STEPS_OF_MANY });
 });
+
+/** People and programs that act on a service. */
+function writersOf(service: ServiceUnderTest, neighbor?: ServiceUnderTest): readonly OtherWriters[] {
+  return [
+    new RequestOperations(service),
+    new ObjectWriters(service),
+    new InPlaceOperations(service),
+    new PauseOperations(service),
+    new LabelOperations(service, neighbor),
+    new RevertingOwner(service),
+  ];
+}
 
 /** @param pipeNamespaces empty for all, with one watch for each kind */
 async function startController(pipeNamespaces: readonly string[]): Promise<RestartingController> {
@@ -128,46 +145,60 @@ async function startController(pipeNamespaces: readonly string[]): Promise<Resta
 }
 
 /** Deploys the first pipes. */
-async function prepared(service: ServiceUnderTest, operations: Operations, pipes: number): Promise<void> {
-  service.acceptDefault();
+async function prepared(operations: Operations, pipes: number): Promise<void> {
+  operations.service.acceptDefault();
   await operations.addPipes(pipes);
 }
 
 /** Most services are resized in place: those with this strategy, and those without a strategy. */
-async function drawStrategy(service: ServiceUnderTest): Promise<void> {
+async function started({ service }: Operations): Promise<void> {
+  await service.environment.waitForCondition("Ready", "True");
   const strategy = service.pick(["InPlaceOrRollout", null, "Rollout"]);
   await service.environment.patchScaling({ strategy });
+}
+
+interface Run {
+  readonly all: readonly Operations[];
+  readonly log: OperationLog;
+  readonly steps: number;
 }
 
 /** Executes random operations and faults, requests a last size for all services, and checks the invariants. */
 async function run(
   observed: Invariants,
   restarting: RestartingController,
-  all: readonly Operations[],
-  steps: number,
+  { all, log, steps }: Run,
 ): Promise<void> {
   const random = randomOf(seed + 2);
-  const faults = new RandomFaults(cluster, proxy, restarting, observed, random);
+  const services = all.map(({ service }) => service);
+  const faults = new RandomFaults(cluster, proxy, restarting, services, random, log);
   try {
     for (let step = 0; step < steps; step++) {
       await all[Math.floor(random() * all.length)]?.any();
       await faults.any();
       await delay(random() * PAUSE_MS);
     }
+    await faults.end();
     for (const each of all) {
       await waitFor(() => each.conclude(LAST_CORES).then(() => true), { what: "the last request" });
     }
-    for (const { serviceId } of all) await observed.reached(LAST_CORES, { serviceId });
+    for (const { serviceId } of all)
+      await observed.reached(LAST_CORES, { serviceId, timeoutMs: CONVERGES_MS });
+    await observed.nonePaused();
     await observed.quiet(QUIET_MS);
     await observed.end();
+    expect(all.flatMap(({ violations }) => violations)).toEqual([]);
+    log.mustHaveHappened();
   } catch (error) {
-    const operations = all.flatMap(({ log }) => log).toSorted();
     const folder = keep({
-      operations: operations.join("\n"),
+      operations: log.text,
       history: observed.history,
       controller: restarting.output,
+      violations: [...observed.violations, ...all.flatMap(({ violations }) => violations)].join("\n"),
     });
-    throw new Error(`${String(error)}\nOperations, history and log: ${folder}`, { cause: error });
+    throw new Error(`${String(error)}\nOperations, history, violations and log: ${folder}`, { cause: error });
+  } finally {
+    await faults.end();
   }
 }
 

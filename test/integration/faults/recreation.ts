@@ -13,24 +13,20 @@ export function requestedSize({ spec }: Scaling): string | undefined {
 }
 
 /**
- * Checks that a PipeScaling that the controller created resizes nothing: it is the same as before its deletion, or
- * suspended, or all pipes have its size. It has the default of the tier only if no pipe shows that the controller
- * resized it.
+ * Checks that a PipeScaling that the controller created resizes nothing, whatever the previous one requested: it is
+ * suspended, or all pipes have its size, and no pod is on its way to another one. It has the default of the tier only if
+ * no pipe shows that the controller resized it.
  *
  * @returns a sentence for each fault
- * @param deleted the previous PipeScaling of the service, if there was one
  * @param pipes all pipes of the service
  */
-export function recreationFaults(
-  created: Scaling,
-  deleted: Scaling | undefined,
-  pipes: readonly PipeRecord[],
-): string[] {
+export function recreationFaults(created: Scaling, pipes: readonly PipeRecord[]): string[] {
   const size = requestedSize(created);
   if (created.spec?.suspend) return [];
-  if (deleted && !deleted.spec?.suspend && requestedSize(deleted) === size) return [];
-  const others = pipes.filter((pipe) => (size === undefined ? isVisiblyResized(pipe) : pipe.size !== size));
-  const names = others.map((pipe) => `${pipe.name} with ${pipe.size}`);
+  const others = pipes.filter((pipe) =>
+    size === undefined ? isVisiblyResized(pipe) : !isOfSize(pipe, size),
+  );
+  const names = others.map((pipe) => `${pipe.name} with ${pipe.resizingTo ?? pipe.size}`);
   return others.length === 0
     ? []
     : [
@@ -38,8 +34,13 @@ export function recreationFaults(
       ];
 }
 
+function isOfSize({ size, resizingTo = size }: PipeRecord, wanted: string): boolean {
+  return size === wanted && resizingTo === wanted;
+}
+
 /** False also if another writer has removed every trace of the controller. */
-function isVisiblyResized({ object, newestGiven }: PipeRecord): boolean {
+function isVisiblyResized({ object, newestGiven, resizingTo }: PipeRecord): boolean {
+  if (resizingTo !== undefined) return true;
   if (newestGiven === -1) return false;
   return hasOurAnnotation(object) || ownedLeaves(object, CONTROLLER_FIELD_MANAGER).length > 0;
 }

@@ -1,4 +1,3 @@
-import type { Kinds } from "./history.ts";
 import type { PipeRecord } from "./pipe-record.ts";
 
 interface Acceptance {
@@ -10,8 +9,6 @@ interface Acceptance {
 export class ServiceRecord {
   readonly id: string;
   readonly pipes = new Map<string, PipeRecord>();
-  /** The last PipeScaling that was deleted. */
-  deletedScaling: Kinds["PipeScaling"] | undefined;
   readonly #accepted: Acceptance[] = [];
   /** The last version at which a running pipe ran a size. */
   readonly #provenAt = new Map<string, bigint>();
@@ -28,12 +25,6 @@ export class ServiceRecord {
     return [...this.pipes.values()].filter((pipe) => pipe.object.metadata.deletionTimestamp === undefined);
   }
 
-  /** A deletion ends all resizes in place, whose state is in the status. */
-  delete(scaling: Kinds["PipeScaling"]): void {
-    this.deletedScaling = scaling;
-    for (const pipe of this.pipes.values()) pipe.resizingTo = undefined;
-  }
-
   accept(size: string, version: bigint): void {
     this.#accepted.push({ size, version });
     for (const pipe of this.pipes.values()) pipe.writes = 0;
@@ -48,15 +39,22 @@ export class ServiceRecord {
   }
 
   isProven(size: string): boolean {
-    if (this.living.some((pipe) => pipe.isRunning && pipe.isDone && pipe.size === size)) return true;
+    if (this.living.some((pipe) => provenSizes(pipe).includes(size))) return true;
     const acceptedAt = this.#accepted.findLast((each) => each.size === size)?.version ?? 0n;
     return (this.#provenAt.get(size) ?? -1n) > acceptedAt;
   }
 
-  /** Pipes that roll out a size, and those that are resized in place to this one. */
-  rolling(size?: string): PipeRecord[] {
-    const isInPlace = ({ resizingTo }: PipeRecord) => size !== undefined && resizingTo === size;
-    return this.living.filter((pipe) => pipe.isRolling || isInPlace(pipe));
+  get rolling(): PipeRecord[] {
+    return this.living.filter((pipe) => pipe.isRolling);
+  }
+
+  /** Pipes that roll out this size or get it in place, and do not run it yet. */
+  unproven(size: string): PipeRecord[] {
+    return this.living.filter(
+      (pipe) =>
+        (pipe.isRolling && !pipe.isBegunByOthers && pipe.size === size) ||
+        (pipe.resizingTo === size && pipe.podsRun !== size),
+    );
   }
 
   /** Number of requests so far. */
@@ -73,15 +71,21 @@ export class ServiceRecord {
   /** Call it after each change of a pipe. */
   note(version: bigint): void {
     const pipes = this.living;
-    for (const { isRunning, isDone, size } of pipes) {
-      if (isRunning && isDone && size !== undefined) this.#provenAt.set(size, version);
-    }
+    for (const size of pipes.flatMap(provenSizes)) this.#provenAt.set(size, version);
     const [first] = pipes;
-    const common = first && pipes.every((pipe) => pipe.isDone && pipe.size === first.size);
+    // Without replicas, a pipe has the size of its template at once.
+    const hasItsSize = (pipe: PipeRecord) => pipe.isDone || !pipe.isRunning;
+    const common = first && pipes.every((pipe) => hasItsSize(pipe) && pipe.size === first.size);
     const now = common ? first.size : undefined;
     if (this.#common !== undefined && this.#common !== now) this.#heldUntil.set(this.#common, version);
     this.#common = now;
     if (!first) this.#wasEmptyUntil = "now";
     else if (this.#wasEmptyUntil === "now") this.#wasEmptyUntil = version;
   }
+}
+
+/** The sizes that a pipe proves: that of its last complete rollout, and that of its pods. */
+function provenSizes({ isRunning, isDone, size, podsRun }: PipeRecord): string[] {
+  if (!isRunning) return [];
+  return [isDone ? size : undefined, podsRun].filter((each) => each !== undefined);
 }

@@ -1,23 +1,27 @@
+import { API_VERSION, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
-import { CONFIG_MAPS, objectPath } from "../../../src/kube/paths.ts";
+import { isCode } from "../../../src/kube/errors.ts";
+import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import type { TestEnvironment } from "../../support/test-environment.ts";
+import type { Kinds } from "./history.ts";
 import type { Invariants } from "./invariants.ts";
 
 const DEFAULT_CORES = { basic: 1, scale: 2, enterprise: 2 } as const;
 export type TierName = keyof typeof DEFAULT_CORES;
 export const TIER_NAMES: readonly TierName[] = ["basic", "scale", "enterprise"];
 
-/** An operation on the cluster. It rejects if the API server is down or rejects it. */
-export type Operation = () => Promise<unknown>;
-
-/** A service for random operations: its pipes, its tier, and the random numbers. */
+/** A service for random operations: its pipes, its tier, its requests, and the random numbers. */
 export class ServiceUnderTest {
   readonly environment: TestEnvironment;
   readonly random: () => number;
   /** Names of its pipes. */
   readonly pipes = new Set<string>();
   tier: TierName = "basic";
+  /** Functions that end the obstacles of operations. */
+  readonly #endings: (() => Promise<unknown>)[] = [];
   readonly #invariants: Invariants;
+  /** The requested sizes; `null` for the default. */
+  #requested: readonly (number | null)[] = [null, null];
 
   constructor(environment: TestEnvironment, invariants: Invariants, random: () => number) {
     this.environment = environment;
@@ -34,7 +38,59 @@ export class ServiceUnderTest {
     return choices[this.below(choices.length)] ?? choices[0];
   }
 
-  /** Call it before a size is requested in any way. */
+  /** Returns a random size in cores. */
+  anySize(): number {
+    return 1 + this.below(8);
+  }
+
+  /** The size that was requested last. */
+  get requested(): number | null {
+    return this.#requested.at(-1) ?? null;
+  }
+
+  /** The size before it, which may still be in progress. */
+  get requestedBefore(): number | null {
+    return this.#requested.at(-2) ?? null;
+  }
+
+  /** @param cores `null` for the default of the tier. @param more other fields of the spec in the same write */
+  async request(cores: number | null, more: object = {}): Promise<void> {
+    this.#requested = [this.requested, cores];
+    if (cores === null) this.acceptDefault();
+    else this.accept(cores);
+    await this.environment.patchScaling(specOf(cores, more));
+  }
+
+  /** Like `kubectl apply`: creates the PipeScaling if there is none. */
+  async apply(cores: number | null, more: object = {}): Promise<void> {
+    try {
+      await this.request(cores, more);
+    } catch (error) {
+      if (!isCode(error, 404)) throw error;
+      const { client, pipes, serviceId } = this.environment;
+      const fields = Object.entries(specOf(cores, more)).filter(([, value]) => value !== null);
+      const body = { apiVersion: API_VERSION, kind: KIND, metadata: { name: serviceId } };
+      await client.json({
+        method: "POST",
+        path: collectionPath(PIPE_SCALINGS, pipes),
+        body: { ...body, spec: Object.fromEntries(fields) },
+      });
+    }
+  }
+
+  /** Registers how obstacles end that would keep the service from becoming ready. */
+  onCalm(end: () => Promise<unknown>): void {
+    this.#endings.push(end);
+  }
+
+  /** Ends obstacles, repairs the record, and requests the last size again. Rejects if the API server is down. */
+  async calm(more: object): Promise<void> {
+    for (const end of this.#endings) await end();
+    await this.patchOrganization({ tier: this.tier });
+    await this.apply(this.requested, more);
+  }
+
+  /** Call it before a size is requested without `request`. */
   accept(cores: number): void {
     this.#invariants.accept(cores, this.environment.serviceId);
   }
@@ -48,10 +104,22 @@ export class ServiceUnderTest {
     else this.accept(millicores / 1000);
   }
 
-  /** Executes an operation on a random pipe, if there is one. */
-  async withPipe(operation: (name: string) => Promise<unknown>): Promise<void> {
+  /** Resolves to true when the controller makes its next write of a resize in place to this kind, or else to false. */
+  sees(kind: "Pod" | "ReplicaSet" | "Deployment", timeoutMs: number): Promise<boolean> {
+    return this.#invariants.seesResize(kind, timeoutMs);
+  }
+
+  /** Executes an operation on a random pipe. Returns false if there is none. */
+  withPipe(operation: (name: string) => Promise<unknown>): Promise<unknown> {
     const name = [...this.pipes][this.below(this.pipes.size)];
-    if (name !== undefined) await operation(name);
+    return name === undefined ? Promise.resolve(false) : operation(name);
+  }
+
+  /** All Deployments of its namespace, in the order of their names. */
+  async deployments(): Promise<readonly Kinds["Deployment"][]> {
+    const { client, pipes } = this.environment;
+    const path = collectionPath(DEPLOYMENTS, pipes);
+    return (await client.json<{ readonly items: readonly Kinds["Deployment"][] }>({ path })).items;
   }
 
   async patchOrganization(data: object): Promise<void> {
@@ -63,4 +131,12 @@ export class ServiceUnderTest {
       body: { data },
     });
   }
+}
+
+function specOf(cores: number | null, more: object): object {
+  return {
+    replicaCpuMillicores: cores === null ? null : cores * 1000,
+    replicaMemoryGb: cores === null ? null : cores * 4,
+    ...more,
+  };
 }

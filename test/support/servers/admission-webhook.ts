@@ -6,6 +6,7 @@ import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
+import { GROUP } from "../../../src/crd/names.ts";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import { certificatePair } from "../fixtures/certificate.ts";
 import { accountName } from "../fixtures/shipped-account.ts";
@@ -15,6 +16,8 @@ const reviewSchema = z.object({
   request: z.object({
     uid: z.string(),
     name: z.string(),
+    resource: z.object({ resource: z.string() }),
+    subResource: z.string().optional(),
     dryRun: z.boolean().default(false),
     object: z.object({
       metadata: z.object({ annotations: z.record(z.string(), z.string()).default({}) }),
@@ -29,6 +32,27 @@ export interface AdmissionResponse {
   readonly status?: { readonly code: number; readonly message: string };
   /** JSON patch, for a mutating webhook. */
   readonly patch?: readonly object[];
+}
+
+/** Rules of the configuration, by the kind that the webhook reviews. */
+const RULES = {
+  deployments: { apiGroups: ["apps"], apiVersions: ["v1"] },
+  replicasets: { apiGroups: ["apps"], apiVersions: ["v1"] },
+  "pods/resize": { apiGroups: [""], apiVersions: ["v1"] },
+  "pipescalings/status": { apiGroups: [GROUP], apiVersions: ["*"] },
+} as const;
+export type Reviewed = keyof typeof RULES;
+export const ALL_KINDS: readonly Reviewed[] = [
+  "deployments",
+  "replicasets",
+  "pods/resize",
+  "pipescalings/status",
+];
+
+/** The kind, and the subresource, of a reviewed write. */
+export function reviewedKind({ resource: { resource }, subResource }: AdmissionRequest): Reviewed {
+  const name = subResource ? `${resource}/${subResource}` : resource;
+  return ALL_KINDS.find((each) => each === name) ?? "deployments";
 }
 
 type Respond = (request: AdmissionRequest) => AdmissionResponse | Promise<AdmissionResponse>;
@@ -50,8 +74,8 @@ export function removeAnnotation({ object }: AdmissionRequest): AdmissionRespons
 }
 
 /**
- * An admission webhook for the controller's writes to Deployments in the namespace of pipes. It allows every write until
- * a test sets `respond`, which has an immediate effect; a change of the configuration has not.
+ * An admission webhook for the controller's writes in the namespace of pipes: to Deployments, and if a test asks for them
+ * to other kinds. It allows every write until a test sets `respond`, which has an immediate effect; a change of the configuration has not.
  */
 export class AdmissionWebhook {
   respond: Respond = allow;
@@ -100,16 +124,18 @@ export class AdmissionWebhook {
    * Resolves once the API server calls the webhook.
    *
    * @param pipe name of a Deployment in the namespace, for a dry run
+   * @param kinds that it reviews
    */
   static async start(
     environment: TestEnvironment,
     kind: "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
     pipe: string,
+    kinds: readonly Reviewed[] = ["deployments"],
   ): Promise<AdmissionWebhook> {
     const pair = certificatePair("webhook");
     const webhook = new AdmissionWebhook(environment, kind, pair);
     await webhook.listen();
-    await apply(environment.cluster, [webhook.#configuration(pair.cert)]);
+    await apply(environment.cluster, [webhook.#configuration(pair.cert, kinds)]);
     await waitFor(() => webhook.#isCalled(pipe), { what: "the API server to call the webhook" });
     return webhook;
   }
@@ -162,7 +188,7 @@ export class AdmissionWebhook {
     return this.#dryRuns > before;
   }
 
-  #configuration(cert: string): object {
+  #configuration(cert: string, kinds: readonly Reviewed[]): object {
     const { pipes, records } = this.#environment;
     const user = `system:serviceaccount:${records}:${accountName("controller")}`;
     return {
@@ -180,9 +206,7 @@ export class AdmissionWebhook {
           matchConditions: [
             { name: "controller", expression: `request.dryRun || request.userInfo.username == '${user}'` },
           ],
-          rules: [
-            { apiGroups: ["apps"], apiVersions: ["v1"], operations: ["UPDATE"], resources: ["deployments"] },
-          ],
+          rules: kinds.map((kind) => ({ ...RULES[kind], operations: ["UPDATE"], resources: [kind] })),
           timeoutSeconds: 30,
           admissionReviewVersions: ["v1"],
           sideEffects: "None",

@@ -1,12 +1,13 @@
 import { expect } from "vitest";
+import { SERVICE_LABEL } from "../../../src/controller/names.ts";
 import type { FallbackReason } from "../../../src/crd/fallback-reasons.ts";
-import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
 import { formatSize, sizeOfCores } from "../../../src/domain/size.ts";
-import type { Container, Deployment, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
+import type { Deployment, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
 import type { Step } from "../in-place-steps.ts";
 import type { Fault, SimulatedCluster } from "./cluster.ts";
-import { Scenario } from "./in-place-scenario.ts";
+import { Scenario, workloadsOf } from "./in-place-scenario.ts";
 import { type Moment, StepRequests } from "./moments.ts";
+import { sizeOf } from "./ready-judge.ts";
 import type { Simulation } from "./simulation.ts";
 import type { SimulatedWorkloads } from "./workloads.ts";
 
@@ -21,20 +22,25 @@ export class HeldPipe {
   readonly workloads: SimulatedWorkloads;
   /** UIDs of the pods before the resize. */
   before: readonly string[] = [];
-  readonly #scenario: Scenario;
+  readonly #name: string;
 
-  private constructor(scenario: Scenario) {
-    this.#scenario = scenario;
-    this.simulation = scenario.simulation;
-    this.cluster = scenario.simulation.cluster;
-    this.workloads = scenario.workloads;
+  private constructor(simulation: Simulation, name: string) {
+    this.#name = name;
+    this.simulation = simulation;
+    this.cluster = simulation.cluster;
+    this.workloads = workloadsOf(simulation);
+  }
+
+  /** A pipe that was deployed before. */
+  static of(simulation: Simulation, name: string): HeldPipe {
+    return new HeldPipe(simulation, name);
   }
 
   /** Resolves when both pods run with one core. */
   static async start(): Promise<HeldPipe> {
     const scenario = new Scenario(2, {}, [PIPE]);
     await scenario.start();
-    const pipe = new HeldPipe(scenario);
+    const pipe = new HeldPipe(scenario.simulation, PIPE);
     pipe.before = pipe.uids();
     return pipe;
   }
@@ -117,28 +123,33 @@ export class HeldPipe {
 
   /** The owner patches the Deployment. */
   change(spec: Partial<Record<keyof Deployment["spec"], unknown>>): void {
-    this.cluster.change(PIPE, spec);
+    this.cluster.change(this.#name, spec);
   }
 
   setImage(image: string): void {
-    this.simulation.setImage(PIPE, image);
+    this.simulation.setImage(this.#name, image);
   }
 
   applyPause(): void {
-    this.cluster.applyPause(PIPE);
+    this.cluster.applyPause(this.#name);
   }
 
   /** Like `kubectl rollout undo`, which rejects a paused Deployment. @returns false then */
   undo(): boolean {
     if (this.isPaused) return false;
-    this.simulation.undo(PIPE);
+    this.simulation.undo(this.#name);
     return true;
   }
 
   get deployment(): Deployment {
-    const deployment = this.cluster.deployments.get(PIPE);
+    const deployment = this.cluster.deployments.get(this.#name);
     if (!deployment) throw new Error("the pipe is gone");
     return deployment;
+  }
+
+  /** The service that the Deployment was created for. */
+  get serviceId(): string {
+    return this.pods()[0]?.metadata.labels?.[SERVICE_LABEL] ?? "";
   }
 
   get isPaused(): boolean {
@@ -150,9 +161,19 @@ export class HeldPipe {
     return this.cluster.judge.longestPauseMs;
   }
 
+  /** Number of writes to the Deployment that the controller tried so far. */
+  writesToDeployment(): number {
+    const target = `deployments ${this.#name}`;
+    return this.cluster.attempts.filter((each) => each.target === target && !each.isDryRun).length;
+  }
+
+  templateSize(): string {
+    return sizeOf(this.deployment.spec.template.spec.containers[0]);
+  }
+
   /** The size of each pod, as its kubelet reports it. */
   podSizes(): readonly string[] {
-    return this.#scenario.podSizes();
+    return this.pods().map(({ status }) => sizeOf(status?.containerStatuses?.[0]));
   }
 
   /** The size in the spec of each pod. */
@@ -162,7 +183,7 @@ export class HeldPipe {
 
   /** The pods that have not ended and are not being deleted. */
   pods(): readonly Pod[] {
-    return this.#scenario.pods(PIPE);
+    return this.workloads.podsOf(this.deployment);
   }
 
   uids(): readonly string[] {
@@ -186,6 +207,7 @@ export class HeldPipe {
   /** Expects that the status, the template and all pods of the pipe have the size. */
   expectSettled(cores: number, replicas = 2): void {
     const { simulation, deployment } = this;
+    expect(this.cluster.readyJudge.violations).toEqual([]);
     const size = formatSize(sizeOfCores(cores));
     const status = simulation.status(1);
     const ready = status.conditions?.find(({ type }) => type === "Ready");
@@ -205,13 +227,19 @@ export class HeldPipe {
   /** Expects the original pods and ReplicaSet, that no container restarted, and that the status says so. */
   expectNoRestart(): void {
     const restarts = this.pods().map(({ status }) => status?.containerStatuses?.[0]?.restartCount);
-    expect({ uids: this.uids(), restarts }).toEqual({
-      uids: this.before,
-      restarts: this.before.map(() => 0),
-    });
+    expect(restarts).toEqual(this.before.map(() => 0));
+    this.expectInPlace();
+  }
+
+  /** Expects the original pods and ReplicaSet, and that the status says so. A container may have crashed. */
+  expectInPlace(): void {
+    expect(this.uids()).toEqual(this.before);
     expect(this.replicaSets()).toHaveLength(1);
+    expect(this.workloads.replaced).toEqual([]);
     expect(this.simulation.fallbacks).toEqual([]);
-    expect(this.simulation.status(1).pipes?.resizedBy?.[PIPE]).not.toBe("Rollout");
+    const { resizedBy, fallbacks } = this.simulation.status(1).pipes ?? {};
+    expect(resizedBy?.[this.#name]).not.toBe("Rollout");
+    expect(fallbacks).toBeUndefined();
   }
 
   /** Expects that all pods were replaced, and that the status says why. */
@@ -219,17 +247,10 @@ export class HeldPipe {
     expect(this.kept()).toEqual([]);
     const { pipes } = this.simulation.status(1);
     expect(pipes).toMatchObject({
-      resizedBy: { [PIPE]: "Rollout" },
-      fallbacks: [{ pipe: PIPE, reason, message: expect.stringContaining(message) }],
+      resizedBy: { [this.#name]: "Rollout" },
+      fallbacks: [{ pipe: this.#name, reason, message: expect.stringContaining(message) }],
     });
     expect(pipes).not.toHaveProperty("inPlace");
-    expect(this.simulation.fallbacks).toEqual([`${PIPE} ${reason}`]);
+    expect(this.simulation.fallbacks).toEqual([`${this.#name} ${reason}`]);
   }
-}
-
-/** The size in the requests of a container, or of its status. */
-function sizeOf({ resources }: { readonly resources?: Container["resources"] | undefined }): string {
-  const { requests = {} } = resources ?? {};
-  const size = sizeOfQuantities(requests["cpu"], requests["memory"]);
-  return size ? formatSize(size) : "none";
 }

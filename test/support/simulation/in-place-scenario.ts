@@ -2,8 +2,11 @@ import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controlle
 import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
 import { formatSize } from "../../../src/domain/size.ts";
 import type { Pod } from "../../../src/kube/objects.ts";
+import type { PipeOptions } from "../fixtures/pipe.ts";
+import { idOf } from "./inputs.ts";
+import type { ResizeOutcome } from "./kubelets.ts";
 import { Simulation, type SimulationOptions } from "./simulation.ts";
-import type { ResizeOutcome, SimulatedWorkloads } from "./workloads.ts";
+import type { SimulatedWorkloads } from "./workloads.ts";
 
 const SECOND = 1000;
 
@@ -75,13 +78,15 @@ export class Scenario {
 }
 
 /** Deploys a pipe whose pods have the labels that a resize in place requires. */
-export function deployResizable(simulation: Simulation, name: string, service: number, replicas = 1): void {
-  const podLabels = { [SERVICE_LABEL]: serviceIdOf(service), [TYPE_LABEL]: DATABASE_TYPE };
-  simulation.deploy(name, service, { replicas, podLabels });
-}
-
-function serviceIdOf(service: number): string {
-  return `00000000-0000-4000-8000-${String(service).padStart(12, "0")}`;
+export function deployResizable(
+  simulation: Simulation,
+  name: string,
+  service: number,
+  replicas = 1,
+  options: Partial<PipeOptions> = {},
+): void {
+  const podLabels = { [SERVICE_LABEL]: idOf(service), [TYPE_LABEL]: DATABASE_TYPE };
+  simulation.deploy(name, service, { replicas, podLabels, ...options });
 }
 
 export function workloadsOf({ cluster }: Simulation) {

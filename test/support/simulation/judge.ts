@@ -1,4 +1,4 @@
-import type { DeploymentView } from "../../../src/controller/observe/deployment-view.ts";
+import type { PipeView } from "../../../src/controller/observe/pipe-view.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 
@@ -36,7 +36,7 @@ export class SimulationJudge {
   }
 
   /** The controller resizes a pipe. */
-  given({ metadata: { name }, serviceId, replicas, rollout }: DeploymentView): void {
+  given({ metadata: { name }, serviceId, replicas, rollout }: PipeView): void {
     const isBegun = this.#rolling.has(name) || (replicas > 0 && rollout.isComplete);
     this.forget(name);
     this.#given.add(name);
@@ -49,7 +49,7 @@ export class SimulationJudge {
   }
 
   /** The controller rolls back a pipe. That never waits, but it counts when the controller starts other rollouts. */
-  putBack({ metadata: { name }, serviceId }: DeploymentView): void {
+  putBack({ metadata: { name }, serviceId }: PipeView): void {
     if (this.cameUp.has(name)) this.wronged.push(name);
     const isCounted = this.#rolling.has(name);
     this.forget(name);

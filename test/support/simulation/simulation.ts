@@ -1,37 +1,32 @@
 import * as z from "zod";
 import { createReconciler, type ReconcilerSetup } from "../../../src/controller/create-reconciler.ts";
-import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import { toHorizontalAutoscalerView } from "../../../src/controller/observe/autoscaler-view.ts";
 import { createCaches } from "../../../src/controller/observe/caches.ts";
-import { toDeploymentView } from "../../../src/controller/observe/deployment-view.ts";
 import { toPipeScalingView } from "../../../src/controller/observe/pipe-scaling-view.ts";
+import { toPodView } from "../../../src/controller/observe/pod-view.ts";
+import { toPipeView } from "../../../src/controller/observe/workloads/deployment.ts";
 import { TIMEOUTS } from "../../../src/controller/timeouts.ts";
-import type { Condition } from "../../../src/crd/pipe-scaling.ts";
-import { sizeOfCores } from "../../../src/domain/size.ts";
-import { type ConfigMap, type Container, type Deployment, identityOf } from "../../../src/kube/objects.ts";
+import type { ResizeStrategy } from "../../../src/domain/resize-strategy.ts";
+import { type ConfigMap, type HorizontalPodAutoscaler, identityOf } from "../../../src/kube/objects.ts";
 import { parseOrganization } from "../../../src/records/organization.ts";
 import { parseService } from "../../../src/records/service.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Event } from "../../../src/runtime/event-recorder.ts";
 import type { ReflectorClient } from "../../../src/runtime/list-watch.ts";
 import { WorkQueue } from "../../../src/runtime/work-queue.ts";
-import { runWorkers } from "../../../src/runtime/workers.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
-import type { FakeClock } from "../fakes/fake-clock.ts";
-import { type PipeOptions, pipeDeployment } from "../fixtures/pipe.ts";
-import { organizationRecord, serviceRecord } from "../fixtures/records.ts";
 import { POLICY } from "../fixtures/snapshot.ts";
 import { TIERS } from "../fixtures/tiers.ts";
-import { SimulatedCluster } from "./cluster.ts";
-
-const RECORDS = "records";
-const PIPES = "pipes";
-const ORGANIZATION = idOf(0);
+import { RECORDS, SimulatedInputs } from "./inputs.ts";
 
 const NO_METRICS = {
-  ...{ passed: () => undefined, reported: () => undefined, podEnded: () => undefined },
-  ...{ wasDeferred: () => undefined, fellBack: () => undefined },
+  ...{ passed: () => undefined, reported: () => undefined },
 };
-const LOG_LINE = z.object({ pipe: z.string().optional(), reason: z.string().optional(), msg: z.string() });
+const LOG_LINE = z.object({
+  pipe: z.string().optional(),
+  to: z.string().optional(),
+  notInPlace: z.string().optional(),
+});
 
 export interface SimulationOptions {
   readonly mostRollouts?: number;
@@ -43,122 +38,51 @@ export interface SimulationOptions {
 }
 
 /** The controller, with its queue, caches and bounds, on a simulated cluster. */
-export class Simulation {
-  readonly rolloutTimeoutMs = POLICY.rolloutTimeoutMs;
-  readonly cluster: SimulatedCluster;
-  readonly clock: FakeClock;
+export class Simulation extends SimulatedInputs {
   /** Why pipes were not resized in place. */
   readonly fallbacks: string[] = [];
   readonly events: Event[] = [];
   /** Runs of the reconcile function so far. */
   reconciliations = 0;
+  /** How often the controller noticed that etcd was restored. */
+  etcdRollbacks = 0;
   readonly #options: SimulationOptions;
-  readonly #records = new Map<string, ConfigMap>();
+  /** The size to which each pipe was last not resized in place. */
+  readonly #fallenBack = new Map<string, string>();
+  /** The setting of the controller. */
+  #strategy: ResizeStrategy;
   #caches = createCaches();
   #abort = new AbortController();
+  /** Ends the work of the controller, but not its calls. */
+  #work = new AbortController();
+  #ended: Promise<void> = Promise.resolve();
 
   constructor(options: SimulationOptions = {}) {
+    super(POLICY.rolloutTimeoutMs, { hasPods: options.isInPlace ?? false });
     this.#options = options;
-    this.cluster = new SimulatedCluster(this.rolloutTimeoutMs, { hasPods: options.isInPlace ?? false });
-    this.clock = this.cluster.clock;
-    this.setTier("basic");
-  }
-
-  setTier(tier: string, data: Readonly<Record<string, string>> = {}): void {
-    const record = organizationRecord({ id: ORGANIZATION, tier });
-    this.#record({ ...record, data: { ...record.data, ...data } });
-  }
-
-  addService(service: number, data: Readonly<Record<string, string>> = {}): void {
-    const record = serviceRecord({ id: idOf(service), organizationId: ORGANIZATION, namespace: PIPES });
-    this.#record({ ...record, data: { ...record.data, ...data } });
-  }
-
-  /** Deploys a running pipe, by default of one core. */
-  deploy(name: string, service: number, options: Partial<PipeOptions> = {}): void {
-    const serviceId = idOf(service);
-    this.cluster.deploy(pipeDeployment({ name, namespace: PIPES, serviceId, cores: 1, ...options }));
-  }
-
-  /** Another writer replaces the Deployment with a manifest without our annotation. */
-  replace(name: string, manifest: Pick<Deployment, "spec">): void {
-    this.cluster.replace(name, manifest);
-  }
-
-  /** Like `kubectl rollout undo`: restores the template and the annotations of an earlier revision. */
-  undo(name: string): void {
-    this.cluster.undo(name);
-  }
-
-  setImage(name: string, image: string): void {
-    this.cluster.change(name, { template: { spec: { containers: [{ name: "pipe", image }] } } });
-  }
-
-  /** A change by the owner or another writer. */
-  setResources(name: string, resources: Container["resources"]): void {
-    this.cluster.change(name, { template: { spec: { containers: [{ name: "pipe", resources }] } } });
-  }
-
-  requestSize(service: number, cores: number): void {
-    const { cpuMillicores, memoryGib } = sizeOfCores(cores);
-    this.cluster.patchScaling(idOf(service), {
-      replicaCpuMillicores: cpuMillicores,
-      replicaMemoryGb: memoryGib,
-    });
-  }
-
-  suspend(service: number, suspend: boolean): void {
-    this.cluster.patchScaling(idOf(service), { suspend });
-  }
-
-  /** @param inMs from now on */
-  askToRetry(service: number, inMs = 0): void {
-    const at = new Date(this.clock.now() + inMs).toISOString();
-    this.cluster.patchScaling(idOf(service), undefined, { [RETRY_ANNOTATION]: at });
-  }
-
-  status(service: number) {
-    return this.cluster.scalings.get(idOf(service))?.status ?? {};
-  }
-
-  /** The generation of a service's PipeScaling. */
-  generation(service: number): number | undefined {
-    return this.cluster.scalings.get(idOf(service))?.metadata.generation;
-  }
-
-  /** The most important condition. */
-  condition(service: number): Condition | undefined {
-    return this.status(service).conditions?.at(-1);
-  }
-
-  sizes(...names: string[]): string[] {
-    return names.map((name) => this.cluster.sizeOf(name));
-  }
-
-  /** Deletes a service's PipeScaling. */
-  removeScaling(service: number): void {
-    this.cluster.removeScaling(idOf(service));
-  }
-
-  hasScaling(service: number): boolean {
-    return this.cluster.scalings.has(idOf(service));
+    this.#strategy = options.isInPlace ? "InPlaceOrRollout" : "Rollout";
   }
 
   run(ms: number): Promise<void> {
     return this.clock.advance(ms);
   }
 
-  /** Replaces the controller with a new one that knows only the cluster. */
-  start(): void {
-    this.#abort.abort();
+  /**
+   * Replaces the controller with a new one that knows only the cluster.
+   *
+   * @param strategy the setting of the controller; by default as before
+   */
+  start(strategy = this.#strategy): void {
+    this.#strategy = strategy;
+    this.stop();
     this.#abort = new AbortController();
     this.#caches = createCaches();
     const { cluster, events } = this;
-    const { mostRollouts = 50, isInPlace = false } = this.#options;
-    const resizeStrategy = isInPlace ? ("InPlaceOrRollout" as const) : ("Rollout" as const);
-    const policy = { ...POLICY, maxConcurrentRollouts: mostRollouts, resizeStrategy };
+    const { mostRollouts = 50 } = this.#options;
+    const policy = { ...POLICY, maxConcurrentRollouts: mostRollouts, resizeStrategy: strategy };
     const clock = this.#skewedClock();
     const caches = this.#caches;
+    this.#work = new AbortController();
     const { signal } = this.#abort;
     const queue = new WorkQueue({
       clock,
@@ -171,27 +95,53 @@ export class Simulation {
       json: (request) => cluster.json({ ...request, signal: request.signal ?? signal }),
       stream: (request) => cluster.stream(request),
     };
-    const { reconciler, resizes, deletedScalings } = createReconciler({
-      ...{ client, clock, caches, queue, policy, namespace: RECORDS, tiers: TIERS },
+    const restart = () => this.#restartRequired();
+    const { work } = createReconciler({
+      ...{ client, clock, caches, queue, policy, namespace: RECORDS, tiers: TIERS, concurrency: 16 },
       timeouts: TIMEOUTS,
       metrics: this.#options.metrics ?? NO_METRICS,
       log: createLogger("info", "controller", { write: (line) => this.#noteFallback(line) }),
       events: { record: (event) => events.push(event) },
       assertMayWrite: () => undefined,
+      isLeader: () => !signal.aborted,
+      podsProblem: () => undefined,
+      onEtcdRollback: restart,
+      onFailure: () => undefined,
+      onReconciled: () => {
+        this.reconciliations += 1;
+      },
     });
-    signal.addEventListener("abort", () => resizes.endAll());
+    cluster.readyJudge.controllerStarted();
     this.#watch();
-    deletedScalings.begin();
-    const reconcile = (serviceId: string) => {
-      this.reconciliations += 1;
-      return reconciler.reconcile(serviceId);
-    };
-    void runWorkers({ queue, concurrency: 16, reconcile, onFailure: () => undefined }, signal);
+    this.#ended = work(this.#work.signal);
+  }
+
+  /** Kills the controller. Its calls in flight are lost, except those that have reached the API server. */
+  stop(): void {
+    this.#abort.abort();
+    this.#work.abort();
+    this.cluster.readyJudge.controllerStopped();
+  }
+
+  /** Sends SIGTERM to the controller. Resolves when it has ended what it must not leave unfinished. */
+  async terminate(): Promise<void> {
+    this.#work.abort();
+    await this.#ended;
+    this.stop();
+  }
+
+  /** The controller has noticed an etcd restore: its process ends, and Kubernetes starts another one. */
+  #restartRequired(): void {
+    this.etcdRollbacks += 1;
+    this.stop();
+    this.clock.after(1000, () => this.start());
   }
 
   #noteFallback(line: string): void {
-    const { pipe, reason, msg } = LOG_LINE.parse(JSON.parse(line));
-    if (msg.startsWith("the pipe is not resized in place")) this.fallbacks.push(`${pipe} ${reason}`);
+    const { pipe = "", to = "", notInPlace } = LOG_LINE.parse(JSON.parse(line));
+    if (notInPlace === undefined || this.#fallenBack.get(pipe) === to) return;
+    this.#fallenBack.set(pipe, to);
+    this.fallbacks.push(`${pipe} ${notInPlace}`);
   }
 
   #skewedClock(): Clock {
@@ -203,41 +153,32 @@ export class Simulation {
     };
   }
 
-  stop(): void {
-    this.#abort.abort();
-  }
-
   #watch(): void {
-    const { scalings, pipes } = this.#caches;
+    const { scalings, pipes, pods } = this.#caches;
     const { cluster } = this;
-    cluster.watcher = {
-      pipe: (object) => pipes.apply(toDeploymentView(object)),
-      pipeGone: (object) => pipes.remove(toDeploymentView(object)),
+    for (const record of this.records.values()) this.onRecord(record);
+    cluster.watch({
+      pipe: (object) => pipes.apply(toPipeView(object)),
+      pipeGone: (object) => pipes.remove(toPipeView(object)),
       scaling: (object) => scalings.apply(toPipeScalingView(object)),
       scalingGone: (object) => scalings.remove(toPipeScalingView(object)),
-    };
-    for (const record of this.#records.values()) this.#notify(record);
-    for (const scaling of cluster.scalings.values()) cluster.watcher.scaling(scaling);
-    for (const pipe of cluster.deployments.values()) cluster.watcher.pipe(pipe);
+      pod: (object) => pods.apply(toPodView(object)),
+      podGone: (object) => pods.remove(toPodView(object)),
+    });
   }
 
-  #record(made: Pick<ConfigMap, "data"> & { readonly metadata: { readonly name: string } }): void {
-    const { name } = made.metadata;
-    const stamps = { namespace: RECORDS, uid: name, resourceVersion: this.cluster.next() };
-    const record = { ...made, metadata: { ...made.metadata, ...stamps } };
-    this.#records.set(name, record);
-    this.#notify(record);
+  /** A HorizontalPodAutoscaler was created or changed. */
+  applyAutoscaler(object: HorizontalPodAutoscaler): void {
+    const metadata = { ...object.metadata, resourceVersion: this.cluster.next() };
+    this.#caches.autoscalers[0].apply(toHorizontalAutoscalerView({ ...object, metadata }));
   }
 
-  #notify({ metadata, data }: ConfigMap): void {
+  /** Each record is in the caches at once. */
+  protected override onRecord({ metadata, data }: ConfigMap): void {
     const { organizations, services } = this.#caches;
     const { name, labels } = metadata;
     if (name.startsWith("organization-"))
       organizations.apply({ metadata: identityOf(metadata), record: parseOrganization(name, data) });
     else services.apply({ metadata: identityOf(metadata), record: parseService(name, labels, data) });
   }
-}
-
-function idOf(service: number): string {
-  return `00000000-0000-4000-8000-${String(service).padStart(12, "0")}`;
 }

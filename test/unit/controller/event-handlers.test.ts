@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { RolloutBudget } from "../../../src/controller/apply/rollout-budget.ts";
 import { enqueueOnChange } from "../../../src/controller/event-handlers.ts";
+import type { AutoscalerView } from "../../../src/controller/observe/autoscaler-view.ts";
 import { createCaches } from "../../../src/controller/observe/caches.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
+import { WaitingLine } from "../../../src/runtime/waiting-line.ts";
 import { WorkQueue } from "../../../src/runtime/work-queue.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
+import { aPod } from "../../support/fixtures/pod.ts";
 import { aPipe, rollingTo } from "../../support/fixtures/snapshot.ts";
 
 function setup() {
@@ -16,15 +18,17 @@ function setup() {
     retryFirstMs: 50,
     retryMostMs: 60_000,
   });
-  const budget = new RolloutBudget({
-    clock,
-    limit: 50,
-    rolling: () => 0,
-    wake: (serviceId) => queue.add(serviceId),
-  });
-  enqueueOnChange(caches, queue, budget);
+  const line = () =>
+    new WaitingLine({
+      clock,
+      free: () => 50,
+      recheckMs: 30_000,
+      wake: (serviceId) => queue.add(serviceId),
+    });
+  const [rollouts, commits] = [line(), line()];
+  enqueueOnChange(caches, queue, { rollouts, commits });
   const next = () => queue.next(AbortSignal.timeout(1000));
-  return { caches, queue, budget, next };
+  return { caches, queue, rollouts, commits, next };
 }
 
 function at<T extends { readonly metadata: object }>(resourceVersion: string, object: T): T {
@@ -41,11 +45,50 @@ describe("a service", () => {
     expect(queue.depth).toBe(0);
   });
 
-  it("is reconciled if it is waiting for the rollout budget and a rollout ends, even because of the controller's own write", async () => {
-    const { caches, budget, next } = setup();
+  it("is reconciled if a read for another service shows that a pipe belongs to it now", async () => {
+    const { caches, queue, next } = setup();
+    caches.pipes.observe(at("5", aPipe("a", { serviceId: "other" })));
+    expect(queue.depth).toBe(0);
+    caches.pipes.observe(at("6", aPipe("a")));
+    expect(await next()).toBe("service");
+  });
+
+  it("is reconciled if it is waiting for the limit of rollouts and a rollout ends, even because of the controller's own write", async () => {
+    const { caches, rollouts, next } = setup();
     caches.pipes.observe(at("5", rollingTo("a", sizeOfCores(2))));
-    budget.reconciled("other", true);
+    rollouts.reconciled("other", true);
     caches.pipes.observe(at("6", aPipe("a")));
     expect(await next()).toBe("other");
+  });
+
+  it("is reconciled if it is waiting for the limit of commits and a commit ends", async () => {
+    const { caches, commits, next } = setup();
+    caches.pipes.observe(at("5", aPipe("a", { isPaused: true, isPausedForCommit: true })));
+    commits.reconciled("other", true);
+    caches.pipes.observe(at("6", aPipe("a")));
+    expect(await next()).toBe("other");
+  });
+
+  it("is reconciled after a change of a pod of a pipe", async () => {
+    const { caches, next } = setup();
+    caches.pipes.observe(at("5", aPipe("a")));
+    caches.pods.apply(at("6", aPod("a-1")));
+    expect(await next()).toBe("service");
+  });
+
+  it("is not reconciled after a change that no decision can see, or of a pod of another workload", () => {
+    const { caches, queue } = setup();
+    const autoscaler = (kind: AutoscalerView["kind"], deployment: string): AutoscalerView => ({
+      metadata: { name: "auto", namespace: "pipes", uid: "u", resourceVersion: "6", generation: 0 },
+      ...{ kind, deployment, policies: new Map([["pipe", true]]) },
+    });
+    caches.pipes.observe(at("5", aPipe("a")));
+    caches.pods.observe(at("6", aPod("a-1")));
+    for (const store of caches.autoscalers) store.observe(autoscaler("VerticalPodAutoscaler", "a"));
+    caches.pipes.apply(at("7", aPipe("a")));
+    caches.pods.apply(at("8", aPod("a-1")));
+    for (const store of caches.autoscalers) store.apply(at("9", autoscaler("VerticalPodAutoscaler", "a")));
+    caches.pods.apply(at("10", aPod("other-1", { pipeName: "other" })));
+    expect(queue.depth).toBe(0);
   });
 });

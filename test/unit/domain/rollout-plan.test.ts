@@ -9,6 +9,14 @@ import {
   serviceLimit,
 } from "../../../src/domain/rollout-plan.ts";
 
+/** A waiting pipe, with `changes`. */
+function planned(name: string, changes: Partial<PlannedPipe> = {}): PlannedPipe {
+  return {
+    ...{ name, state: "waiting", phase: "settled", replicas: 1, proof: "none", replacesPods: true },
+    ...changes,
+  };
+}
+
 function limitsOf(pipes: readonly unknown[], overallFree = 50): RolloutLimits {
   return { overallFree, serviceLimit: serviceLimit(pipes.length), isWindowOpen: true };
 }
@@ -21,21 +29,18 @@ describe("the rollout plan", () => {
         state,
         phase: fc.constantFrom<RolloutPhase>("settled", "updating", "rolling-out", "terminating", "overdue"),
         replicas: fc.integer({ min: 0, max: 3 }),
+        proof: fc.constantFrom<PlannedPipe["proof"]>("none", "proving", "proven"),
       }),
       {
         maxLength: 40,
       },
     )
-    .map((list) =>
-      list.map(
-        (each, index): PlannedPipe => ({
-          ...each,
-          name: `pipe-${index}`,
-          phase: phaseOf(each),
-        }),
-      ),
-    );
-  const phaseOf = ({ state, phase, replicas }: Omit<PlannedPipe, "name">): RolloutPhase => {
+    .map((list) => list.map((each, index) => planned(`pipe-${index}`, { ...each, phase: phaseOf(each) })));
+  const phaseOf = ({
+    state,
+    phase,
+    replicas,
+  }: Pick<PlannedPipe, "state" | "phase" | "replicas">): RolloutPhase => {
     if (state === "paused") return "paused";
     if (state === "rolling") return "rolling-out";
     return replicas === 0 ? "settled" : phase;
@@ -64,7 +69,7 @@ describe("the rollout plan", () => {
         const fresh = started.filter((each) => each.replicas > 0 && !slots(list).includes(each));
         const before = slots(list).length;
         expect(fresh.length).toBeLessThanOrEqual(overallFree);
-        const isProven = list.some((each) => each.state === "done" && each.replicas > 0);
+        const isProven = list.some(({ proof }) => proof === "proven");
         if (isProven && fresh.length > 0)
           expect(before + fresh.length).toBeLessThanOrEqual(serviceLimit(list.length));
       }),
@@ -78,7 +83,7 @@ describe("the rollout plan", () => {
           (name) => named(list).get(name) ?? [],
         );
         const running = started.filter((each) => each.replicas > 0);
-        const isProven = list.some((each) => each.state === "done" && each.replicas > 0);
+        const isProven = list.some(({ proof }) => proof === "proven");
         if (!isProven) expect(running.length).toBeLessThanOrEqual(1);
         if (list.some((each) => each.state === "failed")) expect(running).toEqual([]);
       }),
@@ -98,17 +103,14 @@ describe("the rollout plan", () => {
   it("reaches every pipe if the rollouts complete one after the other", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 200 }), (count) => {
-        let list: PlannedPipe[] = Array.from({ length: count }, (_, index) => ({
-          name: `pipe-${index}`,
-          state: "waiting",
-          phase: "settled",
-          replicas: 1,
-        }));
+        let list = Array.from({ length: count }, (_, index) => planned(`pipe-${index}`));
         let rounds = 0;
         while (list.some((each) => each.state !== "done")) {
           const start = new Set(planRollout(list, limitsOf(list)).start);
           expect(start.size).toBeGreaterThan(0);
-          list = list.map((each) => (start.has(each.name) ? { ...each, state: "done" } : each));
+          list = list.map((each) =>
+            start.has(each.name) ? { ...each, state: "done", proof: "proven" } : each,
+          );
           rounds += 1;
         }
         expect(rounds).toBeLessThanOrEqual(1 + Math.ceil((count - 1) / Math.min(50, serviceLimit(count))));
@@ -117,47 +119,36 @@ describe("the rollout plan", () => {
   });
 
   it("reports the rollout budget as the reason if not even a canary may start", () => {
-    const canary: PlannedPipe = {
-      name: "a",
-      state: "waiting",
-      phase: "settled",
-      replicas: 1,
-    };
+    const canary = planned("a");
     expect(planRollout([canary], limitsOf([canary], 0))).toEqual({
       start: [],
-      holdBack: "overall-limit",
+      waitReason: "overall-limit",
       isCanary: false,
       blockedBy: [],
     });
   });
 
   it("first applies the new size to pipes that are restarting for an older size", () => {
-    const list: PlannedPipe[] = [
-      { name: "settled", state: "waiting", phase: "settled", replicas: 1 },
-      { name: "restarting", state: "waiting", phase: "rolling-out", replicas: 1 },
-    ];
+    const list = [planned("settled"), planned("restarting", { phase: "rolling-out" })];
     expect(planRollout(list, limitsOf(list)).start).toEqual(["restarting"]);
   });
 
   it("prefers a healthy canary to a pipe that is unhealthy because of a change by its owner", () => {
-    const list: PlannedPipe[] = [
-      { name: "broken", state: "waiting", phase: "updating", replicas: 1 },
-      { name: "overdue", state: "waiting", phase: "overdue", replicas: 1 },
-      { name: "healthy", state: "waiting", phase: "settled", replicas: 1 },
+    const list = [
+      planned("broken", { phase: "updating" }),
+      planned("overdue", { phase: "overdue" }),
+      planned("healthy"),
     ];
     expect(planRollout(list, limitsOf(list))).toEqual({
       start: ["healthy"],
-      holdBack: "canary",
+      waitReason: "canary",
       isCanary: true,
       blockedBy: ["healthy"],
     });
   });
 
   it("does not start a canary while a pipe is already rolling out the size because of a change by its owner", () => {
-    const list: PlannedPipe[] = [
-      { name: "deployed", state: "rolling", phase: "updating", replicas: 1 },
-      { name: "next", state: "waiting", phase: "settled", replicas: 1 },
-    ];
+    const list = [planned("deployed", { state: "rolling", phase: "updating" }), planned("next")];
     expect(planRollout(list, limitsOf(list))).toMatchObject({
       start: [],
       blockedBy: ["deployed"],
@@ -165,28 +156,52 @@ describe("the rollout plan", () => {
   });
 
   it("reports the pipes whose rollouts block the others", () => {
-    const rolling = ["a", "b", "c"].map(
-      (name): PlannedPipe => ({ name, state: "rolling", phase: "rolling-out", replicas: 1 }),
-    );
-    const list: PlannedPipe[] = [
-      { name: "done", state: "done", phase: "settled", replicas: 1 },
-      ...rolling,
-      { name: "next", state: "waiting", phase: "settled", replicas: 1 },
-    ];
+    const rolling = ["a", "b", "c"].map((name) => planned(name, { state: "rolling", phase: "rolling-out" }));
+    const list = [planned("done", { state: "done", proof: "proven" }), ...rolling, planned("next")];
     expect(planRollout(list, limitsOf(list))).toEqual({
       start: [],
-      holdBack: "service-limit",
+      waitReason: "service-limit",
       isCanary: false,
       blockedBy: ["a", "b", "c"],
     });
   });
 
   it("counts rollbacks and rollouts by owners toward the limit of the service", () => {
-    const moving = (["rolling-back", "updating", "terminating"] as const).map(
-      (phase): PlannedPipe => ({ name: phase, state: "done", phase, replicas: 1 }),
+    const moving = (["rolling-back", "updating", "terminating"] as const).map((phase) =>
+      planned(phase, { state: "done", phase, proof: "proven" }),
     );
-    const list = [...moving, { name: "next", state: "waiting", phase: "settled", replicas: 1 } as const];
+    const list = [...moving, planned("next")];
     expect(planRollout(list, limitsOf(list)).start).toEqual([]);
+  });
+
+  it("resizes pipes in place whatever other services roll out, but within the limit of the service", () => {
+    const inPlace = ["a", "b", "c", "d"].map((name) => planned(name, { replacesPods: false }));
+    const list = [planned("done", { state: "done", proof: "proven" }), ...inPlace, planned("replaced")];
+    expect(planRollout(list, limitsOf(list, 0))).toMatchObject({
+      start: ["a", "b", "c"],
+      waitReason: "service-limit",
+    });
+    expect(planRollout([planned("replaced")], limitsOf(list, 0)).start).toEqual([]);
+  });
+
+  it.each<[string, Partial<PlannedPipe>]>([
+    ["runs the size and is not available yet", { state: "resized", proof: "proving" }],
+    ["is being resized", { state: "rolling", phase: "resizing" }],
+  ])("does not start a second canary while one %s", (_, changes) => {
+    const list = [planned("canary", changes), planned("next")];
+    expect(planRollout(list, limitsOf(list))).toMatchObject({
+      ...{ start: [], waitReason: "canary", blockedBy: ["canary"] },
+    });
+  });
+
+  it("starts another canary if the first one does not prove the size any more", () => {
+    const list = [planned("crashing", { state: "done" }), planned("next")];
+    expect(planRollout(list, limitsOf(list))).toMatchObject({ start: ["next"], isCanary: true });
+  });
+
+  it("starts with a pipe whose pods do not all have one size", () => {
+    const list = [planned("a"), planned("b", { isUnfinished: true, replacesPods: false })];
+    expect(planRollout(list, limitsOf(list)).start).toEqual(["b"]);
   });
 
   it.each([

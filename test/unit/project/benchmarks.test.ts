@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { requestsOf as loadOf } from "../../../bench/api/requests.ts";
 import {
   countsBetween,
-  parseOpenWatches,
   parseRequestCounts,
   requestsOf,
   sumOf,
@@ -91,14 +90,6 @@ describe("the counts of requests", () => {
   it("exclude reads and Leases if only writes are counted", () => {
     expect([...writesOf(counts).keys()]).toEqual(["PATCH deployments", "PATCH pipescalings/status"]);
     expect(sumOf(writesOf(counts))).toBe(4002);
-  });
-
-  it("report open watches separately", () => {
-    const open = (verb: string, resource: string, value: number) =>
-      `apiserver_longrunning_requests{component="apiserver",resource="${resource}",verb="${verb}"} ${value}`;
-    const metrics = [open("WATCH", "pods", 3), open("WATCH", "nodes", 5), open("CONNECT", "pods", 7)];
-    expect(parseOpenWatches(metrics.join("\n"), ["pods", "replicasets"])).toBe(3);
-    expect(parseOpenWatches(METRICS, ["pods"])).toBe(0);
   });
 
   it("include the subresources of a resource", () => {

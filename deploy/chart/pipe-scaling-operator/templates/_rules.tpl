@@ -45,19 +45,19 @@ RBAC rules of the two service accounts. A test removes each rule in turn and exp
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [list, watch, patch]
-# The controller watches only pods without a node, to detect unschedulable pods.
+# Of pods with the label of pipes: whether they have the size, and whether they start.
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
 {{- if .Values.rbac.inPlaceResize }}
-# Resizes in place: the running pods, and then the ReplicaSet, so that the Deployment keeps them. in-place-policies.yaml
-# restricts both to the sizes of pipes.
+# Resizes in place: the running pods, and then the ReplicaSet, so that the Deployment keeps them. The ReplicaSets of a
+# Deployment are listed when its template is about to follow. in-place-policies.yaml restricts both to the sizes of pipes.
 - apiGroups: [""]
   resources: [pods/resize]
   verbs: [patch]
 - apiGroups: [apps]
   resources: [replicasets]
-  verbs: [list, watch, patch, delete]
+  verbs: [list, patch, delete]
 {{- end }}
 # Autoscalers that may conflict with the size of a pipe; the status names them.
 - apiGroups: [autoscaling]

@@ -153,6 +153,13 @@ describe("the progress of a PipeScaling", () => {
     });
   });
 
+  it("is scaled when the pods run the size, although templates still follow", () => {
+    const status = { ...done(4, "r1"), conditions: MOVING };
+    const progress = progressOf(scaling({ spec: sizeFields(4), status }, { id: "r1", cores: 4 }));
+    expect(progress).toMatchObject({ state: "scaled", reason: "Scaled" });
+    expect(progress.completedAtMs).toBe(Date.parse(COMPLETED));
+  });
+
   it("is suspended if its spec is, even before a controller reports it", () => {
     const spec = { ...sizeFields(4), suspend: true };
     for (const observedGeneration of [1, 2]) {
@@ -167,7 +174,13 @@ describe("the progress of a PipeScaling", () => {
 
   it("names a failed pipe and its next attempt, with the API's own message instead of the cluster's", () => {
     const raw = "exceeded quota: tenant-b-quota, node worker-7";
-    const failure = { pipe: "orders", size: "4000m/16Gi", message: raw, attempts: 2, at: STARTED };
+    const failure = {
+      pipe: "orders",
+      size: { ...sizeFields(4), summary: "" },
+      message: raw,
+      attempts: 2,
+      at: STARTED,
+    };
     const status = {
       ...done(4, "r1"),
       conditions: [
@@ -176,7 +189,7 @@ describe("the progress of a PipeScaling", () => {
       ],
       failures: [
         { ...failure, reason: "Unschedulable", nextRetryAt: NEXT_RETRY },
-        { ...failure, reason: "tenant-b-quota", size: "odd" },
+        { ...failure, reason: "tenant-b-quota", size: { ...sizeFields(4), summary: "odd" } },
       ],
     };
     const object = responseOf(progressOf(scaling({ spec: sizeFields(4), status }, { id: "r1", cores: 4 })));

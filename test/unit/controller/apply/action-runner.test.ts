@@ -1,35 +1,24 @@
 import { describe, expect, it } from "vitest";
 import { ActionRunner } from "../../../../src/controller/apply/action-runner.ts";
-import { FailedSteps } from "../../../../src/controller/apply/failed-steps.ts";
-import { Validations } from "../../../../src/controller/apply/validations.ts";
-import { WriteHistory } from "../../../../src/controller/apply/write-history.ts";
-import { createCaches } from "../../../../src/controller/observe/caches.ts";
-import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
-import { FakeClock } from "../../../support/fakes/fake-clock.ts";
-import { noResizes } from "../../../support/fixtures/no-resizes.ts";
+import { anApplier } from "../../../support/fixtures/applier.ts";
 import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 
 function setup() {
-  const caches = createCaches();
-  const clock = new FakeClock();
   const response = Promise.withResolvers<never>();
+  const { applier, clock } = anApplier(() => response.promise);
   const enqueued: string[] = [];
   const lines: { readonly msg: string }[] = [];
   const runner = new ActionRunner({
-    caches,
+    ...applier,
     clock,
-    client: { json: () => response.promise },
-    writes: new WriteHistory(caches.pipes),
-    validations: new Validations(caches.pipes),
-    nodes: { list: () => Promise.resolve([]) },
-    resizes: noResizes(caches.pipes, clock),
-    failedSteps: new FailedSteps(caches.pipes, clock, TIMEOUTS),
-    assertMayWrite: () => undefined,
-    enqueue: (serviceId) => enqueued.push(serviceId),
-    retry: (serviceId, leastMs) => enqueued.push(`${serviceId} with back-off, after at least ${leastMs} ms`),
+    queue: {
+      add: (serviceId) => enqueued.push(serviceId),
+      retry: (serviceId, leastMs) =>
+        enqueued.push(`${serviceId} with back-off, after at least ${leastMs} ms`),
+    },
     log: createLogger("info", "controller", { write: (line) => lines.push(JSON.parse(line)) }),
   });
   const action = {
@@ -84,29 +73,18 @@ describe("a write that fails while the reconciliation waits for it", () => {
 });
 
 it("a dry run that succeeds is not logged with the error of an earlier write", async () => {
-  const caches = createCaches();
-  const clock = new FakeClock();
-  const writes = new WriteHistory(caches.pipes);
-  const messages: string[] = [];
   const pipe = aPipe("a");
   const rollout = aRollout(sizeOfCores(4));
-  writes.begin("uid-a", "resize", rollout, clock.now());
-  writes.failed("uid-a", { reason: "Refused", message: "no" }, 1, clock.now());
+  const { applier, clock } = anApplier(() => ({}));
+  const messages: string[] = [];
+  const error = { reason: "Refused", message: "no" } as const;
+  applier.writes.failed(applier.writes.begin("uid-a", "resize", "4000m/16Gi"), error, 1);
   const runner = new ActionRunner({
-    ...{ caches, clock, writes, validations: new Validations(caches.pipes) },
-    client: { json: <T>() => Promise.resolve({} as T) },
-    nodes: { list: () => Promise.resolve([]) },
-    resizes: noResizes(caches.pipes, clock),
-    failedSteps: new FailedSteps(caches.pipes, clock, TIMEOUTS),
-    assertMayWrite: () => undefined,
-    enqueue: () => undefined,
-    retry: () => undefined,
+    ...{ ...applier, clock },
+    queue: { add: () => undefined, retry: () => undefined },
     log: createLogger("debug", "controller", { write: (line) => messages.push(JSON.parse(line).msg) }),
   });
-  await runner.run(
-    "service",
-    [{ type: "validate", checksNodes: false, pipe, container: "pipe", rollout }],
-    "",
-  );
-  expect(messages).toEqual(["validate"]);
+  const checks = { subject: "", checksNodes: false, isCommit: false };
+  await runner.run("service", [{ type: "dry-run", pipe, container: "pipe", rollout, ...checks }], "");
+  expect(messages).toEqual(["dry-run"]);
 });

@@ -1,19 +1,17 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { apply } from "../../../../src/controller/apply/apply.ts";
-import { FailedSteps } from "../../../../src/controller/apply/failed-steps.ts";
-import { Validations } from "../../../../src/controller/apply/validations.ts";
-import { WriteHistory } from "../../../../src/controller/apply/write-history.ts";
 import { TYPE_LABEL } from "../../../../src/controller/names.ts";
-import { createCaches } from "../../../../src/controller/observe/caches.ts";
-import { toDeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
-import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
+import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
+import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
 import type { Deployment } from "../../../../src/kube/objects.ts";
-import { FakeClock } from "../../../support/fakes/fake-clock.ts";
-import { noResizes } from "../../../support/fixtures/no-resizes.ts";
+import { EtcdRollbackError } from "../../../../src/runtime/restart-required.ts";
+import { anApplier } from "../../../support/fixtures/applier.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
+import { aRollout } from "../../../support/fixtures/snapshot.ts";
 
-function deployment(resourceVersion: string, type: string): Deployment {
+function deployment(resourceVersion: string, type = "database"): Deployment {
   const made = pipeDeployment({ name: "a", namespace: "pipes", serviceId: "service", cores: 4, type });
   return { ...made, metadata: { ...made.metadata, uid: "uid", resourceVersion, generation: 1 } };
 }
@@ -26,24 +24,64 @@ function selected(object: Deployment, { query }: KubeRequest): readonly Deployme
 }
 
 it("a refreshed Deployment does not return to the cache after its owner removed the pipe labels", async () => {
-  const caches = createCaches();
-  const clock = new FakeClock();
-  const pipe = toDeploymentView(deployment("1", "database"));
-  caches.pipes.apply(pipe);
-  const json = async <T>(request: KubeRequest): Promise<T> => {
+  const pipe = toPipeView(deployment("1"));
+  const { applier, caches } = anApplier((request) => {
     // The watch delivers the new label before the response, which contains a later status.
-    caches.pipes.remove(toDeploymentView(deployment("2", "files")));
-    return JSON.parse(JSON.stringify({ items: selected(deployment("3", "files"), request) }));
-  };
-  await apply(
-    {
-      ...{ caches, clock, client: { json }, nodes: { list: () => Promise.resolve([]) } },
-      ...{ writes: new WriteHistory(caches.pipes), validations: new Validations(caches.pipes) },
-      resizes: noResizes(caches.pipes, clock),
-      failedSteps: new FailedSteps(caches.pipes, clock, TIMEOUTS),
-      assertMayWrite: () => undefined,
-    },
-    { type: "refresh", pipe },
-  );
+    caches.pipes.remove(toPipeView(deployment("2", "files")));
+    return { items: selected(deployment("3", "files"), request) };
+  });
+  caches.pipes.apply(pipe);
+  await apply(applier, { type: "refresh", pipe });
   expect([...caches.pipes.values()]).toEqual([]);
+});
+
+describe("a write to a pipe", () => {
+  const resize = { type: "resize", container: "pipe", rollout: aRollout(sizeOfCores(4)) } as const;
+  const pipe = toPipeView(deployment("5"));
+  /** Writes with this error, and then reads the Deployment in this version. */
+  const written = async (error: Error, version = "7") => {
+    const made = anApplier(({ method }) => {
+      if (method === "PATCH") throw error;
+      return { items: [deployment(version)] };
+    });
+    made.caches.pipes.apply(pipe);
+    const result = await apply(made.applier, { ...resize, pipe }).catch((each: unknown) => each);
+    return { ...made, result, record: made.applier.writes.get("uid", "resize") };
+  };
+  const conflict = new KubeApiError(
+    "PATCH",
+    409,
+    JSON.stringify({ message: "the object has been modified" }),
+  );
+
+  it("reads the Deployment after a conflict, and keeps a higher version", async () => {
+    const { caches, record, result } = await written(conflict);
+    expect(result).toMatchObject({ isConflict: true });
+    expect(record).toMatchObject({ attempts: 1, outcome: { type: "failed", error: { isConflict: true } } });
+    expect([...caches.pipes.values()]).toMatchObject([{ metadata: { resourceVersion: "7" } }]);
+  });
+
+  it("ends the process if the Deployment is older than it was, because etcd was restored", async () => {
+    const { result, state } = await written(conflict, "4");
+    expect(result).toBeInstanceOf(EtcdRollbackError);
+    expect(state.isRolledBack).toBe(true);
+  });
+
+  it("has an unknown outcome without a response, until the Deployment is read", async () => {
+    const { applier, record } = await written(new KubeUnreachableError("no response"));
+    expect(record?.outcome.type).toBe("unknown");
+    await apply(applier, { type: "refresh", pipe });
+    expect(applier.writes.get("uid", "resize")?.outcome).toMatchObject({
+      type: "failed",
+      error: { message: "no response" },
+    });
+  });
+
+  it("is refused with the message of the server, and the error ends nothing else", async () => {
+    const refusal = new KubeApiError("PATCH", 422, JSON.stringify({ message: "too large" }));
+    const { record, result, requests } = await written(refusal);
+    expect(result).toEqual({ reason: "Refused", message: "too large" });
+    expect(record?.outcome).toMatchObject({ error: { reason: "Refused", message: "too large" } });
+    expect(requests).toHaveLength(1);
+  });
 });

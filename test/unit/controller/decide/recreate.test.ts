@@ -3,8 +3,9 @@ import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import { specForRecreation } from "../../../../src/controller/decide/recreate.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../../src/controller/names.ts";
-import { type DeploymentView, toDeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
 import { formatLastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import type { PipeScalingSpec } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
@@ -23,7 +24,7 @@ import {
 const FOUR = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 
 /** A pipe that the controller resized at this time and that has lost its annotation. */
-function stripped(name: string, cores: number, agoMs = 0): DeploymentView {
+function stripped(name: string, cores: number, agoMs = 0): PipeView {
   return aPipe(name, { size: sizeOfCores(cores), resizedAtMs: NOW_MS - agoMs });
 }
 
@@ -76,7 +77,7 @@ interface Sized {
 }
 
 /** A Deployment that the controller resized and whose annotation is in this state. */
-function sizedDeployment({ cores, startedAtMs, annotation }: Sized, index: number): DeploymentView {
+function sizedDeployment({ cores, startedAtMs, annotation }: Sized, index: number): PipeView {
   const name = `pipe-${index}`;
   const uid = `uid-${index}`;
   const rollout = aRollout(sizeOfCores(cores), { startedAtMs });
@@ -84,7 +85,7 @@ function sizedDeployment({ cores, startedAtMs, annotation }: Sized, index: numbe
   const annotations = annotation === "removed" ? {} : { [LAST_ROLLOUT_ANNOTATION]: written };
   const made = pipeDeployment({ name, namespace: "pipes", serviceId: "service", cores, annotations });
   const time = new Date(startedAtMs).toISOString();
-  return toDeploymentView({
+  return toPipeView({
     ...made,
     metadata: {
       ...made.metadata,
@@ -118,7 +119,7 @@ const SIZE_FIELDS: FieldsV1 = {
   },
 };
 
-function writesAfterRecreation(pipes: readonly DeploymentView[]): readonly string[] {
+function writesAfterRecreation(pipes: readonly PipeView[]): readonly string[] {
   const snapshot = aSnapshot(pipes, { scaling: undefined });
   const [create] = decide(snapshot, DECIDE_OPTIONS).actions;
   if (create?.type !== "create-pipe-scaling") throw new Error("the PipeScaling is not re-created");

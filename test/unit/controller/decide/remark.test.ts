@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { AutoscalerView } from "../../../../src/controller/observe/autoscaler-view.ts";
-import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { aPipe, aSnapshot, DECIDE_OPTIONS, rollingTo } from "../../../support/fixtures/snapshot.ts";
 
 /** The remark on a pipe of a service whose desired size is four cores. */
-function remarkOn(pipe: DeploymentView, changes: Partial<Snapshot> = {}): string | undefined {
+function remarkOn(pipe: PipeView, changes: Partial<Snapshot> = {}): string | undefined {
   return decide(aSnapshot([pipe], changes), DECIDE_OPTIONS).sizing?.assessments[0]?.remark;
 }
 

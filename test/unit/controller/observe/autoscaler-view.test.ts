@@ -1,14 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { decide, failuresOf } from "../../../../src/controller/decide/decide.ts";
+import { decide } from "../../../../src/controller/decide/decide.ts";
 import {
   type AutoscalerView,
   actsOn,
   toHorizontalAutoscalerView,
   toVerticalAutoscalerView,
-  type VerticalPodAutoscaler,
 } from "../../../../src/controller/observe/autoscaler-view.ts";
 import { summarizeConditions } from "../../../../src/controller/report/conditions.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import type { VerticalPodAutoscaler } from "../../../../src/kube/objects.ts";
+import { failuresIn } from "../../../support/fixtures/decisions.ts";
 import { aPipe, aScaling, aSnapshot, DECIDE_OPTIONS } from "../../../support/fixtures/snapshot.ts";
 
 const metadata = { name: "auto", namespace: "pipes", uid: "u", resourceVersion: "1" };
@@ -111,7 +112,7 @@ describe("a pipe with an autoscaler", () => {
   it("is reported and not resized if the autoscaler sets the size of its pods, while other pipes are resized", () => {
     const decision = decide(beside("VerticalPodAutoscaler"), DECIDE_OPTIONS);
     expect(decision.actions).toMatchObject([{ type: "resize", pipe: { metadata: { name: "b" } } }]);
-    expect(failuresOf(decision)).toMatchObject([
+    expect(failuresIn(decision)).toMatchObject([
       {
         pipe: "a",
         reason: "FieldConflict",
@@ -124,8 +125,8 @@ describe("a pipe with an autoscaler", () => {
     const done = [aPipe("a", { size: sizeOfCores(4) })];
     const snapshot = beside("HorizontalPodAutoscaler", done);
     const { sizing } = decide(snapshot, DECIDE_OPTIONS);
-    const condition = summarizeConditions(aScaling(4), snapshot.tier, sizing);
-    expect(condition).toMatchObject({ ready: "True", reason: "Scaled" });
+    const condition = summarizeConditions(aScaling(4), snapshot.tier, sizing, []);
+    expect(condition).toMatchObject({ type: "Ready", reason: "Scaled" });
     expect(condition.message).toMatch(/^The one pipe runs 4 cpu \/ 16 Gi\. .*HorizontalPodAutoscaler "auto"/);
   });
 });

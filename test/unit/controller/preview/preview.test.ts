@@ -48,11 +48,9 @@ describe("a preview", () => {
   });
 
   it("continues as if the PipeScaling were created", () => {
-    const deleted = { spec: aScaling(4).spec, isOutdated: false };
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
-    expect(linesOf(aSnapshot([done, aPipe("b")], { scaling: undefined, deleted }))).toEqual([
+    expect(linesOf(aSnapshot([done], { scaling: undefined }))).toEqual([
       "-: create its PipeScaling with 4 cpu / 16 Gi",
-      "b: resize it now",
     ]);
     expect(linesOf(aSnapshot([done, aPipe("b")], { scaling: undefined }))).toEqual([
       "-: create its PipeScaling with 4 cpu / 16 Gi, suspended",

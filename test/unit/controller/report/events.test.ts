@@ -1,12 +1,23 @@
 import { describe, expect, it } from "vitest";
-import { rollbackFailed } from "../../../../src/controller/decide/failure.ts";
-import { eventsOf } from "../../../../src/controller/report/events.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import * as events from "../../../../src/controller/report/events.ts";
+import { ROLLBACK_FAILED } from "../../../../src/controller/rollout/rules.ts";
 import type { PipeFailure, PipeFallback, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { describedSize } from "../../../../src/crd/size-fields.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import type { Event } from "../../../../src/runtime/event-recorder.ts";
 import { aPipe, aRollout, aScaling } from "../../../support/fixtures/snapshot.ts";
 
 const SCALING = aScaling(4);
 const REQUEST = " (request request-1)";
+
+function eventsOf(
+  before: PipeScalingStatus,
+  after: PipeScalingStatus,
+  pipes: readonly PipeView[] = [],
+): Event[] {
+  return events.eventsOf({ scaling: { ...SCALING, status: before }, after, pipes });
+}
 
 function statusOf(pipes: Partial<NonNullable<PipeScalingStatus["pipes"]>>, cores = 4): PipeScalingStatus {
   const { cpuMillicores, memoryGib } = sizeOfCores(cores);
@@ -26,12 +37,11 @@ const deferred = (pipe: string): PipeFallback => ({
 
 describe("the Events of a failure", () => {
   const failure: PipeFailure = {
-    ...{ pipe: "a", uid: "uid-a", size: "4000m/16Gi", reason: "Refused", message: "the policy says no" },
+    ...{ pipe: "a", size: describedSize(sizeOfCores(4)), reason: "Refused", message: "the policy says no" },
     ...{ attempts: 1, at: "2026-06-01T12:00:00Z" },
   };
   const eventsFor = (before: Partial<PipeFailure>, after: Partial<PipeFailure>) =>
     eventsOf(
-      SCALING,
       { ...statusOf({}), failures: [{ ...failure, ...before }] },
       { ...statusOf({}), failures: [{ ...failure, ...after }] },
     ).map(({ reason, note }) => `${reason}: ${note}`);
@@ -52,7 +62,7 @@ describe("the Events of a failure", () => {
     const failed = { reason: "FailedCreate", message: "exceeded quota" };
     const rollback = (attempt: number) => ({
       ...failed,
-      message: `exceeded quota; ${rollbackFailed(`no (attempt ${attempt})`)}`,
+      message: `exceeded quota; ${ROLLBACK_FAILED}no (attempt ${attempt})`,
     });
     expect(eventsFor(failed, { ...failed, attempts: 2 })).toHaveLength(1);
     expect(eventsFor(failed, rollback(1))).toEqual([
@@ -64,7 +74,7 @@ describe("the Events of a failure", () => {
 
 describe("the Events of a fallback to a rollout", () => {
   const eventsFor = (before: PipeFallback[], after: PipeFallback[], cores = 4) =>
-    eventsOf(SCALING, statusOf({ fallbacks: before }, cores), statusOf({ fallbacks: after })).map(
+    eventsOf(statusOf({ fallbacks: before }, cores), statusOf({ fallbacks: after })).map(
       ({ type, reason, note, suffix, regarding }) => `${regarding.kind} ${type} ${reason}: ${note}${suffix}`,
     );
 
@@ -88,7 +98,7 @@ describe("the Event of a resize in place", () => {
   const inPlace = statusOf({ resizedBy: { a: "InPlace", b: "Rollout" } });
 
   it("is on the Deployment, and names the pods, the size and the request", () => {
-    expect(eventsOf(SCALING, statusOf({}), inPlace, [pipe, aPipe("b", { lastRollout })])).toEqual([
+    expect(eventsOf(statusOf({}), inPlace, [pipe, aPipe("b", { lastRollout })])).toEqual([
       {
         regarding: {
           ...{ apiVersion: "apps/v1", kind: "Deployment" },
@@ -101,8 +111,8 @@ describe("the Event of a resize in place", () => {
   });
 
   it("is recorded once, and not again for a re-created PipeScaling", () => {
-    expect(eventsOf(SCALING, inPlace, inPlace, [pipe])).toEqual([]);
+    expect(eventsOf(inPlace, inPlace, [pipe])).toEqual([]);
     const other = aPipe("a", { lastRollout: { ...lastRollout, scalingUid: "deleted" } });
-    expect(eventsOf(SCALING, statusOf({}), inPlace, [other])).toEqual([]);
+    expect(eventsOf(statusOf({}), inPlace, [other])).toEqual([]);
   });
 });

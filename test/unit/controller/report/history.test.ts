@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Sizing } from "../../../../src/controller/decide/sizing.ts";
-import { historyOf } from "../../../../src/controller/report/history.ts";
-import { statusOf } from "../../../../src/controller/report/status.ts";
+import type { Sizing } from "../../../../src/controller/decide/decision.ts";
+import { historyOf, statusOf } from "../../../../src/controller/report/status.ts";
 import { type HistoryEntry, MAX_HISTORY, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
+import { anAssessment } from "../../../support/fixtures/decisions.ts";
 import { aPipe, aScaling, aSnapshot, NOW_MS, POLICY } from "../../../support/fixtures/snapshot.ts";
 
 type Source = HistoryEntry["source"];
@@ -25,15 +25,13 @@ function desiredOf(cores: number, source: Source = "Spec") {
 }
 
 function next(history: readonly HistoryEntry[], cores: number, propagation: Propagation, isFailed = false) {
-  return historyOf(history, { desired: desiredOf(cores), propagation, isRun: true, isFailed });
+  return historyOf(history, { ...desiredOf(cores), ...propagation }, true, isFailed);
 }
 
 describe("the history of sizes", () => {
   it("starts with the first size as Progressing", () => {
     const propagation = { startedAt: NOON, requestId: "request-1" };
-    expect(
-      historyOf([], { desired: desiredOf(2, "TierDefault"), propagation, isRun: true, isFailed: false }),
-    ).toStrictEqual([
+    expect(historyOf([], { ...desiredOf(2, "TierDefault"), ...propagation }, true, false)).toStrictEqual([
       {
         ...{ replicaCpuMillicores: 2000, replicaMemoryGb: 8, summary: "2 cpu / 8 Gi" },
         ...{ source: "TierDefault", result: "Progressing", requestId: "request-1" },
@@ -92,12 +90,7 @@ describe("the history of sizes", () => {
   });
 
   it("updates the source of the size only in the newest entry", () => {
-    const byDefault = historyOf([], {
-      desired: desiredOf(2, "TierDefault"),
-      propagation: COMPLETED,
-      isRun: true,
-      isFailed: false,
-    });
+    const byDefault = historyOf([], { ...desiredOf(2, "TierDefault"), ...COMPLETED }, true, false);
     expect(next(byDefault, 2, COMPLETED)).toMatchObject([{ source: "Spec", startedAt: NOON }]);
     expect(next(byDefault, 4, UNDER_WAY)).toMatchObject([{ source: "Spec" }, { source: "TierDefault" }]);
   });
@@ -123,11 +116,11 @@ describe("the history in the status", () => {
       requestId,
       assessments: states.map((state, at) => {
         const name = NAMES[at] ?? "";
-        const failure = { pipe: name, size: "", reason: "Refused", message: "no", attempts: 1, at: NOON };
+        const failure = { reason: "Refused", message: "no", attempts: 1, atMs: Date.parse(NOON) } as const;
         const isFailed = ["retrying", "failed", "unsizable"].includes(state);
-        return { pipe: aPipe(name), state, phase: "settled", ...(isFailed ? { failure } : {}) };
+        return anAssessment(name, cores, { state, ...(isFailed ? { failure } : {}) });
       }),
-      holdBack: "nothing",
+      waitReason: "nothing",
       blockedBy: [],
       serviceLimit: 3,
       window: { open: true, untilMs: Number.POSITIVE_INFINITY },

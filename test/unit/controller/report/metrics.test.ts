@@ -7,7 +7,7 @@ import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 const CONDITION = { lastTransitionTime: "2026-01-01T00:00:00Z", reason: "", message: "" };
 
 function aStatus(changes: PipeScalingStatus = {}): PipeScalingStatus {
-  return { conditions: [{ ...CONDITION, type: "Ready", status: "True" }], computeUnits: 2, ...changes };
+  return { conditions: [{ ...CONDITION, type: "Ready", status: "True" }], ...changes };
 }
 
 function setup() {
@@ -43,18 +43,18 @@ describe("the controller's metrics", () => {
     metrics.passed("c", undefined, []);
     expect(await series("pipe_scaling_pipes{")).toEqual([
       'pipe_scaling_pipes{state="done"} 1',
-      'pipe_scaling_pipes{state="rolling"} 1',
-      'pipe_scaling_pipes{state="waiting"} 0',
-      'pipe_scaling_pipes{state="retrying"} 0',
       'pipe_scaling_pipes{state="failed"} 1',
-      'pipe_scaling_pipes{state="paused"} 0',
       'pipe_scaling_pipes{state="unsizable"} 0',
+      'pipe_scaling_pipes{state="retrying"} 0',
+      'pipe_scaling_pipes{state="rolling"} 1',
+      'pipe_scaling_pipes{state="paused"} 0',
+      'pipe_scaling_pipes{state="waiting"} 0',
+      'pipe_scaling_pipes{state="resized"} 0',
     ]);
-    expect(await series("pipe_scaling_pipes_out_of_size")).toEqual(["pipe_scaling_pipes_out_of_size 2"]);
     expect(await series("pipe_scaling_services{")).toEqual([
-      'pipe_scaling_services{condition="Ready"} 1',
-      'pipe_scaling_services{condition="Reconciling"} 0',
       'pipe_scaling_services{condition="Stalled"} 1',
+      'pipe_scaling_services{condition="Reconciling"} 0',
+      'pipe_scaling_services{condition="Ready"} 1',
       'pipe_scaling_services{condition="Suspended"} 0',
     ]);
   });
@@ -104,39 +104,12 @@ describe("the controller's metrics", () => {
     ]);
   });
 
-  it("count each pod that was resized in place and each template that was updated afterwards once", async () => {
+  it("count the templates that followed their resized pods", async () => {
     const { metrics, series } = setup();
-    const resized = (...names: string[]) =>
-      aStatus({
-        pipes: {
-          ...{ total: 3, updated: names.length, summary: "" },
-          resizedBy: Object.fromEntries([...names.map((name) => [name, "InPlace"]), ["c", "Rollout"]]),
-        },
-      });
-    metrics.reported({}, resized("a"), []);
-    metrics.reported(resized("a"), resized("a", "b"), []);
-    metrics.podEnded("resized");
-    metrics.podEnded("returned");
-    metrics.wasDeferred(12_000);
+    const resized = event("Normal", "ResizedInPlace");
+    metrics.reported({}, aStatus(), [resized, resized, event("Normal", "Scaled")]);
     expect(await series("pipe_scaling_in_place_commits_total")).toEqual([
       "pipe_scaling_in_place_commits_total 2",
     ]);
-    expect(await series("pipe_scaling_in_place_pods_total")).toEqual([
-      'pipe_scaling_in_place_pods_total{outcome="resized"} 1',
-      'pipe_scaling_in_place_pods_total{outcome="returned"} 1',
-      'pipe_scaling_in_place_pods_total{outcome="unfinished"} 0',
-    ]);
-    expect(await series("pipe_scaling_in_place_deferred_seconds_sum")).toEqual([
-      "pipe_scaling_in_place_deferred_seconds_sum 12",
-    ]);
-  });
-
-  it("have one series for each of the thousand largest services, and one for all others", async () => {
-    const { metrics, series } = setup();
-    for (let at = 0; at < 1003; at += 1) metrics.passed(`s${at}`, aStatus({ computeUnits: at }), []);
-    const units = await series("pipe_scaling_compute_units{");
-    expect(units).toHaveLength(1001);
-    expect(units).toContain('pipe_scaling_compute_units{service="s1002"} 1002');
-    expect(units).toContain('pipe_scaling_compute_units{service="other"} 3');
   });
 });

@@ -1,14 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { rolloutId } from "../../../../src/controller/decide/came-up.ts";
-import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
 import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import { rescaleSpans } from "../../../../src/controller/report/rescale-spans.ts";
 import type { PipeFailure, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest } from "../../../../src/crd/scaling-request.ts";
+import { describedSize } from "../../../../src/crd/size-fields.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { requestSpanId } from "../../../../src/telemetry/span.ts";
-import { anInPlaceView, aPipe, aRollout, aScaling, NOW_MS } from "../../../support/fixtures/snapshot.ts";
+import { aPipe, aRollout, aScaling, NOW_MS } from "../../../support/fixtures/snapshot.ts";
 
 const REQUEST_ID = "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11";
 const OTHER_ID = "1c8f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c22";
@@ -16,19 +15,22 @@ const STARTED = "2026-06-01T11:58:00Z";
 const COMPLETED = "2026-06-01T12:00:00Z";
 const four = sizeOfCores(4);
 
-function grown(name: string, changes: Partial<LastRollout> = {}): DeploymentView {
+function grown(name: string, changes: Partial<LastRollout> = {}): PipeView {
   const lastRollout = aRollout(four, { requestId: REQUEST_ID, generation: 2, ...changes });
   return aPipe(name, { size: four, lastRollout });
 }
 
 function statusOf(
-  pipes: readonly DeploymentView[],
+  pipes: readonly PipeView[],
   propagation: PipeScalingStatus["propagation"],
   failures?: PipeFailure[],
 ): PipeScalingStatus {
-  const cameUp = Object.fromEntries(pipes.map((pipe) => [pipe.metadata.name, rolloutId(pipe) ?? ""]));
+  const methods = pipes.map(({ metadata, lastRollout }) => {
+    const isInPlace = lastRollout?.inPlaceStartedAtMs !== undefined;
+    return [metadata.name, isInPlace ? "InPlace" : "Rollout"] as const;
+  });
   return {
-    pipes: { total: 2, updated: pipes.length, summary: "", cameUp },
+    pipes: { total: 2, updated: pipes.length, summary: "", resizedBy: Object.fromEntries(methods) },
     propagation,
     ...(failures ? { failures } : {}),
   };
@@ -37,15 +39,13 @@ function statusOf(
 function spans(
   before: PipeScalingStatus,
   after: PipeScalingStatus,
-  pipes: readonly DeploymentView[],
+  pipes: readonly PipeView[],
   annotation?: string,
-  inPlace: Snapshot["inPlace"] = new Map(),
 ) {
   const scaling = aScaling(4, { status: before, requestAnnotation: annotation });
-  return rescaleSpans({ scaling, after, pipes, nowMs: NOW_MS, inPlace });
+  return rescaleSpans({ scaling, after, pipes, nowMs: NOW_MS });
 }
 
-const resizedBy = { a: "InPlace" } as const;
 const underWay = { requestId: REQUEST_ID, startedAt: STARTED };
 
 describe("the spans of a rescale", () => {
@@ -87,8 +87,8 @@ describe("the spans of a rescale", () => {
     expect(spans(after, again, [a, b])).toEqual([]);
   });
 
-  it("start with the request, to the millisecond, if its time is known", () => {
-    const requestedAt = "2026-06-01T11:57:59.750Z";
+  it("do not start before the request, whose time has milliseconds", () => {
+    const requestedAt = "2026-06-01T11:58:00.250Z";
     const request = { requestId: REQUEST_ID, apiKey: "key", requestedAt };
     const annotation = formatScalingRequest({ ...request, replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
     const after = statusOf([a, b], { ...underWay, completedAt: COMPLETED });
@@ -109,7 +109,7 @@ describe("the spans of a rescale", () => {
   it("record a failed rollout and the completed rollout that follows as separate spans", () => {
     const failure = {
       pipe: "a",
-      size: "4 cpu / 16 Gi",
+      size: describedSize(four),
       reason: "RolloutTimeout",
       message: "the rollout has not completed in 15m",
       attempts: 1,
@@ -127,41 +127,11 @@ describe("the spans of a rescale", () => {
     expect(refused?.startMs, "a refused patch, which has not started a rollout").toBe(Date.parse(failure.at));
   });
 
-  it("split a resize in place into the resize of the pods and the update of the template", () => {
+  it("start with the first pod of a resize in place", () => {
     const pipe = grown("a", { inPlaceStartedAtMs: NOW_MS - 90_000 });
-    const status = statusOf([pipe], underWay);
-    const after = { ...status, pipes: { total: 2, updated: 1, summary: "", ...status.pipes, resizedBy } };
-    const [pods, template, resize, ...none] = spans(statusOf([], underWay), after, [pipe]);
-    expect(none).toEqual([]);
-    expect(resize).toMatchObject({ name: "resize in place", startMs: NOW_MS - 90_000, endMs: NOW_MS });
-    const part = { parentId: resize?.id, attributes: resize?.attributes };
-    expect(pods).toMatchObject({
-      ...part,
-      ...{ name: "resize pods", startMs: NOW_MS - 90_000, endMs: NOW_MS - 60_000 },
-    });
-    expect(template).toMatchObject({
-      ...part,
-      ...{ name: "update template", startMs: NOW_MS - 60_000, endMs: NOW_MS },
-    });
-    expect(new Set([pods, template, resize].map((span) => span?.id)).size).toBe(3);
-  });
-
-  it("record once, with the reason, a resize in place that fell back to a rollout", () => {
-    const pipe = aPipe("a");
-    const fallback = { reason: "Deferred", message: "pod a-1: no room" } as const;
-    const before = statusOf([], underWay);
-    const fallbacks = [{ pipe: "a", ...fallback }];
-    const after = { ...before, pipes: { total: 2, updated: 0, summary: "", fallbacks } };
-    const inPlace = new Map([["uid-a", anInPlaceView({ fallback })]]);
-    expect(spans(before, after, [pipe], undefined, inPlace)).toEqual([
-      expect.objectContaining({
-        name: "resize in place",
-        failure: "Deferred: pod a-1: no room",
-        startMs: NOW_MS - 5000,
-        endMs: NOW_MS,
-      }),
+    expect(spans(statusOf([], underWay), statusOf([pipe], underWay), [pipe])).toEqual([
+      expect.objectContaining({ name: "resize in place", startMs: NOW_MS - 90_000, endMs: NOW_MS }),
     ]);
-    expect(spans(after, after, [pipe], undefined, inPlace)).toEqual([]);
   });
 
   it("include a rescale that was superseded by another one", () => {

@@ -1,14 +1,15 @@
 import { expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
-import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
-import { foreignStatus, statusOf } from "../../../../src/controller/report/status.ts";
+import { statusOf, unmanagedStatus } from "../../../../src/controller/report/status.ts";
 import { MAX_NAME_LENGTH, pipeScalingSchema } from "../../../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest } from "../../../../src/crd/scaling-request.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { amounts, aPod } from "../../../support/fixtures/pod.ts";
 import {
-  anInPlaceView,
   aPipe,
+  aRollout,
   aScaling,
   aSnapshot,
   DECIDE_OPTIONS,
@@ -24,7 +25,7 @@ const LONG = `x${"🙂".repeat(10_000)}`;
 /** Names with the maximum length of a Deployment name. */
 const NAMES = Array.from({ length: 30 }, (_, index) => String(index).padStart(MAX_NAME_LENGTH, "a"));
 
-const failing: DeploymentView["rollout"] = {
+const failing: PipeView["rollout"] = {
   ...UNDER_WAY,
   replicaFailure: {
     type: "ReplicaFailure",
@@ -38,7 +39,7 @@ const failing: DeploymentView["rollout"] = {
 const uidOf = (name: string) => `00000000-0000-4000-8000-${name.slice(-12)}`;
 
 /** Thirty pipes with the longest texts that other writers can set. */
-function snapshotOf(pipe: (name: string) => DeploymentView, changes: Partial<Snapshot> = {}): Snapshot {
+function snapshotOf(pipe: (name: string) => PipeView, changes: Partial<Snapshot> = {}): Snapshot {
   const request = {
     ...{ requestId: LONG, apiKey: LONG, requestedAt: LONG },
     ...{ replicaCpuMillicores: 4000, replicaMemoryGb: 16 },
@@ -52,17 +53,19 @@ function snapshotOf(pipe: (name: string) => DeploymentView, changes: Partial<Sna
   return aSnapshot(pipes, { scaling, tier: { ok: true, value: tier }, ...changes });
 }
 
-const unschedulable = new Map(NAMES.map((name) => [name, LONG]));
-const fallback = { reason: "Deferred", message: LONG } as const;
-const inPlace = new Map(NAMES.map((name) => [uidOf(name), anInPlaceView({ fallback })]));
+const pods = new Map(
+  NAMES.map((name) => [name, [aPod("pod", { unschedulable: LONG }, { resources: amounts(FOUR) })]]),
+);
+const inPlaceFailure = { size: FOUR, reason: "Deferred", message: LONG, atMs: NOW_MS } as const;
+const fellBack = aRollout(FOUR, { inPlaceFailure });
 const stuck = (name: string) => rollingTo(name, FOUR, { stopsOldPodsFirst: false });
 
 it.each<[string, Snapshot]>([
   ["pipes fail", snapshotOf((name) => rollingTo(name, FOUR, { rollout: failing }))],
-  ["pods of pipes fit on no node", snapshotOf(stuck, { unschedulable })],
+  ["pods of pipes fit on no node", snapshotOf(stuck, { pods })],
   [
     "pipes cannot be resized in place",
-    snapshotOf((name) => aPipe(name), { inPlace, strategy: "InPlaceOrRollout" }),
+    snapshotOf((name) => rollingTo(name, FOUR, { lastRollout: fellBack }), { strategy: "InPlaceOrRollout" }),
   ],
   [
     "the record of the service is malformed",
@@ -75,7 +78,7 @@ it.each<[string, Snapshot]>([
   (_, snapshot) => {
     const { scaling = aScaling(4) } = snapshot;
     const { sizing } = decide(snapshot, DECIDE_OPTIONS);
-    const statuses = [statusOf(snapshot, scaling, sizing, POLICY), foreignStatus(snapshot, scaling)];
+    const statuses = [statusOf(snapshot, scaling, sizing, POLICY), unmanagedStatus(snapshot, scaling)];
     for (const status of statuses) {
       expect(pipeScalingSchema.safeParse({ status }).error?.issues).toBeUndefined();
       expect(JSON.stringify(status)).not.toMatch(/\\ud[89a-f]/);

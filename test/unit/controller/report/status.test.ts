@@ -1,18 +1,21 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
-import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
 import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
+  aLabelledPipe,
   aPipe,
   aRollout,
   aScaling,
   aSnapshot,
   COMPLETE,
   DECIDE_OPTIONS,
+  NOW_MS,
   POLICY,
-  rollingTo,
   UNDER_WAY,
 } from "../../../support/fixtures/snapshot.ts";
 
@@ -20,7 +23,7 @@ const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
 
 /** Returns the status after each of these states of one pipe; the desired size is one core. */
-function statusesOf(...states: readonly Partial<DeploymentView>[]): PipeScalingStatus[] {
+function statusesOf(...states: readonly Partial<PipeView>[]): PipeScalingStatus[] {
   let status: PipeScalingStatus = {};
   return states.map((state) => {
     const scaling = aScaling(1, { status });
@@ -35,13 +38,16 @@ function readiness(status: PipeScalingStatus): string | undefined {
 }
 
 const done = { size: ONE, rollout: COMPLETE };
+/** The controller has recorded that the pipe had its size. */
+const adopted = { size: ONE, lastRollout: aRollout(ONE, { attempts: 0, generation: 0, cameUp: true }) };
 
-describe("a pipe that the controller never resized and that came up", () => {
-  it("stays done while its owner rolls out something else", () => {
-    expect(statusesOf(done, { size: ONE, rollout: UNDER_WAY }).map(readiness)).toEqual(["True", "True"]);
+describe("a pipe whose pods the controller does not see", () => {
+  it("stays done while its owner rolls out something else, after its size was recorded", () => {
+    const states = [done, { ...adopted, rollout: UNDER_WAY }];
+    expect(statusesOf(...states).map(readiness)).toEqual(["True", "True"]);
   });
 
-  it("must come up again after another writer changes its size and restores it", () => {
+  it("must come up first if nothing was recorded", () => {
     const taken = { size: FOUR, rollout: UNDER_WAY };
     const givenBack = { size: ONE, rollout: UNDER_WAY };
     const statuses = statusesOf(done, taken, givenBack, done);
@@ -49,15 +55,43 @@ describe("a pipe that the controller never resized and that came up", () => {
   });
 });
 
-it("the status keeps the last good size of a pipe while the pipe has another size", () => {
-  const [, status = {}] = statusesOf(done, { size: FOUR, rollout: UNDER_WAY });
-  const rolling = rollingTo("a", FOUR, {
-    lastRollout: aRollout(FOUR, { startedAtMs: 0, lastGoodSize: undefined }),
+describe("a pipe whose pods run the size before its template has it", () => {
+  const pipe = aLabelledPipe("a");
+  const statusWith = (changes: Partial<Snapshot>, pipes = [pipe]) => {
+    const scaling = aScaling(4);
+    const strategy = "InPlaceOrRollout";
+    const pods = new Map([["a", [aResizedPod("a-1", { resizedAtMs: NOW_MS })]]]);
+    const snapshot = aSnapshot(pipes, { scaling, strategy, pods, ...changes });
+    return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+  };
+
+  it("counts as updated and ends the rescale, but is not Ready", () => {
+    const status = statusWith({});
+    expect(status).toMatchObject({
+      pipes: {
+        updated: 1,
+        inPlace: 1,
+        pending: [{ name: "a", state: "Resized" }],
+      },
+      effective: { replicaCpuMillicores: 4000 },
+      propagation: { completedAt: expect.any(String) },
+    });
+    expect(readiness(status)).toBe("False");
+    expect(status.conditions?.[0]?.message).toBe("The one pipe runs 4 cpu / 16 Gi. Its template follows: a.");
   });
-  const next = aSnapshot([rolling], { scaling: aScaling(8, { status }) });
-  expect(decide(next, DECIDE_OPTIONS).actions).toMatchObject([
-    { type: "resize", rollout: { lastGoodSize: ONE } },
-  ]);
+
+  it("does not count while one of its pods has another size, whatever its template says", () => {
+    const pods = new Map([["a", [aResizedPod("a-1"), aPod("a-2")]]]);
+    const sized = aLabelledPipe("a", { size: FOUR, replicas: 2 });
+    for (const status of [statusWith({ pods }), statusWith({ pods }, [sized])]) {
+      expect(status).toMatchObject({ pipes: { updated: 0 } });
+      expect([readiness(status), status.effective, status.propagation?.completedAt]).toEqual([
+        "False",
+        undefined,
+        undefined,
+      ]);
+    }
+  });
 });
 
 it("the status has the rollout timeout in whole seconds, because its schema accepts no others", () => {

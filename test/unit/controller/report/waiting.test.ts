@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
-import type { Assessment } from "../../../../src/controller/decide/assessment.ts";
 import { decide } from "../../../../src/controller/decide/decide.ts";
-import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
-import { whyPending } from "../../../../src/controller/report/waiting.ts";
+import { whyPending } from "../../../../src/controller/report/conditions.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
+  aLabelledPipe,
   aPipe,
   aRollout,
   aScaling,
   aSnapshot,
   DECIDE_OPTIONS,
-  NOW_MS,
   rollingTo,
 } from "../../../support/fixtures/snapshot.ts";
 
@@ -19,13 +19,13 @@ const FOUR = sizeOfCores(4);
 
 /** Returns why each of the pipes is pending, when the service is decided with these changes. */
 function reasonsFor(
-  pipes: readonly DeploymentView[],
+  pipes: readonly PipeView[],
   changes: Partial<Snapshot> = {},
   options: Partial<typeof DECIDE_OPTIONS> = {},
 ): (string | undefined)[] {
   const { sizing } = decide(aSnapshot(pipes, changes), { ...DECIDE_OPTIONS, ...options });
   if (!sizing) throw new Error("the service is not resized");
-  return sizing.assessments.map((each) => whyPending(each, sizing, undefined));
+  return sizing.assessments.map((each) => whyPending(each, sizing));
 }
 
 describe("the reason why a pipe waits", () => {
@@ -64,7 +64,7 @@ describe("the reason why a pipe waits", () => {
   });
 
   it("is the dry runs of all pipes", () => {
-    expect(reasonsFor([waiting, aPipe("b")], {}, { validatesFirst: true })).toEqual(
+    expect(reasonsFor([waiting, aPipe("b")], {}, { makesDryRuns: true })).toEqual(
       Array(2).fill("waiting for the dry runs of its pipes"),
     );
   });
@@ -82,8 +82,9 @@ describe("the reason why a pipe waits", () => {
   });
 
   it("is that no node has room for the new pod", () => {
-    const unschedulable = new Map([["rolling", "0/3 nodes are available"]]);
-    expect(reasonsFor([rolling], { unschedulable })).toEqual(["0/3 nodes are available"]);
+    const pod = aPod("rolling-1", { unschedulable: "0/3 nodes are available" }, { resources: amounts(FOUR) });
+    const pods = new Map([["rolling", [pod]]]);
+    expect(reasonsFor([rolling], { pods })).toEqual(["0/3 nodes are available"]);
   });
 
   it("is that its owner paused the Deployment", () => {
@@ -92,17 +93,33 @@ describe("the reason why a pipe waits", () => {
   });
 });
 
-describe("the reason why pods are replaced", () => {
-  it("takes precedence over the resize in place that did not succeed", () => {
-    const snapshot = aSnapshot([rollingTo("a", FOUR)], { nowMs: NOW_MS });
-    const { sizing } = decide(snapshot, DECIDE_OPTIONS);
-    const [assessment] = sizing?.assessments ?? [];
-    const begun: Assessment | undefined = assessment && { ...assessment, inPlace: "begin" };
-    expect(sizing && begun && whyPending(begun, sizing, "no room")).toBe(
-      "its pods cannot be resized in place and are being replaced: no room",
-    );
-    expect(sizing && begun && whyPending(begun, sizing, undefined)).toBe(
+describe("what happens to a pipe that is resized in place", () => {
+  const [a, b] = [aLabelledPipe("a"), aLabelledPipe("b")];
+  const reasonsWith = (pods: Snapshot["pods"], pipes = [a, b]) =>
+    reasonsFor(pipes, { strategy: "InPlaceOrRollout", pods });
+
+  it("is said of its pods, and the others wait for it", () => {
+    const resizing = aResizedPod("a-1", { observedGeneration: 1 });
+    const pods = new Map([
+      ["a", [resizing]],
+      ["b", [aPod("b-1")]],
+    ]);
+    expect(reasonsWith(pods)).toEqual([
       "its pods are being resized in place",
-    );
+      "waiting for a to prove the size",
+    ]);
+  });
+
+  it("is said of its template when the pods have the size", () => {
+    expect(reasonsWith(new Map([["a", [aResizedPod("a-1")]]]), [a])).toEqual([
+      "its template follows its pods",
+    ]);
+  });
+
+  it("is said of its owner if a paused Deployment keeps its template from following", () => {
+    const paused = { ...a, isPaused: true };
+    expect(reasonsWith(new Map([["a", [aResizedPod("a-1")]]]), [paused])).toEqual([
+      "its owner paused the Deployment: resume it",
+    ]);
   });
 });

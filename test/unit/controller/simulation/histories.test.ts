@@ -191,6 +191,7 @@ it("in every history, no pipe that came up is rolled back, no limit is exceeded,
         "Scaled",
       ]);
       expect(cluster.judge.wronged).toEqual([]);
+      expect(cluster.readyJudge.violations).toEqual([]);
       expect(cluster.judge.mostRolling).toBeLessThanOrEqual(mostRollouts);
       expect(cluster.judge.mostRollingInService).toBeLessThanOrEqual(3);
       const written = cluster.writes.length;

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { LOST_ANSWER } from "../../../support/simulation/cluster.ts";
-import { Scenario } from "../../../support/simulation/in-place-scenario.ts";
+import { deployResizable, Scenario, workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
+import { Simulation } from "../../../support/simulation/simulation.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -35,6 +36,9 @@ function failing(
   return state;
 }
 
+/** For another request than those that are counted. */
+const BROKEN = { error: new KubeApiError("PATCH", 500, JSON.stringify({ message: MESSAGE })) };
+
 const textOf = ({ body }: KubeRequest) => JSON.stringify(body ?? {});
 
 describe("a resize of a pod that a webhook denies", () => {
@@ -61,35 +65,69 @@ describe("a resize of a pod that a webhook denies", () => {
 });
 
 describe("an empty ReplicaSet that has the size and cannot be deleted", () => {
+  /** Two pipes with four cores, whose empty ReplicaSets have one core. */
+  async function withEmptyReplicaSets(): Promise<Scenario> {
+    const scenario = new Scenario(1);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    failing(scenario, 405, 5, ({ path }) => path.endsWith("/resize"));
+    simulation.requestSize(1, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    simulation.fallbacks.length = 0;
+    workloads.replaced.length = 0;
+    return scenario;
+  }
+
+  const isDeletion = ({ method, path }: KubeRequest) =>
+    method === "DELETE" && path.includes("/replicasets/pipe-0-");
+
   it.each(FAILING)(
-    "delays its pipe for about two minutes if the writes fail %s",
+    "delays the template of its pipe and restarts no pod if the writes fail %s",
     async (_how, code, latencyMs) => {
-      const scenario = new Scenario(1);
-      await scenario.start();
-      const { simulation } = scenario;
-      failing(scenario, 405, 5, ({ path }) => path.endsWith("/resize"));
-      simulation.requestSize(1, 4);
-      await simulation.run(MINUTE);
-      expect(simulation.condition(1)?.reason).toBe("Scaled");
-      simulation.fallbacks.length = 0;
-      const deletions = failing(
-        scenario,
-        code,
-        latencyMs,
-        ({ method, path }) => method === "DELETE" && path.includes("/replicasets/pipe-0-"),
-      );
+      const scenario = await withEmptyReplicaSets();
+      const { simulation, workloads } = scenario;
+      const deletions = failing(scenario, code, latencyMs, isDeletion);
       simulation.requestSize(1, 1);
+      // Until the next attempt after the second one.
       await simulation.run(MINUTE);
       expect(simulation.condition(1)).toMatchObject({ reason: "WriteFailed" });
       expect(simulation.condition(1)?.message).toContain(MESSAGE);
-      expect(simulation.status(1).pipes?.pending?.[0]).toMatchObject({ name: "pipe-0", state: "Retrying" });
-      await simulation.run(3 * MINUTE);
-      expect(simulation.fallbacks).toEqual(["pipe-0 CommitTimeout"]);
+      expect(simulation.status(1).pipes?.pending?.[0]).toMatchObject({ name: "pipe-0", state: "Resized" });
+      await simulation.run(HOUR - MINUTE);
+      expect(simulation.condition(1)?.message).toContain(MESSAGE);
+      expect(simulation.sizes("pipe-0", "pipe-1")).toEqual(["4000m/16Gi", "1000m/4Gi"]);
+      expect(scenario.podSizes()).toEqual(["1000m/4Gi", "1000m/4Gi"]);
+      expect(deletions.count).toBeGreaterThan(5);
+      expect(deletions.count).toBeLessThanOrEqual(MAX_WRITES);
+      expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(false);
+      simulation.cluster.fault = () => undefined;
+      await simulation.run(6 * MINUTE);
       expect(simulation.condition(1)?.reason).toBe("Scaled");
-      expect(simulation.status(1).pipes?.fallbacks?.[0]?.message).toContain(MESSAGE);
-      expect(deletions.count).toBeLessThanOrEqual(MAX_WRITES / 2);
+      expect(simulation.status(1).pipes?.resizedBy).toEqual({ "pipe-0": "InPlace", "pipe-1": "InPlace" });
+      expect(simulation.fallbacks).toEqual([]);
+      expect(workloads.replaced).toEqual([]);
     },
   );
+
+  it("leads to a rollout if a policy refuses the deletion", async () => {
+    const scenario = await withEmptyReplicaSets();
+    const { simulation, workloads } = scenario;
+    const before = scenario.pods("pipe-0")[0]?.metadata.uid;
+    const deletions = failing(scenario, 403, 5, isDeletion);
+    simulation.requestSize(1, 1);
+    await simulation.run(MINUTE);
+    expect(deletions.count).toBe(1);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(simulation.fallbacks).toEqual(["pipe-0 Refused"]);
+    expect(simulation.status(1).pipes).toMatchObject({
+      resizedBy: { "pipe-0": "Rollout", "pipe-1": "InPlace" },
+      fallbacks: [{ pipe: "pipe-0", reason: "Refused", message: MESSAGE }],
+    });
+    expect(scenario.pods("pipe-0").map(({ metadata }) => metadata.uid)).not.toEqual([before]);
+    expect(workloads.replaced).not.toContain("pipe-1");
+    expect(scenario.podSizes()).toEqual(["1000m/4Gi", "1000m/4Gi"]);
+  });
 });
 
 describe("a Deployment that cannot be resumed after the commit", () => {
@@ -109,7 +147,8 @@ describe("a Deployment that cannot be resumed after the commit", () => {
       simulation.requestSize(1, 4);
       await simulation.run(MINUTE);
       expect(simulation.condition(1)?.message).toContain(MESSAGE);
-      expect(simulation.sizes("pipe-1")).toEqual(["1000m/4Gi"]);
+      expect(simulation.sizes("pipe-1")).toEqual(["4000m/16Gi"]);
+      expect(cluster.pipe("pipe-1").isPaused).toBe(false);
       await simulation.run(HOUR - MINUTE);
       expect(writes.count).toBeGreaterThan(5);
       expect(writes.count).toBeLessThanOrEqual(MAX_WRITES);
@@ -124,7 +163,7 @@ describe("a Deployment that cannot be resumed after the commit", () => {
     },
   );
 
-  it("holds the rollout budget for two minutes only", async () => {
+  it("does not hold up rollouts of other services", async () => {
     const scenario = new Scenario(1, { mostRollouts: 1 });
     const { simulation } = scenario;
     simulation.addService(2);
@@ -135,17 +174,48 @@ describe("a Deployment that cannot be resumed after the commit", () => {
     await simulation.run(2 * SECOND);
     expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(true);
     simulation.requestSize(2, 4);
-    await simulation.run(MINUTE);
-    expect(simulation.sizes("other")).toEqual(["1000m/4Gi"]);
-    await simulation.run(2 * MINUTE);
+    await simulation.run(5 * SECOND);
+    expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(true);
     expect(simulation.sizes("other")).toEqual(["4000m/16Gi"]);
+    expect(simulation.condition(2)?.reason).toBe("Scaled");
+  });
+
+  it("holds up the templates of other services for two minutes only", async () => {
+    const simulation = new Simulation({ isInPlace: true });
+    const workloads = workloadsOf(simulation);
+    const services = [1, 2, 3, 4, 5, 6];
+    for (const service of [...services, 7]) {
+      simulation.addService(service);
+      deployResizable(simulation, `pipe-${service}`, service);
+    }
+    simulation.start();
+    await simulation.run(5 * SECOND);
+    workloads.replaced.length = 0;
+    simulation.cluster.fault = (request) =>
+      textOf(request).includes('"paused":null') && !request.path.endsWith("/pipe-7") ? BROKEN : undefined;
+    for (const service of services) simulation.requestSize(service, 4);
+    await simulation.run(2 * SECOND);
+    simulation.requestSize(7, 4);
+    await simulation.run(SECOND);
+    // The pods of this service wait for nothing.
+    const { desired, effective, pipes } = simulation.status(7);
+    expect(effective).toEqual(expect.objectContaining({ summary: desired?.summary }));
+    expect(pipes).toMatchObject({ summary: "1/1", pending: [{ state: "Resized" }] });
+    await simulation.run(115 * SECOND);
+    expect(simulation.sizes("pipe-7")).toEqual(["1000m/4Gi"]);
+    await simulation.run(10 * SECOND);
+    expect(simulation.sizes("pipe-7")).toEqual(["4000m/16Gi"]);
+    expect(simulation.condition(7)?.reason).toBe("Scaled");
+    expect(workloads.replaced).toEqual([]);
   });
 
   it("gets few writes while its service is suspended", async () => {
     const scenario = new Scenario(1);
     await scenario.start();
     const { simulation } = scenario;
-    const writes = failing(scenario, 500, 6 * SECOND, (request) => textOf(request).includes('"paused":null'));
+    const isResumption = (request: KubeRequest) =>
+      request.path.endsWith("/pipe-0") && textOf(request).includes('"paused":null');
+    const writes = failing(scenario, 500, 6 * SECOND, isResumption);
     simulation.requestSize(1, 4);
     await simulation.run(2 * SECOND);
     expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(true);
@@ -153,45 +223,39 @@ describe("a Deployment that cannot be resumed after the commit", () => {
     await simulation.run(HOUR);
     expect(writes.count).toBeGreaterThan(5);
     expect(writes.count).toBeLessThanOrEqual(MAX_WRITES);
+    simulation.cluster.fault = () => undefined;
+    await simulation.run(6 * MINUTE);
+    expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(false);
+    expect(simulation.condition(1)?.reason).toBe("Suspended");
   });
 });
 
-describe("a ReplicaSet that cannot get its old size again after a restart at the end of the commit", () => {
+describe("a commit that can neither end nor be undone", () => {
   it.each(ERRORS)("gets few writes and is reported if they fail %s", async (_how, code, latencyMs) => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
-    const isRestored = (request: KubeRequest) =>
-      request.path.includes("/replicasets/pipe-0") && textOf(request).includes('"cpu":"1"');
-    const writes = failing(scenario, code, latencyMs, isRestored);
+    const before = [...workloads.pods.keys()];
+    const isTakenBack = (request: KubeRequest) =>
+      request.path.endsWith("/pipe-0") && textOf(request).includes('"paused":null');
+    const resumptions = failing(scenario, code, latencyMs, isTakenBack);
     const { fault } = simulation.cluster;
-    let isOver = false;
-    simulation.cluster.fault = (request, pipe) => {
-      if (
-        !isOver &&
-        request.path.endsWith("/deployments/pipe-0") &&
-        textOf(request).includes('"paused":null')
-      ) {
-        isOver = true;
-        simulation.clock.after(10, () =>
-          workloads.crash(scenario.pods("pipe-0")[0]?.metadata.name ?? "", MINUTE),
-        );
-      }
-      return fault(request, pipe);
-    };
-    // The Deployment controller observes the end of the commit after the crash.
-    workloads.syncMs = 100;
+    simulation.cluster.fault = (request, pipe) =>
+      request.path.includes("/replicasets/pipe-0") ? BROKEN : fault(request, pipe);
     simulation.requestSize(1, 4);
     await simulation.run(HOUR);
-    expect(isOver).toBe(true);
-    expect(writes.count).toBeGreaterThan(5);
-    expect(writes.count).toBeLessThanOrEqual(MAX_WRITES);
+    expect(resumptions.count).toBeGreaterThan(5);
+    expect(resumptions.count).toBeLessThanOrEqual(MAX_WRITES);
     expect(simulation.condition(1)?.message).toContain(MESSAGE);
+    expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(true);
     expect(simulation.sizes("pipe-1")).toEqual(["4000m/16Gi"]);
+    expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "4000m/16Gi"));
     simulation.cluster.fault = () => undefined;
     await simulation.run(10 * MINUTE);
     expect(simulation.condition(1)?.reason).toBe("Scaled");
-    expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "4000m/16Gi"));
+    expect(simulation.sizes("pipe-0")).toEqual(["4000m/16Gi"]);
+    expect(simulation.fallbacks).toEqual([]);
+    expect([...workloads.pods.keys()]).toEqual(before);
   });
 });
 
@@ -261,27 +325,35 @@ describe("a commit after eight failed dry runs", () => {
 });
 
 describe("a commit that the permissions do not allow", () => {
-  it("leads to a rollout with the reason Forbidden", async () => {
+  it("is tried again without a restart, and reported as Forbidden", async () => {
     const scenario = new Scenario(1);
     await scenario.start();
     const { simulation, workloads } = scenario;
     const message = 'deployments.apps "pipe-0" is forbidden: User "controller" cannot patch resource';
-    let isOver = false;
     simulation.cluster.fault = (request) => {
       const isPause = request.path.endsWith("/pipe-0") && textOf(request).includes('"paused":true');
-      if (isOver || !isPause || request.query?.["dryRun"] !== undefined) return undefined;
-      isOver = true;
+      if (!isPause || request.query?.["dryRun"] !== undefined) return undefined;
       return { error: new KubeApiError("PATCH", 403, JSON.stringify({ message })) };
     };
     simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
-    expect(simulation.fallbacks).toEqual(["pipe-0 Forbidden"]);
-    expect(workloads.replaced).toEqual(["pipe-0"]);
+    expect(simulation.condition(1)).toMatchObject({
+      reason: "Forbidden",
+      message: expect.stringContaining(message),
+    });
+    expect(simulation.sizes("pipe-0", "pipe-1")).toEqual(["1000m/4Gi", "4000m/16Gi"]);
+    expect(scenario.podSizes()).toEqual(["4000m/16Gi", "4000m/16Gi"]);
+    simulation.cluster.fault = () => undefined;
+    await simulation.run(6 * MINUTE);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(simulation.status(1).pipes?.resizedBy).toEqual({ "pipe-0": "InPlace", "pipe-1": "InPlace" });
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
   });
 });
 
 describe("a commit that is slower than a reconciliation waits for it", () => {
-  it("keeps its pipe the canary until it ends", async () => {
+  it("is made once, and the pods of other pipes do not wait for it", async () => {
     const scenario = new Scenario(1);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -301,12 +373,12 @@ describe("a commit that is slower than a reconciliation waits for it", () => {
     workloads.look();
     simulation.setTier("scale");
     await simulation.run(SECOND);
-    expect(workloads.watches.open).toBe(2);
-    expect(scenario.podSizes()).toEqual(["4000m/16Gi", "1000m/4Gi"]);
-    expect(simulation.status(1).pipes?.pending).toMatchObject([
-      { name: "pipe-0", state: "Rolling" },
-      { name: "pipe-1", state: "Waiting" },
-    ]);
+    expect(commits).toBe(0);
+    expect(scenario.podSizes()).toEqual(["4000m/16Gi", "4000m/16Gi"]);
+    expect(simulation.sizes("pipe-0", "pipe-1")).toEqual(["1000m/4Gi", "4000m/16Gi"]);
+    const { pending, summary } = simulation.status(1).pipes ?? {};
+    expect(pending).toEqual([{ name: "pipe-0", state: "Resized", message: "its template follows its pods" }]);
+    expect(summary).toBe("2/2");
     await simulation.run(MINUTE);
     expect(simulation.condition(1)?.reason).toBe("Scaled");
     expect(commits).toBe(1);

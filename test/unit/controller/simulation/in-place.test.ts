@@ -10,8 +10,9 @@ import {
   Scenario,
   workloadsOf,
 } from "../../../support/simulation/in-place-scenario.ts";
+import type { ResizeOutcome } from "../../../support/simulation/kubelets.ts";
+import { sizeOf } from "../../../support/simulation/ready-judge.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
-import type { ResizeOutcome } from "../../../support/simulation/workloads.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -23,7 +24,7 @@ const MAX_WRITES = 20;
 describe("a resize in place of many services", () => {
   const SERVICES = 60;
 
-  /** Requests 4 cores for each service, and looks ten times per second until all pipes have them. */
+  /** Requests 4 cores for each service, and looks 100 times per second until all pipes have them. */
   async function resizeAll(outcome: ResizeOutcome | "NotSupported") {
     const simulation = new Simulation({ isInPlace: true });
     const workloads = workloadsOf(simulation);
@@ -40,25 +41,34 @@ describe("a resize in place of many services", () => {
     simulation.cluster.fault = ({ path }) =>
       outcome === "NotSupported" && path.endsWith("/resize") ? NOT_SUPPORTED : undefined;
     for (const index of names.keys()) simulation.requestSize(index + 1, 4);
-    let mostWatched = 0;
-    let seconds = 0;
-    const size = formatSize(sizeOfCores(4));
+    const [before, size] = [formatSize(sizeOfCores(1)), formatSize(sizeOfCores(4))];
+    let [mostPaused, mostBegun, seconds] = [0, 0, 0];
+    let resizedAfter: number | undefined;
     while (simulation.sizes(...names).some((each) => each !== size)) {
-      await simulation.run(SECOND / 10);
-      seconds += 0.1;
-      // Each pipe has a watch of its pods and one of its ReplicaSets.
-      mostWatched = Math.max(mostWatched, workloads.watches.open / 2);
+      await simulation.run(SECOND / 100);
+      seconds += 0.01;
+      const wanted = [...workloads.pods.values()].map(({ spec }) => sizeOf(spec.containers[0]));
+      mostBegun = Math.max(mostBegun, wanted.filter((each) => each === size).length);
+      if (!wanted.includes(before)) resizedAfter ??= seconds;
+      mostPaused = Math.max(
+        mostPaused,
+        names.filter((name) => simulation.cluster.pipe(name).isPaused).length,
+      );
       if (seconds > 3600) throw new Error("the pipes do not get the size");
     }
+    // The last ReplicaSets are created.
+    await simulation.run(SECOND / 10);
     simulation.stop();
-    return { seconds, mostWatched, replaced: workloads.replaced.length };
+    return { seconds, mostPaused, mostBegun, resizedAfter, replaced: workloads.replaced.length };
   }
 
-  it("begins no more pipes than can be committed, and takes no longer for that", async () => {
-    const { seconds, mostWatched, replaced } = await resizeAll("Done");
+  it("resizes all pods at once, and lets six templates at a time follow", async () => {
+    const { seconds, mostPaused, mostBegun, resizedAfter, replaced } = await resizeAll("Done");
     expect(replaced).toBe(0);
-    expect(seconds).toBeLessThan(SERVICES / 3 + 2);
-    expect(mostWatched).toBeLessThanOrEqual(10);
+    expect(mostBegun).toBe(SERVICES);
+    expect(resizedAfter).toBeLessThan(1);
+    expect(mostPaused).toBe(6);
+    expect(seconds).toBeLessThan(SERVICES / 6);
   });
 
   it("is not slower than rollouts if the API server cannot resize pods", async () => {
@@ -68,9 +78,11 @@ describe("a resize in place of many services", () => {
   });
 
   it("begins other pipes while nodes have no room for the first ones", async () => {
-    const { seconds, mostWatched } = await resizeAll("Deferred");
-    expect(mostWatched).toBeGreaterThan(45);
-    expect(seconds).toBeLessThan(3 * 60);
+    const { seconds, mostBegun, mostPaused, replaced } = await resizeAll("Deferred");
+    expect(mostBegun).toBe(SERVICES);
+    expect(mostPaused).toBe(0);
+    expect(replaced).toBe(SERVICES);
+    expect(seconds).toBeLessThan(90);
   });
 });
 
@@ -153,25 +165,40 @@ describe("a resize in place on the simulated cluster", () => {
     expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
   });
 
-  it("reports the reason in the status before the rollout, even if status updates fail for 20 s", async () => {
+  it("records the reason in the Deployment before the rollout, and does not wait for the status", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
     const { clock, cluster } = simulation;
     workloads.outcome = () => "Infeasible";
-    const reported: (string | undefined)[] = [];
+    const recorded: object[] = [];
     let failsUntilMs: number | undefined;
-    cluster.fault = ({ method, path, query }) => {
-      if (path.endsWith("/deployments/pipe-0") && method === "PATCH" && query?.["dryRun"] === undefined)
-        reported.push(simulation.status(1).pipes?.fallbacks?.[0]?.reason);
+    cluster.fault = ({ method, path, query, body }) => {
+      const isWrite =
+        path.endsWith("/deployments/pipe-0") && method === "PATCH" && query?.["dryRun"] === undefined;
+      if (isWrite && JSON.stringify(body).includes('"template":')) {
+        const { reason, message } = cluster.pipe("pipe-0").lastRollout?.inPlaceFailure ?? {};
+        recorded.push({ reason, message, pods: scenario.podSizes().slice(0, 2) });
+      }
       if (simulation.fallbacks.length > 0) failsUntilMs ??= clock.now() + 20 * SECOND;
       const fails = path.endsWith("/status") && failsUntilMs !== undefined && clock.now() < failsUntilMs;
       return fails ? FAILED : undefined;
     };
     simulation.requestSize(1, 4);
+    await simulation.run(10 * SECOND);
+    // The pods have their old size again.
+    const message = expect.stringMatching(/^pod pipe-0-/);
+    const pods = ["1000m/4Gi", "1000m/4Gi"];
+    expect(recorded).toEqual([{ reason: "Infeasible", message, pods }]);
+    expect(simulation.sizes("pipe-0")).toEqual(["4000m/16Gi"]);
+    expect(simulation.status(1).pipes?.fallbacks).toBeUndefined();
     await simulation.run(MINUTE);
-    expect(reported).toEqual(["Infeasible"]);
     expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(simulation.status(1).pipes?.fallbacks).toMatchObject([
+      { pipe: "pipe-0", reason: "Infeasible" },
+      { pipe: "pipe-1", reason: "Infeasible" },
+    ]);
+    expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
   });
 });
 
@@ -204,29 +231,33 @@ describe("a container that restarts during the resize of its pod", () => {
 });
 
 describe("a container that crashes at the end of the commit", () => {
-  it("leads to a rollout, even if the first write to the ReplicaSet conflicts", async () => {
+  it("is a matter of health, because its pod ran the size before", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
-    let conflicts = 0;
+    const before = [...workloads.pods.keys()];
+    let writes = 0;
+    let crashed: string | undefined;
     simulation.cluster.fault = ({ path, body }) => {
       const text = JSON.stringify(body ?? {});
       if (path.endsWith("/deployments/pipe-0") && text.includes('"paused":null'))
-        simulation.clock.after(10, () =>
-          workloads.crash(scenario.pods("pipe-0")[0]?.metadata.name ?? "", MINUTE),
-        );
-      const isRestored = path.includes("/replicasets/pipe-0") && text.includes('"cpu":"1"');
-      if (!isRestored || conflicts > 0) return undefined;
-      conflicts += 1;
-      return CONFLICT;
+        simulation.clock.after(10, () => {
+          crashed = scenario.pods("pipe-0")[0]?.metadata.name ?? "";
+          workloads.crash(crashed, MINUTE);
+        });
+      if (path.includes("/replicasets/pipe-0")) writes += 1;
+      return undefined;
     };
     // The Deployment controller observes the end of the commit after the crash.
     workloads.syncMs = 100;
     simulation.requestSize(1, 4);
     await simulation.run(5 * MINUTE);
-    expect(conflicts).toBe(1);
-    expect(simulation.fallbacks).toEqual(["pipe-0 Restarted"]);
+    expect(crashed).toBeDefined();
+    expect(writes).toBe(1);
+    expect(simulation.fallbacks).toEqual([]);
+    expect([...workloads.pods.keys()]).toEqual(before);
     expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(simulation.status(1).pipes?.resizedBy).toEqual({ "pipe-0": "InPlace", "pipe-1": "InPlace" });
     expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "4000m/16Gi"));
   });
 });
@@ -269,70 +300,71 @@ describe("a commit while the Deployment is paused", () => {
   });
 });
 
-describe("a commit that ends in a rollout", () => {
+describe("a commit whose template cannot follow", () => {
   const isReplicaSet = ({ path }: KubeRequest) => path.includes("/replicasets/");
 
-  it("reports the reason in the status if writes to the ReplicaSet fail for 30 s", async () => {
+  it("is undone after 30 s if writes to the ReplicaSet fail, and tried again until they succeed", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
-    const { cluster, clock } = simulation;
-    let pausedMs = 0;
-    let pausedAtMs: number | undefined;
-    const watch = () => {
-      const { isPaused } = cluster.pipe("pipe-0");
-      if (isPaused) pausedAtMs ??= clock.now();
-      if (pausedAtMs !== undefined && !isPaused) pausedMs ||= clock.now() - pausedAtMs;
-      else clock.after(100, watch);
-    };
-    watch();
+    const { cluster } = simulation;
     cluster.fault = (request) => (isReplicaSet(request) ? FAILED : undefined);
     simulation.requestSize(1, 4);
-    await simulation.run(2 * MINUTE);
-    expect(pausedMs).toBeGreaterThan(29 * SECOND);
-    expect(pausedMs).toBeLessThan(32 * SECOND);
-    expect(simulation.fallbacks).toEqual(["pipe-0 CommitTimeout", "pipe-1 CommitTimeout"]);
-    expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
+    await simulation.run(29 * SECOND);
+    expect(cluster.pipe("pipe-0").isPaused).toBe(true);
+    while (cluster.pipe("pipe-0").isPaused) await simulation.run(SECOND / 10);
+    expect(simulation.sizes("pipe-0")).toEqual(["1000m/4Gi"]);
+    expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "4000m/16Gi"));
+    expect(simulation.condition(1)).toMatchObject({
+      reason: "WriteFailed",
+      message: expect.stringContaining("failed calling webhook"),
+    });
+    await simulation.run(5 * MINUTE);
+    expect(cluster.judge.longestPauseMs).toBeLessThan(32 * SECOND);
+    expect(simulation.condition(1)?.reason).toBe("WriteFailed");
+    cluster.fault = () => undefined;
+    await simulation.run(6 * MINUTE);
     expect(simulation.condition(1)?.reason).toBe("Scaled");
-    const { inPlace, resizedBy, fallbacks } = simulation.status(1).pipes ?? {};
-    expect(inPlace).toBeUndefined();
-    expect(resizedBy).toEqual({ "pipe-0": "Rollout", "pipe-1": "Rollout" });
-    expect(fallbacks?.[0]?.message).toMatch(/^ReplicaSet pipe-0-\d+: the API server has not changed it/);
+    expect(simulation.status(1).pipes).toMatchObject({
+      inPlace: 2,
+      resizedBy: { "pipe-0": "InPlace", "pipe-1": "InPlace" },
+    });
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
   });
 
-  it("reports the rollout and its reason in the status if the Deployment controller does not respond for 30 s", async () => {
+  it("is undone after 30 s if the Deployment controller does not respond, and is reported", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
     simulation.requestSize(1, 4);
     workloads.syncMs = 40 * SECOND;
+    await simulation.run(33 * SECOND);
+    expect(simulation.sizes(...PIPES)).toEqual(["1000m/4Gi", "1000m/4Gi"]);
+    expect(simulation.condition(1)).toMatchObject({
+      reason: "WriteFailed",
+      message: expect.stringContaining("the Deployment controller did not respond"),
+    });
     await simulation.run(2 * MINUTE);
     workloads.syncMs = 20;
-    await simulation.run(2 * MINUTE);
-    expect(simulation.fallbacks).toContain("pipe-0 CommitTimeout");
-    expect(workloads.replaced).toContain("pipe-0");
-    const { resizedBy, fallbacks } = simulation.status(1).pipes ?? {};
-    expect(resizedBy).toMatchObject({ "pipe-0": "Rollout" });
-    expect(fallbacks).toContainEqual(expect.objectContaining({ pipe: "pipe-0", reason: "CommitTimeout" }));
+    await simulation.run(6 * MINUTE);
+    expect(simulation.cluster.judge.longestPauseMs).toBeLessThan(32 * SECOND);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(simulation.status(1).pipes?.resizedBy).toEqual({ "pipe-0": "InPlace", "pipe-1": "InPlace" });
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
   });
+});
 
+describe("a commit that its owner cuts short", () => {
   const setImage = ({ simulation }: Scenario) => simulation.setImage("pipe-0", "image:2");
 
-  it.each<[string, string, (scenario: Scenario) => void, string]>([
-    ["changes the image", "true", setImage, "its owner changed the pod template meanwhile"],
-    [
-      "changes the image at the end of the commit",
-      "null",
-      setImage,
-      "another rollout of the Deployment began meanwhile",
-    ],
-    [
-      "resumes the Deployment",
-      "true",
-      (scenario) => scenario.resume("pipe-0"),
-      "its ReplicaSet does not have the size",
-    ],
-  ])("starts the rollout immediately if the owner %s", async (_what, paused, act, message) => {
+  it.each<[string, string, (scenario: Scenario) => void, readonly string[], "InPlace" | "Rollout"]>([
+    ["by another image", "true", setImage, ["pipe-0 NotSettled"], "Rollout"],
+    // All pods ran the size before, and the rollout is the owner's.
+    ["by another image at its end", "null", setImage, [], "InPlace"],
+    ["by a resumption", "true", (scenario) => scenario.resume("pipe-0"), [], "Rollout"],
+  ])("%s does not delay the rollout", async (_how, paused, act, fallbacks, method) => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -353,11 +385,15 @@ describe("a commit that ends in a rollout", () => {
     expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(false);
     workloads.syncMs = 20;
     await simulation.run(2 * MINUTE);
-    expect(simulation.fallbacks).toEqual(["pipe-0 NotSettled"]);
-    expect(simulation.status(1).pipes).toMatchObject({
-      resizedBy: { "pipe-0": "Rollout", "pipe-1": "InPlace" },
-      fallbacks: [{ pipe: "pipe-0", message }],
-    });
+    expect(workloads.replaced).toEqual(["pipe-0"]);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "4000m/16Gi"));
+    expect(simulation.fallbacks).toEqual(fallbacks);
+    const { pipes } = simulation.status(1);
+    expect(pipes?.resizedBy).toEqual({ "pipe-0": method, "pipe-1": "InPlace" });
+    const message = "its owner changed the pod template meanwhile";
+    if (fallbacks.length === 0) expect(pipes?.fallbacks).toBeUndefined();
+    else expect(pipes?.fallbacks).toEqual([{ pipe: "pipe-0", reason: "NotSettled", message }]);
   });
 });
 
@@ -409,17 +445,17 @@ describe("a transient error", () => {
 
 describe("a lost connection during the commit of the canary", () => {
   it.each([true, false])(
-    "does not make another pipe the canary (the API server got the write: %s)",
+    "restarts no pod, and pods of other pipes follow those of the canary (the API server got the write: %s)",
     async (isDone) => {
       const scenario = new Scenario(2);
       await scenario.start();
       const { simulation, workloads } = scenario;
       const error = new KubeUnreachableError("cut short");
       let isLost = false;
-      let sizeOfCanary: readonly (string | undefined)[] | undefined;
+      let podsOfCanary: readonly string[] | undefined;
       simulation.cluster.fault = ({ path, body, query }) => {
         if (path.includes("/pods/pipe-1-") && path.endsWith("/resize"))
-          sizeOfCanary ??= simulation.sizes("pipe-0");
+          podsOfCanary ??= scenario.podSizes().slice(0, 2);
         const isPause =
           JSON.stringify(body ?? {}).includes('"paused":true') && query?.["dryRun"] === undefined;
         if (!isPause || isLost) return undefined;
@@ -429,13 +465,14 @@ describe("a lost connection during the commit of the canary", () => {
       simulation.requestSize(1, 4);
       await simulation.run(MINUTE);
       expect(isLost).toBe(true);
-      expect(sizeOfCanary).toEqual([formatSize(sizeOfCores(4))]);
+      expect(podsOfCanary).toEqual(["4000m/16Gi", "4000m/16Gi"]);
       expect(simulation.condition(1)?.reason).toBe("Scaled");
+      expect(simulation.fallbacks).toEqual([]);
       expect(workloads.replaced).toEqual([]);
     },
   );
 
-  it("leads to a rollout with few writes if no commit gets a response", async () => {
+  it("restarts no pod, and is reported, if no commit gets a response for an hour", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -449,11 +486,18 @@ describe("a lost connection during the commit of the canary", () => {
     simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     expect(simulation.sizes("pipe-1")).toEqual([formatSize(sizeOfCores(4))]);
-    await simulation.run(5 * MINUTE);
+    await simulation.run(HOUR - MINUTE);
+    expect(writes).toBeGreaterThan(10);
     expect(writes).toBeLessThanOrEqual(MAX_WRITES);
+    expect(simulation.condition(1)).toMatchObject({
+      reason: "WriteFailed",
+      message: expect.stringContaining("cut short"),
+    });
+    simulation.cluster.fault = () => undefined;
+    await simulation.run(6 * MINUTE);
     expect(simulation.condition(1)?.reason).toBe("Scaled");
-    expect(simulation.fallbacks).toEqual(["pipe-0 Refused"]);
-    expect(workloads.replaced).toEqual(["pipe-0"]);
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
   });
 });
 
@@ -571,6 +615,7 @@ it("after random faults, pods and template reach the requested size, nothing sta
       await simulation.run(HOUR);
 
       const size = formatSize(sizeOfCores(scenario.requestedCores));
+      expect(simulation.cluster.readyJudge.violations).toEqual([]);
       expect(simulation.condition(1)?.reason).toBe("Scaled");
       expect(simulation.sizes(...PIPES)).toEqual(PIPES.map(() => size));
       expect(scenario.podSizes().filter((each) => each !== size)).toEqual([]);

@@ -7,8 +7,6 @@ const SECOND = 1000;
 const ONE = "1000m/4Gi";
 
 const momentsOf = (...steps: readonly Step[]) => MOMENTS.filter(({ step }) => steps.includes(step));
-const NO_POD_RESIZED = momentsOf("dry run");
-const SECOND_POD_NOT_RESIZED = momentsOf("dry run", "resize of the first pod");
 const NOT_ALL_RESIZED = momentsOf("dry run", "resize of the first pod", "resize of the second pod");
 
 describe.each(MOMENTS)("$when of a resize in place", (moment) => {
@@ -57,8 +55,10 @@ async function crash(moment: Moment, pod: 0 | 1, stopMs: number): Promise<HeldPi
 }
 
 describe.each(CRASHES)("a container that crashes and starts again %s", (_, stopMs) => {
-  const restarted = MOMENTS.filter((each) => !NO_POD_RESIZED.includes(each));
-  it.each(restarted)(
+  const whileOthersFollow = momentsOf("resize of the second pod");
+  const others = MOMENTS.filter((each) => !whileOthersFollow.includes(each));
+
+  it.each(whileOthersFollow)(
     "leads to a rollout with the reason if it is of the first pod, $when",
     async (moment) => {
       const pipe = await crash(moment, 0, stopMs);
@@ -67,20 +67,27 @@ describe.each(CRASHES)("a container that crashes and starts again %s", (_, stopM
     },
   );
 
-  const secondRestarted = MOMENTS.filter((each) => !SECOND_POD_NOT_RESIZED.includes(each));
-  it.each(secondRestarted)("leads to a rollout if it is of the second pod, $when", async (moment) => {
-    const pipe = await crash(moment, 1, stopMs);
+  it("leads to a rollout with the reason if it is of the second pod, before its kubelet has resized it", async () => {
+    const pipe = await HeldPipe.start();
+    const name = pipe.podNames()[1] ?? "";
+    pipe.onArrival("resize of the second pod", () => {
+      pipe.cluster.clock.after(10, () => pipe.workloads.crash(name, stopMs));
+    });
+    await pipe.request(2);
+    pipe.expectSettled(2);
     pipe.expectFallback("Restarted", "its container pipe restarted during the resize");
+    expect(pipe.replicaSets()).toHaveLength(2);
   });
 
+  // Before the write to its pod, the write is for the container as it is then. From the pause on, all pods ran the size.
   it.each([
-    ...NO_POD_RESIZED.map((moment) => ({ ...moment, which: "first", pod: 0 as const })),
-    ...SECOND_POD_NOT_RESIZED.map((moment) => ({ ...moment, which: "second", pod: 1 as const })),
+    ...others.map((moment) => ({ ...moment, which: "first", pod: 0 as const })),
+    ...MOMENTS.map((moment) => ({ ...moment, which: "second", pod: 1 as const })),
   ])("does not prevent the resize in place if it is of the $which pod, $when", async ({ pod, ...moment }) => {
     const pipe = await crash(moment, pod, stopMs);
-    expect(pipe.uids()).toEqual(pipe.before);
-    expect(pipe.replicaSets()).toHaveLength(1);
-    expect(pipe.simulation.fallbacks).toEqual([]);
+    pipe.expectInPlace();
+    const restarts = pipe.pods().map(({ status }) => status?.containerStatuses?.[0]?.restartCount);
+    expect(restarts).toEqual(pod === 0 ? [1, 0] : [0, 1]);
   });
 });
 

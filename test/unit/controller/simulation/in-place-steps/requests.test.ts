@@ -39,9 +39,18 @@ describe.each(MOMENTS)("$when of a resize in place, and without a restart,", (mo
     pipe.expectNoRestart();
   });
 
-  it("the PipeScaling can be deleted, and is created again with its size", async () => {
+  it("the PipeScaling can be deleted, and the new one resizes nothing", async () => {
     const pipe = await HeldPipe.start();
+    let sizes: readonly string[] = [];
     await pipe.resize(2, moment, () => pipe.simulation.removeScaling(1));
+    await pipe.run(SECOND);
+    sizes = [...pipe.wantedSizes(), pipe.templateSize()];
+    await pipe.run(2 * MINUTE);
+    expect(pipe.simulation.hasScaling(1)).toBe(true);
+    expect([...pipe.wantedSizes(), pipe.templateSize()]).toEqual(sizes);
+    expect(pipe.isPaused).toBe(false);
+    pipe.simulation.suspend(1, false);
+    await pipe.request(2, MINUTE);
     pipe.expectSettled(2);
     pipe.expectNoRestart();
   });

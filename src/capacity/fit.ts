@@ -1,0 +1,46 @@
+import type { PodSpec } from "../kube/objects.ts";
+import { matchesNode } from "./node-match.ts";
+import type { NodeView } from "./node-view.ts";
+import { type Amounts, podRequests } from "./pod-requests.ts";
+
+/**
+ * Returns the reason why no node is large enough for the pod, even without other pods; `undefined` if one is. It
+ * ignores the requests of other pods, because they can end or be preempted (docs/adr/0027).
+ */
+export function lackOfCapacity(spec: PodSpec, nodes: readonly NodeView[]): string | undefined {
+  const requests = podRequests(spec);
+  const matching = nodes.filter((node) => matchesNode(spec, node)).map(({ allocatable }) => allocatable);
+  if (matching.some(({ cpu, memory }) => cpu >= requests.cpu && memory >= requests.memory)) return undefined;
+  const pod = `its pod would request ${describe(requests, roundUp)}`;
+  const [first, ...others] = matching;
+  if (!first) {
+    const all = `${nodes.length} ${nodes.length === 1 ? "node" : "nodes"}`;
+    return `${pod}, and it may run on none of the ${all} of the cluster (node selector, node affinity, taints): add a node for it, or change these rules`;
+  }
+  const largest = others.reduce((a, b) => (isLarger(b, a) ? b : a), first);
+  const has = `${describe(largest, roundDown)} allocatable`;
+  const which =
+    others.length === 0
+      ? `the one node that it may run on has ${has}`
+      : `the largest of the ${matching.length} nodes that it may run on has ${has}`;
+  return `${pod}, and ${which}: request a smaller size, or add a larger node`;
+}
+
+function isLarger(a: Amounts, b: Amounts): boolean {
+  return a.cpu === b.cpu ? a.memory > b.memory : a.cpu > b.cpu;
+}
+
+const GIB = 2n ** 30n;
+const BILLION = 1_000_000_000n;
+
+type Round = (amount: bigint, unit: bigint) => bigint;
+
+const roundDown: Round = (amount, unit) => amount / unit;
+const roundUp: Round = (amount, unit) => (amount + unit - 1n) / unit;
+
+/** Shows thousandths of cores and hundredths of GiB. Requests are rounded up, so that they never appear to fit. */
+function describe({ cpu, memory }: Amounts, round: Round): string {
+  const cores = Number(round(cpu, BILLION / 1000n)) / 1000;
+  const gib = Number(round(memory * 100n, BILLION * GIB)) / 100;
+  return `${cores} cpu / ${gib} Gi`;
+}

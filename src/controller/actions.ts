@@ -1,0 +1,91 @@
+import type { PipeScalingSpec } from "../crd/pipe-scaling.ts";
+import type { Fallback, LastRollout } from "./observe/last-rollout.ts";
+import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
+import type { PipeView } from "./observe/pipe-view.ts";
+import type { PodView } from "./observe/pod-view.ts";
+import type { Allotment, Resources } from "./observe/resources.ts";
+
+interface OfPipe {
+  readonly pipe: PipeView;
+}
+
+interface OfContainer extends OfPipe {
+  readonly container: string;
+}
+
+/** Of a write with the annotation. */
+interface OfRollout extends OfContainer {
+  readonly rollout: LastRollout;
+}
+
+/** A write to the Deployment of one pipe, with its annotation. */
+export type PipeAction =
+  /** Applies the desired size, which starts a rollout. */
+  | ({ readonly type: "resize" } & OfRollout)
+  /** Returns a pipe to its last good size after its rollout failed. */
+  | ({ readonly type: "roll-back"; readonly size: Allotment } & OfRollout)
+  /** Writes only the annotation: what nothing else would show later. */
+  | ({ readonly type: "adopt"; readonly rollout: LastRollout } & OfPipe);
+
+/** Gives a pod its new size, or the one of its template again. */
+export interface PodAction extends OfContainer {
+  readonly type: "resize-pod" | "return-pod";
+  readonly pod: PodView;
+  readonly resources: Resources;
+}
+
+/** A step of a resize in place. */
+export type InPlaceAction =
+  | PodAction
+  /** All pods have the size: pauses the Deployment and sets the size in its template. */
+  | ({ readonly type: "commit" } & OfRollout)
+  /**
+   * Reads the paused Deployment and its ReplicaSets, and makes the next write of the commit.
+   *
+   * `isOverdue`: the Deployment controller has not responded in time, so the template gets its old size again.
+   * `fallback`: why the pipe is not tried in place again then.
+   */
+  | ({
+      readonly type: "continue-commit";
+      readonly isOverdue: boolean;
+      readonly fallback?: Fallback | undefined;
+    } & OfContainer)
+  | ({ readonly type: "resume" } & OfPipe)
+  /**
+   * The template has the size, and pods do not and cannot be resized. If the ReplicaSet gets the resources of such a
+   * pod, it is not the one of the template any more, so the Deployment controller replaces its pods.
+   */
+  | ({ readonly type: "replace-pods"; readonly resources: Resources } & OfContainer);
+
+/** The next steps of the controller, as data; apply/ runs them. */
+export type Action =
+  | PipeAction
+  | InPlaceAction
+  /**
+   * Checks whether the API server accepts the desired size of a pipe.
+   *
+   * `subject`: what the result depends on. `checksNodes`: also checks whether a node is large enough for the pod in the
+   * response. `isCommit`: also checks whether the template changes in nothing but its size, and whether a pause is
+   * recognizable.
+   */
+  | ({
+      readonly type: "dry-run";
+      readonly subject: string;
+      readonly checksNodes: boolean;
+      readonly isCommit: boolean;
+    } & OfRollout)
+  /** Creates the PipeScaling after the first pipe of a service appeared, or after the PipeScaling was deleted. */
+  | {
+      readonly type: "create-pipe-scaling";
+      readonly namespace: string;
+      readonly name: string;
+      readonly spec: PipeScalingSpec;
+    }
+  /** Reads a pipe whose last write got no response, or that left the cache while it was paused for a commit. */
+  | ({ readonly type: "refresh" } & OfPipe)
+  /** Finds out which one is outdated: our view of the PipeScaling, or the generation that these pipes record. */
+  | {
+      readonly type: "confirm-generation";
+      readonly scaling: PipeScalingView;
+      readonly pipes: readonly PipeView[];
+    };

@@ -1,0 +1,184 @@
+import type { Nodes } from "../../capacity/nodes.ts";
+import type { KubeClient } from "../../kube/client.ts";
+import { isConflict, KubeUnreachableError, messageOf } from "../../kube/errors.ts";
+import type { Deployment, Identity, KubeObject } from "../../kube/objects.ts";
+import { DEPLOYMENTS, type Resource } from "../../kube/paths.ts";
+import { readByList } from "../../kube/read-by-list.ts";
+import { compareResourceVersions } from "../../runtime/resource-version.ts";
+import { EtcdRollbackError } from "../../runtime/restart-required.ts";
+import { keyOf, type Store } from "../../runtime/store.ts";
+import type { Caches } from "../observe/caches.ts";
+import type { DepartedPipes } from "../observe/departed-pipes.ts";
+import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
+import { toPipeView } from "../observe/workloads/deployment.ts";
+import {
+  READ_LATER,
+  type WriteError,
+  type WritePurpose,
+  type WrittenAnnotation,
+} from "../observe/write-record.ts";
+import { pipePatch } from "./pipe-patch.ts";
+import type { WholeDeployment } from "./workloads/replica-sets.ts";
+import { writeErrorOf } from "./write-error.ts";
+import type { Attempt, WriteMemory } from "./write-memory.ts";
+
+/** What every write uses. */
+export interface Applier {
+  readonly client: Pick<KubeClient, "json">;
+  readonly caches: Pick<Caches, "pipes" | "pods" | "scalings">;
+  readonly departed: DepartedPipes;
+  readonly writes: WriteMemory;
+  readonly nodes: Pick<Nodes, "list">;
+  /** Throws when this process may no longer write (runtime/leader.ts). */
+  readonly assertMayWrite: () => void;
+  /** Call it if an object is older than it was: etcd was restored from a snapshot. */
+  readonly onEtcdRollback: () => void;
+}
+
+interface Aim {
+  readonly purpose: WritePurpose;
+  /** What is wanted, as in the record of the write. */
+  readonly subject: string;
+  /** Number of this attempt, if the object shows it. */
+  readonly attempts?: number;
+}
+
+interface Result {
+  /** Why nothing was written. */
+  readonly error?: WriteError | undefined;
+  readonly annotation?: WrittenAnnotation | undefined;
+}
+
+/**
+ * Writes to a pipe, and records the outcome. The next decision repeats a failed write, after a delay.
+ *
+ * @returns the error of a failed write
+ * @throws the error if it is not about this object
+ */
+export async function attempt(
+  applier: Applier,
+  pipe: PipeView,
+  { purpose, subject, ...known }: Aim,
+  write: () => Promise<Result>,
+): Promise<WriteError | undefined> {
+  const { writes } = applier;
+  const { uid, generation } = pipe.metadata;
+  const begun = writes.begin(uid, purpose, subject, known);
+  try {
+    const { error, annotation } = await write();
+    if (error) writes.failed(begun, error, generation);
+    else writes.done(begun, annotation, generation);
+    return error;
+  } catch (error) {
+    return recordFailure(applier, begun, pipe, error);
+  }
+}
+
+async function recordFailure(
+  applier: Applier,
+  begun: Attempt,
+  pipe: PipeView,
+  cause: unknown,
+): Promise<WriteError> {
+  const { writes } = applier;
+  const { generation } = pipe.metadata;
+  if (isConflict(cause)) {
+    writes.failed(begun, CONFLICT, generation);
+    await refresh(applier, pipe);
+    return CONFLICT;
+  }
+  const error = writeErrorOf(cause);
+  if (!error) {
+    writes.failed(begun, { reason: "WriteFailed", message: messageOf(cause) }, generation);
+    throw cause;
+  }
+  // Without a response, the write may have succeeded.
+  const isUnknown = cause instanceof KubeUnreachableError && READ_LATER.includes(begun.purpose);
+  if (isUnknown) writes.unknown(begun, error);
+  else writes.failed(begun, error, generation);
+  return error;
+}
+
+export const CONFLICT: WriteError = {
+  reason: "WriteFailed",
+  message: "the object changes at the same time",
+  isConflict: true,
+};
+
+/** Stores the response to a write to a Deployment, which may have left the cache meanwhile. */
+export function observePipe({ caches, departed, writes }: Applier, pipe: PipeView): void {
+  departed.observe(pipe);
+  if (caches.pipes.get(keyOf(pipe))) caches.pipes.observe(pipe);
+  // No event ends its records any more.
+  else if (!pipe.isPausedForCommit) writes.forgetAll(pipe.metadata.uid);
+}
+
+/**
+ * Writes a Deployment with its annotation.
+ *
+ * @param rollout absent if something removes the annotation
+ */
+export async function patchPipe(
+  applier: Applier,
+  pipe: PipeView,
+  rollout: LastRollout | undefined,
+  spec: object | undefined,
+): Promise<WrittenAnnotation | undefined> {
+  const written = rollout && { annotation: formatLastRollout(rollout, pipe.metadata.uid), rollout };
+  const patched = await applier.client.json<Deployment>(pipePatch(pipe, written?.annotation, spec));
+  const view = toPipeView(patched, written);
+  observePipe(applier, view);
+  // The stored one is equal, and the cache has it already.
+  return rollout && { lastRollout: view.lastRollout ?? rollout, isStripped: view.lastRollout === undefined };
+}
+
+/**
+ * Reads a Deployment whose last write got no response or a conflict. A version that is newer than the one in the cache
+ * heals a view that is outdated for any reason.
+ *
+ * @throws EtcdRollbackError if it is older
+ */
+export async function refresh(applier: Applier, pipe: PipeView): Promise<void> {
+  const { uid, generation } = pipe.metadata;
+  const current = await readPipe(applier, pipe);
+  applier.writes.resolve(uid, current?.metadata.generation ?? generation);
+  if (current) observePipe(applier, toPipeView(current));
+}
+
+/**
+ * Reads a whole Deployment.
+ *
+ * @returns `undefined` if it is gone, which the watch reports, as it does another object with this name
+ * @throws EtcdRollbackError if it is older than in the cache
+ */
+export async function readPipe(applier: Applier, pipe: PipeView): Promise<WholeDeployment | undefined> {
+  const { caches, departed, writes } = applier;
+  const { uid } = pipe.metadata;
+  const isKnown = caches.pipes.get(keyOf(pipe)) !== undefined;
+  const current = await readCurrent<WholeDeployment>(applier, DEPLOYMENTS, caches.pipes, pipe);
+  if (current) return current;
+  departed.forget(uid);
+  if (!isKnown) writes.forgetAll(uid);
+  return undefined;
+}
+
+/**
+ * Reads an object. The controller has the permission to list its objects, not to get all of them.
+ *
+ * @param store has the object as it was seen before
+ * @throws EtcdRollbackError if it is older than that
+ */
+export async function readCurrent<T extends KubeObject>(
+  { client, onEtcdRollback }: Pick<Applier, "client" | "onEtcdRollback">,
+  resource: Resource,
+  store: Pick<Store<KubeObject>, "get">,
+  object: { readonly metadata: Identity },
+): Promise<T | undefined> {
+  const known = store.get(keyOf(object))?.metadata;
+  const current = await readByList<T>(client, resource, object.metadata);
+  if (!current || known?.uid !== current.metadata.uid) return current;
+  if (compareResourceVersions(current.metadata.resourceVersion, known.resourceVersion) >= 0) return current;
+  onEtcdRollback();
+  throw new EtcdRollbackError();
+}

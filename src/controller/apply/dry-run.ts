@@ -1,0 +1,103 @@
+import { lackOfCapacity } from "../../capacity/fit.ts";
+import { isCode, isDeniedByWebhook, isWithoutDryRun } from "../../kube/errors.ts";
+import type { Deployment, PodSpec } from "../../kube/objects.ts";
+import type { Action } from "../actions.ts";
+import { formatLastRollout } from "../observe/last-rollout.ts";
+import { toPipeView } from "../observe/workloads/deployment.ts";
+import type { WriteError } from "../observe/write-record.ts";
+import { type Applier, attempt, readPipe } from "./applier.ts";
+import { commitPatch, pipePatch, resourcesPatch } from "./pipe-patch.ts";
+import type { WholeDeployment } from "./workloads/replica-sets.ts";
+import { writeErrorOf } from "./write-error.ts";
+
+type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
+
+/** Tries a resize without an effect. A problem holds the pipe back like a failed write. */
+export function dryRun(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
+  const { pipe, subject, isCommit } = action;
+  const purpose = isCommit ? "dry-run-commit" : "dry-run";
+  return attempt(applier, pipe, { purpose, subject }, async () => ({
+    error: isCommit ? await commitProblem(applier, action) : await rolloutProblem(applier, action),
+  }));
+}
+
+/**
+ * If a webhook changes the template at each write, it would not equal that of the ReplicaSet, and a rollout would start.
+ * The pause must be recognizable as one of the controller, or nobody would lift it.
+ */
+async function commitProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
+  const { pipe, container, rollout } = action;
+  const current = await readPipe(applier, pipe);
+  if (!current) return undefined;
+  // Without the message of DEPLOYMENTS, the response is the whole object.
+  const { message: _, ...request } = requestOf(action, commitPatch(action, rollout.size));
+  let committed: WholeDeployment;
+  try {
+    committed = await applier.client.json<WholeDeployment>(request);
+  } catch (error) {
+    // A rollout needs no pause, so it may be accepted.
+    const problem = writeErrorOf(error);
+    if (problem?.reason === "Refused" || problem?.reason === "Forbidden")
+      return { ...problem, fallback: problem.reason };
+    throw error;
+  }
+  if (!toPipeView(committed).isPausedForCommit) {
+    const message = "a pause by the controller would not be recognizable: something removes managedFields";
+    return { reason: "Refused", message, fallback: "NotSupported" };
+  }
+  const text = ({ spec }: WholeDeployment) => JSON.stringify(withoutSize(spec, container));
+  if (text(committed) === text(current)) return undefined;
+  const message = "something changes the pod template at each write";
+  return { reason: "Refused", message, fallback: "TemplateChanged" };
+}
+
+function withoutSize({ paused: _, template, ...spec }: Deployment["spec"], name: string): object {
+  const containers = template.spec.containers.map((container) =>
+    container.name === name ? { ...container, resources: withoutAmounts(container.resources) } : container,
+  );
+  return { ...spec, template: { ...template, spec: { ...template.spec, containers } } };
+}
+
+function withoutAmounts(resources: PodSpec["containers"][number]["resources"]): object {
+  const { cpu: _c, memory: _m, ...requests } = resources?.requests ?? {};
+  const { cpu: _l, memory: _n, ...limits } = resources?.limits ?? {};
+  return { requests, limits };
+}
+
+/** Only a rejection counts: a webhook that does not support dry runs or does not respond predicts nothing. */
+async function rolloutProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
+  let resized: Deployment;
+  try {
+    resized = await applier.client.json(requestOf(action, resourcesPatch(action, action.rollout.size)));
+  } catch (error) {
+    const problem = problemIn(error);
+    return problem.reason !== "Refused" || isWithoutDryRun(error) ? undefined : problem;
+  }
+  return action.checksNodes ? capacityProblem(applier, resized.spec.template.spec) : undefined;
+}
+
+/** @param pod from the response to the dry run, with the new size and the changes of webhooks */
+async function capacityProblem({ nodes }: Applier, pod: PodSpec): Promise<WriteError | undefined> {
+  try {
+    const listed = await nodes.list();
+    const message = listed && lackOfCapacity(pod, listed);
+    return message === undefined ? undefined : { reason: "NoNodeLargeEnough", message };
+  } catch (error) {
+    const { message, retryAfterMs } = problemIn(error);
+    return { reason: "WriteFailed", message: `the nodes cannot be listed: ${message}`, retryAfterMs };
+  }
+}
+
+/** @throws the error itself if our view is outdated, or if a busy server sent Retry-After */
+function problemIn(error: unknown): WriteError {
+  const isBusy = isCode(error, 429) && !isDeniedByWebhook(error);
+  const problem = isBusy ? undefined : writeErrorOf(error);
+  if (problem === undefined) throw error;
+  return problem;
+}
+
+function requestOf({ pipe, rollout }: DryRunAction, spec: object) {
+  const annotation = formatLastRollout(rollout, pipe.metadata.uid);
+  const request = pipePatch(pipe, annotation, spec);
+  return { ...request, query: { ...request.query, dryRun: "All" } };
+}

@@ -1,0 +1,171 @@
+import type { KubeObject } from "../../kube/objects.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
+import type { Store } from "../../runtime/store.ts";
+import { WallTime } from "../../runtime/wall-time.ts";
+import {
+  isOpen,
+  READ_LATER,
+  WRITE_PURPOSES,
+  type WriteError,
+  type WritePurpose,
+  type WriteRecord,
+  type WriteRecords,
+  type WrittenAnnotation,
+} from "../observe/write-record.ts";
+import { lastErrorOf, TRUCE_MS } from "../retry.ts";
+
+/** After this time, the watch has delivered the result of a write. */
+const MAX_UNRESOLVED_MS = 5 * 60_000;
+
+/** Writes that may start a rollout. */
+const ROLLOUTS: readonly WritePurpose[] = ["resize", "roll-back"];
+
+/** Writes of the steps in which a Deployment is paused, or may be. */
+const COMMITS: readonly WritePurpose[] = ["commit", "update-replica-set", "resume"];
+
+/** A write that has begun. */
+export interface Attempt {
+  readonly uid: string;
+  readonly purpose: WritePurpose;
+}
+
+/**
+ * The last writes of this process to each object, for each purpose, with their outcomes. It is what bounds repeated
+ * writes: every delay before a retry is computed from these records (retry.ts). They end with their objects.
+ *
+ * Times are of the monotonic clock, so a jump of the clock neither ends nor extends a delay.
+ */
+export class WriteMemory implements WriteRecords {
+  readonly #clock: Pick<Clock, "now" | "monotonic">;
+  readonly #wallTime: WallTime;
+  readonly #records = new Map<string, Attempt & WriteRecord>();
+  /** Keys of the records without a known outcome. */
+  readonly #open = new Set<string>();
+  /** By UID: the purpose of the last write of the annotation. */
+  readonly #annotations = new Map<string, WritePurpose>();
+
+  constructor(
+    stores: readonly Pick<Store<KubeObject>, "onChange">[],
+    clock: Pick<Clock, "now" | "monotonic">,
+  ) {
+    this.#clock = clock;
+    this.#wallTime = new WallTime(clock);
+    for (const store of stores) {
+      store.onChange((change) => {
+        if (change.type === "deleted") this.forgetAll(change.previous.metadata.uid);
+      });
+    }
+  }
+
+  get(uid: string, purpose: WritePurpose): WriteRecord | undefined {
+    const record = this.#records.get(keyOf({ uid, purpose }));
+    if (!record) return undefined;
+    const { firstAtMs, lastAtMs } = record;
+    return { ...record, firstAtMs: this.#wallTime.of(firstAtMs), lastAtMs: this.#wallTime.of(lastAtMs) };
+  }
+
+  lastAnnotation(uid: string): ReturnType<WriteRecords["lastAnnotation"]> {
+    const purpose = this.#annotations.get(uid);
+    const record = purpose && this.get(uid, purpose);
+    if (record?.outcome.type !== "done" || !record.outcome.annotation) return undefined;
+    return { ...record.outcome.annotation, attempts: record.attempts, lastAtMs: record.lastAtMs };
+  }
+
+  /** Rollouts that may have started but are not in the cache yet. */
+  unresolvedRollouts(): number {
+    const since = this.#clock.monotonic() - MAX_UNRESOLVED_MS;
+    return this.#openOf(ROLLOUTS).filter(({ lastAtMs }) => lastAtMs > since).length;
+  }
+
+  /** UIDs of the Deployments that may be paused without the cache showing it yet. */
+  unresolvedCommits(): ReadonlySet<string> {
+    return new Set(this.#openOf(COMMITS).map(({ uid }) => uid));
+  }
+
+  #openOf(purposes: readonly WritePurpose[]): (Attempt & WriteRecord)[] {
+    const open = [...this.#open].flatMap((key) => this.#records.get(key) ?? []);
+    return open.filter(({ purpose }) => purposes.includes(purpose));
+  }
+
+  /**
+   * Call it before a write.
+   *
+   * @param known.attempts number of this attempt, if the object shows it
+   */
+  begin(
+    uid: string,
+    purpose: WritePurpose,
+    subject: string,
+    { attempts = 1, runs }: { readonly attempts?: number; readonly runs?: string } = {},
+  ): Attempt {
+    const nowMs = this.#clock.monotonic();
+    const last = this.#records.get(keyOf({ uid, purpose }));
+    const isRepeated = last?.subject === subject && elapsedMs(last.lastAtMs, nowMs) <= TRUCE_MS;
+    const before = isRepeated ? last : undefined;
+    this.#set({
+      ...{ uid, purpose, subject, runs },
+      attempts: Math.max((before?.attempts ?? 0) + 1, attempts),
+      firstAtMs: before?.firstAtMs ?? nowMs,
+      lastAtMs: nowMs,
+      outcome: { type: "pending", before: lastErrorOf(before) },
+    });
+    return { uid, purpose };
+  }
+
+  /** @param generation of the object that the write was for, if another one needs another write */
+  done(attempt: Attempt, annotation?: WrittenAnnotation, generation = 0): void {
+    const isSettled = this.#settle(attempt, { type: "done", generation, annotation });
+    if (isSettled && annotation) this.#annotations.set(attempt.uid, attempt.purpose);
+  }
+
+  /** @param generation of the object that the write was for */
+  failed(attempt: Attempt, error: WriteError, generation: number): void {
+    // The delay before the next attempt starts at the response.
+    this.#settle(attempt, { type: "failed", error, generation }, this.#clock.monotonic());
+  }
+
+  unknown(attempt: Attempt, error: WriteError): void {
+    this.#settle(attempt, { type: "unknown", error });
+  }
+
+  /** Call it after a read of the object, which shows whether the write succeeded. */
+  resolve(uid: string, generation: number): void {
+    for (const purpose of READ_LATER) {
+      const outcome = this.#records.get(keyOf({ uid, purpose }))?.outcome;
+      if (outcome?.type === "unknown")
+        this.#settle({ uid, purpose }, { type: "failed", error: outcome.error, generation });
+    }
+  }
+
+  /** The object has what was wanted, or something else is wanted. */
+  forget(uid: string, purpose: WritePurpose): void {
+    const key = keyOf({ uid, purpose });
+    this.#records.delete(key);
+    this.#open.delete(key);
+  }
+
+  /** The object is gone, or nothing is written to it any more. */
+  forgetAll(uid: string): void {
+    for (const purpose of WRITE_PURPOSES) this.forget(uid, purpose);
+    this.#annotations.delete(uid);
+  }
+
+  /** @returns false if the object was deleted meanwhile */
+  #settle(attempt: Attempt, outcome: WriteRecord["outcome"], lastAtMs?: number): boolean {
+    const record = this.#records.get(keyOf(attempt));
+    if (record) this.#set({ ...record, outcome, lastAtMs: lastAtMs ?? record.lastAtMs });
+    return record !== undefined;
+  }
+
+  #set(record: Attempt & WriteRecord): void {
+    const key = keyOf(record);
+    this.#records.set(key, record);
+    if (isOpen(record)) this.#open.add(key);
+    else this.#open.delete(key);
+  }
+}
+
+function keyOf({ uid, purpose }: Attempt): string {
+  return `${uid} ${purpose}`;
+}

@@ -1,0 +1,154 @@
+import type { FailureReason } from "../crd/reasons.ts";
+import type { PipeState, RolloutPhase } from "../domain/rollout-plan.ts";
+import type { Size } from "../domain/size.ts";
+import type { RolloutPolicy } from "../settings/rollout-policy.ts";
+import type { Action } from "./actions.ts";
+import type { Fallback } from "./observe/last-rollout.ts";
+import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
+import type { PipeView } from "./observe/pipe-view.ts";
+import type { ContainerView, PodView } from "./observe/pod-view.ts";
+import type { Resources } from "./observe/resources.ts";
+import type { Snapshot } from "./observe/snapshot.ts";
+import type { WriteRecord } from "./observe/write-record.ts";
+
+/** The reason why a pipe cannot have the desired size: one word for programs, and the end of a sentence for people. */
+export interface Cause {
+  readonly reason: FailureReason;
+  readonly message: string;
+}
+
+/** A failure to give a pipe the desired size. Times are in milliseconds since 1970. */
+export interface Failure extends Cause {
+  /** Number of attempts with this size. */
+  readonly attempts: number;
+  readonly atMs: number;
+  /** Absent if there is no automatic retry. */
+  readonly retryAtMs?: number;
+}
+
+/** What rules decide by, besides the pipe. */
+export interface PipeContext
+  extends Pick<
+    Snapshot,
+    "serviceId" | "nowMs" | "timeouts" | "writes" | "autoscalers" | "podsProblem" | "leadingSinceMs"
+  > {
+  readonly desired: Size;
+  readonly requestId: string | undefined;
+  /** The ways to resize a pipe that the strategy allows, the best one first. */
+  readonly ways: readonly Way[];
+  readonly scaling: PipeScalingView;
+  readonly policy: RolloutPolicy;
+}
+
+/** The state of a pod relative to the target resources of its pipe container. */
+export type PodState =
+  /** Its spec does not have them. */
+  | "unchanged"
+  /** The kubelet has not finished, or not seen the change yet. */
+  | "resizing"
+  /** No room on the node at present. */
+  | "deferred"
+  /** Never possible on this node. */
+  | "infeasible"
+  /** The kubelet tries again, for example until memory usage falls. */
+  | "error"
+  | "done";
+
+export interface ActivePod {
+  readonly pod: PodView;
+  /** The container to resize. */
+  readonly own: ContainerView | undefined;
+  readonly state: PodState;
+  /** The last write of this process that gave it the desired size, unless it failed and a retry starts over. */
+  readonly record: WriteRecord | undefined;
+}
+
+/** A pipe, with what its rules decide by. */
+export interface Subject extends PipeContext {
+  readonly pipe: PipeView;
+  /** Name of the container to resize; empty if it is unclear, and then no rule gets to it. */
+  readonly container: string;
+  /** All of its pods that the controller sees. */
+  readonly pods: readonly PodView[];
+  /** Those of them that have to have the size: not those that end. */
+  readonly active: readonly ActivePod[];
+  /** When a terminating pod of the pipe was last seen to end, in milliseconds since 1970. */
+  readonly podEndedAtMs: number;
+  /** Resources of its container at the desired size. */
+  readonly target: Resources;
+}
+
+export interface DryRun {
+  readonly isAccepted: boolean;
+  /** Absent if it is accepted, in flight, or repeated later. */
+  readonly action?: Extract<Action, { readonly type: "dry-run" }>;
+}
+
+/** One way to resize a pipe. */
+export interface Way {
+  /** True if it replaces pods. Only that counts against the limit across all services. */
+  readonly replacesPods: boolean;
+  /** Why a pipe cannot be resized in this way. `untilMs`: until then, the problem may end by itself. */
+  problem(subject: Subject): (Fallback & { readonly untilMs?: number }) | undefined;
+  /** The dry run that must be accepted before the first pod changes. */
+  dryRun(begin: Begin): DryRun;
+  /** The first writes; empty while something has to end first. */
+  begin(begin: Begin): readonly Action[];
+}
+
+/** A pipe whose resize begins, and its place among the pipes of its service. */
+export interface Begin {
+  readonly subject: Subject;
+  /** Number of this attempt. */
+  readonly attempts: number;
+  /** Why the pipe is not resized in a better way. */
+  readonly fallback: Fallback | undefined;
+  /** No pipe of the service has proven the size, and others wait for this one. */
+  readonly isCanaryOfSeveral: boolean;
+  /** People asked for this attempt. */
+  readonly isRequested: boolean;
+  /** A rollout of the controller is replacing its pods. */
+  readonly isRollingOut: boolean;
+}
+
+/** What happens to a pipe next. */
+export type Next =
+  /** Its resize begins when its turn comes (decide/passes.ts). */
+  | ({ readonly type: "begin"; readonly way: Way } & Pick<Begin, "attempts" | "fallback" | "isRequested">)
+  /** Writes that go on with what has begun, so they wait for nothing. */
+  | { readonly type: "continue"; readonly actions: readonly Action[] }
+  /** The write by which its template begins to follow its pods. It waits for a place in the line of commits. */
+  | { readonly type: "commit"; readonly action: Action };
+
+/** What a rule decides about a pipe. */
+export interface PipeDecision {
+  readonly state: PipeState;
+  /** The phase of its rollout, if it is not the one that its Deployment shows. */
+  readonly phase?: RolloutPhase;
+  readonly failure?: Failure | undefined;
+  /** What happens to the pipe, for people: the end of a sentence that begins with its name. */
+  readonly activity?: string;
+  /** The reason why the rollout makes no progress, if known. */
+  readonly obstacle?: string | undefined;
+  /** Absent if something has to happen first. */
+  readonly next?: Next;
+  /** Its pods do not all have one size, because a resize in place began. */
+  readonly isUnfinished?: boolean;
+  /** Time at which this decision may change without an event and without a retry, in milliseconds since 1970. */
+  readonly recheckAtMs?: number | undefined;
+}
+
+/** The state of one pipe relative to the desired size. */
+export interface Assessment extends PipeDecision {
+  readonly subject: Subject;
+  readonly pipe: PipeView;
+  readonly phase: RolloutPhase;
+  /** When a phase with moving pods times out, in milliseconds since 1970. */
+  readonly phaseEndsAtMs?: number | undefined;
+  /** Whether the pipe shows that the size works. */
+  readonly proof: "none" | "proving" | "proven";
+  /** The failure of a rollout to a size that is no longer desired. It is rolled back unless the pipe is resized now. */
+  readonly abandoned?: Cause | undefined;
+  /** Information for people that does not affect the decision. */
+  readonly remark?: string | undefined;
+}

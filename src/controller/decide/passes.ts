@@ -1,0 +1,158 @@
+import {
+  type PlannedPipe,
+  planRollout,
+  type RolloutLimits,
+  type RolloutPlan,
+} from "../../domain/rollout-plan.ts";
+import { ALWAYS_OPEN, windowAt } from "../../domain/rollout-window.ts";
+import type { Action } from "../actions.ts";
+import type { Assessment, Begin, Way } from "../assessment.ts";
+import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+import { repair } from "../rollout/repair.ts";
+import type { DecideOptions, Decision, Sizing } from "./decision.ts";
+
+/** What the passes over the pipes of a service have decided so far. */
+interface Draft {
+  readonly snapshot: Snapshot;
+  readonly scaling: PipeScalingView;
+  readonly options: DecideOptions;
+  readonly sizing: Sizing;
+  /** The pipes with replicas that wait. */
+  readonly waiting: readonly Assessment[];
+  /** The pipes to begin with now. */
+  readonly plan: RolloutPlan;
+  readonly actions: readonly Action[];
+  readonly waitsForCommit: boolean;
+}
+
+type Pass = (draft: Draft) => Draft;
+
+/** In this order, each of them over all pipes of the service. */
+const PASSES: readonly Pass[] = [
+  // A schedule holds back what restarts pods.
+  openWindow,
+  // One pipe first, then as many as the limits allow.
+  choose,
+  // What can be known without a restart is known before one.
+  tryOut,
+  // Each chosen pipe gets its first write.
+  begin,
+  // Each pipe in progress gets its next one.
+  goOn,
+  // The templates of resized pods follow, a few at a time.
+  follow,
+  // The others get what they need for later: a rollback, or a record.
+  mend,
+];
+
+export function decidePipes(
+  given: Pick<Draft, "snapshot" | "scaling" | "options" | "sizing">,
+): Required<Decision> {
+  const waiting = given.sizing.assessments.filter(
+    ({ state, pipe }) => state === "waiting" && pipe.replicas > 0,
+  );
+  const first: Draft = { ...given, waiting, plan: NO_PLAN, actions: [], waitsForCommit: false };
+  const { actions, sizing, waitsForCommit } = PASSES.reduce((draft, pass) => pass(draft), first);
+  return { actions, sizing, waitsForCommit };
+}
+
+const NO_PLAN: RolloutPlan = { start: [], waitReason: "nothing", isCanary: false, blockedBy: [] };
+
+/** The schedule is evaluated only for pipes that it can hold back. */
+function openWindow(draft: Draft): Draft {
+  const { snapshot, scaling, sizing, waiting } = draft;
+  const { rolloutWindow, nowMs } = snapshot;
+  const isOpen = waiting.length === 0 || nowMs < (scaling.windowIgnoredUntilMs ?? 0);
+  const window = isOpen || !rolloutWindow ? ALWAYS_OPEN : windowAt(rolloutWindow, nowMs);
+  return { ...draft, sizing: { ...sizing, window } };
+}
+
+/**
+ * A rollback that begins now takes the place of a rollout, although the phase of its pipe has timed out. A pipe that can
+ * start with the desired size is not rolled back first.
+ */
+function choose(draft: Draft): Draft {
+  const { options, sizing } = draft;
+  const { assessments, serviceLimit, window } = sizing;
+  const limits: RolloutLimits = { overallFree: options.overallFree, serviceLimit, isWindowOpen: window.open };
+  const { start } = planRollout(assessments.map(plannedPipe), limits);
+  const planned = assessments.map((each): PlannedPipe => {
+    const isOver = each.abandoned !== undefined && each.phase === "overdue";
+    const isRolledBack = isOver && !start.includes(each.pipe.metadata.name) && repair(each).length > 0;
+    return { ...plannedPipe(each), ...(isRolledBack ? { state: "rolling", phase: "rolling-back" } : {}) };
+  });
+  const plan = planRollout(planned, limits);
+  const { waitReason, blockedBy } = plan;
+  return { ...draft, plan, sizing: { ...sizing, waitReason, blockedBy } };
+}
+
+function plannedPipe({ pipe, state, phase, proof, isUnfinished = false, next }: Assessment): PlannedPipe {
+  const beginning = next?.type === "begin" ? next : undefined;
+  const { fallback } = beginning ?? {};
+  return {
+    name: pipe.metadata.name,
+    ...{ state, phase, proof, replicas: pipe.replicas },
+    // A pipe that could not be resized in place was the first one, and stays it.
+    isUnfinished: isUnfinished || (fallback !== undefined && "atMs" in fallback),
+    replacesPods: beginning?.way.replacesPods ?? true,
+  };
+}
+
+/** While dry runs are in flight, only pipes without pods begin. */
+function tryOut(draft: Draft): Draft {
+  const { plan, options, sizing, waiting } = draft;
+  if (!options.makesDryRuns) return draft;
+  const tried = waiting.filter((each) => isCanaryOfSeveral(draft) || isChosen(each, plan));
+  const results = tried.flatMap((each) => beginsOf(each, draft)).map(({ way, ...each }) => way.dryRun(each));
+  const actions = [...draft.actions, ...results.flatMap(({ action }) => action ?? [])];
+  if (results.every(({ isAccepted }) => isAccepted)) return { ...draft, actions };
+  const start = plan.start.filter((name) => waiting.every(({ pipe }) => pipe.metadata.name !== name));
+  const held = { waitReason: "dry-runs", blockedBy: [] } as const;
+  return { ...draft, actions, plan: { ...plan, start }, sizing: { ...sizing, ...held } };
+}
+
+function begin(draft: Draft): Draft {
+  const starting = draft.sizing.assessments.filter((each) => isChosen(each, draft.plan));
+  const begins = starting.flatMap((each) => beginsOf(each, draft));
+  return { ...draft, actions: [...draft.actions, ...begins.flatMap(({ way, ...each }) => way.begin(each))] };
+}
+
+function goOn(draft: Draft): Draft {
+  const { actions, sizing } = draft;
+  const more = sizing.assessments.flatMap(({ next }) => (next?.type === "continue" ? next.actions : []));
+  return { ...draft, actions: [...actions, ...more] };
+}
+
+function follow(draft: Draft): Draft {
+  const { options, sizing } = draft;
+  const ready = sizing.assessments.flatMap(({ next }) => (next?.type === "commit" ? next.action : []));
+  const actions = [...draft.actions, ...ready.slice(0, options.commitsFree)];
+  return { ...draft, actions, waitsForCommit: ready.length > options.commitsFree };
+}
+
+function mend(draft: Draft): Draft {
+  const { actions, sizing, plan } = draft;
+  const others = sizing.assessments.filter(
+    (each) => !isChosen(each, plan) && (each.next?.type ?? "begin") === "begin",
+  );
+  return { ...draft, actions: [...actions, ...others.flatMap(repair)] };
+}
+
+function isChosen({ pipe, state }: Assessment, { start }: RolloutPlan): boolean {
+  return state === "waiting" && start.includes(pipe.metadata.name);
+}
+
+function isCanaryOfSeveral({ plan, waiting }: Draft): boolean {
+  return plan.isCanary && waiting.length > 1;
+}
+
+/** @returns nothing for a pipe that does not wait */
+function beginsOf(
+  { subject, next, phase }: Assessment,
+  draft: Draft,
+): readonly (Begin & { readonly way: Way })[] {
+  if (next?.type !== "begin") return [];
+  const isRollingOut = phase === "rolling-out";
+  return [{ ...next, subject, isRollingOut, isCanaryOfSeveral: isCanaryOfSeveral(draft) }];
+}

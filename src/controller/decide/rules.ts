@@ -1,0 +1,131 @@
+import type { FailureReason } from "../../crd/reasons.ts";
+import type { ResizeStrategy } from "../../domain/resize-strategy.ts";
+import { sameSize } from "../../domain/size.ts";
+import type { PipeDecision, Subject, Way } from "../assessment.ts";
+import { commitInFlight, templateFollows } from "../in-place/commit-rules.ts";
+import { podsFollow, podsInProgress, podsReturn, sizeRefused } from "../in-place/rules.ts";
+import { IN_PLACE } from "../in-place/way.ts";
+import { seesPods } from "../pods.ts";
+import { FIELD_CONFLICT } from "../retry.ts";
+import { failedBefore, nextAttempt } from "../rollout/prior-failure.ts";
+import {
+  annotationRemoved,
+  hasSize,
+  rolloutOfController,
+  rolloutOfOwner,
+  writeInFlight,
+} from "../rollout/rules.ts";
+import { ROLLOUT } from "../rollout/way.ts";
+
+/** Decides about a pipe, or leaves it to the next rule. */
+type Rule = (subject: Subject) => PipeDecision | undefined;
+
+/** The ways that each strategy allows, the best one first. */
+export const WAYS: Readonly<Record<ResizeStrategy, readonly Way[]>> = {
+  InPlaceOrRollout: [IN_PLACE, ROLLOUT],
+  Rollout: [ROLLOUT],
+};
+
+/** The state of a pipe, and what happens to it. The first rule that applies decides. */
+const RULES: readonly Rule[] = [
+  // A Deployment must not stay paused, whatever is wanted now.
+  commitInFlight,
+  // Only a person can say which container is meant.
+  containerUnclear,
+  // An autoscaler would replace the size with its own.
+  setByAutoscaler,
+  // A CPU limit belongs to its owner, and must not be below the request.
+  cpuLimitTooLow,
+  // Nothing follows from a write whose outcome is unknown.
+  writeInFlight,
+  when(templateHasSize, [
+    // A rollout that the controller began either comes up or is rolled back.
+    rolloutOfController,
+    // A webhook that removes the annotation would make a restarted controller forget the rollout.
+    annotationRemoved,
+    // Pods show whether they run the size, whoever changed the template.
+    hasSize,
+    // A pod that differs from its template is resized like any other.
+    when(hasVisiblePods, [podsFollow]),
+    // Its owner gives it the size by a rollout, or soon by resuming one.
+    rolloutOfOwner,
+  ]),
+  // What failed is not repeated at once.
+  failedBefore,
+  when(hasVisiblePods, [
+    // What is refused for running pods is refused for new ones.
+    sizeRefused,
+    // Pods that run the size restart for nothing any more.
+    templateFollows,
+    // What has begun goes on.
+    podsInProgress,
+    // Before a rollout, the old size is the same for all pods.
+    podsReturn,
+  ]),
+];
+
+/** What no rule decides waits until its turn comes (passes.ts). */
+export function decidePipe(subject: Subject): PipeDecision {
+  return firstOf(RULES, subject) ?? waits(subject);
+}
+
+function firstOf(rules: readonly Rule[], subject: Subject): PipeDecision | undefined {
+  for (const rule of rules) {
+    const decision = rule(subject);
+    if (decision) return decision;
+  }
+  return undefined;
+}
+
+function when(condition: (subject: Subject) => boolean, rules: readonly Rule[]): Rule {
+  return (subject) => (condition(subject) ? firstOf(rules, subject) : undefined);
+}
+
+function templateHasSize({ pipe, desired }: Subject): boolean {
+  return sameSize(pipe.size, desired);
+}
+
+function hasVisiblePods(subject: Subject): boolean {
+  return subject.pipe.replicas > 0 && seesPods(subject);
+}
+
+function containerUnclear({ pipe, nowMs }: Subject): PipeDecision | undefined {
+  if (!("problem" in pipe.container)) return undefined;
+  return unsizable("ContainerUnclear", pipe.container.problem, nowMs);
+}
+
+function setByAutoscaler({ pipe, autoscalers, nowMs }: Subject): PipeDecision | undefined {
+  const found = autoscalers.get(pipe.metadata.name)?.find(({ kind }) => kind === "VerticalPodAutoscaler");
+  if (!found) return undefined;
+  const name = JSON.stringify(found.metadata.name);
+  const message = `the VerticalPodAutoscaler ${name} also sets the size of its pods: delete it, set its updateMode to "Off", or exempt the container from it`;
+  return unsizable(FIELD_CONFLICT, message, nowMs);
+}
+
+function cpuLimitTooLow({ pipe, container, desired, nowMs }: Subject): PipeDecision | undefined {
+  const { cpuLimitMillicores, size } = pipe;
+  if (cpuLimitMillicores === undefined || cpuLimitMillicores >= desired.cpuMillicores) return undefined;
+  if (sameSize(size, desired)) return undefined;
+  const message = `the container "${container}" has a CPU limit of ${cpuLimitMillicores}m, which is below the ${desired.cpuMillicores}m of the size: remove limits.cpu, or set it to at least that`;
+  return unsizable("CpuLimitTooLow", message, nowMs);
+}
+
+/** Someone must fix the problem before the pipe can be resized. */
+function unsizable(reason: FailureReason, message: string, nowMs: number): PipeDecision {
+  return { state: "unsizable", failure: { reason, message, attempts: 1, atMs: nowMs } };
+}
+
+/** The best way that is possible, and the reason if it is not the first one. */
+function waits(subject: Subject): PipeDecision {
+  const { ways, pipe } = subject;
+  const problems = ways.map((way) => ({ way, problem: way.problem(subject) }));
+  const chosen = problems.find(({ problem }) => !problem || problem.untilMs !== undefined);
+  const way = chosen?.way ?? ROLLOUT;
+  const [first] = problems;
+  const isReported = first?.way !== way && pipe.replicas > 0 && pipe.size !== undefined;
+  return {
+    state: "waiting",
+    next: { type: "begin", way, ...nextAttempt(subject), fallback: isReported ? first?.problem : undefined },
+    ...(chosen?.problem ? { activity: chosen.problem.message, recheckAtMs: chosen.problem.untilMs } : {}),
+  };
+}

@@ -1,0 +1,111 @@
+import { sameSize } from "../../domain/size.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
+import type { Action } from "../actions.ts";
+import type { PipeDecision, Subject } from "../assessment.ts";
+import type { Fallback } from "../observe/last-rollout.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+import { isOpen, type WriteRecord } from "../observe/write-record.ts";
+import { allPodsHaveSize, areOfOneTemplate } from "../pods.ts";
+import { dueAtMs, errorOf, failureOf, lastErrorOf, recordOf, repeatableAtMs } from "../retry.ts";
+import { committedRollout } from "../rollout/annotation.ts";
+import { PAUSED_BY_OWNER } from "../rollout/rules.ts";
+import { fallsBack } from "./fall-back.ts";
+import { failedBefore, refusalOf } from "./problem.ts";
+import { restarted } from "./resize-pods.ts";
+
+type CommitContext = Pick<Snapshot, "scaling" | "writes" | "nowMs" | "timeouts">;
+
+interface CommitStep {
+  readonly actions: readonly Action[];
+  readonly recheckAtMs: number;
+  /** The error of the last attempt. */
+  readonly failed: WriteRecord | undefined;
+}
+
+/**
+ * The next write of a commit in progress. It needs nothing but the Deployment, so it ends whatever is wanted now, and
+ * under the next leader.
+ */
+export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
+  const { writes, nowMs, timeouts } = context;
+  const { container, size, rollout } = pipe;
+  const { generation } = pipe.metadata;
+  // A commit of another size says nothing about this one.
+  const about = { pipe, writes, desired: size };
+  const [resumption, update] = [recordOf(about, "resume"), recordOf(about, "update-replica-set")];
+  const failed = [resumption, update].find((record) => lastErrorOf(record) !== undefined);
+  const pausedAtMs = Math.min(pipe.pausedForCommitAtMs ?? nowMs, nowMs);
+  const endsAtMs = pausedAtMs + timeouts.commitMs;
+  const isOverdue = endsAtMs <= nowMs;
+  const wait = (recheckAtMs: number): CommitStep => ({ actions: [], recheckAtMs, failed });
+  const attempt = (record: WriteRecord | undefined, current: number, action: Action): CommitStep => {
+    if (isOpen(record)) return wait(Number.POSITIVE_INFINITY);
+    const dueMs = errorOf(record) ? repeatableAtMs(record, current, context) : 0;
+    // At the end of its time, the commit is taken back, even if the next attempt was due later.
+    if (dueMs > nowMs) return wait(isOverdue ? dueMs : Math.min(dueMs, endsAtMs));
+    return { actions: [action], recheckAtMs: endsAtMs, failed };
+  };
+  // A refusal may end without a change of the Deployment, which must not stay paused for longer than that.
+  const end = (action: Action) => attempt(resumption, Number.NaN, action);
+  const isFollowed = rollout.isSeen && (rollout.isUpdated || rollout.replicas === 0);
+  if ("problem" in container || !size || isFollowed) return end({ type: "resume", pipe });
+  const refused = refusedUpdate(update, pausedAtMs);
+  const next = { type: "continue-commit", pipe, container: container.name } as const;
+  if (isOverdue || refused) return end({ ...next, isOverdue: true, fallback: refused });
+  if (!rollout.isSeen) return wait(endsAtMs);
+  const isUpdated = update?.outcome.type === "done" && update.outcome.generation === generation;
+  return isUpdated ? wait(endsAtMs) : attempt(update, generation, { ...next, isOverdue });
+}
+
+/** A ReplicaSet that must not be changed does not become changeable by a repetition. */
+function refusedUpdate(update: WriteRecord | undefined, pausedAtMs: number): Fallback | undefined {
+  // The time of the pause has whole seconds.
+  if (!update || update.lastAtMs <= pausedAtMs - 1000) return undefined;
+  const { reason, message = "" } = errorOf(update) ?? {};
+  return reason === "Refused" || reason === "Forbidden" ? { reason, message } : undefined;
+}
+
+const FOLLOWS = "its template follows its pods";
+
+/** A Deployment must not stay paused, whatever is wanted now. */
+export function commitInFlight(subject: Subject): PipeDecision | undefined {
+  const { pipe, desired, nowMs, timeouts } = subject;
+  if (!pipe.isPausedForCommit) return undefined;
+  const { actions, recheckAtMs, failed } = commitStep(pipe, subject);
+  const failure = failureOf(failed, recheckAtMs);
+  const decision = { activity: FOLLOWS, failure, next: { type: "continue", actions }, recheckAtMs } as const;
+  // Its pods do not change any more, so it counts against no limit.
+  if (sameSize(pipe.size, desired) && allPodsHaveSize(subject))
+    return { ...decision, state: "resized", phase: "settled" };
+  const isStuck = elapsedMs(pipe.pausedForCommitAtMs ?? nowMs, nowMs) >= timeouts.stuckCommitMs;
+  return { ...decision, state: failed ? "retrying" : "rolling", phase: isStuck ? "overdue" : "resizing" };
+}
+
+/** Its pods run the size already, so nothing restarts: the template follows, as soon as others have made room for it. */
+export function templateFollows(subject: Subject): PipeDecision | undefined {
+  const { pipe, container, active, nowMs } = subject;
+  if (!pipe.size || active.length === 0 || !allPodsHaveSize(subject) || failedBefore(subject))
+    return undefined;
+  // A pipe that moved to another service, for example: the ReplicaSet must not be changed.
+  if (pipe.templateProblem) return fallsBack(subject, pipe.templateProblem);
+  const record = recordOf(subject, "commit");
+  // Only what depends on the values is a reason for a rollout.
+  const problem = record ? refusalOf(record, subject) : restarted(subject);
+  if (problem) return fallsBack(subject, problem);
+  const resized = { state: "resized", phase: "settled", activity: FOLLOWS } as const;
+  if (pipe.isPaused) return { ...resized, activity: PAUSED_BY_OWNER };
+  if (isOpen(record)) return { ...resized, failure: failureOf(record) };
+  // The Deployment is not paused again before the next write to its ReplicaSet is due.
+  const failed = [record, recordOf(subject, "update-replica-set")].filter(
+    (each) => each?.outcome.type === "failed",
+  );
+  const dueMs = Math.max(0, ...failed.map((each) => dueAtMs(each, subject)));
+  const decision = { ...resized, failure: failureOf(record, dueMs) };
+  if (dueMs > nowMs) return { ...decision, recheckAtMs: dueMs };
+  // The Deployment controller still has to see a change of the owner, or a pod of another template ends.
+  const isSettled = pipe.rollout.isSeen && pipe.rollout.isUpdated && areOfOneTemplate(subject);
+  if (!isSettled) return { ...decision, activity: "its template follows when its Deployment is settled" };
+  const action = { type: "commit", pipe, container, rollout: committedRollout(subject) } as const;
+  return { ...decision, next: { type: "commit", action } };
+}

@@ -1,0 +1,62 @@
+import type { Action, InPlaceAction } from "../actions.ts";
+import type { PipeDecision, Subject } from "../assessment.ts";
+import type { Fallback } from "../observe/last-rollout.ts";
+import type { PodView } from "../observe/pod-view.ts";
+import {
+  formatResources,
+  hasResources,
+  type Resources,
+  resourcesFor,
+  resourcesOf,
+} from "../observe/resources.ts";
+import { dueAtMs, failureOf, repeatableAtMs } from "../retry.ts";
+import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
+
+/** The size cannot be given in place, so that is recorded before anything else. */
+export function fallsBack(subject: Subject, fallback: Fallback): PipeDecision {
+  const record = subject.writes.get(subject.pipe.metadata.uid, "adopt");
+  const failure = failureOf(record, dueAtMs(record, subject));
+  const next = { type: "continue", actions: recordFailure(subject, fallback) } as const;
+  return { state: failure ? "retrying" : "rolling", phase: "resizing", isUnfinished: true, failure, next };
+}
+
+/** Records in the annotation that the size is not tried in place again. Nothing else would show it later. */
+export function recordFailure(subject: Subject, fallback: Fallback): readonly Action[] {
+  const { pipe, writes, desired, nowMs } = subject;
+  const inPlaceFailure = inPlaceFailureTo(desired, fallback, nowMs);
+  const present = pipe.lastRollout ?? adoption(subject);
+  const record = writes.get(pipe.metadata.uid, "adopt");
+  const isDue = record?.outcome.type === "done" || dueAtMs(record, subject) <= nowMs;
+  return present && isDue ? [{ type: "adopt", pipe, rollout: { ...present, inPlaceFailure } }] : [];
+}
+
+/**
+ * Pods that get the size of their template again before a rollout. Otherwise a larger or a deferred one takes the room of
+ * the new pods, and if the rollout fails, the old pods keep a size that nothing reports. A rollout does not wait for the
+ * second attempt: a pod that cannot be returned is replaced anyway.
+ */
+export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
+  const { size, otherResources, cpuLimitFollows } = subject.pipe;
+  const allotment = size ?? otherResources;
+  return allotment ? returnPods(subject, resourcesFor(allotment, cpuLimitFollows)) : [];
+}
+
+export function returnPods(subject: Subject, resources: Resources): readonly InPlaceAction[] {
+  const { pipe, writes, container, active, nowMs } = subject;
+  const isDue = ({ metadata: { uid, generation } }: PodView) => {
+    const record = writes.get(uid, "return-pod");
+    if (record?.subject !== formatResources(resources)) return true;
+    return record.outcome.type === "failed" && repeatableAtMs(record, generation, subject) <= nowMs;
+  };
+  return active
+    .filter(({ pod, own }) => !hasResources(own?.resources, resources) && isDue(pod))
+    .map(({ pod }) => ({ type: "return-pod", pipe, pod, container, resources }));
+}
+
+/** What the first pod without the size runs with, for a ReplicaSet that is to be replaced; absent if all have it. */
+export function staleResources({ container: name, target, active }: Subject): Resources | undefined {
+  const [resources] = active
+    .flatMap(({ own }) => [own?.resources, own?.actual])
+    .filter((each) => each && !hasResources(each, target));
+  return resources && resourcesOf({ name, resources });
+}

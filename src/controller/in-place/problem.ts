@@ -1,0 +1,103 @@
+import { sameSize } from "../../domain/size.ts";
+import type { Container } from "../../kube/objects.ts";
+import type { ActivePod, Subject } from "../assessment.ts";
+import type { Fallback } from "../observe/last-rollout.ts";
+import type { PodView } from "../observe/pod-view.ts";
+import { isSameQuantity, type Resources } from "../observe/resources.ts";
+import type { WriteRecord } from "../observe/write-record.ts";
+import { areOfOneTemplate, seesAllPods, seesPods, unseenPods } from "../pods.ts";
+import { errorOf, isRetried, isRetryRequested } from "../retry.ts";
+import { dryRunRecord } from "../rollout/way.ts";
+
+/** Why a pipe cannot be resized in place. `untilMs`: until then, the problem may end by itself. */
+export type Problem = Fallback & { readonly untilMs?: number };
+
+/** Returns why the pods of a pipe cannot be resized in place; `undefined` if they can be. */
+export function inPlaceProblem(subject: Subject): Problem | undefined {
+  const { pipe, podsProblem } = subject;
+  // The dry run of the commit may show that its template cannot follow the pods.
+  const failed = failedBefore(subject) ?? refusalOf(dryRunRecord(subject, true), subject);
+  if (failed) return failed;
+  if (podsProblem !== undefined) return { reason: "Forbidden", message: podsProblem };
+  if (pipe.templateProblem) return pipe.templateProblem;
+  if (!seesPods(subject)) return { reason: "PodsNotLabeled", message: "its pods do not have the labels" };
+  return unsettledProblem(subject) ?? unseenProblem(subject) ?? podProblem(subject);
+}
+
+/** The same size failed in place before, unless people asked for another attempt since then. */
+export function failedBefore(subject: Subject): Fallback | undefined {
+  const failure = subject.pipe.lastRollout?.inPlaceFailure;
+  if (!failure || !sameSize(failure.size, subject.desired)) return undefined;
+  return isRetryRequested(failure.atMs, subject) ? undefined : failure;
+}
+
+/** Why a refused write is a reason to roll the pipe out, unless people asked for another attempt since then. */
+export function refusalOf(record: WriteRecord | undefined, subject: Subject): Fallback | undefined {
+  const { fallback, message = "" } = errorOf(record) ?? {};
+  if (!record || !fallback || isRetried(record, subject)) return undefined;
+  return { reason: fallback, message };
+}
+
+/** Only a Deployment whose pods are all of its template can keep its ReplicaSet. */
+function unsettledProblem(subject: Subject): Problem | undefined {
+  const { pipe } = subject;
+  if (pipe.isPaused) return { reason: "NotSettled", message: "the Deployment is paused by its owner" };
+  if (pipe.rollout.isSeen && pipe.rollout.isComplete && areOfOneTemplate(subject)) return undefined;
+  return passing({ reason: "NotSettled", message: "a rollout of the Deployment has not completed" }, subject);
+}
+
+/** Somebody removed the label from a pod, or a watch is behind the status of the Deployment. */
+export function unseenProblem(subject: Subject): Problem | undefined {
+  if (seesAllPods(subject)) return undefined;
+  return passing({ reason: "PodsNotLabeled", message: unseenPods(subject) }, subject);
+}
+
+/** A Deployment that was scaled, or that replaces a pod, is soon stable again: it has the time of a resize. */
+function passing(problem: Fallback, { pipe, active, timeouts, nowMs }: Subject): Problem {
+  const created = active.map(({ pod }) => pod.createdAtMs);
+  const sinceMs = Math.max(pipe.rollout.progressedAtS * 1000, ...created);
+  // A time in the future comes from a wrong clock.
+  const untilMs = Math.min(sinceMs, nowMs) + timeouts.resizeMs;
+  return untilMs > nowMs ? { ...problem, untilMs } : problem;
+}
+
+function podProblem(subject: Subject): Problem | undefined {
+  for (const each of subject.active) {
+    const found = problemOf(each, subject.target);
+    if (!found) continue;
+    const problem = { reason: found.reason, message: `pod ${each.pod.metadata.name}: ${found.message}` };
+    return isStarting(each.pod) ? passing(problem, subject) : problem;
+  }
+  return undefined;
+}
+
+function isStarting({ containers }: PodView): boolean {
+  const isFirstRun = containers.every(({ restartCount }) => restartCount === 0);
+  return isFirstRun && containers.some(({ isRunning }) => !isRunning);
+}
+
+/** Why a pod must not be resized in place. */
+function problemOf({ pod, own }: ActivePod, target: Resources): Fallback | undefined {
+  // The kubelet keeps the old limits of a container that is not running, and reports success.
+  if (!own || pod.containers.some(({ isRunning }) => !isRunning))
+    return { reason: "ContainerNotRunning", message: "a container is not running" };
+  if (!own.actual)
+    return { reason: "NotSupported", message: "its node does not report the resources of containers" };
+  // Before Kubernetes 1.34, a kubelet does not report it, so nothing would show that it has finished a resize.
+  if (pod.observedGeneration === 0 && pod.metadata.generation > 0) {
+    const message = "its node does not report the generation of the pod that it has observed";
+    return { reason: "NotSupported", message };
+  }
+  const restarting = own.restartsFor.find((resource) => changes(own.resources, target, resource));
+  if (restarting === undefined) return undefined;
+  const message = `its resizePolicy restarts the container when ${restarting} changes`;
+  return { reason: "ContainerRestarts", message };
+}
+
+function changes(current: Container["resources"], target: Resources, resource: string): boolean {
+  if (resource !== "cpu" && resource !== "memory") return false;
+  const limit = target.limits[resource];
+  if (!isSameQuantity(current?.requests?.[resource], target.requests[resource])) return true;
+  // Without one, the limit stays as it is.
+  return limit !== undefined && !isSameQuantity(current?.limits?.[resource], limit);
+}

@@ -1,0 +1,192 @@
+import { sameSize } from "../../domain/size.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
+import type { InPlaceAction } from "../actions.ts";
+import type { ActivePod, Failure, PodState, Subject } from "../assessment.ts";
+import type { Fallback } from "../observe/last-rollout.ts";
+import type { PodView } from "../observe/pod-view.ts";
+import { isOpen } from "../observe/write-record.ts";
+import { errorOf, failureOf, isRefusal, repeatableAtMs } from "../retry.ts";
+import { inPlaceProblem, type Problem, unseenProblem } from "./problem.ts";
+
+/** After the first pod has the size. */
+const MAX_CONCURRENT_PODS = 10;
+
+/** What comes next for the pods of a pipe, whose resize in place has begun or may begin. */
+export type PodsStep =
+  /** Without actions if every pod has the size. */
+  | { readonly type: "resize"; readonly actions: readonly InPlaceAction[] }
+  /** `untilMs`: when it fails, or the failed write is repeated, unless something happens; in milliseconds since 1970. */
+  | { readonly type: "wait"; readonly untilMs: number; readonly failure?: Failure | undefined }
+  | Failed;
+
+type Failed = { readonly type: "fail" } & Fallback;
+
+/** A pipe, and those of its pods that do not have the size yet. */
+interface Pods extends Subject {
+  readonly unchanged: readonly ActivePod[];
+}
+
+/** The first one that applies decides. */
+const RULES: readonly ((pods: Pods) => PodsStep | undefined)[] = [
+  // The old limits may apply to a container that ran anew, whatever the node reports.
+  restarted,
+  // A pod that waits for room or for the kubelet does not wait for ever.
+  overdue,
+  // A write whose outcome is unknown may give the pod the size.
+  writing,
+  // A resize changes one pod, or a few, at a time.
+  resizing,
+  // Every pod that is seen has the size.
+  complete,
+  // Another writer gives the pods another size, and would do so again.
+  reverted,
+  // What the API server refuses for one pod, it refuses for the others.
+  refused,
+  // The pods that are left cannot be resized, or not yet.
+  hindered,
+  // A failed write is repeated, for as long as a resize may take.
+  retrying,
+];
+
+export function podsStep(subject: Subject): PodsStep {
+  const pods = { ...subject, unchanged: subject.active.filter(({ state }) => state === "unchanged") };
+  for (const rule of RULES) {
+    const step = rule(pods);
+    if (step) return step;
+  }
+  return next(pods);
+}
+
+/** Returns a pod whose size the API server refused for a reason that holds for new pods, too. */
+export function refusedSize({ active }: Subject): ActivePod | undefined {
+  return active.find(({ record }) => {
+    const error = errorOf(record);
+    return error && isRefusal(error.reason) && error.fallback === undefined;
+  });
+}
+
+/** The old limits may apply in a pod although its node reports the new ones. */
+export function restarted(subject: Subject): Failed | undefined {
+  const found = subject.active.find((each) => isRestarted(each, subject));
+  if (!found) return undefined;
+  const { containers } = found.pod;
+  const container = containers.find(({ isRunning }) => !isRunning) ?? containers[0];
+  return failed(found, "Restarted", `its container ${container?.name} restarted during the resize`);
+}
+
+/**
+ * A pod that was created with the size is the concern of its Deployment. If this process resized the pod, it knows the
+ * runs of its containers before that; otherwise, the times show whether one ended later.
+ */
+function isRestarted({ pod, state, record }: ActivePod, subject: Subject): boolean {
+  if (state === "unchanged" || pod.metadata.generation <= 1) return false;
+  // It was seen to run the size before its template followed. Since then, its restarts are a matter of health.
+  if (state === "done" && (record?.lastAtMs ?? pod.resizedAtMs ?? 0) <= committedAtMs(subject)) return false;
+  if (pod.containers.some(({ isRunning }) => !isRunning)) return true;
+  if (record?.runs !== undefined) return record.runs !== runsOf(pod);
+  const resizedAtMs = pod.resizedAtMs ?? Number.POSITIVE_INFINITY;
+  return pod.containers.some(({ restartedAtMs }) => restartedAtMs > resizedAtMs);
+}
+
+/** When the template began to follow pods of the desired size; -1 if it did not. */
+function committedAtMs({ pipe: { size, lastRollout }, desired }: Subject): number {
+  const isOfPods = lastRollout?.inPlaceStartedAtMs !== undefined && sameSize(lastRollout.size, desired);
+  return isOfPods && sameSize(size, desired) ? lastRollout.startedAtMs : -1;
+}
+
+/** Identifies the runs of the containers of a pod. */
+export function runsOf({ containers }: PodView): string {
+  return containers.map(({ containerId, restartCount }) => `${containerId} ${restartCount}`).join(",");
+}
+
+function overdue(pods: Pods): PodsStep | undefined {
+  const found = pods.active.find((each) => endsAtMs(each, pods) <= pods.nowMs);
+  if (!found) return undefined;
+  const message = found.pod.resize?.message ?? "the kubelet has not resized it";
+  return failed(found, TIMED_OUT[found.state] ?? "ResizeTimeout", message);
+}
+
+const TIMED_OUT: { readonly [state in PodState]?: Fallback["reason"] } = {
+  infeasible: "Infeasible",
+  deferred: "Deferred",
+  error: "ResizeError",
+};
+
+function writing({ active, writes, nowMs, timeouts }: Pods): PodsStep | undefined {
+  const open = active.some(({ pod }) => isOpen(writes.get(pod.metadata.uid, "resize-pod")));
+  return open ? { type: "wait", untilMs: nowMs + timeouts.resizeMs } : undefined;
+}
+
+function resizing(pods: Pods): PodsStep | undefined {
+  const untilMs = Math.min(...pods.active.map((each) => endsAtMs(each, pods)));
+  return Number.isFinite(untilMs) ? { type: "wait", untilMs } : undefined;
+}
+
+/** When the resize of a pod fails unless it is done before; infinite if none is in progress. */
+function endsAtMs({ pod, state, record }: ActivePod, { nowMs, timeouts, leadingSinceMs }: Subject): number {
+  if (state === "unchanged" || state === "done") return Number.POSITIVE_INFINITY;
+  if (state === "infeasible") return nowMs;
+  const sinceMs = Math.min(record?.lastAtMs ?? pod.resizedAtMs ?? leadingSinceMs, nowMs);
+  return sinceMs + (state === "deferred" ? timeouts.deferredMs : timeouts.resizeMs);
+}
+
+function complete(pods: Pods): PodsStep | undefined {
+  if (pods.unchanged.length > 0) return undefined;
+  return hindranceOf(unseenProblem(pods)) ?? { type: "resize", actions: [] };
+}
+
+function reverted({ unchanged, ...subject }: Pods): PodsStep | undefined {
+  // A change after the template has followed is the first one, so the pod is resized again.
+  const sinceMs = committedAtMs(subject);
+  const found = unchanged.find(({ record }) => record?.outcome.type === "done" && record.lastAtMs > sinceMs);
+  return found && failed(found, "Reverted", "another writer set it back to another size");
+}
+
+function refused({ unchanged }: Pods): PodsStep | undefined {
+  for (const each of unchanged) {
+    const { fallback, message = "" } = errorOf(each.record) ?? {};
+    if (fallback) return failed(each, fallback, message);
+  }
+  return undefined;
+}
+
+function hindered(pods: Pods): PodsStep | undefined {
+  return hindranceOf(inPlaceProblem(pods));
+}
+
+function hindranceOf(problem: Problem | undefined): PodsStep | undefined {
+  if (!problem) return undefined;
+  const { reason, message, untilMs } = problem;
+  return untilMs === undefined ? { type: "fail", reason, message } : { type: "wait", untilMs };
+}
+
+/** Each write can fail, for example because of a webhook that does not respond. */
+function retrying(pods: Pods): PodsStep | undefined {
+  const { unchanged, nowMs, timeouts, scaling } = pods;
+  const failing = unchanged.filter(({ record }) => errorOf(record));
+  const [first] = failing;
+  const error = errorOf(first?.record);
+  if (!first?.record || !error) return undefined;
+  // A refused size is tried again for as long as it takes, because a rollout would be refused too.
+  const { retryRequestedAtMs = 0 } = scaling;
+  const { firstAtMs } = first.record;
+  const sinceMs = retryRequestedAtMs <= nowMs ? Math.max(firstAtMs, retryRequestedAtMs) : firstAtMs;
+  if (!isRefusal(error.reason) && elapsedMs(sinceMs, nowMs) >= timeouts.resizeMs)
+    return failed(first, "ResizeTimeout", `the API server has not resized it: ${error.message}`);
+  const untilMs = Math.min(...failing.map(({ record }) => repeatableAtMs(record, 0, pods)));
+  return untilMs <= nowMs ? undefined : { type: "wait", untilMs, failure: failureOf(first.record, untilMs) };
+}
+
+function next(pods: Pods): PodsStep {
+  const { pipe, container, target: resources, active, unchanged, nowMs } = pods;
+  const due = unchanged.filter(({ record }) => repeatableAtMs(record, 0, pods) <= nowMs);
+  const most = unchanged.length === active.length ? 1 : MAX_CONCURRENT_PODS;
+  const actions = due
+    .slice(0, most)
+    .map(({ pod }) => ({ type: "resize-pod", pipe, pod, container, resources }) as const);
+  return { type: "resize", actions };
+}
+
+function failed({ pod }: ActivePod, reason: Fallback["reason"], message: string): Failed {
+  return { type: "fail", reason, message: `pod ${pod.metadata.name}: ${message}` };
+}

@@ -1,0 +1,76 @@
+import { sameSize } from "../../domain/size.ts";
+import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
+import { allPodsHaveSize } from "../pods.ts";
+import { failureOf, repeatableAtMs } from "../retry.ts";
+import { fallsBack, podsToReturn } from "./fall-back.ts";
+import { failedBefore } from "./problem.ts";
+import { type PodsStep, podsStep, refusedSize } from "./resize-pods.ts";
+import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
+
+/** The template has the size, and a pod has not: only a resize of the pod, or another ReplicaSet, can change that. */
+export function podsFollow(subject: Subject): PipeDecision | undefined {
+  const { pipe, active } = subject;
+  if (allPodsHaveSize(subject)) return undefined;
+  const failed = failedBefore(subject);
+  const isInProgress = active.some(
+    ({ state, record }) => state !== "done" && (state !== "unchanged" || record !== undefined),
+  );
+  if (!failed && isInProgress) return sizeRefused(subject) ?? inProgress(podsStep(subject), subject);
+  if (!pipe.rollout.isSeen || !pipe.rollout.isComplete) return undefined;
+  if (active.every(({ state }) => state === "done")) return undefined;
+  if (failed) return replacedBefore(subject) ?? waitsFor(REPLACE_PODS, failed);
+  const step = podsStep(subject);
+  if (step.type === "fail") return fallsBack(subject, step);
+  return { ...waitsFor(IN_PLACE), ...(step.type === "wait" ? { recheckAtMs: step.untilMs } : {}) };
+}
+
+function waitsFor(way: Way, fallback?: Begin["fallback"]): PipeDecision {
+  const next = { type: "begin", way, attempts: 1, isRequested: false, fallback } as const;
+  return { state: "waiting", isUnfinished: true, next };
+}
+
+/** The first pods have the size, and the others follow. */
+export function podsInProgress(subject: Subject): PipeDecision | undefined {
+  const isBegun = subject.active.some(({ state, record }) => state !== "unchanged" || record !== undefined);
+  return isBegun && mayResizePods(subject) ? inProgress(podsStep(subject), subject) : undefined;
+}
+
+/** The API server would refuse new pods of the size, too, so nothing is replaced. */
+export function sizeRefused(subject: Subject): PipeDecision | undefined {
+  const refused = refusedSize(subject);
+  if (!refused) return undefined;
+  const { pod, record } = refused;
+  const retryAtMs = repeatableAtMs(record, pod.metadata.generation, subject);
+  const failure = failureOf(record, retryAtMs);
+  if (!failure || retryAtMs <= subject.nowMs) return undefined;
+  // If the template has the size, its pods would return to what is refused.
+  const actions = sameSize(subject.pipe.size, subject.desired) ? [] : podsToReturn(subject);
+  return { state: "failed", failure, next: { type: "continue", actions } };
+}
+
+/** Before a rollout, the pods that were resized get their old size again. */
+export function podsReturn(subject: Subject): PipeDecision | undefined {
+  if (mayResizePods(subject) || !subject.pipe.rollout.isComplete) return undefined;
+  const actions = podsToReturn(subject);
+  if (actions.length === 0) return undefined;
+  const activity = "its pods get their old size again before they are replaced";
+  return { state: "rolling", phase: "resizing", activity, next: { type: "continue", actions } };
+}
+
+function mayResizePods(subject: Subject): boolean {
+  // Without a size, a rollout gives it one.
+  return subject.ways.includes(IN_PLACE) && subject.pipe.size !== undefined && !failedBefore(subject);
+}
+
+function inProgress(step: PodsStep, subject: Subject): PipeDecision {
+  if (step.type === "fail") return fallsBack(subject, step);
+  const moving = {
+    state: "rolling",
+    phase: "resizing",
+    isUnfinished: true,
+    activity: "its pods are being resized in place",
+  } as const;
+  if (step.type === "resize") return { ...moving, next: { type: "continue", actions: step.actions } };
+  const { untilMs: recheckAtMs, failure } = step;
+  return { ...moving, state: failure ? "retrying" : "rolling", failure, recheckAtMs };
+}

@@ -1,0 +1,70 @@
+import { sameSize } from "../../domain/size.ts";
+import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
+import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isOfWrite, recordOf } from "../retry.ts";
+import { committedRollout } from "../rollout/annotation.ts";
+import { ACCEPTED, dryRunOf } from "../rollout/way.ts";
+import { recordFailure, returnPods, staleResources } from "./fall-back.ts";
+import { inPlaceProblem } from "./problem.ts";
+import { podsStep } from "./resize-pods.ts";
+
+/** Resizes the running pods. Their template follows when all of them have the size (commit-rules.ts). */
+export const IN_PLACE: Way = {
+  replacesPods: false,
+
+  problem(subject) {
+    const { pipe } = subject;
+    return pipe.replicas === 0 || !pipe.size ? NOT_RESIZABLE : inPlaceProblem(subject);
+  },
+
+  /** Every pipe has a template of its own, so each is tried. A template that has the size already is not written. */
+  dryRun(begin) {
+    const { pipe, desired } = begin.subject;
+    if (sameSize(pipe.size, desired)) return ACCEPTED;
+    return dryRunOf(begin, committedRollout(begin.subject), { isCommit: true, checksNodes: false });
+  },
+
+  begin({ subject }: Begin) {
+    const step = podsStep(subject);
+    if (step.type === "resize") return step.actions;
+    return step.type === "fail" ? recordFailure(subject, step) : [];
+  },
+};
+
+const NOT_RESIZABLE = { reason: "NotSupported", message: "it has no pods with a size" } as const;
+
+/**
+ * Replaces pods that cannot be resized in place although the template of their Deployment has the size already. The
+ * template does not change, so their ReplicaSet does.
+ */
+export const REPLACE_PODS: Way = {
+  replacesPods: true,
+  problem: () => undefined,
+  dryRun: () => ACCEPTED,
+
+  begin({ subject }: Begin) {
+    const { pipe, container } = subject;
+    const resources = staleResources(subject);
+    if (!resources) return [];
+    return [...returnPods(subject, resources), { type: "replace-pods", pipe, container, resources }];
+  },
+};
+
+/** Why the pods are not replaced now: they were a moment ago, the write failed, or it has not helped several times. */
+export function replacedBefore(subject: Subject): PipeDecision | undefined {
+  const record = recordOf(subject, "replace-pods");
+  if (!record) return undefined;
+  const { attempts, lastAtMs: atMs, outcome } = record;
+  const repeatableMs = dueAtMs(record, subject);
+  // The Deployment controller soon responds.
+  const retryAtMs = errorOf(record) ? repeatableMs : Math.max(repeatableMs, atMs + subject.timeouts.commitMs);
+  if (retryAtMs <= subject.nowMs) return undefined;
+  const failure = failureOf(record, retryAtMs);
+  if (failure) return { state: isOfWrite(failure.reason) ? "retrying" : "failed", failure };
+  if (outcome.type === "done" && !Number.isFinite(retryAtMs))
+    return { state: "failed", failure: { reason: FIELD_CONFLICT, message: IN_VAIN, attempts, atMs } };
+  const activity = "its pods are being replaced";
+  return { state: "rolling", phase: "resizing", isUnfinished: true, activity, recheckAtMs: retryAtMs };
+}
+
+const IN_VAIN =
+  "another writer, such as a right-sizer, gives its pods another size whenever they were replaced: exempt them from it";

@@ -1,0 +1,113 @@
+import { type Size, sameSize } from "../../domain/size.ts";
+import type { DeploymentCondition, Identity, KubeObject } from "../../kube/objects.ts";
+import { appliedSize, type Fallback, type LastRollout } from "./last-rollout.ts";
+import { isSize, type Resources } from "./resources.ts";
+
+/** The fields of a Deployment that decisions need; the cache keeps only these. */
+export interface PipeView extends KubeObject {
+  readonly metadata: Identity;
+  readonly serviceId: string;
+  /** In milliseconds since 1970. */
+  readonly createdAtMs: number;
+  readonly isBeingDeleted: boolean;
+  /** Name of the container to resize, or the reason why it cannot be determined. */
+  readonly container: { readonly name: string } | { readonly problem: string };
+  /** The size of that container, if its requests and its memory limit are consistent. */
+  readonly size: Size | undefined;
+  /** The resources of that container if they are not a valid size, so that a rollback can restore them. */
+  readonly otherResources: Resources | undefined;
+  /** True if the owner made the container Guaranteed. The CPU limit then follows the size, to keep the QoS class. */
+  readonly cpuLimitFollows: boolean;
+  /** A CPU limit that does not follow the size, in millicores. */
+  readonly cpuLimitMillicores: number | undefined;
+  /** Field managers other than ours that own a field of the size. */
+  readonly otherManagers: readonly string[];
+  readonly replicas: number;
+  /** Its pods have the label by which the controller sees them. */
+  readonly hasLabelledPods: boolean;
+  /** Why its pod template does not allow resizes in place. */
+  readonly templateProblem: Fallback | undefined;
+  /** The time without progress that the owner chose for rollouts, plus the time until a pod counts as available. */
+  readonly deadlineMs: number;
+  readonly isPaused: boolean;
+  /** Paused by the controller, to commit a resize in place. */
+  readonly isPausedForCommit: boolean;
+  /** During such a pause: when the controller last wrote to the Deployment, in milliseconds since 1970. */
+  readonly pausedForCommitAtMs: number | undefined;
+  /** A rollout stops old pods before their replacements run. If these cannot start, the pipe has lost a running pod. */
+  readonly stopsOldPodsFirst: boolean;
+  /** Revision of the pod template; 0 until Kubernetes sets it. */
+  readonly revision: number;
+  readonly rollout: RolloutProgress;
+  /** Absent unless the controller itself wrote it to exactly this Deployment. */
+  readonly lastRollout: LastRollout | undefined;
+  /**
+   * Only without a last rollout, and only if the Deployment shows that the controller resized the pipe before: when
+   * that was, in milliseconds since 1970.
+   */
+  readonly resizedAtMs: number | undefined;
+}
+
+/** Progress of the rollout of the current template, as Kubernetes reports it. */
+export interface RolloutProgress {
+  readonly isComplete: boolean;
+  /** Every wanted replica is available, of whatever template. */
+  readonly isAvailable: boolean;
+  /** At least one pod is available, of whatever template. */
+  readonly isAnyAvailable: boolean;
+  /** Every pod is of the current template, whatever its state. */
+  readonly isUpdated: boolean;
+  /** The status is of the newest generation. */
+  readonly isSeen: boolean;
+  /** A current status reports no pods of any template. */
+  readonly isWithoutPods: boolean;
+  /** Pods of any template that are not terminating. */
+  readonly replicas: number;
+  readonly terminatingReplicas: number;
+  /** `lastUpdateTime` of the condition Progressing, in seconds since 1970; 0 for none. */
+  readonly progressedAtS: number;
+  /** Only set while the rollout is not complete, to save memory. */
+  readonly progressing: DeploymentCondition | undefined;
+  readonly replicaFailure: DeploymentCondition | undefined;
+}
+
+/** Returns true if a resize or a rollback of the controller is in progress. */
+export function isRollingOut(pipe: PipeView): boolean {
+  const { size, otherResources, lastRollout, rollout, isPaused, replicas } = pipe;
+  if (!lastRollout || lastRollout.generation === 0 || lastRollout.cameUp) return false;
+  if (rollout.isComplete || isPaused || replicas === 0) return false;
+  const applied = appliedSize(lastRollout);
+  return isSize(applied) ? sameSize(size, applied) : otherResources !== undefined;
+}
+
+/**
+ * True if a rollout of the controller may be on its way. If another writer removed the last rollout, any rollout of a
+ * pipe that the controller resized counts.
+ */
+export function mayBeRollingOut(pipe: PipeView): boolean {
+  const { lastRollout, resizedAtMs, rollout, isPaused, replicas } = pipe;
+  if (lastRollout || resizedAtMs === undefined) return isRollingOut(pipe);
+  return !rollout.isComplete && !isPaused && replicas > 0;
+}
+
+/** Returns true if another writer changed the pod template since the controller's last rollout. */
+export function isChangedByOwner({ revision, lastRollout }: PipeView): boolean {
+  return lastRollout !== undefined && revision > lastRollout.revision;
+}
+
+/** True for a Deployment that is paused for a commit, or was resumed after it and not seen by the Deployment controller yet. */
+export function isInCommit(pipe: PipeView): boolean {
+  return pipe.isPausedForCommit || isCommitUnseen(pipe);
+}
+
+/** The Deployment controller has not seen the end of a commit. The owner has not changed the Deployment since then. */
+export function isCommitUnseen({ metadata, lastRollout, rollout, size }: PipeView): boolean {
+  if (rollout.isSeen || lastRollout?.inPlaceStartedAtMs === undefined) return false;
+  return sameSize(lastRollout.size, size) && metadata.generation <= lastRollout.generation + 1;
+}
+
+/** Returns true if the condition Progressing says nothing about this rollout. @param progressedAtS of the condition */
+export function isAnnouncedBefore(progressedAtS: number, lastRollout: LastRollout | undefined): boolean {
+  // Times are compared only for equality, because clocks differ.
+  return lastRollout?.progressedAtS === progressedAtS || lastRollout?.replicas === 0;
+}

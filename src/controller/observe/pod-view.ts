@@ -1,0 +1,124 @@
+import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
+import { shared } from "../../kube/memoized.ts";
+import {
+  type Container,
+  type ContainerStatus,
+  type Identity,
+  identityOf,
+  type KubeObject,
+  type Pod,
+} from "../../kube/objects.ts";
+import { parseTime } from "../../kube/time.ts";
+import { TEMPLATE_HASH_LABEL } from "../names.ts";
+
+/** The fields of a pod of a pipe that decisions need; the cache keeps only these. */
+export interface PodView extends KubeObject {
+  readonly metadata: Identity;
+  /** Name of the Deployment of the pod; `undefined` if it has none. */
+  readonly pipeName: string | undefined;
+  /** Identifies the pod template: the label of the ReplicaSet. */
+  readonly templateHash: string;
+  readonly createdAtMs: number;
+  /** It is being deleted, and its containers may still run. */
+  readonly isTerminating: boolean;
+  /** False once it is being deleted or its containers have ended, for example because it was evicted. */
+  readonly isActive: boolean;
+  readonly observedGeneration: number;
+  readonly resize: ResizeCondition | undefined;
+  /** When the controller last changed the resources of the pod, in milliseconds since 1970. */
+  readonly resizedAtMs: number | undefined;
+  /** The message of the scheduler if the pod is unschedulable. */
+  readonly unschedulable: string | undefined;
+  /** The containers, with their statuses. */
+  readonly containers: readonly ContainerView[];
+}
+
+/** The condition that the kubelet reports for a resize that is not done. */
+export interface ResizeCondition {
+  readonly type: "PodResizePending" | "PodResizeInProgress";
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface ContainerView {
+  readonly name: string;
+  readonly resources: Container["resources"];
+  /** Resources whose change restarts the container. */
+  readonly restartsFor: readonly string[];
+  readonly isRunning: boolean;
+  readonly restartCount: number;
+  readonly containerId: string | undefined;
+  /** When its previous run ended, in milliseconds since 1970; 0 if it never restarted. */
+  readonly restartedAtMs: number;
+  readonly allocated: ContainerStatus["allocatedResources"];
+  /** The resources with which the container runs; absent if the node cannot resize pods. */
+  readonly actual: ContainerStatus["resources"];
+}
+
+const ENDED: readonly (string | undefined)[] = ["Failed", "Succeeded"];
+
+export function toPodView({ metadata, spec, status }: Pod): PodView {
+  const templateHash = shared(metadata.labels?.[TEMPLATE_HASH_LABEL] ?? "");
+  const isTerminating = metadata.deletionTimestamp !== undefined;
+  return {
+    metadata: identityOf(metadata),
+    pipeName: deploymentOf(metadata, templateHash),
+    templateHash,
+    createdAtMs: parseTime(metadata.creationTimestamp),
+    isTerminating,
+    isActive: !isTerminating && !ENDED.includes(status?.phase),
+    observedGeneration: status?.observedGeneration ?? 0,
+    resize: resizeConditionOf(status),
+    resizedAtMs: writtenAtMs(metadata),
+    unschedulable: unschedulableMessage(status),
+    containers: spec.containers.map((container) => toContainerView(container, status)),
+  };
+}
+
+function toContainerView(
+  { name, resources, resizePolicy }: Pod["spec"]["containers"][number],
+  status: Pod["status"],
+): ContainerView {
+  const own = status?.containerStatuses?.find((each) => each.name === name);
+  const restarting = (resizePolicy ?? []).filter(({ restartPolicy }) => restartPolicy === "RestartContainer");
+  return {
+    name: shared(name),
+    resources: shared(resources),
+    restartsFor: shared(restarting.map(({ resourceName }) => resourceName)),
+    isRunning: own?.state?.running !== undefined,
+    restartCount: own?.restartCount ?? 0,
+    containerId: own?.containerID,
+    restartedAtMs: parseTime(own?.lastState?.terminated?.finishedAt),
+    allocated: shared(own?.allocatedResources),
+    actual: shared(own?.resources),
+  };
+}
+
+/** The name of a ReplicaSet is the name of its Deployment and the template hash, which is also a label of its pods. */
+function deploymentOf({ ownerReferences }: Pod["metadata"], templateHash: string): string | undefined {
+  const replicaSet = ownerReferences?.find(({ kind }) => kind === "ReplicaSet")?.name ?? "";
+  const suffix = `-${templateHash}`;
+  return replicaSet.endsWith(suffix) ? shared(replicaSet.slice(0, -suffix.length)) : undefined;
+}
+
+function resizeConditionOf(status: Pod["status"]): ResizeCondition | undefined {
+  for (const type of ["PodResizePending", "PodResizeInProgress"] as const) {
+    const found = status?.conditions?.find((each) => each.type === type && each.status === "True");
+    if (found) return { type, reason: found.reason ?? "", message: found.message ?? "" };
+  }
+  return undefined;
+}
+
+/** The API server records the time of the last change that each manager made by the subresource. */
+function writtenAtMs({ managedFields = [] }: Pod["metadata"]): number | undefined {
+  const own = managedFields.find(
+    ({ manager, subresource }) => manager === CONTROLLER_FIELD_MANAGER && subresource === "resize",
+  );
+  return own && parseTime(own.time);
+}
+
+function unschedulableMessage(status: Pod["status"]): string | undefined {
+  const scheduled = status?.conditions?.find((each) => each.type === "PodScheduled");
+  const isUnschedulable = scheduled?.status === "False" && scheduled.reason === "Unschedulable";
+  return isUnschedulable ? (scheduled.message ?? "") : undefined;
+}

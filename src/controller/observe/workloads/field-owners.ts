@@ -1,0 +1,109 @@
+import { isGuaranteed } from "../../../capacity/pod-requests.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../crd/names.ts";
+import { isManagedBy, isUnmanaged, managedAtMs, managersOf } from "../../../kube/managers.ts";
+import { memoized, shared } from "../../../kube/memoized.ts";
+import type { Container, Deployment } from "../../../kube/objects.ts";
+import { parseTime } from "../../../kube/time.ts";
+import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL } from "../../names.ts";
+import { type LastRollout, parseLastRollout, type WrittenRollout } from "../last-rollout.ts";
+
+/*
+ * The API server records in managedFields which writer last set each field. Annotations travel with copies of the
+ * object; these records do not.
+ */
+
+type Metadata = Deployment["metadata"];
+
+const SIZE_FIELDS = [
+  ["f:requests", "f:cpu"],
+  ["f:requests", "f:memory"],
+  ["f:limits", "f:memory"],
+];
+
+const LAST_ROLLOUT_FIELDS = [["f:metadata", "f:annotations", `f:${LAST_ROLLOUT_ANNOTATION}`]];
+
+/**
+ * `kubectl rollout undo`, a restored backup and a writer that replaces whole objects bring back an older annotation.
+ * The API server then records another manager for it, so it counts only while the controller manages it. If a writer
+ * has reset managedFields, nothing but the UID in the annotation shows whose it is.
+ *
+ * @param written what the controller just wrote; if the annotation is the same, it is not parsed again
+ */
+export function ownLastRollout(
+  { uid, annotations, managedFields }: Metadata,
+  written?: WrittenRollout,
+): LastRollout | undefined {
+  const isOurs = isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, LAST_ROLLOUT_FIELDS);
+  if (!isOurs && !isUnmanaged(managedFields)) return undefined;
+  const annotation = annotations?.[LAST_ROLLOUT_ANNOTATION];
+  return annotation === written?.annotation ? written?.rollout : parseLastRollout(annotation, uid);
+}
+
+/**
+ * When the controller resized a pipe without a last rollout that counts, in milliseconds since 1970. It still manages
+ * resources of the container, or the annotation of another time, or of a deleted Deployment, names the same service.
+ *
+ * @param container to size, if it can be determined
+ */
+export function earlierResizeAtMs(container: string | undefined, metadata: Metadata): number | undefined {
+  const { annotations, labels, managedFields } = metadata;
+  const managedAt = managedAtMs(managedFields, sizeFields(container), CONTROLLER_FIELD_MANAGER);
+  if (managedAt !== undefined) return managedAt;
+  const copied = parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION]);
+  if (!copied || copied.serviceId !== labels?.[SERVICE_LABEL]) return undefined;
+  return Math.min(copied.startedAtMs, annotatedAtMs(metadata));
+}
+
+/** When the annotation was written, by the clock of the API server. Its text can hold any time, such as one to come. */
+function annotatedAtMs({ creationTimestamp, managedFields }: Metadata): number {
+  return Math.max(parseTime(creationTimestamp), managedAtMs(managedFields, LAST_ROLLOUT_FIELDS) ?? 0);
+}
+
+/** Returns the field managers other than ours that own a field of the size. */
+export function otherManagersOf(
+  container: string | undefined,
+  managedFields: Metadata["managedFields"],
+): readonly string[] {
+  const managers = managersOf(managedFields, sizeFields(container));
+  return shared(managers.filter((manager) => manager !== CONTROLLER_FIELD_MANAGER));
+}
+
+/**
+ * Returns true if the owner made the container Guaranteed: its CPU limit then follows the size, to keep the QoS class.
+ * A size that happens to equal the CPU limit of the owner makes a container Guaranteed too. Then the request is ours and
+ * the limit is not, and the limit must stay as it is.
+ */
+export function cpuLimitFollows(
+  container: Container | undefined,
+  managedFields: Metadata["managedFields"],
+): boolean {
+  if (!container || !isGuaranteed(container)) return false;
+  const isOurs = (field: readonly string[]) =>
+    isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, [resourcesField(container.name, field)]);
+  return isOurs(["f:limits", "f:cpu"]) || !isOurs(["f:requests", "f:cpu"]);
+}
+
+const PAUSED = [["f:spec", "f:paused"]];
+
+/**
+ * When the controller paused a Deployment or wrote to it after that, in milliseconds since 1970. A pause by its owner,
+ * or one that the owner confirmed, is not ours to lift, so it has no such time. If nothing shows who paused it, the
+ * annotation does.
+ */
+export function pausedByControllerAtMs(
+  { managedFields }: Metadata,
+  lastRollout: LastRollout | undefined,
+): number | undefined {
+  if (isUnmanaged(managedFields)) return lastRollout?.isCommitting ? lastRollout.startedAtMs : undefined;
+  const isOurs = managersOf(managedFields, PAUSED).every((manager) => manager === CONTROLLER_FIELD_MANAGER);
+  return isOurs ? managedAtMs(managedFields, PAUSED, CONTROLLER_FIELD_MANAGER) : undefined;
+}
+
+const sizeFields = memoized((container?: string): string[][] =>
+  container === undefined ? [] : SIZE_FIELDS.map((field) => resourcesField(container, field)),
+);
+
+function resourcesField(container: string, field: readonly string[]): string[] {
+  const item = `k:${JSON.stringify({ name: container })}`;
+  return ["f:spec", "f:template", "f:spec", "f:containers", item, "f:resources", ...field];
+}

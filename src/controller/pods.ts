@@ -1,0 +1,82 @@
+import type { ActivePod, PodState, Subject } from "./assessment.ts";
+import { DATABASE_TYPE, TYPE_LABEL } from "./names.ts";
+import type { ContainerView, PodView } from "./observe/pod-view.ts";
+import { formatResources, hasResources, type Resources, resourcesFor } from "./observe/resources.ts";
+import { isOpen } from "./observe/write-record.ts";
+import { isRetried } from "./retry.ts";
+
+type Target = Pick<Subject, "pods" | "container" | "target" | "writes" | "scaling" | "nowMs">;
+
+/** The pods that have to have the size. */
+export function activePods(about: Target): readonly ActivePod[] {
+  const { pods, container, target, writes } = about;
+  const size = formatResources(target);
+  return pods
+    .filter(({ isActive }) => isActive)
+    .map((pod) => {
+      const own = pod.containers.find(({ name }) => name === container);
+      const last = writes.get(pod.metadata.uid, "resize-pod");
+      const record = last?.subject === size && !isRetried(last, about) ? last : undefined;
+      return { pod, own, state: stateOf(pod, own, target), record };
+    });
+}
+
+function stateOf(pod: PodView, own: ContainerView | undefined, target: Resources): PodState {
+  if (!own || !hasResources(own.resources, target)) return "unchanged";
+  const { resize } = pod;
+  if (resize?.type === "PodResizePending") return resize.reason === "Infeasible" ? "infeasible" : "deferred";
+  if (resize) return resize.reason === "Error" ? "error" : "resizing";
+  // A pod that was created with them needs no resize. Its start is the concern of its Deployment.
+  if (pod.metadata.generation <= 1) return "done";
+  // After a restart of the kubelet, only the applied values show that it has not missed the resize.
+  const { allocated: requests = {}, actual } = own;
+  const isAllocated = hasResources({ requests, limits: actual?.limits ?? {} }, target);
+  const isSeen = pod.observedGeneration >= pod.metadata.generation;
+  return isSeen && isAllocated && hasResources(actual, target) ? "done" : "resizing";
+}
+
+/** False if the pods of the pipe have no label, or the controller may not watch pods. Then only its Deployment counts. */
+export function seesPods({ pipe, podsProblem }: Pick<Subject, "pipe" | "podsProblem">): boolean {
+  return pipe.hasLabelledPods && podsProblem === undefined;
+}
+
+/** False for a moment after a change, or because somebody removed the label from a pod. */
+export function seesAllPods({ pipe, pods }: Pick<Subject, "pipe" | "pods">): boolean {
+  return countPods(pods) >= pipe.rollout.replicas;
+}
+
+/** An evicted pod stays, and is no replica any more. One that is being deleted may still be counted as a replica. */
+function countPods(pods: Subject["pods"]): number {
+  return pods.filter(({ isActive, isTerminating }) => isActive || isTerminating).length;
+}
+
+/** For people: the end of a sentence. */
+export function unseenPods({ pipe, pods }: Pick<Subject, "pipe" | "pods">): string {
+  const { replicas } = pipe.rollout;
+  return `${replicas - countPods(pods)} of its ${replicas} pods do not have the label ${TYPE_LABEL}=${DATABASE_TYPE}: add it`;
+}
+
+/** Returns true if every pod runs with the desired size. There may be none. */
+export function allPodsHaveSize(subject: Subject): boolean {
+  return seesAllPods(subject) && subject.active.every(({ state }) => state === "done");
+}
+
+/** Returns true if every pod has the size of the template of its pipe, as after a rollout. */
+export function allPodsHaveTemplate(subject: Subject): boolean {
+  const { size, cpuLimitFollows } = subject.pipe;
+  if (!size) return false;
+  const active = activePods({ ...subject, target: resourcesFor(size, cpuLimitFollows) });
+  return allPodsHaveSize({ ...subject, active });
+}
+
+/** A write that was decided for an earlier size may still change a pod. */
+export function hasPodWriteInFlight({ pods, writes }: Pick<Subject, "pods" | "writes">): boolean {
+  return pods.some(({ metadata }) => PURPOSES.some((purpose) => isOpen(writes.get(metadata.uid, purpose))));
+}
+
+const PURPOSES = ["resize-pod", "return-pod"] as const;
+
+/** The pods of more than one template: a rollout is in progress, or the status of the Deployment is older. */
+export function areOfOneTemplate({ active }: Pick<Subject, "active">): boolean {
+  return new Set(active.map(({ pod }) => pod.templateHash)).size <= 1;
+}

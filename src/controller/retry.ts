@@ -1,0 +1,148 @@
+import { formatSize, type Size } from "../domain/size.ts";
+import type { Failure, Subject } from "./assessment.ts";
+import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
+import type { WriteError, WritePurpose, WriteRecord } from "./observe/write-record.ts";
+import type { Timeouts } from "./timeouts.ts";
+
+const DAY_MS = 24 * 3_600_000;
+
+const WRITE_REASONS = ["WriteFailed", "Forbidden"];
+
+/** The size was not applied, for a reason in the Deployment or elsewhere that someone can change. */
+const REFUSALS = ["Refused", "NoNodeLargeEnough"];
+
+/** A size that stayed this long was not in conflict, so a later change starts a new count. */
+export const TRUCE_MS = 7 * DAY_MS;
+
+export const FIELD_CONFLICT = "FieldConflict";
+
+export function isRefusal(reason: string): boolean {
+  return REFUSALS.includes(reason);
+}
+
+/** The size was not applied, and the write is repeated soon. */
+export function isOfWrite(reason: string): boolean {
+  return WRITE_REASONS.includes(reason);
+}
+
+/**
+ * Returns the delay after a failed write, with the Retry-After of the server. A change of the object may make a rejected
+ * size acceptable. The delay still grows with each attempt, because some programs change objects continuously.
+ */
+function failedWriteDelayMs(error: WriteError, attempts: number, isChanged: boolean, timeouts: Timeouts) {
+  const { reason, retryAfterMs = 0, isConflict = false } = error;
+  if (isConflict && attempts === 1) return retryAfterMs;
+  const delayMs = retryDelayMs(isChanged && isRefusal(reason) ? "WriteFailed" : reason, attempts, timeouts);
+  return Math.max(retryAfterMs, delayMs);
+}
+
+interface RetryContext {
+  readonly scaling: Pick<PipeScalingView, "retryRequestedAtMs"> | undefined;
+  readonly nowMs: number;
+  readonly timeouts: Timeouts;
+}
+
+type Request = Pick<RetryContext, "scaling" | "nowMs">;
+
+/**
+ * Returns the time before which a write is not repeated, in milliseconds since 1970. The next attempt of every write
+ * follows from this.
+ *
+ * @param generation of the object now
+ */
+export function repeatableAtMs(
+  record: WriteRecord | undefined,
+  generation: number,
+  context: RetryContext,
+): number {
+  if (!record) return 0;
+  const { outcome, attempts, lastAtMs } = record;
+  const { timeouts } = context;
+  switch (outcome.type) {
+    // The response, or a read, comes first.
+    case "pending":
+    case "unknown":
+      return Number.POSITIVE_INFINITY;
+    case "failed": {
+      const isChanged = outcome.generation !== generation;
+      return retryAtMs(lastAtMs, failedWriteDelayMs(outcome.error, attempts, isChanged, timeouts), context);
+    }
+    // It succeeded, and something undid it.
+    case "done":
+      return retryAtMs(lastAtMs, retryDelayMs(FIELD_CONFLICT, attempts, timeouts), context);
+  }
+}
+
+/** The last write of a purpose to the Deployment of a pipe, if it was for this subject: by default, the desired size. */
+export function recordOf(
+  { pipe, writes, desired }: Pick<Subject, "pipe" | "writes"> & { readonly desired?: Size | undefined },
+  purpose: WritePurpose,
+  subject = desired ? formatSize(desired) : "",
+): WriteRecord | undefined {
+  const record = writes.get(pipe.metadata.uid, purpose);
+  return record?.subject === subject ? record : undefined;
+}
+
+/** When a write to the Deployment of a pipe is due again. */
+export function dueAtMs(
+  record: WriteRecord | undefined,
+  about: Pick<Subject, "pipe"> & RetryContext,
+): number {
+  return repeatableAtMs(record, about.pipe.metadata.generation, about);
+}
+
+/** Returns the error of the last attempt if it failed. */
+export function errorOf(record: WriteRecord | undefined): WriteError | undefined {
+  return record && "error" in record.outcome ? record.outcome.error : undefined;
+}
+
+/** The same, and while another attempt is in flight, the error of the one before it. */
+export function lastErrorOf(record: WriteRecord | undefined): WriteError | undefined {
+  return record?.outcome.type === "pending" ? record.outcome.before : errorOf(record);
+}
+
+/** The failure of a write; `undefined` if its last attempt did not fail. */
+export function failureOf(
+  record: WriteRecord | undefined,
+  retryAtMs = Number.POSITIVE_INFINITY,
+): Failure | undefined {
+  const error = lastErrorOf(record);
+  if (!record || !error) return undefined;
+  const { attempts, lastAtMs: atMs } = record;
+  const { reason, message } = error;
+  return retriedAt(retryAtMs, { reason, message, attempts, atMs });
+}
+
+/** A failure, with the time of its retry unless there is none. */
+export function retriedAt(retryAtMs: number, failure: Failure): Failure {
+  return Number.isFinite(retryAtMs) ? { ...failure, retryAtMs } : failure;
+}
+
+/** @returns the delay after this many attempts; infinite if there is no automatic retry */
+export function retryDelayMs(reason: string, attempts: number, timeouts: Timeouts): number {
+  if (reason === FIELD_CONFLICT) return timeouts.fieldConflictMs[attempts - 1] ?? Number.POSITIVE_INFINITY;
+  const { firstMs, mostMs } = isOfWrite(reason) ? timeouts.writeRetry : timeouts.rolloutRetry;
+  return Math.min(mostMs, firstMs * 2 ** Math.min(20, Math.max(0, attempts - 1)));
+}
+
+/**
+ * Returns the time at which a failed pipe is retried, in milliseconds since 1970. The time in the annotation applies
+ * once, when it is reached. A failure in the future comes from a wrong clock; the delay then starts now.
+ */
+export function retryAtMs(atMs: number, delayMs: number, { scaling, nowMs }: Request): number {
+  const { retryRequestedAtMs = 0 } = scaling ?? {};
+  const failedAtMs = Math.min(atMs, nowMs);
+  const dueMs = failedAtMs + delayMs;
+  return retryRequestedAtMs > failedAtMs ? Math.min(retryRequestedAtMs, dueMs) : dueMs;
+}
+
+/** Returns true if a retry was requested for a time after the failure, and that time is reached. */
+export function isRetryRequested(atMs: number, { scaling, nowMs }: Request): boolean {
+  const { retryRequestedAtMs = 0 } = scaling ?? {};
+  return retryRequestedAtMs > Math.min(atMs, nowMs) && retryRequestedAtMs <= nowMs;
+}
+
+/** Returns true if people asked for another attempt since this write ended, so that its result does not count any more. */
+export function isRetried({ outcome, lastAtMs }: WriteRecord, request: Request): boolean {
+  return outcome.type === "failed" && isRetryRequested(lastAtMs, request);
+}

@@ -1,0 +1,121 @@
+import { type Size, sameSize } from "../../domain/size.ts";
+import { clipped } from "../../kube/clipped.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
+import type { Subject } from "../assessment.ts";
+import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
+import {
+  annotationSubject,
+  appliedSize,
+  type Fallback,
+  type InPlaceFailure,
+  type LastRollout,
+} from "../observe/last-rollout.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
+import { type Allotment, hasResources, isSize, resourcesFor } from "../observe/resources.ts";
+import { NO_WRITES } from "../observe/write-record.ts";
+import { recordOf } from "../retry.ts";
+
+/** The annotation of a rollout to the desired size. */
+export function newRollout(subject: Subject, attempts: number, fallback?: Fallback): LastRollout {
+  const { pipe, scaling, desired, serviceId, requestId, nowMs } = subject;
+  const { uid, generation } = scaling.metadata;
+  return {
+    size: desired,
+    isRollback: false,
+    lastGoodSize: lastGoodSize(subject),
+    startedAtMs: nowMs,
+    cameUp: false,
+    attempts,
+    serviceId,
+    scalingUid: uid,
+    scalingGeneration: generation,
+    requestId,
+    generation: pipe.metadata.generation + 1,
+    revision: pipe.revision + 1,
+    progressedAtS: pipe.rollout.progressedAtS,
+    replicas: pipe.replicas,
+    ...(fallback ? { inPlaceFailure: inPlaceFailureTo(desired, fallback, nowMs) } : {}),
+  };
+}
+
+/** The annotation of a template that follows its pods. It starts no rollout, so there is no new revision. */
+export function committedRollout(subject: Subject): LastRollout {
+  const { pipe, nowMs } = subject;
+  const begun = subject.active.flatMap(({ pod }) => pod.resizedAtMs ?? []);
+  return {
+    ...newRollout(subject, nextAttempt(subject)),
+    // The template, which gets its old size again if the commit does not end.
+    lastGoodSize: pipe.size ?? pipe.otherResources,
+    revision: pipe.revision,
+    inPlaceStartedAtMs: Math.min(nowMs, ...begun),
+    isCommitting: true,
+  };
+}
+
+/** Another writer may have taken the size away before. */
+function nextAttempt({ pipe, desired }: Subject): number {
+  const { lastRollout } = pipe;
+  const isRepeated = lastRollout && !lastRollout.isRollback && sameSize(lastRollout.size, desired);
+  return isRepeated ? lastRollout.attempts + 1 : 1;
+}
+
+/** The annotation of a pipe that has its size already. It records no rollout. */
+export function adoption(subject: Subject): LastRollout | undefined {
+  const { pipe } = subject;
+  if (!pipe.size) return undefined;
+  return {
+    ...newRollout(subject, 0),
+    size: pipe.size,
+    generation: 0,
+    revision: pipe.revision,
+    progressedAtS: 0,
+    cameUp: true,
+  };
+}
+
+/**
+ * The size to which a failed rollout returns. The size in the template of a pipe is proven by a rollout that came up, by
+ * a pod that runs with it, or by the time since then in which the controller did not roll it back.
+ */
+export function lastGoodSize(subject: Subject): Allotment | undefined {
+  const { pipe, nowMs, policy } = subject;
+  const { rollout, size, otherResources, lastRollout } = pipe;
+  const present = size ?? otherResources;
+  if (rollout.isComplete || hasComeUp(pipe, subject.writes) || runsOnePod(subject)) return present;
+  const isOld = lastRollout && elapsedMs(lastRollout.startedAtMs, nowMs) > policy.rolloutTimeoutMs;
+  if (isOld && !lastRollout.isRollback && sameSize(lastRollout.size, size)) return present;
+  return lastRollout?.lastGoodSize;
+}
+
+/**
+ * True if the size that the controller applied is in the template, and came up once. Later failures do not change it.
+ *
+ * @param writes show it, too, while the annotation cannot be written
+ */
+export function hasComeUp(pipe: PipeView, writes = NO_WRITES): boolean {
+  const { lastRollout, size, otherResources } = pipe;
+  if (!lastRollout) return false;
+  const cameUp = annotationSubject({ ...lastRollout, cameUp: true });
+  if (!lastRollout.cameUp && !recordOf({ pipe, writes }, "adopt", cameUp)) return false;
+  const applied = appliedSize(lastRollout);
+  return isSize(applied) ? sameSize(applied, size) : otherResources !== undefined;
+}
+
+function runsOnePod({ pipe: { size, cpuLimitFollows }, active }: Subject): boolean {
+  if (!size) return false;
+  const resources = resourcesFor(size, cpuLimitFollows);
+  return active.some(
+    ({ own }) =>
+      own?.isRunning && own.restartCount === 0 && hasResources(own.actual ?? own.resources, resources),
+  );
+}
+
+/** Why a size is not tried in place again. An annotation has only the beginning of the message. */
+export function inPlaceFailureTo(
+  size: Size,
+  { reason, message, ...known }: Fallback | InPlaceFailure,
+  nowMs: number,
+): InPlaceFailure {
+  const atMs = "atMs" in known ? known.atMs : nowMs;
+  return { size, reason, message: clipped(message, MAX_ANNOTATED_MESSAGE), atMs };
+}

@@ -1,0 +1,113 @@
+import { sameSize } from "../../domain/size.ts";
+import type { DeploymentCondition } from "../../kube/objects.ts";
+import { parseTime } from "../../kube/time.ts";
+import type { Cause, Subject } from "../assessment.ts";
+import { isChangedByOwner, type PipeView } from "../observe/pipe-view.ts";
+import { sizeOf } from "../observe/resources.ts";
+import { startedAtMs, timeoutMsOf } from "./phase.ts";
+
+/** A way in which a rollout fails, and the time at which it has failed unless it makes progress before. */
+interface RolloutEnd extends Cause {
+  readonly atMs: number;
+}
+
+/** What the controller's last rollout of a pipe comes to if nothing changes. */
+interface Outlook {
+  /** Why it failed. */
+  readonly cause: Cause | undefined;
+  /** When it may fail without an event. */
+  readonly recheckAtMs: number;
+  /** The message of the scheduler if a pod with the size of the template is unschedulable. */
+  readonly unschedulable: string | undefined;
+}
+
+export function rolloutOutlook(subject: Subject): Outlook {
+  const { pipe, active, nowMs } = subject;
+  const waiting = active.find(
+    ({ pod, own }) => pod.unschedulable !== undefined && own && sameSize(sizeOf(own), pipe.size),
+  );
+  const unschedulable = waiting?.pod.unschedulable;
+  const because = unschedulable === undefined ? "" : `: ${unschedulable}`;
+  const ends = [
+    withoutRoom(subject, unschedulable),
+    withoutProgress(subject, because),
+    withoutPods(subject),
+    timedOut(subject, because),
+  ].filter((each) => each !== undefined);
+  return {
+    cause: ends.find(({ atMs }) => atMs <= nowMs),
+    recheckAtMs: Math.min(...ends.map(({ atMs }) => atMs)),
+    unschedulable,
+  };
+}
+
+/**
+ * Its old pods are gone already. Other pipes keep theirs, so they can wait for a new node. While one of the replaced
+ * pods terminates, and until the scheduler has tried the new pod again, that may still get their room.
+ */
+function withoutRoom(
+  { pipe, pods, podEndedAtMs, timeouts }: Subject,
+  message: string | undefined,
+): RolloutEnd | undefined {
+  if (!pipe.stopsOldPodsFirst || message === undefined) return undefined;
+  const isEnding = pods.some(({ isTerminating }) => isTerminating);
+  const atMs = isEnding ? Number.POSITIVE_INFINITY : podEndedAtMs + timeouts.rescheduleMs;
+  return { reason: "Unschedulable", message, atMs };
+}
+
+function withoutProgress({ pipe }: Subject, because: string): RolloutEnd | undefined {
+  const { progressing } = pipe.rollout;
+  if (progressing?.reason !== "ProgressDeadlineExceeded" || !isOfLastRollout(pipe)) return undefined;
+  return { reason: "ProgressDeadlineExceeded", message: `${progressing.message ?? ""}${because}`, atMs: 0 };
+}
+
+/** For a while, a Recreate Deployment still has the condition Progressing of the previous rollout. */
+function isOfLastRollout({ rollout, lastRollout }: PipeView): boolean {
+  return rollout.progressedAtS !== lastRollout?.progressedAtS;
+}
+
+/** A ReplicaFailure has a grace period, unless the pipe has no pod left. */
+function withoutPods({ pipe, nowMs, timeouts }: Subject): RolloutEnd | undefined {
+  const { replicaFailure, isWithoutPods } = pipe.rollout;
+  if (replicaFailure?.status !== "True") return undefined;
+  const sinceMs = parseTime(replicaFailure.lastTransitionTime);
+  const startedMs = startedAtMs(pipe, nowMs);
+  // The condition may be from the previous size. Times of conditions are whole seconds.
+  const isOfThis = sinceMs > startedMs - 1000;
+  const graceEndsAtMs = Math.max(sinceMs, startedMs) + timeouts.replicaFailureMs;
+  return {
+    reason: replicaFailure.reason === "FailedCreate" ? "FailedCreate" : "ReplicaFailure",
+    message: replicaFailure.message ?? "",
+    atMs: isWithoutPods && isOfThis ? sinceMs : graceEndsAtMs,
+  };
+}
+
+/**
+ * A resumed rollout gets the whole timeout again, and a rollout that its owner changed gets it from the last progress.
+ * Until the Deployment controller observes a rollout, the timeout does not start.
+ */
+function timedOut(subject: Subject, because: string): RolloutEnd | undefined {
+  const { pipe, nowMs } = subject;
+  const { rollout, lastRollout } = pipe;
+  // The rollout has ended, or there was nothing to roll out. Pods that start now belong to a later scale-up.
+  const isOver = rollout.progressing?.reason === "NewReplicaSetAvailable" && isOfLastRollout(pipe);
+  if (isOver || lastRollout?.replicas === 0) return undefined;
+  const progressedMs = isChangedByOwner(pipe) ? rollout.progressedAtS * 1000 : 0;
+  const begunMs = rollout.isSeen ? startedAtMs(pipe, nowMs) : nowMs;
+  const sinceMs = Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs);
+  const timeoutMs = timeoutMsOf(pipe, subject);
+  const message = `the rollout has not completed in ${describeDuration(timeoutMs)}${because}`;
+  return { reason: "RolloutTimeout", message, atMs: sinceMs + timeoutMs };
+}
+
+/** Pausing and resuming do not change the status of the condition, so its transition time shows neither. */
+function resumedAtMs(progressing: DeploymentCondition | undefined, nowMs: number): number {
+  const { reason, lastTransitionTime, lastUpdateTime } = progressing ?? {};
+  // The Deployment controller has not observed yet that the rollout is resumed.
+  if (reason === "DeploymentPaused") return nowMs;
+  return Math.min(nowMs, parseTime(reason === "DeploymentResumed" ? lastUpdateTime : lastTransitionTime));
+}
+
+function describeDuration(ms: number): string {
+  return ms % 60_000 === 0 ? `${ms / 60_000} min` : `${ms / 1000} s`;
+}

@@ -1,0 +1,76 @@
+import { OURS, type RolloutPhase } from "../../domain/rollout-plan.ts";
+import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
+import { BY_ROLLING, type Caches } from "../observe/caches.ts";
+import { isChangedByOwner, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
+
+export interface Timing {
+  readonly nowMs: number;
+  readonly policy: RolloutPolicy;
+}
+
+/** A phase, and when it times out. */
+interface TimedPhase {
+  readonly phase: RolloutPhase;
+  readonly phaseEndsAtMs?: number;
+}
+
+/**
+ * Returns the phase of a pipe. Phases in which pods are replaced have a timeout, so that no other pipe waits forever.
+ */
+export function timedPhase(pipe: PipeView, timing: Timing): TimedPhase {
+  const { rollout, replicas, isPaused, lastRollout } = pipe;
+  const { nowMs } = timing;
+  const unlessOver = (phase: RolloutPhase, sinceMs: number): TimedPhase | undefined => {
+    const phaseEndsAtMs = Math.min(sinceMs, nowMs) + timeoutMsOf(pipe, timing);
+    return phaseEndsAtMs > nowMs ? { phase, phaseEndsAtMs } : undefined;
+  };
+  const isOurs = isRollingOut(pipe);
+  // If its owner changes a pipe during a rollout, the rollout still counts against the budget. A later change does not.
+  const ours = unlessOver(lastRollout?.isRollback ? "rolling-back" : "rolling-out", startedAtMs(pipe, nowMs));
+  if (isOurs && ours) return ours;
+  if (rollout.isComplete || replicas === 0) {
+    const ending = unlessOver("terminating", endingSinceMs(pipe, nowMs));
+    return rollout.terminatingReplicas > 0 && ending ? ending : { phase: "settled" };
+  }
+  if (isPaused) return { phase: "paused" };
+  const overdue = { phase: "overdue" } as const;
+  return isOurs && !isChangedByOwner(pipe) ? overdue : (unlessOver("updating", updatedAtMs(pipe)) ?? overdue);
+}
+
+export function rolloutPhase(pipe: PipeView, timing: Timing): RolloutPhase {
+  return timedPhase(pipe, timing).phase;
+}
+
+/**
+ * Returns the start of the controller's last rollout. A start in the future comes from a wrong clock; then the last
+ * progress that Kubernetes reports replaces it.
+ */
+export function startedAtMs({ lastRollout, rollout, createdAtMs }: PipeView, nowMs: number): number {
+  const startedMs = Math.max(lastRollout?.startedAtMs ?? 0, createdAtMs);
+  if (startedMs <= nowMs) return startedMs;
+  return Math.min(nowMs, rollout.progressedAtS * 1000 || nowMs);
+}
+
+/** Last progress of a rollout that is not known to be the controller's; its own write comes before any progress. */
+function updatedAtMs({ rollout, resizedAtMs = 0 }: PipeView): number {
+  return Math.max(rollout.progressedAtS * 1000, resizedAtMs);
+}
+
+/** Terminating pods were replaced by the time of the last progress, or of the last rollout if there is no progress. */
+function endingSinceMs(pipe: PipeView, nowMs: number): number {
+  return Math.max(pipe.rollout.progressedAtS * 1000, pipe.lastRollout ? startedAtMs(pipe, nowMs) : 0);
+}
+
+/** The owner may allow a rollout more time than the controller does. */
+export function timeoutMsOf({ deadlineMs }: PipeView, { policy }: Pick<Timing, "policy">): number {
+  return Math.max(policy.rolloutTimeoutMs, deadlineMs);
+}
+
+/** Counts rollouts and rollbacks of the controller across all services. */
+export function countRolling({ pipes }: Caches, timing: Timing): number {
+  return pipes.by(BY_ROLLING, "yes").filter((pipe) => {
+    const phase = rolloutPhase(pipe, timing);
+    // Without its last rollout, the phase of a pipe does not tell who started the rollout.
+    return OURS.includes(phase) || (!pipe.lastRollout && phase === "updating");
+  }).length;
+}

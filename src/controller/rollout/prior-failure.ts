@@ -1,0 +1,94 @@
+import { sameSize } from "../../domain/size.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
+import type { Begin, Failure, PipeDecision, Subject } from "../assessment.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
+import {
+  dueAtMs,
+  errorOf,
+  FIELD_CONFLICT,
+  failureOf,
+  isOfWrite,
+  isRetryRequested,
+  recordOf,
+  retriedAt,
+  retryAtMs,
+  retryDelayMs,
+  TRUCE_MS,
+} from "../retry.ts";
+import { dryRunRecord } from "./way.ts";
+
+/** What failed before is not repeated at once. */
+export function failedBefore(subject: Subject): PipeDecision | undefined {
+  const failure = priorFailure(subject);
+  if (!failure || (failure.retryAtMs ?? Number.POSITIVE_INFINITY) <= subject.nowMs) return undefined;
+  return { state: isOfWrite(failure.reason) ? "retrying" : "failed", failure };
+}
+
+/** The number of the next attempt at the desired size, and whether people asked for it. */
+export function nextAttempt(subject: Subject): Pick<Begin, "attempts" | "isRequested"> {
+  const prior = priorFailure(subject);
+  // Writes that fail for a while are repeated soon and often, so they delay no later rollout.
+  const isCounted = prior !== undefined && !isOfWrite(prior.reason);
+  const { attempts = 0 } = (isCounted ? prior : (rolledBack(subject) ?? fieldConflict(subject))) ?? {};
+  return {
+    attempts: attempts + 1,
+    isRequested: prior !== undefined && isRetryRequested(prior.atMs, subject),
+  };
+}
+
+/** Why the pipe does not have the desired size although it was tried: a write, a rollout, or another writer. */
+function priorFailure(subject: Subject): Failure | undefined {
+  return failedWrite(subject) ?? rolledBack(subject) ?? fieldConflict(subject);
+}
+
+/** Of the write itself, or of its dry run. */
+function failedWrite(subject: Subject): Failure | undefined {
+  const records = [recordOf(subject, "resize"), dryRunRecord(subject, true), dryRunRecord(subject, false)];
+  const failed = records.find((record) => record?.outcome.type === "failed");
+  // A template that cannot follow its pods is rolled out.
+  return errorOf(failed)?.fallback ? undefined : failureOf(failed, dueAtMs(failed, subject));
+}
+
+/** A rollout that stopped old pods is not retried automatically, because each attempt interrupts the pipe. */
+function rolledBack(subject: Subject): Failure | undefined {
+  const { pipe, writes, desired, timeouts } = subject;
+  // Another writer may have removed the annotation with the rollback.
+  const lastRollout = pipe.lastRollout ?? writes.lastAnnotation(pipe.metadata.uid)?.lastRollout;
+  if (!lastRollout?.isRollback || !sameSize(lastRollout.size, desired)) return undefined;
+  const cause =
+    lastRollout.failure ?? ({ reason: "RolloutFailed", message: "the rollout did not complete" } as const);
+  const attempts = Math.max(1, lastRollout.attempts);
+  const delayMs = pipe.stopsOldPodsFirst
+    ? Number.POSITIVE_INFINITY
+    : retryDelayMs(cause.reason, attempts, timeouts);
+  const atMs = lastRollout.startedAtMs;
+  return retriedAt(retryAtMs(atMs, delayMs, subject), { ...cause, attempts, atMs });
+}
+
+/**
+ * The template does not have the desired size although it was applied, by a rollout or by a commit. The number of
+ * attempts comes from the annotation of the pipe and from the writes of this process, because another writer may have
+ * removed the annotation.
+ */
+function fieldConflict(subject: Subject): Failure | undefined {
+  const { pipe, desired, nowMs, timeouts } = subject;
+  const { lastRollout } = pipe;
+  const records = [recordOf(subject, "resize"), recordOf(subject, "commit")];
+  const known = records.flatMap((record) =>
+    record?.outcome.type === "done" ? [{ attempts: record.attempts, atMs: record.lastAtMs }] : [],
+  );
+  if (lastRollout && !lastRollout.isRollback && sameSize(lastRollout.size, desired))
+    known.push({ attempts: Math.max(1, lastRollout.attempts), atMs: lastRollout.startedAtMs });
+  if (known.length === 0) return undefined;
+  const atMs = Math.max(...known.map((each) => each.atMs));
+  const isOld = elapsedMs(atMs, nowMs) > TRUCE_MS;
+  const attempts = isOld ? 1 : Math.max(...known.map((each) => each.attempts));
+  const message = `${otherWriter(pipe)} has changed the container's resources: omit requests.cpu, requests.memory and limits.memory in the chart or manifest of this pipe`;
+  const dueMs = retryAtMs(atMs, retryDelayMs(FIELD_CONFLICT, attempts, timeouts), subject);
+  return retriedAt(dueMs, { reason: FIELD_CONFLICT, message, attempts, atMs });
+}
+
+function otherWriter({ otherManagers }: PipeView): string {
+  const names = otherManagers.map((name) => JSON.stringify(name));
+  return names.length === 0 ? "another writer" : `another writer, ${names.join(" and ")},`;
+}

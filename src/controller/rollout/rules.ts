@@ -1,0 +1,122 @@
+import { formatSize, sameSize } from "../../domain/size.ts";
+import type { Failure, PipeDecision, Subject } from "../assessment.ts";
+import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
+import { isChangedByOwner, isCommitUnseen, isRollingOut } from "../observe/pipe-view.ts";
+import { isOpen } from "../observe/write-record.ts";
+import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods, seesPods, unseenPods } from "../pods.ts";
+import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isRetryRequested, recordOf } from "../retry.ts";
+import { hasComeUp } from "./annotation.ts";
+import { rolloutOutlook } from "./failure.ts";
+
+/** A response or a read soon shows whether the template was changed. Until then it counts as a rollout. */
+export function writeInFlight({ pipe, writes, desired }: Subject): PipeDecision | undefined {
+  const { uid } = pipe.metadata;
+  const size = formatSize(desired);
+  const commit = writes.get(uid, "commit");
+  const open = [
+    writes.get(uid, "resize"),
+    // A rollback from the desired size goes on with its failure.
+    sameSize(pipe.size, desired) ? undefined : writes.get(uid, "roll-back"),
+    commit?.subject === size ? undefined : commit,
+  ].find(isOpen);
+  if (!open) return undefined;
+  if (open.outcome.type !== "unknown" || open.subject !== size)
+    return { state: "rolling", phase: "rolling-out" };
+  return { state: "retrying", phase: "rolling-out", failure: failureOf(open) };
+}
+
+export const PAUSED_BY_OWNER = "its owner paused the Deployment: resume it";
+
+/** The template has the size because of the controller, and it has not come up yet. Only then the controller rolls back. */
+export function rolloutOfController(subject: Subject): PipeDecision | undefined {
+  const { pipe, writes, nowMs } = subject;
+  const { lastRollout, rollout, replicas, isPaused } = pipe;
+  if (!lastRollout || lastRollout.generation === 0 || replicas === 0) return undefined;
+  if (hasComeUp(pipe, writes) || rollout.isComplete) return undefined;
+  if (isPaused) return { state: "paused", activity: PAUSED_BY_OWNER };
+  if (!isRollingOut(pipe) && !isChangedByOwner(pipe)) return undefined;
+  const { cause, recheckAtMs, unschedulable: obstacle } = rolloutOutlook(subject);
+  if (!cause) return { state: "rolling", recheckAtMs, obstacle };
+  const attempts = Math.max(1, lastRollout.attempts);
+  const failure = { reason: cause.reason, message: cause.message, attempts, atMs: nowMs };
+  return { state: "failed", failure, ...failedRollback(subject, failure) };
+}
+
+/** A rollback that failed, too, is added to the message, and repeated later. */
+function failedRollback(subject: Subject, failure: Failure): Partial<PipeDecision> {
+  const record = recordOf(subject, "roll-back");
+  if (record?.outcome.type !== "failed") return {};
+  const recheckAtMs = dueAtMs(record, subject);
+  const next = `attempt ${record.attempts}, next at ${new Date(recheckAtMs).toISOString()}`;
+  const message = `${failure.message}; ${ROLLBACK_FAILED}${errorOf(record)?.message} (${next})`;
+  return { failure: { ...failure, message }, recheckAtMs };
+}
+
+export const ROLLBACK_FAILED = "the rollback failed: ";
+
+/**
+ * Something removes the annotation from each write of the controller before it is stored, so a restart would lose the
+ * rollout.
+ */
+export function annotationRemoved(subject: Subject): PipeDecision | undefined {
+  const { pipe, writes } = subject;
+  const last = writes.lastAnnotation(pipe.metadata.uid);
+  if (!last?.isStripped) return undefined;
+  const { attempts, lastAtMs: atMs } = last;
+  const failed = {
+    state: "failed",
+    failure: { reason: FIELD_CONFLICT, message: STRIPPED, attempts, atMs },
+  } as const;
+  // Only a write shows whether something still removes it, so it is made when people ask for it.
+  if (!pipe.lastRollout || !isRetryRequested(atMs, subject)) return failed;
+  const adopt = { type: "adopt", pipe, rollout: pipe.lastRollout } as const;
+  return { ...failed, next: { type: "continue", actions: [adopt] } };
+}
+
+const STRIPPED = `something, probably an admission webhook, removes the annotation ${LAST_ROLLOUT_ANNOTATION} from the Deployment: configure it to keep the annotation`;
+
+/** The template and all pods have the size. How healthy they are is not a matter of size. */
+export function hasSize(subject: Subject): PipeDecision | undefined {
+  const { pipe, podsProblem, active } = subject;
+  // Whether all pods are seen or not.
+  const isOther = podsProblem === undefined && active.some(({ state }) => state !== "done");
+  if (pipe.replicas === 0)
+    return isOther ? { state: "rolling", activity: "its pods have not ended yet" } : { state: "done" };
+  if (isNew(subject)) return undefined;
+  // Pods of an earlier template may have the label.
+  if (!seesPods(subject)) return showsSize(pipe) && !isOther ? { state: "done" } : undefined;
+  if (!allPodsHaveSize(subject)) return undefined;
+  if (hasPodWriteInFlight(subject))
+    return { state: "rolling", phase: "resizing", activity: "a write to a pod has not ended" };
+  if (isCommitUnseen(pipe)) return { state: "resized", activity: "its template follows its pods" };
+  return { state: "done" };
+}
+
+/** While its owner rolls something out, only the end of that shows what the pods run. */
+function showsSize(pipe: Subject["pipe"]): boolean {
+  const { isComplete, isUpdated } = pipe.rollout;
+  return isComplete || (hasComeUp(pipe) && (isUpdated || !isChangedByOwner(pipe)));
+}
+
+/**
+ * A pipe that was created or scaled up from nothing, and that never ran. Unless the controller gave it a size, only its
+ * first rollout, and pods none of which has run, show that.
+ */
+function isNew(subject: Subject): boolean {
+  const { pipe, pods } = subject;
+  const { rollout, lastRollout } = pipe;
+  const isOurs = lastRollout !== undefined && lastRollout.generation !== 0;
+  if (isOurs || rollout.isAvailable) return false;
+  if (!rollout.isComplete)
+    return pipe.revision <= 1 && rollout.progressing?.reason !== "NewReplicaSetAvailable";
+  if (!seesPods(subject)) return !rollout.isAnyAvailable;
+  return pods.every(({ containers }) =>
+    containers.every(({ isRunning, restartCount }) => !isRunning && restartCount === 0),
+  );
+}
+
+/** A rollout of its owner gives its pods the size of the template. */
+export function rolloutOfOwner(subject: Subject): PipeDecision {
+  if (seesPods(subject) && !seesAllPods(subject)) return { state: "rolling", activity: unseenPods(subject) };
+  return subject.pipe.isPaused ? { state: "paused", activity: PAUSED_BY_OWNER } : { state: "rolling" };
+}

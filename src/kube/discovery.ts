@@ -1,0 +1,14 @@
+import type { KubeClient } from "./client.ts";
+import { unlessCode } from "./errors.ts";
+import { groupPath, type Resource } from "./paths.ts";
+
+interface ResourceList {
+  readonly resources: readonly { readonly name: string }[];
+}
+
+/** Returns whether the API server serves a kind, for example because its CRD is installed. */
+export async function isServed(client: Pick<KubeClient, "json">, resource: Resource): Promise<boolean> {
+  const call = client.json<ResourceList>({ path: groupPath(resource) });
+  const { resources } = await unlessCode(404, call, { resources: [] });
+  return resources.some(({ name }) => name === resource.plural);
+}

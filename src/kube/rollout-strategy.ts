@@ -1,0 +1,22 @@
+import type { Deployment } from "./objects.ts";
+
+/** Default of Kubernetes for both fields of a rolling update. */
+const DEFAULT_SHARE = "25%";
+
+/**
+ * A rollout of a Deployment stops old pods before their replacements run: with the strategy Recreate, maxSurge 0, or
+ * maxUnavailable of all replicas.
+ */
+export function stopsOldPodsFirst({ strategy, replicas = 1 }: Deployment["spec"]): boolean {
+  if (strategy?.type === "Recreate") return true;
+  const { maxSurge = DEFAULT_SHARE, maxUnavailable = DEFAULT_SHARE } = strategy?.rollingUpdate ?? {};
+  const surge = countOf(maxSurge, replicas, Math.ceil);
+  const unavailable = countOf(maxUnavailable, replicas, Math.floor);
+  return replicas > 0 && (surge === 0 || unavailable >= replicas);
+}
+
+/** An absolute number, or a percentage of the replicas. */
+function countOf(share: number | string, replicas: number, round: (count: number) => number): number {
+  if (typeof share === "number") return share;
+  return round((Number.parseInt(share, 10) * replicas) / 100);
+}

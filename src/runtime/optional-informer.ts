@@ -1,0 +1,66 @@
+import { isForbiddenByRbac, isWithoutRoles, serverMessage } from "../kube/errors.ts";
+import type { Clock } from "./clock.ts";
+import type { Informer } from "./informer.ts";
+
+interface Options {
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly onProblem: (problem: unknown) => void;
+  /** The permission was missing, and is granted now. */
+  readonly onGranted: () => void;
+}
+
+/**
+ * An informer of a kind that a process can do without. If the account may not list and watch the kind, the informer
+ * counts as synced, and tries again with the backoff of its reflector.
+ */
+export class OptionalInformer implements Informer {
+  readonly synced: Promise<void>;
+  readonly #inner: Informer;
+  readonly #options: Options;
+  readonly #refused = Promise.withResolvers<void>();
+  #problem: { readonly message: string; readonly atMs: number } | undefined;
+
+  /** @param create called with the function that the informer calls with problems */
+  constructor(create: (onProblem: (problem: unknown) => void) => Informer, options: Options) {
+    this.#options = options;
+    this.#inner = create((problem) => this.#onProblem(problem));
+    this.synced = Promise.race([this.#inner.synced, this.#refused.promise]);
+  }
+
+  get resource(): string {
+    return this.#inner.resource;
+  }
+
+  get isSynced(): boolean {
+    return this.problem !== undefined || this.#inner.isSynced;
+  }
+
+  get lastContact(): number {
+    return this.problem === undefined ? this.#inner.lastContact : this.#options.clock.monotonic();
+  }
+
+  /** The message of the API server while the permission is missing. */
+  get problem(): string | undefined {
+    const isOver = this.#problem && this.#inner.isSynced && this.#inner.lastContact > this.#problem.atMs;
+    return isOver ? undefined : this.#problem?.message;
+  }
+
+  /** Call it when the store changes, which shows that the permission is granted. */
+  granted(): void {
+    if (this.#problem === undefined) return;
+    this.#problem = undefined;
+    this.#options.onGranted();
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    return this.#inner.run(signal);
+  }
+
+  #onProblem(problem: unknown): void {
+    if (isForbiddenByRbac(problem) && !isWithoutRoles(problem)) {
+      this.#problem = { message: serverMessage(problem), atMs: this.#options.clock.monotonic() };
+      this.#refused.resolve();
+    }
+    this.#options.onProblem(problem);
+  }
+}

@@ -1,0 +1,98 @@
+import type { Clock } from "./clock.ts";
+
+export interface WaitingLineOptions {
+  /** Number of keys that may proceed now. */
+  readonly free: () => number;
+  /** Time until one may proceed without an event. */
+  readonly recheckMs: number;
+  /** Enqueues a key that waits. */
+  readonly wake: (key: string) => void;
+  readonly clock: Pick<Clock, "after">;
+}
+
+interface Place {
+  /** It was woken, and not reconciled since. */
+  isWoken: boolean;
+  /** That was so at the last check, too. */
+  isOverdue: boolean;
+}
+
+/**
+ * The keys of a work queue that wait for a limit across all keys, first come, first served: a key keeps its place until it
+ * does not wait any more. Only as many are woken as may proceed, so that the work does not grow with the line.
+ */
+export class WaitingLine {
+  readonly #options: WaitingLineOptions;
+  /** In the order of their arrival. */
+  readonly #line = new Map<string, Place>();
+  #woken = 0;
+  #hasTimer = false;
+
+  constructor(options: WaitingLineOptions) {
+    this.#options = options;
+  }
+
+  free(): number {
+    return this.#options.free();
+  }
+
+  /** Number of turns that a key may take: all but those of other keys that were woken for them. */
+  freeFor(key: string): number {
+    const reserved = this.#woken - (this.#line.get(key)?.isWoken ? 1 : 0);
+    return Math.max(0, this.free() - reserved);
+  }
+
+  /** Call it after each reconciliation. @param isWaiting whether the key waits for this limit */
+  reconciled(key: string, isWaiting: boolean): void {
+    const place = this.#line.get(key);
+    if (place) this.#setWoken(place, false);
+    if (isWaiting) {
+      if (!place) this.#line.set(key, { isWoken: false, isOverdue: false });
+      this.#startTimer();
+    } else {
+      this.#line.delete(key);
+      // A write that failed, or whose outcome was unknown until now, leaves the limit without an event.
+      this.wakeNext();
+    }
+  }
+
+  /** Wakes keys after the limit allows another one, or after a woken key did not need it. */
+  wakeNext(): void {
+    if (this.#line.size === 0) return;
+    let count = this.free() - this.#woken;
+    for (const [key, place] of this.#line) {
+      if (count <= 0) return;
+      if (place.isWoken) continue;
+      count -= 1;
+      this.#setWoken(place, true);
+      this.#options.wake(key);
+    }
+  }
+
+  #sendBack(key: string, place: Place): void {
+    this.#setWoken(place, false);
+    this.#line.delete(key);
+    this.#line.set(key, place);
+  }
+
+  #setWoken(place: Place, isWoken: boolean): void {
+    if (place.isWoken !== isWoken) this.#woken += isWoken ? 1 : -1;
+    place.isWoken = isWoken;
+    place.isOverdue = false;
+  }
+
+  #startTimer(): void {
+    if (this.#hasTimer) return;
+    this.#hasTimer = true;
+    this.#options.clock.after(this.#options.recheckMs, () => {
+      this.#hasTimer = false;
+      // A key whose reconciliation fails must not keep the others waiting.
+      for (const [key, place] of [...this.#line]) {
+        if (place.isWoken && place.isOverdue) this.#sendBack(key, place);
+        else place.isOverdue = place.isWoken;
+      }
+      this.wakeNext();
+      if (this.#line.size > 0) this.#startTimer();
+    });
+  }
+}

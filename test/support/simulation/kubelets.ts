@@ -1,0 +1,156 @@
+import { hasResources, resourcesOf } from "../../../src/controller/observe/resources.ts";
+import type { Pod } from "../../../src/kube/objects.ts";
+import type { FakeClock } from "../fakes/fake-clock.ts";
+import { isSame, timeAt } from "./objects.ts";
+import {
+  crashedWith,
+  isActive,
+  isRunning,
+  readiness,
+  runningWith,
+  type SimulatedPod,
+  withConditions,
+} from "./pod-status.ts";
+import type { SimulatedPods } from "./pods.ts";
+
+/** The response of a kubelet to a resize: it makes it, reports a reason, or does not notice it. */
+export type ResizeOutcome = "Done" | "Deferred" | "Infeasible" | "Error" | "NotObserved";
+
+export interface KubeletsOptions {
+  readonly clock: FakeClock;
+  readonly pods: SimulatedPods;
+  /** The readiness of a pod has changed. */
+  readonly onReadiness: (pod: Pod) => void;
+}
+
+const START_MS = 500;
+const KUBELET_MS = 30;
+/** A container that crashes again and again runs for a second, and waits for twice as long each time. */
+const CRASHES_AFTER_MS = 1000;
+const FIRST_BACK_OFF_MS = 10_000;
+const MOST_BACK_OFF_MS = 300_000;
+
+/** Runs the containers of the simulated pods. */
+export class SimulatedKubelets {
+  outcome: (pod: Pod) => ResizeOutcome = () => "Done";
+  /** Time until a new pod is ready; `undefined` if it never is. */
+  startMs: (pod: Pod) => number | undefined = () => START_MS;
+  readonly #options: KubeletsOptions;
+  /** UIDs of the pods whose containers crash again after each restart. */
+  readonly #crashing = new Set<string>();
+
+  constructor(options: KubeletsOptions) {
+    this.#options = options;
+  }
+
+  /** A pod got a node. */
+  start({ metadata: { name } }: SimulatedPod): void {
+    const { clock, pods, onReadiness } = this.#options;
+    const scheduled = pods.objects.get(name);
+    const startMs = scheduled && this.startMs(scheduled);
+    if (startMs === undefined) return;
+    clock.after(startMs, () => {
+      const pod = pods.objects.get(name);
+      if (!pod || !isActive(pod) || isRunning(pod)) return;
+      const started = { ...pod, status: { ...pod.status, observedGeneration: 1, ...runningWith(pod) } };
+      this.#put(started, true);
+      onReadiness(pod);
+      this.look(name);
+    });
+  }
+
+  /** The spec of a pod has changed. */
+  resized(name: string): void {
+    this.#options.clock.after(KUBELET_MS, () => this.look(name));
+  }
+
+  /** The kubelet compares the spec of a pod with what it runs. */
+  look(name: string): void {
+    const pod = this.#options.pods.objects.get(name);
+    if (!pod || !isRunning(pod) || !isActive(pod)) return;
+    // The resize to what it runs with already is done at once, whatever the node has room for.
+    const isApplied = pod.spec.containers.every((container, index) =>
+      hasResources(pod.status?.containerStatuses?.[index]?.resources, resourcesOf(container)),
+    );
+    const outcome = this.outcome(pod);
+    if (outcome === "NotObserved") return;
+    const done = outcome === "Done" || isApplied;
+    const problem = { status: "True", reason: outcome };
+    const isError = outcome === "Error";
+    const conditions = {
+      PodResizePending: done || isError ? undefined : problem,
+      PodResizeInProgress: done || !isError ? undefined : problem,
+    };
+    const observedGeneration = pod.metadata.generation ?? 0;
+    const status = { ...withConditions(pod.status, conditions), observedGeneration };
+    const after = { ...pod, status: done ? { ...status, ...runningWith(pod) } : status };
+    if (isSame(sorted(after), sorted(pod))) return;
+    this.#options.pods.put(after, "status");
+    this.#options.pods.scheduleAll();
+  }
+
+  /**
+   * The container of a pod crashes, and starts again with the resources in its spec.
+   *
+   * @param stopMs until then, the kubelet does not resize the pod
+   */
+  crash(name: string, stopMs = 0, reason = "Error"): void {
+    const { clock, pods, onReadiness } = this.#options;
+    const pod = pods.objects.get(name);
+    if (!pod || !isRunning(pod)) return;
+    const crashed = {
+      ...pod,
+      status: { ...pod.status, ...crashedWith(pod, reason, timeAt(clock.now())) },
+    };
+    if (stopMs === 0) {
+      this.#restart(crashed);
+      return;
+    }
+    this.#put(crashed, false);
+    onReadiness(pod);
+    clock.after(stopMs, () => {
+      const stopped = pods.objects.get(name);
+      if (!stopped || !isActive(stopped) || stopped.metadata.uid !== pod.metadata.uid) return;
+      this.#restart(stopped);
+      onReadiness(stopped);
+      this.look(name);
+    });
+  }
+
+  /** The container of a pod crashes again and again, with the delays of a kubelet. */
+  crashLoop(name: string): void {
+    const uid = this.#options.pods.objects.get(name)?.metadata.uid;
+    if (uid === undefined) return;
+    this.#crashing.add(uid);
+    this.#crashAgain(name, uid, FIRST_BACK_OFF_MS);
+  }
+
+  /** The containers that crash again and again stay up after the next restart. */
+  endCrashLoops(): void {
+    this.#crashing.clear();
+  }
+
+  #crashAgain(name: string, uid: string, backOffMs: number): void {
+    if (!this.#crashing.has(uid) || this.#options.pods.objects.get(name)?.metadata.uid !== uid) return;
+    this.crash(name, backOffMs);
+    const nextMs = Math.min(2 * backOffMs, MOST_BACK_OFF_MS);
+    this.#options.clock.after(backOffMs + CRASHES_AFTER_MS, () => this.#crashAgain(name, uid, nextMs));
+  }
+
+  #restart(pod: SimulatedPod): void {
+    const restartCount = (pod.status?.containerStatuses?.[0]?.restartCount ?? 0) + 1;
+    this.#put({ ...pod, status: { ...pod.status, ...runningWith(pod, restartCount) } }, true);
+  }
+
+  #put(pod: SimulatedPod, isReady: boolean): void {
+    const { clock, pods } = this.#options;
+    const Ready = readiness(isReady, timeAt(clock.now()));
+    pods.put({ ...pod, status: withConditions(pod.status, { Ready }) }, "status");
+  }
+}
+
+/** The order of conditions has no meaning. */
+function sorted({ status }: Pod) {
+  const conditions = status?.conditions?.toSorted((a, b) => a.type.localeCompare(b.type));
+  return { ...status, conditions, containerStatuses: JSON.stringify(status?.containerStatuses) };
+}

@@ -1,0 +1,146 @@
+import { parseQuantity } from "../../../src/domain/quantity.ts";
+import type { ReplicaSet } from "../../../src/kube/objects.ts";
+import { PODS } from "../../../src/kube/paths.ts";
+import type { FakeClock } from "../fakes/fake-clock.ts";
+import { managedFieldsAfter, type Writer } from "./managed-fields.ts";
+import { ownerUidOf, timeAt } from "./objects.ts";
+import { isActive, type SimulatedPod, UNSCHEDULABLE, withConditions } from "./pod-status.ts";
+import type { SimulatedWatches } from "./watches.ts";
+
+/** The writer of a change, or "status" if a kubelet or the scheduler reports the state of the pod. */
+export type PodWriter = Writer | "status";
+
+export interface PodsOptions {
+  readonly clock: FakeClock;
+  readonly next: () => string;
+  readonly watches: SimulatedWatches;
+  readonly onChange: (pod: SimulatedPod, by: PodWriter) => void;
+  readonly onGone: (pod: SimulatedPod) => void;
+  /** The pods of a ReplicaSet, or their readiness, have changed. */
+  readonly onChangeOfSet: (pod: SimulatedPod) => void;
+  /** A pod got a node. */
+  readonly onScheduled: (pod: SimulatedPod) => void;
+}
+
+export const HASH_LABEL = "pod-template-hash";
+const CONTROLLER_MANAGER: Writer = { manager: "kube-controller-manager" };
+const NODE = "node";
+
+/** The pods of a simulated cluster with one node, and its scheduler. */
+export class SimulatedPods {
+  readonly objects = new Map<string, SimulatedPod>();
+  /** CPU of the node; without it, every pod has room. A pod needs its room until it has ended. */
+  capacityMillicores: number | undefined;
+  /** Time that a pod takes to end after its ReplicaSet deleted it. */
+  terminationMs: (pod: SimulatedPod) => number = () => 0;
+  readonly #options: PodsOptions;
+
+  constructor(options: PodsOptions) {
+    this.#options = options;
+  }
+
+  create(name: string, { metadata, spec: { template } }: ReplicaSet): void {
+    const { clock } = this.#options;
+    const made = {
+      metadata: {
+        ...{ name, namespace: metadata.namespace ?? "", uid: `uid-${name}`, resourceVersion: "" },
+        ...{ generation: 1, creationTimestamp: timeAt(clock.now()) },
+        labels: template.metadata?.labels ?? {},
+        annotations: template.metadata?.annotations ?? {},
+        ownerReferences: [{ kind: "ReplicaSet", name: metadata.name, uid: metadata.uid, controller: true }],
+      },
+      spec: template.spec,
+      status: { phase: "Pending" },
+    };
+    const managedFields = managedFieldsAfter(undefined, made, CONTROLLER_MANAGER, timeAt(clock.now())) ?? [];
+    this.put({ ...made, metadata: { ...made.metadata, managedFields } }, CONTROLLER_MANAGER);
+    this.#schedule(name);
+  }
+
+  put(pod: SimulatedPod, by: PodWriter): SimulatedPod {
+    const { next, watches, onChange } = this.#options;
+    const stored = { ...pod, metadata: { ...pod.metadata, resourceVersion: next() } };
+    this.objects.set(pod.metadata.name, stored);
+    watches.send(PODS, stored);
+    onChange(stored, by);
+    return stored;
+  }
+
+  /** @param graceMs time that the pod takes to end; its ReplicaSet replaces it at once */
+  delete(name: string, graceMs: number): void {
+    const { clock, next, watches, onGone, onChangeOfSet } = this.#options;
+    const pod = this.objects.get(name);
+    if (!pod) return;
+    if (graceMs > 0) {
+      const deletionTimestamp = timeAt(clock.now() + graceMs);
+      this.put({ ...pod, metadata: { ...pod.metadata, deletionTimestamp } }, CONTROLLER_MANAGER);
+      const { uid } = pod.metadata;
+      clock.after(graceMs, () => {
+        if (this.objects.get(name)?.metadata.uid === uid) this.delete(name, 0);
+      });
+    } else {
+      this.objects.delete(name);
+      const gone = { ...pod, metadata: { ...pod.metadata, resourceVersion: next() } };
+      watches.send(PODS, gone, { isGone: true });
+      onGone(gone);
+      this.scheduleAll();
+    }
+    onChangeOfSet(pod);
+  }
+
+  /** The kubelet evicts a pod, which stays until somebody deletes it. */
+  evict(name: string): void {
+    const pod = this.objects.get(name);
+    if (!pod) return;
+    this.put({ ...pod, status: { phase: "Failed" } }, "status");
+    this.scheduleAll();
+    this.#options.onChangeOfSet(pod);
+  }
+
+  /** Those that a ReplicaSet counts. */
+  activeOf({ metadata }: ReplicaSet): SimulatedPod[] {
+    return this.allOf(metadata.uid).filter(isActive);
+  }
+
+  terminatingOf({ metadata }: ReplicaSet): SimulatedPod[] {
+    return this.allOf(metadata.uid).filter((pod) => pod.metadata.deletionTimestamp !== undefined);
+  }
+
+  /** Those that are ending, too. */
+  allOf(setUid: string): SimulatedPod[] {
+    return [...this.objects.values()].filter((pod) => ownerUidOf(pod.metadata) === setUid);
+  }
+
+  /** The scheduler looks for a node for each pod without one, because room has become free. */
+  scheduleAll(): void {
+    const waiting = [...this.objects.values()].filter(({ spec }) => spec.nodeName === undefined);
+    for (const { metadata } of waiting) this.#schedule(metadata.name);
+  }
+
+  #schedule(name: string): void {
+    const pod = this.objects.get(name);
+    if (!pod || pod.spec.nodeName !== undefined || !isActive(pod)) return;
+    if (this.#hasRoom(pod)) {
+      const status = withConditions(pod.status, { PodScheduled: { status: "True" } });
+      this.#options.onScheduled(
+        this.put({ ...pod, spec: { ...pod.spec, nodeName: NODE }, status }, "status"),
+      );
+    } else if (!pod.status?.conditions?.some(({ reason }) => reason === UNSCHEDULABLE.reason)) {
+      this.put({ ...pod, status: withConditions(pod.status, { PodScheduled: UNSCHEDULABLE }) }, "status");
+    }
+  }
+
+  #hasRoom(pod: SimulatedPod): boolean {
+    const { capacityMillicores } = this;
+    if (capacityMillicores === undefined) return true;
+    const placed = [...this.objects.values()].filter(
+      ({ spec, status }) => spec.nodeName !== undefined && status?.phase !== "Failed",
+    );
+    return [pod, ...placed].reduce((sum, each) => sum + millicoresOf(each), 0) <= capacityMillicores;
+  }
+}
+
+function millicoresOf({ spec }: SimulatedPod): number {
+  const requests = spec.containers.map(({ resources }) => resources?.requests?.["cpu"] ?? "0");
+  return requests.reduce((sum, cpu) => sum + Number((parseQuantity(cpu) ?? 0n) / 1_000_000n), 0);
+}

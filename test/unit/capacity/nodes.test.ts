@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import { Nodes } from "../../../src/capacity/nodes.ts";
+import type { KubeRequest } from "../../../src/kube/client.ts";
+import { KubeApiError } from "../../../src/kube/errors.ts";
+import { createLogger } from "../../../src/telemetry/log.ts";
+import { FakeClock } from "../../support/fakes/fake-clock.ts";
+import { aNode } from "../../support/fixtures/node.ts";
+
+const PAGES = [
+  { metadata: { resourceVersion: "9", continue: "more" }, items: [aNode("a", { cpu: "4" })] },
+  { metadata: { resourceVersion: "9" }, items: [aNode("b", { cpu: "8" })] },
+];
+
+function setup() {
+  const clock = new FakeClock();
+  const requests: KubeRequest[] = [];
+  const lines: object[] = [];
+  const state: { error?: Error } = {};
+  const client = {
+    async json<T>(request: KubeRequest): Promise<T> {
+      requests.push(request);
+      if (state.error) throw state.error;
+      return JSON.parse(JSON.stringify(PAGES[request.query?.["continue"] === "more" ? 1 : 0]));
+    },
+  };
+  const log = createLogger("info", "controller", { write: (line) => lines.push(JSON.parse(line)) });
+  return { clock, requests, lines, state, nodes: new Nodes({ client, clock, log }) };
+}
+
+describe("the nodes of the cluster", () => {
+  it("are listed page by page", async () => {
+    const { nodes, requests } = setup();
+    expect((await nodes.list())?.map(({ name }) => name)).toEqual(["a", "b"]);
+    expect(requests).toMatchObject([
+      { path: "/api/v1/nodes", query: { limit: 500 } },
+      { path: "/api/v1/nodes", query: { limit: 500, continue: "more" } },
+    ]);
+  });
+
+  it("are listed at most once a minute for any number of callers", async () => {
+    const { nodes, requests, clock } = setup();
+    await Promise.all([nodes.list(), nodes.list()]);
+    await clock.advance(59_999);
+    await nodes.list();
+    expect(requests).toHaveLength(2);
+    await clock.advance(1);
+    await nodes.list();
+    expect(requests).toHaveLength(4);
+  });
+
+  it("are unknown without the permission to list them, which is logged once as a warning", async () => {
+    const { nodes, requests, clock, lines, state } = setup();
+    const message = 'nodes is forbidden: User "controller" cannot list resource "nodes" in API group ""';
+    state.error = new KubeApiError("GET /api/v1/nodes", 403, JSON.stringify({ message }));
+    expect(await nodes.list()).toBeUndefined();
+    await clock.advance(60_000);
+    expect(await nodes.list()).toBeUndefined();
+    expect(requests).toHaveLength(2);
+    expect(lines).toMatchObject([
+      {
+        level: "warn",
+        msg: "no permission to list nodes: rollouts start without a check of node capacity",
+      },
+    ]);
+    delete state.error;
+    await clock.advance(60_000);
+    expect(await nodes.list()).toHaveLength(2);
+  });
+
+  it("are listed again by the next call after any other error", async () => {
+    const { nodes, state } = setup();
+    state.error = new KubeApiError("GET /api/v1/nodes", 500, "{}");
+    await expect(nodes.list()).rejects.toBe(state.error);
+    delete state.error;
+    expect(await nodes.list()).toHaveLength(2);
+  });
+});

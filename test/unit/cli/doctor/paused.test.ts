@@ -1,0 +1,76 @@
+import { describe, expect, it } from "vitest";
+import { checkPaused } from "../../../../src/cli/doctor/paused.ts";
+import { LAST_ROLLOUT_ANNOTATION } from "../../../../src/controller/names.ts";
+import { formatLastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
+import { clusterWith } from "./fake-reads.ts";
+
+const MINUTE_MS = 60_000;
+const NONE = "ok: The controller has left no Deployment paused.";
+const LEFT =
+  "error: A controller paused the Deployment pipes/a 5 min ago and did not resume it, so no change of its pod template is rolled out.";
+
+interface Options {
+  readonly minutesAgo?: number;
+  readonly paused?: boolean;
+  readonly pausedBy?: readonly string[];
+  readonly metadata?: object;
+}
+
+/** The results for one Deployment without the labels of a pipe. */
+async function results(options: Options = {}) {
+  const { minutesAgo = 5, paused = true, pausedBy = [CONTROLLER_FIELD_MANAGER], metadata = {} } = options;
+  const pipe = pipeDeployment({ name: "a", namespace: "pipes", serviceId: "service", cores: 1 });
+  const time = new Date(Date.now() - minutesAgo * MINUTE_MS).toISOString();
+  const managedFields = pausedBy.map((manager) => ({
+    ...{ manager, operation: "Update", apiVersion: "apps/v1", fieldsType: "FieldsV1", time },
+    fieldsV1: { "f:spec": { "f:paused": {} } },
+  }));
+  const deployment = {
+    ...pipe,
+    metadata: { ...pipe.metadata, labels: {}, uid: "u", managedFields, ...metadata },
+    spec: { ...pipe.spec, paused },
+  };
+  const cluster = clusterWith({ "/apis/apps/v1/deployments": { metadata: {}, items: [deployment] } });
+  return checkPaused(cluster);
+}
+
+async function texts(options: Options = {}) {
+  return (await results(options)).map(({ severity, message }) => `${severity}: ${message}`);
+}
+
+describe("the check for paused Deployments of doctor", () => {
+  it("reports one that the controller left paused, with the command that resumes it", async () => {
+    expect(await texts()).toEqual([LEFT]);
+    expect((await results())[0]?.remedy).toBe(
+      "Resume it, which may replace its pods: kubectl rollout resume deployment a --namespace pipes",
+    );
+  });
+
+  it.each<[string, Options]>([
+    ["is not paused", { paused: false }],
+    ["the controller paused less than a minute ago", { minutesAgo: 0.9 }],
+    ["its owner paused", { pausedBy: ["kubectl-rollout"] }],
+    ["its owner paused, too", { pausedBy: [CONTROLLER_FIELD_MANAGER, "kubectl-rollout"] }],
+    ["is paused without a record of who paused it", { pausedBy: [] }],
+    ["is being deleted", { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }],
+  ])("does not report one that %s", async (_, options) => {
+    expect(await texts(options)).toEqual([NONE]);
+  });
+
+  it("reports one without field managers whose annotation says that the controller paused it", async () => {
+    const annotationOf = (isCommitting: boolean, uid: string) => {
+      const rollout = {
+        ...{ size: sizeOfCores(1), isRollback: false, startedAtMs: Date.now() - 5 * MINUTE_MS, isCommitting },
+        ...{ cameUp: false, attempts: 1, serviceId: "service", scalingUid: "s", scalingGeneration: 1 },
+        ...{ generation: 2, revision: 1, progressedAtS: 0, replicas: 1 },
+      };
+      return { annotations: { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) } };
+    };
+    expect(await texts({ pausedBy: [], metadata: annotationOf(true, "u") })).toEqual([LEFT]);
+    expect(await texts({ pausedBy: [], metadata: annotationOf(false, "u") })).toEqual([NONE]);
+    expect(await texts({ pausedBy: [], metadata: annotationOf(true, "of another") })).toEqual([NONE]);
+  });
+});

@@ -1,0 +1,135 @@
+import { describe, expect, it } from "vitest";
+import { resizePod } from "../../../../src/controller/apply/resize-pod.ts";
+import { DEPLOYMENT } from "../../../../src/controller/apply/workloads/deployment.ts";
+import { runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
+import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
+import { formatResources, resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import type { WriteError } from "../../../../src/controller/observe/write-record.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
+import type { Pod } from "../../../../src/kube/objects.ts";
+import { EtcdRollbackError } from "../../../../src/runtime/restart-required.ts";
+import { anApplier } from "../../../support/fixtures/applier.ts";
+import {
+  aCommitter,
+  aDeployment,
+  aReplicaSet,
+  patchedResources,
+} from "../../../support/fixtures/committing.ts";
+import { aPipe } from "../../../support/fixtures/snapshot.ts";
+
+const TARGET = resourcesFor(sizeOfCores(4), false);
+const error = (code: number, message: string, reason = "") =>
+  new KubeApiError("PATCH", code, JSON.stringify({ message, reason }));
+
+const tooLarge = new KubeApiError(
+  "PATCH",
+  403,
+  JSON.stringify({ message: "forbidden", details: { causes: [{ reason: "NodeCapacity", message: "" }] } }),
+);
+
+function pod(resourceVersion: string): Pod {
+  return {
+    metadata: { name: "a-1", namespace: "pipes", uid: "uid-a-1", resourceVersion, generation: 2 },
+    spec: { containers: [{ name: "pipe" }] },
+  };
+}
+
+/** Resizes a pod that the cache has in version 5. @param read its version in a read after that */
+async function resized(write: () => unknown = () => pod("6"), read: string | undefined = "7") {
+  const made = anApplier(({ method }) =>
+    method ? write() : { items: read === undefined ? [] : [pod(read)] },
+  );
+  const seen = toPodView(pod("5"));
+  made.caches.pods.apply(seen);
+  const action = { pipe: aPipe("a"), pod: seen, container: "pipe", resources: TARGET };
+  const result = await resizePod(made.applier, { type: "resize-pod", ...action }).catch(
+    (each: unknown) => each,
+  );
+  const cached = made.caches.pods.get("pipes/a-1")?.metadata.resourceVersion;
+  return { ...made, result, cached, record: made.applier.writes.get("uid-a-1", "resize-pod") };
+}
+
+const failing = (each: Error, read?: string) =>
+  resized(() => {
+    throw each;
+  }, read);
+
+describe("the resize of a pod", () => {
+  it("is a patch of its subresource for the version that was seen, and the response goes into the cache", async () => {
+    const { requests, record, cached } = await resized();
+    expect(requests).toMatchObject([
+      {
+        ...{ method: "PATCH", path: "/api/v1/namespaces/pipes/pods/a-1/resize" },
+        body: {
+          metadata: { uid: "uid-a-1", resourceVersion: "5" },
+          spec: { containers: [{ name: "pipe", resources: TARGET }] },
+        },
+      },
+    ]);
+    expect(record).toMatchObject({ subject: formatResources(TARGET), outcome: { type: "done" } });
+    expect(record?.runs).toBe(runsOf(toPodView(pod("5"))));
+    expect(cached).toBe("6");
+  });
+
+  it("is followed by a read after a conflict", async () => {
+    const { record, cached, result } = await failing(error(409, "the object has been modified"));
+    expect(record?.outcome).toMatchObject({ type: "failed", error: { isConflict: true } });
+    expect(cached).toBe("7");
+    expect(result).toMatchObject({ isConflict: true });
+  });
+
+  it("ends the process if the pod is older than it was, because etcd was restored", async () => {
+    const { result, state } = await failing(error(409, "the object has been modified"), "4");
+    expect(result).toBeInstanceOf(EtcdRollbackError);
+    expect(state.isRolledBack).toBe(true);
+  });
+
+  it("is a conflict if the pod is gone", async () => {
+    const { record, result } = await failing(error(404, 'pods "a-1" not found'), undefined);
+    expect(record?.outcome).toMatchObject({ error: { isConflict: true } });
+    expect(result).toMatchObject({ isConflict: true });
+  });
+
+  it.each<[string, Error, Partial<WriteError>]>([
+    ["a quota", error(403, 'pods "a-1" is forbidden: exceeded quota: q'), { reason: "Refused" }],
+    ["a webhook that is down", error(500, "failed calling webhook"), { reason: "WriteFailed" }],
+    ["no response", new KubeUnreachableError("timeout"), { reason: "WriteFailed" }],
+  ])("is no reason for a rollout after %s", async (_, each, expected) => {
+    const { record } = await failing(each);
+    expect(record?.outcome).toMatchObject({ type: "failed", error: expected });
+    expect(record?.outcome.type === "failed" && record.outcome.error.fallback).toBeUndefined();
+  });
+
+  it.each<[string, Error, WriteError["fallback"]]>([
+    ["a policy", error(422, 'ValidatingAdmissionPolicy "p" denied request: no'), "Refused"],
+    ["a webhook", error(404, 'admission webhook "w" denied the request: no'), "Refused"],
+    [
+      "RBAC",
+      error(403, 'pods "a-1" is forbidden: User "a" cannot patch resource "pods/resize"'),
+      "Forbidden",
+    ],
+    [
+      "an API server without the subresource",
+      error(404, "the server could not find the requested resource"),
+      "NotSupported",
+    ],
+    ["an API server that does not allow the method", error(405, "not allowed"), "NotSupported"],
+    ["the node, which is too small", tooLarge, "Infeasible"],
+  ])("leads to a rollout after a refusal by %s", async (_, each, fallback) => {
+    expect((await failing(each)).record?.outcome).toMatchObject({ type: "failed", error: { fallback } });
+  });
+});
+
+describe("a ReplicaSet whose pods are to be replaced", () => {
+  it("gets the resources of its pods, and one without pods does not", async () => {
+    const resources = resourcesFor(sizeOfCores(1), false);
+    const replicaSets = [aReplicaSet("current", { cores: 4 }), aReplicaSet("old", { replicas: 0 })];
+    const { applier, writes } = aCommitter({ deployment: aDeployment({ cores: 4 }), replicaSets });
+    const pipe = aPipe("a");
+    await DEPLOYMENT.replacePods(applier, { type: "replace-pods", pipe, container: "pipe", resources });
+    expect(writes().map(({ path }) => path.split("/").at(-1))).toEqual(["current"]);
+    expect(writes().map(patchedResources)).toEqual([resources]);
+    expect(applier.writes.get("uid-a", "replace-pods")?.outcome.type).toBe("done");
+  });
+});

@@ -1,0 +1,148 @@
+import { describe, expect, it } from "vitest";
+import { WriteMemory } from "../../../../src/controller/apply/write-memory.ts";
+import { createCaches } from "../../../../src/controller/observe/caches.ts";
+import type { WriteError } from "../../../../src/controller/observe/write-record.ts";
+import { repeatableAtMs } from "../../../../src/controller/retry.ts";
+import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const REFUSED: WriteError = { reason: "Refused", message: "no" };
+const SIZE = "4000m/16Gi";
+
+function setup() {
+  const { pipes, pods } = createCaches();
+  const clock = new FakeClock();
+  const writes = new WriteMemory([pipes, pods], clock);
+  /** When the write may be repeated, from now on. */
+  const delayMs = () => {
+    const context = { scaling: undefined, nowMs: clock.now(), timeouts: TIMEOUTS };
+    return repeatableAtMs(writes.get("uid-a", "resize"), 1, context) - clock.now();
+  };
+  return { pipes, clock, writes, delayMs };
+}
+
+describe("the memory of writes", () => {
+  it("counts consecutive writes of the same size, and starts at one for another size or after a week", async () => {
+    const { clock, writes } = setup();
+    const attemptsOf = (subject: string) => {
+      writes.begin("uid-a", "resize", subject);
+      return writes.get("uid-a", "resize")?.attempts;
+    };
+    expect([attemptsOf(SIZE), attemptsOf(SIZE), attemptsOf("other"), attemptsOf(SIZE)]).toEqual([1, 2, 1, 1]);
+    await clock.advance(7 * DAY_MS);
+    expect(attemptsOf(SIZE)).toBe(2);
+    await clock.advance(7 * DAY_MS + 1);
+    expect(attemptsOf(SIZE)).toBe(1);
+  });
+
+  it("has at least the number of attempts that the object shows", () => {
+    const { writes } = setup();
+    writes.begin("uid-a", "resize", SIZE, { attempts: 3 });
+    expect(writes.get("uid-a", "resize")?.attempts).toBe(3);
+    writes.begin("uid-a", "resize", SIZE, { attempts: 2 });
+    expect(writes.get("uid-a", "resize")?.attempts).toBe(4);
+  });
+
+  it("has one record for each object and purpose", () => {
+    const { writes } = setup();
+    writes.begin("uid-a", "resize", SIZE);
+    writes.failed(writes.begin("uid-a", "commit", SIZE), REFUSED, 1);
+    expect(writes.get("uid-a", "resize")?.outcome.type).toBe("pending");
+    expect(writes.get("uid-a", "commit")?.outcome.type).toBe("failed");
+    expect(writes.get("uid-b", "resize")).toBeUndefined();
+  });
+
+  it("has the same times at each look, although the clocks do not tick together, and follows a jump", () => {
+    let monotonicMs = 10;
+    let jumpMs = 0;
+    const clock = { monotonic: () => monotonicMs, now: () => Math.floor(1_000_000.4 + jumpMs + monotonicMs) };
+    const writes = new WriteMemory([], clock);
+    writes.begin("uid-a", "resize", SIZE);
+    const times = [0.1, 0.7, 0.3, 0.9].map((laterMs) => {
+      monotonicMs += laterMs;
+      return writes.get("uid-a", "resize")?.lastAtMs;
+    });
+    expect(new Set(times)).toHaveLength(1);
+    jumpMs = 60_000;
+    expect(writes.get("uid-a", "resize")?.lastAtMs).toBeCloseTo((times[0] ?? 0) + jumpMs, -1);
+  });
+
+  it("counts the delay from the response, not from the request", async () => {
+    const { clock, writes, delayMs } = setup();
+    const attempt = writes.begin("uid-a", "resize", SIZE);
+    expect(delayMs()).toBe(Number.POSITIVE_INFINITY);
+    await clock.advance(30_000);
+    writes.failed(attempt, { ...REFUSED, reason: "WriteFailed" }, 1);
+    expect(delayMs()).toBe(1000);
+  });
+
+  it("neither ends nor extends a delay when the clock jumps", async () => {
+    const { clock, writes, delayMs } = setup();
+    writes.failed(writes.begin("uid-a", "resize", SIZE), REFUSED, 1);
+    await clock.advance(60_000);
+    for (const ms of [DAY_MS, -2 * DAY_MS]) {
+      clock.jump(ms);
+      expect(delayMs()).toBe(4 * 60_000);
+    }
+  });
+
+  it("has an unknown outcome until the object is read", () => {
+    const { writes, delayMs } = setup();
+    writes.unknown(writes.begin("uid-a", "resize", SIZE), { ...REFUSED, reason: "WriteFailed" });
+    expect(delayMs()).toBe(Number.POSITIVE_INFINITY);
+    writes.resolve("uid-a", 7);
+    expect(writes.get("uid-a", "resize")?.outcome).toMatchObject({ type: "failed", generation: 7 });
+  });
+
+  it("leaves no record of an object that is deleted, even if its response comes later", () => {
+    const { pipes, writes } = setup();
+    const pipe = aPipe("a");
+    pipes.apply(pipe);
+    const attempt = writes.begin("uid-a", "resize", SIZE);
+    writes.begin("uid-a", "commit", SIZE);
+    pipes.remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "2" } });
+    writes.done(attempt, { lastRollout: aRollout(sizeOfCores(4)), isStripped: false });
+    expect(writes.get("uid-a", "resize")).toBeUndefined();
+    expect(writes.lastAnnotation("uid-a")).toBeUndefined();
+    expect([writes.unresolvedRollouts(), writes.unresolvedCommits().size]).toEqual([0, 0]);
+  });
+
+  it("knows the last annotation that it wrote, whatever the purpose was", () => {
+    const { writes } = setup();
+    const [first, second] = [aRollout(sizeOfCores(2)), aRollout(sizeOfCores(4))];
+    writes.done(writes.begin("uid-a", "adopt", SIZE), { lastRollout: first, isStripped: false });
+    writes.done(writes.begin("uid-a", "resize", SIZE), { lastRollout: second, isStripped: true });
+    writes.failed(writes.begin("uid-a", "roll-back", SIZE), REFUSED, 1);
+    expect(writes.lastAnnotation("uid-a")).toMatchObject({
+      lastRollout: second,
+      isStripped: true,
+      attempts: 1,
+    });
+  });
+});
+
+describe("the writes without a known outcome", () => {
+  it("count as rollouts for at most five minutes", async () => {
+    const { clock, writes } = setup();
+    writes.begin("uid-a", "resize", SIZE);
+    writes.unknown(writes.begin("uid-b", "roll-back", SIZE), REFUSED);
+    writes.done(writes.begin("uid-c", "resize", SIZE));
+    writes.begin("uid-d", "commit", SIZE);
+    expect(writes.unresolvedRollouts()).toBe(2);
+    await clock.advance(5 * 60_000);
+    expect(writes.unresolvedRollouts()).toBe(0);
+  });
+
+  it("count as commits once for each Deployment", () => {
+    const { writes } = setup();
+    writes.begin("uid-a", "commit", SIZE);
+    writes.begin("uid-a", "resume", "1");
+    const update = writes.begin("uid-b", "update-replica-set", "1");
+    expect([...writes.unresolvedCommits()]).toEqual(["uid-a", "uid-b"]);
+    writes.done(update);
+    expect([...writes.unresolvedCommits()]).toEqual(["uid-a"]);
+  });
+});

@@ -1,0 +1,109 @@
+import { describe, expect, it } from "vitest";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { actionsFor } from "../../../support/fixtures/decisions.ts";
+import {
+  aPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  NOW_MS,
+  rollingTo,
+} from "../../../support/fixtures/snapshot.ts";
+import { aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
+
+const FOUR = sizeOfCores(4);
+
+describe("a service without work", () => {
+  const pipe = aPipe("a");
+  const unknown = { ok: false, obstacle: { reason: "UnknownTier", message: "" } } as const;
+  it.each<[string, Snapshot]>([
+    ["if the service is unknown", aSnapshot([pipe], { namespace: undefined, tier: unknown })],
+    ["if the tier is unknown", aSnapshot([pipe], { tier: unknown })],
+    [
+      "while the PipeScaling is being deleted",
+      aSnapshot([pipe], { scaling: aScaling(4, { isBeingDeleted: true }) }),
+    ],
+    [
+      "while the service is suspended",
+      aSnapshot([pipe], { scaling: aScaling(4, { spec: { ...aScaling(4).spec, suspend: true } }) }),
+    ],
+    [
+      "if the pipes have the size",
+      aSnapshot([aPipe("a", { size: FOUR, lastRollout: aRollout(FOUR, { cameUp: true }) })]),
+    ],
+    [
+      "if the pipes have the default size of the tier",
+      aSnapshot([aPipe("a")], { scaling: aScaling(undefined) }),
+    ],
+    [
+      "if the container of a pipe is ambiguous",
+      aSnapshot([aPipe("a", { container: { problem: "two" }, size: undefined })]),
+    ],
+    ["if there are no pipes", aSnapshot([], { scaling: undefined })],
+  ])("has no actions %s", (_, snapshot) => expect(actionsFor(snapshot)).toEqual([]));
+});
+
+describe("a service with a pipe that records a newer generation of the PipeScaling than the cache", () => {
+  const ahead = aPipe("a", { lastRollout: aRollout(sizeOfCores(8), { scalingGeneration: 2 }) });
+  it("is not resized until the generation is confirmed", () => {
+    expect(actionsFor(aSnapshot([ahead, aPipe("b")]))).toEqual(["confirm the generation for a"]);
+  });
+  it("is resized as usual if the generation belongs to another PipeScaling", () => {
+    const lastRollout = aRollout(sizeOfCores(8), { scalingGeneration: 2, scalingUid: "another" });
+    expect(actionsFor(aSnapshot([aPipe("a", { lastRollout })]))).toEqual(["a 4000m/16Gi"]);
+  });
+});
+
+describe("a service without a PipeScaling", () => {
+  it("gets one without a size with its first pipe", () => {
+    expect(actionsFor(aSnapshot([aPipe("a")], { scaling: undefined }))).toEqual(["create {}"]);
+  });
+
+  const sizeSpec = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+
+  it("gets one with the newest size of its pipes, and a suspended one if a pipe has another size", () => {
+    const older = rollingTo("a", sizeOfCores(2), {
+      lastRollout: aRollout(sizeOfCores(2), { startedAtMs: 1 }),
+    });
+    const at = (...pipes: PipeView[]) => actionsFor(aSnapshot(pipes, { scaling: undefined }));
+    expect(at(rollingTo("a", FOUR), rollingTo("b", FOUR))).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
+    expect(at(older, rollingTo("b", FOUR))).toEqual([
+      `create ${JSON.stringify({ ...sizeSpec, suspend: true })}`,
+    ]);
+  });
+
+  it("ignores the size of a pipe that moved from another service", () => {
+    const movedIn = rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, { serviceId: "another" }) });
+    expect(actionsFor(aSnapshot([movedIn, aPipe("b")], { scaling: undefined }))).toEqual(["create {}"]);
+  });
+
+  it("gets one again after a grace period if the deletion was observed", () => {
+    const at = (atMs: number) =>
+      actionsFor(aSnapshot([aPipe("a")], { scaling: undefined, recreation: { atMs, isSeen: true } }));
+    expect(at(NOW_MS + 1)).toEqual([]);
+    expect(at(NOW_MS)).toEqual(["create {}"]);
+  });
+
+  it("waits for the grace period of an unseen deletion only if a pipe was resized before", () => {
+    const at = (pipe: PipeView, atMs: number) => {
+      const recreation = { atMs, isSeen: false };
+      return actionsFor(aSnapshot([pipe, aPipe("b", { size: FOUR })], { scaling: undefined, recreation }));
+    };
+    expect(at(rollingTo("a", FOUR), NOW_MS + 1)).toEqual([]);
+    expect(at(rollingTo("a", FOUR), NOW_MS)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
+    expect(at(aPipe("a"), NOW_MS + 1)).toEqual(["create {}"]);
+  });
+
+  it("gets none at once again if its creation was refused", () => {
+    const refused = (agoMs: number) =>
+      aWrite("pipes/service", "create", {
+        ...{ subject: "", lastAtMs: NOW_MS - agoMs, outcome: failed({ reason: "Forbidden" }, 0) },
+      });
+    const snapshotAfter = (agoMs: number) =>
+      aSnapshot([aPipe("a")], { scaling: undefined, writes: someWrites([refused(agoMs)]) });
+    expect(actionsFor(snapshotAfter(999))).toEqual([]);
+    expect(actionsFor(snapshotAfter(1000))).toEqual(["create {}"]);
+  });
+});

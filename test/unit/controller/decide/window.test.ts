@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import { summarizeConditions } from "../../../../src/controller/report/conditions.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { summaries } from "../../../support/fixtures/decisions.ts";
+import {
+  aPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  POLICY,
+  rollingTo,
+} from "../../../support/fixtures/snapshot.ts";
+
+const FOUR = sizeOfCores(4);
+
+describe("a service with a rollout window", () => {
+  // NOW_MS is a Monday, 12:00 UTC.
+  const rolloutWindow = { schedule: "0 2 * * 6", durationMs: 4 * 3_600_000, timeZone: "UTC" };
+  const OPEN = { ...rolloutWindow, schedule: "0 11 * * 1" };
+  const opensAtMs = Date.parse("2026-06-06T02:00:00Z");
+  const decided = (pipes: readonly PipeView[], changes: Partial<Snapshot> = {}) =>
+    decide(aSnapshot(pipes, { rolloutWindow, ...changes }), DECIDE_OPTIONS);
+
+  it("starts no rollout that restarts pods before the window opens, and rechecks when it opens", () => {
+    const snapshot = aSnapshot([aPipe("a"), aPipe("b")], { rolloutWindow });
+    const decision = decide(snapshot, DECIDE_OPTIONS);
+    expect(decision.actions).toEqual([]);
+    expect(decision.sizing).toMatchObject({ waitReason: "window", window: { open: false, opensAtMs } });
+    expect(recheckAtMs(snapshot, decision)).toBe(opensAtMs);
+  });
+
+  it("starts rollouts while the window is open", () => {
+    expect(summaries(decided([aPipe("a"), aPipe("b")], { rolloutWindow: OPEN }).actions)).toEqual([
+      "a 4000m/16Gi",
+    ]);
+  });
+
+  it("resizes pipes without replicas and rolls back at any time", () => {
+    const failed = rollingTo("a", FOUR, {
+      lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs }),
+    });
+    expect(summaries(decided([failed, aPipe("b", { replicas: 0 })]).actions)).toEqual([
+      "b 4000m/16Gi",
+      "a back to 1000m/4Gi",
+    ]);
+  });
+
+  it("ignores the window until a time that an administrator set", () => {
+    const until = (ms: number) => ({ scaling: aScaling(4, { windowIgnoredUntilMs: ms }) });
+    expect(summaries(decided([aPipe("a")], until(NOW_MS + 1)).actions)).toEqual(["a 4000m/16Gi"]);
+    expect(decided([aPipe("a")], until(NOW_MS)).actions).toEqual([]);
+  });
+
+  it("reports in the conditions when the window opens", () => {
+    const scaling = aScaling(4);
+    const { sizing } = decided([aPipe("a"), aPipe("b")]);
+    expect(summarizeConditions(scaling, aSnapshot([]).tier, sizing, [])).toMatchObject({
+      type: "Reconciling",
+      reason: "WaitingForWindow",
+      message:
+        "0 of 2 pipes run 4 cpu / 16 Gi. 2 waiting for the rollout window, which opens at 2026-06-06T02:00:00Z.",
+    });
+  });
+});

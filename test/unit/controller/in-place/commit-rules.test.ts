@@ -1,0 +1,239 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import { commitStep } from "../../../../src/controller/in-place/commit-rules.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { assessmentsIn } from "../../../support/fixtures/decisions.ts";
+import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
+import {
+  aLabelledPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  COMPLETE,
+  DECIDE_OPTIONS,
+  NOW_MS,
+} from "../../../support/fixtures/snapshot.ts";
+import { aWrite, failed, someWrites, type Write, withoutResponse } from "../../../support/fixtures/writes.ts";
+
+const ONE = sizeOfCores(1);
+const FOUR = sizeOfCores(4);
+const SECOND = 1000;
+
+/** A Deployment that the controller paused so long ago. */
+function paused(agoMs: number, changes: Partial<PipeView> = {}): PipeView {
+  const lastRollout = aRollout(FOUR, { isCommitting: true, inPlaceStartedAtMs: NOW_MS - 60 * SECOND });
+  const pause = { isPaused: true, isPausedForCommit: true, pausedForCommitAtMs: NOW_MS - agoMs };
+  return aLabelledPipe("a", { size: FOUR, lastRollout, ...pause, ...changes });
+}
+
+const UNSEEN = { rollout: { ...COMPLETE, isSeen: false, isUpdated: false, isComplete: false } };
+const BEHIND = { rollout: { ...COMPLETE, isUpdated: false, isComplete: false } };
+
+function stepOf(pipe: PipeView, writes: readonly Write[] = []) {
+  const context = { writes: someWrites(writes), nowMs: NOW_MS, timeouts: TIMEOUTS, scaling: aScaling(4) };
+  const { actions, recheckAtMs } = commitStep(pipe, context);
+  const [action] = actions;
+  return { type: action?.type, recheckAtMs, action };
+}
+
+describe("a Deployment that the controller has paused", () => {
+  it("waits until the Deployment controller has seen the pause", () => {
+    expect(stepOf(paused(SECOND, UNSEEN))).toMatchObject({
+      type: undefined,
+      recheckAtMs: NOW_MS + 29 * SECOND,
+    });
+  });
+
+  it("has its ReplicaSet updated once, when the Deployment controller has seen the pause", () => {
+    expect(stepOf(paused(SECOND, BEHIND))).toMatchObject({
+      type: "continue-commit",
+      action: { isOverdue: false },
+    });
+    const done = (generation: number) =>
+      aWrite("uid-a", "update-replica-set", { outcome: { type: "done", generation } });
+    expect(stepOf(paused(SECOND, BEHIND), [done(1)]).type).toBeUndefined();
+    // The owner changed the Deployment meanwhile.
+    const before = done(0);
+    expect(stepOf(paused(SECOND, BEHIND), [before]).type).toBe("continue-commit");
+  });
+
+  it.each<[string, Partial<PipeView>]>([
+    ["all of its pods count as updated", {}],
+    ["it has no pods any more", { rollout: { ...BEHIND.rollout, replicas: 0 } }],
+    ["its owner removed the size", { ...BEHIND, size: undefined }],
+    ["it is unclear which container has the size", { ...BEHIND, container: { problem: "two" } }],
+  ])("is resumed if %s", (_, changes) => {
+    expect(stepOf(paused(SECOND, changes)).type).toBe("resume");
+  });
+
+  it.each([
+    ["has not seen the pause", UNSEEN],
+    ["has not counted the pods", BEHIND],
+  ])("gets its old template again after 30 s if the Deployment controller %s", (_, changes) => {
+    expect(stepOf(paused(30 * SECOND - 1, UNSEEN)).type).toBeUndefined();
+    expect(stepOf(paused(30 * SECOND, changes)).action).toMatchObject({
+      isOverdue: true,
+      fallback: undefined,
+    });
+  });
+
+  it("has the whole time if the clock was ahead", () => {
+    expect(stepOf(paused(-3600 * SECOND, UNSEEN)).recheckAtMs).toBe(NOW_MS + 30 * SECOND);
+  });
+
+  it("has a failed write repeated with a delay that doubles", () => {
+    const failing = (attempts: number, lastAtMs: number) =>
+      aWrite("uid-a", "update-replica-set", { subject: "4000m/16Gi", attempts, lastAtMs, outcome: failed() });
+    expect(stepOf(paused(9 * SECOND, BEHIND), [failing(3, NOW_MS - 3999)])).toMatchObject({
+      ...{ type: undefined, recheckAtMs: NOW_MS + 1 },
+    });
+    expect(stepOf(paused(9 * SECOND, BEHIND), [failing(3, NOW_MS - 4000)]).type).toBe("continue-commit");
+  });
+
+  it.each(["Refused", "Forbidden"] as const)(
+    "gets its old template again at once, with the reason, after %s",
+    (reason) => {
+      const refusal = aWrite("uid-a", "update-replica-set", {
+        subject: "4000m/16Gi",
+        outcome: failed({ reason, message: "never" }),
+      });
+      expect(stepOf(paused(SECOND, BEHIND), [refusal]).action).toMatchObject({
+        ...{ isOverdue: true, fallback: { reason, message: "never" } },
+      });
+    },
+  );
+
+  it("gets no other write while one is open", () => {
+    for (const outcome of [{ type: "pending" } as const, withoutResponse()]) {
+      const open = aWrite("uid-a", "resume", { subject: "4000m/16Gi", outcome });
+      expect(stepOf(paused(SECOND), [open])).toMatchObject({
+        type: undefined,
+        recheckAtMs: Number.POSITIVE_INFINITY,
+      });
+    }
+  });
+});
+
+describe("a pipe in a commit", () => {
+  const decisionOf = (pipe: PipeView, pods: readonly PodView[], changes: Partial<Snapshot> = {}) => {
+    const strategy = "InPlaceOrRollout";
+    const snapshot = aSnapshot([pipe], { strategy, pods: new Map([["a", pods]]), ...changes });
+    const [assessment] = assessmentsIn(decide(snapshot, DECIDE_OPTIONS));
+    return assessment;
+  };
+
+  it("is resized if its pods run the desired size, and rolling otherwise", () => {
+    const pods = [aResizedPod("a-1")];
+    expect(decisionOf(paused(SECOND), pods)).toMatchObject({ state: "resized", phase: "settled" });
+    expect(decisionOf(paused(SECOND), [aPod("a-1")])).toMatchObject({ state: "rolling" });
+    expect(decisionOf(paused(SECOND), pods, { scaling: aScaling(6) })).toMatchObject({ state: "rolling" });
+  });
+
+  it("keeps no other pipe waiting after two minutes", () => {
+    const pods = [aPod("a-1")];
+    expect(decisionOf(paused(120 * SECOND - 1, UNSEEN), pods)?.phase).toBe("resizing");
+    expect(decisionOf(paused(120 * SECOND, UNSEEN), pods)?.phase).toBe("overdue");
+  });
+
+  it("reports the write that fails", () => {
+    const writes = someWrites([
+      aWrite("uid-a", "resume", { subject: "4000m/16Gi", outcome: failed({ message: "down" }) }),
+    ]);
+    expect(decisionOf(paused(SECOND), [aResizedPod("a-1")], { writes })).toMatchObject({
+      state: "resized",
+      failure: { reason: "WriteFailed", message: "down", retryAtMs: NOW_MS + SECOND },
+    });
+  });
+});
+
+describe("a pipe whose pods all have the size", () => {
+  const pods = [
+    aResizedPod("a-1", { resizedAtMs: NOW_MS - 5000 }),
+    aResizedPod("a-2", { resizedAtMs: NOW_MS - 2000 }),
+  ];
+  const decided = (
+    pipe: Partial<PipeView> = {},
+    writes: readonly Write[] = [],
+    changes: Partial<Snapshot> = {},
+  ) => {
+    const snapshot = aSnapshot([aLabelledPipe("a", { replicas: 2, ...pipe })], {
+      ...{
+        strategy: "InPlaceOrRollout",
+        pods: new Map([["a", pods]]),
+        writes: someWrites(writes),
+        ...changes,
+      },
+    });
+    const { actions, sizing } = decide(snapshot, DECIDE_OPTIONS);
+    return { actions, assessment: sizing?.assessments[0] };
+  };
+
+  it("has its template follow, with the time of the first resize and no new revision", () => {
+    expect(decided().actions).toMatchObject([
+      {
+        type: "commit",
+        rollout: {
+          size: FOUR,
+          isCommitting: true,
+          inPlaceStartedAtMs: NOW_MS - 5000,
+          lastGoodSize: ONE,
+          revision: 1,
+        },
+      },
+    ]);
+  });
+
+  it.each<[string, Partial<Snapshot>]>([
+    ["the strategy is Rollout by now", { strategy: "Rollout" }],
+    [
+      "no rollout may begin",
+      { rolloutWindow: { schedule: "0 2 * * 6", durationMs: 60_000, timeZone: "UTC" } },
+    ],
+  ])("has its template follow although %s", (_, changes) => {
+    expect(decided({}, [], changes).actions).toMatchObject([{ type: "commit" }]);
+  });
+
+  it("gets its size back without a write to its template if the earlier size is desired", () => {
+    const { actions } = decided({}, [], { scaling: aScaling(1) });
+    expect(actions).toMatchObject([{ type: "resize-pod", pod: { metadata: { name: "a-1" } } }]);
+  });
+
+  it("waits until its owner resumes it, and its pods keep the size", () => {
+    const { actions, assessment } = decided({ isPaused: true });
+    expect(actions).toEqual([]);
+    expect(assessment).toMatchObject({
+      state: "resized",
+      activity: "its owner paused the Deployment: resume it",
+    });
+  });
+
+  it("waits until the Deployment is settled", () => {
+    expect(decided(UNSEEN)).toMatchObject({ actions: [], assessment: { state: "resized" } });
+    expect(decided(BEHIND)).toMatchObject({ actions: [], assessment: { state: "resized" } });
+  });
+
+  it("has the pause repeated for as long as it fails, and its pods are not replaced", () => {
+    const at = (agoMs: number) =>
+      decided({}, [aWrite("uid-a", "commit", { attempts: 40, lastAtMs: NOW_MS - agoMs, outcome: failed() })]);
+    expect(at(300_000 - 1)).toMatchObject({
+      actions: [],
+      assessment: {
+        state: "resized",
+        failure: { attempts: 40, retryAtMs: NOW_MS + 1 },
+        recheckAtMs: NOW_MS + 1,
+      },
+    });
+    expect(at(300_000).actions).toMatchObject([{ type: "commit" }]);
+  });
+
+  it("records the reason for a rollout if the values are refused", () => {
+    const outcome = failed({ reason: "Refused", message: "policy", fallback: "Refused" });
+    expect(decided({}, [aWrite("uid-a", "commit", { outcome })]).actions).toMatchObject([
+      { type: "adopt", rollout: { inPlaceFailure: { size: FOUR, reason: "Refused", message: "policy" } } },
+    ]);
+  });
+});

@@ -1,0 +1,249 @@
+import { describe, expect, it } from "vitest";
+import { type PodsStep, podsStep, runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
+import type { InPlaceFailure } from "../../../../src/controller/observe/last-rollout.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
+import { formatResources, resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { aSubject } from "../../../support/fixtures/decisions.ts";
+import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
+import {
+  aLabelledPipe,
+  aRollout,
+  aScaling,
+  COMPLETE,
+  NOW_MS,
+  UNDER_WAY,
+} from "../../../support/fixtures/snapshot.ts";
+import { aPodWrite, failed, someWrites, type Write } from "../../../support/fixtures/writes.ts";
+
+const ONE = sizeOfCores(1);
+const FOUR = sizeOfCores(4);
+const MINUTE = 60_000;
+const TARGET = resourcesFor(FOUR, false);
+
+/** The next step for the pods of a pipe whose container should have four cores. */
+function stepOf(
+  pods: readonly PodView[],
+  writes: readonly Write[] = [],
+  changes: Partial<Snapshot> = {},
+  pipe: Partial<PipeView> = {},
+): PodsStep {
+  const replicas = pods.length;
+  return podsStep(
+    aSubject(aLabelledPipe("a", { replicas, ...pipe }), pods, { writes: someWrites(writes), ...changes }),
+  );
+}
+
+/** The names of the pods that are resized next. */
+function resizedNext(step: PodsStep): string[] {
+  if (step.type !== "resize") return [step.type];
+  return step.actions.map((action) => ("pod" in action ? action.pod.metadata.name : action.type));
+}
+
+describe("a resize in place", () => {
+  it("begins with one pod", () => {
+    const step = stepOf([aPod("a"), aPod("b")]);
+    expect(step).toMatchObject({ type: "resize", actions: [{ type: "resize-pod", resources: TARGET }] });
+    expect(resizedNext(step)).toEqual(["a"]);
+  });
+
+  it("goes on with the other pods, at most ten at a time, when the first one is resized", () => {
+    const others = Array.from({ length: 12 }, (_, at) => aPod(`b-${at}`));
+    expect(resizedNext(stepOf([aResizedPod("a"), ...others]))).toEqual(
+      others.slice(0, 10).map(({ metadata }) => metadata.name),
+    );
+  });
+
+  it("is done when all pods have the size, whether they were resized or created with it", () => {
+    const created = aPod("b", {}, { resources: amounts(FOUR) });
+    expect(stepOf([aResizedPod("a"), created])).toEqual({ type: "resize", actions: [] });
+  });
+
+  it("waits for a write without a response", () => {
+    const writing = aPodWrite("a", { outcome: { type: "pending" } });
+    expect(stepOf([aPod("a"), aPod("b")], [writing])).toMatchObject({ type: "wait" });
+  });
+
+  it("waits until the kubelet has observed the change", () => {
+    const seen = aResizedPod("a", { observedGeneration: 1 });
+    expect(stepOf([seen, aPod("b")], [aPodWrite("a")])).toEqual({
+      type: "wait",
+      untilMs: NOW_MS + 2 * MINUTE,
+    });
+  });
+
+  it("waits until the container runs with the size, even if the kubelet reports no condition", () => {
+    expect(stepOf([aResizedPod("a", {}, { actual: amounts(ONE) })])).toMatchObject({ type: "wait" });
+  });
+
+  it.each([
+    ["a deferred resize", MINUTE, "Deferred", { type: "PodResizePending", reason: "Deferred" }],
+    ["an error", 2 * MINUTE, "ResizeError", { type: "PodResizeInProgress", reason: "Error" }],
+    ["no progress", 2 * MINUTE, "ResizeTimeout", undefined],
+  ] as const)("waits for %s until the timeout, and then fails", (_what, timeoutMs, reason, condition) => {
+    const resize = condition && { ...condition, message: "no room" };
+    const waiting = aResizedPod("a", { resize, observedGeneration: condition ? 2 : 1 });
+    const at = (agoMs: number) =>
+      stepOf([waiting, aPod("b")], [aPodWrite("a", { lastAtMs: NOW_MS - agoMs })]);
+    expect(at(timeoutMs - 1)).toEqual({ type: "wait", untilMs: NOW_MS + 1 });
+    expect(at(timeoutMs)).toMatchObject({ type: "fail", reason });
+  });
+
+  it("fails immediately if the size is infeasible on the node", () => {
+    const resize = { type: "PodResizePending", reason: "Infeasible", message: "swap" } as const;
+    expect(stepOf([aResizedPod("a", { resize })])).toEqual({
+      ...{ type: "fail", reason: "Infeasible", message: "pod a: swap" },
+    });
+  });
+
+  it("has the time since the write, as the pod shows it to the next leader", () => {
+    const at = (resizedAtMs: number | undefined, leadingSinceMs = NOW_MS) => {
+      const unseen = aResizedPod("a", { observedGeneration: 1, resizedAtMs });
+      return stepOf([unseen], [], { leadingSinceMs });
+    };
+    expect(at(NOW_MS - MINUTE)).toEqual({ type: "wait", untilMs: NOW_MS + MINUTE });
+    expect(at(undefined, NOW_MS - MINUTE)).toEqual({ type: "wait", untilMs: NOW_MS + MINUTE });
+    expect(at(NOW_MS - 2 * MINUTE)).toMatchObject({ reason: "ResizeTimeout" });
+  });
+});
+
+describe("a write to a pod that fails", () => {
+  const failing = (changes: Partial<WriteRecord>) =>
+    aPodWrite("b", { outcome: failed({ message: "down" }), ...changes });
+  const pods = [aResizedPod("a"), aPod("b")];
+
+  it("is repeated with a delay that doubles, and the error is known meanwhile", () => {
+    const at = (attempts: number, agoMs: number) =>
+      stepOf(pods, [failing({ attempts, lastAtMs: NOW_MS - agoMs })]);
+    expect(at(3, 3999)).toMatchObject({
+      type: "wait",
+      untilMs: NOW_MS + 1,
+      failure: { attempts: 3, message: "down", retryAtMs: NOW_MS + 1 },
+    });
+    expect(resizedNext(at(3, 4000))).toEqual(["b"]);
+  });
+
+  it("is repeated at once after a conflict, because the pod was read, and then with a delay", () => {
+    const conflict = failed({ isConflict: true });
+    expect(resizedNext(stepOf(pods, [failing({ outcome: conflict })]))).toEqual(["b"]);
+    expect(stepOf(pods, [failing({ outcome: conflict, attempts: 2 })])).toMatchObject({
+      untilMs: NOW_MS + 2000,
+    });
+  });
+
+  it("leads to a rollout after two minutes", () => {
+    const at = (agoMs: number) => stepOf(pods, [failing({ attempts: 7, firstAtMs: NOW_MS - agoMs })]);
+    expect(at(2 * MINUTE - 1)).toMatchObject({ type: "wait" });
+    expect(at(2 * MINUTE)).toMatchObject({
+      ...{ type: "fail", reason: "ResizeTimeout", message: "pod b: the API server has not resized it: down" },
+    });
+  });
+
+  it("leads to a rollout at once if it is refused for another reason than the size", () => {
+    const refusal = failed({ reason: "Refused", message: "a policy says no", fallback: "Refused" });
+    expect(stepOf(pods, [failing({ outcome: refusal })])).toMatchObject({
+      ...{ type: "fail", reason: "Refused", message: "pod b: a policy says no" },
+    });
+  });
+
+  it("was for another size, so it says nothing about this one", () => {
+    const other = failing({ subject: formatResources(resourcesFor(sizeOfCores(2), false)) });
+    expect(resizedNext(stepOf(pods, [other]))).toEqual(["b"]);
+  });
+});
+
+describe("a resize in place does not go on", () => {
+  it.each<[string, Partial<ContainerView>, string]>([
+    ["a container that has stopped", { isRunning: false, restartCount: 1 }, "ContainerNotRunning"],
+    ["a node that does not report resources", { actual: undefined }, "NotSupported"],
+    ["a container that restarts when its memory changes", { restartsFor: ["memory"] }, "ContainerRestarts"],
+  ])("with %s", (_what, changes, reason) => {
+    expect(stepOf([aPod("a", {}, changes)])).toMatchObject({ type: "fail", reason });
+  });
+
+  it("if the kubelet does not report the observed generation", () => {
+    expect(stepOf([aPod("a", { observedGeneration: 0 })])).toMatchObject({
+      ...{ type: "fail", reason: "NotSupported" },
+      message: "pod a: its node does not report the generation of the pod that it has observed",
+    });
+  });
+
+  it("if another writer gives a pod its old size again", () => {
+    expect(stepOf([aResizedPod("a"), aPod("b")], [aPodWrite("b")])).toMatchObject({
+      ...{ type: "fail", reason: "Reverted" },
+    });
+  });
+
+  it.each<[string, Partial<ContainerView>]>([
+    ["has restarted", { restartCount: 1, containerId: "other" }],
+    ["is a new one after a restart of the node", { containerId: "other" }],
+    ["has stopped", { isRunning: false }],
+  ])("if a container of a resized pod %s, regardless of the status of the resize", (_what, changes) => {
+    const write = aPodWrite("a", { runs: runsOf(aPod("a")) });
+    expect(resizedNext(stepOf([aResizedPod("a"), aPod("b")], [write]))).toEqual(["b"]);
+    expect(stepOf([aResizedPod("a", {}, changes), aPod("b")], [write])).toMatchObject({
+      ...{ type: "fail", reason: "Restarted" },
+      message: "pod a: its container pipe restarted during the resize",
+    });
+  });
+
+  it("if a container restarted after a previous leader resized the pod", () => {
+    const at = (restartedAtMs: number) =>
+      stepOf([aResizedPod("a", { resizedAtMs: NOW_MS - 5000 }, { restartCount: 1, restartedAtMs })]);
+    expect(at(NOW_MS - 4000)).toMatchObject({ reason: "Restarted" });
+    expect(at(NOW_MS - 6000)).toEqual({ type: "resize", actions: [] });
+  });
+
+  it("but it ignores restarts of a pod that it did not resize", () => {
+    const crashed = { restartCount: 1, containerId: "other", restartedAtMs: NOW_MS - 1000 };
+    const created = aPod("b", {}, { resources: amounts(FOUR), ...crashed });
+    expect(resizedNext(stepOf([aPod("a", {}, crashed), created]))).toEqual(["a"]);
+  });
+
+  it("while the owner of the Deployment has paused it", () => {
+    expect(stepOf([aPod("a")], [], {}, { isPaused: true })).toMatchObject({
+      type: "fail",
+      reason: "NotSettled",
+    });
+  });
+
+  it.each<[string, readonly PodView[], Partial<PipeView>, string]>([
+    ["the Deployment is being scaled", [aPod("a")], { rollout: UNDER_WAY }, "NotSettled"],
+    ["pods of two templates are running", [aPod("a"), aPod("b", { templateHash: "old" })], {}, "NotSettled"],
+    [
+      "a new pod is starting",
+      [aPod("a", { createdAtMs: NOW_MS - 50_000 }, { isRunning: false })],
+      {},
+      "ContainerNotRunning",
+    ],
+  ])("for at most two minutes while %s", (_what, pods, pipe, reason) => {
+    const at = (agoMs: number) => {
+      const rollout = { ...(pipe.rollout ?? COMPLETE), progressedAtS: (NOW_MS - agoMs) / 1000 };
+      const created = pods.map((pod) => ({ ...pod, createdAtMs: NOW_MS - agoMs }));
+      return stepOf(created, [], {}, { ...pipe, rollout });
+    };
+    expect(at(50_000)).toMatchObject({ type: "wait", untilMs: NOW_MS + 70_000 });
+    expect(at(2 * MINUTE)).toMatchObject({ type: "fail", reason });
+  });
+
+  it("if this size failed in place before, until people ask for a retry", () => {
+    const failure: InPlaceFailure = {
+      size: FOUR,
+      reason: "Deferred",
+      message: "no room",
+      atMs: NOW_MS - MINUTE,
+    };
+    const lastRollout = aRollout(ONE, { inPlaceFailure: failure, cameUp: true });
+    const stepAfter = (changes: Partial<Snapshot>) => stepOf([aPod("a")], [], changes, { lastRollout });
+    expect(stepAfter({})).toMatchObject({ type: "fail", reason: "Deferred", message: "no room" });
+    const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
+    expect(resizedNext(stepAfter({ scaling }))).toEqual(["a"]);
+    expect(stepAfter({ scaling: aScaling(4, { retryRequestedAtMs: NOW_MS - 2 * MINUTE }) })).toMatchObject({
+      reason: "Deferred",
+    });
+    expect(resizedNext(stepAfter({ scaling: aScaling(2) }))).toEqual(["a"]);
+  });
+});

@@ -1,0 +1,188 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
+import { formatResources, resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import { summaries } from "../../../support/fixtures/decisions.ts";
+import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
+import {
+  aLabelledPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  COMPLETE,
+  DECIDE_OPTIONS,
+  NOW_MS,
+} from "../../../support/fixtures/snapshot.ts";
+import { aPodWrite, aWrite, failed, someWrites, type Write } from "../../../support/fixtures/writes.ts";
+
+const ONE = sizeOfCores(1);
+const FOUR = sizeOfCores(4);
+
+/** The decision about one pipe with these pods. */
+function decided(
+  pods: readonly PodView[],
+  pipe: Partial<PipeView> = {},
+  writes: readonly Write[] = [],
+  changes: Partial<Snapshot> = {},
+) {
+  const snapshot = aSnapshot([aLabelledPipe("a", { replicas: pods.length, ...pipe })], {
+    ...{ strategy: "InPlaceOrRollout", pods: new Map([["a", pods]]), writes: someWrites(writes), ...changes },
+  });
+  const { actions, sizing } = decide(snapshot, DECIDE_OPTIONS);
+  return { actions, summary: summaries(actions), assessment: sizing?.assessments[0] };
+}
+
+const failedInPlace = { size: FOUR, reason: "Deferred", message: "no room", atMs: NOW_MS - 60_000 } as const;
+const noted = { lastRollout: aRollout(ONE, { inPlaceFailure: failedInPlace, cameUp: true }) };
+
+describe("a pipe whose template has the size", () => {
+  const sized = { size: FOUR, lastRollout: aRollout(FOUR, { cameUp: true }) };
+
+  it("is done only when each of its pods has the size", () => {
+    expect(decided([aResizedPod("a-1"), aResizedPod("a-2")], sized).assessment?.state).toBe("done");
+    expect(decided([aResizedPod("a-1"), aPod("a-2")], sized).assessment?.state).not.toBe("done");
+  });
+
+  it("is not done while it has more replicas than pods that the controller sees", () => {
+    const { assessment } = decided([aResizedPod("a-1")], { ...sized, rollout: { ...COMPLETE, replicas: 2 } });
+    expect(assessment?.state).not.toBe("done");
+  });
+
+  it("is not done while a write of another size to one of its pods has no response", () => {
+    const subject = formatResources(resourcesFor(sizeOfCores(2), false));
+    const open = aPodWrite("a-1", { subject, outcome: { type: "pending" } });
+    expect(decided([aResizedPod("a-1")], sized, [open]).assessment).toMatchObject({
+      ...{ state: "rolling", activity: "a write to a pod has not ended" },
+    });
+  });
+
+  it("has pods of another size resized, whatever strategy is chosen", () => {
+    const pods = [aResizedPod("a-1"), aPod("a-2")];
+    for (const strategy of ["InPlaceOrRollout", "Rollout"] as const)
+      expect(decided(pods, sized, [], { strategy }).summary).toEqual(["resize-pod a-2"]);
+  });
+
+  it("has such pods replaced by another ReplicaSet if they cannot be resized", () => {
+    const lastRollout = aRollout(FOUR, { cameUp: true, inPlaceFailure: failedInPlace });
+    const { actions } = decided([aResizedPod("a-1"), aPod("a-2")], { ...sized, lastRollout });
+    expect(actions).toMatchObject([
+      { type: "return-pod", pod: { metadata: { name: "a-1" } }, resources: resourcesFor(ONE, false) },
+      { type: "replace-pods", resources: resourcesFor(ONE, false) },
+    ]);
+  });
+
+  it("does not have them replaced again before the Deployment controller could respond", () => {
+    const lastRollout = aRollout(FOUR, { cameUp: true, inPlaceFailure: failedInPlace });
+    const subject = formatSize(FOUR);
+    const at = (agoMs: number) =>
+      decided([aPod("a-1")], { ...sized, lastRollout }, [
+        aWrite("uid-a", "replace-pods", { subject, lastAtMs: NOW_MS - agoMs }),
+      ]).summary;
+    expect(at(29_999)).toEqual([]);
+    expect(at(30_000)).toEqual(["replace-pods a"]);
+  });
+});
+
+describe("a size that the API server refuses for a pod", () => {
+  const outcome = failed({ reason: "Refused", message: "exceeded quota" });
+  const refused = (attempts: number, agoMs: number) =>
+    aPodWrite("a-2", { attempts, lastAtMs: NOW_MS - agoMs, outcome });
+  const pods = [aResizedPod("a-1"), aPod("a-2")];
+
+  it("is a failure that replaces no pod, and the resized pods get their old size again", () => {
+    const { actions, assessment } = decided(pods, {}, [refused(1, 0)]);
+    expect(actions).toMatchObject([
+      { type: "return-pod", pod: { metadata: { name: "a-1" } }, resources: resourcesFor(ONE, false) },
+    ]);
+    expect(assessment).toMatchObject({
+      state: "failed",
+      failure: { reason: "Refused", message: "exceeded quota", attempts: 1, retryAtMs: NOW_MS + 300_000 },
+    });
+  });
+
+  it("is tried again after 5 minutes, doubling, or on request", () => {
+    const back = [aPod("a-1"), aPod("a-2")];
+    const others = { metadata: { ...aLabelledPipe("a").metadata, generation: 7 } };
+    expect(decided(back, others, [refused(1, 299_999)]).summary).toEqual([]);
+    expect(decided(back, {}, [refused(1, 299_999)]).summary).toEqual([]);
+    expect(decided(back, {}, [refused(1, 300_000)]).summary).toEqual(["resize-pod a-1"]);
+    expect(decided(back, {}, [refused(2, 599_999)]).summary).toEqual([]);
+    const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
+    expect(decided(back, {}, [refused(1, 1000)], { scaling }).summary).toEqual(["resize-pod a-1"]);
+  });
+});
+
+describe("a pipe that cannot be resized in place", () => {
+  const infeasible = { type: "PodResizePending", reason: "Infeasible", message: "too large" } as const;
+
+  it("has the reason recorded before anything else", () => {
+    const { actions, assessment } = decided([aResizedPod("a-1", { resize: infeasible }), aPod("a-2")]);
+    expect(actions).toMatchObject([
+      {
+        type: "adopt",
+        rollout: { attempts: 0, inPlaceFailure: { size: FOUR, reason: "Infeasible", atMs: NOW_MS } },
+      },
+    ]);
+    expect(assessment?.state).toBe("rolling");
+  });
+
+  it("has its pods returned to the size of the template, and again only after a failure, later", () => {
+    const pods = [aResizedPod("a-1"), aResizedPod("a-2"), aPod("a-3")];
+    expect(decided(pods, noted).summary).toEqual(["return-pod a-1", "return-pod a-2"]);
+    const subject = formatResources(resourcesFor(ONE, false));
+    const tried = aPodWrite("a-1", { subject, outcome: failed({ reason: "Refused" }) }, "return-pod");
+    expect(decided(pods, noted, [tried]).summary).toEqual(["return-pod a-2"]);
+    const tests = [
+      [failed({ reason: "Refused" }, 2), 299_999, []],
+      [failed({ reason: "Refused" }, 2), 300_000, ["return-pod a-1"]],
+      [failed(), 30_000, ["return-pod a-1"]],
+      [{ type: "done" }, 3_600_000, []],
+    ] as const;
+    for (const [outcome, agoMs, expected] of tests) {
+      const write = aPodWrite("a-1", { subject, outcome, lastAtMs: NOW_MS - agoMs }, "return-pod");
+      const [first] = decided([aResizedPod("a-1"), aPod("a-3")], noted, [write]).summary;
+      expect(first === "return-pod a-1" ? [first] : []).toEqual(expected);
+    }
+  });
+
+  it("is then rolled out, and the annotation keeps the reason", () => {
+    const { actions } = decided([aPod("a-1")], noted);
+    expect(actions).toMatchObject([
+      { type: "resize", rollout: { attempts: 1, inPlaceFailure: failedInPlace } },
+    ]);
+  });
+
+  it("is tried in place again if people ask for a retry", () => {
+    const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
+    expect(decided([aPod("a-1")], noted, [], { scaling }).summary).toEqual(["resize-pod a-1"]);
+  });
+
+  it.each<[string, Partial<PipeView>, Partial<Snapshot>, string]>([
+    ["the controller may not see pods", {}, { podsProblem: "pods is forbidden" }, "Forbidden"],
+    ["its pods have no labels", { hasLabelledPods: false }, {}, "PodsNotLabeled"],
+    [
+      "its template does not name the container",
+      { templateProblem: { reason: "ContainerNotNamed", message: "no annotation" } },
+      {},
+      "ContainerNotNamed",
+    ],
+    ["its owner paused it", { isPaused: true }, {}, "NotSettled"],
+  ])("is rolled out with the reason if %s", (_, pipe, changes, reason) => {
+    const { actions } = decided([aPod("a-1")], pipe, [], changes);
+    expect(actions).toMatchObject([{ type: "resize", rollout: { inPlaceFailure: { size: FOUR, reason } } }]);
+  });
+
+  it("is rolled out without a reason if the strategy is Rollout", () => {
+    const [action] = decided([aPod("a-1")], {}, [], { strategy: "Rollout" }).actions;
+    expect(action?.type === "resize" && action.rollout).not.toHaveProperty("inPlaceFailure");
+  });
+
+  it("has its pods returned before a rollout if the strategy is Rollout by now", () => {
+    expect(decided([aResizedPod("a-1"), aPod("a-2")], {}, [], { strategy: "Rollout" }).summary).toEqual([
+      "return-pod a-1",
+    ]);
+  });
+});

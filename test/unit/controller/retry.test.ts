@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import type { WriteRecord } from "../../../src/controller/observe/write-record.ts";
+import { repeatableAtMs } from "../../../src/controller/retry.ts";
+import { TIMEOUTS } from "../../../src/controller/timeouts.ts";
+import { NOW_MS } from "../../support/fixtures/snapshot.ts";
+import { aWrite, failed } from "../../support/fixtures/writes.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** How often a write is made in so many hours if each attempt ends in this way at once. */
+function writesIn(hours: number, outcome: WriteRecord["outcome"]): number {
+  const context = { scaling: undefined, timeouts: TIMEOUTS };
+  let atMs = NOW_MS;
+  for (let attempts = 1; ; attempts += 1) {
+    const { record } = aWrite("uid-a", "resize", { attempts, lastAtMs: atMs, outcome });
+    const nextMs = repeatableAtMs(record, 1, { ...context, nowMs: atMs });
+    if (nextMs >= NOW_MS + hours * HOUR_MS) return attempts;
+    atMs = nextMs;
+  }
+}
+
+describe("a write that fails again and again", () => {
+  it("is made at most 20 times in the first hour, and 12 times in each hour after that", () => {
+    expect(writesIn(1, failed())).toBeLessThanOrEqual(20);
+    expect(writesIn(25, failed()) - writesIn(1, failed())).toBeLessThanOrEqual(24 * 12);
+  });
+
+  it("is repeated at once after a first conflict, because the object was read, and then like any other", () => {
+    const conflict = failed({ isConflict: true });
+    expect(writesIn(1, conflict)).toBe(writesIn(1, failed()));
+  });
+
+  it("is made less often if its values are refused", () => {
+    expect(writesIn(1, failed({ reason: "Refused" }))).toBe(4);
+    expect(writesIn(25, failed({ reason: "Refused" })) - writesIn(1, failed({ reason: "Refused" }))).toBe(24);
+  });
+
+  it("is made four times if it succeeds and another writer undoes it", () => {
+    expect(writesIn(25, { type: "done" })).toBe(4);
+  });
+
+  it("waits for as long as the server requests", () => {
+    const { record } = aWrite("uid-a", "resize", { outcome: failed({ retryAfterMs: 90_000 }) });
+    const context = { scaling: undefined, timeouts: TIMEOUTS, nowMs: NOW_MS };
+    expect(repeatableAtMs(record, 1, context)).toBe(NOW_MS + 90_000);
+  });
+
+  it("is made again at a requested time, once", () => {
+    const { record } = aWrite("uid-a", "resize", { outcome: failed({ reason: "Refused" }) });
+    const dueAtMs = (retryRequestedAtMs: number) =>
+      repeatableAtMs(record, 1, { scaling: { retryRequestedAtMs }, timeouts: TIMEOUTS, nowMs: NOW_MS });
+    expect(dueAtMs(NOW_MS + 1000)).toBe(NOW_MS + 1000);
+    expect(dueAtMs(NOW_MS - 1000)).toBe(NOW_MS + 300_000);
+  });
+});

@@ -1,0 +1,152 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { actionsFor, statesFor } from "../../../support/fixtures/decisions.ts";
+import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
+import {
+  aPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  COMPLETE,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  POLICY,
+  rollingTo,
+  UNDER_WAY,
+} from "../../../support/fixtures/snapshot.ts";
+import { aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
+
+const FOUR = sizeOfCores(4);
+
+describe("a pipe whose rollout succeeded", () => {
+  const cameUp = (changes: Partial<LastRollout> = {}) => {
+    const lastRollout = aRollout(FOUR, { cameUp: true, startedAtMs: NOW_MS - 3_600_000, ...changes });
+    return rollingTo("a", FOUR, { lastRollout });
+  };
+
+  it("is done even if its pods became unready later, because Ready is about the size", () => {
+    expect(statesFor(aSnapshot([cameUp()]))).toEqual(["done"]);
+    expect(statesFor(aSnapshot([cameUp({ cameUp: false })]))).toEqual(["failed"]);
+  });
+
+  it("is not done for another size", () => {
+    const lastRollout = aRollout(FOUR, { cameUp: true });
+    const scaling = aScaling(8);
+    expect(statesFor(aSnapshot([rollingTo("a", sizeOfCores(8), { lastRollout })], { scaling }))).toEqual([
+      "rolling",
+    ]);
+  });
+
+  it("is not done while one of its pods has another size", () => {
+    const pods = new Map([["a", [aPod("a-1")]]]);
+    expect(statesFor(aSnapshot([{ ...cameUp(), hasLabelledPods: true }], { pods }))).toEqual(["rolling"]);
+  });
+
+  it("is not done while pods that the controller does not see may run an earlier template of its owner", () => {
+    const { rollout } = rollingTo("a", FOUR);
+    const changed = (isUpdated: boolean) => ({
+      ...cameUp(),
+      revision: 9,
+      rollout: { ...rollout, isUpdated },
+    });
+    expect(statesFor(aSnapshot([changed(false)]))).toEqual(["rolling"]);
+    expect(statesFor(aSnapshot([changed(true)]))).toEqual(["done"]);
+  });
+
+  it("is not rolled back later, even if nothing could be recorded when it came up", () => {
+    const startedAtMs = NOW_MS - 3_600_000;
+    const rollout = { ...UNDER_WAY, progressedAtS: startedAtMs / 1000 };
+    const changed = { ...cameUp({ cameUp: false }), revision: 9, rollout };
+    const record = (subject: string) =>
+      someWrites([aWrite("uid-a", "adopt", { subject, outcome: failed() })]);
+    const tried = aSnapshot([changed], { writes: record(`${startedAtMs} came up`) });
+    expect(actionsFor(tried)).toEqual([]);
+    const ofEarlierRollout = aSnapshot([changed], { writes: record(`${startedAtMs - 1} came up`) });
+    expect(actionsFor(ofEarlierRollout)).toEqual(["a back to 1000m/4Gi"]);
+    expect(actionsFor(aSnapshot([changed]))).toEqual(["a back to 1000m/4Gi"]);
+  });
+
+  it("is recorded once, so that nothing has to be remembered", () => {
+    const lastRollout = aRollout(FOUR);
+    const pipe = aPipe("a", { size: FOUR, lastRollout });
+    const { actions } = decide(aSnapshot([pipe]), DECIDE_OPTIONS);
+    expect(actions).toMatchObject([{ type: "adopt", rollout: { ...lastRollout, cameUp: true } }]);
+    const recorded = { ...pipe, lastRollout: { ...lastRollout, cameUp: true } };
+    expect(actionsFor(aSnapshot([recorded]))).toEqual([]);
+  });
+});
+
+describe("a pipe that the controller never wrote to", () => {
+  const progressing = (reason: string) => ({ type: "Progressing", status: "True", reason });
+  const stateOf = (changes: Partial<PipeView>, pods: readonly PodView[] = []) =>
+    statesFor(
+      aSnapshot([aPipe("a", changes)], { scaling: aScaling(undefined), pods: new Map([["a", pods]]) }),
+    )[0];
+  const notAvailable = { ...COMPLETE, isAvailable: false };
+  const incomplete = { ...notAvailable, isComplete: false, isAnyAvailable: false };
+
+  it.each([true, false])(
+    "is not done before its first rollout is complete (labelled pods: %s)",
+    (hasLabelledPods) => {
+      const rollout = { ...incomplete, progressing: progressing("ReplicaSetUpdated") };
+      for (const revision of [0, 1]) expect(stateOf({ hasLabelledPods, revision, rollout })).toBe("rolling");
+      expect(stateOf({ hasLabelledPods, revision: 1, rollout }, [aPod("a-1")])).toBe("rolling");
+      const lastRollout = aRollout(sizeOfCores(1), { generation: 0, attempts: 0, cameUp: true });
+      expect(stateOf({ hasLabelledPods, rollout, lastRollout })).toBe("rolling");
+    },
+  );
+
+  it("is done while its owner replaces its pods, or scales it", () => {
+    const pods = [aPod("a-1")];
+    const updating = { ...incomplete, progressing: progressing("ReplicaSetUpdated") };
+    expect(stateOf({ hasLabelledPods: true, revision: 2, rollout: updating }, pods)).toBe("done");
+    const scaled = { ...incomplete, progressing: progressing("NewReplicaSetAvailable") };
+    expect(stateOf({ hasLabelledPods: true, revision: 1, rollout: scaled }, pods)).toBe("done");
+  });
+
+  it("is not done without a pod that has run, as after it was scaled up from nothing", () => {
+    const starting = aPod("a-1", {}, { isRunning: false });
+    expect(stateOf({ hasLabelledPods: true, rollout: notAvailable }, [starting])).toBe("rolling");
+    expect(stateOf({ hasLabelledPods: true, rollout: notAvailable }, [aPod("a-1")])).toBe("done");
+    expect(stateOf({ rollout: { ...notAvailable, isAnyAvailable: false } })).toBe("rolling");
+    expect(stateOf({ rollout: notAvailable })).toBe("done");
+  });
+});
+
+describe("the last good size of a pipe", () => {
+  /** With eight cores requested. */
+  const goodSizeOf = (changes: Partial<PipeView>, pods: readonly PodView[] = []) => {
+    const pipe = rollingTo("a", FOUR, changes);
+    const snapshot = aSnapshot([pipe], { scaling: aScaling(8), pods: new Map([["a", pods]]) });
+    const { actions } = decide(snapshot, DECIDE_OPTIONS);
+    return actions.flatMap((action) => (action.type === "resize" ? action.rollout.lastGoodSize : []))[0];
+  };
+
+  it("is the one before, while its present size has not come up", () => {
+    expect(goodSizeOf({})).toEqual(sizeOfCores(1));
+    expect(goodSizeOf({ lastRollout: aRollout(FOUR, { lastGoodSize: undefined }) })).toBeUndefined();
+  });
+
+  it.each<[string, Partial<PipeView>, readonly PodView[]]>([
+    ["its rollout is complete", { rollout: COMPLETE }, []],
+    ["its rollout succeeded once", { lastRollout: aRollout(FOUR, { cameUp: true }) }, []],
+    ["one of its pods runs with it", { hasLabelledPods: true }, [aResizedPod("a-1")]],
+    [
+      "it was not rolled back in time",
+      { lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs - 1 }) },
+      [],
+    ],
+  ])("is its present size if %s", (_, changes, pods) => {
+    expect(goodSizeOf(changes, pods)).toEqual(FOUR);
+  });
+
+  it("is not its present size if the pod that runs with it restarted", () => {
+    expect(goodSizeOf({ hasLabelledPods: true }, [aResizedPod("a-1", {}, { restartCount: 1 })])).toEqual(
+      sizeOfCores(1),
+    );
+  });
+});

@@ -1,0 +1,168 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { failuresIn, statesFor, summaries } from "../../../support/fixtures/decisions.ts";
+import { amounts, aPod } from "../../../support/fixtures/pod.ts";
+import {
+  aPipe,
+  aRollout,
+  aSnapshot,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  POLICY,
+  rollingTo,
+  UNDER_WAY,
+} from "../../../support/fixtures/snapshot.ts";
+import { annotated, aWrite, someWrites } from "../../../support/fixtures/writes.ts";
+
+const FOUR = sizeOfCores(4);
+
+describe("a pipe that cannot run the size", () => {
+  const late = aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs });
+  const condition = (type: string, reason: string, at: number) => {
+    const time = new Date(at).toISOString();
+    return { type, status: "True", reason, message: reason, lastUpdateTime: time, lastTransitionTime: time };
+  };
+
+  it.each<[string, Partial<PipeView>]>([
+    ["RolloutTimeout", { lastRollout: late }],
+    [
+      "ProgressDeadlineExceeded",
+      {
+        rollout: { ...UNDER_WAY, progressing: condition("Progressing", "ProgressDeadlineExceeded", NOW_MS) },
+      },
+    ],
+    [
+      "FailedCreate",
+      {
+        rollout: {
+          ...UNDER_WAY,
+          replicaFailure: condition("ReplicaFailure", "FailedCreate", NOW_MS - 30_000),
+        },
+      },
+    ],
+  ])("is rolled back because of %s, and the others are not resized", (reason, changes) => {
+    const decision = decide(aSnapshot([rollingTo("a", FOUR, changes), aPipe("b")]), DECIDE_OPTIONS);
+    expect(summaries(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
+    expect(failuresIn(decision)).toMatchObject([
+      { pipe: "a", size: { summary: "4 cpu / 16 Gi" }, reason, attempts: 1 },
+    ]);
+  });
+
+  it("is not resized again although another writer removed the annotation of the rollback", () => {
+    const lastRollout = aRollout(FOUR, {
+      isRollback: true,
+      failure: { reason: "FailedCreate", message: "no pod" },
+      attempts: 3,
+    });
+    const writes = someWrites([aWrite("uid-a", "roll-back", { outcome: annotated(lastRollout) })]);
+    const snapshot = aSnapshot([aPipe("a", { size: sizeOfCores(2) })], { writes });
+    const decision = decide(snapshot, DECIDE_OPTIONS);
+    expect(summaries(decision.actions)).toEqual([]);
+    expect(failuresIn(decision)).toMatchObject([{ reason: "FailedCreate", attempts: 3 }]);
+  });
+
+  it("has failed while the rollback has no response yet, and is not rolled back again", () => {
+    const writes = someWrites([aWrite("uid-a", "roll-back", { outcome: { type: "pending" } })]);
+    const decision = decide(
+      aSnapshot([rollingTo("a", FOUR, { lastRollout: late }), aPipe("b")], { writes }),
+      DECIDE_OPTIONS,
+    );
+    expect(summaries(decision.actions)).toEqual([]);
+    expect(failuresIn(decision)).toMatchObject([{ pipe: "a", reason: "RolloutTimeout" }]);
+    expect(decision.sizing?.assessments[0]).toMatchObject({ state: "failed" });
+  });
+
+  const words = "0/3 nodes are available: 3 Insufficient cpu.";
+  const pods = new Map([["a", [aPod("a-1", { unschedulable: words }, { resources: amounts(FOUR) })]]]);
+
+  it("is rolled back soon if its new pod fits on no node and the old pod no longer exists", () => {
+    const decision = decide(
+      aSnapshot([rollingTo("a", FOUR, { stopsOldPodsFirst: true })], { pods }),
+      DECIDE_OPTIONS,
+    );
+    expect(summaries(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
+    expect(failuresIn(decision)).toMatchObject([{ reason: "Unschedulable", message: words }]);
+  });
+
+  it("waits for a node if it still has its old pods, and the reason is reported", () => {
+    const waiting = decide(aSnapshot([rollingTo("a", FOUR)], { pods }), DECIDE_OPTIONS);
+    expect(summaries(waiting.actions)).toEqual([]);
+    expect(waiting.sizing?.assessments).toMatchObject([{ state: "rolling", obstacle: words }]);
+    const tooLong = decide(
+      aSnapshot([rollingTo("a", FOUR, { lastRollout: late })], { pods }),
+      DECIDE_OPTIONS,
+    );
+    expect(failuresIn(tooLong)).toMatchObject([
+      { reason: "RolloutTimeout", message: `the rollout has not completed in 15 min: ${words}` },
+    ]);
+  });
+
+  it("waits for the room of pods that terminate, and then until the scheduler has tried again", () => {
+    const ending = aPod("a-0", { isTerminating: true, isActive: false });
+    const [pod] = pods.get("a") ?? [];
+    const pipe = rollingTo("a", FOUR, { stopsOldPodsFirst: true });
+    const decided = (changes: Partial<Snapshot>) => {
+      const snapshot = aSnapshot([pipe], { pods, ...changes });
+      const decision = decide(snapshot, DECIDE_OPTIONS);
+      return { actions: summaries(decision.actions), atMs: recheckAtMs(snapshot, decision) };
+    };
+    const both = new Map([["a", pod ? [ending, pod] : []]]);
+    expect(decided({ pods: both }).actions).toEqual([]);
+    const endedAt = (agoMs: number) => decided({ podsEndedAtMs: new Map([["a", NOW_MS - agoMs]]) });
+    expect(endedAt(14_999)).toEqual({ actions: [], atMs: NOW_MS + 1 });
+    expect(endedAt(15_000).actions).toEqual(["a back to 1000m/4Gi"]);
+  });
+
+  it("has not failed because of the condition of an earlier rollout", () => {
+    const progressing = condition("Progressing", "ProgressDeadlineExceeded", NOW_MS);
+    const rollout = { ...UNDER_WAY, progressing, progressedAtS: aRollout(FOUR).progressedAtS };
+    expect(statesFor(aSnapshot([rollingTo("a", FOUR, { rollout })]))).toEqual(["rolling"]);
+  });
+
+  it("has not failed in the first half minute of a ReplicaFailure, and is rechecked then", () => {
+    const replicaFailure = condition("ReplicaFailure", "FailedCreate", NOW_MS - 10_000);
+    const { sizing } = decide(
+      aSnapshot([rollingTo("a", FOUR, { rollout: { ...UNDER_WAY, replicaFailure } })]),
+      DECIDE_OPTIONS,
+    );
+    expect(sizing?.assessments[0]).toMatchObject({ state: "rolling", recheckAtMs: NOW_MS + 20_000 });
+  });
+
+  it.each([
+    ["has failed immediately after a ReplicaFailure of this rollout if it has no pods", 999, "failed"],
+    ["has not failed because of a ReplicaFailure of an earlier rollout", 1000, "rolling"],
+  ])("%s", (_, earlierMs, state) => {
+    const lastRollout = aRollout(FOUR, { startedAtMs: NOW_MS - 5000 });
+    const replicaFailure = condition("ReplicaFailure", "FailedCreate", lastRollout.startedAtMs - earlierMs);
+    const rollout = { ...UNDER_WAY, isWithoutPods: true, replicaFailure };
+    expect(
+      decide(aSnapshot([rollingTo("a", FOUR, { rollout, lastRollout })]), DECIDE_OPTIONS).sizing?.assessments,
+    ).toMatchObject([{ state }]);
+  });
+
+  const before = new Date(late.startedAtMs).toISOString();
+  const now = new Date(NOW_MS - 1000).toISOString();
+  it.each([
+    ["its latest progress", "ReplicaSetUpdated", "True", now, now, NOW_MS - 1000],
+    [
+      "its resumption, even if the transition time does not change",
+      "DeploymentResumed",
+      "Unknown",
+      before,
+      now,
+      NOW_MS - 1000,
+    ],
+    ["the current time while it is still paused", "DeploymentPaused", "Unknown", before, before, NOW_MS],
+  ])("has the timeout of its rollout, if that was paused, from %s", (...row) => {
+    const [, reason, status, lastTransitionTime, lastUpdateTime, sinceMs] = row;
+    const progressing = { type: "Progressing", status, reason, lastTransitionTime, lastUpdateTime };
+    const pipe = rollingTo("a", FOUR, { lastRollout: late, rollout: { ...UNDER_WAY, progressing } });
+    expect(decide(aSnapshot([pipe]), DECIDE_OPTIONS).sizing?.assessments).toMatchObject([
+      { state: "rolling", recheckAtMs: sinceMs + POLICY.rolloutTimeoutMs },
+    ]);
+  });
+});

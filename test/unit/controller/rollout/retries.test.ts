@@ -1,0 +1,118 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { actionsFor, failuresIn, statesFor, summaries } from "../../../support/fixtures/decisions.ts";
+import {
+  aPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  POLICY,
+  rollingTo,
+  UNDER_WAY,
+} from "../../../support/fixtures/snapshot.ts";
+
+const FOUR = sizeOfCores(4);
+
+describe("a pipe that was rolled back", () => {
+  const rolledBack = (attempts: number, rollout: Partial<LastRollout> = {}, stopsOldPodsFirst = false) => {
+    const failure = { reason: "RolloutTimeout", message: "too slow" } as const;
+    const lastRollout = aRollout(FOUR, { attempts, isRollback: true, failure, ...rollout });
+    return aPipe("a", { lastRollout, stopsOldPodsFirst });
+  };
+
+  it("has the cause of its annotation, after a crash between the rollback and the report", () => {
+    const decision = decide(aSnapshot([rolledBack(1), aPipe("b")]), DECIDE_OPTIONS);
+    expect(summaries(decision.actions)).toEqual([]);
+    expect(failuresIn(decision)).toMatchObject([
+      { pipe: "a", reason: "RolloutTimeout", message: "too slow" },
+    ]);
+  });
+
+  it.each([
+    [1, 5],
+    [2, 10],
+    [5, 60],
+    [9, 60],
+  ])("is resized again after %i attempts %i minutes later", (attempts, minutes) => {
+    const startedAtMs = NOW_MS - minutes * 60_000;
+    const at = (ms: number) => aSnapshot([rolledBack(attempts, { startedAtMs: ms })]);
+    expect(actionsFor(at(startedAtMs + 1))).toEqual([]);
+    const { actions } = decide(at(startedAtMs), DECIDE_OPTIONS);
+    expect(actions).toMatchObject([{ type: "resize", rollout: { attempts: attempts + 1 } }]);
+  });
+
+  it("is resized again immediately if a retry or another size is requested", () => {
+    const retried = aScaling(4, { retryRequestedAtMs: NOW_MS });
+    expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: retried }))).toEqual(["a 4000m/16Gi"]);
+    expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
+  });
+
+  it("is resized again only on request if a rollout stops its old pods first", () => {
+    const startedAtMs = NOW_MS - 86_400_000;
+    expect(actionsFor(aSnapshot([rolledBack(1, { startedAtMs }, true)]))).toEqual([]);
+  });
+});
+
+describe("a rollout that takes long", () => {
+  const late = aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs });
+
+  const time = new Date(late.startedAtMs).toISOString();
+  const stale = {
+    ...UNDER_WAY,
+    progressing: {
+      type: "Progressing",
+      status: "True",
+      reason: "ReplicaSetUpdated",
+      lastUpdateTime: time,
+      lastTransitionTime: time,
+    },
+    progressedAtS: late.startedAtMs / 1000,
+  };
+
+  it("is not rolled back if the owner has changed the pipe since and it may have come up before", () => {
+    const lastRollout = { ...late, scalingUid: "of the PipeScaling that was deleted" };
+    const at = (revision: number) =>
+      aSnapshot([rollingTo("a", FOUR, { lastRollout, rollout: stale, revision })]);
+    expect(statesFor(at(lastRollout.revision + 1))).toEqual(["failed"]);
+    expect(actionsFor(at(lastRollout.revision + 1))).toEqual([]);
+    expect(actionsFor(at(lastRollout.revision))).toEqual(["a back to 1000m/4Gi"]);
+  });
+
+  it("has not failed if the controller never resized the pipe", () => {
+    const adopted = aPipe("a", {
+      size: FOUR,
+      lastRollout: aRollout(FOUR, { attempts: 0, generation: 0 }),
+      rollout: stale,
+    });
+    expect(statesFor(aSnapshot([adopted]))).toEqual(["rolling"]);
+  });
+
+  it("does not end later because of a time in the future that a wrong clock wrote", () => {
+    const startedAtMs = NOW_MS + 86_400_000;
+    const at = (agoMs: number) => {
+      const rollout = { ...UNDER_WAY, progressedAtS: (NOW_MS - agoMs) / 1000 };
+      return aSnapshot([rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, { startedAtMs }), rollout })]);
+    };
+    expect(actionsFor(at(POLICY.rolloutTimeoutMs - 1000))).toEqual([]);
+    expect(actionsFor(at(POLICY.rolloutTimeoutMs))).toEqual(["a back to 1000m/4Gi"]);
+    const failure = { reason: "RolloutTimeout", message: "too slow" } as const;
+    const failed = aPipe("a", { lastRollout: aRollout(FOUR, { isRollback: true, failure, startedAtMs }) });
+    expect(decide(aSnapshot([failed]), DECIDE_OPTIONS).sizing?.assessments).toMatchObject([
+      { state: "failed", recheckAtMs: NOW_MS + 5 * 60_000 },
+    ]);
+  });
+
+  it("is reported with its timeout even if that is shorter than a minute", () => {
+    const failures = failuresIn(
+      decide(aSnapshot([rollingTo("a", FOUR)]), {
+        ...DECIDE_OPTIONS,
+        policy: { ...POLICY, rolloutTimeoutMs: 12_500 },
+      }),
+    );
+    expect(failures).toMatchObject([{ message: "the rollout has not completed in 12.5 s" }]);
+  });
+});

@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { HeldPipe } from "../../../support/simulation/held-steps.ts";
+import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
+import { WINDOWS } from "../../../support/simulation/windows.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+describe("a pipe without managedFields", () => {
+  it("is resized in place, and does not stay paused", async () => {
+    const group = await PipeGroup.start({ pipes: 2, replicas: 2 });
+    for (const name of group.names) group.cluster.resetManagedFields(name);
+    group.request(4);
+    await group.run(10 * MINUTE);
+    group.expectSettled(4);
+    group.expectSamePods();
+    expect(group.cluster.judge.longestPauseMs).toBeLessThan(30 * SECOND);
+  });
+
+  it("is resized by a rollout if the strategy says so", async () => {
+    const group = await PipeGroup.start({ pipes: 2, replicas: 2 });
+    group.simulation.setStrategy(1, "Rollout");
+    for (const name of group.names) group.cluster.resetManagedFields(name);
+    group.request(4);
+    await group.run(10 * MINUTE);
+    group.expectSettled(4);
+    expect(group.workloads.replaced).toEqual(group.names);
+  });
+
+  it("stays paused by its owner", async () => {
+    const group = await PipeGroup.start({ pipes: 1, replicas: 2 });
+    group.cluster.change("pipe-0", { paused: true });
+    group.cluster.resetManagedFields("pipe-0");
+    group.request(4);
+    await group.run(10 * MINUTE);
+    expect(group.paused()).toEqual(["pipe-0"]);
+    expect(group.busiest()).toEqual([]);
+    group.cluster.change("pipe-0", { paused: null });
+    await group.run(10 * MINUTE);
+    group.expectSettled(4);
+  });
+
+  it("does not repeat an action without end if somebody resumes it during the commit", async () => {
+    const group = await PipeGroup.start({ pipes: 1, replicas: 2 });
+    const { cluster, simulation } = group;
+    cluster.resetManagedFields("pipe-0");
+    group.request(4);
+    await group.runUntil(() => group.paused().length > 0, MINUTE);
+    await group.run(SECOND);
+    cluster.change("pipe-0", { paused: null });
+    const before = simulation.reconciliations;
+    await group.run(10 * MINUTE);
+    expect(simulation.reconciliations - before).toBeLessThan(100);
+    expect(group.busiest()).toEqual([]);
+    group.expectSettled(4);
+  });
+
+  it("is resized in place by the next controller", async () => {
+    const group = await PipeGroup.start({ pipes: 1, replicas: 2 });
+    group.cluster.resetManagedFields("pipe-0");
+    group.simulation.start();
+    group.request(4);
+    await group.run(10 * MINUTE);
+    group.request(2);
+    group.simulation.start();
+    await group.run(10 * MINUTE);
+    group.expectSettled(2);
+    group.expectSamePods();
+  });
+});
+
+describe.each(WINDOWS)("$when of a resize in place", ({ reach }) => {
+  it.each([
+    ["the controller goes on", false],
+    ["the next controller goes on", true],
+  ])("managedFields can be reset without a restart, and %s", async (_, isRestarted) => {
+    const pipe = await HeldPipe.start();
+    let isReached = false;
+    reach(pipe, () => {
+      isReached = true;
+      pipe.cluster.resetManagedFields("pipe");
+      if (isRestarted) pipe.simulation.start();
+    });
+    await pipe.request(2, 10 * MINUTE);
+    expect(isReached).toBe(true);
+    pipe.expectSettled(2);
+    pipe.expectNoRestart();
+    expect(pipe.longestPauseMs).toBeLessThan(40 * SECOND);
+  });
+});

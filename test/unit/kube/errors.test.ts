@@ -1,0 +1,35 @@
+import { expect, it } from "vitest";
+import { isAboveNode, isMissingSubresource, isRefusedSize, KubeApiError } from "../../../src/kube/errors.ts";
+
+const FORBIDDEN = 'pods "a" is forbidden: User "controller" cannot patch resource "pods/resize"';
+
+it.each<[string, number, string, boolean]>([
+  ["a quota", 403, 'pods "a" is forbidden: exceeded quota: q, requested: cpu=3', true],
+  [
+    "a LimitRange",
+    403,
+    'pods "a" is forbidden: maximum memory usage per Container is 8Gi, but limit is 16Gi',
+    true,
+  ],
+  ["a request above the limit", 422, "Pod is invalid: must be less than or equal to cpu limit of 2", true],
+  ["a policy", 422, 'ValidatingAdmissionPolicy "p" denied request: no', false],
+  ["a webhook that names a quota", 403, 'admission webhook "w" denied the request: exceeded quota', false],
+  ["RBAC", 403, FORBIDDEN, false],
+])("a refusal by %s holds for new pods, too, only if it is about the size", (_what, code, message, is) => {
+  expect(isRefusedSize(new KubeApiError("PATCH", code, JSON.stringify({ message })))).toBe(is);
+});
+
+it("a node that is too small is recognized by the cause, whatever the message, and new pods may get another node", () => {
+  const details = { causes: [{ reason: "NodeCapacity", message: "" }] };
+  const error = new KubeApiError("PATCH", 403, JSON.stringify({ message: "no", details }));
+  expect([isAboveNode(error), isRefusedSize(error)]).toEqual([true, false]);
+});
+
+it.each([
+  ["a path that the API server does not have", 404, "the server could not find the requested resource", true],
+  ["a method that it does not have", 405, "the server does not allow this method", true],
+  ["a pod that is gone", 404, 'pods "a" not found', false],
+  ["a denial of a webhook", 404, 'admission webhook "w" denied the request: no', false],
+])("a subresource is missing by the response about %s: %i", (_what, code, message, is) => {
+  expect(isMissingSubresource(new KubeApiError("PATCH", code, JSON.stringify({ message })))).toBe(is);
+});
