@@ -53,9 +53,14 @@ export type InPlaceAction =
   | ({ readonly type: "resume" } & OfPipe)
   /**
    * The template has the size, and pods do not and cannot be resized. If the ReplicaSet gets the resources of such a
-   * pod, it is not the one of the template any more, so the Deployment controller replaces its pods.
+   * pod, it is not the one of the template any more, so the Deployment controller replaces its pods. `templateHash`: of
+   * the pod. If the ReplicaSet with it has no pods, the view of the pod was outdated.
    */
-  | ({ readonly type: "replace-pods"; readonly resources: Resources } & OfContainer);
+  | ({
+      readonly type: "replace-pods";
+      readonly resources: Resources;
+      readonly templateHash: string;
+    } & OfContainer);
 
 /** The next steps of the controller, as data; apply/ runs them. */
 export type Action =

@@ -16,12 +16,11 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, co
   const enqueuePipe = (keys: readonly string[]) => {
     for (const key of keys) enqueue(caches.pipes.get(key)?.serviceId);
   };
-  eachObject(caches.services, ({ metadata }) => enqueue(serviceIdOf(metadata.name)));
+  const enqueueService = ({ metadata }: KubeObject) => enqueue(serviceIdOf(metadata.name));
+  eachObject(caches.services, enqueueService);
   eachObject(caches.organizations, ({ metadata }) => {
     const organizationId = organizationIdOf(metadata.name) ?? "";
-    for (const service of caches.services.by(BY_ORGANIZATION, organizationId)) {
-      enqueue(serviceIdOf(service.metadata.name));
-    }
+    caches.services.by(BY_ORGANIZATION, organizationId).forEach(enqueueService);
   });
   eachObject(caches.scalings, ({ metadata }) => enqueue(metadata.name));
   eachObject(caches.pipes, ({ serviceId }) => enqueue(serviceId));

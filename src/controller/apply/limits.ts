@@ -9,8 +9,8 @@ import type { Timeouts } from "../timeouts.ts";
 import type { WriteMemory } from "./write-memory.ts";
 
 /**
- * The Deployment controller makes 5 writes for each commit, and by default no more than 30 at once and 20 per second for
- * all Deployments of the cluster. Six commits fill that burst, so its other work waits for half a second at most.
+ * The Deployment controller makes 9 writes for each commit, and by default no more than 20 per second for all Deployments
+ * of the cluster. Six commits keep it busy, and its other work waits for less than 3 s.
  */
 const MOST_COMMITS = 6;
 

@@ -33,9 +33,8 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   if (options.isEnding) return nothing(sizing);
   if (scaling.spec.suspend) return nothing({ ...sizing, waitReason: "suspended" });
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
-  if (ahead.length > 0) {
+  if (ahead.length > 0)
     return nothing({ ...sizing, waitReason: "confirmation" }, confirm(snapshot, scaling, ahead));
-  }
   const decision = decidePipes({ snapshot, scaling, options, sizing });
   return { ...decision, actions: [...unfinished, ...decision.actions] };
 }

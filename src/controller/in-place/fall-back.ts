@@ -53,10 +53,11 @@ export function returnPods(subject: Subject, resources: Resources): readonly InP
     .map(({ pod }) => ({ type: "return-pod", pipe, pod, container, resources }));
 }
 
-/** What the first pod without the size runs with, for a ReplicaSet that is to be replaced; absent if all have it. */
-export function staleResources({ container: name, target, active }: Subject): Resources | undefined {
-  const [resources] = active
-    .flatMap(({ own }) => [own?.resources, own?.actual])
-    .filter((each) => each && !hasResources(each, target));
-  return resources && resourcesOf({ name, resources });
+/** The first pod without the size: what it runs with, and its template. */
+export function stalePod({ container: name, target, active }: Subject) {
+  for (const { pod, own } of active) {
+    const resources = [own?.resources, own?.actual].find((each) => each && !hasResources(each, target));
+    if (resources) return { templateHash: pod.templateHash, resources: resourcesOf({ name, resources }) };
+  }
+  return undefined;
 }

@@ -52,6 +52,8 @@ export const BY_ROLLING = "rolling";
 export const BY_COMMIT = "commit";
 export const BY_PIPE = "pipe";
 
+const OF_DEPLOYMENT = { [BY_PIPE]: (scaler: AutoscalerView) => pipeKeyOf(scaler, scaler.deployment) };
+
 export function createCaches(): Caches {
   return {
     organizations: new Store(),
@@ -65,10 +67,7 @@ export function createCaches(): Caches {
       [BY_COMMIT]: (pipe) => (isInCommit(pipe) ? ["yes"] : []),
     }),
     pods: new Store({ [BY_PIPE]: (pod) => pipeKeyOf(pod, pod.pipeName) }),
-    autoscalers: [
-      new Store({ [BY_PIPE]: (scaler) => pipeKeyOf(scaler, scaler.deployment) }),
-      new Store({ [BY_PIPE]: (scaler) => pipeKeyOf(scaler, scaler.deployment) }),
-    ],
+    autoscalers: [new Store(OF_DEPLOYMENT), new Store(OF_DEPLOYMENT)],
   };
 }
 

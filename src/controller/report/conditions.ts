@@ -33,6 +33,7 @@ export function summarizeConditions(
   if (scaling.spec.suspend)
     return { type: "Suspended", reason: "Suspended", message: `Suspended: ${progress}` };
   const [worst, ...others] = failures;
+  const alsoFailed = others.map(({ pipe }) => pipe);
   if (worst)
     return {
       // Failed writes are retried automatically.
@@ -43,10 +44,7 @@ export function summarizeConditions(
         worst.nextRetryAt &&
           `Attempt ${worst.attempts}; the next one is at ${formatTime(Date.parse(worst.nextRetryAt))}.`,
         progress,
-        listed(
-          "Also failed",
-          others.map(({ pipe }) => pipe),
-        ),
+        listed("Also failed", alsoFailed),
         malformedMessage(scaling),
       ),
     };

@@ -1,6 +1,6 @@
 import { formatSize } from "../../../domain/size.ts";
 import { isWithoutDryRun } from "../../../kube/errors.ts";
-import type { Container } from "../../../kube/objects.ts";
+import type { Container, KubeObject } from "../../../kube/objects.ts";
 import { beginCommit, type CommitFacts, continueCommit as nextStep } from "../../in-place/commit.ts";
 import type { Fallback, LastRollout } from "../../observe/last-rollout.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
@@ -41,16 +41,16 @@ export const DEPLOYMENT: Workload = {
   },
 
   /** With the resources of its stale pods, the ReplicaSet is not the one of the template any more. */
-  replacePods(applier, { pipe, container, resources }) {
+  replacePods(applier, { pipe, container, resources, templateHash }) {
     const aim = { purpose: "replace-pods", subject: subjectOf(pipe) } as const;
     return attempt(applier, pipe, aim, async () => {
       const whole = await readPipe(applier, pipe);
       const { replicaSets = [] } = whole ? await readCommitFacts(applier.client, whole, container) : {};
-      for (const replicaSet of replicaSets) {
-        if (replicaSet.pods === 0) continue;
-        applier.assertMayWrite();
-        await patchReplicaSet(applier.client, replicaSet, container, resources);
-      }
+      const hasHash = ({ metadata }: KubeObject) => metadata.name.endsWith(`-${templateHash}`);
+      const own = replicaSets.find((each) => each.pods > 0 && hasHash(each));
+      if (!own) return {};
+      applier.assertMayWrite();
+      await patchReplicaSet(applier.client, own, container, resources);
       return {};
     });
   },

@@ -122,14 +122,25 @@ describe("the resize of a pod", () => {
 });
 
 describe("a ReplicaSet whose pods are to be replaced", () => {
-  it("gets the resources of its pods, and one without pods does not", async () => {
-    const resources = resourcesFor(sizeOfCores(1), false);
-    const replicaSets = [aReplicaSet("current", { cores: 4 }), aReplicaSet("old", { replicas: 0 })];
-    const { applier, writes } = aCommitter({ deployment: aDeployment({ cores: 4 }), replicaSets });
-    const pipe = aPipe("a");
-    await DEPLOYMENT.replacePods(applier, { type: "replace-pods", pipe, container: "pipe", resources });
-    expect(writes().map(({ path }) => path.split("/").at(-1))).toEqual(["current"]);
-    expect(writes().map(patchedResources)).toEqual([resources]);
-    expect(applier.writes.get("uid-a", "replace-pods")?.outcome.type).toBe("done");
+  const resources = resourcesFor(sizeOfCores(1), false);
+
+  /** The pods have the template of a ReplicaSet, as the controller sees them. */
+  async function replaced(templateHash: string) {
+    const replicaSets = [aReplicaSet("a-current", { cores: 4 }), aReplicaSet("a-old", { replicas: 0 })];
+    const made = aCommitter({ deployment: aDeployment({ cores: 4 }), replicaSets });
+    const pods = { pipe: aPipe("a"), container: "pipe", resources, templateHash };
+    await DEPLOYMENT.replacePods(made.applier, { type: "replace-pods", ...pods });
+    expect(made.applier.writes.get("uid-a", "replace-pods")?.outcome.type).toBe("done");
+    return made.writes();
+  }
+
+  it("gets the resources of its pods", async () => {
+    const writes = await replaced("current");
+    expect(writes.map(({ path }) => path.split("/").at(-1))).toEqual(["a-current"]);
+    expect(writes.map(patchedResources)).toEqual([resources]);
+  });
+
+  it("stays as it is if the pods that the controller sees are of an earlier one, and gone by now", async () => {
+    expect(await replaced("old")).toEqual([]);
   });
 });

@@ -70,7 +70,7 @@ describe("a pipe whose template has the size", () => {
     const { actions } = decided([aResizedPod("a-1"), aPod("a-2")], { ...sized, lastRollout });
     expect(actions).toMatchObject([
       { type: "return-pod", pod: { metadata: { name: "a-1" } }, resources: resourcesFor(ONE, false) },
-      { type: "replace-pods", resources: resourcesFor(ONE, false) },
+      { type: "replace-pods", resources: resourcesFor(ONE, false), templateHash: aPod("a-2").templateHash },
     ]);
   });
 
