@@ -1,20 +1,27 @@
+import { readFileSync } from "node:fs";
 import { defineConfig, type Plugin } from "rolldown";
 import { thirdPartyLicenses } from "./deploy/image/third-party-licenses.ts";
 import { DOCS_ASSETS, docsAssetPath, gzippedAsset } from "./src/api/openapi/docs-assets.ts";
 
-/** Writes the files of the docs page, compressed, and replaces the module that reads them from the packages. */
+/** Writes the files of the docs page, also compressed, and replaces the module that reads them from the packages. */
 const docsAssets: Plugin = {
   name: "docs-assets",
   load: {
     filter: { id: /\/src\/api\/openapi\/docs-assets\.ts$/ },
     handler() {
-      for (const name of DOCS_ASSETS)
+      for (const name of DOCS_ASSETS) {
+        this.emitFile({ type: "asset", fileName: `docs/${name}`, source: readFileSync(docsAssetPath(name)) });
         this.emitFile({ type: "asset", fileName: `docs/${name}.gz`, source: gzippedAsset(name) });
+      }
       return `
         import { readFileSync } from "node:fs";
+        import { fileURLToPath } from "node:url";
         export const DOCS_ASSETS = ${JSON.stringify(DOCS_ASSETS)};
+        export function docsAssetPath(name) {
+          return fileURLToPath(new URL("../docs/" + name, import.meta.url));
+        }
         export function gzippedAsset(name) {
-          return readFileSync(new URL("../docs/" + name + ".gz", import.meta.url));
+          return readFileSync(docsAssetPath(name) + ".gz");
         }`;
     },
   },
@@ -67,15 +74,6 @@ const usedPartsOfUndici: Plugin = {
   },
 };
 
-/** The package derives the names of temporary files from its own path, which an ES module has no variable for. */
-const writeFileAtomicPath: Plugin = {
-  name: "write-file-atomic-path",
-  transform: {
-    filter: { id: /\/node_modules\/write-file-atomic\// },
-    handler: (code) => ({ code: code.replaceAll("__filename", '"write-file-atomic"'), map: null }),
-  },
-};
-
 /** Escapes license comments, which `charset` does not: they contain names of authors. */
 const escapeLegalComments: Plugin = {
   name: "escape-legal-comments",
@@ -105,14 +103,7 @@ export default defineConfig({
   treeshake: { moduleSideEffects: (id) => !id.includes("/node_modules/@kubernetes/client-node/") },
   // Otherwise V8 compiles lazy modules eagerly, and keeps the code.
   optimization: { pifeForModuleWrappers: false },
-  plugins: [
-    docsAssets,
-    lazyHttp,
-    usedPartsOfUndici,
-    writeFileAtomicPath,
-    escapeLegalComments,
-    thirdPartyLicenseFile,
-  ],
+  plugins: [docsAssets, lazyHttp, usedPartsOfUndici, escapeLegalComments, thirdPartyLicenseFile],
   output: {
     dir: "dist",
     // The extension .mjs makes it an ES module without a package.json.

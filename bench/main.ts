@@ -26,9 +26,11 @@ function program(): Command {
   main
     .command("soak")
     .description(
-      "runs all known attacks on the API together while one client uses it, and measures memory and the client's response times",
+      "runs all known attacks on both ports of the API together while one client uses it, over TLS and over plain HTTP, and measures memory and the response times of the client and of probes",
     )
-    .addOption(new Option("--minutes <number>", "length of the attack").default(10).argParser(minutesOf))
+    .addOption(
+      new Option("--minutes <number>", "length of each of the two attacks").default(10).argParser(minutesOf),
+    )
     .action(({ minutes }: { minutes: number }) => soak({ minutes, report }));
   main
     .command("controller")

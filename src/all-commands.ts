@@ -1,4 +1,3 @@
-import type * as z from "zod";
 import packageJson from "../package.json" with { type: "json" };
 import { admin } from "./cli/admin/admin.ts";
 import { defineCommand, section } from "./cli/command.ts";
@@ -14,7 +13,7 @@ import type { ProgramSpec } from "./cli/program.ts";
 import { status } from "./cli/status/status.ts";
 import { runProcess } from "./run-process.ts";
 import { apiSettings, toApiSettings } from "./settings/api.ts";
-import { controllerSettings, toControllerSettings } from "./settings/controller.ts";
+import { type ControllerSettings, controllerSettings, toControllerSettings } from "./settings/controller.ts";
 
 /*
  * All commands. Each loads its dependencies only when it runs, so that an administrative command does not wait for
@@ -28,13 +27,14 @@ const api = defineCommand({
     "Serves the organizations, services and keys of the records over HTTP, and writes the size\n" +
     "that a caller requests into the PipeScaling of the service. Any number of them may run.",
   examples: ["api --kubeconfig ~/.kube/config", "api --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key"],
-  options: apiSettings.shape,
-  run: (values) =>
-    runProcess("api", values.logLevel, async (log, signal) => {
-      const settings = toApiSettings(values);
+  options: apiSettings,
+  run: (values) => {
+    const settings = toApiSettings(values);
+    return runProcess("api", values.logLevel, async (log, signal) => {
       const { runApi } = await import("./api/setup.ts");
       await runApi(settings, log, signal);
-    }),
+    });
+  },
 });
 
 const controller = defineCommand({
@@ -48,20 +48,20 @@ const controller = defineCommand({
     "controller --pipe-namespaces acme-pipes,globex-pipes --rollout-timeout 30m",
     "controller --tiers-file new-tiers.yaml --dry-run",
   ],
-  options: controllerSettings.shape,
+  options: controllerSettings,
   run: (values, io) => {
-    if (values.dryRun) return printDryRun(values, io);
+    const settings = toControllerSettings(values);
+    if (settings.dryRun) return printDryRun(settings, io);
     return runProcess("controller", values.logLevel, async (log, signal) => {
-      const settings = toControllerSettings(values);
       const { runController } = await import("./controller/process.ts");
       await runController(settings, log, signal);
     });
   },
 });
 
-async function printDryRun(values: z.output<typeof controllerSettings>, io: Io): Promise<void> {
+async function printDryRun(settings: ControllerSettings, io: Io): Promise<void> {
   const { dryRun } = await import("./controller/preview/dry-run.ts");
-  const { steps, services, pipes } = await dryRun(toControllerSettings(values));
+  const { steps, services, pipes } = await dryRun(settings, io.signal);
   if (steps.length > 0) {
     printList(
       io,

@@ -1,5 +1,6 @@
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { connect as connectTls } from "node:tls";
 import { type Attack, type AttackName, type AttackTarget, attacksOf, type Blow } from "./attacks.ts";
 
 /*
@@ -7,7 +8,9 @@ import { type Attack, type AttackName, type AttackTarget, attacksOf, type Blow }
  */
 
 export interface AttackJob {
+  /** With TLS if its protocol is https. */
   readonly url: string;
+  readonly opsUrl: string;
   readonly target: AttackTarget;
   readonly attacks: readonly AttackName[];
   readonly ms: number;
@@ -26,7 +29,7 @@ const SOURCES = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"
 /** Lifetime of a connection if the server does not close it. */
 const MAX_OPEN_MS = 15_000;
 
-async function run({ url, target, attacks, ms }: AttackJob): Promise<AttackDone> {
+async function run({ url, opsUrl, target, attacks, ms }: AttackJob): Promise<AttackDone> {
   const all = attacksOf(target);
   const connections: Record<string, number> = {};
   const unexpected: Record<string, number> = {};
@@ -37,7 +40,8 @@ async function run({ url, target, attacks, ms }: AttackJob): Promise<AttackDone>
       const blow = attack.blows[at % attack.blows.length];
       if (!blow) return;
       connections[attack.name] = (connections[attack.name] ?? 0) + 1;
-      const status = await strike(url, SOURCES[lane % SOURCES.length] ?? "", blow, end);
+      const attacked = attack.port === "operations" ? opsUrl : url;
+      const status = await strike(attacked, SOURCES[lane % SOURCES.length] ?? "", blow, end);
       // The server may close any of them without a response to make room for others.
       if (status !== 0 && blow.expected?.includes(status) === false) {
         const what = `${attack.name}: ${status}`;
@@ -55,17 +59,23 @@ async function run({ url, target, attacks, ms }: AttackJob): Promise<AttackDone>
 }
 
 /** Opens a connection and waits until the server closes it. @returns the status of the response, or 0 without one */
-function strike(url: string, localAddress: string, { bytes }: Blow, end: AbortSignal): Promise<number> {
-  const { hostname, port } = new URL(url);
+function strike(
+  url: string,
+  localAddress: string,
+  { bytes, isUnread = false }: Blow,
+  end: AbortSignal,
+): Promise<number> {
   return new Promise((resolve) => {
     let head = "";
-    const socket = connect({ host: hostname, port: Number(port), localAddress });
+    const socket = open(url, localAddress);
     const destroy = () => socket.destroy();
     const timer = setTimeout(destroy, MAX_OPEN_MS);
     end.addEventListener("abort", destroy, { once: true });
-    socket.on("data", (chunk: Buffer) => {
-      if (head.length < STATUS_END) head += chunk.toString("latin1").slice(0, STATUS_END);
-    });
+    // Without this listener, the socket stops reading after a few KiB.
+    if (!isUnread)
+      socket.on("data", (chunk: Buffer) => {
+        if (head.length < STATUS_END) head += chunk.toString("latin1").slice(0, STATUS_END);
+      });
     // A reset is one way to close.
     socket.on("error", () => undefined);
     socket.once("close", () => {
@@ -75,6 +85,12 @@ function strike(url: string, localAddress: string, { bytes }: Blow, end: AbortSi
     });
     if (bytes !== "") socket.write(bytes);
   });
+}
+
+function open(url: string, localAddress: string): Socket {
+  const { protocol, hostname, port } = new URL(url);
+  const where = { host: hostname, port: Number(port), localAddress };
+  return protocol === "https:" ? connectTls({ ...where, rejectUnauthorized: false }) : connect(where);
 }
 
 const STATUS_BEGIN = "HTTP/1.1 ".length;

@@ -10,12 +10,16 @@ export interface Blow {
   readonly bytes: string;
   /** Statuses that the server may respond with. */
   readonly expected?: readonly number[];
+  /** The client never reads the response. */
+  readonly isUnread?: boolean;
 }
 
 /** Connections that an attacker opens again and again. */
 export interface Attack {
   /** Name in the table. */
   readonly name: string;
+  /** The attacked port; without it, the one of the API. */
+  readonly port?: "operations";
   /** Number of concurrent connections. */
   readonly connections: number;
   /** Pause before a closed connection is opened again. */
@@ -25,10 +29,22 @@ export interface Attack {
   readonly blows: readonly Blow[];
 }
 
-export type AttackName = "chunks" | "idle" | "bodies" | "patches" | "syntax" | "pipelining";
+export type AttackName =
+  | "chunks"
+  | "idle"
+  | "bodies"
+  | "patches"
+  | "syntax"
+  | "pipelining"
+  | "pages"
+  | "pipelinedPages"
+  | "operations"
+  | "scrapes";
 
 const BODY_BYTES = 8 * 1024 * 1024;
 const ONE_BYTE_CHUNKS = "1\r\n \r\n".repeat(64_000);
+/** The longest response that needs no key, because the attacks do not accept gzip. */
+const LONGEST_PAGE = "/docs/swagger-ui-bundle.js";
 const JSON_TYPE = "Content-Type: application/json\r\n";
 
 export function attacksOf({ path, authorization }: AttackTarget): Record<AttackName, Attack> {
@@ -122,6 +138,44 @@ export function attacksOf({ path, authorization }: AttackTarget): Record<AttackN
         { bytes: request("GET", path, "").repeat(400), expected: [401] },
         { bytes: request("GET", "/", "").repeat(1800), expected: [404] },
       ],
+    },
+    pages: {
+      name: "long pages that are not read",
+      connections: 250,
+      pauseMs: 2000,
+      rampMs: 5000,
+      blows: [
+        { bytes: request("GET", LONGEST_PAGE, ""), isUnread: true },
+        { bytes: request("GET", "/openapi.json", ""), isUnread: true },
+      ],
+    },
+    pipelinedPages: {
+      name: "64 pipelined long pages that are not read",
+      connections: 10,
+      pauseMs: 1000,
+      rampMs: 5000,
+      blows: [{ bytes: request("GET", LONGEST_PAGE, "").repeat(64), isUnread: true }],
+    },
+    operations: {
+      name: "operations port: connections that stay open",
+      port: "operations",
+      connections: 300,
+      pauseMs: 1000,
+      rampMs: 1000,
+      blows: [
+        { bytes: "" },
+        { bytes: request("GET", "/healthz", "").slice(0, -6) },
+        { bytes: request("GET", "/healthz", ""), expected: [200] },
+        { bytes: request("GET", "/metrics", ""), isUnread: true },
+      ],
+    },
+    scrapes: {
+      name: "operations port: 64 KiB of pipelined scrapes",
+      port: "operations",
+      connections: 2,
+      pauseMs: 500,
+      rampMs: 0,
+      blows: [{ bytes: request("GET", "/metrics", "").repeat(1500), expected: [200] }],
     },
   };
 }

@@ -1,4 +1,5 @@
 import { Agent, request } from "node:http";
+import { request as requestTls, Agent as TlsAgent } from "node:https";
 import { setTimeout as delay } from "node:timers/promises";
 import type { AttackTarget } from "./attacks.ts";
 
@@ -21,7 +22,8 @@ export async function runHealthyClient(
   target: AttackTarget,
   durationMs: number,
 ): Promise<HealthyResult> {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const options = { keepAlive: true, maxSockets: 1 };
+  const agent = url.startsWith("https:") ? new TlsAgent(options) : new Agent(options);
   const ms: number[] = [];
   const failures: string[] = [];
   const endAt = performance.now() + durationMs;
@@ -46,14 +48,16 @@ function send(
   agent: Agent | false,
   body?: string,
 ): Promise<number | string> {
-  const { hostname, port } = new URL(url);
+  const { protocol, hostname, port } = new URL(url);
+  const connect = protocol === "https:" ? requestTls : request;
   const headers = {
     Authorization: authorization,
     ...(body === undefined ? {} : { "Content-Type": "application/json", "Content-Length": body.length }),
   };
   return new Promise((resolve) => {
     const method = body === undefined ? "GET" : "PATCH";
-    const call = request({ host: hostname, port, method, path, agent, headers }, (response) => {
+    const options = { host: hostname, port, method, path, agent, headers, rejectUnauthorized: false };
+    const call = connect(options, (response) => {
       response.resume();
       response.once("end", () => resolve(response.statusCode ?? 0));
       response.once("error", (error) => resolve(error.message));

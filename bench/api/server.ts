@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -7,6 +8,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
 import { MEMORY_LIMIT_MIB } from "../../deploy/chart/values.ts";
+import { NODE } from "../../deploy/image/node.ts";
 import { type ChildOptions, startChild, waitForOutput } from "../child.ts";
 import { evaluate } from "../inspector.ts";
 import { type ApiWorld, PIPES } from "./world.ts";
@@ -16,27 +18,28 @@ const run = promisify(execFile);
 /** Everything is on: authentication, limits, metrics, and a log line for each request, written to a pipe. */
 const EVERYTHING_ON = ["--port", "0", "--ops-port", "0", "--log-level", "info"];
 
-/** Options of the API and of Node. */
-interface Start {
-  readonly flags: readonly string[];
-  readonly nodeArgs: readonly string[];
+const HIGHEST_LIMITS: readonly string[] = [
+  // The maximum, so that the API counts requests but rejects none.
+  ...["--rate-limit", "10000", "--rate-window", "1s"],
+  // The requests with invalid credentials come from many networks.
+  ...["--trusted-proxies", "127.0.0.1"],
+];
+
+/** Limits of the API for attacks. */
+export const DEFAULT_LIMITS: readonly string[] = [];
+
+/**
+ * The heap that V8 chooses in the container, whose memory it may use up, and the options of the chart. A process of the
+ * benchmark has no memory limit, and V8 would choose a larger heap and a larger young generation. The baselines have
+ * the same options.
+ */
+const NODE_ARGS = [`--max-old-space-size=${MEMORY_LIMIT_MIB.api}`, ...NODE.api.args];
+
+/** Flags for HTTPS with the certificate of the cluster's administrator, which clients must not verify. */
+export function tlsFlags({ cluster }: ApiWorld): readonly string[] {
+  const file = (name: string) => join(cluster.dir, "pki", name);
+  return ["--tls-cert", file("admin.crt"), "--tls-key", file("admin.key")];
 }
-
-const HIGHEST_LIMITS: Start = {
-  flags: [
-    // The maximum, so that the API counts requests but rejects none.
-    ...["--rate-limit", "10000", "--rate-window", "1s"],
-    // The requests with invalid credentials come from many networks.
-    ...["--trusted-proxies", "127.0.0.1"],
-  ],
-  nodeArgs: [],
-};
-
-/** For attacks: default limits, and the heap size that V8 chooses in the container. */
-export const DEFAULT_LIMITS: Start = {
-  flags: [],
-  nodeArgs: [`--max-old-space-size=${MEMORY_LIMIT_MIB.api}`, "--max-semi-space-size=1"],
-};
 
 /** The measured HTTP server, a separate process. */
 export interface Server {
@@ -57,15 +60,20 @@ export interface Memory {
 }
 
 export interface Api extends Server {
+  readonly opsUrl: string;
   /** Returns the value of a metric, summed over its labels; 0 if it has no series. */
   metric(name: string): Promise<number>;
 }
 
-/** Starts the bundled API. Resolves once it is ready. */
+/**
+ * Starts the bundled API. Resolves once it is ready.
+ *
+ * @param limits flags
+ */
 export async function startApi(
   { cluster, kubeconfig }: ApiWorld,
   program: string,
-  { flags, nodeArgs } = HIGHEST_LIMITS,
+  limits = HIGHEST_LIMITS,
 ): Promise<Api> {
   const where = [
     ...["--kubeconfig", kubeconfig, "--namespace", RECORDS_NAMESPACE],
@@ -74,28 +82,40 @@ export async function startApi(
   const { server, opsUrl } = await serve(cluster, {
     name: "api",
     file: program,
-    args: ["api", ...EVERYTHING_ON, ...flags, ...where],
-    nodeArgs,
+    args: ["api", ...EVERYTHING_ON, ...limits, ...where],
   });
+  if (opsUrl === undefined) throw new Error("the API logged no operations port");
   const isReady = async () => (await fetch(`${opsUrl}/readyz`)).status === 200;
   await waitFor(isReady, { what: "the API to be ready" });
   return {
     ...server,
+    opsUrl,
     metric: async (name) => sumOfMetric(await (await fetch(`${opsUrl}/metrics`)).text(), name),
   };
 }
 
-/** Starts the baseline: express without middleware (baseline.ts). */
-export async function startBaseline({ cluster }: ApiWorld, path: string, constant: string): Promise<Server> {
-  const file = fileURLToPath(new URL("baseline.ts", import.meta.url));
-  const { server } = await serve(cluster, { name: "baseline", file, args: [path, constant] });
+/** Express without middleware, and with the features of the API from libraries. */
+const BASELINES = {
+  bare: new URL("bare.ts", import.meta.url),
+  libraries: new URL("libraries.ts", import.meta.url),
+};
+
+/** Starts a baseline, with the Node options of the API. */
+export async function startBaseline(
+  { cluster, authorizations }: ApiWorld,
+  name: keyof typeof BASELINES,
+  path: string,
+  constant: string,
+): Promise<Server> {
+  const args = [path, constant, JSON.stringify(authorizations)];
+  const { server } = await serve(cluster, { name, file: fileURLToPath(BASELINES[name]), args });
   return server;
 }
 
-async function serve(cluster: Cluster, options: ChildOptions) {
+async function serve(cluster: Cluster, options: Omit<ChildOptions, "nodeArgs" | "env">) {
   // The inspector costs nothing until a client connects.
-  const nodeArgs = [...(options.nodeArgs ?? []), "--inspect=127.0.0.1:0"];
-  const child = startChild(cluster, { ...options, nodeArgs });
+  const nodeArgs = [...NODE_ARGS, "--inspect=127.0.0.1:0"];
+  const child = startChild(cluster, { ...options, nodeArgs, env: NODE.api.env });
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const [inspector, { url, opsUrl }] = await Promise.all([
     waitForOutput(child.stderr, (text) => /ws:\S+/.exec(text)?.[0]),

@@ -49,6 +49,18 @@ export async function createApiWorld(): Promise<ApiWorld> {
   }
 }
 
+/** A record of 100 KB that is no valid YAML, and that a parser which describes each of its errors never finishes. */
+export async function addHostileRecord({ cluster }: Pick<ApiWorld, "cluster">): Promise<void> {
+  const admin = new KubeClient(await connect(cluster.kubeconfig));
+  try {
+    const record = organizationRecord(randomUUID(), "scale");
+    const body = { ...record, data: { ...record.data, byocConfig: "]".repeat(100_000) } };
+    await admin.json({ method: "POST", path: collectionPath(CONFIG_MAPS, RECORDS_NAMESPACE), body });
+  } finally {
+    await admin.close();
+  }
+}
+
 async function seed(admin: KubeClient) {
   const organizationId = randomUUID();
   const add = (body: object, of: typeof CONFIG_MAPS) =>

@@ -26,6 +26,7 @@ export interface AppDeps extends ResourceDeps {
   /** `undefined` when tracing is off. */
   readonly recordSpan: RecordSpan | undefined;
   readonly isShuttingDown: () => boolean;
+  readonly disableDocsPage: boolean;
 }
 
 /**
@@ -33,7 +34,7 @@ export interface AppDeps extends ResourceDeps {
  *
  * The order of the checks (docs/reference/contract.md#order-of-the-checks) keeps a status from revealing what a later
  * check protects: HTTP syntax, 401, source address 403, 429, route 404 and 405, role 403; and in each handler
- * path parameters 400, organization and service 404, body 415, 413 and 400, state 400 and 409.
+ * path parameters 400, organization and service 404, preconditions 412, body 415, 413 and 400, state 400 and 409.
  */
 export function createApp(deps: AppDeps): Express {
   const { cache } = deps;
@@ -56,7 +57,7 @@ export function createApp(deps: AppDeps): Express {
   app.all("/v1", () => {
     throw methodNotAllowedError("GET, HEAD");
   });
-  app.use(docsRouter(document));
+  app.use(docsRouter(document, deps));
   app.use(notFound);
   app.use(errorHandler);
   return app;

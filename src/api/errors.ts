@@ -39,3 +39,6 @@ export class UnavailableError extends ApiError {
     this.retryAfterMs = retryAfterMs;
   }
 }
+
+/** Not a failure, unlike other errors with the status 503: callers wait until something exists for the first time. */
+export class NotYetError extends UnavailableError {}

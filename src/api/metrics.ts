@@ -1,9 +1,7 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
+import { DROP_REASONS, type DropReason } from "../http/connections.ts";
 import type { CompletedRequest } from "./middleware/completed-request.ts";
-import { DROP_REASONS, type DropReason } from "./server/connections.ts";
-
-/** Most responses come from the caches within a millisecond; a call to the cluster takes at most 5 s. */
-const REQUEST_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+import { RequestMetrics } from "./request-metrics.ts";
 
 /** A client may send any text as the method; all other methods share one label value. */
 const METHODS = new Set(["GET", "HEAD", "PATCH", "DELETE", "POST", "PUT", "OPTIONS"]);
@@ -20,64 +18,53 @@ export interface CacheState {
   readonly malformed: number;
 }
 
-/** The children of the request metrics for one method and route, created once. */
-interface RouteSeries {
-  readonly duration: Histogram.Internal<"method" | "route">;
-  readonly requests: (status: number) => Counter.Internal;
-}
-
 /** The part of a completed request that the metrics depend on. */
 interface CountedRequest extends Pick<CompletedRequest, "route" | "status" | "durationMs"> {
   readonly request: Pick<CompletedRequest["request"], "method" | "headers">;
-  readonly context: { readonly key: object | undefined };
+  readonly context: { readonly key: object | undefined; readonly isNotYet: boolean };
 }
 
 /** The metrics of the API. Every label has a bounded set of values, and no value is text from a client. */
 export class ApiMetrics {
   readonly #registry: Registry;
-  readonly #requests: Counter<"method" | "route" | "code">;
-  readonly #duration: Histogram<"method" | "route">;
-  readonly #byRoute = new Map<string, Map<string, RouteSeries>>();
-  readonly #authentications: Record<"accepted" | "absent" | "refused" | "unknown", Counter.Internal>;
-  readonly #limits: Record<"key" | "source", Counter.Internal>;
+  readonly #requests: RequestMetrics;
+  readonly #authentications = { accepted: 0, absent: 0, refused: 0, unknown: 0 };
+  readonly #limits = { key: 0, source: 0 };
+  readonly #notYet: Counter;
   readonly #drops: Counter<"reason">;
   readonly #certificateExpiry: Gauge;
 
   constructor(registry: Registry) {
     this.#registry = registry;
     const registers = [registry];
-    this.#requests = new Counter({
-      name: "pipe_scaling_http_requests_total",
-      help: "HTTP requests by method, route template and status code; route is none if the request was rejected before routing.",
-      labelNames: ["method", "route", "code"],
-      registers,
-    });
-    this.#duration = new Histogram({
-      name: "pipe_scaling_http_request_duration_seconds",
-      help: "Time from the end of the request headers until the response was written, in seconds.",
-      labelNames: ["method", "route"],
-      buckets: REQUEST_SECONDS,
-      registers,
-    });
-    const authentications = new Counter({
+    this.#requests = new RequestMetrics(registry);
+    const authentications = this.#authentications;
+    new Counter({
       name: "pipe_scaling_authentications_total",
       help: "Requests by the result of authentication; unknown means that the API keys were not available or too old.",
       labelNames: ["result"],
       registers,
+      collect() {
+        this.reset();
+        for (const [result, count] of Object.entries(authentications)) this.inc({ result }, count);
+      },
     });
-    this.#authentications = {
-      accepted: authentications.labels("accepted"),
-      absent: authentications.labels("absent"),
-      refused: authentications.labels("refused"),
-      unknown: authentications.labels("unknown"),
-    };
-    const limits = new Counter({
+    const limits = this.#limits;
+    new Counter({
       name: "pipe_scaling_limit_hits_total",
       help: "Requests rejected with 429, by limit: requests of a key (key) or failed authentications of a client address (source).",
       labelNames: ["limit"],
       registers,
+      collect() {
+        this.reset();
+        for (const [limit, count] of Object.entries(limits)) this.inc({ limit }, count);
+      },
     });
-    this.#limits = { key: limits.labels("key"), source: limits.labels("source") };
+    this.#notYet = new Counter({
+      name: "pipe_scaling_size_not_reached_total",
+      help: "Requests for the size of a service that got 503 because its first rollout has not completed; the API did not fail.",
+      registers,
+    });
     this.#drops = new Counter({
       name: "pipe_scaling_connections_dropped_total",
       help: "Connections closed at a connection limit: evicted (closed in favor of a new connection), source_limit or connection_limit (new connection refused).",
@@ -92,30 +79,27 @@ export class ApiMetrics {
     this.#certificateExpiry.set(Number.POSITIVE_INFINITY);
     // A series that exists from the start shows its first increase as an increase.
     for (const reason of DROP_REASONS) this.#drops.inc({ reason }, 0);
-    for (const series of [...Object.values(this.#authentications), ...Object.values(this.#limits)])
-      series.inc(0);
   }
 
   requestCompleted({ request, context, route = "none", status, durationMs }: CountedRequest): void {
     const { key } = context;
-    const series = this.#seriesOf(methodOf(request), route);
-    series.duration.observe(durationMs / 1000);
-    series.requests(status).inc();
+    this.#requests.observe(methodOf(request), route, status, durationMs);
+    if (context.isNotYet) this.#notYet.inc();
     // Without a key, the request needed no credentials, or was rejected because of them.
     if (key !== undefined) {
-      this.#authentications.accepted.inc();
-      if (status === 429) this.#limits.key.inc();
+      this.#authentications.accepted += 1;
+      if (status === 429) this.#limits.key += 1;
     } else if (status === 401) {
-      this.#authentications[request.headers.authorization === undefined ? "absent" : "refused"].inc();
+      this.#authentications[request.headers.authorization === undefined ? "absent" : "refused"] += 1;
     } else if (status === 429) {
-      this.#authentications.refused.inc();
-      this.#limits.source.inc();
-    } else if (status === 503) this.#authentications.unknown.inc();
+      this.#authentications.refused += 1;
+      this.#limits.source += 1;
+    } else if (status === 503) this.#authentications.unknown += 1;
   }
 
   /** Counts a response to bytes that were not a valid HTTP request. */
   malformedRequest(status: number): void {
-    this.#seriesOf("none", "none").requests(status).inc();
+    this.#requests.count("none", "none", status);
   }
 
   connectionDropped(reason: DropReason): void {
@@ -157,24 +141,6 @@ export class ApiMetrics {
         for (const { malformed, ...of } of states()) this.set(labelsOf(of), malformed);
       },
     });
-  }
-
-  #seriesOf(method: string, route: string): RouteSeries {
-    const byMethod = this.#byRoute.get(route) ?? new Map<string, RouteSeries>();
-    this.#byRoute.set(route, byMethod);
-    const known = byMethod.get(method);
-    if (known) return known;
-    const byStatus = new Map<number, Counter.Internal>();
-    const series: RouteSeries = {
-      duration: this.#duration.labels(method, route),
-      requests: (status) => {
-        const requests = byStatus.get(status) ?? this.#requests.labels(method, route, String(status));
-        byStatus.set(status, requests);
-        return requests;
-      },
-    };
-    byMethod.set(method, series);
-    return series;
   }
 }
 

@@ -10,6 +10,7 @@ import { type Clock, pause, systemClock } from "../runtime/clock.ts";
 import type { ApiSettings, TlsSettings } from "../settings/api.ts";
 import { buildInfo } from "../telemetry/build-info.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
+import { dropLog } from "../telemetry/drop-log.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { metricsAccess } from "../telemetry/metrics-access.ts";
 import { listen, type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
@@ -25,7 +26,6 @@ import { ApiMetrics } from "./metrics.ts";
 import { TrustedProxies } from "./middleware/client-ip.ts";
 import { RateLimits } from "./middleware/rate-limit/limits.ts";
 import { reloadCertificate } from "./server/certificate-reload.ts";
-import { dropLog } from "./server/drop-log.ts";
 import { shutDownGracefully } from "./server/graceful-shutdown.ts";
 import { createHttpServer, TIMEOUTS } from "./server/http-server.ts";
 import { expirationOf, readTlsFiles, type TlsFiles } from "./server/tls-files.ts";
@@ -44,7 +44,7 @@ const LAST_RESPONSE_MS = 21_000;
  * @throws Error with a sentence for the user when it cannot start
  */
 export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSignal): Promise<void> {
-  const { host, namespace, pipeNamespaces, maxCacheAgeMs: maxAgeMs, drainDelayMs } = settings;
+  const { host, namespace, pipeNamespaces, maxCacheAgeMs: maxAgeMs, keepAliveMs, drainDelayMs } = settings;
   const tls = readTlsFiles(settings);
   const limits = new RateLimits(settings);
   const trustedProxies = new TrustedProxies(settings.trustedProxies);
@@ -53,7 +53,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   processMetrics(registry);
   buildInfo(registry);
   const metrics = new ApiMetrics(registry);
-  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
+  const client = new KubeClient(await connect(settings.kubeconfig, signal), clusterMetrics(registry));
   await checkConfiguration(client, log, signal);
   const cache = new ClusterCache({ client, namespace, pipeNamespaces, maxAgeMs, clock, log });
   metrics.watchCaches(() => cache.states());
@@ -70,6 +70,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     isShuttingDown: () => signal.aborted,
     tiers: settings.tiers,
     pathAliases: settings.pathAliases,
+    disableDocsPage: settings.disableDocsPage,
     scalingWriter: new PipeScalingWriter(client),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(client, namespace),
@@ -77,6 +78,8 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     backupWrites: new WriteQueue(clock),
   });
 
+  const monotonic = () => clock.monotonic();
+  const logDrop = dropLog({ log, monotonic, listener: "api" });
   const { server, connections } = createHttpServer({
     app,
     tls,
@@ -84,16 +87,28 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     log,
     metrics,
     limits,
+    timeouts: { ...TIMEOUTS, keepAliveMs },
     isTrustedProxy: (address) => trustedProxies.has(address),
-    onDrop: dropLog({ log, clock, metrics }),
+    onDrop(reason, source) {
+      metrics.connectionDropped(reason);
+      logDrop(reason, source);
+    },
   });
   const serving = new AbortController();
   const background: Promise<void>[] = [];
   let ops: Server | undefined;
   try {
     const readiness = () => readinessOf(cache, signal);
-    const access = metricsAccess(settings, { client, monotonic: () => clock.monotonic(), log });
-    ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness, access, log });
+    const access = metricsAccess(settings, { client, monotonic, log });
+    ops = await startOpsServer({
+      host,
+      port: settings.opsPort,
+      metrics: registry,
+      readiness,
+      access,
+      monotonic,
+      log,
+    });
     await listen(server, host, settings.port, log);
     background.push(cache.run(serving.signal), keyUsageWriter.run(serving.signal));
     if (tls) {

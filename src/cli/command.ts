@@ -1,12 +1,13 @@
 import type { Command } from "commander";
-import * as z from "zod";
 import {
   argumentTerm,
   type DeclaredOption,
   declaredOptions,
   hyphenated,
+  type Options,
   readOptions,
   UsageError,
+  type Values,
   withoutUnit,
 } from "../settings/option.ts";
 import { EXIT_DONE } from "./exit-codes.ts";
@@ -21,11 +22,6 @@ export interface CommandText {
   /** Words after the program's name; by default the command with its arguments. */
   readonly examples?: readonly string[];
 }
-
-/** By their keys; each is declared by option() or argument(). */
-export type Options = Readonly<Record<string, z.ZodType>>;
-
-export type Values<O extends Options> = { readonly [Key in keyof O]: z.output<O[Key]> };
 
 /** @template Context what `run` gets before the values, such as a connection */
 export interface CommandSpec<O extends Options, Context extends unknown[] = []> extends CommandText {
@@ -72,8 +68,7 @@ export const PROGRAM = "pipe-scaling";
 export function defineCommand<O extends Options>(spec: CommandSpec<O>): CommandDefinition;
 export function defineCommand(spec: CommandSpec<Options>): CommandDefinition {
   const { name, summary } = spec;
-  const schema = z.object(spec.options);
-  const declared = declaredOptions(schema);
+  const declared = declaredOptions(spec.options);
   const args = declared.filter(({ argument }) => argument);
   const options = declared.filter(({ argument }) => !argument);
   const examples = spec.examples ?? [[name, ...args.map(() => "<uuid>")].join(" ")];
@@ -94,7 +89,7 @@ export function defineCommand(spec: CommandSpec<Options>): CommandDefinition {
         .action(async (...given: unknown[]) => {
           const words = Object.fromEntries(args.map(({ key }, at) => [withoutUnit(key), given[at]]));
           try {
-            const values = readOptions(schema, textsOf({ ...words, ...command.opts() }), io.env);
+            const values = readOptions(spec.options, textsOf({ ...words, ...command.opts() }), io.env);
             spec.check?.(values);
             ended((await spec.run(values, io)) ?? EXIT_DONE);
           } catch (error) {

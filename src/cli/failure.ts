@@ -1,4 +1,4 @@
-import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../kube/errors.ts";
+import { causeOf, KubeApiError, KubeConfigError, KubeUnreachableError, messageOf } from "../kube/errors.ts";
 
 /** An error that the user can fix; the message says how. */
 export class CliError extends Error {
@@ -12,12 +12,13 @@ export function sentenceFor(error: unknown): string | undefined {
     return `The Kubernetes API cannot be reached: ${error.message}. Check the kubeconfig, and that its server runs.`;
   }
   if (error instanceof KubeApiError) return `The Kubernetes API rejected the request: ${error.message}.`;
-  if (error instanceof Error && isOfTheSystem(error)) return `${error.message}.`;
+  if (error instanceof Error && isOfTheSystem(error)) return `${messageOf(error)}.`;
   return undefined;
 }
 
 /** A port in use, a file that cannot be read: errors of system calls, or sentences about them. */
 function isOfTheSystem(error: Error): boolean {
   if ("syscall" in error && "code" in error) return true;
-  return error.cause instanceof Error && isOfTheSystem(error.cause);
+  const cause = causeOf(error);
+  return cause instanceof Error && isOfTheSystem(cause);
 }

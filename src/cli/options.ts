@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { canonicalUuid } from "../domain/identifiers.ts";
 import { DEFAULT_RECORDS_NAMESPACE } from "../settings/cluster.ts";
-import { flagOf, option, UsageError } from "../settings/option.ts";
+import { flagOf, type OptionText, option, UsageError } from "../settings/option.ts";
 import { alternatives, durationMs, listOf, oneOf, onOff, type Value, written } from "../settings/values.ts";
 import { FORMATS } from "./output.ts";
 
@@ -10,8 +10,12 @@ import { FORMATS } from "./output.ts";
  */
 
 /** Declares an argument: a word of the command line that is known by its position, and has no variable. */
-export function argument<S extends z.ZodType>(schema: S, description: string): S {
-  return option(schema, { description, argument: true });
+export function argument<S extends z.ZodType>(
+  schema: S,
+  description: string,
+  complete?: OptionText["complete"],
+): S {
+  return option(schema, { description, argument: true, complete });
 }
 
 /** An option without a value, off by default. */

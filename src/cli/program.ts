@@ -24,7 +24,7 @@ ${EXIT_CODES.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}
 export async function runProgram(spec: ProgramSpec, words: readonly string[], io: Io): Promise<number> {
   const [first, ...rest] = words;
   if (first === COMPLETE) {
-    for (const line of candidateLines(spec.commands, words.slice(2))) io.out(`${line}\n`);
+    for (const line of candidateLines(spec.commands, words.slice(2), io.env)) io.out(`${line}\n`);
     return EXIT_DONE;
   }
   let exitCode = EXIT_DONE;

@@ -5,7 +5,7 @@ import { formatResources, hasResources, type Resources, resourcesFor } from "./o
 import { isOpen } from "./observe/write-record.ts";
 import { isRetried } from "./retry.ts";
 
-type Target = Pick<Subject, "pods" | "container" | "target" | "writes" | "scaling" | "nowMs">;
+type Target = Omit<Subject, "active" | "podEndedAtMs">;
 
 /** The pods that have to have the size. */
 export function activePods(about: Target): readonly ActivePod[] {

@@ -53,15 +53,15 @@ export async function runController(
     clock.observe(call);
     countCall(call);
   };
-  const connected = async () => new KubeClient(await connect(settings.kubeconfig), onCall);
-  const [client, leaseClient] = await Promise.all([connected(), connected()]);
-  const tracing = await startTracing(settings, "pipe-scaling-controller", settings.identity, log);
-  const { recordSpan } = tracing;
+  const connection = await connect(settings.kubeconfig, signal);
+  const client = new KubeClient(connection, onCall);
+  const leaseClient = new KubeClient(connection.another(), onCall);
+  const { recordSpan, end } = await startTracing(settings, "pipe-scaling-controller", settings.identity, log);
   try {
     const parts = { ...overrides, settings, client, leaseClient, clock, registry, log, recordSpan };
     await operate({ ...parts, timeouts: { ...TIMEOUTS, ...timeouts } }, signal);
   } finally {
-    await tracing.end();
+    await end();
     await Promise.all([client.close(), leaseClient.close()]);
   }
 }
@@ -79,6 +79,7 @@ async function operate(parts: Parts, signal: AbortSignal): Promise<void> {
     metrics: registry,
     readiness: () => (informers.length === 0 ? UNREACHABLE : readinessOf(watchAges(informers, clock))),
     access: metricsAccess(settings, { client, monotonic: () => clock.monotonic(), log }),
+    monotonic: () => clock.monotonic(),
     log,
   });
   log.info({ opsUrl: urlOf(ops), server: client.server, identity: settings.identity }, "listening");

@@ -42,8 +42,6 @@ interface RetryContext {
   readonly timeouts: Timeouts;
 }
 
-type Request = Pick<RetryContext, "scaling" | "nowMs">;
-
 /**
  * Returns the time before which a write is not repeated, in milliseconds since 1970. The next attempt of every write
  * follows from this.
@@ -129,7 +127,7 @@ export function retryDelayMs(reason: string, attempts: number, timeouts: Timeout
  * Returns the time at which a failed pipe is retried, in milliseconds since 1970. The time in the annotation applies
  * once, when it is reached. A failure in the future comes from a wrong clock; the delay then starts now.
  */
-export function retryAtMs(atMs: number, delayMs: number, { scaling, nowMs }: Request): number {
+export function retryAtMs(atMs: number, delayMs: number, { scaling, nowMs }: RetryContext): number {
   const { retryRequestedAtMs = 0 } = scaling ?? {};
   const failedAtMs = Math.min(atMs, nowMs);
   const dueMs = failedAtMs + delayMs;
@@ -137,12 +135,12 @@ export function retryAtMs(atMs: number, delayMs: number, { scaling, nowMs }: Req
 }
 
 /** Returns true if a retry was requested for a time after the failure, and that time is reached. */
-export function isRetryRequested(atMs: number, { scaling, nowMs }: Request): boolean {
+export function isRetryRequested(atMs: number, { scaling, nowMs }: RetryContext): boolean {
   const { retryRequestedAtMs = 0 } = scaling ?? {};
   return retryRequestedAtMs > Math.min(atMs, nowMs) && retryRequestedAtMs <= nowMs;
 }
 
 /** Returns true if people asked for another attempt since this write ended, so that its result does not count any more. */
-export function isRetried({ outcome, lastAtMs }: WriteRecord, request: Request): boolean {
+export function isRetried({ outcome, lastAtMs }: WriteRecord, request: RetryContext): boolean {
   return outcome.type === "failed" && isRetryRequested(lastAtMs, request);
 }

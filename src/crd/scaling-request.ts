@@ -9,6 +9,9 @@ import { MAX_WORD_LENGTH } from "./pipe-scaling.ts";
  */
 export const REQUEST_ANNOTATION = `${GROUP}/scaling-request`;
 
+/** Longest annotation that is parsed; our own have about 230 characters. */
+const MAX_LENGTH = 1000;
+
 const schema = z.object({
   requestId: z.string().max(MAX_WORD_LENGTH),
   /** Resource ID of the API key; never the key ID. */
@@ -33,6 +36,7 @@ export function scalingRequestFor(size: Size, annotation: string | undefined): S
 }
 
 function parse(annotation: string): ScalingRequest | undefined {
+  if (annotation.length > MAX_LENGTH) return undefined;
   try {
     return schema.safeParse(JSON.parse(annotation)).data;
   } catch {

@@ -17,10 +17,12 @@ export function accessListOf(entries: readonly { readonly source: string }[]): A
   if (entries.length === 0) return EVERYWHERE;
   const allowed = new AddressSet();
   for (const [at, { source }] of entries.entries()) {
-    if (!allowed.add(source)) {
-      const problem = `ipAccessList: entry ${at + 1} is neither an address nor a CIDR, so the key is denied everywhere`;
-      return { allows: () => false, problem };
-    }
+    const problem = allowed.add(source);
+    if (problem === undefined) continue;
+    return {
+      allows: () => false,
+      problem: `ipAccessList: entry ${at + 1} ${problem}; until then, the key is denied everywhere`,
+    };
   }
   return { allows: (address) => address !== undefined && allowed.has(address) };
 }

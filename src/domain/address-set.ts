@@ -1,39 +1,67 @@
-import { BlockList, isIPv4, isIPv6 } from "node:net";
+import { BlockList, isIP, isIPv6 } from "node:net";
+import ipaddr from "ipaddr.js";
 import * as z from "zod";
 
-// Node's BlockList accepts anything that looks like a number, so zod decides what an address is.
-const v4 = z.ipv4();
-const v6 = z.ipv6();
-const v4Range = z.cidrv4();
-const v6Range = z.cidrv6();
+// ipaddr.js reads 010.0.0.1 as 8.0.0.1, and BlockList accepts anything that looks like a number, so zod decides what an
+// address is.
+const address = z.union([z.ipv4(), z.ipv6()]);
+const range = z.union([z.cidrv4(), z.cidrv6()]);
+
+/** Prefix of the IPv4 addresses that are mapped into IPv6, `::ffff:0:0/96`. */
+const MAPPED_PREFIX = 96;
 
 /** Returns true for an address in a spelling that every program reads in the same way. */
 export function isAddress(text: string): boolean {
-  return v4.safeParse(text).success || v6.safeParse(text).success;
+  return address.safeParse(text).success;
+}
+
+/** @param text a valid address; a zone, which only names an interface of this machine, is dropped */
+export function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 {
+  return ipaddr.process(normalized(text));
+}
+
+/** The URL parser writes IPv6 in hexadecimal digits; ipaddr.js does not read 64:ff9b::203.0.113.7. */
+function normalized(text: string): string {
+  const [unzoned = text] = text.split("%");
+  return isIPv6(unzoned) ? new URL(`http://[${unzoned}]`).hostname.slice(1, -1) : unzoned;
 }
 
 /** A set of IPv4 and IPv6 addresses and CIDRs. */
 export class AddressSet {
-  readonly #list = new BlockList();
+  // BlockList would apply an IPv6 range such as ::/0 to IPv4 addresses, too.
+  readonly #v4 = new BlockList();
+  readonly #v6 = new BlockList();
 
-  /** Returns `false` and adds nothing if the source is neither an address nor a CIDR. */
-  add(source: string): boolean {
-    if (v4.safeParse(source).success) this.#list.addAddress(source, "ipv4");
-    else if (v6.safeParse(source).success) this.#list.addAddress(source, "ipv6");
-    else if (v4Range.safeParse(source).success) this.#addRange(source, "ipv4");
-    else if (v6Range.safeParse(source).success) this.#addRange(source, "ipv6");
-    else return false;
-    return true;
+  /** Returns the problem of an invalid source, as in "it must be …", and adds nothing then. */
+  add(source: string): string | undefined {
+    if (!isAddress(source) && !range.safeParse(source).success) return NO_ADDRESS;
+    const [text = "", length] = source.split("/");
+    const first = ipaddr.parse(normalized(text));
+    const prefix = length === undefined ? first.toByteArray().length * 8 : Number(length);
+    if (!isFirst(first, prefix)) return NOT_FIRST;
+    if (first instanceof ipaddr.IPv4) this.#v4.addSubnet(first.toString(), prefix, "ipv4");
+    else if (prefix < MAPPED_PREFIX || !first.isIPv4MappedAddress()) {
+      this.#v6.addSubnet(first.toString(), prefix, "ipv6");
+    } else this.#v4.addSubnet(first.toIPv4Address().toString(), prefix - MAPPED_PREFIX, "ipv4");
+    return undefined;
   }
 
-  /** BlockList treats `::ffff:10.1.2.3` and 10.1.2.3 as equal, in every spelling and on both sides. */
-  has(address: string): boolean {
-    if (isIPv4(address)) return this.#list.check(address, "ipv4");
-    return isIPv6(address) && this.#list.check(address, "ipv6");
+  /** An IPv4 address that is mapped into IPv6 is that IPv4 address, which no wider range of IPv6 contains. */
+  has(text: string): boolean {
+    if (isIP(text) === 0) return false;
+    const parsed = parseAddress(text);
+    const list = parsed.kind() === "ipv4" ? this.#v4 : this.#v6;
+    return list.check(parsed.toString(), parsed.kind());
   }
+}
 
-  #addRange(source: string, family: "ipv4" | "ipv6"): void {
-    const slash = source.indexOf("/");
-    this.#list.addSubnet(source.slice(0, slash), Number(source.slice(slash + 1)), family);
-  }
+const NO_ADDRESS = "must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1";
+const NOT_FIRST = "must begin with the first address of its range, as in 10.0.0.0/8 instead of 10.1.2.3/8";
+
+/** Returns true if all bits after the prefix are 0. */
+function isFirst(first: ipaddr.IPv4 | ipaddr.IPv6, prefix: number): boolean {
+  return first.toByteArray().every((byte, at) => {
+    const bits = Math.min(8, Math.max(0, prefix - at * 8));
+    return (byte & (0xff >> bits)) === 0;
+  });
 }

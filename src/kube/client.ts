@@ -3,7 +3,7 @@ import { abortable } from "./abortable.ts";
 import { type Action, actionOf } from "./call.ts";
 import type { Connection } from "./connection.ts";
 import { Deadline } from "./deadline.ts";
-import { KubeApiError, KubeConfigError, KubeUnreachableError } from "./errors.ts";
+import { KubeApiError, KubeConfigError, KubeUnreachableError, messageOf } from "./errors.ts";
 import { decode, isProtobuf, PROTOBUF, status } from "./protobuf/envelope.ts";
 import type { Message } from "./protobuf/message.ts";
 import { Semaphore } from "./semaphore.ts";
@@ -184,7 +184,7 @@ export class KubeClient {
     const session = await this.#connection.session();
     // Reading the credentials can outlast the deadline, and a call that was reported as failed must not be sent.
     signal.throwIfAborted();
-    return session[pool].request({
+    const response = await session[pool].request({
       origin: this.#origin,
       method: request.method ?? "GET",
       path: `${this.#basePath}${request.path}${queryString(request.query)}`,
@@ -197,6 +197,8 @@ export class KubeClient {
       body: request.body === undefined ? null : JSON.stringify(request.body),
       signal,
     });
+    if (response.statusCode === 401) this.#connection.reject(session);
+    return response;
   }
 
   #reportCall(
@@ -215,7 +217,7 @@ export class KubeClient {
   }
 
   #unreachable(request: KubeRequest, cause: unknown): KubeUnreachableError {
-    const why = cause instanceof Error ? cause.message || cause.name : String(cause);
+    const why = messageOf(cause);
     if (cause instanceof KubeConfigError) {
       return new KubeUnreachableError(`${label(request)}: not sent: ${why}`, { cause });
     }

@@ -1,8 +1,17 @@
 import { createSecureContext } from "node:tls";
 import { isDeepStrictEqual } from "node:util";
 import type { Dispatcher } from "undici";
+import { abortable } from "./abortable.ts";
 import { type ConnectOptions, openDispatcher } from "./dispatcher.ts";
-import { type ClusterConfig, loadClusterConfig, type TlsOptions, unusableCredentials } from "./kubeconfig.ts";
+import { KubeConfigError } from "./errors.ts";
+import {
+  type ClusterConfig,
+  type Credentials,
+  type LoadOptions,
+  loadClusterConfig,
+  type TlsOptions,
+  unusableCredentials,
+} from "./kubeconfig.ts";
 import { type HttpProxy, proxyFromEnvironment, proxyFromKubeconfig } from "./proxy.ts";
 
 /** Age at which credentials are read again from their files and their exec plugin. */
@@ -29,9 +38,7 @@ interface Dispatchers {
 }
 
 /** Credentials and connections for one request. */
-export interface Session extends Dispatchers {
-  readonly headers: Readonly<Record<string, string>>;
-}
+export type Session = Dispatchers & Credentials;
 
 /** Connections to one API server, with credentials that are kept up to date. */
 export class Connection {
@@ -44,13 +51,21 @@ export class Connection {
   readonly #dispatchers: Dispatchers[] = [];
   #session: Promise<Session>;
   #staleAt = Number.POSITIVE_INFINITY;
-  #isClosed = false;
+  /** Ends the exec plugin that runs, if any. */
+  readonly #closing = new AbortController();
 
   constructor(config: ClusterConfig, proxy: HttpProxy | undefined) {
     this.server = config.server;
     this.#config = config;
     this.#proxy = proxy;
     this.#session = this.#readSession();
+    // The first request gets the error.
+    this.#session.catch(() => undefined);
+  }
+
+  /** Opens more connections with the same credentials, so that an exec plugin runs once for all of them. */
+  another(): Connection {
+    return new Connection(this.#config, this.#proxy);
   }
 
   /**
@@ -66,9 +81,15 @@ export class Connection {
     return this.#session;
   }
 
+  /** Call it when the API server rejects the credentials of a session: they are read again, once a second at most. */
+  reject(session: Session): void {
+    session.discard?.();
+    this.#staleAt = Math.min(this.#staleAt, performance.now() + CREDENTIALS_RETRY_MS);
+  }
+
   /** Ends all connections, and with them all requests in flight. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort(new KubeConfigError("The connection is closed."));
     await Promise.all(
       this.#dispatchers.flatMap(({ calls, watches }) => [calls.destroy(), watches.destroy()]),
     );
@@ -76,9 +97,10 @@ export class Connection {
 
   async #readSession(): Promise<Session> {
     try {
-      const { tls, headers } = await this.#config.readCredentials();
+      const { signal } = this.#closing;
+      const credentials = await abortable(this.#config.readCredentials(signal), signal);
       this.#staleAt = performance.now() + CREDENTIALS_FRESH_MS;
-      return { ...this.#dispatchersFor(tls), headers };
+      return { ...credentials, ...this.#dispatchersFor(credentials.tls) };
     } catch (cause) {
       this.#staleAt = performance.now() + CREDENTIALS_RETRY_MS;
       throw cause;
@@ -88,7 +110,7 @@ export class Connection {
   /** A connection cannot change its client certificate, so new certificates need new connections. */
   #dispatchersFor(tls: TlsOptions): Dispatchers {
     const current = this.#dispatchers.at(-1);
-    if (current && (this.#isClosed || isDeepStrictEqual(current.tls, tls))) return current;
+    if (current && (this.#closing.signal.aborted || isDeepStrictEqual(current.tls, tls))) return current;
     const connect = this.#connectOptions(tls);
     const opened = {
       tls,
@@ -131,13 +153,23 @@ export class Connection {
 
 /**
  * @param kubeconfig path; without one, the user's default or the pod's service account
- * @throws KubeConfigError
+ * @param signal ends the attempt, and an exec plugin that waits for somebody to log in
+ * @throws KubeConfigError; the reason of the signal
  */
-export async function connect(kubeconfig: string | undefined): Promise<Connection> {
-  const config = loadClusterConfig(kubeconfig);
+export async function connect(
+  kubeconfig: string | undefined,
+  signal: AbortSignal = new AbortController().signal,
+  options?: LoadOptions,
+): Promise<Connection> {
+  const config = loadClusterConfig(kubeconfig, options);
   const connection = new Connection(config, proxyOf(config));
-  await connection.session();
-  return connection;
+  try {
+    await abortable(connection.session(), signal);
+    return connection;
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
 }
 
 function proxyOf({ server, proxyUrl, isInCluster, origin }: ClusterConfig): HttpProxy | undefined {

@@ -155,7 +155,17 @@ export function isTerminating(error: unknown): boolean {
   return isOfKind || error.causes.some((cause) => cause.reason === "NamespaceTerminating");
 }
 
-/** What was thrown, for people. */
+/**
+ * Returns the message of an error for people. Some errors have none of their own: if a name has several addresses and
+ * none responds, Node.js throws an AggregateError with an error for each address, and the first one is shown.
+ */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  const cause = causeOf(error);
+  return error.message || (cause === undefined ? error.name : messageOf(cause));
+}
+
+/** Returns the cause of an error, or the first error of several. */
+export function causeOf(error: Error): unknown {
+  return error instanceof AggregateError ? error.errors[0] : error.cause;
 }

@@ -1,7 +1,10 @@
-import { existsSync } from "node:fs";
+import fs from "node:fs";
 import type { RequestOptions } from "node:https";
 import { KubeConfig } from "@kubernetes/client-node";
 import { KubeConfigError, messageOf } from "./errors.ts";
+import { ExecPlugin, PLUGIN_TIMEOUT_MS } from "./exec-plugin.ts";
+import { type CurrentEntries, type KubeconfigUser, readKubeconfig } from "./kubeconfig-files.ts";
+import type { Environment } from "./proxy.ts";
 
 /** A cluster, with the credentials for it. */
 export interface ClusterConfig {
@@ -13,88 +16,180 @@ export interface ClusterConfig {
   /** True for the service account of the pod that this process runs in. */
   readonly isInCluster: boolean;
   /**
-   * Reads token and certificate files again, and runs the exec plugin if its last credentials have expired.
+   * Reads token and certificate files again, and runs the exec plugin if its last credentials have expired. The plugin
+   * ends when the signal is aborted.
    *
    * @throws KubeConfigError
    */
-  readCredentials(): Promise<Credentials>;
+  readCredentials(signal: AbortSignal): Promise<Credentials>;
 }
 
 export interface Credentials {
   readonly tls: TlsOptions;
-  /** `Authorization` and `Impersonate-User`, if the kubeconfig has them. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** `Authorization` and `Impersonate-*`, if the kubeconfig has them. */
+  readonly headers: RequestHeaders;
+  /** Called when the API server rejects them, so that the next read runs the exec plugin again. */
+  discard?(): void;
 }
+
+export type RequestHeaders = Readonly<Record<string, string | string[]>>;
 
 export type TlsOptions = Pick<RequestOptions, "ca" | "cert" | "key" | "servername" | "rejectUnauthorized">;
 
-/** Names of contexts that the client library generates. */
-const IN_CLUSTER_CONTEXT = "inClusterContext";
-const FALLBACK_CONTEXT = "loaded-context";
+const TOKEN_OF_POD = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 const HOW_TO_NAME_ONE = "set --kubeconfig or PIPE_SCALING_KUBECONFIG to the path of one";
+
+export interface LoadOptions {
+  /** Maximum time of a run of the exec plugin. */
+  readonly pluginTimeoutMs?: number | undefined;
+}
 
 /**
  * @param path of a kubeconfig; without one, as for kubectl: `KUBECONFIG`, `~/.kube/config`, or the pod's service
  * account, in this order
  * @throws KubeConfigError
  */
-export function loadClusterConfig(path: string | undefined): ClusterConfig {
-  const config = load(path);
-  const isInCluster = path === undefined && config.getCurrentContext() === IN_CLUSTER_CONTEXT;
-  const origin = isInCluster ? "The pod's service account" : kubeconfigOrigin(path);
-  const cluster = config.getCurrentCluster();
-  if (!cluster?.server) {
-    throw new KubeConfigError(`${origin} names no cluster: set current-context to a context that does.`);
-  }
-  const { server, proxyUrl } = cluster;
-  if (!URL.canParse(server)) {
-    throw new KubeConfigError(`${origin} has "${server}" as server, which is not a URL.`);
-  }
-  const readCredentials = () => credentialsIn(config, origin);
-  return { origin, server: new URL(server), proxyUrl, isInCluster, readCredentials };
-}
-
-function load(path: string | undefined): KubeConfig {
-  if (path !== undefined && !existsSync(path)) {
+export function loadClusterConfig(
+  path: string | undefined,
+  { pluginTimeoutMs = PLUGIN_TIMEOUT_MS }: LoadOptions = {},
+): ClusterConfig {
+  const { env } = process;
+  const entries = readKubeconfig(path, env);
+  if (entries) return configOf(entries, env, pluginTimeoutMs);
+  if (path !== undefined) {
     throw new KubeConfigError(`The kubeconfig ${path} does not exist: ${HOW_TO_NAME_ONE}.`);
   }
-  const config = new KubeConfig();
-  try {
-    if (path === undefined) config.loadFromDefault();
-    else config.loadFromFile(path);
-  } catch (cause) {
-    throw new KubeConfigError(`${kubeconfigOrigin(path)} cannot be read: ${messageOf(cause)}`, { cause });
+  if (env["KUBERNETES_SERVICE_HOST"] && env["KUBERNETES_SERVICE_PORT"] && fs.existsSync(TOKEN_OF_POD)) {
+    return configOfPod();
   }
-  // The library falls back to localhost, which is never intended.
-  if (path === undefined && config.getCurrentContext() === FALLBACK_CONTEXT) {
-    throw new KubeConfigError(`No kubeconfig was found: ${HOW_TO_NAME_ONE}.`);
-  }
-  return config;
+  const missing = env["KUBECONFIG"]
+    ? `No file in KUBECONFIG (${env["KUBECONFIG"]}) exists`
+    : "No kubeconfig was found";
+  throw new KubeConfigError(`${missing}: ${HOW_TO_NAME_ONE}.`);
 }
 
-function kubeconfigOrigin(path: string | undefined): string {
-  return path === undefined ? "The default kubeconfig" : `The kubeconfig ${path}`;
+function configOfPod(): ClusterConfig {
+  const library = new KubeConfig();
+  library.loadFromCluster();
+  const origin = "The pod's service account";
+  const server = serverUrl(library.getCurrentCluster()?.server ?? "", origin);
+  const readCredentials = () => usable(origin, () => credentialsIn(library));
+  return { origin, server, proxyUrl: undefined, isInCluster: true, readCredentials };
 }
 
-async function credentialsIn(config: KubeConfig, origin: string): Promise<Credentials> {
-  const options: RequestOptions = {};
+function configOf(entries: CurrentEntries, env: Environment, pluginTimeoutMs: number): ClusterConfig {
+  const { origin, cluster, user } = entries;
+  const server = serverUrl(cluster.server, origin);
+  const library = libraryConfig(entries);
+  const plugin = user.exec ? new ExecPlugin(user.exec, cluster, env, pluginTimeoutMs) : undefined;
+  const impersonation = impersonationOf(user);
+  const read = async (signal: AbortSignal): Promise<Credentials> => {
+    // Like kubectl, sends no credentials that the network could read; `kubectl proxy` adds those of its user.
+    if (server.protocol !== "https:") return { tls: {}, headers: impersonation };
+    const { tls, headers } = await credentialsIn(library);
+    const given = { ...headers, ...bearer(tokenInFile(user)), ...impersonation };
+    if (!plugin || tls.cert || "Authorization" in given) return { tls, headers: given };
+    const ofPlugin = await plugin.credentials(signal);
+    const { token, clientCertificateData: cert, clientKeyData: key } = ofPlugin;
+    return {
+      tls: cert === undefined ? tls : { ...tls, cert, key },
+      headers: { ...given, ...bearer(token) },
+      discard: () => plugin.discard(ofPlugin),
+    };
+  };
+  const readCredentials = (signal: AbortSignal) => usable(origin, () => read(signal), signal);
+  return { origin, server, proxyUrl: cluster["proxy-url"], isInCluster: false, readCredentials };
+}
+
+/** Like kubectl, accepts an address without a scheme. */
+function serverUrl(server: string, origin: string): URL {
+  const url = server.includes("://") ? server : `http://${server}`;
+  if (URL.canParse(url)) return new URL(url);
+  throw new KubeConfigError(`${origin} has "${server}" as server, which is not a URL.`);
+}
+
+/** The part of the kubeconfig that the library reads as kubectl does. */
+function libraryConfig({ cluster, user }: CurrentEntries): KubeConfig {
+  const name = "current";
+  const { "proxy-url": _, ...ofCluster } = cluster;
+  const { exec: _exec, as: _as, ...ofUser } = user;
+  const config = {
+    clusters: [{ name, cluster: withoutFiles(ofCluster) }],
+    users: [{ name, user: withoutFiles(ofUser) }],
+    contexts: [{ name, context: { cluster: name, user: name } }],
+    "current-context": name,
+  };
+  const library = new KubeConfig();
+  library.loadFromString(JSON.stringify(config));
+  return library;
+}
+
+/** Omits a file if the entry contains its data, because the library would prefer the file. */
+function withoutFiles(entry: object): object {
+  return Object.fromEntries(
+    Object.entries(entry).filter(([key]) => Reflect.get(entry, `${key}-data`) === undefined),
+  );
+}
+
+async function usable<T>(origin: string, read: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
-    await config.applyToHTTPSOptions(options);
+    return await read();
   } catch (cause) {
+    signal?.throwIfAborted();
     throw unusableCredentials(origin, cause);
   }
-  const { ca, cert, key, servername, rejectUnauthorized } = options;
-  return { tls: { ca, cert, key, servername, rejectUnauthorized }, headers: headersOf(options) };
 }
 
 export function unusableCredentials(origin: string, cause: unknown): KubeConfigError {
   return new KubeConfigError(`${origin} has unusable credentials: ${messageOf(cause)}`, { cause });
 }
 
-function headersOf({ auth, headers = {} }: RequestOptions): Record<string, string> {
+async function credentialsIn(library: KubeConfig): Promise<Credentials> {
+  const options: RequestOptions = {};
+  await library.applyToHTTPSOptions(options);
+  const { ca, cert, key, servername, rejectUnauthorized, auth, headers = {} } = options;
   const basic = auth ? [["Authorization", `Basic ${Buffer.from(auth).toString("base64")}`] as const] : [];
   // A token file can end with a line break, which no header may contain.
   const given = Object.entries(headers).map(([name, value]) => [name, String(value).trim()] as const);
-  return Object.fromEntries([...given, ...basic]);
+  return {
+    tls: { ca, cert, key, servername, rejectUnauthorized },
+    headers: Object.fromEntries([...given, ...basic]),
+  };
+}
+
+function bearer(token: string | undefined): RequestHeaders {
+  return token === undefined ? {} : { Authorization: `Bearer ${token}` };
+}
+
+/** If the file cannot be read, the token in the kubeconfig is used. */
+function tokenInFile({ token, tokenFile }: KubeconfigUser): string | undefined {
+  if (tokenFile === undefined) return undefined;
+  try {
+    return fs.readFileSync(tokenFile, "utf8").trim();
+  } catch (cause) {
+    if (token === undefined) throw cause;
+    return undefined;
+  }
+}
+
+function impersonationOf(user: KubeconfigUser): RequestHeaders {
+  if (user.as === undefined) return {};
+  const { as, "as-uid": uid, "as-groups": groups, "as-user-extra": extra } = user;
+  const ofExtra = Object.entries(extra).map(([key, values]) => [`Impersonate-Extra-${escaped(key)}`, values]);
+  return {
+    "Impersonate-User": as,
+    ...(uid === undefined ? {} : { "Impersonate-Uid": uid }),
+    ...(groups.length === 0 ? {} : { "Impersonate-Group": groups }),
+    ...Object.fromEntries(ofExtra),
+  };
+}
+
+/** The API server decodes the key. A header name may contain only these characters (RFC 9110, token). */
+function escaped(key: string): string {
+  return key.replace(/[^!#$&'*+.^_`|~0-9A-Za-z-]/gu, (character) =>
+    [...Buffer.from(character)]
+      .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`)
+      .join(""),
+  );
 }

@@ -30,10 +30,9 @@ export async function checkReachable(client: KubeClient, signal: AbortSignal): P
     // It responds. Later calls report missing permissions.
     if (isForbiddenByRbac(cause)) return;
     if (isCode(cause, 401)) {
-      throw new KubeConfigError(
-        `The cluster at ${client.server} rejects the credentials of the kubeconfig: renew them or use another kubeconfig.`,
-        { cause },
-      );
+      throw new KubeConfigError(`The cluster at ${client.server} rejects ${whatIsRejected(client.server)}.`, {
+        cause,
+      });
     }
     const why = messageOf(cause);
     const sentence = `The cluster cannot be reached (${why}): check that it is running and that the kubeconfig has the address of its server.`;
@@ -41,6 +40,12 @@ export async function checkReachable(client: KubeClient, signal: AbortSignal): P
       ? new ClusterUnreachableError(sentence, { cause })
       : new KubeConfigError(sentence, { cause });
   }
+}
+
+function whatIsRejected(server: string): string {
+  return server.startsWith("https:")
+    ? "the credentials of the kubeconfig: renew them or use another kubeconfig"
+    : "a request without credentials, which are not sent without TLS: set server in the kubeconfig to an https:// URL";
 }
 
 /** Returns true for an error that the API server, the network or a restart can cause, whatever the configuration is. */

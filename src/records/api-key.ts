@@ -79,7 +79,7 @@ export const apiKeyData = z.object({
         description: z.string().default("").meta({ description: "Text for people." }),
         source: z.string().meta({
           description:
-            "IPv4 or IPv6 address, or CIDR. A malformed entry denies every address: the key gets 403.",
+            "IPv4 or IPv6 address, or CIDR that begins with the first address of its range, such as 10.0.0.0/8. IPv6 ranges such as ::/0 allow no IPv4 address. A malformed entry denies every address: the key gets 403.",
         }),
       }),
     ),

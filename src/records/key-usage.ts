@@ -1,5 +1,5 @@
 import { recordLabels } from "./labels.ts";
-import { instant, type Parsed } from "./parse.ts";
+import { instant, type Parsed, sizeProblem } from "./parse.ts";
 
 /** ConfigMap `key-usage-<organizationId>` with the resource ID of each used key and the time of its last use. */
 export function keyUsageConfigMapName(organizationId: string): string {
@@ -13,9 +13,12 @@ export const keyUsageEntry = instant.meta({
 
 export type KeyUsage = ReadonlyMap<string, Parsed<Date>>;
 
-export function parseKeyUsage(values: Readonly<Record<string, string>> | undefined): KeyUsage {
+export function parseKeyUsage(values: Readonly<Record<string, string>> = {}): KeyUsage {
+  const problem = sizeProblem(values);
+  if (problem !== undefined)
+    return new Map(Object.keys(values).map((keyId) => [keyId, { ok: false, problem }]));
   return new Map(
-    Object.entries(values ?? {}).map(([keyId, text]): [string, Parsed<Date>] => {
+    Object.entries(values).map(([keyId, text]): [string, Parsed<Date>] => {
       const time = keyUsageEntry.safeParse(text);
       return [
         keyId,

@@ -1,7 +1,14 @@
 import { stringify } from "yaml";
 import * as z from "zod";
 import { recordLabels } from "./labels.ts";
-import { instant, nonEmpty, type Parsed, yamlValue } from "./parse.ts";
+import { instant, nonEmpty, type Parsed, sizeProblem, yamlValue } from "./parse.ts";
+
+/** Most bytes of the record, about 1900 members. */
+export const MAX_MEMBERS_BYTES = 262_144;
+/** Most bytes of an entry; usual ones have 150. */
+const MAX_ENTRY_BYTES = 2048;
+/** After so many malformed entries, which take much longer to parse than others, no further ones are parsed. */
+const MAX_MALFORMED = 20;
 
 /** One entry of ConfigMap `members-<organizationId>`. */
 export interface Member {
@@ -44,6 +51,9 @@ export const memberEntry = yamlValue(
 ).meta({ description: "One member of the organization." });
 
 export function parseMember(key: string, value: string): Parsed<Member> {
+  if (Buffer.byteLength(value) > MAX_ENTRY_BYTES) {
+    return { ok: false, problem: `${key}: is longer than ${MAX_ENTRY_BYTES} bytes` };
+  }
   const result = memberEntry.safeParse(value);
   if (!result.success) return { ok: false, problem: `${key}: ${result.error.issues[0]?.message}` };
   if (memberKey(result.data.userId) !== key)
@@ -51,16 +61,28 @@ export function parseMember(key: string, value: string): Parsed<Member> {
   return { ok: true, value: result.data };
 }
 
-/** Parses the members by the keys of their entries. A malformed entry affects only itself. */
+/** The members by the keys of their entries. */
 export type Members = ReadonlyMap<string, Parsed<Member>>;
 
-export function parseMembers(values: Readonly<Record<string, string>> | undefined): Members {
-  return new Map(
-    Object.entries(values ?? {}).map(([key, value]): [string, Parsed<Member>] => [
-      key,
-      parseMember(key, value),
-    ]),
-  );
+/** A malformed entry affects only itself, unless there are many. */
+export function parseMembers(values: Readonly<Record<string, string>> = {}): Members {
+  const problem = sizeProblem(values, MAX_MEMBERS_BYTES);
+  let unread = problem === undefined ? undefined : notRead(problem);
+  let malformed = 0;
+  const members = new Map<string, Parsed<Member>>();
+  for (const [key, value] of Object.entries(values)) {
+    const member = unread ?? parseMember(key, value);
+    members.set(key, member);
+    if (!member.ok) malformed += 1;
+    if (malformed === MAX_MALFORMED) {
+      unread ??= notRead(`the record: entries after ${MAX_MALFORMED} malformed ones are not read`);
+    }
+  }
+  return members;
+}
+
+function notRead(problem: string): Parsed<never> {
+  return { ok: false, problem };
 }
 
 /** Returns true if the entry is the only admin. A malformed entry does not count, because it gives no permissions. */

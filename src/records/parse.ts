@@ -1,5 +1,5 @@
-import { parseDocument, YAMLParseError } from "yaml";
 import * as z from "zod";
+import { readYaml } from "./yaml.ts";
 
 /**
  * A record from the cluster, or the problem with it. People edit records with kubectl, so a malformed record is a
@@ -9,12 +9,43 @@ export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problem: string };
 
+/**
+ * Most bytes of keys and values in a record that is parsed, which takes at most about 100 ms. Kubernetes allows 1 MiB,
+ * and one such record would stop all requests for seconds.
+ */
+export const MAX_RECORD_BYTES = 65_536;
+
+/** Most problems that are described; a record can have one for every few bytes. */
+const MAX_PROBLEMS = 5;
+
+/** Longest name and longest message in a problem, in UTF-16 code units: a key can have any length. */
+const MAX_NAME_LENGTH = 100;
+const MAX_MESSAGE_LENGTH = 500;
+
 /** Validates the data of a ConfigMap or Secret against a schema; the problem names the keys. */
 export function parseRecord<T>(
   schema: z.ZodType<T>,
-  data: Readonly<Record<string, string>> | undefined,
+  data: Readonly<Record<string, string>> | undefined = {},
 ): Parsed<T> {
-  return parseWith(schema, data ?? {});
+  const problem = sizeProblem(data);
+  return problem === undefined ? parseWith(schema, data) : { ok: false, problem };
+}
+
+/** Returns the problem of a record that is too large to be parsed. */
+export function sizeProblem(
+  data: Readonly<Record<string, string>>,
+  maxBytes = MAX_RECORD_BYTES,
+): string | undefined {
+  let total = 0;
+  let largest = { key: "", bytes: 0 };
+  for (const key of Object.keys(data)) {
+    const bytes = Buffer.byteLength(key) + Buffer.byteLength(data[key] ?? "");
+    total += bytes;
+    if (bytes > largest.bytes) largest = { key, bytes };
+  }
+  if (total <= maxBytes) return undefined;
+  const longest = `the longest value is ${clipped(largest.key, MAX_NAME_LENGTH)} with ${largest.bytes}`;
+  return `the record: it has ${total} bytes, and at most ${maxBytes} are allowed; ${longest}`;
 }
 
 function parseWith<T>(schema: z.ZodType<T>, input: unknown): Parsed<T> {
@@ -25,7 +56,23 @@ function parseWith<T>(schema: z.ZodType<T>, input: unknown): Parsed<T> {
 }
 
 export function describeIssues(error: z.ZodError): string {
-  return error.issues.map((issue) => `${issue.path.join(".") || "the record"}: ${issue.message}`).join("; ");
+  return describeProblems(error.issues.map(describeIssue));
+}
+
+/** The first five problems, and the number of the others. */
+export function describeProblems(problems: readonly string[]): string {
+  const shown = problems.slice(0, MAX_PROBLEMS);
+  const more = problems.length - shown.length;
+  return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+}
+
+function describeIssue({ path, message }: z.core.$ZodIssue): string {
+  const where = path.map((key) => clipped(String(key), MAX_NAME_LENGTH)).join(".");
+  return `${where || "the record"}: ${clipped(message, MAX_MESSAGE_LENGTH)}`;
+}
+
+function clipped(text: string, maxLength: number): string {
+  return text.length > maxLength ? `${text.slice(0, maxLength).toWellFormed()}…` : text;
 }
 
 /**
@@ -34,13 +81,10 @@ export function describeIssues(error: z.ZodError): string {
  */
 export const yamlContents = z.registry<{ readonly content: unknown }>();
 
-/**
- * A value that is itself YAML. Every scalar stays a string (failsafe schema), and aliases are rejected, because a few
- * bytes of them can expand to gigabytes.
- */
+/** A value that is itself YAML, in which every scalar stays a string. */
 export function yamlValue<T>(schema: z.ZodType<T>): z.ZodType<T, string> {
   const value = z.string().transform((text, context) => {
-    const read = readFailsafe(text);
+    const read = readYaml(text, "failsafe");
     const parsed = read.ok ? parseWith(schema, read.value) : read;
     if (parsed.ok) return parsed.value;
     context.addIssue({ code: "custom", message: parsed.problem });
@@ -49,28 +93,17 @@ export function yamlValue<T>(schema: z.ZodType<T>): z.ZodType<T, string> {
   return value.register(yamlContents, { content: schema });
 }
 
-/** Parses YAML with all scalars as strings. */
-export function readFailsafe(text: string): Parsed<unknown> {
-  try {
-    const document = parseDocument(text, { schema: "failsafe" });
-    const [syntax] = document.errors;
-    if (syntax) throw syntax;
-    return { ok: true, value: document.toJS({ maxAliasCount: 0 }) };
-  } catch (error) {
-    return { ok: false, problem: `is not YAML without aliases${whereIn(error)}` };
-  }
-}
+const FIRST_INSTANT = Date.parse("0000-01-01T00:00:00Z");
+const LAST_INSTANT = Date.parse("9999-12-31T23:59:59.999Z");
 
-/** Without the message of the parser, because it quotes the text, and the text of a Secret must not be logged. */
-function whereIn(error: unknown): string {
-  if (!(error instanceof YAMLParseError)) return "";
-  const [start] = error.linePos ?? [];
-  return `: ${error.code}${start ? ` at line ${start.line}, column ${start.col}` : ""}`;
-}
-
-/** Parses a date and time with an offset, and converts it to UTC in ISO 8601. */
+/** Parses a date and time with an offset. RFC 3339 has years of four digits, in UTC too, which responses use. */
 export const instant = z.iso
   .datetime({ offset: true, error: "must be a date and time such as 2026-01-31T12:00:00Z" })
-  .transform((text) => new Date(text));
+  .transform((text, context) => {
+    const time = new Date(text);
+    if (time.getTime() >= FIRST_INSTANT && time.getTime() <= LAST_INSTANT) return time;
+    context.addIssue({ code: "custom", message: "must be in the years 0000 to 9999 in UTC" });
+    return z.NEVER;
+  });
 
-export const nonEmpty = z.string({ error: "is missing" }).min(1, "must not be empty");
+export const nonEmpty = z.string({ error: "is missing" }).min(1, { error: "must not be empty", abort: true });

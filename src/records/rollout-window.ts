@@ -7,7 +7,8 @@ import {
   type RolloutWindow,
   scheduleProblem,
 } from "../domain/rollout-window.ts";
-import { nonEmpty, type Parsed, readFailsafe, yamlContents } from "./parse.ts";
+import { nonEmpty, type Parsed, yamlContents } from "./parse.ts";
+import { readYaml } from "./yaml.ts";
 
 /** The format of a window for people, as input and output. */
 interface WrittenWindow {
@@ -19,10 +20,18 @@ interface WrittenWindow {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-const schedule = nonEmpty.superRefine((text, context) => {
-  const problem = scheduleProblem(text);
-  if (problem !== undefined) context.addIssue({ code: "custom", message: problem });
-});
+/** A schedule is parsed for each decision. One that lists every value of every field has 351 characters. */
+const MAX_SCHEDULE_LENGTH = 500;
+
+const schedule = nonEmpty
+  .max(MAX_SCHEDULE_LENGTH, {
+    error: `must not be longer than ${MAX_SCHEDULE_LENGTH} characters`,
+    abort: true,
+  })
+  .superRefine((text, context) => {
+    const problem = scheduleProblem(text);
+    if (problem !== undefined) context.addIssue({ code: "custom", message: problem });
+  });
 
 const duration = nonEmpty.transform((text, context) => {
   const ms = milliseconds(text);
@@ -61,7 +70,7 @@ const NO_MAP =
 
 /** The problem is a clause about the window, as in "it must be …". */
 export function parseRolloutWindow(text: string): Parsed<RolloutWindow> {
-  const read = readFailsafe(text);
+  const read = readYaml(text, "failsafe");
   if (!read.ok) return { ok: false, problem: NO_MAP };
   const result = window.safeParse(read.value);
   if (!result.success) {

@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { parseDocument } from "yaml";
 import * as z from "zod";
 import {
   CPU_MAXIMUM_MILLICORES,
@@ -10,7 +9,8 @@ import {
   type Size,
 } from "../domain/size.ts";
 import type { Tier, Tiers } from "../domain/tier.ts";
-import { describeIssues } from "./parse.ts";
+import { describeIssues, MAX_RECORD_BYTES } from "./parse.ts";
+import { readYaml } from "./yaml.ts";
 
 const millicores = z
   .int()
@@ -33,12 +33,13 @@ export const tierEntry = z.strictObject({
 
 const tiersFile = z.record(
   z.string().min(1),
-  tierEntry.refine(
-    (tier) => tier.defaultCpuMillicores.cpuMillicores <= tier.maximumCpuMillicores.cpuMillicores,
-    {
-      error: "the default is greater than the maximum",
-    },
-  ),
+  // Only sizes that are valid can be compared: a refinement would run even if they are not.
+  tierEntry.transform((tier, context) => {
+    if (tier.defaultCpuMillicores.cpuMillicores > tier.maximumCpuMillicores.cpuMillicores) {
+      context.addIssue({ code: "custom", message: "the default is greater than the maximum" });
+    }
+    return tier;
+  }),
 );
 
 /**
@@ -47,10 +48,16 @@ const tiersFile = z.record(
  * @throws Error with a sentence for the user if the file is invalid
  */
 export function readTiersFile(path: string): Tiers {
-  const document = parseDocument(readFileSync(path, "utf8"));
-  const syntax = document.errors[0];
-  if (syntax) throw new Error(`The tiers file ${path} is not YAML: ${syntax.message}`, { cause: syntax });
-  const result = tiersFile.safeParse(document.toJS({ maxAliasCount: 0 }));
+  const text = readFileSync(path, "utf8");
+  const bytes = Buffer.byteLength(text);
+  if (bytes > MAX_RECORD_BYTES) {
+    throw new Error(
+      `The tiers file ${path} is invalid: the file has ${bytes} bytes, and at most ${MAX_RECORD_BYTES} are allowed.`,
+    );
+  }
+  const read = readYaml(text, "core");
+  if (!read.ok) throw new Error(`The tiers file ${path} ${read.problem}.`);
+  const result = tiersFile.safeParse(read.value);
   if (!result.success) throw new Error(`The tiers file ${path} is invalid: ${describeIssues(result.error)}.`);
   return new Map(
     Object.entries(result.data).map(([name, tier]): [string, Tier] => [

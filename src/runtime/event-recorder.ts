@@ -2,6 +2,7 @@ import type { KubeClient } from "../kube/client.ts";
 import { unlessCode } from "../kube/errors.ts";
 import { collectionPath, EVENTS, objectPath } from "../kube/paths.ts";
 import type { Clock } from "./clock.ts";
+import { TokenBucket } from "./token-bucket.ts";
 
 /** The object of an event. */
 export interface Regarding {
@@ -42,11 +43,10 @@ export interface EventRecorderOptions {
 /** In bytes of UTF-8; the API server rejects longer notes. */
 const NOTE_LIMIT = 1024;
 const ELLIPSIS = "…";
-/** The same event within this time increases the count of the first one. */
+/** An event that occurs again within this time increases the count of the first one. */
 const SERIES_MS = 6 * 60_000;
 /** Events about one object: this many in a row, then one per interval. */
-const BURST = 10;
-const REFILL_MS = 60_000;
+const QUOTA = { requests: 10, windowMs: 10 * 60_000 };
 /** Maximum number of objects whose recent events are remembered. */
 const MAX_REMEMBERED = 1000;
 /** Maximum number of concurrent calls. */
@@ -59,8 +59,7 @@ interface Series {
 }
 
 interface Regarded {
-  tokens: number;
-  refilledAt: number;
+  readonly bucket: TokenBucket;
   readonly series: Map<string, Series>;
 }
 
@@ -84,11 +83,11 @@ export class EventRecorder {
 
   record(event: Event): void {
     const { clock, onLost } = this.#options;
-    const object = this.#remember(event.regarding.uid, clock.monotonic());
+    const object = this.#remember(event.regarding.uid);
     const key = `${event.type} ${event.reason} ${event.note}${event.suffix ?? ""}`;
     const series = object.series.get(key);
     const isRepeated = series !== undefined && clock.monotonic() - series.lastAt < SERIES_MS;
-    if (this.#inFlight >= MAX_IN_FLIGHT || !(isRepeated || takeToken(object, clock.monotonic()))) {
+    if (this.#inFlight >= MAX_IN_FLIGHT || !(isRepeated || object.bucket.take(clock.monotonic()))) {
       onLost(event, new Error("too many events at once"));
       return;
     }
@@ -101,7 +100,7 @@ export class EventRecorder {
       });
   }
 
-  #remember(uid: string, now: number): Regarded {
+  #remember(uid: string): Regarded {
     const known = this.#objects.get(uid);
     if (known) {
       // The least recently used one is first in the map.
@@ -111,7 +110,7 @@ export class EventRecorder {
     }
     const [oldest] = this.#objects.keys();
     if (oldest !== undefined && this.#objects.size >= MAX_REMEMBERED) this.#objects.delete(oldest);
-    const object = { tokens: BURST, refilledAt: now, series: new Map() };
+    const object = { bucket: new TokenBucket(QUOTA), series: new Map() };
     this.#objects.set(uid, object);
     return object;
   }
@@ -137,7 +136,7 @@ export class EventRecorder {
         regarding,
       },
     });
-    if (object.series.size >= BURST) object.series.clear();
+    if (object.series.size >= QUOTA.requests) object.series.clear();
     object.series.set(key, { name: created.metadata.name, count: 1, lastAt: clock.monotonic() });
   }
 
@@ -155,17 +154,6 @@ export class EventRecorder {
     // The API server deletes events after an hour.
     await unlessCode(404, call, undefined);
   }
-}
-
-function takeToken(object: Regarded, now: number): boolean {
-  const refill = Math.floor((now - object.refilledAt) / REFILL_MS);
-  if (refill > 0) {
-    object.tokens = Math.min(BURST, object.tokens + refill);
-    object.refilledAt += refill * REFILL_MS;
-  }
-  if (object.tokens === 0) return false;
-  object.tokens -= 1;
-  return true;
 }
 
 function limitedNote({ note, suffix = "" }: Event): string {

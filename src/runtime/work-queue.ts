@@ -1,6 +1,6 @@
 import { Backoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
-import { Pace } from "./pace.ts";
+import { TokenBucket } from "./token-bucket.ts";
 
 /** Receives what happens in a queue, for metrics. Must not throw. */
 export interface QueueObserver {
@@ -20,8 +20,7 @@ const NO_OBSERVER: QueueObserver = {
 };
 
 /** Limit of retries of all keys together: a server that has just recovered must not be overloaded again. */
-const RETRIES_PER_SECOND = 50;
-const RETRIES_AT_ONCE = 100;
+const RETRIES = { requests: 100, windowMs: 2000 };
 
 export interface WorkQueueOptions {
   readonly clock: Clock;
@@ -59,7 +58,7 @@ interface Entry {
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #observer: QueueObserver;
-  readonly #retries = new Pace(RETRIES_PER_SECOND, RETRIES_AT_ONCE);
+  readonly #retries = new TokenBucket(RETRIES);
   readonly #entries = new Map<string, Entry>();
   readonly #ready: string[] = [];
   readonly #delayed = new Map<string, { readonly at: number; readonly cancel: () => void }>();
@@ -118,7 +117,7 @@ export class WorkQueue {
     if (entry) entry.restsUntil = Math.max(entry.restsUntil, clock.monotonic() + leastMs);
     const backoff = this.#backoffs.get(key) ?? new Backoff(retryFirstMs, retryMostMs, random);
     this.#backoffs.set(key, backoff);
-    const overallMs = this.#retries.delay(clock.monotonic());
+    const overallMs = this.#retries.reserve(clock.monotonic());
     this.addAfter(key, Math.max(leastMs, backoff.next(), overallMs));
   }
 

@@ -1,7 +1,6 @@
 import { accessSync, constants } from "node:fs";
-import * as z from "zod";
 import { isLoopback } from "../kube/loopback.ts";
-import { option } from "./option.ts";
+import { option, UsageError, type Values } from "./option.ts";
 import { pathAliases } from "./path-aliases.ts";
 import { opsPort, processSettings } from "./process.ts";
 import { readTiers } from "./tiers.ts";
@@ -36,7 +35,7 @@ const rateLimitSettings = {
   }),
 };
 
-export type RateLimitSettings = z.output<z.ZodObject<typeof rateLimitSettings>>;
+export type RateLimitSettings = Values<typeof rateLimitSettings>;
 
 const tlsSettings = {
   tlsCert: option(readableFile.optional(), {
@@ -56,68 +55,79 @@ const tlsSettings = {
   }),
 };
 
-export type TlsSettings = z.output<z.ZodObject<typeof tlsSettings>> & { readonly host: string };
+export type TlsSettings = Values<typeof tlsSettings> & { readonly host: string };
 
-export const apiSettings = z
-  .object({
-    ...processSettings,
-    port: option(port, {
-      placeholder: "number",
-      description: "port of the API; 0 for any free port",
-      default: "8080",
-      chart: false,
-    }),
-    opsPort: opsPort("9090"),
-    ...tlsSettings,
-    trustedProxies: option(listOf(addressOrCidr).optional(), {
-      placeholder: "cidrs",
-      description:
-        "addresses and CIDRs of proxies whose X-Forwarded-For is trusted; if empty, clients behind a proxy all have the address of the proxy",
-      list: true,
-    }),
-    pathAliases: option(pathAliases.optional(), {
-      placeholder: "pairs",
-      description: "alternative names of path segments, as alias=segment, such as scaling=pipesCdcScaling",
-      list: true,
-      chart: { default: {} },
-    }),
-    ...rateLimitSettings,
-    maxCacheAgeMs: option(durationMs("2m", "24h"), {
-      placeholder: "duration",
-      description:
-        "maximum age of the caches that serve reads while the API server is unreachable; until then, a key that is revoked meanwhile still works",
-      default: "5m",
-    }),
-    drainDelayMs: option(durationMs("0s", "15s"), {
-      placeholder: "duration",
-      description:
-        "time between a termination signal and the rejection of new connections, so that load balancers can remove the process",
-      default: "0s",
-      chart: { default: "5s" },
-    }),
-  })
-  .superRefine(({ host, plainHttp, tlsCert, tlsKey }, context) => {
-    if ((tlsCert === undefined) !== (tlsKey === undefined)) {
-      context.addIssue({
-        code: "custom",
-        message:
-          "--tls-cert (or PIPE_SCALING_TLS_CERT) and --tls-key (or PIPE_SCALING_TLS_KEY) must be set together: set both or neither.",
-      });
-    } else if (tlsCert === undefined && !plainHttp && !isLoopback(host)) {
-      context.addIssue({
-        code: "custom",
-        message: `--host (or PIPE_SCALING_HOST) is ${JSON.stringify(host)}, and API keys would cross the network unencrypted: set --tls-cert and --tls-key, or --plain-http (or PIPE_SCALING_PLAIN_HTTP=true) if TLS is terminated in front of this process.`,
-      });
-    }
-  });
+export const apiSettings = {
+  ...processSettings,
+  port: option(port, {
+    placeholder: "number",
+    description: "port of the API; 0 for any free port",
+    default: "8080",
+    chart: false,
+  }),
+  opsPort: opsPort("9090"),
+  ...tlsSettings,
+  trustedProxies: option(listOf(addressOrCidr).optional(), {
+    placeholder: "cidrs",
+    description:
+      "addresses and CIDRs of proxies whose X-Forwarded-For is trusted; if empty, clients behind a proxy all have the address of the proxy",
+    list: true,
+  }),
+  pathAliases: option(pathAliases.optional(), {
+    placeholder: "pairs",
+    description: "alternative names of path segments, as alias=segment, such as scaling=pipesCdcScaling",
+    list: true,
+    chart: { default: {} },
+  }),
+  ...rateLimitSettings,
+  disableDocsPage: option(onOff, {
+    description:
+      "do not serve /docs, the page that shows the OpenAPI document; the document itself stays at /openapi.json",
+    default: "false",
+  }),
+  maxCacheAgeMs: option(durationMs("2m", "24h"), {
+    placeholder: "duration",
+    description:
+      "maximum age of the caches that serve reads while the API server is unreachable; until then, a key that is revoked meanwhile still works",
+    default: "5m",
+  }),
+  // Up to the longest idle timeout of a common load balancer: 4,000 s of AWS.
+  keepAliveMs: option(durationMs("5s", "2h"), {
+    placeholder: "duration",
+    description:
+      "time that a connection may wait for its next request before it is closed; must be longer than the idle timeout of the load balancer, which otherwise sends requests on closed connections",
+    default: "75s",
+  }),
+  drainDelayMs: option(durationMs("0s", "15s"), {
+    placeholder: "duration",
+    description:
+      "time between a termination signal and the rejection of new connections, so that load balancers can remove the process",
+    default: "0s",
+    chart: { default: "5s" },
+  }),
+};
 
 export type ApiSettings = Omit<ReturnType<typeof toApiSettings>, "logLevel">;
 
-/** @throws UsageError if the tiers file is invalid */
-export function toApiSettings(values: z.output<typeof apiSettings>) {
+/** @throws UsageError if the settings do not fit together, or the tiers file is invalid */
+export function toApiSettings(values: Values<typeof apiSettings>) {
+  requireEncryption(values);
   const { tiersFile, ...settings } = values;
   const pipeNamespaces: readonly string[] = values.pipeNamespaces ?? [];
   const trustedProxies: readonly string[] = values.trustedProxies ?? [];
   const aliases: ReadonlyMap<string, string> = values.pathAliases ?? new Map();
   return { ...settings, pipeNamespaces, trustedProxies, pathAliases: aliases, tiers: readTiers(tiersFile) };
+}
+
+/** Every request contains a secret, so plain HTTP on an address other than loopback needs a setting that allows it. */
+function requireEncryption({ host, plainHttp, tlsCert, tlsKey }: TlsSettings): void {
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
+    throw new UsageError(
+      "--tls-cert (or PIPE_SCALING_TLS_CERT) and --tls-key (or PIPE_SCALING_TLS_KEY) must be set together: set both or neither.",
+    );
+  }
+  if (tlsCert !== undefined || plainHttp || isLoopback(host)) return;
+  throw new UsageError(
+    `--host (or PIPE_SCALING_HOST) is ${JSON.stringify(host)}, and API keys would cross the network unencrypted: set --tls-cert and --tls-key, or --plain-http (or PIPE_SCALING_PLAIN_HTTP=true) if TLS is terminated in front of this process.`,
+  );
 }

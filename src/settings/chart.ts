@@ -1,10 +1,10 @@
 import { parse } from "yaml";
 import type * as z from "zod";
-import { declaredOptions, withoutUnit } from "./option.ts";
+import { declaredOptions, type Options, withoutUnit } from "./option.ts";
 import { inChart, rangeOf } from "./values.ts";
 
 /** Turns the settings of a process into chart values with rules, defaults and descriptions. */
-export function chartSchema(settings: z.ZodObject): Record<string, z.ZodType> {
+export function chartSchema(settings: Options): Record<string, z.ZodType> {
   const entries = declaredOptions(settings).flatMap(
     ({ key, schema, description, list, chart, ...declared }) => {
       if (chart === false) return [];

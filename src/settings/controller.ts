@@ -1,13 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
-import * as z from "zod";
-import { option } from "./option.ts";
+import { option, type Values } from "./option.ts";
 import { opsPort, processSettings } from "./process.ts";
 import { rolloutPolicySettings } from "./rollout-policy.ts";
 import { readTiers } from "./tiers.ts";
 import { nonEmptyText, onOff } from "./values.ts";
 
-export const controllerSettings = z.object({
+export const controllerSettings = {
   ...processSettings,
   opsPort: opsPort("9091"),
   identity: option(nonEmptyText.optional(), {
@@ -22,12 +21,12 @@ export const controllerSettings = z.object({
     chart: false,
   }),
   ...rolloutPolicySettings,
-});
+};
 
 export type ControllerSettings = Omit<ReturnType<typeof toControllerSettings>, "dryRun" | "logLevel">;
 
 /** @throws UsageError if the tiers file is invalid */
-export function toControllerSettings(values: z.output<typeof controllerSettings>) {
+export function toControllerSettings(values: Values<typeof controllerSettings>) {
   const { tiersFile, ...settings } = values;
   const pipeNamespaces: readonly string[] = values.pipeNamespaces ?? [];
   const identity = settings.identity ?? `${hostname()}-${randomBytes(4).toString("hex")}`;

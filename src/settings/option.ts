@@ -17,6 +17,8 @@ export interface OptionText {
   readonly secret?: true;
   /** Only a flag, no variable: a value exported for one command must not change the effect of another. */
   readonly flagOnly?: true;
+  /** Returns values that a shell can offer, if the schema does not list all of them. */
+  readonly complete?: ((env: Environment) => readonly string[]) | undefined;
   /** A word that is known by its position on the command line, so it has neither a flag nor a variable. */
   readonly argument?: true;
   /** The default in the chart (chart.ts) if it differs, or `false` if the setting is not a chart value. */
@@ -52,9 +54,18 @@ export interface DeclaredOption extends Declared {
   readonly required: boolean;
 }
 
-/** All options of a command, in the order in which they are declared. */
-export function declaredOptions(options: z.ZodObject): DeclaredOption[] {
-  return Object.entries(options.shape).map(([key, schema]) => {
+/**
+ * Options by their keys; each is declared by {@link option}. This is no schema of an object, because refinements of
+ * one would be lost where options are combined: the code that converts the values of a process checks whether they
+ * fit together, or the `check` of a command.
+ */
+export type Options = Readonly<Record<string, z.ZodType>>;
+
+export type Values<O extends Options> = { readonly [Key in keyof O]: z.output<O[Key]> };
+
+/** Returns all options of a command, in the order in which they are declared. */
+export function declaredOptions(options: Options): DeclaredOption[] {
+  return Object.entries(options).map(([key, schema]) => {
     const text = texts.get(schema);
     if (!text) throw new Error(`${key} is not declared by option()`);
     const required = text.default === undefined && !z.safeParse(schema, undefined).success;
@@ -98,11 +109,16 @@ export class UsageError extends Error {
  * @param flags values from the command line, by key without the unit; those of arguments, too
  * @throws UsageError with a sentence for each invalid or missing value
  */
-export function readOptions<S extends z.ZodObject>(
-  options: S,
+export function readOptions<O extends Options>(
+  options: O,
   flags: Readonly<Record<string, string | undefined>>,
   env: Environment,
-): z.output<S> {
+): Values<O>;
+export function readOptions(
+  options: Options,
+  flags: Readonly<Record<string, string | undefined>>,
+  env: Environment,
+): Values<Options> {
   const declared = declaredOptions(options);
   const written = Object.fromEntries(
     declared.flatMap(({ key, variable, ...text }) => {
@@ -111,7 +127,7 @@ export function readOptions<S extends z.ZodObject>(
       return value === undefined ? [] : [[key, value]];
     }),
   );
-  const result = options.safeParse(written);
+  const result = z.object(options).safeParse(written);
   if (result.success) return result.data;
   const sentences = result.error.issues.map(({ path: [key], message }) => {
     const about = declared.find((each) => each.key === key);

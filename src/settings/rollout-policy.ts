@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { RESIZE_STRATEGIES } from "../domain/resize-strategy.ts";
-import { option } from "./option.ts";
+import { option, type Values } from "./option.ts";
 import { durationMs, integer } from "./values.ts";
 
 export const rolloutPolicySettings = {
@@ -23,4 +23,4 @@ export const rolloutPolicySettings = {
 };
 
 /** The part of the rollout policy that the platform team configures. */
-export type RolloutPolicy = z.output<z.ZodObject<typeof rolloutPolicySettings>>;
+export type RolloutPolicy = Values<typeof rolloutPolicySettings>;

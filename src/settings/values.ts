@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import * as z from "zod";
+import { AddressSet } from "../domain/address-set.ts";
 import { integersPattern } from "./integers-pattern.ts";
 
 /** A schema that parses the text of a flag or variable into a `T`. */
@@ -137,14 +138,13 @@ export const namespaceName = written(
   z.string().regex(NAMESPACE_NAME),
 );
 
-// The same syntax as in access lists, without zones: an address that only this accepted would deny a key everywhere.
-const strictAddresses = [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()];
-
-/** An IPv4 or IPv6 address or CIDR, unchanged. */
-export const addressOrCidr = written(
-  "each value must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1",
-  (text) => (strictAddresses.some((schema) => schema.safeParse(text).success) ? text : undefined),
-  z.union(strictAddresses),
+/** An IPv4 or IPv6 address or CIDR, unchanged. Access lists accept the same ones. */
+export const addressOrCidr: Value<string> = withChartRule(
+  z.string().superRefine((text, context) => {
+    const problem = new AddressSet().add(text);
+    if (problem !== undefined) context.addIssue({ code: "custom", message: `each value ${problem}` });
+  }),
+  z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]),
 );
 
 const UNITS_MS: ReadonlyMap<string | undefined, number> = new Map([

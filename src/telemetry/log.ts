@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from "pino";
+import { messageOf } from "../kube/errors.ts";
 
 export type { Logger } from "pino";
 
@@ -42,15 +43,21 @@ export function createLogger(level: LogLevel, component: string, destination?: D
   return destination ? pino(options, destination) : pino(options);
 }
 
+/** Returns a function that writes lines of JSON, each with its line feed, to the destination of a logger. */
+export function lineWriter(log: Logger): (line: string) => void {
+  const destination: DestinationStream = Reflect.get(log, pino.symbols.streamSym);
+  return (line) => destination.write(line);
+}
+
 /** The fields of an error that help to find its cause, without the request and response objects attached to it. */
 function describeError(error: unknown): object {
   if (!(error instanceof Error)) return { message: withoutCredentials(String(error)) };
-  const { name, message, stack, cause } = error;
+  const { name, stack, cause } = error;
   return {
     type: name,
-    message: withoutCredentials(message),
+    message: withoutCredentials(messageOf(error)),
     stack: stack && withoutCredentials(stack),
-    ...(cause instanceof Error ? { cause: withoutCredentials(`${cause.name}: ${cause.message}`) } : {}),
+    ...(cause instanceof Error ? { cause: withoutCredentials(`${cause.name}: ${messageOf(cause)}`) } : {}),
   };
 }
 

@@ -1,5 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from "node:http";
 import type { Registry } from "prom-client";
+import { type ConnectionLimits, Connections } from "../http/connections.ts";
+import { dropLog } from "./drop-log.ts";
 import type { Logger } from "./log.ts";
 import type { Access, AccessControl } from "./metrics-access.ts";
 
@@ -17,17 +19,19 @@ export interface OpsServerOptions {
   readonly readiness: () => Readiness;
   /** Decides who may read the metrics; without it, everyone may. */
   readonly access?: AccessControl | undefined;
+  /** Milliseconds that never decrease. */
+  readonly monotonic: () => number;
   readonly log: Logger;
 }
 
-/** The kubelet and Prometheus need one connection each for a moment. */
-const MAX_CONNECTIONS = 100;
+/**
+ * The kubelet and Prometheus need one connection each for a moment. By default, every pod of the cluster can connect: at
+ * a limit, a new connection replaces the least recently used one, so connections that are held cannot keep probes out.
+ */
+const CONNECTION_LIMITS: ConnectionLimits = { total: 200, perSource: 40 };
 
 /** A request has no body and a few headers. */
 const REQUEST_MS = 10_000;
-
-/** Long enough for a client that sends several requests in a row; scrapes are further apart. */
-const KEEP_ALIVE_MS = 5000;
 
 /** A connection without any traffic is closed, also if its client does not read the response. */
 const INACTIVE_MS = 30_000;
@@ -40,17 +44,25 @@ export function startOpsServer(options: OpsServerOptions): Promise<Server> {
   const limits: ServerOptions = {
     headersTimeout: REQUEST_MS,
     requestTimeout: REQUEST_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: 1000,
   };
-  const server = createServer(limits, (request, response) => {
-    respond(options, request).then(
-      ({ status, headers, body }) => response.writeHead(status, headers).end(body),
-      (error: unknown) => response.writeHead(500, { "content-type": "text/plain" }).end(`${String(error)}\n`),
-    );
-  });
+  const server = createServer(limits);
   server.timeout = INACTIVE_MS;
-  server.maxConnections = MAX_CONNECTIONS;
+  const connections = new Connections({
+    server,
+    isTrustedProxy: () => false,
+    isAuthenticated: () => false,
+    onDrop: dropLog({ ...options, listener: "operations" }),
+    limits: CONNECTION_LIMITS,
+  });
+  server.on("request", (request, response) => {
+    // The response to the first request closes the connection, so requests that are pipelined behind it get none.
+    if (connections.latest(request.socket)) return;
+    connections.begin({ request, response });
+    const send = ({ status, headers, body }: OpsResponse) =>
+      response.writeHead(status, { ...headers, connection: "close" }).end(body);
+    respond(options, request).then(send, (error: unknown) => send(text(500, String(error))));
+  });
   return listen(server, options.host, options.port, options.log);
 }
 

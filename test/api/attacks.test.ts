@@ -1,10 +1,13 @@
 import { once } from "node:events";
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { join } from "node:path";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { MEMORY_LIMIT_MIB } from "../../deploy/chart/values.ts";
+import { NODE } from "../../deploy/image/node.ts";
 import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
-import { type ApiResponse, openRaw, parseRaw } from "./client.ts";
+import { type ApiResponse, connectTo, openRaw, parseRaw } from "./client.ts";
 import { clientOfText, type Tenant } from "./environment.ts";
 import { setUpEnvironment, setUpTenant } from "./fixtures.ts";
 import { type SpawnedApi, spawnApi } from "./spawned-api.ts";
@@ -14,174 +17,223 @@ const MIB = 2 ** 20;
 const environment = setUpEnvironment("attacks");
 const attacker = setUpTenant(environment);
 const other = setUpTenant(environment);
-let api: SpawnedApi;
 
-beforeAll(async () => {
-  api = await spawnApi(environment, {
-    nodeArgs: ["--max-old-space-size=256"],
-    flags: ["--rate-limit", "0", "--failed-logins", "0"],
-  });
-});
+describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
+  let api: SpawnedApi;
 
-afterAll(() => api?.stop());
-
-function get({ path, admin }: Tenant): Promise<ApiResponse> {
-  return api.send({ path, authorization: admin.authorization });
-}
-
-function patch({ path, admin }: Tenant, cores: number): Promise<ApiResponse> {
-  const { authorization } = admin;
-  const headers = { "Content-Type": "application/json" };
-  const body = JSON.stringify({ replicaCpuMillicores: cores * 1000 });
-  return api.send({ method: "PATCH", path, authorization, headers, body });
-}
-
-/** Returns the value of a metric, summed over its labels. */
-async function metric(name: string): Promise<number> {
-  const { text } = await clientOfText(api.opsUrl)("/metrics");
-  const lines = text.split("\n").filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
-  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
-}
-
-describe("a body in 64,000 chunks of one byte", () => {
-  const CHUNKS = "1\r\n \r\n".repeat(64_000);
-
-  async function attack(body: string): Promise<ApiResponse> {
-    const connection = await openRaw(api.url);
-    const { path, admin } = attacker;
-    connection.write(
-      `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${admin.authorization}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${body}`,
-    );
-    await connection.received('"status":413}');
-    return parseRaw(connection.text());
+  /** Starts the API with the heap of its container. */
+  function startApi(): Promise<SpawnedApi> {
+    const pki = join(environment.cluster.dir, "pki");
+    const tls = ["--tls-cert", join(pki, "admin.crt"), "--tls-key", join(pki, "admin.key")];
+    return spawnApi(environment, {
+      nodeArgs: [`--max-old-space-size=${MEMORY_LIMIT_MIB.api}`, ...NODE.api.args],
+      flags: ["--rate-limit", "0", "--failed-logins", "0", ...(protocol === "TLS" ? tls : [])],
+    });
   }
 
-  it.each([
-    ["never ends", CHUNKS],
-    ["ends", `${CHUNKS}0\r\n\r\n`],
-  ])(
-    "gets 413 and uses little memory if 10 are sent concurrently and each %s, while another tenant is served",
-    async (_what, body) => {
-      const before = await metric("process_resident_memory_bytes");
-      const attacks = Promise.all(Array.from({ length: 10 }, () => attack(body)));
-      let highest = before;
-      for (let times = 0; times < 10; times += 1) {
-        expect((await get(other)).status).toBe(200);
-        highest = Math.max(highest, await metric("process_resident_memory_bytes"));
-      }
-      for (const response of await attacks) {
-        expect(response).toMatchObject({ status: 413, headers: { connection: "close" } });
-      }
-      highest = Math.max(highest, await metric("process_resident_memory_bytes"));
-      expect(highest - before).toBeLessThan(64 * MIB);
-      expect((await get(other)).status).toBe(200);
-    },
-  );
-});
+  beforeAll(async () => {
+    api = await startApi();
+  });
 
-describe("connections without credentials", () => {
-  /** Each may use a quarter of all connections. The client with a key uses the first one. */
+  afterAll(() => api?.stop());
+
+  /** Addresses of the attacker, each of which may use a quarter of all connections. A client with a key uses the first. */
   const SOURCES = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
-  /** Resolves when the socket is connected, or destroyed because the test ended. */
-  async function openFrom(localAddress: string, signal: AbortSignal): Promise<Socket> {
-    const { hostname, port } = new URL(api.url);
-    const socket = connect({ host: hostname, port: Number(port), localAddress, signal });
-    socket.on("error", () => undefined);
-    await new Promise((resolve) => socket.once("connect", resolve).once("close", resolve));
-    return socket;
-  }
-
+  /** Aborted when the test ends. */
   function endOfTest(): AbortSignal {
     const controller = new AbortController();
     onTestFinished(() => controller.abort());
     return controller.signal;
   }
 
-  it("are closed after their 401, so that 1,000 of them do not use up the connection limit", async () => {
-    const signal = endOfTest();
-    const closedConnections = Array.from({ length: 1000 }, async (_, at) => {
-      const socket = await openFrom(SOURCES[at % SOURCES.length] ?? "", signal);
-      const chunks: Buffer[] = [];
-      socket.on("data", (chunk: Buffer) => chunks.push(chunk));
-      const closed = once(socket, "close");
-      socket.write(`GET ${attacker.path} HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n`);
-      await closed;
-      return parseRaw(Buffer.concat(chunks).toString());
-    });
-    const statuses = (await Promise.all(closedConnections)).map(({ status, headers }) => [
-      status,
-      headers["connection"],
-    ]);
-    expect(new Set(statuses.map(String))).toEqual(new Set(["401,close"]));
-  });
+  function rss(): Promise<number> {
+    return metric("process_resident_memory_bytes");
+  }
 
-  it("are dropped to make room for a client with a key, counted and logged", async () => {
-    const dropped = await metric("pipe_scaling_connections_dropped_total");
-    const signal = endOfTest();
-    let opened = 0;
-    let closed = 0;
-    /** Every second connection sends half a request. Each connection is replaced when the server closes it. */
-    const occupy = async (source: string): Promise<void> => {
-      opened += 1;
-      const isRequesting = opened % 2 === 0;
-      const socket = await openFrom(source, signal);
-      if (isRequesting) socket.write(`GET ${attacker.path} HTTP/1.1\r\nHo`);
-      socket.once("close", () => {
-        closed += 1;
-        if (opened < 3000 && !signal.aborted) void occupy(source);
-      });
-    };
-    // More than the limit of all sources, but not of one: there, a client would compete with its own address.
-    const occupying = SOURCES.flatMap((source) => Array.from({ length: 240 }, () => occupy(source)));
-    await Promise.all(occupying);
-    for (let times = 0; times < 50; times += 1) expect((await get(other)).status).toBe(200);
-    // Above the limit per source address, each new connection closes an older one.
-    await Promise.all(Array.from({ length: 100 }, () => occupy("127.0.0.2")));
-    for (let times = 0; times < 50; times += 1) expect((await get(other)).status).toBe(200);
+  function get({ path, admin }: Tenant): Promise<ApiResponse> {
+    return api.send({ path, authorization: admin.authorization });
+  }
 
-    await expect.poll(() => closed).toBeGreaterThan(100);
-    const drops = await metric("pipe_scaling_connections_dropped_total");
-    await expect.poll(() => closed).toBeGreaterThanOrEqual(drops - dropped);
-    expect(drops - dropped).toBeGreaterThan(100);
-    expect(api.log()).toContainEqual(
-      expect.objectContaining({
-        level: "warn",
-        reason: "evicted",
-        source: expect.stringMatching(/^127\.0\.0\./),
-        dropped: expect.any(Number),
-        msg: "connections dropped at their limit",
-      }),
-    );
-  });
-});
+  function patch({ path, admin }: Tenant, cores: number): Promise<ApiResponse> {
+    const { authorization } = admin;
+    const headers = { "Content-Type": "application/json" };
+    const body = JSON.stringify({ replicaCpuMillicores: cores * 1000 });
+    return api.send({ method: "PATCH", path, authorization, headers, body });
+  }
 
-describe("200 concurrent PATCH requests for one service", () => {
-  it("are all accepted and leave the last size in the cluster, while another tenant's PATCH succeeds", async () => {
-    const cores = Array.from({ length: 200 }, (_, at) => 1 + ((at * 7) % 24));
-    const responses = Promise.all(cores.map((each) => patch(attacker, each)));
-    const meanwhile = await patch(other, 5);
-    expect(meanwhile).toMatchObject({ status: 200, body: { result: { replicaCpuMillicores: 5000 } } });
+  /** Returns the value of a metric, summed over its labels. */
+  async function metric(name: string): Promise<number> {
+    const { text } = await clientOfText(api.opsUrl)("/metrics");
+    const lines = text
+      .split("\n")
+      .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+    return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+  }
 
-    const expected = cores.map((each) => ({
-      status: 200,
-      body: { result: { replicaCpuMillicores: each * 1000, replicaMemoryGb: each * 4 } },
-    }));
-    expect(await responses).toMatchObject(expected);
-    const isOurs = (line: Readonly<Record<string, unknown>>) =>
-      line["msg"] === "size accepted" && line["service"] === attacker.serviceId;
-    const accepted = await waitFor(
-      () => {
-        const lines = api.log().filter(isOurs);
-        return lines.length === 200 && lines;
+  describe("a body in 64,000 chunks of one byte", () => {
+    const CHUNKS = "1\r\n \r\n".repeat(64_000);
+
+    async function attack(body: string): Promise<ApiResponse> {
+      const connection = await openRaw(api.url);
+      const { path, admin } = attacker;
+      connection.write(
+        `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${admin.authorization}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${body}`,
+      );
+      await connection.received('"status":413}');
+      return parseRaw(connection.text());
+    }
+
+    it.each([
+      ["never ends", CHUNKS],
+      ["ends", `${CHUNKS}0\r\n\r\n`],
+    ])(
+      "gets 413 and uses little memory if 10 are sent concurrently and each %s, while another tenant is served",
+      async (_what, body) => {
+        const before = await rss();
+        const attacks = Promise.all(Array.from({ length: 10 }, () => attack(body)));
+        let highest = before;
+        for (let times = 0; times < 10; times += 1) {
+          expect((await get(other)).status).toBe(200);
+          highest = Math.max(highest, await rss());
+        }
+        for (const response of await attacks) {
+          expect(response).toMatchObject({ status: 413, headers: { connection: "close" } });
+        }
+        highest = Math.max(highest, await rss());
+        expect(highest - before).toBeLessThan(64 * MIB);
+        expect((await get(other)).status).toBe(200);
       },
-      { what: "the audit log lines" },
     );
-    // Writes are sequential, so the last line belongs to the last write.
-    const { spec, metadata } = await environment.scaling(attacker.serviceId);
-    const last = accepted.at(-1);
-    expect(describeSize(sizeOfCores((spec?.replicaCpuMillicores ?? 0) / 1000))).toBe(last?.["to"]);
-    expect(metadata.annotations?.[REQUEST_ANNOTATION]).toContain(last?.["requestId"]);
-    expect(await get(other)).toMatchObject({ status: 200 });
+  });
+
+  describe("connections without credentials", () => {
+    /** Resolves when the socket is connected, or destroyed because the test ended or the server closed it. */
+    async function openFrom(localAddress: string, signal: AbortSignal): Promise<Socket> {
+      const { socket, opened } = connectTo(api.url, { localAddress, signal });
+      socket.on("error", () => undefined);
+      await Promise.race([opened, new Promise((resolve) => socket.once("close", resolve))]);
+      return socket;
+    }
+
+    it("are closed after their 401, so that 1,000 of them do not use up the connection limit", async () => {
+      const signal = endOfTest();
+      const closedConnections = Array.from({ length: 1000 }, async (_, at) => {
+        const socket = await openFrom(SOURCES[at % SOURCES.length] ?? "", signal);
+        const chunks: Buffer[] = [];
+        socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+        const closed = once(socket, "close");
+        socket.write(`GET ${attacker.path} HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n`);
+        await closed;
+        return parseRaw(Buffer.concat(chunks).toString());
+      });
+      const statuses = (await Promise.all(closedConnections)).map(({ status, headers }) => [
+        status,
+        headers["connection"],
+      ]);
+      expect(new Set(statuses.map(String))).toEqual(new Set(["401,close"]));
+    });
+
+    it("are dropped to make room for a client with a key, counted and logged", async () => {
+      const dropped = await metric("pipe_scaling_connections_dropped_total");
+      const signal = endOfTest();
+      let opened = 0;
+      let closed = 0;
+      /** Every second connection sends half a request. Each connection is replaced when the server closes it. */
+      const occupy = async (source: string): Promise<void> => {
+        opened += 1;
+        const isRequesting = opened % 2 === 0;
+        const socket = await openFrom(source, signal);
+        if (isRequesting) socket.write(`GET ${attacker.path} HTTP/1.1\r\nHo`);
+        socket.once("close", () => {
+          closed += 1;
+          if (opened < 3000 && !signal.aborted) void occupy(source);
+        });
+      };
+      // More than the limit of all sources, but not of one: there, a client would compete with its own address.
+      const occupying = SOURCES.flatMap((source) => Array.from({ length: 240 }, () => occupy(source)));
+      await Promise.all(occupying);
+      for (let times = 0; times < 50; times += 1) expect((await get(other)).status).toBe(200);
+      // Above the limit per source address, each new connection closes an older one.
+      await Promise.all(Array.from({ length: 100 }, () => occupy("127.0.0.2")));
+      for (let times = 0; times < 50; times += 1) expect((await get(other)).status).toBe(200);
+
+      await expect.poll(() => closed).toBeGreaterThan(100);
+      const drops = await metric("pipe_scaling_connections_dropped_total");
+      await expect.poll(() => closed).toBeGreaterThanOrEqual(drops - dropped);
+      expect(drops - dropped).toBeGreaterThan(100);
+      expect(api.log()).toContainEqual(
+        expect.objectContaining({
+          level: "warn",
+          reason: "evicted",
+          source: expect.stringMatching(/^127\.0\.0\./),
+          dropped: expect.any(Number),
+          msg: "connections dropped at their limit",
+        }),
+      );
+    });
+  });
+
+  describe("200 concurrent PATCH requests for one service", () => {
+    it("are all accepted and leave the last size in the cluster, while another tenant's PATCH succeeds", async () => {
+      const cores = Array.from({ length: 200 }, (_, at) => 1 + ((at * 7) % 24));
+      const responses = Promise.all(cores.map((each) => patch(attacker, each)));
+      const meanwhile = await patch(other, 5);
+      expect(meanwhile).toMatchObject({ status: 200, body: { result: { replicaCpuMillicores: 5000 } } });
+
+      const expected = cores.map((each) => ({
+        status: 200,
+        body: { result: { replicaCpuMillicores: each * 1000, replicaMemoryGb: each * 4 } },
+      }));
+      expect(await responses).toMatchObject(expected);
+      const isOurs = (line: Readonly<Record<string, unknown>>) =>
+        line["msg"] === "size accepted" && line["service"] === attacker.serviceId;
+      const accepted = await waitFor(
+        () => {
+          const lines = api.log().filter(isOurs);
+          return lines.length === 200 && lines;
+        },
+        { what: "the audit log lines" },
+      );
+      // Writes are sequential, so the last line belongs to the last write.
+      const { spec, metadata } = await environment.scaling(attacker.serviceId);
+      const last = accepted.at(-1);
+      expect(describeSize(sizeOfCores((spec?.replicaCpuMillicores ?? 0) / 1000))).toBe(last?.["to"]);
+      expect(metadata.annotations?.[REQUEST_ANNOTATION]).toContain(last?.["requestId"]);
+      expect(await get(other)).toMatchObject({ status: 200 });
+    });
+  });
+
+  describe("1,000 connections that request the longest page uncompressed and never read it", () => {
+    /** The connection itself takes 80 KB with TLS. The page has 1.7 MB. */
+    const MAX_BYTES = 256 * 1024;
+    const BUNDLE = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    // The process has not grown in other attacks.
+    beforeAll(async () => {
+      await api.stop();
+      api = await startApi();
+    });
+
+    /** Resolves when the server has begun its response. */
+    async function requestWithoutReading(localAddress: string, signal: AbortSignal): Promise<void> {
+      const { socket, opened } = connectTo(api.url, { localAddress, signal });
+      socket.on("error", () => undefined);
+      await opened;
+      socket.write(BUNDLE);
+      // The socket reads a few KiB until there is a listener for "data".
+      await once(socket, "readable");
+    }
+
+    it("cost less than 256 KiB of memory each, while another tenant is served", async () => {
+      const before = await rss();
+      const signal = endOfTest();
+      const sources = Array.from({ length: 1000 }, (_, at) => SOURCES[at % 4] ?? "");
+      await Promise.all(sources.map((source) => requestWithoutReading(source, signal)));
+      for (let times = 0; times < 10; times += 1) {
+        expect((await get(other)).status).toBe(200);
+        expect((await rss()) - before).toBeLessThan(1000 * MAX_BYTES);
+      }
+    });
   });
 });

@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import { type OutgoingHttpHeaders, request } from "node:http";
-import { connect } from "node:net";
+import { request as requestTls } from "node:https";
+import { connect, type Socket, type TcpNetConnectOpts } from "node:net";
+import { connect as connectTls } from "node:tls";
 
 /** A response with its text and its parsed body. */
 export interface ApiResponse {
@@ -28,9 +30,11 @@ export function clientOf(baseUrl: string): Client {
     new Promise((resolve, reject) => {
       const base = new URL(baseUrl);
       const sized = body === undefined || chunked ? {} : { "Content-Length": Buffer.byteLength(body) };
-      const call = request({
+      const call = (base.protocol === "https:" ? requestTls : request)({
         host: base.hostname,
         port: base.port,
+        // Tests of TLS itself verify certificates (tls.test.ts).
+        rejectUnauthorized: false,
         method,
         path,
         agent: false,
@@ -71,10 +75,24 @@ export interface RawConnection {
   readonly closed: Promise<unknown>;
 }
 
+/** A connection, with TLS if the URL says so; `opened` resolves when bytes can be sent. */
+export function connectTo(
+  baseUrl: string,
+  options: Pick<TcpNetConnectOpts, "localAddress" | "signal"> = {},
+): { readonly socket: Socket; readonly opened: Promise<unknown> } {
+  const { protocol, hostname, port } = new URL(baseUrl);
+  const where = { ...options, host: hostname, port: Number(port) };
+  if (protocol !== "https:") {
+    const socket = connect(where);
+    return { socket, opened: once(socket, "connect") };
+  }
+  const socket = connectTls({ ...where, rejectUnauthorized: false });
+  return { socket, opened: once(socket, "secureConnect") };
+}
+
 export async function openRaw(baseUrl: string): Promise<RawConnection> {
-  const { hostname, port } = new URL(baseUrl);
-  const socket = connect(Number(port), hostname);
-  await once(socket, "connect");
+  const { socket, opened } = connectTo(baseUrl);
+  await opened;
   socket.setTimeout(20_000, () => socket.destroy(new Error("the server sent nothing for 20 s")));
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -40,6 +40,15 @@ test("SIGTERM completes the request in progress, closes all other connections, a
   expect(log().at(-1)).toMatchObject({ msg: "stopped" });
 });
 
+test("a connection may be idle for as long as the setting says", async () => {
+  const api = await environment.startReadyApi({ keepAliveMs: 620_000 });
+  const headers = { Connection: "keep-alive" };
+  expect(await api.send({ path: "/", headers })).toMatchObject({
+    headers: { "keep-alive": "timeout=620" },
+  });
+  await api.stop();
+});
+
 test("during the drain delay, the process accepts connections and reports that it is not ready", async () => {
   const { path, admin } = await environment.addTenant();
   const { authorization } = admin;

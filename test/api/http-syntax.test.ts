@@ -43,7 +43,6 @@ describe("an invalid HTTP request", () => {
   });
 
   it.each([
-    ["an unknown method", "FOO / HTTP/1.1\r\nHost: a\r\n\r\n"],
     ["no request line", "hello\r\n\r\n"],
     ["no Host", `GET /v1/organizations HTTP/1.1\r\nAuthorization: x\r\n\r\n`],
     ["two Hosts", `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n`],
@@ -97,7 +96,7 @@ describe("an invalid HTTP request", () => {
   });
 
   it("is logged with the request ID of the response", async () => {
-    const response = parseRaw(await exchangeRaw(api.url, "FOO / HTTP/1.1\r\n\r\n"));
+    const response = parseRaw(await exchangeRaw(api.url, "hello\r\n\r\n"));
     expect(api.log.filter(({ requestId }) => requestId === response.headers["x-request-id"])).toMatchObject([
       { status: 400 },
     ]);
@@ -123,9 +122,21 @@ describe("a valid but rare HTTP request", () => {
     expectRefusal(parseRaw(text), status);
   });
 
-  it("may use HTTP/1.0", async () => {
-    const request = `GET /v1/organizations HTTP/1.0\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`;
+  it.each([
+    ["with", "Host: a\r\n"],
+    ["without", ""],
+  ])("may use HTTP/1.0 %s a Host header", async (_what, host) => {
+    const request = `GET /v1/organizations HTTP/1.0\r\n${host}Authorization: ${authorization}\r\n\r\n`;
     expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
+  });
+
+  it("gets 405 with the methods of the API if its method is unknown, with or without a key", async () => {
+    for (const given of ["", `Authorization: ${authorization}\r\n`]) {
+      const request = `FOO /v1/organizations HTTP/1.1\r\nHost: a\r\n${given}\r\n`;
+      const response = parseRaw(await exchangeRaw(api.url, request));
+      expectRefusal(response, 405);
+      expect(response.headers).toMatchObject({ allow: "DELETE, GET, HEAD, PATCH", connection: "close" });
+    }
   });
 
   it("may have the transfer coding chunked in any case, with spaces around it", async () => {

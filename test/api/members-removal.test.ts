@@ -67,7 +67,7 @@ class Process {
     const record = organizationRecord({ id: organizationId });
     const organization = parseOrganization(record.metadata.name, record.data);
     if (!organization.ok) throw new Error(organization.problem);
-    const origin = { requestId: randomUUID(), apiKey: randomUUID() };
+    const origin = { requestId: randomUUID(), apiKey: randomUUID(), permit: () => undefined };
     return removeMember({ organization: organization.value, userId }, origin, this.#deps);
   }
 }

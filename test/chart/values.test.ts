@@ -155,6 +155,7 @@ describe("the chart rejects with the field and the reason", () => {
     ],
     ["a rollout timeout above the maximum", ["controller.config.rolloutTimeout=25h"], /rolloutTimeout'/],
     ["a drain delay above the maximum", ["api.config.drainDelay=16s"], /'\/api\/config\/drainDelay'/],
+    ["a keep-alive time below the minimum", ["api.config.keepAlive=4s"], /'\/api\/config\/keepAlive'/],
     ["a rate window below the minimum", ["api.config.rateWindow=999ms"], /'\/api\/config\/rateWindow'/],
     ["a cache age below the minimum", ["api.config.maxCacheAge=1m"], /'\/api\/config\/maxCacheAge'/],
     [

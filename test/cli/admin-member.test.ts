@@ -41,6 +41,22 @@ describe("admin member list", () => {
   });
 });
 
+describe("admin member add", () => {
+  it.each([
+    ["the first member", {}],
+    ["another member", { ada: "admin" }],
+  ] as const)("refuses %s whose entry would be too long, and says why", async (_what, members) => {
+    const id = await organizationOf(members);
+    const details = `--name ${"a".repeat(3000)} --email bob@example.com --role developer`;
+    expect(await records.run(`admin member add --organization ${id} --user-id bob ${details}`)).toEqual({
+      code: 1,
+      out: "",
+      err: "User bob was not added, because the record would be malformed: bob: is longer than 2048 bytes.\n",
+    });
+    expect(await membersOf(id)).toEqual(Object.keys(members));
+  });
+});
+
 describe("admin member remove", () => {
   it("asks for confirmation, and removes only that member", async () => {
     const id = await organizationOf({ ada: "admin", bob: "developer", "a/b": "developer" });

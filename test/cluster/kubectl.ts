@@ -1,6 +1,9 @@
+import { findBinaries } from "./binaries/find.ts";
 import type { Cluster } from "./cluster.ts";
-import { environment } from "./environment.ts";
+import { type Environment, environment } from "./environment.ts";
 import { clusterEnvironment } from "./kwokctl.ts";
+import { openPaths } from "./paths.ts";
+import { terminalProgress } from "./progress.ts";
 import { type Finished, run } from "./run.ts";
 
 export interface KubectlOptions {
@@ -43,6 +46,13 @@ export async function kubectl(
   );
   if (finished.code !== 0) throw new KubectlError(args, finished);
   return finished.stdout;
+}
+
+/** Runs kubectl with this environment and nothing else, and returns its result, whatever its exit code. */
+export async function tryKubectl(args: readonly string[], env: Environment): Promise<Finished> {
+  const paths = openPaths(environment);
+  const binaries = await findBinaries({ env: environment, paths, progress: terminalProgress() });
+  return await run(binaries.path("kubectl"), args, { env });
 }
 
 /** Applies objects with `kubectl apply --server-side`, in the given order. */

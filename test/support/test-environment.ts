@@ -105,6 +105,7 @@ export class TestEnvironment {
         host: "127.0.0.1",
         opsPort: 0,
         metricsAuthentication: false,
+        otlpEndpoint: undefined,
         identity: randomUUID(),
         tiers: TIERS,
         ...POLICY,

@@ -11,7 +11,10 @@ const VARIABLES = [
     "`HTTPS_PROXY`, `NO_PROXY`",
     "the proxy (`http://` or `https://`) for connections to the API, and to a cluster whose kubeconfig has no `proxy-url`; and the hosts that bypass it: domain names, which include their subdomains, and addresses, each with or without a port, or `*`. Unlike in kubectl, CIDRs in `NO_PROXY` have no effect: list the address of the API server instead. The names may also be lowercase. Plain HTTP, loopback addresses, and the API server of a pod's own cluster never use a proxy",
   ],
-  ["`KUBECONFIG`", "kubeconfig files, as for kubectl, if `--kubeconfig` is not set"],
+  [
+    "`KUBECONFIG`",
+    "kubeconfig files, if `--kubeconfig` is not set. As for kubectl, files that do not exist are skipped, and the first file that contains an entry wins",
+  ],
   ["`NO_COLOR`", "if set, disables colors on a terminal"],
   ["`XDG_CONFIG_HOME`", "folder of the profiles, instead of `~/.config`"],
 ] as const;

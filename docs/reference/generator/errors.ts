@@ -26,6 +26,7 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
     "409",
     "Ask the operator to resume scaling (`suspend: false` in the PipeScaling), then repeat the request.",
   ],
+  ["412", "Omit the header, or send `If-Match: *`."],
   ["413", "Send only the fields that you want to change."],
   ["415", "Send uncompressed JSON in UTF-8 with `Content-Type: application/json`."],
   ["417", "Omit `Expect`, or set it to `100-continue`."],

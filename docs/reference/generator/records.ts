@@ -9,9 +9,9 @@ import {
   RESOURCE_LABEL,
   type RecordKind,
 } from "../../../src/records/labels.ts";
-import { memberEntry } from "../../../src/records/members.ts";
+import { MAX_MEMBERS_BYTES, memberEntry } from "../../../src/records/members.ts";
 import { organizationData } from "../../../src/records/organization.ts";
-import { yamlContents } from "../../../src/records/parse.ts";
+import { MAX_RECORD_BYTES, yamlContents } from "../../../src/records/parse.ts";
 import { serviceData } from "../../../src/records/service.ts";
 import { tierEntry } from "../../../src/records/tiers-file.ts";
 import { block, code, sections, table } from "./markdown.ts";
@@ -112,7 +112,7 @@ export function undescribedKeys(schema: Schema): string[] {
 export function recordsPage(): string {
   return sections(
     "# Records",
-    `Records are the ConfigMaps and Secrets that the API and the controller read, in one namespace (value \`records.namespace\` of the chart). You can edit them with kubectl, keep them in git, or use the commands of \`pipe-scaling\`. The label ${code(RESOURCE_LABEL)} says which kind of record an object is; without it the object is ignored. Values are strings. A value that is a list or a map is YAML, in which every scalar stays a string and aliases are refused.`,
+    `Records are the ConfigMaps and Secrets that the API and the controller read, in one namespace (value \`records.namespace\` of the chart). You can edit them with kubectl, keep them in git, or use the commands of \`pipe-scaling\`. The label ${code(RESOURCE_LABEL)} says which kind of record an object is; without it the object is ignored. Values are strings. A value that is a list or a map is YAML, in which every scalar stays a string and aliases are refused. A record with more than ${MAX_RECORD_BYTES.toLocaleString("en")} bytes, or with more than ${MAX_MEMBERS_BYTES.toLocaleString("en")} for members (about 1,900 of them), is malformed.`,
     "A malformed record fails operations about itself and no others. The API logs each malformed version of a record once (`malformed record`) and counts it in `pipe_scaling_malformed_records`; `pipe-scaling doctor` lists them with the reason. [PipeScalingMalformedRecords](../runbooks/PipeScalingMalformedRecords.md) tells how to repair one.",
     table(
       ["record", "object", "written by"],

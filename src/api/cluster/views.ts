@@ -10,7 +10,7 @@ import { type KeyUsage, parseKeyUsage } from "../../records/key-usage.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL } from "../../records/labels.ts";
 import { type Members, parseMembers } from "../../records/members.ts";
 import { type Organization, parseOrganization } from "../../records/organization.ts";
-import type { Parsed } from "../../records/parse.ts";
+import { describeProblems, type Parsed } from "../../records/parse.ts";
 import { parseService, type Service } from "../../records/service.ts";
 import { type Progress, progressOf } from "./progress.ts";
 
@@ -150,6 +150,6 @@ export function problemOf(object: KeyView | RecordView): string | undefined {
 }
 
 function problemsIn(entries: ReadonlyMap<string, Parsed<unknown>>): string | undefined {
-  const problems = [...entries.values()].flatMap((entry) => (entry.ok ? [] : [entry.problem]));
-  return problems.length === 0 ? undefined : problems.join("; ");
+  const problems = new Set([...entries.values()].flatMap((entry) => (entry.ok ? [] : [entry.problem])));
+  return problems.size === 0 ? undefined : describeProblems([...problems]);
 }

@@ -6,9 +6,16 @@ const MAX_WAITING = 256;
 /** Maximum wait of a write for its turn; clients wait longer for a response. */
 const MAX_WAIT_MS = 20_000;
 
-interface WaitingWrite<T> {
-  readonly write: () => Promise<T>;
-  readonly coalesceKey: string | undefined;
+export interface Write<T> {
+  /** Throws if the caller may not write any more. */
+  readonly permit: () => void;
+  /** Calls its argument, which is `permit`, right before each attempt to write. */
+  readonly write: (permit: () => void) => Promise<T>;
+  /** Equal for writes with the same effect. */
+  readonly coalesceKey?: string;
+}
+
+interface QueuedWrite<T> extends Write<T> {
   readonly promise: PromiseWithResolvers<T>;
   readonly cancelTimeout: () => void;
 }
@@ -18,13 +25,13 @@ interface WaitingWrite<T> {
  * Concurrent writes to one object would only conflict in the API server, where each holds a connection and retries
  * until it times out.
  *
- * Consecutive waiting writes with the same coalesce key are made once, by the last of them. The outcome is the same as
- * if each had been made, so the response to every caller is correct.
+ * Consecutive waiting writes with the same coalesce key are made once, by the last of them whose caller may still
+ * write. The outcome is the same as if each had been made, so the response to every caller is correct.
  */
 export class WriteQueue<T> {
   readonly #clock: Pick<Clock, "after">;
   /** Objects with a write in flight, each with the writes that wait behind it. */
-  readonly #waiting = new Map<string, WaitingWrite<T>[]>();
+  readonly #waiting = new Map<string, QueuedWrite<T>[]>();
 
   constructor(clock: Pick<Clock, "after">) {
     this.#clock = clock;
@@ -37,25 +44,24 @@ export class WriteQueue<T> {
 
   /**
    * @param object its name, unique in this queue
-   * @param coalesceKey equal for writes with the same effect
-   * @throws UnavailableError if too many writes wait or this one waited too long; nothing was written
+   * @throws UnavailableError if too many writes wait or this one waited too long, or the error of `permit`; nothing was
+   *   written
    */
-  async run(object: string, write: () => Promise<T>, coalesceKey?: string): Promise<T> {
+  async run(object: string, write: Write<T>): Promise<T> {
     const waiting = this.#waiting.get(object);
-    if (waiting) return await this.#wait(waiting, write, coalesceKey);
-    this.#waiting.set(object, []);
-    try {
-      return await write();
-    } finally {
-      this.#next(object);
+    const promise = Promise.withResolvers<T>();
+    if (waiting) this.#wait(waiting, write, promise);
+    else {
+      this.#waiting.set(object, []);
+      void this.#settle(object, [{ ...write, promise, cancelTimeout: () => undefined }]);
     }
+    return await promise.promise;
   }
 
-  async #wait(waiting: WaitingWrite<T>[], write: () => Promise<T>, coalesceKey?: string): Promise<T> {
+  #wait(waiting: QueuedWrite<T>[], write: Write<T>, promise: PromiseWithResolvers<T>): void {
     if (waiting.length >= MAX_WAITING) {
       throw new UnavailableError("Too many changes of the same object at once. Try again shortly.");
     }
-    const promise = Promise.withResolvers<T>();
     const cancelTimeout = this.#clock.after(MAX_WAIT_MS, () => {
       const at = waiting.indexOf(entry);
       if (at === -1) return;
@@ -64,38 +70,66 @@ export class WriteQueue<T> {
         new UnavailableError("Earlier changes of the same object took too long. Try again shortly."),
       );
     });
-    const entry = { write, coalesceKey, promise, cancelTimeout };
+    const entry = { ...write, promise, cancelTimeout };
     waiting.push(entry);
-    return await promise.promise;
   }
 
   /** Starts the next write of an object, which settles all writes that it represents. */
   #next(object: string): void {
     const batch = takeBatch(this.#waiting.get(object) ?? []);
-    const last = batch.at(-1);
-    if (!last) {
+    if (batch.length === 0) {
       this.#waiting.delete(object);
       return;
     }
     for (const { cancelTimeout } of batch) cancelTimeout();
-    void this.#settle(object, batch, last.write);
+    void this.#settle(object, batch);
   }
 
-  /** Never rejects: the outcome goes to all writes that this one represents. */
-  async #settle(object: string, batch: readonly WaitingWrite<T>[], write: () => Promise<T>): Promise<void> {
-    try {
-      const result = await write();
-      for (const { promise } of batch) promise.resolve(result);
-    } catch (error) {
-      for (const { promise } of batch) promise.reject(error);
-    } finally {
-      this.#next(object);
+  /** Never rejects: the outcome goes to all writes that the made one represents. */
+  async #settle(object: string, batch: QueuedWrite<T>[]): Promise<void> {
+    for (let last = batch.pop(); last; last = batch.pop()) {
+      const outcome = await outcomeOf(last);
+      outcome.settle(last);
+      if (outcome.isDenied) continue;
+      for (const other of batch.splice(0)) if (isPermitted(other)) outcome.settle(other);
     }
+    this.#next(object);
+  }
+}
+
+interface Outcome<T> {
+  readonly settle: (write: QueuedWrite<T>) => void;
+  /** True if the caller was no longer allowed to write. The outcome is that of no other caller. */
+  readonly isDenied: boolean;
+}
+
+async function outcomeOf<T>({ permit, write }: QueuedWrite<T>): Promise<Outcome<T>> {
+  let isDenied = false;
+  try {
+    const result = await write(() => {
+      isDenied = true;
+      permit();
+      isDenied = false;
+    });
+    return { settle: ({ promise }) => promise.resolve(result), isDenied: false };
+  } catch (error) {
+    return { settle: ({ promise }) => promise.reject(error), isDenied };
+  }
+}
+
+/** Rejects a write whose caller may not write any more. */
+function isPermitted<T>({ permit, promise }: QueuedWrite<T>): boolean {
+  try {
+    permit();
+    return true;
+  } catch (error) {
+    promise.reject(error);
+    return false;
   }
 }
 
 /** Removes the first write and all directly behind it that coalesce with it. */
-function takeBatch<T>(waiting: WaitingWrite<T>[]): WaitingWrite<T>[] {
+function takeBatch<T>(waiting: QueuedWrite<T>[]): QueuedWrite<T>[] {
   const [first] = waiting;
   if (!first) return [];
   const end = waiting.findIndex(

@@ -23,6 +23,13 @@ export interface AuthenticateOptions {
 export function authenticate({ cache, clock, limits }: AuthenticateOptions): RequestHandler {
   const findKey = (secretName: string) => cache.key(secretName);
 
+  function identify(header: string): RequestContext["key"] {
+    cache.requireFreshRecords();
+    const view = verifyCredentials(header, findKey);
+    const apiKey = view && usableKey(view, clock.now());
+    return apiKey && { apiKey, view };
+  }
+
   function failed(context: RequestContext): Error {
     context.closeConnection = true;
     const tooMany = chargeFailedAuthentication(context, limits, clock.monotonic());
@@ -36,11 +43,14 @@ export function authenticate({ cache, clock, limits }: AuthenticateOptions): Req
     // and failed logins from the same address would block them.
     if (header === undefined) throw unauthenticated(context);
     if (countHeader(request, "authorization") !== 1) throw failed(context);
-    cache.requireFreshRecords();
-    const view = verifyCredentials(header, findKey);
-    const apiKey = view && usableKey(view, clock.now());
-    if (!apiKey) throw failed(context);
-    context.key = { apiKey, view };
+    context.key = identify(header);
+    if (!context.key) throw failed(context);
+    context.reauthenticate = () => {
+      const key = identify(header);
+      // The request does not count as a failed login, because its credentials were valid when they arrived.
+      if (!key) throw unauthenticated(context);
+      context.key = key;
+    };
     next();
   };
 }

@@ -3,6 +3,7 @@ import type { RequestHandler } from "express";
 import createError from "http-errors";
 import proxyAddr from "proxy-addr";
 import { AddressSet, isAddress } from "../../domain/address-set.ts";
+import type { RequestContext } from "./request-context.ts";
 
 /** The proxies whose `X-Forwarded-For` is trusted. */
 export class TrustedProxies {
@@ -16,10 +17,8 @@ export class TrustedProxies {
     if (sources.length === 0) return;
     this.#proxies = new AddressSet();
     for (const source of sources) {
-      if (this.#proxies.add(source)) continue;
-      throw new Error(
-        `The trusted proxy ${JSON.stringify(source)} is neither an IP address nor a CIDR, such as 10.0.0.0/8 or 2001:db8::1.`,
-      );
+      const problem = this.#proxies.add(source);
+      if (problem !== undefined) throw new Error(`The trusted proxy ${JSON.stringify(source)} ${problem}.`);
     }
   }
 
@@ -59,6 +58,12 @@ function addressIn(entry: string): string | undefined {
 
 /** Rejects a request if the access list of its key does not allow the client address. */
 export const allowClientIp: RequestHandler = ({ context }, _response, next) => {
-  const isAllowed = context.key?.view.access.allows(context.clientIp) === true;
-  next(isAllowed ? undefined : createError(403, "This key may not be used from this address."));
+  requireAllowedIp(context);
+  next();
 };
+
+/** @throws HttpError 403 */
+export function requireAllowedIp({ key, clientIp }: Pick<RequestContext, "key" | "clientIp">): void {
+  if (key?.view.access.allows(clientIp) === true) return;
+  throw createError(403, "This key may not be used from this address.");
+}

@@ -7,7 +7,7 @@ export const CLIENT_CLOSED_REQUEST = 499;
 /** A request whose response is written, or whose client disconnected. */
 export interface CompletedRequest {
   readonly request: Pick<Request, "method" | "originalUrl" | "headers">;
-  readonly context: Pick<RequestContext, "requestId" | "key" | "clientIp" | "error">;
+  readonly context: Pick<RequestContext, "requestId" | "key" | "clientIp" | "isNotYet" | "error">;
   /** Template of its path; `undefined` if no route matched. */
   readonly route: string | undefined;
   readonly status: number;

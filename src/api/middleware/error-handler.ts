@@ -1,6 +1,12 @@
 import type { ErrorRequestHandler } from "express";
 import createError, { type HttpError, isHttpError } from "http-errors";
-import { ConflictError, InvalidRequestError, NotFoundError, UnavailableError } from "../errors.ts";
+import {
+  ConflictError,
+  InvalidRequestError,
+  NotFoundError,
+  NotYetError,
+  UnavailableError,
+} from "../errors.ts";
 import { sendError } from "./respond.ts";
 
 /** Suggested wait, in seconds, before a client repeats a request that got a 503. */
@@ -32,6 +38,7 @@ function retryAfter(ms = RETRY_AFTER_SECONDS * 1000): string {
 }
 
 // Express recognizes an error handler by its four parameters.
-export const errorHandler: ErrorRequestHandler = (error, _request, response, _next) => {
+export const errorHandler: ErrorRequestHandler = (error, { context }, response, _next) => {
+  context.isNotYet = error instanceof NotYetError;
   sendError(response, toHttpError(error));
 };

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { isIPv6 } from "node:net";
 import type { RequestHandler } from "express";
 import createError from "http-errors";
 import { MAX_HEADER_BYTES } from "../server/limits.ts";
@@ -29,8 +30,10 @@ export const httpSyntax: RequestHandler = (request, _response, next) => {
   };
   if (httpVersion !== "1.1" && httpVersion !== "1.0") refuse(400, "The HTTP version must be 1.1 or 1.0.");
   else if (isTooLong(request)) refuse(431, `The headers must not be longer than ${MAX_HEADER_BYTES} bytes.`);
-  else if (countHeader(request, "host") !== 1) refuse(400, "The request must have exactly one Host header.");
-  else if (!isPlainChunked(request)) {
+  else if (!hasOneHost(request)) refuse(400, "The request must have exactly one Host header.");
+  else if (!isHost(headers.host ?? "")) {
+    refuse(400, "The Host header must be a host name or an IP address, with or without a port.");
+  } else if (!isPlainChunked(request)) {
     refuse(400, "The only supported Transfer-Encoding is chunked, in HTTP/1.1.");
   } else if (headers.expect !== undefined && headers.expect.toLowerCase() !== "100-continue") {
     refuse(417, "The only supported expectation is 100-continue.");
@@ -42,6 +45,21 @@ function isTooLong({ rawHeaders }: IncomingMessage): boolean {
   let bytes = 0;
   for (const text of rawHeaders) bytes += text.length + 2;
   return bytes > MAX_HEADER_BYTES;
+}
+
+/** HTTP/1.0 has no Host header, but many of its clients send one. */
+function hasOneHost(request: IncomingMessage): boolean {
+  const count = countHeader(request, "host");
+  return count === 1 || (count === 0 && request.httpVersion === "1.0");
+}
+
+/** The grammar of Host (RFC 9110, section 7.2): `reg-name` or an IPv6 address in brackets, then `:` and digits. */
+const HOST = /^(?:\[([\da-f:.]+)\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::\d*)?$/i;
+
+/** An empty name is valid: clients send it if their URL has no authority. */
+function isHost(value: string): boolean {
+  const match = HOST.exec(value);
+  return match !== null && (match[1] === undefined || isIPv6(match[1]));
 }
 
 function isPlainChunked({ headers, httpVersion }: IncomingMessage): boolean {

@@ -1,5 +1,6 @@
 import type { RequestHandler } from "express";
-import createError from "http-errors";
+import createError, { type HttpError } from "http-errors";
+import { METHODS } from "../openapi/operation.ts";
 
 export function notFoundError(): Error {
   return createError(404, "There is nothing at this path.");
@@ -7,6 +8,12 @@ export function notFoundError(): Error {
 
 /** Responds with 404 if no route matches the path. */
 export const notFound: RequestHandler = (_request, _response, next) => next(notFoundError());
+
+/** For a method that Node's parser does not know: its path is never looked at. */
+export function unknownMethodError(): HttpError {
+  const allowed = allowHeader(METHODS);
+  return createError(405, `This API has only the methods ${allowed}.`, { headers: { Allow: allowed } });
+}
 
 /** @param allowed the methods of the path, as the Allow header lists them */
 export function methodNotAllowedError(allowed: string): Error {
@@ -17,7 +24,11 @@ export function methodNotAllowedError(allowed: string): Error {
 export const methodNotAllowed: RequestHandler = (request, _response, next) => {
   const { methods }: { readonly methods: Readonly<Record<string, boolean>> } = request.route;
   const served = Object.keys(methods).filter((method) => method !== "_all");
-  const withHead = served.includes("get") ? [...served, "head"] : served;
-  const allowed = withHead.map((method) => method.toUpperCase()).sort();
-  next(methodNotAllowedError(allowed.join(", ")));
+  next(methodNotAllowedError(allowHeader(served.map((method) => method.toUpperCase()))));
 };
+
+/** The value of `Allow`. Express serves HEAD with the handler of GET. */
+function allowHeader(methods: readonly string[]): string {
+  const all = methods.includes("GET") ? [...methods, "HEAD"] : methods;
+  return all.toSorted().join(", ");
+}

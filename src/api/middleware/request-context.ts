@@ -37,12 +37,22 @@ export class RequestContext {
   readonly isShuttingDown: () => boolean;
   /** The authenticated key; `undefined` before authentication and after a failed one. */
   key: { readonly apiKey: ApiKey; readonly view: KeyView } | undefined;
+  /**
+   * Verifies the credentials again, against the key as it is now.
+   *
+   * @throws HttpError 401, UnavailableError if the cached keys are stale
+   */
+  reauthenticate: () => void = () => {
+    throw new Error("the request is not authenticated");
+  };
   /** Rate limit fields of the response, names and values in turn. */
   rateLimitFields: readonly string[];
   /** True if the connection ends with this response. */
   closeConnection = false;
   /** Status of a response that bypassed Node's HTTP layer (server/malformed-requests.ts). */
   rawStatus: number | undefined;
+  /** True if the response has the status 503 although nothing failed. */
+  isNotYet = false;
   /** The error, if the request was not served. */
   error: Error | undefined;
 
@@ -78,13 +88,19 @@ export function authenticatedKey({ context }: { readonly context: RequestContext
   throw new Error("the request is not authenticated");
 }
 
-/** The author of a request, for audit lines and for the annotation of a rescale. */
+/** The author of a write, for audit lines and for the annotation of a rescale. */
 export interface Requester {
   readonly requestId: string;
   /** Resource ID of the API key. */
   readonly apiKey: string;
+  /**
+   * Called right before each attempt to write.
+   *
+   * @throws Error if the write is no longer allowed
+   */
+  readonly permit: () => void;
 }
 
-export function requesterOf(request: { readonly context: RequestContext }): Requester {
-  return { requestId: request.context.requestId, apiKey: authenticatedKey(request).id };
+export function requesterOf(request: { readonly context: RequestContext }, permit: () => void): Requester {
+  return { requestId: request.context.requestId, apiKey: authenticatedKey(request).id, permit };
 }

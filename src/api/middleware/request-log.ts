@@ -1,4 +1,5 @@
 import type { RequestHandler } from "express";
+import { messageOf } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { RecordSpan } from "../../telemetry/span.ts";
@@ -6,6 +7,7 @@ import type { ApiMetrics } from "../metrics.ts";
 import { requestSpan } from "../request-span.ts";
 import { CLIENT_CLOSED_REQUEST, type CompletedRequest } from "./completed-request.ts";
 import type { RequestContext } from "./request-context.ts";
+import { requestLineWriter, roundedMs } from "./request-line.ts";
 import { routeTemplate } from "./route-template.ts";
 
 export interface RequestLogOptions {
@@ -20,6 +22,7 @@ export interface RequestLogOptions {
 export function requestLog({ log, clock, metrics, recordSpan }: RequestLogOptions): RequestHandler {
   // No redaction: it costs more than the rest of a line, and all fields of these lines are set here.
   const requests = log.child({}, { redact: [] });
+  const writeServed = requestLineWriter(log);
   return (request, response, next) => {
     response.once("close", () => {
       const { context } = request;
@@ -30,13 +33,14 @@ export function requestLog({ log, clock, metrics, recordSpan }: RequestLogOption
       metrics.requestCompleted(completed);
       const span = recordSpan && requestSpan(completed, clock.now());
       if (span) recordSpan(span);
-      writeLine(requests, completed);
+      if (status < 500 || context.isNotYet) writeServed(completed, clock.now());
+      else writeFailed(requests, completed);
     });
     next();
   };
 }
 
-function writeLine(log: Logger, { request, context, route, status, durationMs }: CompletedRequest): void {
+function writeFailed(log: Logger, { request, context, route, status, durationMs }: CompletedRequest): void {
   const line = {
     requestId: context.requestId,
     client: context.clientIp,
@@ -45,14 +49,13 @@ function writeLine(log: Logger, { request, context, route, status, durationMs }:
     method: request.method,
     route,
     status,
-    durationMs: Math.round(durationMs * 1000) / 1000,
+    durationMs: roundedMs(durationMs),
   };
   if (status === 500) log.error({ ...line, err: context.error?.cause }, "request");
-  else if (status > 500) log.warn({ ...line, because: reasonOf(context.error) }, "request");
-  else log.info(line, "request");
+  else log.warn({ ...line, because: reasonOf(context.error) }, "request");
 }
 
 /** Error texts for the log, where the text for the caller would not help. */
 function reasonOf(error: RequestContext["error"]): string | undefined {
-  return error?.cause instanceof Error ? error.cause.message : error?.message;
+  return error?.cause instanceof Error ? messageOf(error.cause) : error?.message;
 }

@@ -1,6 +1,7 @@
 import type { Response } from "express";
 import type { HttpError } from "http-errors";
 import { errorText } from "./error-text.ts";
+import { bytesOf, isShort, type ResponseBody, writeInParts } from "./response-body.ts";
 import { JSON_HEADERS } from "./response-headers.ts";
 import { endAfterBody, hasUnreadBody, isShortBody } from "./unread-body.ts";
 
@@ -44,7 +45,7 @@ export function send(
   response: Response,
   status: number,
   headers: readonly string[],
-  body: string | Buffer,
+  body: ResponseBody,
 ): void {
   const { req: request } = response;
   const { context } = request;
@@ -52,7 +53,7 @@ export function send(
   if (context.rawStatus !== undefined) return;
   const isUnread = hasUnreadBody(request);
   if (context.isShuttingDown() || (isUnread && !isShortBody(request))) context.closeConnection = true;
-  const length = String(Buffer.byteLength(body));
+  const length = String(bytesOf(body));
   response.writeHead(status, [
     "X-Request-Id",
     context.requestId,
@@ -62,14 +63,33 @@ export function send(
     ...context.rateLimitFields,
     ...(context.closeConnection ? CLOSE : []),
   ]);
-  if (!isUnread) {
+  const end = isUnread ? () => endAfterBody(request, response) : () => void response.end();
+  if (request.method === "HEAD") {
+    // Node does not write the headers before the end unless they are flushed.
+    response.flushHeaders();
+    end();
+  } else if (!isShort(body)) {
+    void sendInParts(response, body, end);
+  } else if (isUnread) {
+    response.write(body);
+    end();
+  } else {
     response.end(body);
-    return;
   }
-  // For HEAD, Node does not write the headers before the end unless they are flushed.
-  if (request.method === "HEAD") response.flushHeaders();
-  else response.write(body);
-  endAfterBody(request, response);
+}
+
+async function sendInParts(response: Response, body: ResponseBody, end: () => void): Promise<void> {
+  try {
+    await writeInParts(body, response);
+    end();
+  } catch (cause) {
+    // Because the client has disconnected.
+    if (response.destroyed) return;
+    const { context } = response.req;
+    context.rawStatus = 500;
+    context.error = new Error("the body of the response cannot be read", { cause });
+    response.destroy();
+  }
 }
 
 const CLOSE: readonly string[] = ["Connection", "close"];

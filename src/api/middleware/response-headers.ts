@@ -1,25 +1,39 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
-import helmet from "helmet";
+import helmet, { type HelmetOptions } from "helmet";
 
 /** The directives of a Content-Security-Policy. */
 export type ContentPolicy = Readonly<Record<string, readonly string[]>>;
 
-/** For responses that are not pages. */
+/** For JSON: a browser that shows it must not load anything, nor show it in a frame. */
 const NOTHING: ContentPolicy = { "default-src": ["'none'"], "frame-ancestors": ["'none'"] };
+
+/** Headers of helmet without a meaning for JSON: each protects a page, a frame or a plugin, and costs time to write. */
+const ONLY_FOR_PAGES = {
+  crossOriginOpenerPolicy: false,
+  originAgentCluster: false,
+  referrerPolicy: false,
+  xDnsPrefetchControl: false,
+  xDownloadOptions: false,
+  xFrameOptions: false,
+  xPermittedCrossDomainPolicies: false,
+  xXssProtection: false,
+} as const satisfies HelmetOptions;
 
 /**
  * The headers of all responses with content of one type, names and values in turn.
  *
  * The headers of helmet never change, so helmet runs once, on a dummy response: as a middleware it would cost each
  * request more than authentication.
+ *
+ * @param policy of a page; without one, the content is JSON
  */
-export function responseHeaders(contentType: string, policy = NOTHING): readonly string[] {
+export function responseHeaders(contentType: string, policy?: ContentPolicy): readonly string[] {
   const request = new IncomingMessage(new Socket());
   const response = new ServerResponse(request);
   const setHeaders = helmet({
-    xFrameOptions: { action: "deny" },
-    contentSecurityPolicy: { useDefaults: false, directives: { ...policy } },
+    contentSecurityPolicy: { useDefaults: false, directives: { ...(policy ?? NOTHING) } },
+    ...(policy ? { xFrameOptions: { action: "deny" } } : ONLY_FOR_PAGES),
   });
   setHeaders(request, response, (error?: unknown) => {
     if (error !== undefined) throw new Error("helmet rejected its settings", { cause: error });

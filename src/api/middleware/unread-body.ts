@@ -27,6 +27,8 @@ export function endAfterBody(request: IncomingMessage, response: ServerResponse)
   const { socket } = request;
   let bytes = 0;
   const end = () => {
+    // More of the body may arrive before the connection has ended.
+    if (response.writableEnded) return;
     clearTimeout(timer);
     request.off("data", discard).off("end", end).off("close", end);
     response.end();

@@ -10,7 +10,8 @@ export type DocsAsset = (typeof OURS)[number] | (typeof THEIRS)[number];
 
 export const DOCS_ASSETS: readonly DocsAsset[] = [...OURS, ...THEIRS];
 
-/** The build copies the files, and replaces this module with one that reads the copies (rolldown.config.ts). */
+// The build copies the files, and replaces this module with one that reads the copies (rolldown.config.ts).
+
 export function gzippedAsset(name: DocsAsset): Buffer {
   return gzipSync(readFileSync(docsAssetPath(name)), { level: 9 });
 }

@@ -2,9 +2,10 @@ import { gzipSync } from "node:zlib";
 import type { RequestHandler, Router } from "express";
 import { methodNotAllowed, methodNotAllowedError, notFoundError } from "../middleware/not-found.ts";
 import { send } from "../middleware/respond.ts";
+import { openFile } from "../middleware/response-body.ts";
 import type { ContentPolicy } from "../middleware/response-headers.ts";
 import { createRouter } from "../resources/router.ts";
-import { DOCS_ASSETS, type DocsAsset, gzippedAsset } from "./docs-assets.ts";
+import { DOCS_ASSETS, type DocsAsset, docsAssetPath, gzippedAsset } from "./docs-assets.ts";
 import { openApiDocument } from "./document.ts";
 import type { Operation } from "./operation.ts";
 import { Page } from "./page.ts";
@@ -30,19 +31,30 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 
 /** Sends the OpenAPI document of these operations. */
 export function openApiHandler(operations: readonly Operation[]): RequestHandler {
-  const json = gzipSync(JSON.stringify(openApiDocument(operations)));
-  return sendPage(new Page({ contentType: "application/json", gzipped: () => json }));
+  const json = Buffer.from(JSON.stringify(openApiDocument(operations)));
+  return sendPage(
+    new Page({ contentType: "application/json", gzipped: () => gzipSync(json), plain: () => json }),
+  );
+}
+
+export interface DocsOptions {
+  readonly disableDocsPage: boolean;
 }
 
 /** The OpenAPI document and the page that shows it, without authentication. */
-export function docsRouter(document: RequestHandler): Router {
+export function docsRouter(document: RequestHandler, { disableDocsPage }: DocsOptions): Router {
+  const router = createRouter();
+  router.route("/openapi.json").get(document).all(methodNotAllowed);
+  if (!disableDocsPage) addPage(router);
+  return router;
+}
+
+function addPage(router: Router): void {
   const assets = new Map<string, Page>(DOCS_ASSETS.map((name) => [name, assetPage(name)]));
   const index = assets.get("index.html");
   assets.delete("index.html");
   if (!index) throw new Error("the documentation has no index.html");
 
-  const router = createRouter();
-  router.route("/openapi.json").get(document).all(methodNotAllowed);
   router.route("/docs").get(sendPage(index)).all(methodNotAllowed);
   router.route("/docs/:asset").all((request, response, next) => {
     const page = assets.get(request.params.asset);
@@ -50,7 +62,6 @@ export function docsRouter(document: RequestHandler): Router {
     if (request.method !== "GET" && request.method !== "HEAD") throw methodNotAllowedError("GET, HEAD");
     return sendPage(page)(request, response, next);
   });
-  return router;
 }
 
 function sendPage(page: Page): RequestHandler {
@@ -66,5 +77,6 @@ function assetPage(name: DocsAsset): Page {
     contentType: CONTENT_TYPES[extension] ?? "",
     policy: POLICY,
     gzipped: () => gzippedAsset(name),
+    plain: () => openFile(docsAssetPath(name)),
   });
 }

@@ -1,6 +1,9 @@
 import type * as z from "zod";
 
-export type Method = "GET" | "PATCH" | "DELETE";
+/** The methods of all operations; HEAD comes with GET. */
+export const METHODS = ["GET", "PATCH", "DELETE"] as const;
+
+export type Method = (typeof METHODS)[number];
 
 /** The tags of the published contract. */
 export type Tag =
@@ -29,5 +32,5 @@ export interface Operation {
   /** Schema of the envelope's `result`; without one, the envelope has only `requestId` and `status`. */
   readonly result?: z.ZodType;
   /** When the operation returns statuses that not every operation can return, or returns them for other reasons. */
-  readonly refusals: Readonly<Partial<Record<400 | 404 | 409, string>>>;
+  readonly refusals: Readonly<Partial<Record<400 | 404 | 409 | 503, string>>>;
 }

@@ -1,35 +1,39 @@
-import { gunzipSync } from "node:zlib";
+import type { ResponseBody } from "../middleware/response-body.ts";
 import { type ContentPolicy, responseHeaders } from "../middleware/response-headers.ts";
 
 export interface PageOptions {
   readonly contentType: string;
   readonly policy?: ContentPolicy;
-  /** Called once, at the first request. */
+  /** Called once, at the first request that accepts it. */
   readonly gzipped: () => Buffer;
+  /** Called once, at the first request of a client that does not accept gzip. */
+  readonly plain: () => ResponseBody;
 }
 
 export interface Representation {
   readonly headers: readonly string[];
-  readonly body: Buffer;
+  readonly body: ResponseBody;
 }
 
-/** A static file, kept compressed, that is sent without an envelope. */
+/** A static page or file, compressed or not, that is sent without an envelope. */
 export class Page {
+  readonly #options: PageOptions;
   readonly #headers: readonly string[];
-  readonly #read: () => Buffer;
   #gzipped: Representation | undefined;
   #plain: Representation | undefined;
 
-  constructor({ contentType, policy, gzipped }: PageOptions) {
-    this.#headers = [...responseHeaders(contentType, policy), "Vary", "Accept-Encoding"];
-    this.#read = gzipped;
+  constructor(options: PageOptions) {
+    this.#options = options;
+    this.#headers = [...responseHeaders(options.contentType, options.policy), "Vary", "Accept-Encoding"];
   }
 
   representation(acceptEncoding = ""): Representation {
-    const headers = [...this.#headers, "Content-Encoding", "gzip"];
-    this.#gzipped ??= { headers, body: this.#read() };
-    if (acceptsGzip(acceptEncoding)) return this.#gzipped;
-    this.#plain ??= { headers: this.#headers, body: gunzipSync(this.#gzipped.body) };
+    if (acceptsGzip(acceptEncoding)) {
+      const headers = [...this.#headers, "Content-Encoding", "gzip"];
+      this.#gzipped ??= { headers, body: this.#options.gzipped() };
+      return this.#gzipped;
+    }
+    this.#plain ??= { headers: this.#headers, body: this.#options.plain() };
     return this.#plain;
   }
 }

@@ -81,6 +81,13 @@ const forbidden = {
     "The key may not be used from this IP address, or its roles do not allow the operation. A key with the role `developer` may only read.",
   ),
 };
+const preconditionFailed = {
+  id: "PreconditionFailed",
+  ...refusal(
+    412,
+    "`If-Match` with an entity tag, or `If-None-Match: *`: no resource has an entity tag, so only `If-Match: *` can be met. Other conditional headers have no effect.",
+  ),
+};
 const tooLarge = { id: "TooLarge", ...refusal(413, "The body is longer than 65,536 bytes.") };
 const unsupported = {
   id: "UnsupportedMediaType",
@@ -128,21 +135,22 @@ function success({ result }: Operation): ZodOpenApiResponseObject {
 
 /** All responses of an operation, by status. */
 export function responsesOf(operation: Operation): Record<string, ZodOpenApiResponseObject> {
-  const { path, body, refusals } = operation;
+  const { method, path, body, refusals } = operation;
   const invalid = path.includes("{") ? "An ID in the path is not a UUID." : "The request is not valid HTTP.";
   const own = Object.entries({ 400: invalid, ...refusals }).map(([status, when]) => [
     status,
-    refusal(Number(status), when),
+    refusal(Number(status), when, status === "503" ? retryAfter : {}),
   ]);
   return {
     200: success(operation),
     401: unauthenticated,
     403: forbidden,
+    503: unavailable,
     ...Object.fromEntries(own),
+    ...(method === "GET" ? {} : { 412: preconditionFailed }),
     ...(body ? { 413: tooLarge, 415: unsupported } : {}),
     429: tooMany,
     500: failed,
-    503: unavailable,
     default: anyOther,
   };
 }

@@ -4,7 +4,8 @@ import type { Organization } from "../../records/organization.ts";
 import type { Parsed } from "../../records/parse.ts";
 import type { Service } from "../../records/service.ts";
 import type { ClusterCache } from "../cluster/cluster-cache.ts";
-import { InvalidRequestError, NotFoundError } from "../errors.ts";
+import { InvalidRequestError, NotFoundError, UnavailableError } from "../errors.ts";
+import { reauthorize } from "../middleware/authorize.ts";
 import { authenticatedKey } from "../middleware/request-context.ts";
 
 /** The records for lookups of path parameters. */
@@ -66,6 +67,31 @@ export function memberParams(request: Request, records: TenantRecords): MemberPa
     throw new InvalidRequestError("The userId in the path must be percent-encoded UTF-8.");
   }
   return { organization: requireOwn(organizationId, request, records), userId };
+}
+
+/**
+ * Repeats the checks of a write to an organization, because the key or the organization can change while it waits.
+ *
+ * @throws HttpError 401, 403; the errors of {@link organizationParam}
+ */
+export function permitOrganization(request: Request, records: TenantRecords): void {
+  reauthorize(request);
+  organizationParam(request, records);
+}
+
+/**
+ * Repeats the checks of a write to a service, because the key, the organization or the service can change while it
+ * waits.
+ *
+ * @param before the records that the request was checked against
+ * @throws HttpError 401, 403; the errors of {@link serviceParams}; UnavailableError if a repeated request is needed
+ */
+export function permitService(request: Request, records: TenantRecords, before: ServiceParams): void {
+  reauthorize(request);
+  const { organization, service } = serviceParams(request, records);
+  if (organization.tier === before.organization.tier && service.namespace === before.service.namespace)
+    return;
+  throw new UnavailableError("The organization or the service has just changed. Try again shortly.");
 }
 
 function requireOwn(organizationId: string, request: Request, records: TenantRecords): Organization {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
+import type { Connections } from "../../http/connections.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { Connections } from "./connections.ts";
 
 export interface ShutdownOptions {
   readonly server: Server;

@@ -3,14 +3,15 @@ import { STATUS_CODES } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import createError, { type HttpError } from "http-errors";
+import type { Connections, Exchange } from "../../http/connections.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { ApiMetrics } from "../metrics.ts";
+import { unknownMethodError } from "../middleware/not-found.ts";
 import type { RateLimits } from "../middleware/rate-limit/limits.ts";
 import { contextOf } from "../middleware/request-context.ts";
 import { errorBody } from "../middleware/respond.ts";
 import { JSON_HEADERS } from "../middleware/response-headers.ts";
-import type { Connections, Exchange } from "./connections.ts";
 import { MAX_HEADER_BYTES } from "./limits.ts";
 
 export interface MalformedRequestsOptions {
@@ -33,7 +34,7 @@ export class MalformedRequests {
   }
 
   /** For the parser's errors. */
-  onClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+  onClientError(error: ParserError, socket: Duplex): void {
     const httpError = toHttpError(error);
     // A client that opened the connection in advance would read a 408 as the response to its first request.
     const isUnused = socket instanceof Socket && socket.bytesRead === 0;
@@ -76,6 +77,7 @@ export class MalformedRequests {
       "Content-Length",
       String(Buffer.byteLength(errorBody(error))),
       ...JSON_HEADERS,
+      ...Object.entries(error.headers ?? {}).flat(),
       ...rateLimitFields,
       "Date",
       new Date(this.#options.clock.now()).toUTCString(),
@@ -100,7 +102,8 @@ function canRespond(latest: Exchange | undefined): boolean {
 }
 
 /** Returns the HTTP status of a parser error; `undefined` if the client disconnected, or if this is not HTTP. */
-function toHttpError({ code = "" }: NodeJS.ErrnoException): HttpError | undefined {
+function toHttpError(error: ParserError): HttpError | undefined {
+  const { code = "" } = error;
   switch (code) {
     case "HPE_HEADER_OVERFLOW":
       return createError(431, `The headers must not be longer than ${MAX_HEADER_BYTES} bytes.`);
@@ -108,7 +111,28 @@ function toHttpError({ code = "" }: NodeJS.ErrnoException): HttpError | undefine
       return createError(413, "The chunk extensions of the body are too long.");
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return createError(408, "The request did not arrive in time.");
+    case "HPE_INVALID_METHOD":
+    // The method is one of another protocol, such as RTSP.
+    case "HPE_INVALID_CONSTANT":
+      return startsWithRequestLine(error) ? unknownMethodError() : notHttp();
     default:
-      return code.startsWith("HPE_") ? createError(400, "The request is not valid HTTP.") : undefined;
+      return code.startsWith("HPE_") ? notHttp() : undefined;
   }
+}
+
+function notHttp(): HttpError {
+  return createError(400, "The request is not valid HTTP.");
+}
+
+/** An error of Node's parser, with the bytes in which it failed. */
+interface ParserError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer;
+}
+
+/** A request line with any method (RFC 9112, section 3), perhaps after empty lines. */
+const REQUEST_LINE = /^[\r\n]*[\w!#$%&'*+.^`|~-]+ [\x21-\x7e]+ HTTP\/1\.[01]\r\n/;
+
+/** Earlier requests in the same bytes do not matter: as long as their responses are pending, there is none to this one. */
+function startsWithRequestLine({ rawPacket = Buffer.alloc(0) }: ParserError): boolean {
+  return REQUEST_LINE.test(rawPacket.toString("latin1"));
 }

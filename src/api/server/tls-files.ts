@@ -2,7 +2,6 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { messageOf } from "../../kube/errors.ts";
-import { isLoopback } from "../../kube/loopback.ts";
 import type { TlsSettings } from "../../settings/api.ts";
 import { UsageError } from "../../settings/option.ts";
 
@@ -12,23 +11,13 @@ export interface TlsFiles {
 }
 
 /**
- * Returns the certificate for HTTPS, or `undefined` for plain HTTP. Every request contains a secret, so plain HTTP on
- * other than loopback addresses requires an explicit setting.
+ * Returns the certificate for HTTPS, or `undefined` for plain HTTP.
  *
  * @throws Error with a sentence for the user
  */
-export function readTlsFiles(settings: TlsSettings): TlsFiles | undefined {
-  const { host, plainHttp, tlsCert, tlsKey } = settings;
-  if (tlsCert !== undefined && tlsKey !== undefined) {
-    return requireUsable({ cert: read(tlsCert), key: read(tlsKey) });
-  }
-  if (tlsCert !== undefined || tlsKey !== undefined) {
-    throw new Error("TLS requires both a certificate and its private key: set both files or neither.");
-  }
-  if (plainHttp || isLoopback(host)) return undefined;
-  throw new Error(
-    `Plain HTTP on ${host} would send key secrets unencrypted: set a TLS certificate and key, or enable plain HTTP if TLS is terminated upstream.`,
-  );
+export function readTlsFiles({ tlsCert, tlsKey }: TlsSettings): TlsFiles | undefined {
+  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  return requireUsable({ cert: read(tlsCert), key: read(tlsKey) });
 }
 
 /** Returns the expiration time of the server's own certificate, which is the first of the chain. */

@@ -1,6 +1,7 @@
 import { KubeClient } from "../../kube/client.ts";
 import { clusterSettings } from "../../settings/cluster.ts";
-import { type CommandDefinition, type CommandSpec, defineCommand, type Options } from "../command.ts";
+import type { Options } from "../../settings/option.ts";
+import { type CommandDefinition, type CommandSpec, defineCommand } from "../command.ts";
 import { Records } from "./records.ts";
 
 /** Declares a command on the records. It also has the options for the cluster and the namespace of the records. */
@@ -15,7 +16,7 @@ export function recordsCommand(spec: CommandSpec<Options, [records: Records]>): 
       const { kubeconfig, namespace } = values;
       // Loads the client library, which weighs more than all the rest: not for --help.
       const { connect } = await import("../../kube/connection.ts");
-      const client = new KubeClient(await connect(kubeconfig));
+      const client = new KubeClient(await connect(kubeconfig, io.signal));
       try {
         return await spec.run(new Records(client, namespace, io.signal), values, io);
       } finally {

@@ -42,11 +42,12 @@ const list = recordsCommand({
 /** Prints a line on standard error for each malformed entry, and returns the members of the others. */
 export async function membersOf(records: Records, io: Io, organizationId: string): Promise<Member[]> {
   const object = await getMembers(records, organizationId);
-  return [...parseMembers(object?.data).values()].flatMap((parsed) => {
-    if (parsed.ok) return [parsed.value];
-    io.err(`An entry of ${object?.metadata.name} is malformed and was skipped: ${parsed.problem}.\n`);
-    return [];
-  });
+  const entries = [...parseMembers(object?.data).values()];
+  // Entries that were not read have the same problem.
+  for (const problem of new Set(entries.flatMap((entry) => (entry.ok ? [] : [entry.problem])))) {
+    io.err(`An entry of ${object?.metadata.name} is malformed and was skipped: ${problem}.\n`);
+  }
+  return entries.flatMap((entry) => (entry.ok ? [entry.value] : []));
 }
 
 function getMembers(records: Records, organizationId: string): Promise<ConfigMap | undefined> {
@@ -76,13 +77,20 @@ const add = recordsCommand({
     await ORGANIZATIONS.require(records, organization);
     await retryOnConflict(`The list of members of organization ${organization}`, async () => {
       const object = await getMembers(records, organization);
-      if (!object) return await records.create(CONFIG_MAPS, membersConfigMap(organization, [member]));
-      if (Object.hasOwn(object.data ?? {}, key)) {
+      if (Object.hasOwn(object?.data ?? {}, key)) {
         throw new CliError(
           `User ${userId} is a member of organization ${organization} already; the entry was left as it is.`,
         );
       }
-      await records.change(CONFIG_MAPS, object, { data: { [key]: formatMember(member) } });
+      const entry = { [key]: formatMember(member) };
+      const added = parseMembers({ ...object?.data, ...entry }).get(key);
+      if (added?.ok === false) {
+        throw new CliError(
+          `User ${userId} was not added, because the record would be malformed: ${added.problem}.`,
+        );
+      }
+      if (object) await records.change(CONFIG_MAPS, object, { data: entry });
+      else await records.create(CONFIG_MAPS, membersConfigMap(organization, [member]));
     });
     printOne(io, output, { organizationId: organization, ...member });
   },

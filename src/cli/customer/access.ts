@@ -3,38 +3,12 @@ import { readFileSync } from "node:fs";
 import { canonicalUuid } from "../../domain/identifiers.ts";
 import { messageOf } from "../../kube/errors.ts";
 import { isLoopback } from "../../kube/loopback.ts";
-import { option, UsageError } from "../../settings/option.ts";
+import { option, UsageError, type Values } from "../../settings/option.ts";
 import { nonEmptyText, written } from "../../settings/values.ts";
-import type { Values } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { argument, switchOption } from "../options.ts";
-import type { Profile, Profiles } from "./profile-file.ts";
-
-/** Can have a base path; the paths of the operations, which begin with /v1, follow it. */
-export const apiUrl = written(
-  "it must be the address of an API, such as https://api.example.com, without /v1 at its end and without a user",
-  (text) => {
-    const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (!url || !/^https?:$/.test(url.protocol)) return undefined;
-    const { username, password, search, hash, pathname } = url;
-    if (username || password || search || hash || /\/v1\/?$/.test(pathname)) return undefined;
-    return url.href.replace(/\/+$/, "");
-  },
-);
-
-/** The user name of HTTP Basic has no colon. */
-export const keyId = written("it must be the ID of a key: letters and digits, without blanks", (text) =>
-  /^[!-9;-~]{1,200}$/.test(text) ? text : undefined,
-);
-
-export const keySecret = written("it must be the secret of a key, on one line and without blanks", (text) =>
-  /^[!-~]{1,1000}$/.test(text) ? text : undefined,
-);
-
-export const profileName = written(
-  "it must be a name of at most 64 letters, digits and the signs . _ -",
-  (text) => (/^[A-Za-z0-9][-.\w]{0,63}$/.test(text) ? text : undefined),
-);
+import { type Profile, type Profiles, profileNames } from "./profile-file.ts";
+import { apiUrl, keyId, keySecret, profileName } from "./values.ts";
 
 /** The end of a key ID, as the list of keys shows it. The whole ID is half of the credentials. */
 export function keySuffix(keyId: string): string {
@@ -67,6 +41,7 @@ export const accessOptions = {
   profile: option(profileName.optional(), {
     placeholder: "name",
     description: "profile with the address and the key; default: the profile in use (see profile list)",
+    complete: profileNames,
   }),
   ...connectionOptions,
 };

@@ -1,4 +1,5 @@
-import { type CommandDefinition, type CommandSpec, defineCommand, type Options } from "../command.ts";
+import type { Options } from "../../settings/option.ts";
+import { type CommandDefinition, type CommandSpec, defineCommand } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { waitFor } from "../view/poll.ts";
 import { accessOf, accessOptions } from "./access.ts";

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { messageOf } from "../../kube/errors.ts";
 import { CliError } from "../failure.ts";
 import { printable } from "../view/text.ts";
 import { type Access, profileFlag } from "./access.ts";
@@ -60,11 +61,6 @@ function codesOf(error: unknown): string[] {
   const own = "code" in error && typeof error.code === "string" ? [error.code] : [];
   const others: readonly unknown[] = error instanceof AggregateError ? error.errors : [];
   return [...own, error.name, ...[error.cause, ...others].flatMap(codesOf)];
-}
-
-function messageOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ");
-  return error instanceof Error ? error.message || error.name : String(error);
 }
 
 const errorBody = z.object({ error: z.string(), status: z.int() });

@@ -1,13 +1,22 @@
-import { mkdirSync, readFileSync, type Stats, statSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import {
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
-import writeFileAtomic from "write-file-atomic";
 import { stringify } from "yaml";
 import * as z from "zod";
 import { yamlValue } from "../../records/parse.ts";
 import type { Environment } from "../../settings/option.ts";
 import { CliError } from "../failure.ts";
-import { apiUrl, keyId, keySecret, profileName } from "./access.ts";
+import { apiUrl, keyId, keySecret, profileName } from "./values.ts";
 
 const profile = z.strictObject({
   apiUrl,
@@ -52,10 +61,27 @@ export function readProfiles(path: string): Profiles {
   );
 }
 
+/** Returns the names for the completion of a shell, which has no place for errors. */
+export function profileNames(env: Environment): string[] {
+  try {
+    return Object.keys(readProfiles(profilePath(env)).profiles);
+  } catch {
+    return [];
+  }
+}
+
 /** Writes all of the file or, after a crash, nothing. */
 export function writeProfiles(path: string, profiles: Profiles): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  writeFileAtomic.sync(path, stringify(profiles), { mode: 0o600 });
+  // A symbolic link, such as one into a folder of dotfiles, remains.
+  const target = statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path;
+  const temporary = `${target}.${randomUUID()}`;
+  try {
+    writeFileSync(temporary, stringify(profiles), { mode: 0o600, flag: "wx", flush: true });
+    renameSync(temporary, target);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
 }
 
 function requireOwnFile(path: string, stats: Stats): void {

@@ -6,18 +6,11 @@ import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { argument, outputOption, yesOption } from "../options.ts";
 import { printList } from "../output.ts";
-import {
-  certificatesFor,
-  completed,
-  connectionOptions,
-  keySecret,
-  keySuffix,
-  profileName,
-  requireProfile,
-} from "./access.ts";
-import { type Profile, profilePath, readProfiles, writeProfiles } from "./profile-file.ts";
+import { certificatesFor, completed, connectionOptions, keySuffix, requireProfile } from "./access.ts";
+import { type Profile, profileNames, profilePath, readProfiles, writeProfiles } from "./profile-file.ts";
+import { keySecret, profileName } from "./values.ts";
 
-const nameArgument = { name: argument(profileName, "name of the profile") };
+const nameArgument = { name: argument(profileName, "name of the profile", profileNames) };
 
 const set = defineCommand({
   name: "profile set",

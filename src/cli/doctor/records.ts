@@ -40,12 +40,13 @@ function wellFormed<T>(
   records: Iterable<Parsed<T>>,
   malformed: Result[],
 ): T[] {
-  return [...records].flatMap((parsed) => {
-    if (parsed.ok) return [parsed.value];
-    const remedy = `kubectl edit ${resource} ${name} --namespace ${namespace}`;
-    malformed.push(error(`The ${resource} ${name} is malformed: ${parsed.problem}.`, remedy));
-    return [];
-  });
+  const all = [...records];
+  const remedy = `kubectl edit ${resource} ${name} --namespace ${namespace}`;
+  // Entries that were not read have the same problem.
+  for (const problem of new Set(all.flatMap((parsed) => (parsed.ok ? [] : [parsed.problem])))) {
+    malformed.push(error(`The ${resource} ${name} is malformed: ${problem}.`, remedy));
+  }
+  return all.flatMap((parsed) => (parsed.ok ? [parsed.value] : []));
 }
 
 function kindOf({ metadata }: KubeObject): string {

@@ -13,7 +13,8 @@ export const IN_PLACE: Way = {
 
   problem(subject) {
     const { pipe } = subject;
-    return pipe.replicas === 0 || !pipe.size ? NOT_RESIZABLE : inPlaceProblem(subject);
+    if (pipe.size && pipe.replicas > 0) return inPlaceProblem(subject);
+    return { reason: "NotSupported", message: "it has no pods with a size" };
   },
 
   /** Every pipe has a template of its own, so each is tried. A template that has the size already is not written. */
@@ -29,8 +30,6 @@ export const IN_PLACE: Way = {
     return step.type === "fail" ? recordFailure(subject, step) : [];
   },
 };
-
-const NOT_RESIZABLE = { reason: "NotSupported", message: "it has no pods with a size" } as const;
 
 /**
  * Replaces pods that cannot be resized in place although the template of their Deployment has the size already. The

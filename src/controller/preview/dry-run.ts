@@ -1,3 +1,4 @@
+import { abortable } from "../../kube/abortable.ts";
 import { KubeClient } from "../../kube/client.ts";
 import { connect } from "../../kube/connection.ts";
 import { isServed } from "../../kube/discovery.ts";
@@ -5,7 +6,7 @@ import { isCode, isForbiddenByRbac } from "../../kube/errors.ts";
 import { VERTICAL_AUTOSCALERS } from "../../kube/paths.ts";
 import { checkReachable } from "../../kube/reachable.ts";
 import { serviceIdOf } from "../../records/service.ts";
-import { systemClock } from "../../runtime/clock.ts";
+import { systemClock as clock } from "../../runtime/clock.ts";
 import type { ControllerSettings } from "../../settings/controller.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import { type Caches, createCaches, createInformers } from "../observe/caches.ts";
@@ -33,15 +34,15 @@ const PATIENCE_MS = 30_000;
  *
  * @throws Error with a sentence for the user when the cluster cannot be read
  */
-export async function dryRun(settings: DryRunSettings): Promise<DryRun> {
-  const clock = systemClock;
+export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Promise<DryRun> {
   const caches = createCaches();
-  const client = new KubeClient(await connect(settings.kubeconfig));
+  const client = new KubeClient(await connect(settings.kubeconfig, signal));
   const ending = new AbortController();
   const failed = Promise.withResolvers<never>();
+  const stopping = AbortSignal.any([signal, ending.signal]);
   let watching: Promise<unknown> | undefined;
   try {
-    await checkReachable(client, ending.signal);
+    await checkReachable(client, stopping);
     const verticalAutoscalers = await isServed(client, VERTICAL_AUTOSCALERS);
     const patientUntil = clock.monotonic() + PATIENCE_MS;
     const onProblem = (problem: unknown) => {
@@ -51,8 +52,9 @@ export async function dryRun(settings: DryRunSettings): Promise<DryRun> {
     };
     const options = { ...settings, client, clock, verticalAutoscalers, onProblem };
     const informers = createInformers(caches, { ...options, onPodsGranted: () => undefined });
-    watching = Promise.all(informers.all.map((each) => each.run(ending.signal)));
-    await Promise.race([Promise.all(informers.all.map((each) => each.synced)), failed.promise]);
+    watching = Promise.all(informers.all.map((each) => each.run(stopping)));
+    const synced = Promise.all(informers.all.map((each) => each.synced));
+    await abortable(Promise.race([synced, failed.promise]), signal);
     return previewAll(caches, settings, informers.pods.problem, clock.now());
   } finally {
     ending.abort();

@@ -1,3 +1,4 @@
+import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import { checkSizing } from "./commit-judge.ts";
 import type { Kinds } from "./history.ts";
 import type { JudgeContext, Moment } from "./judge-context.ts";
@@ -10,6 +11,9 @@ import type { PodRecord, Workloads } from "./workloads.ts";
 
 type Deployment = Kinds["Deployment"];
 type Pod = Kinds["Pod"];
+
+/** The reason in an annotation, for its own size: the one in the status follows from it. */
+const REASON = /"size":"([^"]+)".*"inPlaceFailure":\{"size":"\1"/;
 
 const MOST_WRITES = 20;
 const MOST_PODS = 10;
@@ -34,7 +38,7 @@ export class InPlaceJudge {
     this.#note(after.metadata.uid, moment);
   }
 
-  /** A rollout replaces pods that were resized in place only if the status says why. */
+  /** A rollout replaces pods that were resized in place only if the status or the annotation says why. */
   #checkRollout(before: Deployment, after: Deployment): void {
     const container = pipeContainer(before);
     const size = sizeIn(after, container);
@@ -46,7 +50,8 @@ export class InPlaceJudge {
     const { spec = {}, status = {} } = this.#scalings.scalingOf(service) ?? {};
     const messages = (status.conditions ?? []).map(({ message }) => message).join(" ");
     const isSaid = messages.includes(`The pods of ${after.metadata.name} are being replaced`);
-    if (!isSaid && spec.strategy !== "Rollout")
+    const isRecorded = REASON.test(after.metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "");
+    if (!isSaid && !isRecorded && spec.strategy !== "Rollout")
       this.#context.fault(
         after,
         `its pods have ${size} in place, and are replaced without a reason in the status`,

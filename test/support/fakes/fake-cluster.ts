@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { EventEmitter, on } from "node:events";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
@@ -13,10 +14,11 @@ interface Hold {
 
 /**
  * A fake cluster of a few lists, for situations that are expensive to create in a real one. Its watches deliver
- * no changes; the test decides whether it is reachable, how it sends lists, and how it responds to other calls.
+ * only the events that a test sends; the test decides whether it is reachable, how it sends lists, and how it responds to other calls.
  */
 export class FakeCluster {
   readonly #lists = new Map<string, KubeObject[]>();
+  readonly #events = new EventEmitter();
   readonly #holds = new Map<string, Hold>();
   readonly calls: KubeRequest[] = [];
   reachable = true;
@@ -47,6 +49,15 @@ export class FakeCluster {
     this.#lists.set(plural, [...others, object]);
   }
 
+  /** Sends an event to all open watches of this kind. */
+  send(plural: string, type: "MODIFIED" | "DELETED", object: KubeObject): void {
+    const metadata = {
+      ...object.metadata,
+      resourceVersion: String(Number(object.metadata.resourceVersion) + 1),
+    };
+    this.#events.emit(plural, { type, object: { ...object, metadata } });
+  }
+
   /** Streamed lists of this kind stop after `count` initial events until `release` is called. */
   holdList(plural: string, count: number): { readonly release: () => void } {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
@@ -72,9 +83,9 @@ export class FakeCluster {
   }: KubeRequest & { readonly signal: AbortSignal }): Promise<AsyncIterable<Buffer>> {
     this.#requireReachable(request);
     const plural = request.path.split("/").at(-1) ?? "";
-    if (!request.query?.["sendInitialEvents"]) return watch([bookmark()], signal);
+    if (!request.query?.["sendInitialEvents"]) return this.#watch(plural, [bookmark()], signal);
     if (!this.canStreamLists) throw refusal(422);
-    return watch(this.#initialEvents(plural), signal);
+    return this.#watch(plural, this.#initialEvents(plural), signal);
   }
 
   async *#initialEvents(plural: string): AsyncGenerator<object> {
@@ -88,6 +99,17 @@ export class FakeCluster {
     yield bookmark({ "k8s.io/initial-events-end": "true" });
   }
 
+  /** Sends these events, and then those of the test until the signal is aborted. */
+  async *#watch(
+    plural: string,
+    events: Iterable<object> | AsyncIterable<object>,
+    signal: AbortSignal,
+  ): AsyncGenerator<Buffer> {
+    const later = on(this.#events, plural, { signal });
+    for await (const event of events) yield lineOf(event);
+    for await (const [event] of later) yield lineOf(event);
+  }
+
   #requireReachable({ method = "GET", path }: KubeRequest): void {
     if (!this.reachable) throw new KubeUnreachableError(`${method} ${path}: no response`);
   }
@@ -97,13 +119,8 @@ function bookmark(annotations = {}): object {
   return { type: "BOOKMARK", object: { metadata: { resourceVersion: "1", annotations } } };
 }
 
-/** Sends these events, and then nothing until the signal is aborted. */
-async function* watch(
-  events: Iterable<object> | AsyncIterable<object>,
-  signal: AbortSignal,
-): AsyncGenerator<Buffer> {
-  for await (const event of events) yield Buffer.from(`${JSON.stringify(event)}\n`);
-  await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+function lineOf(event: object): Buffer {
+  return Buffer.from(`${JSON.stringify(event)}\n`);
 }
 
 /** An error in the format of the API server. */

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import type { RequestHandler } from "express";
 import { Registry } from "prom-client";
 import { onTestFinished } from "vitest";
@@ -7,9 +8,9 @@ import { ApiMetrics } from "../../../src/api/metrics.ts";
 import { TrustedProxies } from "../../../src/api/middleware/client-ip.ts";
 import { RateLimits } from "../../../src/api/middleware/rate-limit/limits.ts";
 import { requestLog } from "../../../src/api/middleware/request-log.ts";
-import type { ConnectionLimits, DropReason } from "../../../src/api/server/connections.ts";
 import { createHttpServer, type Timeouts } from "../../../src/api/server/http-server.ts";
 import type { TlsFiles } from "../../../src/api/server/tls-files.ts";
+import type { ConnectionLimits, DropReason } from "../../../src/http/connections.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import { appOf, DEFAULT_LIMITS } from "./express-app.ts";
@@ -65,7 +66,7 @@ export async function startServer(handlers: readonly RequestHandler[], options: 
   const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("no port");
   const { port } = address;
-  return { server, connections, url: `http://127.0.0.1:${port}`, port, lines, drops };
+  return { server, connections, url: `${tls ? "https" : "http"}://127.0.0.1:${port}`, port, lines, drops };
 }
 
 export interface OpenSocket {
@@ -77,15 +78,23 @@ export interface OpenSocket {
 }
 
 /** A connection on which the test decides what is sent, byte by byte. */
-export async function open(port: number): Promise<OpenSocket> {
-  const socket = connect(port, "127.0.0.1");
+export function open(port: number): Promise<OpenSocket> {
+  return opened(connect(port, "127.0.0.1"), "connect");
+}
+
+/** A connection over TLS, which accepts any certificate. */
+export function openTls(port: number): Promise<OpenSocket> {
+  return opened(connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false }), "secureConnect");
+}
+
+async function opened(socket: Socket, event: "connect" | "secureConnect"): Promise<OpenSocket> {
   onTestFinished(() => {
     socket.destroy();
   });
   const closed = new Promise((resolve) => socket.once("close", resolve));
   // A reset is one way to close.
   socket.on("error", () => undefined);
-  await once(socket, "connect");
+  await once(socket, event);
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));
   const received = () => Buffer.concat(chunks).toString();

@@ -43,6 +43,8 @@ export class ReadyJudge {
   readonly #changedMs = new Map<string, number>();
   /** Number of status updates of a service in flight. */
   readonly #writing = new Map<string, number>();
+  /** When the last one of them was sent, on the monotonic clock. */
+  readonly #sentMs = new Map<string, number>();
   /** Services whose last status update failed: the next one follows after a delay. */
   readonly #failed = new Set<string>();
   #isControllerRunning = false;
@@ -77,6 +79,7 @@ export class ReadyJudge {
   /** The controller sends a status update. */
   writes(service: string): void {
     this.#writing.set(service, (this.#writing.get(service) ?? 0) + 1);
+    this.#sentMs.set(service, this.#cluster.clock.monotonic());
   }
 
   wrote(service: string, { isFailed }: { readonly isFailed: boolean }): void {
@@ -87,7 +90,8 @@ export class ReadyJudge {
   }
 
   wroteScaling({ metadata: { name } }: ScalingObject, by: Writer): void {
-    this.#check(name, by, () => this.#problems(name));
+    // A status that takes long to arrive cannot know what changed meanwhile.
+    this.#check(name, by, () => this.#problems(name), this.#sentMs.get(name));
   }
 
   wrotePipe(pipe: Deployment, by: By): void {
@@ -106,8 +110,8 @@ export class ReadyJudge {
     this.#changedMs.set(service, this.#cluster.clock.monotonic());
   }
 
-  /** @param problems of the object that changed */
-  #check(service: string, by: By, problems: () => readonly string[]): void {
+  /** @param problems of the object that changed @param sentMs when the change was sent, if it is ours */
+  #check(service: string, by: By, problems: () => readonly string[], sentMs?: number): void {
     const isOurs = by !== "status" && by.manager === CONTROLLER_FIELD_MANAGER;
     if (by !== "status" && !isOurs) this.#changed(service);
     if (this.#sizeOf(service) === undefined) {
@@ -125,7 +129,8 @@ export class ReadyJudge {
     const begun = { isReported: false };
     this.#episodes.set(service, begun);
     const { clock } = this.#cluster;
-    const sinceChangeMs = clock.monotonic() - (this.#changedMs.get(service) ?? Number.NEGATIVE_INFINITY);
+    const changedMs = this.#changedMs.get(service) ?? Number.NEGATIVE_INFINITY;
+    const sinceChangeMs = (sentMs ?? clock.monotonic()) - changedMs;
     if (isOurs && sinceChangeMs >= GRACE_MS) this.#report(service, begun, found);
     else clock.after(GRACE_MS, () => this.#checkLater(service, begun));
   }

@@ -42,6 +42,7 @@ let clock: FakeClock;
 let ending: AbortController;
 let lines: Record<string, unknown>[];
 let spans: Span[];
+let metrics: Registry;
 
 beforeEach(() => {
   cluster = new FakeCluster();
@@ -49,6 +50,7 @@ beforeEach(() => {
   ending = new AbortController();
   lines = [];
   spans = [];
+  metrics = new Registry();
   const organization = organizationRecord({ id: ORGANIZATION, tier: "scale" });
   cluster.add("configmaps", RECORDS, organization);
   cluster.add(
@@ -101,6 +103,7 @@ async function start(...options: Parameters<typeof startUrl>): Promise<Client> {
 async function startUrl(
   pipeNamespaces: readonly string[] = [],
   pathAliases: PathAliases = new Map(),
+  disableDocsPage = false,
 ): Promise<string> {
   const log = createLogger("info", "api", { write: (line) => lines.push(JSON.parse(line)) });
   const maxAgeMs = 5 * MINUTE_MS;
@@ -120,11 +123,12 @@ async function startUrl(
     log,
     limits: new RateLimits({ ...DEFAULT_LIMITS, rateLimit: 1000 }),
     trustedProxies: new TrustedProxies([]),
-    metrics: new ApiMetrics(new Registry()),
+    metrics: new ApiMetrics(metrics),
     recordSpan: (span) => void spans.push(span),
     isShuttingDown: () => ending.signal.aborted,
     tiers: BUILT_IN_TIERS,
     pathAliases,
+    disableDocsPage,
     scalingWriter: new PipeScalingWriter(cluster),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(cluster, RECORDS),
@@ -205,6 +209,39 @@ describe("the API while only PipeScalings cannot be read", () => {
     expectUnavailable(await send({ path: PATH, authorization }));
     expectUnavailable(await patch(send, authorization));
     expect((await send({ path: "/v1/organizations", authorization })).status).toBe(200);
+  });
+});
+
+describe("the size of a service whose first rollout has not completed", () => {
+  it("gets 503 with a sentence that names the progress, which has 200, and is not logged as a failure", async () => {
+    const authorization = addKey();
+    cluster.add("pipescalings", PIPES, { metadata: { name: SERVICE } });
+    const send = await start();
+    const response = await send({ path: PATH, authorization });
+    expectUnavailable(response);
+    expect(response.body).toMatchObject({
+      error: expect.stringMatching(
+        /its first rollout has not completed\. .* at this path followed by \/progress\.$/,
+      ),
+    });
+    expect((await send({ path: `${PATH}/progress`, authorization })).status).toBe(200);
+    const requestId = response.headers["x-request-id"];
+    expect(lines.filter((line) => line["requestId"] === requestId)).toMatchObject([
+      { level: "info", status: 503 },
+    ]);
+    expect(await metrics.getSingleMetricAsString("pipe_scaling_size_not_reached_total")).toMatch(/ 1$/);
+  });
+
+  it("is logged as a failure, and counts as one, if the PipeScalings cannot be read", async () => {
+    const authorization = addKey();
+    cluster.unreadable = "pipescalings";
+    const send = await start();
+    const response = await send({ path: PATH, authorization });
+    const requestId = response.headers["x-request-id"];
+    expect(lines.filter((line) => line["requestId"] === requestId)).toMatchObject([
+      { level: "warn", status: 503 },
+    ]);
+    expect(await metrics.getSingleMetricAsString("pipe_scaling_size_not_reached_total")).toMatch(/ 0$/);
   });
 });
 
@@ -579,6 +616,108 @@ it("sends no 100 Continue to an HTTP/1.0 client, because HTTP/1.0 does not defin
   expect(raw).toMatch(/^HTTP\/1\.1 200 /);
 });
 
+describe("a conditional write", () => {
+  const headers = { "Content-Type": "application/json" };
+  const writes: [string, ApiRequest][] = [
+    ["rescale", { method: "PATCH", path: PATH, headers, body: '{"replicaCpuMillicores":4000}' }],
+    [
+      "backup configuration change",
+      {
+        method: "PATCH",
+        path: PATH.replace("pipesCdcScaling", "backupConfiguration"),
+        headers,
+        body: '{"backupPeriodInHours":12}',
+      },
+    ],
+    ["member removal", { method: "DELETE", path: `/v1/organizations/${ORGANIZATION}/members/cy` }],
+  ];
+  const FALSE: [string, string | string[]][] = [
+    ["If-Match", '"x"'],
+    ["If-Match", '"x", "y"'],
+    ["If-Match", ['"x"', "*"]],
+    ["If-Match", 'W/"x"'],
+    ["If-Match", ""],
+    ["If-Match", "x"],
+    ["If-None-Match", "*"],
+  ];
+  const TRUE: [string, string][] = [
+    ["If-Match", "*"],
+    ["If-None-Match", '"x"'],
+    ["If-None-Match", 'W/"x", "y"'],
+    ["If-Unmodified-Since", "Thu, 01 Jan 1970 00:00:00 GMT"],
+    ["If-Modified-Since", "Fri, 01 Jan 2100 00:00:00 GMT"],
+  ];
+  const each = <T>(conditions: readonly [string, T][]) =>
+    writes.flatMap(([what, request]) =>
+      conditions.map(([name, value]) => [what, name, value, request] as const),
+    );
+
+  beforeEach(() => {
+    addScaling();
+    cluster.add("configmaps", RECORDS, membersRecord(ORGANIZATION, { ada: "admin", cy: "developer" }));
+    cluster.behavior = () => ({ metadata: { name: "any", uid: "u", resourceVersion: "2" } });
+  });
+
+  it.each(each(FALSE))(
+    "gets 412 and changes nothing: %s with %s: %s",
+    async (_what, name, value, request) => {
+      const authorization = addKey();
+      const send = await start();
+      const response = await send({
+        ...request,
+        authorization,
+        headers: { ...request.headers, [name]: value },
+      });
+      expect(response).toMatchObject({
+        status: 412,
+        body: { status: 412, error: expect.stringContaining(name) },
+      });
+      expect(cluster.calls).toEqual([]);
+    },
+  );
+
+  it.each(each(TRUE))("is a write like any other: %s with %s: %s", async (_what, name, value, request) => {
+    const authorization = addKey();
+    const send = await start();
+    const response = await send({
+      ...request,
+      authorization,
+      headers: { ...request.headers, [name]: value },
+    });
+    expect(response).toMatchObject({ status: 200 });
+    expect(cluster.calls).toHaveLength(1);
+  });
+
+  it("gets 412 only if the request without its condition reached the body", async () => {
+    const admin = addKey();
+    const developer = addKey({ roles: ["developer"] });
+    const send = await start();
+    const conditional = { ...headers, "If-Match": '"x"' };
+    const change = { method: "PATCH", path: PATH, headers: conditional, authorization: admin, body: "{" };
+    expect(await send({ ...change, authorization: undefined })).toMatchObject({ status: 401 });
+    expect(await send({ ...change, authorization: developer })).toMatchObject({ status: 403 });
+    expect(await send({ ...change, method: "PUT" })).toMatchObject({ status: 405 });
+    const absent = PATH.replace(SERVICE, ORGANIZATION);
+    expect(await send({ ...change, path: absent })).toMatchObject({ status: 404 });
+    expect(await send(change)).toMatchObject({ status: 412 });
+  });
+});
+
+describe("a conditional read", () => {
+  it.each([
+    ["If-Match", '"x"'],
+    ["If-None-Match", "*"],
+    ["If-Modified-Since", "Fri, 01 Jan 2100 00:00:00 GMT"],
+    ["If-Unmodified-Since", "Thu, 01 Jan 1970 00:00:00 GMT"],
+  ])("gets 200, never 304: %s: %s", async (name, value) => {
+    const authorization = addKey();
+    addScaling();
+    const send = await start();
+    const response = await send({ path: PATH, authorization, headers: { [name]: value } });
+    expect(response).toMatchObject({ status: 200 });
+  });
+});
+
 describe("a tier that the API does not define", () => {
   it("fails only scaling operations", async () => {
     const other = "33333333-3333-4333-8333-333333333333";
@@ -635,5 +774,15 @@ describe("the API during shutdown", () => {
     expect(await send(listing)).toMatchObject({ status: 200, headers: { connection: "keep-alive" } });
     ending.abort();
     expect(await send(listing)).toMatchObject({ status: 200, headers: { connection: "close" } });
+  });
+});
+
+describe("the documentation page", () => {
+  it("can be disabled, while the document that it shows is still served", async () => {
+    const send = await start([], new Map(), true);
+    for (const path of ["/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"])
+      expect(await send({ path })).toMatchObject({ status: 404, body: { status: 404 } });
+    for (const path of ["/openapi.json", "/v1"])
+      expect(await send({ path })).toMatchObject({ status: 200, body: { openapi: "3.1.0" } });
   });
 });

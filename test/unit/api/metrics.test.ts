@@ -42,7 +42,7 @@ describe("the metrics of the API", () => {
     const complete = (method: string, status: number, route?: string) =>
       metrics.requestCompleted({
         request: { method, headers: {} },
-        context: { key: route === undefined ? undefined : {} },
+        context: { key: route === undefined ? undefined : {}, isNotYet: false },
         route,
         status,
         durationMs: 1,
@@ -64,5 +64,62 @@ describe("the metrics of the API", () => {
     expect(await samples("pipe_scaling_limit_hits_total")).toContain(
       'pipe_scaling_limit_hits_total{limit="key"} 1',
     );
+  });
+
+  it("sort durations into cumulative buckets, a duration on a bound into its bucket", async () => {
+    for (const durationMs of [0.5, 0.6, 40, 20_000]) {
+      metrics.requestCompleted({
+        request: { method: "GET", headers: {} },
+        context: { key: {}, isNotYet: false },
+        route: ROUTE,
+        status: 200,
+        durationMs,
+      });
+    }
+    metrics.malformedRequest(400);
+    const name = "pipe_scaling_http_request_duration_seconds";
+    const labels = `method="GET",route="${ROUTE}"`;
+    const expected: [string, number][] = [
+      ["0.0005", 1],
+      ["0.001", 2],
+      ["0.0025", 2],
+      ["0.005", 2],
+      ["0.01", 2],
+      ["0.025", 2],
+      ["0.05", 3],
+      ["0.1", 3],
+      ["0.25", 3],
+      ["0.5", 3],
+      ["1", 3],
+      ["2.5", 3],
+      ["5", 3],
+      ["10", 3],
+      ["+Inf", 4],
+    ];
+    const lines = await samples(name);
+    expect(lines.slice(0, -2)).toEqual(
+      expected.map(([le, count]) => `${name}_bucket{le="${le}",${labels}} ${count}`),
+    );
+    expect(lines.at(-2)).toMatch(`${name}_sum{${labels}} 20.0411`);
+    expect(lines.at(-1)).toBe(`${name}_count{${labels}} 4`);
+  });
+
+  it("count the 503 responses that are no failure of the API separately, from 0", async () => {
+    const name = "pipe_scaling_size_not_reached_total";
+    expect(await samples(name)).toEqual([`${name} 0`]);
+    for (const isNotYet of [true, false, true]) {
+      const request = { method: "GET", headers: {} };
+      metrics.requestCompleted({
+        request,
+        context: { key: {}, isNotYet },
+        route: ROUTE,
+        status: 503,
+        durationMs: 1,
+      });
+    }
+    expect(await samples(name)).toEqual([`${name} 2`]);
+    expect(await samples("pipe_scaling_http_requests_total")).toEqual([
+      `pipe_scaling_http_requests_total{method="GET",route="${ROUTE}",code="503"} 3`,
+    ]);
   });
 });

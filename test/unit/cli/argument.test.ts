@@ -1,13 +1,12 @@
 import { describe, expect, test } from "vitest";
-import * as z from "zod";
 import { argument } from "../../../src/cli/options.ts";
 import { argumentTerm, declaredOptions, readOptions, UsageError } from "../../../src/settings/option.ts";
 import { integer, oneOf } from "../../../src/settings/values.ts";
 
-const args = z.object({
+const args = {
   pipeCount: argument(integer(1, 9), "how many"),
   shell: argument(oneOf("bash", "zsh").optional(), "which shell"),
-});
+};
 
 describe("an argument", () => {
   test("is shown with its name, in square brackets if it is optional, and with its allowed values", () => {

@@ -9,6 +9,7 @@ import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../../../sr
 import { option } from "../../../src/settings/option.ts";
 import { integer, listOf, nonEmptyText, onOff } from "../../../src/settings/values.ts";
 import { fakeIo } from "../../support/fakes/fake-io.ts";
+import { noAddress } from "../../support/fixtures/no-address.ts";
 
 const ORGANIZATION = "6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11";
 
@@ -247,6 +248,7 @@ describe("a command", () => {
       }),
       "127.0.0.1 port 1 is in use by another program: stop it or choose another port.\n",
     ],
+    [noAddress(), "connect ECONNREFUSED ::1:1.\n"],
   ])("ends with exit code 1 and a one-line message after an external failure: %s", async (ending, line) => {
     expect(await run("try-it", { ending })).toMatchObject({ code: 1, out: "", err: line });
   });

@@ -22,6 +22,7 @@ function startController(server: FakeApiServer, pipeNamespaces: readonly string[
       host: "127.0.0.1",
       opsPort: 0,
       metricsAuthentication: false,
+      otlpEndpoint: undefined,
       identity: CONTROLLER,
       tiers: new Map(BUILT_IN_TIERS),
       ...POLICY,

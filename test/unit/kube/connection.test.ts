@@ -1,3 +1,4 @@
+import dns from "node:dns";
 import fs, { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -30,8 +31,9 @@ const never = new AbortController().signal;
 
 /** Sets environment variables for one test, and removes those that this machine may have set. */
 function setEnvironment(variables: Readonly<Record<string, string | undefined>>): void {
-  const none = { https_proxy: undefined, HTTPS_PROXY: undefined, no_proxy: undefined, NO_PROXY: undefined };
-  for (const [name, value] of Object.entries({ ...none, ...variables })) vi.stubEnv(name, value);
+  const names = ["https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "KUBERNETES_SERVICE_HOST"];
+  for (const name of names) vi.stubEnv(name, undefined);
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
 }
 
 beforeEach(() => {
@@ -62,9 +64,39 @@ describe("an unusable kubeconfig", () => {
       /names no cluster: set current-context/,
     ],
     [
+      "a field has the wrong type",
+      () => file("users: [{ name: u, user: { token: 7 } }]"),
+      /written cannot be read: users\.0\.user\.token: .*expected string/,
+    ],
+    [
+      "its exec plugin is of a version that no longer exists",
+      () =>
+        writeKubeconfig("https://127.0.0.1:1", {
+          user: { exec: { apiVersion: "client.authentication.k8s.io/v1alpha1", command: "x" } },
+        }),
+      /cannot be read: exec\.apiVersion: .*client\.authentication\.k8s\.io\/v1/,
+    ],
+    [
+      "its context names a user that it does not have",
+      () =>
+        file(
+          JSON.stringify({
+            clusters: [{ name: "c", cluster: { server: "https://127.0.0.1:1" } }],
+            contexts: [{ name: "x", context: { cluster: "c", user: "jane" } }],
+            "current-context": "x",
+          }),
+        ),
+      /has no user "jane", which the context "x" names/,
+    ],
+    [
+      "its token file does not exist",
+      () => writeKubeconfig("https://127.0.0.1:1", { user: { tokenFile: "/nowhere.token" } }),
+      /has unusable credentials: .*nowhere\.token/,
+    ],
+    [
       "its server is not a URL",
-      () => writeKubeconfig("nonsense"),
-      /"nonsense" as server, which is not a URL/,
+      () => writeKubeconfig("https://a b"),
+      /"https:\/\/a b" as server, which is not a URL/,
     ],
     [
       "its proxy is not a URL",
@@ -104,12 +136,41 @@ describe("an unusable kubeconfig", () => {
     );
   });
 
+  it("is reported in a sentence when no file of KUBECONFIG exists", async () => {
+    setEnvironment({ HOME: temporaryFolder(), KUBECONFIG: "/nowhere/a:/nowhere/b" });
+    await expect(connect(undefined)).rejects.toThrow(
+      /^No file in KUBECONFIG \(\/nowhere\/a:\/nowhere\/b\) exists: set --kubeconfig or/,
+    );
+  });
+
   it("is reported at the first call when nothing listens on its server address", async () => {
     const client = await clientOf(writeKubeconfig("http://127.0.0.1:1"));
     await expect(checkReachable(client, never)).rejects.toThrow(
       /cannot be reached .*127\.0\.0\.1:1.*check that it is running/,
     );
   });
+});
+
+it("a server without TLS that requires credentials is reported with the reason why it got none", async () => {
+  const server = await startFakeHttpServer(() => ({ status: 401, body: {} }));
+  const client = await clientOf(writeKubeconfig(server.url, { user: { token: "t" } }));
+  await expect(checkReachable(client, never)).rejects.toThrow(
+    /^The cluster at http:.* rejects a request without credentials, which are not sent without TLS: set server in/,
+  );
+  expect(server.requests.map(({ authorization }) => authorization)).toEqual([undefined]);
+});
+
+it("a server name with two addresses at which nothing listens is reported with the first address and its error", async () => {
+  const addresses = ["127.0.0.1", "127.0.0.2"].map((address) => ({ address, family: 4 }));
+  vi.spyOn(dns, "lookup").mockImplementation(
+    Object.assign((...[, , done]: unknown[]) => typeof done === "function" && done(null, addresses), {
+      __promisify__: dns.lookup.__promisify__,
+    }),
+  );
+  const client = await clientOf(writeKubeconfig("https://two.example:1"));
+  await expect(checkReachable(client, never)).rejects.toThrow(
+    "no response from https://two.example:1: connect ECONNREFUSED 127.0.0.1:1)",
+  );
 });
 
 describe("a proxy", () => {
@@ -166,18 +227,20 @@ describe("a proxy", () => {
 
 describe("in a pod without a kubeconfig", () => {
   const MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
-  const { accessSync, readFileSync } = fs;
+  const { accessSync, existsSync, readFileSync } = fs;
 
   /** Makes the files of a pod's service account appear at the path where the kubelet mounts them. */
   function mount(files: Readonly<Record<string, string>>): void {
     const folder = temporaryFolder();
     mkdirSync(join(folder, "home"));
     for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
-    const inFolder = (path: fs.PathOrFileDescriptor) =>
+    const inFolder = <P extends fs.PathOrFileDescriptor>(path: P) =>
       typeof path === "string" && path.startsWith(MOUNT) ? join(folder, path.slice(MOUNT.length)) : path;
+    vi.spyOn(fs, "existsSync").mockImplementation((path) => existsSync(inFolder(String(path))));
     vi.spyOn(fs, "accessSync").mockImplementation((path) => accessSync(String(inFolder(String(path)))));
-    vi.spyOn(fs, "readFileSync").mockImplementation((path) => readFileSync(inFolder(path)));
-    setEnvironment({ KUBECONFIG: undefined, HOME: join(folder, "home") });
+    vi.spyOn(fs, "readFileSync").mockImplementation((path, options) => readFileSync(inFolder(path), options));
+    vi.stubEnv("KUBECONFIG", undefined);
+    vi.stubEnv("HOME", join(folder, "home"));
   }
 
   it("the pod's service account is used, and the server's certificate is verified", async () => {

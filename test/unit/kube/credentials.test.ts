@@ -15,9 +15,7 @@ import { done, type FakeHttpServer, startFakeHttpServer } from "../../support/fa
 import { certificatePair } from "../../support/fixtures/certificate.ts";
 import { temporaryFolder, writeKubeconfig } from "../../support/fixtures/kubeconfig.ts";
 
-/** After this time, token files are read again: the client library caches a token for 60 s. */
-const TOKEN_FRESH_MS = 61_000;
-/** After this time, all other credentials are read again. */
+/** After this time, credentials are read again. */
 const CREDENTIALS_FRESH_MS = 10_001;
 /** After this time, unreadable credentials are read again. */
 const CREDENTIALS_RETRY_MS = 1001;
@@ -48,7 +46,7 @@ describe("a token file", () => {
     tokenFile = join(folder, "token");
     writeFileSync(tokenFile, "first");
     server = await startFakeHttpServer(() => done(1), certificatePair("c"));
-    client = await clientOf(server.url, { "auth-provider": { name: "tokenFile", config: { tokenFile } } });
+    client = await clientOf(server.url, { tokenFile });
   });
 
   const call = () => client.json({ method: "POST", path: "/things", body: {} });
@@ -57,14 +55,14 @@ describe("a token file", () => {
   it("is read again after its token was renewed", async () => {
     await call();
     writeFileSync(tokenFile, "second");
-    vi.advanceTimersByTime(TOKEN_FRESH_MS);
+    vi.advanceTimersByTime(CREDENTIALS_FRESH_MS);
     await call();
     expect(authorizations()).toEqual(["Bearer first", "Bearer second"]);
   });
 
   it("makes the cluster unreachable while it cannot be read", async () => {
     rmSync(tokenFile);
-    vi.advanceTimersByTime(TOKEN_FRESH_MS);
+    vi.advanceTimersByTime(CREDENTIALS_FRESH_MS);
     const error = await call().catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(KubeUnreachableError);
     expect(error).toMatchObject({

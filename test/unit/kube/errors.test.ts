@@ -1,5 +1,12 @@
-import { expect, it } from "vitest";
-import { isAboveNode, isMissingSubresource, isRefusedSize, KubeApiError } from "../../../src/kube/errors.ts";
+import { describe, expect, it } from "vitest";
+import {
+  isAboveNode,
+  isMissingSubresource,
+  isRefusedSize,
+  KubeApiError,
+  messageOf,
+} from "../../../src/kube/errors.ts";
+import { noAddress } from "../../support/fixtures/no-address.ts";
 
 const FORBIDDEN = 'pods "a" is forbidden: User "controller" cannot patch resource "pods/resize"';
 
@@ -32,4 +39,20 @@ it.each([
   ["a denial of a webhook", 404, 'admission webhook "w" denied the request: no', false],
 ])("a subresource is missing by the response about %s: %i", (_what, code, message, is) => {
   expect(isMissingSubresource(new KubeApiError("PATCH", code, JSON.stringify({ message })))).toBe(is);
+});
+
+describe("the message of an error for people", () => {
+  const NONE = "";
+  const first = "connect ECONNREFUSED ::1:1";
+  it.each<[string, unknown, string]>([
+    ["is its own", new Error("no", { cause: noAddress() }), "no"],
+    ["is that of the first address if it is about several addresses", noAddress(), first],
+    ["is that of its cause if it has none", new Error(NONE, { cause: noAddress() }), first],
+    ["is its own even if it consists of several errors", new AggregateError([noAddress()], "both"), "both"],
+    ["is its name if there is nothing else", new TypeError(NONE), "TypeError"],
+    ["is its name if it consists of no errors", new AggregateError([], NONE), "AggregateError"],
+    ["is the text of a value that is no error", "a text", "a text"],
+  ])("%s", (_, error, message) => {
+    expect(messageOf(error)).toBe(message);
+  });
 });

@@ -14,11 +14,11 @@ import {
 } from "../../../src/settings/option.ts";
 import { integer, onOff } from "../../../src/settings/values.ts";
 
-const options = z.object({
+const options = {
   count: option(integer(1, 9), { placeholder: "n", description: "how many", default: "5" }),
   ownName: option(z.string(), { placeholder: "text", description: "what it is called" }),
   isLoud: option(onOff.optional(), { description: "whether it shouts" }),
-});
+};
 
 describe("an option", () => {
   test("has a flag and a variable that are derived from its key", () => {
@@ -49,9 +49,9 @@ describe("an option", () => {
   });
 
   test("is not read from the environment if it is a flag only", () => {
-    const flagOnly = z.object({
+    const flagOnly = {
       tier: option(z.string().optional(), { placeholder: "name", description: "its tier", flagOnly: true }),
-    });
+    };
     expect(readOptions(flagOnly, {}, { PIPE_SCALING_TIER: "scale" })).toEqual({});
     expect(readOptions(flagOnly, { tier: "basic" }, {})).toEqual({ tier: "basic" });
   });
@@ -69,7 +69,7 @@ describe("an option", () => {
   });
 
   test("throws a programming error if it was not declared with option()", () => {
-    expect(() => declaredOptions(z.object({ undeclared: z.string() }))).toThrow("undeclared is not declared");
+    expect(() => declaredOptions({ undeclared: z.string() })).toThrow("undeclared is not declared");
   });
 
   test.each([

@@ -41,6 +41,8 @@ describe("without flags or variables", () => {
       rateLimit: 10,
       rateWindowMs: 10_000,
       failedLogins: 10,
+      disableDocsPage: false,
+      keepAliveMs: 75_000,
       drainDelayMs: 0,
       maxCacheAgeMs: 300_000,
       logLevel: "info",

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { createLogger } from "../../../src/telemetry/log.ts";
+import { noAddress } from "../../support/fixtures/no-address.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -29,6 +30,18 @@ describe("a log line", () => {
     expect(lines[0]).not.toContain("hunter2");
     expect(lines[0]).toContain("something happened");
   });
+});
+
+test("a log line about a name with several addresses has the error of the first address", () => {
+  const lines: string[] = [];
+  const log = createLogger("info", "test", { write: (line) => lines.push(line) });
+  const cause = noAddress();
+  log.warn({ err: cause }, "no connection");
+  log.warn({ err: new Error("no response", { cause }) }, "no connection");
+  expect(lines.map((line) => JSON.parse(line).err)).toMatchObject([
+    { type: "AggregateError", message: "connect ECONNREFUSED ::1:1" },
+    { message: "no response", cause: "AggregateError: connect ECONNREFUSED ::1:1" },
+  ]);
 });
 
 test("each log line has its time in UTC, with milliseconds", () => {

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { connect, type Socket } from "node:net";
-import { Counter, Registry } from "prom-client";
+import { connect } from "node:net";
+import { promisify } from "node:util";
+import { Counter, Gauge, Registry } from "prom-client";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import type { Access, AccessControl } from "../../../src/telemetry/metrics-access.ts";
@@ -24,16 +25,17 @@ function closeAtTheEnd(server: Server): void {
 async function start(
   readiness: Readiness = { ready: true },
   check?: AccessControl["check"],
+  metrics = new Registry(),
+  { log } = collectingLog(),
 ): Promise<Server> {
-  const metrics = new Registry();
   new Counter({ name: "things_total", help: "Things.", registers: [metrics] });
-  const { log } = collectingLog();
   const options = {
     host: HOST,
     port: 0,
     metrics,
     readiness: () => readiness,
     access: check && { check },
+    monotonic: () => performance.now(),
     log,
   };
   const server = await startOpsServer(options);
@@ -43,6 +45,29 @@ async function start(
 
 function portOf(server: Server): number {
   return Number(new URL(urlOf(server)).port);
+}
+
+function requestFor(path: string): string {
+  return `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+}
+
+/** Opens a connection from a loopback address, until the test ends. */
+async function openFrom(server: Server, localAddress: string) {
+  const socket = connect({ port: portOf(server), host: HOST, localAddress });
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  // A reset is one way to close.
+  socket.on("error", () => undefined);
+  const closed = once(socket, "close");
+  const chunks: Buffer[] = [];
+  socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+  await Promise.race([once(socket, "connect"), closed]);
+  return { socket, closed, received: () => Buffer.concat(chunks).toString() };
+}
+
+function connectionsOf(server: Server): Promise<number> {
+  return promisify<number>((callback) => server.getConnections(callback))();
 }
 
 describe("a listening server", () => {
@@ -139,37 +164,97 @@ describe("the operations server", () => {
     expect((await fetch(`${urlOf(server)}${path}`)).status).toBe(200);
   });
 
-  it("closes connections beyond its maximum and keeps the others", async () => {
-    const server = await start();
-    const sockets: Socket[] = [];
-    onTestFinished(() => {
-      for (const socket of sockets) socket.destroy();
-    });
-    const open = async () => {
-      const socket = connect(portOf(server), HOST).on("error", () => undefined);
-      sockets.push(socket);
-      await once(socket, "connect");
-      return socket;
-    };
-    const accepted = once(server, "connection");
-    const first = await open();
-    await accepted;
-    while (sockets.length < server.maxConnections) await open();
-    const extra = await open();
-    await once(extra, "close");
-    first.write("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    const [response] = await once(first, "data");
-    expect(String(response)).toContain("200 OK");
-  });
-
-  it("has timeouts for headers, requests, and idle connections, and a connection limit", async () => {
-    const { headersTimeout, requestTimeout, keepAliveTimeout, timeout, maxConnections } = await start();
-    expect({ headersTimeout, requestTimeout, keepAliveTimeout, timeout, maxConnections }).toEqual({
+  it("has timeouts for headers, requests, and connections without traffic", async () => {
+    const { headersTimeout, requestTimeout, timeout } = await start();
+    expect({ headersTimeout, requestTimeout, timeout }).toEqual({
       headersTimeout: 10_000,
       requestTimeout: 10_000,
-      keepAliveTimeout: 5000,
       timeout: 30_000,
-      maxConnections: 100,
     });
+  });
+
+  it("closes each connection after one response, and does not serve requests that are pipelined behind it", async () => {
+    let reviews = 0;
+    const server = await start({ ready: true }, async () => {
+      reviews += 1;
+      return "allowed";
+    });
+    const pipelined = await openFrom(server, "127.0.0.1");
+    pipelined.socket.write(requestFor("/metrics").repeat(100));
+    await pipelined.closed;
+    expect(pipelined.received().match(/HTTP\/1\.1 200 OK/g)).toHaveLength(1);
+    expect(pipelined.received()).toMatch(/^connection: close\r$/im);
+    expect(reviews).toBe(1);
+  });
+});
+
+describe("the probes of the operations server", () => {
+  const SOURCES = Array.from({ length: 20 }, (_, at) => `127.0.0.${at + 1}`);
+
+  /** Holds connections on which the client sends these bytes and reads nothing. */
+  async function hold(server: Server, count: number, sources: number, bytes: string): Promise<void> {
+    for (let at = 0; at < count; at += 1) {
+      const { socket } = await openFrom(server, SOURCES[at % sources] ?? "");
+      socket.pause();
+      if (bytes !== "") socket.write(bytes);
+    }
+  }
+
+  async function probe(server: Server, path: string): Promise<string> {
+    const { socket, received, closed } = await openFrom(server, "127.0.0.1");
+    socket.write(requestFor(path));
+    await closed;
+    return received();
+  }
+
+  // More than the server accepts, of one source and of all.
+  const attacks = [
+    { what: "are idle", bytes: "" },
+    { what: "are kept alive after a response", bytes: requestFor("/healthz") },
+    { what: "send half of their headers", bytes: requestFor("/healthz").slice(0, -8) },
+  ].flatMap((attack) => [
+    { ...attack, count: 300, sources: 1, from: "one source" },
+    { ...attack, count: 300, sources: 20, from: "20 sources" },
+  ]);
+
+  it.each([
+    ...attacks,
+    {
+      what: "do not read their responses",
+      bytes: requestFor("/metrics"),
+      count: 50,
+      sources: 1,
+      from: "one source",
+    },
+  ])("get their responses while $count connections from $from $what", async (attack) => {
+    const metrics = new Registry();
+    // More than the kernel buffers for a connection.
+    new Gauge({ name: "things", help: "x".repeat(5 * 1024 * 1024), registers: [metrics] });
+    const server = await start({ ready: true }, undefined, metrics);
+    await hold(server, attack.count, attack.sources, attack.bytes);
+    for (let times = 0; times < 20; times += 1) {
+      expect(await probe(server, "/healthz")).toContain("200 OK");
+      expect(await probe(server, "/readyz")).toContain("200 OK");
+    }
+  });
+
+  it("have room, because a source replaces its own connections, and the log says so once in 10 s", async () => {
+    const collected = collectingLog();
+    const { lines } = collected;
+    const server = await start({ ready: true }, undefined, new Registry(), collected);
+    await hold(server, 300, 1, "");
+    const other = await openFrom(server, "127.0.0.2");
+    await expect.poll(() => connectionsOf(server)).toBe(41);
+    expect(other.socket.destroyed).toBe(false);
+    expect(lines).toEqual([
+      expect.objectContaining({
+        level: "warn",
+        listener: "operations",
+        reason: "evicted",
+        source: "127.0.0.1",
+        dropped: 1,
+        msg: "connections dropped at their limit",
+      }),
+    ]);
   });
 });

@@ -41,10 +41,13 @@ labels of the release.
 {{- with $alerts.PipeScalingApiErrors }}
 {{- if .enabled }}
 - alert: PipeScalingApiErrors
+  {{- /* A 503 because the first rollout of a service has not completed is no failure of the API. */}}
   expr: |-
-    sum(rate(pipe_scaling_http_requests_total{ {{- $of }}, code=~"5.."}[5m]))
+    (sum(rate(pipe_scaling_http_requests_total{ {{- $of }}, code=~"5.."}[5m]))
+      - (sum(rate(pipe_scaling_size_not_reached_total{ {{- $of }}}[5m])) or vector(0)))
       / sum(rate(pipe_scaling_http_requests_total{ {{- $of }}}[5m])) > {{ .threshold }} / 100
-      and sum(rate(pipe_scaling_http_requests_total{ {{- $of }}, code=~"5.."}[5m])) > {{ .minimumPerMinute }} / 60
+      and sum(rate(pipe_scaling_http_requests_total{ {{- $of }}, code=~"5.."}[5m]))
+      - (sum(rate(pipe_scaling_size_not_reached_total{ {{- $of }}}[5m])) or vector(0)) > {{ .minimumPerMinute }} / 60
   for: 10m
   labels:
     severity: critical

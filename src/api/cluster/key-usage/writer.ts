@@ -114,7 +114,7 @@ export class KeyUsageWriter {
     writer: RecordWriter,
   ): Promise<boolean> {
     const { cache } = this.#options;
-    if (!cache.organization(organizationId)) return false;
+    const hasOrganization = () => cache.organization(organizationId) !== undefined;
     const labels = recordLabels("key-usage", organizationId);
     const written = await retryOnConflict({
       cached: cache.keyUsage(organizationId),
@@ -123,6 +123,7 @@ export class KeyUsageWriter {
         return record && toKeyUsageView(record);
       },
       attempt: async (current) => {
+        if (!hasOrganization()) return undefined;
         const change = keyUsageChange(current?.usage ?? new Map(), uses, keys);
         if (!change) return undefined;
         const { used, removed } = change;
@@ -133,6 +134,6 @@ export class KeyUsageWriter {
       what: "this record of key usage",
     });
     if (written) cache.observeRecord(toKeyUsageView(written));
-    return true;
+    return hasOrganization();
   }
 }

@@ -1,4 +1,4 @@
-import { Bucket, type Quota } from "./gcra.ts";
+import { type Quota, TokenBucket } from "../../../runtime/token-bucket.ts";
 
 /**
  * The buckets of all callers of one quota, in bounded memory and constant time.
@@ -12,16 +12,16 @@ export class Buckets<Q extends Quota> {
   readonly #quota: Q;
   readonly #capacity: number;
   /** The shared bucket of callers without room for their own. */
-  readonly #noRoom: Bucket<Q>;
-  #young = new Map<string, Bucket<Q>>();
-  #old = new Map<string, Bucket<Q>>();
+  readonly #noRoom: TokenBucket<Q>;
+  #young = new Map<string, TokenBucket<Q>>();
+  #old = new Map<string, TokenBucket<Q>>();
   #youngSince = 0;
 
   /** @param capacity of each generation */
   constructor(quota: Q, capacity: number) {
     this.#quota = quota;
     this.#capacity = capacity;
-    this.#noRoom = new Bucket(quota);
+    this.#noRoom = new TokenBucket(quota);
   }
 
   /** Number of buckets in memory. */
@@ -30,7 +30,7 @@ export class Buckets<Q extends Quota> {
   }
 
   /** @param now in monotonic milliseconds */
-  of(key: string, now: number): Bucket<Q> {
+  of(key: string, now: number): TokenBucket<Q> {
     if (now - this.#youngSince > this.#quota.windowMs) this.#age(now);
     const known = this.#young.get(key);
     if (known) return known;
@@ -38,7 +38,7 @@ export class Buckets<Q extends Quota> {
       this.#noRoom.drain(now);
       return this.#noRoom;
     }
-    const bucket = this.#old.get(key) ?? new Bucket(this.#quota);
+    const bucket = this.#old.get(key) ?? new TokenBucket(this.#quota);
     this.#old.delete(key);
     this.#young.set(key, bucket);
     return bucket;

@@ -1,9 +1,9 @@
 import createError from "http-errors";
+import { rateLimitKey } from "../../../http/rate-limit-key.ts";
+import type { Quota, TokenBucket } from "../../../runtime/token-bucket.ts";
 import type { RateLimitSettings } from "../../../settings/api.ts";
 import type { RequestContext } from "../request-context.ts";
 import { Buckets } from "./buckets.ts";
-import type { Bucket, Quota } from "./gcra.ts";
-import { rateLimitKey } from "./rate-limit-key.ts";
 
 /** More keys than one process serves in a window; further keys would be rejected. */
 const MAX_KEYS = 65_536;
@@ -47,11 +47,11 @@ export class RateLimits {
   }
 
   /** @param secretName identifies the key, even after its Secret changes */
-  ofKey(secretName: string, now: number): Bucket<Policy> | undefined {
+  ofKey(secretName: string, now: number): TokenBucket<Policy> | undefined {
     return this.#keys?.of(secretName, now);
   }
 
-  ofSource(clientIp: string | undefined, now: number): Bucket<Policy> | undefined {
+  ofSource(clientIp: string | undefined, now: number): TokenBucket<Policy> | undefined {
     return this.#sources?.of(rateLimitKey(clientIp), now);
   }
 }
@@ -86,7 +86,11 @@ export function chargeFailedAuthentication(
   return charge(context, limits.ofSource(context.clientIp, now), now);
 }
 
-function charge(context: RequestContext, bucket: Bucket<Policy> | undefined, now: number): Error | undefined {
+function charge(
+  context: RequestContext,
+  bucket: TokenBucket<Policy> | undefined,
+  now: number,
+): Error | undefined {
   if (!bucket) return undefined;
   const isAdmitted = bucket.take(now);
   context.rateLimitFields = fieldsOf(bucket, now);
@@ -102,7 +106,7 @@ function charge(context: RequestContext, bucket: Bucket<Policy> | undefined, now
  * which at most `r` requests are admitted, so `t` equals `Retry-After` (draft-ietf-httpapi-ratelimit-headers-11,
  * sections 4.1.2 and 6).
  */
-function fieldsOf(bucket: Bucket<Policy>, now: number): string[] {
+function fieldsOf(bucket: TokenBucket<Policy>, now: number): string[] {
   const { name, fields } = bucket.quota;
   const remaining = String(bucket.remaining(now));
   return [

@@ -7,7 +7,7 @@ import { requesterOf } from "../../middleware/request-context.ts";
 import { sendResult } from "../../middleware/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { expressPaths, type PathAliases } from "../../path-aliases.ts";
-import { serviceParams, type TenantRecords } from "../path-params.ts";
+import { permitService, serviceParams, type TenantRecords } from "../path-params.ts";
 import { createRouter } from "../router.ts";
 import { backupConfiguration, backupConfigurationPatch, toBackupConfiguration } from "./schema.ts";
 import { type BackupServiceDeps, backupPolicy, updateBackupPolicy } from "./service.ts";
@@ -61,7 +61,8 @@ export function backupRouter(deps: BackupDeps): Router {
     .patch(authorize, async (request, response) => {
       const params = serviceParams(request, cache);
       const change = await readJsonBody(request, response, backupConfigurationPatch);
-      const policy = await updateBackupPolicy(params, change, requesterOf(request), deps);
+      const requester = requesterOf(request, () => permitService(request, cache, params));
+      const policy = await updateBackupPolicy(params, change, requester, deps);
       sendResult(response, toBackupConfiguration(policy));
     })
     .all(methodNotAllowed);

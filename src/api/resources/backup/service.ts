@@ -40,17 +40,18 @@ export function backupPolicy({ id }: Service, cache: Pick<ClusterCache, "backup"
  * Changes only the properties that were sent, even if another request changes the others at the same time.
  *
  * @returns the policy after the change
- * @throws InvalidRequestError if the properties contradict each other; then nothing has changed
+ * @throws InvalidRequestError if the properties contradict each other, or the error of `permit`; then nothing has
+ *   changed
  * @throws UnavailableError otherwise
  */
 export async function updateBackupPolicy(
   { organization, service }: ServiceParams,
   change: BackupChange,
-  { requestId, apiKey }: Requester,
+  { requestId, apiKey, permit }: Requester,
   { cache, recordWriter, backupWrites, log }: BackupServiceDeps,
 ): Promise<BackupPolicy> {
   const labels = recordLabels("backup", organization.id);
-  const write = async () => {
+  const write = async (permitted: () => void) => {
     const { written, ...policies } = await retryOnConflict({
       cached: cache.backup(service.id),
       read: async () => {
@@ -63,6 +64,7 @@ export async function updateBackupPolicy(
         if (!startTimeFits(after)) {
           throw new InvalidRequestError(`${START_TIME_RULE}: send one of these, or backupStartTime null.`);
         }
+        permitted();
         // Written even if it changes nothing: only the cluster knows whether the cached version is current.
         const written = current
           ? await recordWriter.patch(current, { labels, data: backupData(after) })
@@ -76,7 +78,7 @@ export async function updateBackupPolicy(
   };
   const audit = { audit: "backup", requestId, apiKey, organization: organization.id, service: service.id };
   try {
-    const { before, after } = await backupWrites.run(service.id, write);
+    const { before, after } = await backupWrites.run(service.id, { permit, write });
     log.info({ ...audit, from: before, to: after }, "backup configuration changed");
     return after;
   } catch (err) {

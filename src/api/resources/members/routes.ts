@@ -6,7 +6,7 @@ import { requesterOf } from "../../middleware/request-context.ts";
 import { sendResult } from "../../middleware/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { expressPaths, type PathAliases } from "../../path-aliases.ts";
-import { memberParams, type TenantRecords } from "../path-params.ts";
+import { memberParams, permitOrganization, type TenantRecords } from "../path-params.ts";
 import { createRouter } from "../router.ts";
 import { type MembersServiceDeps, removeMember } from "./service.ts";
 
@@ -36,7 +36,8 @@ export function membersRouter(deps: MembersDeps): Router {
     .delete(authorize, async (request, response) => {
       const params = memberParams(request, deps.cache);
       await discardBody(request, response);
-      await removeMember(params, requesterOf(request), deps);
+      const requester = requesterOf(request, () => permitOrganization(request, deps.cache));
+      await removeMember(params, requester, deps);
       sendResult(response);
     })
     .all(methodNotAllowed);

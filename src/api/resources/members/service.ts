@@ -21,12 +21,13 @@ export interface MembersServiceDeps {
 /**
  * Removes a member from an organization.
  *
- * @throws NotFoundError if the member does not exist, InvalidRequestError for the last admin; then nothing has changed
+ * @throws NotFoundError if the member does not exist, InvalidRequestError for the last admin, or the error of `permit`;
+ *   then nothing has changed
  * @throws UnavailableError otherwise
  */
 export async function removeMember(
   { organization, userId }: MemberParams,
-  { requestId, apiKey }: Requester,
+  { requestId, apiKey, permit }: Requester,
   { cache, recordWriter, memberWrites, log }: MembersServiceDeps,
 ): Promise<void> {
   const entry = memberKey(userId);
@@ -52,17 +53,21 @@ export async function removeMember(
 
   const audit = { audit: "members", requestId, apiKey, organization: organization.id, user: userId };
   try {
-    const write = async () => {
+    const write = async (permitted: () => void) => {
       const written = await retryOnConflict({
         cached: cache.members(organization.id),
         read,
-        attempt: (current) => remove(requireRemovable(current, entry)),
+        attempt: async (current) => {
+          const removable = requireRemovable(current, entry);
+          permitted();
+          return await remove(removable);
+        },
         what: "this change of the members",
       });
       if (written) cache.observeRecord(written);
       return written;
     };
-    await memberWrites.run(organization.id, write);
+    await memberWrites.run(organization.id, { permit, write });
     log.info(audit, "member removed");
   } catch (err) {
     // The member may have been removed anyway.

@@ -7,7 +7,7 @@ import { requesterOf } from "../../middleware/request-context.ts";
 import { memoizeJson, sendJsonResult, sendResult } from "../../middleware/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { expressPaths, type PathAliases } from "../../path-aliases.ts";
-import { serviceParams, type TenantRecords } from "../path-params.ts";
+import { permitService, serviceParams, type TenantRecords } from "../path-params.ts";
 import { createRouter } from "../router.ts";
 import { pipeScalingProgress, toPipeScalingProgress } from "./progress-schema.ts";
 import { pipeScaling, pipeScalingPatch, toPipeScaling } from "./schema.ts";
@@ -26,10 +26,14 @@ export const getPipeScaling = {
   tag: "Pipes",
   summary: "Get the size of the pipes of a service",
   description:
-    "The size that every database pipe of the service runs, not the last requested size: during a rescale, the last size that all pipes had.",
+    "The size that every database pipe of the service runs, not the last requested size: during a rescale, the last size that all pipes had. Until the first rollout of the service completes there is none, and the response is 503: `GET …/pipesCdcScaling/progress` shows how far the rollout is, and which pipes fail and why.",
   isBeta: true,
   result: pipeScaling,
-  refusals: { 400: `An ID in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },
+  refusals: {
+    400: `An ID in the path is not a UUID, or ${NO_PIPE}.`,
+    404: NOT_FOUND,
+    503: "Temporarily unavailable, or the first rollout of the service has not completed, as `GET …/pipesCdcScaling/progress` shows.",
+  },
 } as const satisfies Operation;
 
 export const updatePipeScaling = {
@@ -84,7 +88,8 @@ export function pipeScalingRouter(deps: PipeScalingDeps): Router {
       const params = serviceParams(request, cache);
       const size = await readJsonBody(request, response, pipeScalingPatch);
       const requestedAt = new Date(clock.now()).toISOString();
-      const accepted = await requestSize(params, size, { ...requesterOf(request), requestedAt }, deps);
+      const requester = requesterOf(request, () => permitService(request, cache, params));
+      const accepted = await requestSize(params, size, { ...requester, requestedAt }, deps);
       sendResult(response, toPipeScaling(accepted));
     })
     .all(methodNotAllowed);

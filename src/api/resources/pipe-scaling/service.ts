@@ -7,7 +7,8 @@ import type { PipeScalingWriter, SizeRequest } from "../../cluster/pipe-scaling-
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
 import type { PipeScalingView } from "../../cluster/views.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
-import { ConflictError, InvalidRequestError, UnavailableError } from "../../errors.ts";
+import { ConflictError, InvalidRequestError, NotYetError, UnavailableError } from "../../errors.ts";
+import type { Requester } from "../../middleware/request-context.ts";
 import type { ServiceParams } from "../path-params.ts";
 
 type ScalingCache = Pick<ClusterCache, "scaling" | "observeScaling">;
@@ -30,7 +31,9 @@ export interface ScalingServiceDeps {
 export function reachedSize({ namespace, id }: Service, cache: Pick<ScalingCache, "scaling">): Size {
   const { effective } = requireProvisioned(cache.scaling(namespace, id));
   if (effective) return effective;
-  throw new UnavailableError("The size of this service's pipes is not known yet. Try again shortly.");
+  throw new NotYetError(
+    "The pipes of this service have no size yet, because its first rollout has not completed. See its progress, and pipes that fail, at this path followed by /progress.",
+  );
 }
 
 /** Returns the progress of the pipes of a service toward the last requested size. */
@@ -45,13 +48,14 @@ export function scalingProgress(
  * Requests a size: normally exactly one call to the cluster.
  *
  * @returns the accepted size
- * @throws InvalidRequestError, ConflictError if the state does not allow it; then nothing has changed
+ * @throws InvalidRequestError, ConflictError if the state does not allow it, or the error of `permit`; then nothing has
+ *   changed
  * @throws UnavailableError otherwise
  */
 export async function requestSize(
   { organization, service }: ServiceParams,
   size: Size,
-  request: SizeRequest,
+  { permit, ...request }: SizeRequest & Requester,
   { cache, scalingWriter, scalingWrites, tiers, log }: ScalingServiceDeps,
 ): Promise<Size> {
   requireWithinTier(size, organization.tier, tiers);
@@ -59,13 +63,14 @@ export async function requestSize(
   const { requestId, apiKey } = request;
   const to = describeSize(size);
   const audit = { audit: "scaling", requestId, apiKey, organization: organization.id, service: id, to };
-  const write = async () => {
+  const write = async (permitted: () => void) => {
     const change = await retryOnConflict({
       cached: cache.scaling(namespace, id),
       read: () => scalingWriter.read(namespace, id),
       attempt: async (target) => {
         const current = requireProvisioned(target);
         requireChangeable(current);
+        permitted();
         return { from: current.requested, written: await scalingWriter.write(current, size, request) };
       },
       what: "this size",
@@ -74,7 +79,7 @@ export async function requestSize(
     return change;
   };
   try {
-    const { from } = await scalingWrites.run(`${namespace}/${id}`, write, to);
+    const { from } = await scalingWrites.run(`${namespace}/${id}`, { permit, write, coalesceKey: to });
     log.info({ ...audit, from: from && describeSize(from) }, "size accepted");
     return size;
   } catch (err) {

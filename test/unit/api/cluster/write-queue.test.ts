@@ -25,13 +25,18 @@ class HeldQueue {
   readonly begun: Request[] = [];
   /** The largest number of writes to one object at the same time. */
   maxInFlight = 0;
+  readonly #revoked = new Set<Request>();
   readonly #inFlight = new Map<Request, PromiseWithResolvers<number>>();
 
   request(object: string, coalesceKey?: string): Request {
     const request: Request = { number: this.requests.length, object, coalesceKey, outcome: undefined };
     this.requests.push(request);
     this.queue
-      .run(object, () => this.#write(request), coalesceKey)
+      .run(object, {
+        permit: () => this.#permit(request),
+        write: (permit) => this.#write(request, permit),
+        ...(coalesceKey === undefined ? {} : { coalesceKey }),
+      })
       .then(
         (written) => {
           request.outcome = written;
@@ -63,13 +68,23 @@ class HeldQueue {
     return [...this.#inFlight.keys()][0]?.object;
   }
 
-  #write(request: Request): Promise<number> {
+  /** From now on, the caller of the request may not write any more. */
+  revoke(request: Request): void {
+    this.#revoked.add(request);
+  }
+
+  #permit(request: Request): void {
+    if (this.#revoked.has(request)) throw new Error(`request ${request.number} is not permitted`);
+  }
+
+  async #write(request: Request, permit: () => void): Promise<number> {
+    permit();
     this.begun.push(request);
     const promise = Promise.withResolvers<number>();
     this.#inFlight.set(request, promise);
     const inFlight = [...this.#inFlight.keys()].filter(({ object }) => object === request.object).length;
     this.maxInFlight = Math.max(this.maxInFlight, inFlight);
-    return promise.promise;
+    return await promise.promise;
   }
 }
 
@@ -78,6 +93,10 @@ let held: HeldQueue;
 beforeEach(() => {
   held = new HeldQueue();
 });
+
+function fail(): never {
+  throw new Error("there is no such request");
+}
 
 function numbersOf(requests: readonly Request[]): number[] {
   return requests.map(({ number }) => number);
@@ -176,15 +195,69 @@ describe("the write queue", () => {
     expect(last.outcome).toBe(last.number);
   });
 
+  it("does not execute a write whose caller may not write any more at its turn", async () => {
+    held.request("a");
+    const revoked = held.request("a");
+    const last = held.request("a");
+    held.revoke(revoked);
+    await held.endAll();
+    expect(numbersOf(held.begun)).toEqual([0, 2]);
+    expect(revoked.outcome).toEqual(new Error("request 1 is not permitted"));
+    expect(last.outcome).toBe(2);
+  });
+
+  it("executes the last of the coalesced writes whose caller may still write", async () => {
+    held.request("a");
+    const waiting = [1, 2, 3, 4].map(() => held.request("a", "8 cores"));
+    for (const at of [0, 3]) held.revoke(waiting[at] ?? fail());
+    await held.endAll();
+    expect(numbersOf(held.begun)).toEqual([0, 3]);
+    expect(waiting.map(({ outcome }) => outcome)).toEqual([
+      new Error("request 1 is not permitted"),
+      3,
+      3,
+      new Error("request 4 is not permitted"),
+    ]);
+  });
+
+  it("executes another coalesced write if the caller of the first loses the permission between attempts", async () => {
+    const queue = new WriteQueue<string>(held.clock);
+    const denied = new Error("denied");
+    let attempts = 0;
+    const permit = () => undefined;
+    const outcomes = Promise.allSettled([
+      queue.run("a", { permit, write: async () => "before" }),
+      queue.run("a", { permit, write: async () => "made", coalesceKey: "8 cores" }),
+      queue.run("a", {
+        permit: () => {
+          attempts += 1;
+          if (attempts > 1) throw denied;
+        },
+        write: async (permitted) => {
+          permitted();
+          permitted();
+          return "not made";
+        },
+        coalesceKey: "8 cores",
+      }),
+    ]);
+    expect(await outcomes).toEqual([
+      { status: "fulfilled", value: "before" },
+      { status: "fulfilled", value: "made" },
+      { status: "rejected", reason: denied },
+    ]);
+  });
+
   it("executes the next write after one that throws synchronously", async () => {
     const queue = new WriteQueue<string>(held.clock);
-    const fail = () => {
+    const failAtOnce = () => {
       throw new Error("at once");
     };
+    const permit = () => undefined;
     const outcomes = await Promise.allSettled([
-      queue.run("a", fail),
-      queue.run("a", fail),
-      queue.run("a", async () => "made"),
+      queue.run("a", { permit, write: failAtOnce }),
+      queue.run("a", { permit, write: failAtOnce }),
+      queue.run("a", { permit, write: async () => "made" }),
     ]);
     expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
     expect(queue.size).toBe(0);

@@ -3,7 +3,7 @@ import { isIP, Socket } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { TrustedProxies } from "../../../../src/api/middleware/client-ip.ts";
-import { rateLimitKey } from "../../../../src/api/middleware/rate-limit/rate-limit-key.ts";
+import { rateLimitKey } from "../../../../src/http/rate-limit-key.ts";
 
 const PROXIES = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"];
 
@@ -99,10 +99,25 @@ describe("the client's address", () => {
     "cannot be determined with the invalid trusted proxy %j",
     (proxy) => {
       expect(() => new TrustedProxies(["10.0.0.1", proxy])).toThrow(
-        `The trusted proxy ${JSON.stringify(proxy)} is neither an IP address nor a CIDR`,
+        `The trusted proxy ${JSON.stringify(proxy)} must be an IP address or a CIDR`,
       );
     },
   );
+});
+
+describe("a trusted proxy", () => {
+  it("must begin with the first address of its range", () => {
+    expect(() => new TrustedProxies(["10.1.2.3/8"])).toThrow(
+      'The trusted proxy "10.1.2.3/8" must begin with the first address of its range, as in 10.0.0.0/8 instead of 10.1.2.3/8.',
+    );
+  });
+
+  it("with an IPv4 address is not trusted because of ::/0", () => {
+    const proxies = new TrustedProxies(["::/0"]);
+    expect(proxies.has("10.0.0.1")).toBe(false);
+    expect(proxies.has("::ffff:10.0.0.1")).toBe(false);
+    expect(proxies.has("2001:db8::1")).toBe(true);
+  });
 });
 
 describe("the rate-limit key of failed authentications", () => {
@@ -118,6 +133,8 @@ describe("the rate-limit key of failed authentications", () => {
     ["::1", "0:0:0:0"],
     ["::", "0:0:0:0"],
     ["fe80::1%eth0", "fe80:0:0:0"],
+    ["fe80::1%br-1.100", "fe80:0:0:0"],
+    ["::203.0.113.7", "0:0:0:0"],
     ["64:ff9b::203.0.113.7", "64:ff9b:0:0"],
     [undefined, ""],
   ])("for %s is %s", (address, source) => {

@@ -1,7 +1,13 @@
-import { expect, it } from "vitest";
-import { sendResult } from "../../../../src/api/middleware/respond.ts";
+import { closeSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { RequestHandler } from "express";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { send, sendResult } from "../../../../src/api/middleware/respond.ts";
+import { openFile, type ResponseBody } from "../../../../src/api/middleware/response-body.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { temporaryFolder } from "../../../support/fixtures/kubeconfig.ts";
 import { appOf, serve } from "../../../support/servers/express-app.ts";
+import { open, startServer } from "../../../support/servers/http-server.ts";
 
 it.each(["Acme", "Æ", "Zürich", "株式会社", "😀"])(
   "a response that contains %s is complete and encoded in UTF-8",
@@ -14,3 +20,86 @@ it.each(["Acme", "Æ", "Zürich", "株式会社", "😀"])(
     expect(JSON.parse(body)).toMatchObject({ status: 200, result: { name } });
   },
 );
+
+describe("a response that is longer than what is written at once", () => {
+  /** 460 KB, which is no multiple of the length of a part. */
+  const TEXT = "Zürich, 株式会社, ".repeat(20_001);
+
+  /** Writes the text to a file that is open until the test ends. */
+  function fileOf(text: string) {
+    const path = join(temporaryFolder(), "long.txt");
+    writeFileSync(path, text);
+    const body = openFile(path);
+    onTestFinished(() => closeSync(body.fd));
+    return { path, body };
+  }
+
+  const BODIES: readonly (readonly [string, () => ResponseBody])[] = [
+    ["a string", () => TEXT],
+    ["a buffer", () => Buffer.from(TEXT)],
+    ["a file", () => fileOf(TEXT).body],
+  ];
+
+  const respondWith =
+    (body: ResponseBody): RequestHandler =>
+    (_request, response) =>
+      send(response, 200, ["Content-Type", "text/plain; charset=utf-8"], body);
+
+  it.each(BODIES)("is complete if it is %s", async (_what, body) => {
+    const { url } = await startServer([respondWith(body())]);
+    const response = await fetch(url);
+    expect(response.headers.get("content-length")).toBe(String(Buffer.byteLength(TEXT)));
+    expect(await response.text()).toBe(TEXT);
+  });
+
+  it.each(BODIES)("has no body for HEAD if it is %s", async (_what, body) => {
+    const { port } = await startServer([respondWith(body())]);
+    const { socket, received, closed } = await open(port);
+    socket.write("HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    await closed;
+    expect(received()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(received()).toMatch(/\r\n\r\n$/);
+  });
+
+  it.each(BODIES)("is complete if the body of the request is not read and it is %s", async (_what, body) => {
+    const { url } = await startServer([respondWith(body())]);
+    const response = await fetch(url, { method: "POST", body: "x".repeat(100_000) });
+    expect(response.headers.get("connection")).toBe("close");
+    expect(await response.text()).toBe(TEXT);
+  });
+
+  it.each(BODIES)("is in its place among pipelined responses if it is %s", async (_what, body) => {
+    const first = Promise.withResolvers<void>();
+    const longOne = respondWith(body());
+    const { port } = await startServer([
+      async (request, response, next) => {
+        if (request.url === "/first") await first.promise;
+        if (request.url === "/long") longOne(request, response, next);
+        else sendResult(response, request.url);
+      },
+    ]);
+    const { socket, received, until } = await open(port);
+    for (const path of ["/first", "/long", "/long", "/last"])
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    first.resolve();
+    await until('"result":"/last"}');
+    const [, one, two, three, four] = received().split(/HTTP\/1\.1 200 OK\r\n/);
+    expect(one).toContain('"result":"/first"}');
+    expect(two?.split("\r\n\r\n")[1]).toBe(TEXT);
+    expect(three?.split("\r\n\r\n")[1]).toBe(TEXT);
+    expect(four).toContain('"result":"/last"}');
+  });
+
+  it("ends with its connection if its file cannot be read to the end, and the log has the reason", async () => {
+    const { path, body } = fileOf(TEXT);
+    const { port, lines } = await startServer([respondWith(body)]);
+    truncateSync(path, 50_000);
+    const { socket, received, closed } = await open(port);
+    socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    await closed;
+    expect(received().length).toBeLessThan(60_000);
+    expect(lines).toMatchObject([
+      { level: "error", status: 500, err: { message: "the file is shorter than before" } },
+    ]);
+  });
+});

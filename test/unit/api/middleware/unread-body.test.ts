@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import type { RequestHandler } from "express";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import * as z from "zod";
 import { authenticate } from "../../../../src/api/middleware/authenticate.ts";
 import { readJsonBody } from "../../../../src/api/middleware/json-body.ts";
@@ -10,8 +10,15 @@ import { RateLimits } from "../../../../src/api/middleware/rate-limit/limits.ts"
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import { parseRaw } from "../../../api/client.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { certificatePair } from "../../../support/fixtures/certificate.ts";
 import { DEFAULT_LIMITS } from "../../../support/servers/express-app.ts";
-import { open, PATIENT, type ServerOptions, startServer } from "../../../support/servers/http-server.ts";
+import {
+  open,
+  openTls,
+  PATIENT,
+  type ServerOptions,
+  startServer,
+} from "../../../support/servers/http-server.ts";
 
 const BODY_BYTES = 8 * 1024 * 1024;
 /** 64 KiB of the body, plus what libuv reads from a busy connection in one event loop iteration: 32 × 64 KiB. */
@@ -32,14 +39,14 @@ const handlers: RequestHandler[] = [
   notFound,
 ];
 
-function acceptedSocket(server: Server): Promise<Socket> {
-  return new Promise((resolve) => server.once("connection", resolve));
+function acceptedSocket(server: Server, event: "connection" | "secureConnection"): Promise<Socket> {
+  return new Promise((resolve) => server.once(event, resolve));
 }
 
 async function start(options: ServerOptions = {}) {
   const { server, port } = await startServer(handlers, options);
-  const accepted = acceptedSocket(server);
-  const client = await open(port);
+  const accepted = acceptedSocket(server, options.tls ? "secureConnection" : "connection");
+  const client = await (options.tls ? openTls(port) : open(port));
   return { server, client, accepted: await accepted };
 }
 
@@ -83,6 +90,23 @@ describe("the body of a rejected request", () => {
       await client.closed;
       expect(parseRaw(client.received())).toMatchObject({ status, headers: { connection: "close" } });
       expect(accepted.bytesRead).toBeLessThan(MAX_READ_BYTES);
+    },
+  );
+
+  it.each([401, 404, 413])(
+    "is read only partially over TLS if the response is %i, and the connection ends once",
+    async (status) => {
+      const { cert, key } = certificatePair("localhost");
+      const tls = { cert: Buffer.from(cert), key: Buffer.from(key) };
+      const { client, accepted } = await start({ tls });
+      const destroySoon = vi.spyOn(accepted, "destroySoon");
+      client.socket.write(headOf(status, CHUNKED));
+      client.socket.write(chunks(BODY_BYTES, 1));
+      await client.closed;
+      expect(parseRaw(client.received())).toMatchObject({ status, headers: { connection: "close" } });
+      expect(accepted.bytesRead).toBeLessThan(MAX_READ_BYTES);
+      // Once by Node, after the response, and once for the body. Node warns about more than ten.
+      expect(destroySoon.mock.calls.length).toBeLessThanOrEqual(2);
     },
   );
 

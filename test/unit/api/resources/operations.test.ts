@@ -91,3 +91,15 @@ describe("the routers of the resources", () => {
     expect(LAYERS.filter(({ route }) => !route)).toEqual([]);
   });
 });
+
+describe("the operation that returns the size", () => {
+  it("says when it responds with 503, and names the operation that shows why", () => {
+    const { description, refusals } = OPERATIONS.find(({ id }) => id === "getPipeScaling") ?? {};
+    expect(description).toMatch(
+      /Until the first rollout .* the response is 503: `GET …\/pipesCdcScaling\/progress`/,
+    );
+    expect(refusals?.[503]).toMatch(
+      /first rollout .* has not completed, as `GET …\/pipesCdcScaling\/progress` shows/,
+    );
+  });
+});

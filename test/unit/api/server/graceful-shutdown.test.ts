@@ -14,10 +14,12 @@ const MAX_MS = 25_000;
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const PATCH = "PATCH / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
 
-/** Responds when the body has arrived. */
+/** Responds when the body, if there is one, has arrived. */
 const respondAfterBody: RequestHandler = (request, response) => {
   if (request.headers.expect !== undefined) response.writeContinue();
-  request.resume().once("end", () => response.writeHead(200, { Connection: "close" }).end("done"));
+  const respond = () => response.writeHead(200, { Connection: "close" }).end("done");
+  if (request.readableEnded) respond();
+  else request.resume().once("end", respond);
 };
 
 async function start(options: ServerOptions = {}) {

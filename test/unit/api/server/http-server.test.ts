@@ -6,7 +6,7 @@ import { httpSyntax } from "../../../../src/api/middleware/http-syntax.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import { TIMEOUTS } from "../../../../src/api/server/http-server.ts";
 import { exchangeRaw, parseRaw } from "../../../api/client.ts";
-import { open, PATIENT, QUICK, startServer } from "../../../support/servers/http-server.ts";
+import { type OpenSocket, open, PATIENT, QUICK, startServer } from "../../../support/servers/http-server.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -15,7 +15,15 @@ const neverRespond: RequestHandler = () => undefined;
 
 describe("the API's server", () => {
   it("has the timeouts of the contract", () => {
-    expect(TIMEOUTS).toMatchObject({ headersMs: 10_000, requestMs: 30_000, keepAliveMs: 75_000 });
+    expect(TIMEOUTS).toMatchObject({ headersMs: 10_000, requestMs: 30_000 });
+  });
+
+  it("tells clients how long a connection may be idle", async () => {
+    const { port } = await startServer([sendUrl], { timeouts: { ...PATIENT, keepAliveMs: 620_000 } });
+    const { socket, received, until } = await open(port);
+    socket.write(REQUEST);
+    await until('"result":"/"');
+    expect(parseRaw(received()).headers).toMatchObject({ "keep-alive": "timeout=620" });
   });
 
   it("closes the connection of a client that does not read its response", async () => {
@@ -50,6 +58,38 @@ describe("the API's server", () => {
     await closed;
     expect(received()).toBe("");
     expect(lines.length).toBeLessThan(100);
+  });
+
+  it("closes a connection with a waiting request while 1,024 others wait, until their connections end", async () => {
+    let served = 0;
+    const { port, connections } = await startServer([
+      (request, response) => {
+        served += 1;
+        if (request.url === "/free") sendResult(response);
+      },
+    ]);
+    const held: OpenSocket[] = [];
+    for (let count = 1; count <= 16; count += 1) {
+      const connection = await open(port);
+      connection.socket.write(REQUEST.repeat(1 + 64));
+      held.push(connection);
+      await expect.poll(() => served).toBe(count * 65);
+    }
+    const refused = await open(port);
+    refused.socket.write(REQUEST.repeat(2));
+    await refused.closed;
+    const { socket, until } = await open(port);
+    socket.write(REQUEST.replace("/", "/free"));
+    await until("200 OK");
+    expect(held.map((each) => each.socket.destroyed)).toEqual(Array(16).fill(false));
+
+    for (const each of held) each.socket.destroy();
+    await expect.poll(() => connections.size).toBe(1);
+    served = 0;
+    const accepted = await open(port);
+    accepted.socket.write(REQUEST.repeat(1 + 64));
+    await expect.poll(() => served).toBe(65);
+    expect(accepted.socket.destroyed).toBe(false);
   });
 
   it("does not serve a request after a response that closes the connection", async () => {

@@ -1,12 +1,13 @@
 import { execFile, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify, stripVTControlCharacters } from "node:util";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, type TestContext, test } from "vitest";
 import { COMMANDS } from "../../../../src/all-commands.ts";
 import { candidateLines } from "../../../../src/cli/completion/candidates.ts";
+import { profilePath } from "../../../../src/cli/customer/profile-file.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { MAIN, runProgram as runInPipe } from "../../../support/terminal/program.ts";
@@ -41,8 +42,13 @@ beforeAll(async () => {
   writeFileSync(join(folder, "bin", "pipe-scaling"), program, { mode: 0o755 });
   writeFileSync(join(folder, "kube config"), "");
   mkdirSync(join(folder, "kubes"));
+  mkdirSync(join(folder, ".config", "pipe-scaling"), { recursive: true });
+  writeFileSync(profilePath({ HOME: folder }), PROFILES, { mode: 0o600 });
 });
 afterAll(() => rmSync(folder, { recursive: true }));
+
+const PROFILE = "{ apiUrl: https://api.example.com, keyId: k, keySecret: s }";
+const PROFILES = `profiles: { prod: ${PROFILE}, staging: ${PROFILE} }`;
 
 function script(shell: Shell): string {
   return join(folder, `script.${shell}`);
@@ -124,6 +130,10 @@ const LINES: readonly (readonly [line: string, offers: readonly string[]])[] = [
   ["pipe-scaling admin organization create --name list --ti", ["--tier", "--tiers-file"]],
   ["pipe-scaling admin organization create --name ", []],
   ["pipe-scaling nonsense", []],
+  ["pipe-scaling profile use ", ["prod", "staging"]],
+  ["pipe-scaling profile remove s", ["staging"]],
+  ["pipe-scaling profile set pr", ["prod"]],
+  ["pipe-scaling services --profile s", ["staging"]],
 ];
 
 describe("bash", () => {
@@ -212,9 +222,32 @@ test.each(SHELLS)("the program prints the tested script for %s", async (shell) =
   expect(out).toBe(readFileSync(script(shell), "utf8"));
 });
 
+describe("the completions of profile names", () => {
+  const offers = (...words: readonly string[]) =>
+    candidateLines(COMMANDS.commands, words, { HOME: folder }).map((line) => line.split("\t")[0]);
+
+  test("are offered by every command that takes a profile", () => {
+    for (const { name, options } of COMMANDS.commands.filter((each) => each.options.some(isProfile))) {
+      expect(options.filter(isProfile)).toHaveLength(1);
+      expect(offers(...name.split(" "), "--profile", "")).toEqual(["prod", "staging"]);
+    }
+  });
+
+  test("are absent if the profile file may not be read, and flags are offered instead of an argument", () => {
+    chmodSync(profilePath({ HOME: folder }), 0o644);
+    onTestFinished(() => chmodSync(profilePath({ HOME: folder }), 0o600));
+    expect(offers("services", "--profile", "")).toEqual([]);
+    expect(offers("profile", "use", "")).toEqual(["--help"]);
+  });
+});
+
+function isProfile({ flag }: { readonly flag: string | undefined }): boolean {
+  return flag === "--profile";
+}
+
 test("the completions of every command include its flags", () => {
   for (const { name, options } of COMMANDS.commands) {
-    const lines = candidateLines(COMMANDS.commands, [...name.split(" "), "--"]);
+    const lines = candidateLines(COMMANDS.commands, [...name.split(" "), "--"], {});
     const flags = options.flatMap(({ flag }) => flag ?? []);
     expect(lines.map((line) => line.split("\t")[0])).toEqual([...flags, "--help"]);
   }

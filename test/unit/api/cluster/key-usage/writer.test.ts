@@ -211,6 +211,25 @@ describe("a round of key-usage writes", () => {
     expect(cluster.recorded(key)).toBe(at("2026-01-01T00:00:00Z"));
   });
 
+  it("creates no record if the organization is deleted while the first attempt conflicts", async () => {
+    const key = cluster.addKey(ACME);
+    const { metadata, ...record } = organizationRecord({ id: ACME });
+    const identity = { namespace: RECORDS, uid: "u", resourceVersion: "1" };
+    const api = await Process.start(cluster);
+    cluster.behavior = async (request) => {
+      if (request.method === "POST") {
+        cluster.send("configmaps", "DELETED", { ...record, metadata: { ...metadata, ...identity } });
+        await settled();
+        throw refusal(409, { reason: "AlreadyExists" });
+      }
+      return cluster.response(request);
+    };
+    api.use(key);
+    await api.clock.advance(MINUTE);
+    expect(cluster.calls.map(({ method = "GET" }) => method)).toEqual(["POST", "GET"]);
+    expect(api.logged()).toEqual([]);
+  });
+
   it("replaces a malformed entry, keeps the others, and logs it once", async () => {
     const [key, idle] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const data = { [key.id]: "yesterday", [idle.id]: "never" };

@@ -72,7 +72,8 @@ function update(
   deps: BackupServiceDeps,
   change: Parameters<typeof updateBackupPolicy>[1],
 ): Promise<BackupPolicy> {
-  return updateBackupPolicy(place, change, { requestId: randomUUID(), apiKey: randomUUID() }, deps);
+  const requester = { requestId: randomUUID(), apiKey: randomUUID(), permit: () => undefined };
+  return updateBackupPolicy(place, change, requester, deps);
 }
 
 function stored(policy: BackupPolicy, resourceVersion: string) {

@@ -6,13 +6,13 @@ import { connect as connectTls } from "node:tls";
 import type { RequestHandler } from "express";
 import createError from "http-errors";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { toKeyView } from "../../../../src/api/cluster/views.ts";
-import type { RequestContext } from "../../../../src/api/middleware/request-context.ts";
-import { sendResult } from "../../../../src/api/middleware/respond.ts";
-import { Connections, type DropReason } from "../../../../src/api/server/connections.ts";
-import { certificatePair } from "../../../support/fixtures/certificate.ts";
-import { keyRecord } from "../../../support/fixtures/records.ts";
-import { type OpenSocket, open, startServer } from "../../../support/servers/http-server.ts";
+import { toKeyView } from "../../../src/api/cluster/views.ts";
+import type { RequestContext } from "../../../src/api/middleware/request-context.ts";
+import { sendResult } from "../../../src/api/middleware/respond.ts";
+import { Connections, type DropReason } from "../../../src/http/connections.ts";
+import { certificatePair } from "../../support/fixtures/certificate.ts";
+import { keyRecord } from "../../support/fixtures/records.ts";
+import { type OpenSocket, open, startServer } from "../../support/servers/http-server.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const LIMITS = { total: 3, perSource: 100 };
@@ -240,6 +240,7 @@ describe("connections that arrive faster than the server sees dropped ones close
       server,
       limits: { total: 3, perSource: 2 },
       isTrustedProxy: () => false,
+      isAuthenticated: () => false,
       onDrop: (reason) => drops.push(reason),
     });
     const sockets = sources.map((source, at) => {

@@ -1,21 +1,17 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { rateLimitKey } from "../middleware/rate-limit/rate-limit-key.ts";
-import { contextOf } from "../middleware/request-context.ts";
+import { rateLimitKey } from "./rate-limit-key.ts";
 
 /** Reasons for closing or refusing a connection: labels of a metric. */
 export const DROP_REASONS = ["evicted", "source_limit", "connection_limit"] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
 export interface ConnectionLimits {
-  /** An idle connection costs some 80 KB with TLS; a few replicas behind an ingress need far fewer than 1000. */
   readonly total: number;
   /** Per source address, or IPv6 /64. */
   readonly perSource: number;
 }
-
-export const CONNECTION_LIMITS: ConnectionLimits = { total: 1000, perSource: 250 };
 
 /** A request and its response. */
 export interface Exchange {
@@ -36,8 +32,10 @@ export interface ConnectionsOptions {
   readonly server: Server;
   /** Proxies have no limit per source, because many clients share their addresses. */
   readonly isTrustedProxy: (address: string) => boolean;
+  /** Connections whose last request was authenticated are closed last. */
+  readonly isAuthenticated: (request: IncomingMessage) => boolean;
   readonly onDrop: (reason: DropReason, source: string) => void;
-  readonly limits?: ConnectionLimits;
+  readonly limits: ConnectionLimits;
 }
 
 /**
@@ -48,8 +46,7 @@ export interface ConnectionsOptions {
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
-  readonly #limits: ConnectionLimits;
-  /** By remote address and port, in the order of their last use. */
+  /** The keys are remote addresses and ports; the order is that of the last use. */
   readonly #open = new Map<string, Connection>();
   readonly #perSource = new Map<string, number>();
   readonly #bySocket = new WeakMap<Duplex, Connection>();
@@ -58,7 +55,6 @@ export class Connections {
   /** Must be created before the server listens. */
   constructor(options: ConnectionsOptions) {
     this.#options = options;
-    this.#limits = options.limits ?? CONNECTION_LIMITS;
     // With TLS, the first event has the TCP socket before the handshake, and the second the TLS socket after it.
     options.server.on("connection", (socket: Socket) => this.#accept(socket));
     options.server.on("secureConnection", (socket: Socket) => this.#secure(socket));
@@ -142,7 +138,7 @@ export class Connections {
 
   /** @returns whether a connection from this source may be accepted */
   #makeRoom(source: string, isTrustedProxy: boolean): boolean {
-    const { total, perSource } = this.#limits;
+    const { total, perSource } = this.#options.limits;
     if (!isTrustedProxy && (this.#perSource.get(source) ?? 0) >= perSource) {
       if (this.#evict((connection) => connection.source === source)) return true;
       this.#options.onDrop("source_limit", source);
@@ -157,7 +153,7 @@ export class Connections {
     let idle: Connection | undefined;
     for (const connection of this.#open.values()) {
       if (!isCandidate(connection)) continue;
-      if (!hasAuthenticated(connection)) {
+      if (!this.#hasAuthenticated(connection)) {
         this.#drop(connection);
         return true;
       }
@@ -165,6 +161,10 @@ export class Connections {
     }
     if (idle) this.#drop(idle);
     return idle !== undefined;
+  }
+
+  #hasAuthenticated({ latest }: Connection): boolean {
+    return latest !== undefined && this.#options.isAuthenticated(latest.request);
   }
 
   #drop(connection: Connection): void {
@@ -193,8 +193,4 @@ function hasPendingResponse(connection: Connection): boolean {
   if (latest === undefined || isIdle(connection)) return false;
   // A response gets its socket after the responses before it are written, and is written at once.
   return latest.response.socket === null || !latest.response.headersSent;
-}
-
-function hasAuthenticated({ latest }: Connection): boolean {
-  return latest !== undefined && contextOf(latest.request)?.key !== undefined;
 }

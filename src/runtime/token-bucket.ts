@@ -1,4 +1,4 @@
-/** A number of requests per time, both as a burst and as a rate. */
+/** A number of requests (or turns, or events) per time, both as a burst and as a rate. */
 export interface Quota {
   /** At most 10,000, so that ticks stay exact for a century of uptime. */
   readonly requests: number;
@@ -7,7 +7,7 @@ export interface Quota {
 }
 
 /**
- * The remaining quota of one caller, by the generic cell rate algorithm: a bucket that holds `requests` and refills
+ * The remaining quota of a caller, by the generic cell rate algorithm: a bucket that holds `requests` and refills
  * evenly, one every `windowMs / requests`. In any period it admits at most a whole bucket plus the refill of that
  * period. A bucket that was not charged for a window is full, like a new one.
  *
@@ -16,7 +16,7 @@ export interface Quota {
  *
  * Every `now` is in monotonic milliseconds; fractions do not count.
  */
-export class Bucket<Q extends Quota = Quota> {
+export class TokenBucket<Q extends Quota = Quota> {
   readonly quota: Q;
   #fullAt = 0;
 
@@ -33,9 +33,20 @@ export class Bucket<Q extends Quota = Quota> {
     return true;
   }
 
+  /**
+   * Charges the request in any case, and returns the milliseconds until its turn, which is after all turns that were
+   * reserved before.
+   */
+  reserve(now: number): number {
+    const { requests, windowMs } = this.quota;
+    const owed = this.#owed(now);
+    this.#fullAt = this.#ticks(now) + owed + windowMs;
+    return Math.max(0, owed - (requests - 1) * windowMs) / requests;
+  }
+
   /** Number of requests that would be admitted now. */
   remaining(now: number): number {
-    return this.quota.requests - this.#unitsOwed(now);
+    return Math.max(0, this.quota.requests - this.#unitsOwed(now));
   }
 
   msUntilFull(now: number): number {

@@ -1,0 +1,61 @@
+import { join } from "node:path";
+import { tryKubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { KubeClient } from "../../src/kube/client.ts";
+import { connect } from "../../src/kube/connection.ts";
+import { certificatePair } from "../support/fixtures/certificate.ts";
+import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
+import { startConnectProxy } from "../support/servers/connect-proxy.ts";
+import { startWitnessServer } from "../support/servers/witness-server.ts";
+import { FORMS, type Place } from "./kubeconfig-forms.ts";
+
+const PATH = "/usr/bin:/bin";
+
+beforeEach(() => {
+  const none = [
+    "https_proxy",
+    "HTTPS_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+    "KUBECONFIG",
+    "KUBERNETES_SERVICE_HOST",
+  ];
+  for (const name of none) vi.stubEnv(name, undefined);
+  return () => {
+    vi.unstubAllEnvs();
+  };
+});
+
+it.each(FORMS)(
+  "the API server sees the same request from us as from kubectl with $title",
+  async ({ write }) => {
+    const pair = certificatePair("server");
+    const secure = await startWitnessServer(pair);
+    const plain = await startWitnessServer(undefined);
+    const proxy = await startConnectProxy();
+    const folder = temporaryFolder();
+    const place: Place = {
+      ...{ folder, authority: pair.cert, proxy: proxy.url },
+      ...{ server: secure.url, plainServer: plain.url },
+    };
+    const variables = write(place);
+    const path = variables ? undefined : join(folder, "config");
+    const witnessed = () => [...secure.requests, ...plain.requests].map((request) => ({ ...request }));
+
+    const env = { PATH, HOME: folder, ...variables };
+    const flags = path === undefined ? [] : ["--kubeconfig", path];
+    const { code, stderr } = await tryKubectl([...flags, "get", "--raw", "/version"], env);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const expected = witnessed();
+    const tunnels = proxy.tunnels.length;
+    expect(expected).toHaveLength(1);
+
+    for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+    const client = new KubeClient(await connect(path));
+    onTestFinished(() => client.close());
+    await client.json({ path: "/version" });
+    const [, ours] = witnessed();
+    expect(ours).toEqual(expected[0]);
+    expect(proxy.tunnels).toHaveLength(tunnels * 2);
+  },
+);

@@ -1,0 +1,284 @@
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createApp } from "../../../src/api/app.ts";
+import { ClusterCache } from "../../../src/api/cluster/cluster-cache.ts";
+import { PipeScalingWriter } from "../../../src/api/cluster/pipe-scaling-writer.ts";
+import { RecordWriter } from "../../../src/api/cluster/record-writer.ts";
+import { WriteQueue } from "../../../src/api/cluster/write-queue.ts";
+import { ApiMetrics } from "../../../src/api/metrics.ts";
+import { TrustedProxies } from "../../../src/api/middleware/client-ip.ts";
+import { RateLimits } from "../../../src/api/middleware/rate-limit/limits.ts";
+import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
+import type { KubeRequest } from "../../../src/kube/client.ts";
+import type { KubeObject } from "../../../src/kube/objects.ts";
+import { sha256 } from "../../../src/records/api-key.ts";
+import { createLogger } from "../../../src/telemetry/log.ts";
+import { type ApiResponse, clientOf, openRaw, parseRaw } from "../../api/client.ts";
+import { membersRecord } from "../../api/member-records.ts";
+import { FakeClock } from "../../support/fakes/fake-clock.ts";
+import { FakeCluster, refusal } from "../../support/fakes/fake-cluster.ts";
+import { keyRecord, organizationRecord, serviceRecord } from "../../support/fixtures/records.ts";
+import { DEFAULT_LIMITS, serve } from "../../support/servers/express-app.ts";
+
+const RECORDS = "records";
+const PIPES = "pipes";
+const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
+const SERVICE = "22222222-2222-4222-8222-222222222222";
+const SERVICE_PATH = `/v1/organizations/${ORGANIZATION}/services/${SERVICE}`;
+const MINUTE_MS = 60_000;
+
+interface Write {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string;
+}
+
+const WRITES: Readonly<Record<string, Write>> = {
+  "a rescale": {
+    method: "PATCH",
+    path: `${SERVICE_PATH}/pipesCdcScaling`,
+    body: '{"replicaCpuMillicores":4000}',
+  },
+  "a backup configuration change": {
+    method: "PATCH",
+    path: `${SERVICE_PATH}/backupConfiguration`,
+    body: '{"backupPeriodInHours":12}',
+  },
+  "a member removal": {
+    method: "DELETE",
+    path: `/v1/organizations/${ORGANIZATION}/members/cy%40example.com`,
+    body: "{}",
+  },
+};
+
+let cluster: FakeCluster;
+let clock: FakeClock;
+let ending: AbortController;
+let url: string;
+let organization: KubeObject;
+let service: KubeObject;
+
+beforeEach(async () => {
+  cluster = new FakeCluster();
+  clock = new FakeClock();
+  ending = new AbortController();
+  organization = cluster.add("configmaps", RECORDS, organizationRecord({ id: ORGANIZATION, tier: "scale" }));
+  const place = { id: SERVICE, organizationId: ORGANIZATION, namespace: PIPES };
+  service = cluster.add("configmaps", RECORDS, serviceRecord(place));
+  const members = { "cy@example.com": "developer", "ada@example.com": "admin" };
+  cluster.add("configmaps", RECORDS, membersRecord(ORGANIZATION, members));
+  cluster.add("pipescalings", PIPES, { metadata: { name: SERVICE } });
+  cluster.behavior = accept;
+});
+
+afterEach(() => ending.abort());
+
+async function start(): Promise<void> {
+  const log = createLogger("silent", "api");
+  const maxAgeMs = 5 * MINUTE_MS;
+  const cache = new ClusterCache({
+    client: cluster,
+    namespace: RECORDS,
+    pipeNamespaces: [],
+    maxAgeMs,
+    clock,
+    log,
+  });
+  void cache.run(ending.signal);
+  await clock.advance(0);
+  const app = createApp({
+    cache,
+    clock,
+    log,
+    limits: new RateLimits({ ...DEFAULT_LIMITS, rateLimit: 1000 }),
+    trustedProxies: new TrustedProxies([]),
+    metrics: new ApiMetrics(new Registry()),
+    recordSpan: undefined,
+    isShuttingDown: () => false,
+    disableDocsPage: false,
+    tiers: BUILT_IN_TIERS,
+    pathAliases: new Map(),
+    scalingWriter: new PipeScalingWriter(cluster),
+    scalingWrites: new WriteQueue(clock),
+    recordWriter: new RecordWriter(cluster, RECORDS),
+    memberWrites: new WriteQueue(clock),
+    backupWrites: new WriteQueue(clock),
+  });
+  url = await serve(app);
+}
+
+/** The API server's response to a write: the object with the next resource version. */
+function accept({ body }: KubeRequest): object {
+  const { metadata, data = {}, ...others } = Object(body);
+  const kept = Object.entries(data).filter(([, value]) => value !== null);
+  return {
+    ...others,
+    data: Object.fromEntries(kept),
+    metadata: { name: `backup-${SERVICE}`, uid: "u", ...metadata, resourceVersion: "9" },
+  };
+}
+
+/** A key in the cluster, and a way to change or delete it. */
+function addKey() {
+  const { record, authorization } = keyRecord({ organizationId: ORGANIZATION });
+  const encode = (data: object) =>
+    Object.fromEntries(
+      Object.entries(data).map(([key, text]) => [key, Buffer.from(String(text)).toString("base64")]),
+    );
+  const secret = cluster.add("secrets", RECORDS, { ...record, ...{ data: encode(record.stringData) } });
+  return {
+    authorization,
+    change: (data: object) =>
+      cluster.send("secrets", "MODIFIED", {
+        ...secret,
+        ...{ data: encode({ ...record.stringData, ...data }) },
+      }),
+    remove: () => cluster.send("secrets", "DELETED", secret),
+  };
+}
+
+type Key = ReturnType<typeof addKey>;
+
+/** Changes while a write waits, and the status of its response. */
+const CHANGES: readonly (readonly [string, (key: Key) => void, number])[] = [
+  ["the key is disabled", (key) => key.change({ state: "disabled" }), 401],
+  ["the key is deleted", (key) => key.remove(), 401],
+  ["the key becomes malformed", (key) => key.change({ roles: "[" }), 401],
+  ["the key expires", (key) => key.change({ expireAt: new Date(clock.now()).toISOString() }), 401],
+  ["the secret is replaced", (key) => key.change({ secretHash: `sha256:${sha256("another")}` }), 401],
+  ["the role is taken away", (key) => key.change({ roles: '["developer"]' }), 403],
+  ["the address is forbidden", (key) => key.change({ ipAccessList: '[{"source":"192.0.2.1"}]' }), 403],
+  ["the organization is deleted", () => cluster.send("configmaps", "DELETED", organization), 404],
+];
+
+const SERVICE_CHANGES: typeof CHANGES = [
+  ["the service is deleted", () => cluster.send("configmaps", "DELETED", service), 404],
+  ["the service moves to another namespace", () => changeService({ namespace: "elsewhere" }), 503],
+  ["the tier of the organization changes", () => changeOrganization({ tier: "basic" }), 503],
+];
+
+function changeService(data: object): void {
+  cluster.send("configmaps", "MODIFIED", withData(service, data));
+}
+
+function changeOrganization(data: object): void {
+  cluster.send("configmaps", "MODIFIED", withData(organization, data));
+}
+
+function withData(object: KubeObject, data: object): KubeObject {
+  return { ...object, ...{ data: { ...("data" in object ? Object(object.data) : {}), ...data } } };
+}
+
+const CASES = Object.entries(WRITES).flatMap(([what, write]) =>
+  [...CHANGES, ...(write.method === "PATCH" ? SERVICE_CHANGES : [])].map(
+    ([when, change, status]) => [what, when, status, write, change] as const,
+  ),
+);
+
+function send({ method, path, body }: Write, { authorization }: Key): Promise<ApiResponse> {
+  const headers = { "Content-Type": "application/json" };
+  return clientOf(url)({ method, path, authorization, headers, body });
+}
+
+/** Sends the headers, waits until the server reads the body, and then sends the body. */
+async function sendSlowly({ method, path, body }: Write, key: Key, meanwhile: () => Promise<void>) {
+  const connection = await openRaw(url);
+  const headers = [
+    "Host: x",
+    `Authorization: ${key.authorization}`,
+    "Content-Type: application/json",
+    `Content-Length: ${body.length}`,
+    "Expect: 100-continue",
+    "Connection: close",
+  ];
+  connection.write(`${method} ${path} HTTP/1.1\r\n${headers.join("\r\n")}\r\n\r\n`);
+  await connection.received("100 Continue\r\n\r\n");
+  await meanwhile();
+  connection.write(body);
+  await connection.closed;
+  return parseRaw(connection.text().replaceAll("HTTP/1.1 100 Continue\r\n\r\n", ""));
+}
+
+function writes(): readonly KubeRequest[] {
+  return cluster.calls.filter(({ method = "GET" }) => method !== "GET");
+}
+
+describe("a write whose body arrives slowly", () => {
+  it.each(Object.entries(WRITES))("is made if nothing changes meanwhile: %s", async (_what, write) => {
+    const key = addKey();
+    await start();
+    expect(await sendSlowly(write, key, async () => undefined)).toMatchObject({ status: 200 });
+    expect(writes()).toHaveLength(1);
+  });
+
+  it.each(CASES)(
+    "is not made: %s, when %s meanwhile, gets %i",
+    async (_what, _when, status, write, change) => {
+      const key = addKey();
+      await start();
+      const response = await sendSlowly(write, key, async () => {
+        change(key);
+        await clock.advance(1000);
+      });
+      expect(response).toMatchObject({ status, body: { status } });
+      expect(writes()).toEqual([]);
+    },
+  );
+});
+
+describe("a write that waits for its turn", () => {
+  /** Sends a write while another one with another key is in flight, which ends after `meanwhile`. */
+  async function sendBehindAnother(write: Write, key: Key, other: Key, meanwhile: () => Promise<void>) {
+    const held = Promise.withResolvers<void>();
+    cluster.behavior = async (request) => {
+      if (writes().length === 1) await held.promise;
+      return accept(request);
+    };
+    const first = send(write, other);
+    await expect.poll(() => writes().length).toBe(1);
+    const second = send(write, key);
+    // The second one is in the queue once a third request has been served.
+    await send({ method: "GET", path: "/v1/organizations", body: "" }, other);
+    await meanwhile();
+    held.resolve();
+    return await Promise.all([first, second]);
+  }
+
+  it.each(CASES.filter(([, , status]) => status < 404))(
+    "is not made: %s, when %s meanwhile, gets %i",
+    async (_what, _when, status, write, change) => {
+      const [key, other] = [addKey(), addKey()];
+      await start();
+      const [first, second] = await sendBehindAnother(write, key, other, async () => {
+        change(key);
+        await clock.advance(1000);
+      });
+      expect(first).toMatchObject({ status: 200 });
+      expect(second).toMatchObject({ status, body: { status } });
+      expect(writes()).toHaveLength(1);
+    },
+  );
+});
+
+describe("a write that is tried again after a conflict", () => {
+  it.each(CASES)(
+    "is not made: %s, when %s meanwhile, gets %i",
+    async (_what, _when, status, write, change) => {
+      const key = addKey();
+      cluster.behavior = async (request) => {
+        if (request.method === "PATCH" || request.method === "POST") {
+          change(key);
+          await clock.advance(1000);
+          throw refusal(409);
+        }
+        const current = request.path.includes("members-")
+          ? membersRecord(ORGANIZATION, { "cy@example.com": "developer", "ada@example.com": "admin" })
+          : { metadata: { name: `backup-${SERVICE}` } };
+        return { ...current, metadata: { ...current.metadata, uid: "u", resourceVersion: "7" } };
+      };
+      await start();
+      expect(await send(write, key)).toMatchObject({ status, body: { status } });
+      expect(writes()).toHaveLength(1);
+    },
+  );
+});
