@@ -123,10 +123,7 @@ export function orphanResumedAtMs(
   return Math.min(pausedForCommitAtMs, nowMs) + timeouts.orphanPauseMs;
 }
 
-/**
- * Returns true if our view of the PipeScaling is older than a rollout of the pipe, or etcd was restored from a
- * snapshot.
- */
+/** True if our view of the PipeScaling is older than a rollout of the pipe, or etcd was restored from a snapshot. */
 function isFromLaterGeneration({ lastRollout }: PipeView, { metadata }: PipeScalingView): boolean {
   return lastRollout?.scalingUid === metadata.uid && lastRollout.scalingGeneration > metadata.generation;
 }

@@ -26,8 +26,11 @@ export function inPlaceProblem(subject: Subject): Problem | undefined {
 
 /** The same size failed in place before, unless people asked for another attempt since then. */
 export function failedBefore(subject: Subject): Fallback | undefined {
-  const failure = subject.pipe.lastRollout?.inPlaceFailure;
-  if (!failure || !sameSize(failure.size, subject.desired)) return undefined;
+  const { pipe, desired } = subject;
+  const { inPlaceFailure: failure, startedAtMs } = pipe.lastRollout ?? {};
+  if (!failure || !sameSize(failure.size, desired)) return undefined;
+  // The reason with which a rollout began says nothing about pods that changed after it.
+  if (failure.atMs === startedAtMs && sameSize(pipe.size, desired)) return undefined;
   return isRetryRequested(failure.atMs, subject) ? undefined : failure;
 }
 

@@ -36,6 +36,7 @@ function decided(
 }
 
 const failedInPlace = { size: FOUR, reason: "Deferred", message: "no room", atMs: NOW_MS - 60_000 } as const;
+const failedLater = { ...failedInPlace, atMs: NOW_MS - 30_000 };
 const noted = { lastRollout: aRollout(ONE, { inPlaceFailure: failedInPlace, cameUp: true }) };
 
 describe("a pipe whose template has the size", () => {
@@ -66,7 +67,7 @@ describe("a pipe whose template has the size", () => {
   });
 
   it("has such pods replaced by another ReplicaSet if they cannot be resized", () => {
-    const lastRollout = aRollout(FOUR, { cameUp: true, inPlaceFailure: failedInPlace });
+    const lastRollout = aRollout(FOUR, { cameUp: true, inPlaceFailure: failedLater });
     const { actions } = decided([aResizedPod("a-1"), aPod("a-2")], { ...sized, lastRollout });
     expect(actions).toMatchObject([
       { type: "return-pod", pod: { metadata: { name: "a-1" } }, resources: resourcesFor(ONE, false) },
@@ -74,8 +75,16 @@ describe("a pipe whose template has the size", () => {
     ]);
   });
 
-  it("does not have them replaced again before the Deployment controller could respond", () => {
+  it("has such pods resized although its last rollout began because that was not possible then", () => {
     const lastRollout = aRollout(FOUR, { cameUp: true, inPlaceFailure: failedInPlace });
+    expect(failedInPlace.atMs).toBe(lastRollout.startedAtMs);
+    expect(decided([aResizedPod("a-1"), aPod("a-2")], { ...sized, lastRollout }).summary).toEqual([
+      "resize-pod a-2",
+    ]);
+  });
+
+  it("does not have them replaced again before the Deployment controller could respond", () => {
+    const lastRollout = aRollout(FOUR, { cameUp: true, inPlaceFailure: failedLater });
     const subject = formatSize(FOUR);
     const at = (agoMs: number) =>
       decided([aPod("a-1")], { ...sized, lastRollout }, [
