@@ -8,7 +8,7 @@ import { collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts
 import { pipeDeployment } from "../objects.ts";
 import { BASELINE_PIPES, type ControllerWorld } from "./world.ts";
 
-/** How many requests each controller of the controller manager may make. */
+/** The limits of requests for each controller of the controller manager. */
 export interface ClientLimits {
   readonly name: "default" | "raised";
   readonly qps: number;

@@ -97,7 +97,7 @@ interface KindOptions<Raw> {
   readonly project: (raw: Raw) => Sized;
 }
 
-/** What the cluster shows about the sizes of pipes with one pod each, without the controller's own reports. */
+/** The sizes of pipes with one pod each as the cluster shows them, without the controller's own reports. */
 export class SizeWatch {
   readonly pods: KindWatch<Pod>;
   readonly templates: KindWatch<Deployment>;

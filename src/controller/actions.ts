@@ -13,7 +13,7 @@ interface OfContainer extends OfPipe {
   readonly container: string;
 }
 
-/** Of a write with the annotation. */
+/** Fields of a write with the annotation. */
 interface OfRollout extends OfContainer {
   readonly rollout: LastRollout;
 }

@@ -26,7 +26,7 @@ export interface Failure extends Cause {
   readonly retryAtMs?: number;
 }
 
-/** What rules decide by, besides the pipe. */
+/** The input of rules besides the pipe. */
 export interface PipeContext
   extends Pick<
     Snapshot,
@@ -42,7 +42,7 @@ export interface PipeContext
 
 /** The state of a pod relative to the target resources of its pipe container. */
 export type PodState =
-  /** Its spec does not have them. */
+  /** The spec of the pod does not have them. */
   | "unchanged"
   /** The kubelet has not finished, or not seen the change yet. */
   | "resizing"
@@ -111,28 +111,28 @@ export interface Begin {
   readonly isRollingOut: boolean;
 }
 
-/** What happens to a pipe next. */
+/** The next step of a pipe. */
 export type Next =
-  /** Its resize begins when its turn comes (decide/passes.ts). */
+  /** The resize begins when the turn of the pipe comes (decide/passes.ts). */
   | ({ readonly type: "begin"; readonly way: Way } & Pick<Begin, "attempts" | "fallback" | "isRequested">)
   /** Writes that go on with what has begun, so they wait for nothing. */
   | { readonly type: "continue"; readonly actions: readonly Action[] }
   /** The write by which its template begins to follow its pods. It waits for a place in the line of commits. */
   | { readonly type: "commit"; readonly action: Action };
 
-/** What a rule decides about a pipe. */
+/** The result of a rule for a pipe. */
 export interface PipeDecision {
   readonly state: PipeState;
   /** The phase of its rollout, if it is not the one that its Deployment shows. */
   readonly phase?: RolloutPhase;
   readonly failure?: Failure | undefined;
-  /** What happens to the pipe, for people: the end of a sentence that begins with its name. */
+  /** The current step of the pipe, for people: the end of a sentence that begins with its name. */
   readonly activity?: string;
   /** The reason why the rollout makes no progress, if known. */
   readonly obstacle?: string | undefined;
   /** Absent if something has to happen first. */
   readonly next?: Next;
-  /** Its pods do not all have one size, because a resize in place began. */
+  /** The pods of the pipe do not all have one size, because a resize in place began. */
   readonly isUnfinished?: boolean;
   /** Time at which this decision may change without an event and without a retry, in milliseconds since 1970. */
   readonly recheckAtMs?: number | undefined;
@@ -145,7 +145,7 @@ export interface Assessment extends PipeDecision {
   readonly phase: RolloutPhase;
   /** When a phase with moving pods times out, in milliseconds since 1970. */
   readonly phaseEndsAtMs?: number | undefined;
-  /** Whether the pipe shows that the size works. */
+  /** Shows whether the size works. */
   readonly proof: "none" | "proving" | "proven";
   /** The failure of a rollout to a size that is no longer desired. It is rolled back unless the pipe is resized now. */
   readonly abandoned?: Cause | undefined;

@@ -10,7 +10,7 @@ import { DepartedPipes } from "./observe/departed-pipes.ts";
 import { EndedPods } from "./observe/ended-pods.ts";
 import { Reconciler, type ReconcilerOptions } from "./reconciler.ts";
 
-/** What this function makes for the reconciler: its memory and its limits. */
+/** The parts that this function makes for the reconciler: its memory and its limits. */
 type Made = "writes" | "departed" | "deletedScalings" | "endedPods" | "nodes";
 
 export interface ReconcilerSetup

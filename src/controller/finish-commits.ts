@@ -1,7 +1,7 @@
 import type { ActionRunnerOptions } from "./apply/action-runner.ts";
 import { BY_COMMIT } from "./observe/caches.ts";
 
-/** Of the 60 s that the chart gives the process to end. */
+/** A part of the 60 s that the chart gives the process to end. */
 const MOST_MS = 20_000;
 
 const CHECK_MS = 100;

@@ -66,7 +66,7 @@ export async function runController(
   }
 }
 
-/** What is there before the API server responds. */
+/** The parts that need no response of the API server. */
 type Parts = Omit<SetupOptions, "verticalAutoscalers">;
 
 async function operate(parts: Parts, signal: AbortSignal): Promise<void> {

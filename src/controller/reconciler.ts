@@ -109,7 +109,7 @@ interface Seen {
   readonly decision: Decision;
 }
 
-/** Of the time that Kubernetes gives a process to end. */
+/** Shorter timeouts, because Kubernetes gives a process little time to end. */
 const ENDING: Partial<Timeouts> = { commitMs: 10_000 };
 
 /** True if the status says that all pipes have their size, and they do not. */

@@ -65,7 +65,7 @@ export function repeatableAtMs(
       const isChanged = outcome.generation !== generation;
       return retryAtMs(lastAtMs, failedWriteDelayMs(outcome.error, attempts, isChanged, timeouts), context);
     }
-    // It succeeded, and something undid it.
+    // The write succeeded, and something undid it.
     case "done":
       return retryAtMs(lastAtMs, retryDelayMs(FIELD_CONFLICT, attempts, timeouts), context);
   }
@@ -94,7 +94,7 @@ export function errorOf(record: WriteRecord | undefined): WriteError | undefined
   return record && "error" in record.outcome ? record.outcome.error : undefined;
 }
 
-/** The same, and while another attempt is in flight, the error of the one before it. */
+/** Like errorOf, and while another attempt is in flight, the error of the one before it. */
 export function lastErrorOf(record: WriteRecord | undefined): WriteError | undefined {
   return record?.outcome.type === "pending" ? record.outcome.before : errorOf(record);
 }

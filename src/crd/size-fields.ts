@@ -15,7 +15,7 @@ export function sizeFields({ cpuMillicores, memoryGib }: Size): SizeFields {
   return { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib };
 }
 
-/** As in a status: also for people. */
+/** The fields in a status, with a summary for people. */
 export function describedSize(size: Size): SizeFields & { readonly summary: string } {
   return { ...sizeFields(size), summary: describeSize(size) };
 }

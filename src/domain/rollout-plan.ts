@@ -1,10 +1,10 @@
 /** The state of a pipe relative to the desired size. */
 export type PipeState =
-  /** The pods and the template have the size, and a rollout to it came up once. */
+  /** The pods and the template have the size, and a rollout to it completed once. */
   | "done"
-  /** Its pods run the size, and its template follows without a rollout. */
+  /** The pods run the size, and the template follows without a rollout. */
   | "resized"
-  /** Its pods are being resized or replaced. */
+  /** The pods are being resized or replaced. */
   | "rolling"
   /** The pipe does not have the size, and can be resized. */
   | "waiting"
@@ -53,11 +53,11 @@ export interface PlannedPipe {
   readonly state: PipeState;
   readonly phase: RolloutPhase;
   readonly replicas: number;
-  /** Whether it shows that the size works: `proving` if it runs the size and is not available, or not for long enough. */
+  /** Shows whether the size works: `proving` if the pipe runs the size and is not available, or not for long enough. */
   readonly proof: "none" | "proving" | "proven";
-  /** Its pods do not all have one size, because a resize in place began. */
+  /** The pods do not all have one size, because a resize in place began. */
   readonly isUnfinished?: boolean;
-  /** Its resize replaces pods. Only that counts against the limit across all services. */
+  /** The resize replaces pods. Only that counts against the limit across all services. */
   readonly replacesPods: boolean;
 }
 

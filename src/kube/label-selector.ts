@@ -10,7 +10,7 @@ interface Requirement {
   readonly values?: readonly string[];
 }
 
-/** As in the query of a list. */
+/** Formats a selector for the query of a list. */
 export function formatLabelSelector({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string {
   const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
   return [...labels, ...matchExpressions.map(formatRequirement)].join(",");

@@ -143,7 +143,7 @@ export interface Deployment extends KubeObject {
         readonly maxUnavailable?: number | string;
       };
     };
-    /** By default 600 s. */
+    /** The default is 600 s. */
     readonly progressDeadlineSeconds?: number;
     readonly minReadySeconds?: number;
     readonly template: {

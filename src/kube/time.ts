@@ -3,7 +3,7 @@ export function parseTime(time: string | undefined): number {
   return Date.parse(time ?? "") || 0;
 }
 
-/** As in the Kubernetes API: whole seconds. */
+/** Formats a time as in the Kubernetes API, in whole seconds. */
 export function formatTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }

@@ -11,9 +11,9 @@ export interface WaitingLineOptions {
 }
 
 interface Place {
-  /** It was woken, and not reconciled since. */
+  /** The key was woken, and not reconciled since. */
   isWoken: boolean;
-  /** That was so at the last check, too. */
+  /** The key was woken before the last check. */
   isOverdue: boolean;
 }
 

@@ -23,7 +23,7 @@ import type { WholeDeployment } from "./workloads/replica-sets.ts";
 import { writeErrorOf } from "./write-error.ts";
 import type { Attempt, WriteMemory } from "./write-memory.ts";
 
-/** What every write uses. */
+/** The dependencies of every write. */
 export interface Applier {
   readonly client: Pick<KubeClient, "json">;
   readonly caches: Pick<Caches, "pipes" | "pods" | "scalings">;
@@ -38,7 +38,7 @@ export interface Applier {
 
 interface Aim {
   readonly purpose: WritePurpose;
-  /** What is wanted, as in the record of the write. */
+  /** The wanted state, as in the record of the write. */
   readonly subject: string;
   /** Number of this attempt, if the object shows it. */
   readonly attempts?: number;

@@ -23,7 +23,7 @@ export function dryRun(applier: Applier, action: DryRunAction): Promise<WriteErr
 
 /**
  * If a webhook changes the template at each write, it would not equal that of the ReplicaSet, and a rollout would start.
- * The pause must be recognizable as one of the controller, or nobody would lift it.
+ * The pause must be recognizable as one of the controller, or no one would lift it.
  */
 async function commitProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
   const { pipe, container, rollout } = action;

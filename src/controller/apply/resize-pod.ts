@@ -16,7 +16,7 @@ export async function resizePod(applier: Applier, action: PodAction): Promise<Wr
   const { type, pod, container, resources } = action;
   const request = patchOf(PODS, pod.metadata, { spec: { containers: [{ name: container, resources }] } });
   const attempt = writes.begin(pod.metadata.uid, type, formatResources(resources), { runs: runsOf(pod) });
-  // It changes what the last one of these did, which may then be done again.
+  // The write changes the result of the last one of these, which may then be done again.
   writes.forget(attempt.uid, type === "resize-pod" ? "return-pod" : "resize-pod");
   try {
     const resized = await client.json<Pod>({ ...request, path: `${request.path}/resize` });

@@ -42,7 +42,7 @@ export class WriteMemory implements WriteRecords {
   readonly #records = new Map<string, Attempt & WriteRecord>();
   /** Keys of the records without a known outcome. */
   readonly #open = new Set<string>();
-  /** By UID: the purpose of the last write of the annotation. */
+  /** Purpose of the last write of the annotation, by UID. */
   readonly #annotations = new Map<string, WritePurpose>();
 
   constructor(

@@ -80,7 +80,7 @@ function proofOf(
   return { proof: "proving", endsAtMs: nowMs + (rollout.isAvailable ? holdMs - steadyMs : limitMs - heldMs) };
 }
 
-/** The same containers have less memory than before, or restarted when they got the size. */
+/** True if the containers have less memory than before, or restarted when they got the size. */
 function isDoubtful(subject: Subject): boolean {
   const { pipe, desired } = subject;
   const { inPlaceStartedAtMs, lastGoodSize } = pipe.lastRollout ?? {};

@@ -12,7 +12,7 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import { repair } from "../rollout/repair.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
 
-/** What the passes over the pipes of a service have decided so far. */
+/** The decisions of the passes over the pipes of a service so far. */
 interface Draft {
   readonly snapshot: Snapshot;
   readonly scaling: PipeScalingView;
@@ -34,7 +34,7 @@ const PASSES: readonly Pass[] = [
   openWindow,
   // One pipe first, then as many as the limits allow.
   choose,
-  // What can be known without a restart is known before one.
+  // A dry run shows problems before a restart.
   tryOut,
   // Each chosen pipe gets its first write.
   begin,

@@ -42,7 +42,7 @@ export function specForRecreation(
   };
 }
 
-/** Their templates may have another size. Those of a pipe that moved in were resized for its earlier service. */
+/** The templates of these pods may have another size. Pods of a pipe that moved in were resized for its earlier service. */
 function resizedPods(pipes: readonly PipeView[], pods: Pods): readonly Applied[] {
   const own = pipes.filter(({ templateProblem }) => templateProblem === undefined);
   return own.flatMap(({ metadata, container }) =>

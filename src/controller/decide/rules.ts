@@ -39,32 +39,32 @@ const RULES: readonly Rule[] = [
   // Nothing follows from a write whose outcome is unknown.
   writeInFlight,
   when(templateHasSize, [
-    // A rollout that the controller began either comes up or is rolled back.
+    // A rollout that the controller began either completes or is rolled back.
     rolloutOfController,
     // A webhook that removes the annotation would make a restarted controller forget the rollout.
     annotationRemoved,
-    // Pods show whether they run the size, whoever changed the template.
+    // Pods show whether they run the size, no matter which writer changed the template.
     hasSize,
     // A pod that differs from its template is resized like any other.
     when(hasVisiblePods, [podsFollow]),
-    // Its owner gives it the size by a rollout, or soon by resuming one.
+    // The owner gives the pipe its size by a rollout, or soon by resuming one.
     rolloutOfOwner,
   ]),
-  // What failed is not repeated at once.
+  // A failed attempt is not repeated at once.
   failedBefore,
   when(hasVisiblePods, [
-    // What is refused for running pods is refused for new ones.
+    // A size that is refused for running pods is refused for new ones.
     sizeRefused,
     // Pods that run the size restart for nothing any more.
     templateFollows,
-    // What has begun goes on.
+    // A resize that has begun goes on.
     podsInProgress,
     // Before a rollout, the old size is the same for all pods.
     podsReturn,
   ]),
 ];
 
-/** What no rule decides waits until its turn comes (passes.ts). */
+/** A pipe that no rule applies to waits until its turn comes (passes.ts). */
 export function decidePipe(subject: Subject): PipeDecision {
   return firstOf(RULES, subject) ?? waits(subject);
 }

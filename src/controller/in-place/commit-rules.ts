@@ -42,7 +42,7 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const attempt = (record: WriteRecord | undefined, current: number, action: Action): CommitStep => {
     if (isOpen(record)) return wait(Number.POSITIVE_INFINITY);
     const dueMs = errorOf(record) ? repeatableAtMs(record, current, context) : 0;
-    // At the end of its time, the commit is taken back, even if the next attempt was due later.
+    // At the end of its time, the commit is undone, even if the next attempt was due later.
     if (dueMs > nowMs) return wait(isOverdue ? dueMs : Math.min(dueMs, endsAtMs));
     return { actions: [action], recheckAtMs: endsAtMs, failed };
   };
@@ -75,14 +75,14 @@ export function commitInFlight(subject: Subject): PipeDecision | undefined {
   const { actions, recheckAtMs, failed } = commitStep(pipe, subject);
   const failure = failureOf(failed, recheckAtMs);
   const decision = { activity: FOLLOWS, failure, next: { type: "continue", actions }, recheckAtMs } as const;
-  // Its pods do not change any more, so it counts against no limit.
+  // The pods do not change any more, so the pipe counts against no limit.
   if (sameSize(pipe.size, desired) && allPodsHaveSize(subject))
     return { ...decision, state: "resized", phase: "settled" };
   const isStuck = elapsedMs(pipe.pausedForCommitAtMs ?? nowMs, nowMs) >= timeouts.stuckCommitMs;
   return { ...decision, state: failed ? "retrying" : "rolling", phase: isStuck ? "overdue" : "resizing" };
 }
 
-/** Its pods run the size already, so nothing restarts: the template follows, as soon as others have made room for it. */
+/** The pods run the size already, so nothing restarts: the template follows as soon as fewer commits are in flight. */
 export function templateFollows(subject: Subject): PipeDecision | undefined {
   const { pipe, container, active, nowMs } = subject;
   if (!pipe.size || active.length === 0 || !allPodsHaveSize(subject) || failedBefore(subject))

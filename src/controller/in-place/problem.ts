@@ -24,7 +24,7 @@ export function inPlaceProblem(subject: Subject): Problem | undefined {
   return unsettledProblem(subject) ?? unseenProblem(subject) ?? podProblem(subject);
 }
 
-/** The same size failed in place before, unless people asked for another attempt since then. */
+/** Returns why this size failed in place before, unless people asked for another attempt since then. */
 export function failedBefore(subject: Subject): Fallback | undefined {
   const { pipe, desired } = subject;
   const { inPlaceFailure: failure, startedAtMs } = pipe.lastRollout ?? {};
@@ -55,7 +55,7 @@ export function unseenProblem(subject: Subject): Problem | undefined {
   return passing({ reason: "PodsNotLabeled", message: unseenPods(subject) }, subject);
 }
 
-/** A Deployment that was scaled, or that replaces a pod, is soon stable again: it has the time of a resize. */
+/** A Deployment that was scaled, or that replaces a pod, is soon stable again, so it may take as long as a resize. */
 function passing(problem: Fallback, { pipe, active, timeouts, nowMs }: Subject): Problem {
   const created = active.map(({ pod }) => pod.createdAtMs);
   const sinceMs = Math.max(pipe.rollout.progressedAtS * 1000, ...created);

@@ -11,7 +11,7 @@ import { inPlaceProblem, type Problem, unseenProblem } from "./problem.ts";
 /** After the first pod has the size. */
 const MAX_CONCURRENT_PODS = 10;
 
-/** What comes next for the pods of a pipe, whose resize in place has begun or may begin. */
+/** The next step for the pods of a pipe whose resize in place has begun or may begin. */
 export type PodsStep =
   /** Without actions if every pod has the size. */
   | { readonly type: "resize"; readonly actions: readonly InPlaceAction[] }
@@ -40,7 +40,7 @@ const RULES: readonly ((pods: Pods) => PodsStep | undefined)[] = [
   complete,
   // Another writer gives the pods another size, and would do so again.
   reverted,
-  // What the API server refuses for one pod, it refuses for the others.
+  // The API server would refuse the other pods, too.
   refused,
   // The pods that are left cannot be resized, or not yet.
   hindered,
@@ -80,7 +80,7 @@ export function restarted(subject: Subject): Failed | undefined {
  */
 function isRestarted({ pod, state, record }: ActivePod, subject: Subject): boolean {
   if (state === "unchanged" || pod.metadata.generation <= 1) return false;
-  // It was seen to run the size before its template followed. Since then, its restarts are a matter of health.
+  // The pod ran the size before its template followed. Since then, its restarts are a matter of health.
   if (state === "done" && (record?.lastAtMs ?? pod.resizedAtMs ?? 0) <= committedAtMs(subject)) return false;
   if (pod.containers.some(({ isRunning }) => !isRunning)) return true;
   if (record?.runs !== undefined) return record.runs !== runsOf(pod);

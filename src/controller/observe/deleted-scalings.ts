@@ -6,7 +6,7 @@ const MAX_ENTRIES = 1000;
 
 /**
  * When recently deleted PipeScalings may be created again. Their owner may be replacing them, as
- * `kubectl replace --force` does. What they asked for is not kept: the pipes show their size.
+ * `kubectl replace --force` does. The requested sizes are not kept: the pipes show their size.
  */
 export class DeletedScalings {
   readonly #clock: Pick<Clock, "now">;

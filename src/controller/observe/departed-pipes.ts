@@ -10,7 +10,7 @@ const MAX_ENTRIES = 1000;
  */
 export class DepartedPipes {
   readonly #pipes: Store<PipeView>;
-  /** By UID. */
+  /** Keyed by UID. */
   readonly #departed = new Map<string, PipeView>();
 
   constructor(pipes: Store<PipeView>) {
@@ -25,7 +25,7 @@ export class DepartedPipes {
   observe(pipe: PipeView): void {
     const { uid } = pipe.metadata;
     if (this.#pipes.get(keyOf(pipe))?.metadata.uid === uid) return;
-    // Its label may be what is missing now.
+    // The label of the service may be missing now.
     const serviceId = this.#departed.get(uid)?.serviceId ?? pipe.serviceId;
     if (!pipe.isPausedForCommit || pipe.isBeingDeleted) this.forget(uid);
     else if (this.#departed.has(uid) || this.#departed.size < MAX_ENTRIES)

@@ -11,7 +11,7 @@ import type { PodView } from "./pod-view.ts";
  */
 export class EndedPods {
   readonly #wallTime: WallTime;
-  /** By key of the Deployment, in the time of the monotonic clock. */
+  /** Keyed by Deployment, in the time of the monotonic clock. */
   readonly #endedAtMs = new Map<string, number>();
 
   constructor(

@@ -64,7 +64,7 @@ const lastRollout = z.object({
     .optional()
     .catch(undefined),
   /**
-   * Every desired replica came up once with the applied size. Nothing else shows that later, because a change by the
+   * Every desired replica was available once with the applied size. Nothing else shows that later, because a change by the
    * owner can make the Deployment look as if the rollout never completed.
    */
   cameUp: flag,
@@ -132,9 +132,9 @@ export function parseLastRollout(
   }
 }
 
-/** The subject of the write of an annotation. It shows that a rollout came up, even if the write fails. */
+/** The subject of the write of an annotation. It shows that a rollout completed, even if the write fails. */
 export function annotationSubject({ size, cameUp, generation, startedAtMs }: LastRollout): string {
-  return cameUp && generation > 0 ? `${startedAtMs} came up` : formatSize(size);
+  return cameUp && generation > 0 ? `${startedAtMs} completed` : formatSize(size);
 }
 
 /** The size or resources that the last rollout or rollback set. */

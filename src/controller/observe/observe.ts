@@ -27,7 +27,7 @@ export interface Scope {
 /** The sources of a snapshot. */
 export interface Sources {
   readonly caches: Caches;
-  /** What this process wrote to each object. */
+  /** The last writes of this process to each object. */
   readonly writes: WriteRecords;
   readonly deletedScalings: Pick<DeletedScalings, "recreation">;
   readonly departed: Pick<DepartedPipes, "of">;

@@ -23,7 +23,7 @@ export interface PipeView extends KubeObject {
   /** Field managers other than ours that own a field of the size. */
   readonly otherManagers: readonly string[];
   readonly replicas: number;
-  /** Its pods have the label by which the controller sees them. */
+  /** The pods have the label by which the controller sees them. */
   readonly hasLabelledPods: boolean;
   /** Why its pod template does not allow resizes in place. */
   readonly templateProblem: Fallback | undefined;

@@ -19,7 +19,7 @@ export interface PodView extends KubeObject {
   /** Identifies the pod template: the label of the ReplicaSet. */
   readonly templateHash: string;
   readonly createdAtMs: number;
-  /** It is being deleted, and its containers may still run. */
+  /** The pod is being deleted, and its containers may still run. */
   readonly isTerminating: boolean;
   /** False once it is being deleted or its containers have ended, for example because it was evicted. */
   readonly isActive: boolean;

@@ -49,7 +49,7 @@ export interface Snapshot {
   readonly podsProblem: string | undefined;
   /** When this process began to write, in milliseconds since 1970. */
   readonly leadingSinceMs: number;
-  /** What this process wrote to each object. */
+  /** The last writes of this process to each object. */
   readonly writes: WriteRecords;
   /** How pipes are resized: in place if possible, or always by a rollout. */
   readonly strategy: ResizeStrategy;

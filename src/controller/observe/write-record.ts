@@ -22,19 +22,19 @@ export interface WriteError {
  */
 export const WRITE_PURPOSES = [
   ...["resize", "roll-back"],
-  /** Of the annotation only. */
+  /** A write of the annotation only. */
   "adopt",
-  /** Of the patch that starts a rollout, and of the one by which a template follows its pods. */
+  /** Dry runs of the patch that starts a rollout, and of the one by which a template follows its pods. */
   ...["dry-run", "dry-run-commit"],
-  /** Of a pod: the size, or the size of its template again. */
+  /** Writes to a pod: the size, or the size of its template again. */
   ...["resize-pod", "return-pod"],
   /** The steps by which a template follows its pods. */
   ...["commit", "update-replica-set", "resume"],
   /** A ReplicaSet gets another size than its Deployment, so that its pods are replaced. */
   "replace-pods",
-  /** Of a PipeScaling. One that does not exist yet has its key instead of a UID. */
+  /** Writes to a PipeScaling. One that does not exist yet has its key instead of a UID. */
   ...["status", "create"],
-  /** Of an object that the controller does not manage: reported once, because another controller may manage it. */
+  /** The report on an unmanaged object: made once, because another controller may manage it. */
   "notice",
 ] as const;
 
@@ -45,9 +45,9 @@ export const READ_LATER: readonly WritePurpose[] = ["resize", "roll-back", "adop
 
 /** The last writes of this process to one object with one purpose. */
 export interface WriteRecord {
-  /** What was wanted, such as a size in the format of `formatSize`. Another one starts a new count. */
+  /** The wanted state, such as a size in the format of `formatSize`. Another one starts a new count. */
   readonly subject: string;
-  /** Of a pod: the runs of its containers before the write. */
+  /** The runs of the containers of a pod before the write. */
   readonly runs?: string | undefined;
   /** Number of consecutive writes with the same subject. */
   readonly attempts: number;

@@ -33,7 +33,7 @@ export function newFailures(before: PipeScalingStatus, after: PipeScalingStatus)
 
 /**
  * Every attempt of a rollout interrupts the pipe, so it counts. A refused write counts once for each message. A write
- * that fails in another way is repeated soon, and its message may differ each time, so its reason counts.
+ * that fails for another reason is repeated soon, and its message may differ each time, so its reason counts.
  */
 function isKnown(before: PipeFailure, failure: PipeFailure): boolean {
   if (!isAlike(before, failure)) return false;

@@ -74,7 +74,7 @@ export function adoption(subject: Subject): LastRollout | undefined {
 }
 
 /**
- * The size to which a failed rollout returns. The size in the template of a pipe is proven by a rollout that came up, by
+ * The size to which a failed rollout returns. The size in the template of a pipe is proven by a rollout that completed, by
  * a pod that runs with it, or by the time since then in which the controller did not roll it back.
  */
 export function lastGoodSize(subject: Subject): Allotment | undefined {
@@ -88,7 +88,7 @@ export function lastGoodSize(subject: Subject): Allotment | undefined {
 }
 
 /**
- * True if the size that the controller applied is in the template, and came up once. Later failures do not change it.
+ * True if the size that the controller applied is in the template, and was available once. Later failures do not change it.
  *
  * @param writes show it, too, while the annotation cannot be written
  */

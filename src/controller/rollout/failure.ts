@@ -11,7 +11,7 @@ interface RolloutEnd extends Cause {
   readonly atMs: number;
 }
 
-/** What the controller's last rollout of a pipe comes to if nothing changes. */
+/** The end of the controller's last rollout of a pipe if nothing changes. */
 interface Outlook {
   /** Why it failed. */
   readonly cause: Cause | undefined;

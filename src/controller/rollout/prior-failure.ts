@@ -17,7 +17,7 @@ import {
 } from "../retry.ts";
 import { dryRunRecord } from "./way.ts";
 
-/** What failed before is not repeated at once. */
+/** A failed attempt is not repeated at once. */
 export function failedBefore(subject: Subject): PipeDecision | undefined {
   const failure = priorFailure(subject);
   if (!failure || (failure.retryAtMs ?? Number.POSITIVE_INFINITY) <= subject.nowMs) return undefined;
@@ -41,7 +41,7 @@ function priorFailure(subject: Subject): Failure | undefined {
   return failedWrite(subject) ?? rolledBack(subject) ?? fieldConflict(subject);
 }
 
-/** Of the write itself, or of its dry run. */
+/** The failure of the write itself, or of its dry run. */
 function failedWrite(subject: Subject): Failure | undefined {
   const records = [recordOf(subject, "resize"), dryRunRecord(subject, true), dryRunRecord(subject, false)];
   const failed = records.find((record) => record?.outcome.type === "failed");

@@ -21,7 +21,7 @@ export function repair(assessment: Assessment): readonly PipeAction[] {
   return [...record(assessment), ...rollBackFailed(assessment)];
 }
 
-/** What nothing else would show later: that the size came up, or that the pipe had it before. */
+/** Records facts that nothing else would show later: the rollout completed, or the pipe had the size before. */
 function record(assessment: Assessment): readonly PipeAction[] {
   const { subject, pipe, state } = assessment;
   const { rollout, replicas, lastRollout } = pipe;
@@ -53,7 +53,7 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
   const { pipe, scaling } = subject;
   const { lastRollout, container } = pipe;
   const size = lastRollout?.lastGoodSize;
-  // After a deletion of the PipeScaling, it is unknown whether the pipe came up before its owner changed it. The
+  // After a deletion of the PipeScaling, it is unknown whether the pipe was available before its owner changed it. The
   // deletion must not resize the pipe.
   if (lastRollout?.scalingUid !== scaling.metadata.uid && isChangedByOwner(pipe)) return [];
   if ("problem" in container || !lastRollout || !size) return [];

@@ -78,7 +78,7 @@ const STRIPPED = `something, probably an admission webhook, removes the annotati
 /** The template and all pods have the size. How healthy they are is not a matter of size. */
 export function hasSize(subject: Subject): PipeDecision | undefined {
   const { pipe, podsProblem, active } = subject;
-  // Whether all pods are seen or not.
+  // A pod with another size counts even if other pods are not seen.
   const isOther = podsProblem === undefined && active.some(({ state }) => state !== "done");
   if (pipe.replicas === 0)
     return isOther ? { state: "rolling", activity: "its pods have not ended yet" } : { state: "done" };

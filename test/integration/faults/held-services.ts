@@ -214,7 +214,7 @@ export class HeldService {
     return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   }
 
-  /** Of the pipe. */
+  /** The ReplicaSets of the pipe. */
   async replicaSets(): Promise<readonly (ReplicaSet & KubeObject)[]> {
     const items = await this.#list<ReplicaSet & KubeObject>(REPLICA_SETS);
     return items.filter(({ metadata }) => metadata.name.startsWith(`${PIPE}-`));

@@ -75,7 +75,7 @@ describe("the line of services that wait for a limit", () => {
     state.rolling = 0;
     line.wakeNext();
     expect(woken).toEqual(["a"]);
-    // Its reconciliation may have been delayed.
+    // The reconciliation of the key may have been delayed.
     await clock.advance(RECHECK_MS);
     expect(woken).toEqual(["a"]);
     await clock.advance(RECHECK_MS);

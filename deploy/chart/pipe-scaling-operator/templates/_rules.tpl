@@ -45,7 +45,7 @@ RBAC rules of the two service accounts. A test removes each rule in turn and exp
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [list, watch, patch]
-# Of pods with the label of pipes: whether they have the size, and whether they start.
+# The pods with the label of pipes show whether they have the size, and whether they start.
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]

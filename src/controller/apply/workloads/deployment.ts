@@ -147,7 +147,7 @@ async function step(
   } catch (cause) {
     const error = writeErrorOf(cause);
     if (!isOverdue || error?.reason !== "Forbidden") throw cause;
-    // It must not stay paused because a permission is missing that was there when it was paused.
+    // The Deployment must not stay paused because a permission is missing that was there when it was paused.
     return lift(applier, view, { reason: "Forbidden", message: error.message });
   }
   const resources = view.size && resourcesFor(view.size, view.cpuLimitFollows);

@@ -57,15 +57,15 @@ describe("a pipe whose rollout succeeded", () => {
     expect(statesFor(aSnapshot([changed(true)]))).toEqual(["done"]);
   });
 
-  it("is not rolled back later, even if nothing could be recorded when it came up", () => {
+  it("is not rolled back later, even if its completion could not be recorded", () => {
     const startedAtMs = NOW_MS - 3_600_000;
     const rollout = { ...UNDER_WAY, progressedAtS: startedAtMs / 1000 };
     const changed = { ...cameUp({ cameUp: false }), revision: 9, rollout };
     const record = (subject: string) =>
       someWrites([aWrite("uid-a", "adopt", { subject, outcome: failed() })]);
-    const tried = aSnapshot([changed], { writes: record(`${startedAtMs} came up`) });
+    const tried = aSnapshot([changed], { writes: record(`${startedAtMs} completed`) });
     expect(actionsFor(tried)).toEqual([]);
-    const ofEarlierRollout = aSnapshot([changed], { writes: record(`${startedAtMs - 1} came up`) });
+    const ofEarlierRollout = aSnapshot([changed], { writes: record(`${startedAtMs - 1} completed`) });
     expect(actionsFor(ofEarlierRollout)).toEqual(["a back to 1000m/4Gi"]);
     expect(actionsFor(aSnapshot([changed]))).toEqual(["a back to 1000m/4Gi"]);
   });

@@ -35,7 +35,7 @@ it("pods that another writer resizes again and again are replaced a few times, u
   const { simulation, cluster, workloads } = pipe;
   await pipe.request(2, 2 * MINUTE);
   const rightSizer = startRightSizer(pipe, 5 * SECOND);
-  // Its owner changes something every 10 s.
+  // The owner changes something every 10 s.
   for (let ms = 0; ms < HOUR; ms += 10 * SECOND) {
     cluster.clock.after(ms, () => pipe.change({ progressDeadlineSeconds: 700 + ms / SECOND }));
   }
