@@ -1,14 +1,15 @@
 import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Cluster } from "@pipe-scaling/local-cluster";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
-import { MEMORY_LIMIT_MIB } from "../../deploy/chart/values.ts";
-import { NODE } from "../../deploy/image/node.ts";
+import { argsWithoutContainer, NODE } from "../../deploy/image/node.ts";
 import { type ChildOptions, startChild, waitForOutput } from "../child.ts";
 import { evaluate } from "../inspector.ts";
 import { type ApiWorld, PIPES } from "./world.ts";
@@ -28,17 +29,16 @@ const HIGHEST_LIMITS: readonly string[] = [
 /** Limits of the API for attacks. */
 export const DEFAULT_LIMITS: readonly string[] = [];
 
-/**
- * The heap that V8 chooses in the container, whose memory it may use up, and the options of the chart. A process of the
- * benchmark has no memory limit, and V8 would choose a larger heap and a larger young generation. The baselines have
- * the same options.
- */
-const NODE_ARGS = [`--max-old-space-size=${MEMORY_LIMIT_MIB.api}`, ...NODE.api.args];
+/** The options of the chart, which the baselines have, too. */
+const NODE_ARGS = argsWithoutContainer("api");
 
-/** Flags for HTTPS with the certificate of the cluster's administrator, which clients must not verify. */
+/** Flags for HTTPS with a key of the kind that the chart asks for (ECDSA), whose certificate clients must not verify. */
 export function tlsFlags({ cluster }: ApiWorld): readonly string[] {
-  const file = (name: string) => join(cluster.dir, "pki", name);
-  return ["--tls-cert", file("admin.crt"), "--tls-key", file("admin.key")];
+  const [certFile, keyFile] = [join(cluster.dir, "api.crt"), join(cluster.dir, "api.key")];
+  const { cert, key } = certificatePair("api");
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key, { mode: 0o600 });
+  return ["--tls-cert", certFile, "--tls-key", keyFile];
 }
 
 /** The measured HTTP server, a separate process. */

@@ -25,7 +25,6 @@ export interface SoakResult {
 export function soakTable({ quiet, client, probes, short, memory, drops, attack }: SoakResult): string {
   const slowest = Math.max(...client.ms);
   const highest = Math.max(short.highest, memory.highest);
-  const growth = memory.after / short.before;
   const growthAfterMinute = memory.after / short.after;
   const rows = [
     ["healthy client: requests", count(client.ms.length)],
@@ -47,7 +46,6 @@ export function soakTable({ quiet, client, probes, short, memory, drops, attack 
     ["RSS after a minute of the attack", mebibytes(short.after)],
     ["RSS, highest", mebibytes(highest), `≤ ${MAX_RSS_MIB} MiB`, yesNo(highest <= MAX_RSS_MIB * 2 ** 20)],
     ["RSS after", mebibytes(memory.after)],
-    ["RSS after, against before", growth.toFixed(2), ...growthTarget(growth)],
     ["RSS after, against after a minute", growthAfterMinute.toFixed(2), ...growthTarget(growthAfterMinute)],
     ["connections dropped at the limits", count(drops)],
     ...Object.entries(attack.connections).map(([name, made]) => [`attack: ${name}`, count(made)]),

@@ -3,15 +3,12 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import * as z from "zod";
-import { MEMORY_LIMIT_MIB } from "../../deploy/chart/values.ts";
-import { NODE } from "../../deploy/image/node.ts";
+import { argsWithoutContainer, NODE } from "../../deploy/image/node.ts";
 import { type ChildOptions, startChild, waitForOutput } from "../child.ts";
 import { evaluate } from "../inspector.ts";
 import type { ControllerWorld } from "./world.ts";
 
 const run = promisify(execFile);
-
-const HEAP_PERCENTAGE = /^--max-old-space-size-percentage=(\d+)$/;
 
 /** Maximum length of standard error to keep. */
 const MOST_ERRORS = 4000;
@@ -36,7 +33,6 @@ export class MeasuredProcess {
   ) {
     // The inspector costs nothing until a client connects.
     const { env } = NODE.controller;
-    const args = NODE.controller.args.map((arg) => arg.replace(HEAP_PERCENTAGE, heapOfPod));
     const profiling = profileDir
       ? [
           "--cpu-prof",
@@ -44,7 +40,7 @@ export class MeasuredProcess {
           `--cpu-prof-name=${options.name}-${Date.now()}.cpuprofile`,
         ]
       : [];
-    const nodeArgs = [...args, ...profiling, "--inspect=127.0.0.1:0"];
+    const nodeArgs = [...argsWithoutContainer("controller"), ...profiling, "--inspect=127.0.0.1:0"];
     this.#child = startChild(cluster, { ...options, nodeArgs, env: { ...env, ...options.env } });
     let errors = "";
     this.#child.stderr?.on("data", (chunk: Buffer) => {
@@ -84,11 +80,6 @@ export class MeasuredProcess {
     this.#child.kill("SIGTERM");
     await this.#ended;
   }
-}
-
-/** The heap limit in the container of the controller. A process of the benchmark has no memory limit. */
-function heapOfPod(_arg: string, percentage: string): string {
-  return `--max-old-space-size=${(MEMORY_LIMIT_MIB.controller * Number(percentage)) / 100}`;
 }
 
 const CPU_SECONDS = "(({ user, system }) => (user + system) / 1e6)(process.cpuUsage())";

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:https";
 import { json } from "node:stream/consumers";
+import { type CertificatePair, certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -8,7 +9,6 @@ import * as z from "zod";
 import { GROUP, PLURAL } from "../../src/crd/names.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { type CertificatePair, certificatePair } from "../support/fixtures/certificate.ts";
 import type { ApiResponse } from "./client.ts";
 import { PIPE_SCALINGS } from "./environment.ts";
 import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";

@@ -1,7 +1,7 @@
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect, test } from "vitest";
 import { CONFIG_MAPS, collectionPath, EVENTS } from "../../src/kube/paths.ts";
-import { certificatePair } from "../support/fixtures/certificate.ts";
 import { mountedPair } from "../support/fixtures/mounted-pair.ts";
 import { basic, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
 import { type ApiRequest, exchangeRaw } from "./client.ts";

@@ -22,6 +22,7 @@ export interface SpawnOptions {
   readonly flags?: readonly string[];
   /** Command-line options for Node. */
   readonly nodeArgs?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 const UNLIMITED = ["--rate-limit", "0", "--failed-logins", "0"];
@@ -29,12 +30,12 @@ const UNLIMITED = ["--rate-limit", "0", "--failed-logins", "0"];
 /** Starts the bundled API as a separate process, and waits until its caches are filled. */
 export async function spawnApi(
   environment: Pick<ApiEnvironment, "kubeconfig" | "records">,
-  { port = 0, flags = UNLIMITED, nodeArgs = [] }: SpawnOptions = {},
+  { port = 0, flags = UNLIMITED, nodeArgs = [], env = {} }: SpawnOptions = {},
 ): Promise<SpawnedApi> {
   const where = ["--kubeconfig", environment.kubeconfig, "--namespace", environment.records];
   const ports = ["--port", String(port), "--ops-port", "0"];
   const child = spawn(process.execPath, [...nodeArgs, MAIN, "api", ...where, ...ports, ...flags], {
-    env: {},
+    env,
     stdio: ["ignore", "pipe", "inherit"],
   });
   const closed = once(child, "close");

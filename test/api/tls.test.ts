@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { connect, type TLSSocket } from "node:tls";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect, onTestFinished, test } from "vitest";
-import { certificatePair } from "../support/fixtures/certificate.ts";
 import { mountedPair } from "../support/fixtures/mounted-pair.ts";
 import { setUpEnvironment } from "./fixtures.ts";
 

@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { text } from "node:stream/consumers";
 import type { Cluster } from "@pipe-scaling/local-cluster";
+import { type CertificatePair, certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { helm } from "@pipe-scaling/local-cluster/helm";
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
@@ -8,7 +9,6 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import * as z from "zod";
-import { type CertificatePair, certificatePair } from "../support/fixtures/certificate.ts";
 import { install, prepareRelease, type Release, remove, settings } from "./accounts.ts";
 import { UnpackedImage } from "./image.ts";
 import { PodProcess } from "./pod-process.ts";

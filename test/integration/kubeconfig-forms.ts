@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { certificatePair } from "../support/fixtures/certificate.ts";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 
 /** Where a form of a kubeconfig is written, and the server that it names. */
 export interface Place {

@@ -1,9 +1,9 @@
 import { join } from "node:path";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { tryKubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
-import { certificatePair } from "../support/fixtures/certificate.ts";
 import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
 import { startConnectProxy } from "../support/servers/connect-proxy.ts";
 import { startWitnessServer } from "../support/servers/witness-server.ts";

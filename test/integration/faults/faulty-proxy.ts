@@ -5,9 +5,9 @@ import { Agent, createServer, type Server as HttpsServer, request as httpsReques
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "@pipe-scaling/local-cluster";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { parse, stringify } from "yaml";
 import { actionOf } from "../../../src/kube/call.ts";
-import { certificatePair } from "../../support/fixtures/certificate.ts";
 
 /** A request that the proxy receives. */
 export interface ProxiedRequest {

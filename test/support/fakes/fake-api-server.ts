@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { onTestFinished } from "vitest";
-import { certificatePair } from "../fixtures/certificate.ts";
 
 /** Identity of the holder of the Lease when it is written. */
 export const CONTROLLER = "the controller of the test";

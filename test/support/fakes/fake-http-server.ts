@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import type { CertificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { onTestFinished } from "vitest";
-import type { CertificatePair } from "../fixtures/certificate.ts";
 
 export const REQUEST_ID = "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11";
 

@@ -2,13 +2,13 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import { json } from "node:stream/consumers";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import { GROUP } from "../../../src/crd/names.ts";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { certificatePair } from "../fixtures/certificate.ts";
 import { accountName } from "../fixtures/shipped-account.ts";
 import type { TestEnvironment } from "../test-environment.ts";
 

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { connect } from "node:net";
+import type { CertificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { onTestFinished } from "vitest";
-import type { CertificatePair } from "../fixtures/certificate.ts";
 
 export interface ConnectProxy {
   readonly url: string;

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { TLSSocket } from "node:tls";
+import type { CertificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { onTestFinished } from "vitest";
-import type { CertificatePair } from "../fixtures/certificate.ts";
 
 /** The part of a request that depends on the kubeconfig. */
 export interface WitnessedRequest {

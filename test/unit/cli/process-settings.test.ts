@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { describe, expect, it } from "vitest";
-import { certificatePair } from "../../support/fixtures/certificate.ts";
 import { temporaryFolder } from "../../support/fixtures/kubeconfig.ts";
 import { runProgram } from "../../support/terminal/program.ts";
 

@@ -3,6 +3,7 @@ import { EventEmitter, once } from "node:events";
 import type { Server } from "node:http";
 import { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import type { RequestHandler } from "express";
 import createError from "http-errors";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -10,7 +11,6 @@ import { toKeyView } from "../../../src/api/cluster/views.ts";
 import type { RequestContext } from "../../../src/api/middleware/request-context.ts";
 import { sendResult } from "../../../src/api/middleware/respond.ts";
 import { Connections, type DropReason } from "../../../src/http/connections.ts";
-import { certificatePair } from "../../support/fixtures/certificate.ts";
 import { keyRecord } from "../../support/fixtures/records.ts";
 import { type OpenSocket, open, startServer } from "../../support/servers/http-server.ts";
 

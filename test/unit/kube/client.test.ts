@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type EndedCall, KubeClient, MAX_OPENING_STREAMS } from "../../../src/kube/client.ts";
@@ -14,7 +15,6 @@ import { checkReachable } from "../../../src/kube/reachable.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import { listen, urlOf } from "../../../src/telemetry/ops-server.ts";
 import { startFakeHttpServer } from "../../support/fakes/fake-http-server.ts";
-import { certificatePair } from "../../support/fixtures/certificate.ts";
 import { writeKubeconfig } from "../../support/fixtures/kubeconfig.ts";
 
 const never = new AbortController().signal;

@@ -1,13 +1,13 @@
 import dns from "node:dns";
 import fs, { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KubeClient } from "../../../src/kube/client.ts";
 import { connect } from "../../../src/kube/connection.ts";
 import { KubeConfigError } from "../../../src/kube/errors.ts";
 import { checkReachable } from "../../../src/kube/reachable.ts";
 import { done, startFakeHttpServer } from "../../support/fakes/fake-http-server.ts";
-import { certificatePair } from "../../support/fixtures/certificate.ts";
 import {
   type KubeconfigOptions,
   temporaryFolder,

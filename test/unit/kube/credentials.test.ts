@@ -4,6 +4,7 @@ import { createServer } from "node:https";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { TLSSocket } from "node:tls";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KubeClient } from "../../../src/kube/client.ts";
@@ -12,7 +13,6 @@ import { KubeConfigError, KubeUnreachableError } from "../../../src/kube/errors.
 import { createLogger } from "../../../src/telemetry/log.ts";
 import { listen, urlOf } from "../../../src/telemetry/ops-server.ts";
 import { done, type FakeHttpServer, startFakeHttpServer } from "../../support/fakes/fake-http-server.ts";
-import { certificatePair } from "../../support/fixtures/certificate.ts";
 import { temporaryFolder, writeKubeconfig } from "../../support/fixtures/kubeconfig.ts";
 
 /** After this time, credentials are read again. */

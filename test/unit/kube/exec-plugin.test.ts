@@ -1,12 +1,12 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { killProgramsRunFrom, programsRunFrom } from "@pipe-scaling/local-cluster/processes";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KubeClient } from "../../../src/kube/client.ts";
 import { type Connection, connect } from "../../../src/kube/connection.ts";
 import { KubeConfigError } from "../../../src/kube/errors.ts";
-import { certificatePair } from "../../support/fixtures/certificate.ts";
 import { temporaryFolder, writeKubeconfig } from "../../support/fixtures/kubeconfig.ts";
 import { startWitnessServer, type WitnessServer } from "../../support/servers/witness-server.ts";
 import { MAIN, startProgram } from "../../support/terminal/program.ts";

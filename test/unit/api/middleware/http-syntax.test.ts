@@ -1,9 +1,9 @@
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { httpSyntax } from "../../../../src/api/middleware/http-syntax.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import { type ApiResponse, exchangeRaw, parseRaw } from "../../../api/client.ts";
-import { certificatePair } from "../../../support/fixtures/certificate.ts";
 import { startServer } from "../../../support/servers/http-server.ts";
 
 const { cert, key } = certificatePair("localhost");

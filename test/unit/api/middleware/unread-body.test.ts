@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import type { RequestHandler } from "express";
 import { describe, expect, it, vi } from "vitest";
 import * as z from "zod";
@@ -10,7 +11,6 @@ import { RateLimits } from "../../../../src/api/middleware/rate-limit/limits.ts"
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import { parseRaw } from "../../../api/client.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
-import { certificatePair } from "../../../support/fixtures/certificate.ts";
 import { DEFAULT_LIMITS } from "../../../support/servers/express-app.ts";
 import {
   open,

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import type { RequestHandler } from "express";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { shutDownGracefully } from "../../../../src/api/server/graceful-shutdown.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
-import { certificatePair } from "../../../support/fixtures/certificate.ts";
 import { type ServerOptions, startServer } from "../../../support/servers/http-server.ts";
 
 const HEADERS_MS = 10_000;

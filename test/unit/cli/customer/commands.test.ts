@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { COMMANDS } from "../../../../src/all-commands.ts";
 import { profilePath, readProfiles, writeProfiles } from "../../../../src/cli/customer/profile-file.ts";
@@ -16,7 +17,6 @@ import {
   startFakeHttpServer,
 } from "../../../support/fakes/fake-http-server.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
-import { certificatePair } from "../../../support/fixtures/certificate.ts";
 import { basic } from "../../../support/fixtures/records.ts";
 
 const ORGANIZATION = "6f1c2a54-9d0b-4c53-8a42-0f8f6b1d2c11";

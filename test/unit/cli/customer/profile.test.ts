@@ -13,12 +13,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { COMMANDS } from "../../../../src/all-commands.ts";
 import { profilePath, readProfiles } from "../../../../src/cli/customer/profile-file.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
-import { certificatePair } from "../../../support/fixtures/certificate.ts";
 
 const SECRET = "tops3cret-1e5";
 const PROD = "--api-url https://api.example.com --key-id abcdefghijklmnopx7Qd";

@@ -1,10 +1,10 @@
 import { createServer } from "node:net";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openTransport, type Transport } from "../../../../src/cli/customer/transport.ts";
 import { Interruption } from "../../../../src/cli/io.ts";
 import { done, startFakeHttpServer } from "../../../support/fakes/fake-http-server.ts";
-import { certificatePair } from "../../../support/fixtures/certificate.ts";
 import { startConnectProxy } from "../../../support/servers/connect-proxy.ts";
 
 const UNKNOWN = "It is not known whether the change was made; it is safe to repeat the command.";
