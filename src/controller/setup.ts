@@ -1,4 +1,5 @@
 import type { Registry } from "prom-client";
+import { CONTROLLER_FIELD_MANAGER } from "../crd/names.ts";
 import type { KubeClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
@@ -19,12 +20,10 @@ import { ControllerMetrics } from "./report/metrics.ts";
 import type { Timeouts } from "./timeouts.ts";
 
 const REPORTING_CONTROLLER = "pipes.clouddb.dev/pipe-scaling-controller";
-const QUEUE_NAME = "pipescaling";
 const CONCURRENCY = 16;
 /** Least time between two reconciles of one service, so that a burst of changes leads to one. */
 const RECONCILE_INTERVAL_MS = 100;
-const RETRY_FIRST_MS = 50;
-const RETRY_MOST_MS = 60_000;
+const RETRY = { retryFirstMs: 50, retryMostMs: 60_000 };
 
 export interface SetupOptions {
   readonly settings: ControllerSettings;
@@ -73,6 +72,7 @@ export function setup(options: SetupOptions): Controller {
     clock,
     namespace,
     name: LEASE_NAME,
+    fieldManager: CONTROLLER_FIELD_MANAGER,
     identity,
     onProblem: (err) => log.warn({ err }, "the lease cannot be renewed; trying again"),
   });
@@ -85,17 +85,17 @@ export function setup(options: SetupOptions): Controller {
     clock,
     controller: REPORTING_CONTROLLER,
     instance: identity,
+    fieldManager: CONTROLLER_FIELD_MANAGER,
     assertMayWrite,
     onLost: ({ reason, regarding }, err) =>
       log.warn({ err, reason, name: regarding.name }, "an Event was not written"),
   });
-  const runtimeMetrics = new RuntimeMetrics({ registry, name: QUEUE_NAME, concurrency: CONCURRENCY });
+  const runtimeMetrics = new RuntimeMetrics({ registry, name: "pipescaling", concurrency: CONCURRENCY });
   const queue = new WorkQueue({
     clock,
     observer: runtimeMetrics.queueObserver(),
     minIntervalMs: RECONCILE_INTERVAL_MS,
-    retryFirstMs: RETRY_FIRST_MS,
-    retryMostMs: RETRY_MOST_MS,
+    ...RETRY,
   });
   runtimeMetrics.watchQueue(queue);
   runtimeMetrics.watchLeader(elector);

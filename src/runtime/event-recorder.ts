@@ -34,6 +34,7 @@ export interface EventRecorderOptions {
   /** `reportingController` and `reportingInstance` of the events. */
   readonly controller: string;
   readonly instance: string;
+  readonly fieldManager: string;
   /** Throws if this process may no longer write. */
   readonly assertMayWrite: () => void;
   /** Called with each event that was not written; nothing is retried. */
@@ -116,12 +117,13 @@ export class EventRecorder {
   }
 
   async #create(event: Event, key: string, object: Regarded): Promise<void> {
-    const { client, clock, controller, instance, assertMayWrite } = this.#options;
+    const { client, clock, controller, instance, fieldManager, assertMayWrite } = this.#options;
     const { regarding, type, reason, action } = event;
     assertMayWrite();
     const created = await client.json<{ readonly metadata: { readonly name: string } }>({
       method: "POST",
       path: collectionPath(EVENTS, regarding.namespace),
+      query: { fieldManager },
       body: {
         apiVersion: EVENTS.apiVersion,
         kind: "Event",
@@ -141,13 +143,14 @@ export class EventRecorder {
   }
 
   async #count({ regarding }: Event, series: Series): Promise<void> {
-    const { client, clock, assertMayWrite } = this.#options;
+    const { client, clock, fieldManager, assertMayWrite } = this.#options;
     series.count += 1;
     series.lastAt = clock.monotonic();
     assertMayWrite();
     const call = client.json({
       method: "PATCH",
       path: objectPath(EVENTS, regarding.namespace, series.name),
+      query: { fieldManager },
       patchType: "application/merge-patch+json",
       body: { series: { count: series.count, lastObservedTime: microTime(clock.now()) } },
     });

@@ -11,6 +11,7 @@ export interface LeaderOptions {
   readonly clock: Clock;
   readonly namespace: string;
   readonly name: string;
+  readonly fieldManager: string;
   /** Unique to this process. */
   readonly identity: string;
   /** Time without an observed renewal after which other candidates take over. */
@@ -28,6 +29,9 @@ export class LeadershipLostError extends RestartRequiredError {
 
 /** As in client-go: a candidate retries after `retryMs` to 2.2 × `retryMs`, so that candidates do not stay in step. */
 const JITTER_FACTOR = 1.2;
+
+/** A holder that wrote more, such as a thief of the token, keeps the Lease for no longer than this. */
+const MAX_LEASE_MS = 60_000;
 
 /** A Lease as it was last read or written. */
 interface Observation {
@@ -142,7 +146,7 @@ export class LeaderElector {
     if (!lease.spec?.holderIdentity || this.#isOurs(lease)) return false;
     const { leaseDurationSeconds } = lease.spec;
     const durationMs = leaseDurationSeconds === undefined ? leaseMs : leaseDurationSeconds * 1000;
-    return clock.monotonic() - at < durationMs;
+    return clock.monotonic() - at < Math.min(durationMs, MAX_LEASE_MS);
   }
 
   async #read(signal: AbortSignal | undefined): Promise<Lease | undefined> {
@@ -166,7 +170,7 @@ export class LeaderElector {
   }
 
   #write(seen: Lease | undefined, holder: string, signal: AbortSignal | undefined): Promise<Lease> {
-    const { client, clock, namespace, name, leaseMs } = this.#options;
+    const { client, clock, namespace, name, leaseMs, fieldManager } = this.#options;
     const now = new Date(clock.now()).toISOString().replace("Z", "000Z");
     const isRenewal = seen?.spec?.holderIdentity === holder;
     const spec = {
@@ -181,12 +185,14 @@ export class LeaderElector {
       ? client.json<Lease>({
           method: "PUT",
           path: objectPath(LEASES, namespace, name),
+          query: { fieldManager },
           body: { ...identity, metadata: seen.metadata, spec },
           signal,
         })
       : client.json<Lease>({
           method: "POST",
           path: collectionPath(LEASES, namespace),
+          query: { fieldManager },
           body: { ...identity, metadata: { name, namespace }, spec },
           signal,
         });

@@ -118,7 +118,7 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
 
     it("are closed after their 401, so that as many as the limit of connections do not use it up", async () => {
       const signal = endOfTest();
-      const closedConnections = Array.from({ length: 600 }, async (_, at) => {
+      const closedConnections = Array.from({ length: 500 }, async (_, at) => {
         const socket = await openFrom(SOURCES[at % SOURCES.length] ?? "", signal);
         const chunks: Buffer[] = [];
         socket.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -151,7 +151,7 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
         });
       };
       // More than the limit of all sources, but not of one: there, a client would compete with its own address.
-      const occupying = SOURCES.flatMap((source) => Array.from({ length: 150 }, () => occupy(source)));
+      const occupying = SOURCES.flatMap((source) => Array.from({ length: 125 }, () => occupy(source)));
       await Promise.all(occupying);
       for (let times = 0; times < 50; times += 1) expect((await get(other)).status).toBe(200);
       // Above the limit per source address, each new connection closes an older one.

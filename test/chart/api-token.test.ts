@@ -78,7 +78,7 @@ function patchRecord(record: keyof typeof RECORDS, body: object): Promise<string
 
 function create(record: object): Promise<string> {
   const path = collectionPath(CONFIG_MAPS, release.records);
-  return dryRunOf(api, { method: "POST", path, body: record });
+  return dryRunOf(api, { method: "POST", path, query: MERGE.query, body: record });
 }
 
 function patchScaling(body: object): Promise<string> {

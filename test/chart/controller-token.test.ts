@@ -27,6 +27,7 @@ import { dryRunOf, expectDenied } from "./denials.ts";
 // Each test sends a request with the token of the controller to the API server, as a thief could.
 const OWNER = { apiVersion: "v1", kind: "ConfigMap", name: "absent", uid: randomUUID() };
 const SERVICE = randomUUID();
+const MANAGED = { query: { fieldManager: CONTROLLER_FIELD_MANAGER } };
 
 /** Resources that are no valid size. */
 const SMALL: Allotment = { requests: { cpu: "250m", memory: null }, limits: { memory: null } };
@@ -83,12 +84,17 @@ function deployment(name: string, resources: object) {
 }
 
 function create(resource: Resource, namespace: string, body: object): Promise<string> {
-  return dryRunOf(controller, { method: "POST", path: collectionPath(resource, namespace), body });
+  return dryRunOf(controller, {
+    method: "POST",
+    path: collectionPath(resource, namespace),
+    ...MANAGED,
+    body,
+  });
 }
 
 function patch(resource: Resource, namespace: string, name: string, body: object): KubeRequest {
   const path = objectPath(resource, namespace, name);
-  return { method: "PATCH", path, patchType: "application/merge-patch+json", body };
+  return { method: "PATCH", path, ...MANAGED, patchType: "application/merge-patch+json", body };
 }
 
 function pipePatch(name: string, body: object): KubeRequest {
@@ -448,7 +454,12 @@ describe("with the token of the controller, an Event", () => {
 
   it("may get a count, but no other change", async () => {
     const path = collectionPath(EVENTS, release.pipes);
-    const { metadata } = await controller.json<KubeObject>({ method: "POST", path, body: event() });
+    const { metadata } = await controller.json<KubeObject>({
+      method: "POST",
+      path,
+      ...MANAGED,
+      body: event(),
+    });
     const change = (body: object) => dryRunOf(controller, patch(EVENTS, release.pipes, metadata.name, body));
     const series = { count: 2, lastObservedTime: "2026-01-01T00:01:00.000000Z" };
     expect(await change({ series })).toBe("accepted");

@@ -4,7 +4,7 @@ import { rendered, valuesFile } from "./tools.ts";
 /** Functions of CEL that the oldest supported version of Kubernetes has (docs/reference/versions.md). */
 const FUNCTIONS = [
   ...["all", "exists", "filter", "has", "map", "size", "dyn", "string"],
-  ...["contains", "matches", "split", "startsWith"],
+  ...["contains", "matches", "split", "startsWith", "substring"],
   ...["of", "orValue", "hasValue", "value"],
   ...["quantity", "compareTo"],
 ];

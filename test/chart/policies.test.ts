@@ -1,10 +1,11 @@
+import { randomUUID } from "node:crypto";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { helm } from "@pipe-scaling/local-cluster/helm";
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
+import { API_FIELD_MANAGER, CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
@@ -308,7 +309,7 @@ function writeRecord(client: KubeClient, name: string, kind: string): Promise<st
     client.json({
       method: "POST",
       path: collectionPath(CONFIG_MAPS, release.records),
-      query: { dryRun: "All" },
+      query: { dryRun: "All", fieldManager: API_FIELD_MANAGER },
       body: {
         apiVersion: "v1",
         kind: "ConfigMap",
@@ -320,7 +321,7 @@ function writeRecord(client: KubeClient, name: string, kind: string): Promise<st
 
 describe("with the API's token", () => {
   it.each(["backup", "key-usage"])("a record of %s can be written", async (kind) => {
-    expect(await writeRecord(api, `${kind}-a`, kind)).toBe("accepted");
+    expect(await writeRecord(api, `${kind}-${randomUUID()}`, kind)).toBe("accepted");
   });
 
   it.each([

@@ -19,6 +19,7 @@ it("writes an Event with the longest note that the API server accepts, including
     clock: systemClock,
     controller: "pipes.clouddb.dev/test",
     instance: "test",
+    fieldManager: "test",
     assertMayWrite: () => undefined,
     onLost: (_, problem) => lost.push(problem),
   });

@@ -32,8 +32,8 @@ export const TIMEOUTS: Omit<Timeouts, "keepAliveMs"> = {
   checkMs: 100,
 };
 
-/** An idle connection costs some 80 KB with TLS; a few replicas behind an ingress need far fewer than 600. */
-const CONNECTION_LIMITS: ConnectionLimits = { total: 600, perSource: 250 };
+/** An idle connection costs some 80 KB with TLS; a few replicas behind an ingress need far fewer than 500. */
+const CONNECTION_LIMITS: ConnectionLimits = { total: 500, perSource: 250 };
 
 export interface HttpServerOptions
   extends Omit<MalformedRequestsOptions, "connections">,

@@ -19,6 +19,7 @@ function setup({ respond = async () => undefined }: { respond?: () => Promise<un
     clock,
     controller: "example.com/controller",
     instance: "me",
+    fieldManager: "test",
     assertMayWrite: () => undefined,
     onLost: ({ note }) => lost.push(note),
   });

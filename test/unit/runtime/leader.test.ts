@@ -62,6 +62,7 @@ function candidate(
     clock,
     namespace: "ns",
     name: "lease",
+    fieldManager: "test",
     identity,
     random: () => 0,
     onProblem: () => undefined,
@@ -131,6 +132,19 @@ describe("leader election", () => {
     expect(next.elector.isLeader).toBe(true);
     await next.end();
     crashed.stop();
+  });
+
+  it("takes over after a minute from a holder that wrote a duration of 68 years", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const thief = candidate(leases, new FakeClock(), "thief", { leaseMs: 2_147_483_647_000 });
+    await clock.advance(0);
+    const next = candidate(leases, clock, "next");
+    await clock.advance(59_000);
+    expect(next.elector.isLeader).toBe(false);
+    await clock.advance(4000);
+    expect(next.elector.isLeader).toBe(true);
+    await next.end();
+    thief.stop();
   });
 
   it("stops writing before another process can take over if it cannot renew the Lease", async () => {

@@ -115,6 +115,10 @@ which. Takes a list: the root context, and the smallest CPU and memory.
 */}}
 {{- define "pipe-scaling.boundedSizeValidation" -}}
 {{- $cores := include "pipe-scaling.maximumCores" (index . 0) | int }}
+- message: the controller may remove neither requests nor limits
+  expression: >-
+    variables.amounts.all(each, variables.oldAmounts.all(old,
+      [0, 1, 2, 3].all(index, each[index] != '' || old[index] == '')))
 - message: the controller may set only sizes from {{ index . 1 }} CPU with {{ index . 2 }} memory to {{ $cores }} CPU with {{ mul $cores 4 }}Gi
   expression: >-
     variables.amounts == variables.oldAmounts ||
@@ -181,25 +185,39 @@ spec:
 {{- end }}
 
 {{/*
-True if the records of other field managers have not changed, except for fields that the process may change. Otherwise a
-request could erase who set a field, and a later apply of its owner would behave differently. The API server itself
-merges the oldest records of an object with more than ten, and writes {".": {}}, a field without its children, as {}.
-Takes a dict: `own`, our field manager, and `nodes`, a list of the paths to those fields: for each node, CEL of the keys
-that lead to it, and a CEL list of the keys that may change.
+True if the records of field managers are those that the API server itself would write. A request can set them to
+anything, of any length. Without this rule, it could erase who set a field, and a later apply of its owner would behave
+differently; claim fields of others; or fill etcd.
+
+- Our own record names only fields that we may write. It has the API version of the object and no other subresource.
+- Records of others lose at most fields that we may write, and gain nothing. None is added.
+- The API server itself merges the oldest records of an object with more than ten, and writes {".": {}}, a field without
+  its children, as {}.
+
+Takes a dict: `own`, our field manager; `fields`, CEL of a list of field sets that our record may have; `nodes`, a list of
+the paths to fields that others may lose: for each node, CEL of the keys that lead to it, and a CEL list of keys; `added`,
+CEL that is true for other records (`each`) that the API server adds; and `depth`, the depth of the deepest field.
 */}}
 {{- define "pipe-scaling.managersUnchanged" -}}
+{{- $first := sub 14 (.depth | default 14) }}
 variables.managers.all(each,
-  each.?manager.orValue('') in ['{{ .own }}', 'before-first-apply', 'ancient-changes'] ||
-  variables.oldManagers.exists(old,
-    old.?manager == each.?manager && old.?operation == each.?operation && old.?subresource == each.?subresource)) &&
-((variables.oldManagers.filter(each, each.?operation.orValue('') == 'Update').size() >= 10 &&
+  (each.?manager.orValue('') == '{{ .own }}'
+    ? (variables.oldManagers.exists(old, {{ include "pipe-scaling.isSameManager" . }}) ||
+      (each.?apiVersion.orValue('') == object.apiVersion && each.?subresource.orValue('') in ['', request.?subResource.orValue('')]))
+    : (variables.oldManagers.exists(old, {{ include "pipe-scaling.isSameManager" . }} && old.?time == each.?time) ||
+      (each.?manager.orValue('') == 'ancient-changes' && variables.hasManyManagers)
+      {{- with .added }} || {{ . }}{{ end }})) &&
+  [variables.oldManagers.filter(old, {{ include "pipe-scaling.isSameManager" . }} || (each.?manager.orValue('') == 'ancient-changes' && variables.hasManyManagers))
+      .map(old, old.?fieldsV1.orValue({})) +
+    (each.?manager.orValue('') == '{{ .own }}' ? {{ .fields }} : [])].all(n{{ $first }},
+    [each.?fieldsV1.orValue({})].all(f{{ $first }}, {{ with .added }}{{ . }} || {{ end }}
+      {{- include "pipe-scaling.fieldsWithin" $first }}))) &&
+((variables.hasManyManagers &&
     variables.managers.filter(each, each.?operation.orValue('') == 'Update').size() >= 10) ||
   variables.oldManagers
     .filter(old, old.?manager.orValue('') != '{{ .own }}' && old.?apiVersion.orValue('') == object.apiVersion)
     .map(old, [old.?fieldsV1.orValue({})] +
-      variables.managers.filter(each,
-        each.?manager == old.?manager && each.?operation == old.?operation &&
-        each.?subresource == old.?subresource && each.?apiVersion == old.?apiVersion)
+      variables.managers.filter(each, {{ include "pipe-scaling.isSameManager" . }})
       .map(each, each.?fieldsV1.orValue({})) + [{}])
     .all(fields,
       {{- range $index, $node := .nodes }}
@@ -213,9 +231,61 @@ variables.managers.all(each,
       {{- end }}
       {{ if $index }}&& {{ end }}{{ $old }}.all(key,
         key in {{ index $node 1 }} || {{ $new }}[?key] == optional.of({{ $old }}[key]) ||
-        (key == '.' && {{ $isEmpty }})) &&
-      {{ $new }}.all(key, key in {{ index $node 1 }} || key in {{ $old }})
+        (key == '.' && {{ $isEmpty }}))
       {{- end }}))
+{{- end }}
+
+{{- define "pipe-scaling.isSameManager" -}}
+old.?manager == each.?manager && old.?operation == each.?operation && old.?subresource == each.?subresource && old.?apiVersion == each.?apiVersion
+{{- end }}
+
+{{/*
+True if each field of the field set f<depth> is in one of the list n<depth>, and the same holds for its children. CEL has
+no recursion, so this repeats the expression for each depth up to 14. A list of one element names a value.
+*/}}
+{{- define "pipe-scaling.fieldsWithin" -}}
+{{- $next := add1 . -}}
+{{- if eq (int .) 14 -}}
+f{{ . }} == {}
+{{- else -}}
+f{{ . }}.all(k, n{{ . }}.exists(n, n[?k] == optional.of(f{{ . }}[k])) || (n{{ . }}.exists(n, k in n) &&
+  [f{{ . }}[k]].all(f{{ $next }}, [n{{ . }}.filter(n, k in n).map(n, n[k])].all(n{{ $next }}, {{ include "pipe-scaling.fieldsWithin" $next }}))))
+{{- end }}
+{{- end }}
+
+{{/*
+True if each field of the field set f<depth> exists in the value o<depth>, and the same holds for its children. Takes the
+depth.
+*/}}
+{{- define "pipe-scaling.fieldsExist" -}}
+{{- $next := add1 . -}}
+{{- if eq (int .) 7 -}}
+f{{ . }} == {}
+{{- else -}}
+f{{ . }}.all(k, k == '.' ? f{{ . }}[k] == {} : [f{{ . }}[k]].all(f{{ $next }}, (k.startsWith('f:')
+  ? (k.substring(2) in o{{ . }} ? [dyn(o{{ . }}[k.substring(2)])] : [])
+  : o{{ . }}.filter(o, ['name', 'pipe', 'type', 'uid'].exists(id, id in o && k == 'k:{"' + id + '":"' + string(o[id]) + '"}')))
+  .exists(o{{ $next }}, {{ include "pipe-scaling.fieldsExist" $next }})))
+{{- end }}
+{{- end }}
+
+{{/* CEL of a field set. Takes the tree of its fields; the key 'sized' stands for the container to resize. */}}
+{{- define "pipe-scaling.fieldSet" -}}
+dyn({
+{{- if . }}'.': dyn({}){{ end }}
+{{- range $key, $children := . }}, {{ if eq $key "sized" }}variables.sizedField{{ else }}'{{ $key }}'{{ end }}: {{ include "pipe-scaling.fieldSet" $children }}
+{{- end }}})
+{{- end }}
+
+{{/* The fields of the size of a container, in a pod. */}}
+{{- define "pipe-scaling.sizeFields" -}}
+f:spec:
+  f:containers:
+    sized:
+      f:name: {}
+      f:resources:
+        f:requests: {f:cpu: {}, f:memory: {}}
+        f:limits: {f:cpu: {}, f:memory: {}}
 {{- end }}
 
 {{/*
@@ -233,10 +303,23 @@ list of other keys at the same place that may change.
 - [{{ printf "%s[?'f:containers'][?variables.sizedField]" $path | quote }}, "['f:resources']"]
 {{- end }}
 
-{{/* Variables for this rule. */}}
+{{/* Variables for the rule of field managers. */}}
 {{- define "pipe-scaling.managerVariables" -}}
 - name: managers
   expression: dyn(object.metadata).?managedFields.orValue([])
 - name: oldManagers
-  expression: dyn(oldObject.metadata).?managedFields.orValue([])
+  expression: >-
+    oldObject == null ? [] : dyn(oldObject.metadata).?managedFields.orValue([])
+- name: hasManyManagers
+  expression: variables.oldManagers.filter(each, each.?operation.orValue('') == 'Update').size() >= 10
+{{- end }}
+
+{{/*
+True if the metadata of a new object has nothing that a process does not need. Takes a CEL list of other keys. Some
+versions of Kubernetes show a time that is not set yet as null.
+*/}}
+{{- define "pipe-scaling.isPlainMetadata" -}}
+dyn(object.metadata).all(key,
+  key in ['name', 'namespace', 'uid', 'creationTimestamp', 'generation', 'managedFields', 'resourceVersion'] + {{ . }} ||
+  dyn(object.metadata)[key] == null)
 {{- end }}

@@ -1,0 +1,601 @@
+import { randomUUID } from "node:crypto";
+import type { V1ManagedFieldsEntry } from "@kubernetes/client-node";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
+import {
+  LAST_ROLLOUT_ANNOTATION,
+  LEASE_NAME,
+  SERVICE_LABEL,
+  TYPE_LABEL,
+} from "../../src/controller/names.ts";
+import {
+  API_FIELD_MANAGER,
+  API_VERSION,
+  CONTROLLER_FIELD_MANAGER,
+  KIND,
+  PIPE_SCALINGS,
+} from "../../src/crd/names.ts";
+import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
+import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
+import { KubeApiError } from "../../src/kube/errors.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import {
+  CONFIG_MAPS,
+  collectionPath,
+  DEPLOYMENTS,
+  EVENTS,
+  LEASES,
+  objectPath,
+  PODS,
+  REPLICA_SETS,
+  type Resource,
+} from "../../src/kube/paths.ts";
+import { backupConfigMap } from "../../src/records/backup.ts";
+import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
+import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import { PatientClient } from "../support/patient-client.ts";
+import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
+import { dryRunOf, expectDenied } from "./denials.ts";
+
+/*
+ * What a thief of a token would leave behind: texts that fill etcd, field managers that are not true, pods without
+ * limits, and a Lease that nobody else can get. Each test sends one request, which the API server does not store.
+ */
+
+const ORGANIZATION = randomUUID();
+const SERVICE = randomUUID();
+const EDITED = randomUUID();
+const LABELS = { [SERVICE_LABEL]: SERVICE, [TYPE_LABEL]: "database" };
+const RESOURCES = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
+const TIME = "2026-01-01T00:00:00Z";
+const USED = new Map([[randomUUID(), new Date(TIME)]]);
+const USAGE = keyUsageConfigMap(ORGANIZATION, USED);
+const BACKUP = backupConfigMap(SERVICE, ORGANIZATION, {
+  periodInHours: 48,
+  retentionPeriodInHours: 48,
+  startTime: "3:00",
+});
+/** Characters of a text that would fill etcd after some thousand writes. */
+const LONG = 300_000;
+/** Below the limit of the API server, 1.5 MiB per request. */
+const HUGE = 1_000_000;
+
+/** As in JSON. */
+type Field = Omit<V1ManagedFieldsEntry, "time"> & { readonly time?: string };
+
+let cluster: Cluster;
+let release: Release;
+let controller: KubeClient;
+let api: KubeClient;
+let admin: PatientClient;
+let pod: string;
+let replicaSet: string;
+
+beforeAll(async () => {
+  cluster = await sharedCluster();
+  release = await prepareRelease(cluster);
+  await install(cluster, release, "--set", "crds.enabled=false");
+  controller = await clientOf(cluster, release, "controller");
+  api = await clientOf(cluster, release, "api");
+  admin = await PatientClient.of(cluster);
+  await apply(cluster, [
+    deployment("pipe", 1),
+    deployment("edited", 0),
+    ...[USAGE, BACKUP].map((record) => ({
+      ...record,
+      metadata: { ...record.metadata, namespace: release.records },
+    })),
+    ...[SERVICE, EDITED].map((name) => ({
+      ...{ apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace: release.pipes } },
+      spec: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, strategy: "Rollout" },
+    })),
+  ]);
+  for (let index = 0; index < 11; index += 1) {
+    await admin.json({
+      ...patchOf(DEPLOYMENTS, "edited", { metadata: { annotations: { [`example.com/a${index}`]: "a" } } }),
+      query: { fieldManager: `editor-${index}` },
+    });
+  }
+  pod = await waitFor(() => nameOf(PODS), { what: "the pod of the pipe" });
+  replicaSet = await waitFor(() => nameOf(REPLICA_SETS), { what: "the ReplicaSet of the pipe" });
+  const denied: readonly (() => Promise<string>)[] = [
+    () => create(PIPE_SCALINGS, { ...scaling(), metadata: { name: "evil" } }),
+    () => create(LEASES, { ...lease(), metadata: { name: "evil" } }),
+    () => create(EVENTS, event({ reportingController: "evil" })),
+    () => change(DEPLOYMENTS, "pipe", { spec: { replicas: 2 } }),
+    () => change(REPLICA_SETS, replicaSet, { spec: { replicas: 2 } }),
+    () => change(PODS, pod, sized({ requests: { cpu: "1m" } })),
+    () => changeAsApi(PIPE_SCALINGS, SERVICE, { spec: { suspend: true } }),
+    () => changeAsApi(CONFIG_MAPS, BACKUP.metadata.name, { data: { evil: "a" } }),
+  ];
+  for (const attempt of denied) {
+    const isDenied = async () => (await attempt()).includes("ValidatingAdmissionPolicy");
+    await waitFor(isDenied, { what: "the policies to take effect", timeoutMs: 15_000 });
+  }
+});
+afterAll(async () => {
+  for (const client of [controller, api, admin]) await client?.close();
+  if (release) await remove(cluster, release);
+});
+
+function deployment(name: string, replicas: number) {
+  const pipe = pipeDeployment({ name, namespace: release.pipes, serviceId: SERVICE, replicas });
+  const { metadata, spec } = pipe.spec.template;
+  const template = {
+    metadata: { ...metadata, labels: { ...metadata.labels, ...LABELS } },
+    spec: { ...spec, containers: spec.containers.map((each) => ({ ...each, resources: RESOURCES })) },
+  };
+  return { ...pipe, spec: { ...pipe.spec, template } };
+}
+
+async function nameOf(resource: Resource): Promise<string | undefined> {
+  const { items } = await admin.json<{ readonly items: readonly KubeObject[] }>({
+    path: collectionPath(resource, release.pipes),
+    query: { labelSelector: "app=pipe" },
+  });
+  return items.find((each) => JSON.stringify(each).includes('"resources"'))?.metadata.name;
+}
+
+const namespaceOf = ({ plural }: Resource) =>
+  [CONFIG_MAPS.plural, LEASES.plural].includes(plural) ? release.records : release.pipes;
+
+function pathOf(resource: Resource, name: string, subresource = ""): string {
+  return objectPath(resource, namespaceOf(resource), name) + subresource;
+}
+
+function patchOf(resource: Resource, name: string, body: object, subresource = ""): KubeRequest {
+  const isBuiltIn = [DEPLOYMENTS.plural, REPLICA_SETS.plural, PODS.plural].includes(resource.plural);
+  return {
+    method: "PATCH",
+    path: pathOf(resource, name, subresource || (resource === PODS ? "/resize" : "")),
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    patchType: isBuiltIn ? "application/strategic-merge-patch+json" : "application/merge-patch+json",
+    body,
+  };
+}
+
+/** RBAC allows the controller to replace its Lease only. */
+async function changeOf(
+  resource: Resource,
+  name: string,
+  { metadata = {}, spec = {} }: Change,
+  subresource = "",
+): Promise<KubeRequest> {
+  if (resource.plural !== LEASES.plural) return patchOf(resource, name, { metadata }, subresource);
+  const path = pathOf(LEASES, name);
+  const current = await admin.json<KubeObject & { readonly spec: object }>({ path });
+  const body = {
+    ...current,
+    metadata: { ...current.metadata, ...metadata },
+    spec: { ...current.spec, ...spec },
+  };
+  return { method: "PUT", path, query: { fieldManager: CONTROLLER_FIELD_MANAGER }, body };
+}
+
+interface Change {
+  readonly metadata?: object;
+  readonly spec?: object;
+}
+
+function change(resource: Resource, name: string, body: object, subresource = ""): Promise<string> {
+  return dryRunOf(controller, patchOf(resource, name, body, subresource));
+}
+
+const asApi = (request: KubeRequest): KubeRequest => ({
+  ...request,
+  query: { fieldManager: API_FIELD_MANAGER },
+});
+
+function changeAsApi(resource: Resource, name: string, body: object): Promise<string> {
+  return dryRunOf(api, asApi(patchOf(resource, name, body)));
+}
+
+function creation(resource: Resource, body: object, fieldManager = CONTROLLER_FIELD_MANAGER): KubeRequest {
+  return {
+    method: "POST",
+    path: collectionPath(resource, namespaceOf(resource)),
+    query: { fieldManager },
+    body,
+  };
+}
+
+function create(resource: Resource, body: object, fieldManager?: string): Promise<string> {
+  return dryRunOf(controller, creation(resource, body, fieldManager));
+}
+
+async function recordsOf(resource: Resource, name: string): Promise<readonly Field[]> {
+  return recordsIn(await admin.json<unknown>({ path: pathOf(resource, name) }));
+}
+
+const recordsSchema = z.object({
+  metadata: z.object({ managedFields: z.array(z.custom<Field>()).optional() }),
+});
+const recordsIn = (object: unknown) => recordsSchema.parse(object).metadata.managedFields ?? [];
+
+/**
+ * Expects that a policy denies the request, or that the API server ignores the forged records: then those of others are
+ * as before, and ours is short.
+ */
+async function expectNoForgery(
+  client: KubeClient,
+  request: KubeRequest,
+  sentence: string,
+  before: readonly Field[] = [],
+): Promise<void> {
+  const query = { dryRun: "All", fieldManager: CONTROLLER_FIELD_MANAGER, ...request.query };
+  let after: readonly Field[];
+  try {
+    after = recordsIn(await client.json<unknown>({ ...request, query }));
+  } catch (error) {
+    if (!(error instanceof KubeApiError)) throw error;
+    expectDenied(`${error.code} ${error.message}`, sentence);
+    return;
+  }
+  const isOwn = ({ manager }: Field) => manager === query.fieldManager;
+  const described = (records: readonly Field[]) =>
+    records.filter((each) => !isOwn(each)).map(({ time: _, ...each }) => JSON.stringify(each));
+  expect(described(after).sort()).toEqual(described(before).sort());
+  const own = JSON.stringify(after.filter(isOwn));
+  expect(own.length).toBeLessThan(2000);
+  expect(own).not.toContain("f:replicas");
+}
+
+const scaling = () => ({
+  ...{ apiVersion: API_VERSION, kind: KIND, metadata: { name: randomUUID() } },
+  spec: { suspend: true },
+});
+
+function lease(spec: object = {}, metadata: object = {}) {
+  return {
+    ...{ apiVersion: LEASES.apiVersion, kind: "Lease", metadata: { name: LEASE_NAME, ...metadata } },
+    spec: {
+      holderIdentity: "a",
+      leaseDurationSeconds: 15,
+      renewTime: "2026-01-01T00:00:00.000000Z",
+      ...spec,
+    },
+  };
+}
+
+function event(changes: object = {}, regarding: object = {}) {
+  const about = { apiVersion: API_VERSION, kind: KIND, namespace: release.pipes, name: SERVICE };
+  return {
+    ...{ apiVersion: EVENTS.apiVersion, kind: "Event" },
+    metadata: { generateName: `${SERVICE}-`, namespace: release.pipes },
+    eventTime: "2026-01-01T00:00:00.000000Z",
+    reportingController: "pipes.clouddb.dev/pipe-scaling-controller",
+    reportingInstance: "a",
+    ...{ action: "Rescale", reason: "Scaled", type: "Normal", note: "All pipes run the size." },
+    regarding: { ...about, uid: randomUUID(), ...regarding },
+    ...changes,
+  };
+}
+
+const sized = (resources: object) => ({ spec: { containers: [{ name: "pipe", resources }] } });
+const template = (change: object) => ({ spec: { template: change } });
+const text = (length: number) => "a".repeat(length);
+
+/** A field set with a field of this many characters. */
+const fields = (length: number) => ({ "f:spec": { [`f:${text(length)}`]: {} } });
+
+function record(changes: Partial<Field> = {}, apiVersion = "v1"): Field {
+  const manager = CONTROLLER_FIELD_MANAGER;
+  return { manager, operation: "Update", apiVersion, time: TIME, fieldsType: "FieldsV1", ...changes };
+}
+
+/** Records of field managers that a thief may add to an object. Takes the API version of the object. */
+const FORGED: readonly [what: string, (apiVersion: string) => Field][] = [
+  ["a long record of its own", (version) => record({ fieldsV1: fields(HUGE) }, version)],
+  [
+    "a long record of another manager",
+    (version) => record({ manager: "helm", fieldsV1: fields(HUGE) }, version),
+  ],
+  [
+    "a short record of another manager",
+    (version) => record({ manager: "helm", fieldsV1: fields(1) }, version),
+  ],
+  [
+    "a record of all older changes",
+    (version) => record({ manager: "ancient-changes", fieldsV1: fields(HUGE) }, version),
+  ],
+  [
+    "a record of the time before the first apply",
+    (version) => record({ manager: "before-first-apply", fieldsV1: fields(HUGE) }, version),
+  ],
+  ["a record of its own with a long API version", () => record({ fieldsV1: { "f:spec": {} } }, text(LONG))],
+  [
+    "a record of its own of another subresource",
+    (version) => record({ subresource: "scale", fieldsV1: { "f:spec": {} } }, version),
+  ],
+  [
+    "a record of its own of a field that it may not write",
+    (version) => record({ fieldsV1: { "f:spec": { "f:replicas": {} } } }, version),
+  ],
+];
+
+describe("with the token of the controller, the field managers of a new object", () => {
+  it.each(FORGED)("may not include %s, in a PipeScaling", async (_, forged) => {
+    const managedFields = [forged(API_VERSION)];
+    const body = { ...scaling(), metadata: { name: randomUUID(), managedFields } };
+    const sentence = "may not change the field managers of a PipeScaling";
+    await expectNoForgery(controller, creation(PIPE_SCALINGS, body), sentence);
+  });
+
+  it.each(FORGED)("may not include %s, in a Lease", async (_, forged) => {
+    const body = lease({}, { managedFields: [forged(LEASES.apiVersion)] });
+    const sentence = "may not change the field managers of a Lease";
+    await expectNoForgery(controller, creation(LEASES, body), sentence);
+  });
+
+  it.each(FORGED)("may not include %s, in an Event", async (_, forged) => {
+    const { metadata } = event();
+    const body = event({ metadata: { ...metadata, managedFields: [forged(EVENTS.apiVersion)] } });
+    const sentence = "may not change the field managers of an Event";
+    await expectNoForgery(controller, creation(EVENTS, body), sentence);
+  });
+
+  it("may be no one but the controller", async () => {
+    expectDenied(await create(PIPE_SCALINGS, scaling(), "helm"), "field managers of a PipeScaling");
+    expectDenied(await create(EVENTS, event(), "helm"), "field managers of an Event");
+    expectDenied(await create(LEASES, lease(), "helm"), "field managers of a Lease");
+    expectDenied(await create(LEASES, lease(), "pipe-scaling"), "field managers of a Lease");
+  });
+
+  it("are accepted as the API server writes them", async () => {
+    expect(await create(PIPE_SCALINGS, scaling())).toBe("accepted");
+    expect(await create(EVENTS, event())).toBe("accepted");
+    expect(await create(LEASES, lease())).toBe("accepted");
+  });
+});
+
+describe("with the token of the controller, the field managers", () => {
+  // Not before the attempts to create one.
+  beforeAll(async () => {
+    await admin.json(creation(LEASES, lease()));
+  });
+
+  const CASES: readonly [Resource, string, () => string, string][] = [
+    [DEPLOYMENTS, "", () => "pipe", "of a Deployment"],
+    [REPLICA_SETS, "", () => replicaSet, "of a ReplicaSet"],
+    [PODS, "/resize", () => pod, "of a pod"],
+    [PIPE_SCALINGS, "/status", () => SERVICE, "of a PipeScaling"],
+    [LEASES, "", () => LEASE_NAME, "of a Lease"],
+  ];
+
+  describe.each(CASES)("of existing %o%s", (resource, subresource, name, what) => {
+    const attempt = async (edit: (records: readonly Field[]) => readonly object[]) => {
+      const before = await recordsOf(resource, name());
+      const metadata = { managedFields: edit(before) };
+      const sentence = `may not change the field managers ${what}`;
+      const request = await changeOf(resource, name(), { metadata }, subresource);
+      await expectNoForgery(controller, request, sentence, before);
+    };
+
+    it.each(FORGED)("may not gain %s", async (_, forged) => {
+      const added = forged(resource.apiVersion);
+      const isSame = (each: Field) =>
+        each.manager === added.manager && each.subresource === added.subresource;
+      await attempt((records) => [...records.filter((each) => !isSame(each)), added]);
+    });
+
+    it("may not be removed", async () => {
+      await attempt(() => [{}]);
+    });
+
+    it("may not have more fields in the record of another manager", async () => {
+      await attempt((records) =>
+        records.map((each) => ({ ...each, fieldsV1: { ...each.fieldsV1, [`f:${text(LONG)}`]: {} } })),
+      );
+      await attempt((records) =>
+        records.map((each) => ({
+          ...each,
+          fieldsV1: { ...each.fieldsV1, "f:metadata": { "f:finalizers": { ".": {} } } },
+        })),
+      );
+    });
+
+    it("may not have another time in the record of another manager", async () => {
+      await attempt((records) => records.map((each) => ({ ...each, time: TIME })));
+    });
+
+    it("may not have the record of another manager twice", async () => {
+      await attempt((records) => [
+        ...records,
+        ...records.map((each) => ({ ...each, apiVersion: "example.com/v1", fieldsV1: fields(LONG) })),
+        ...records.map((each) => ({ ...each, subresource: "scale", fieldsV1: fields(LONG) })),
+      ]);
+    });
+  });
+
+  it("of a Deployment with more than ten may not gain fields that none of them had", async () => {
+    const attempt = async (fieldsV1: object) => {
+      const records = await recordsOf(DEPLOYMENTS, "edited");
+      const edited = records.map((each) =>
+        each.manager === "ancient-changes" ? { ...each, fieldsV1 } : each,
+      );
+      expect(records.map(({ manager }) => manager)).toContain("ancient-changes");
+      return change(DEPLOYMENTS, "edited", { metadata: { managedFields: edited } });
+    };
+    expectDenied(await attempt(fields(HUGE)), "may not change the field managers of a Deployment");
+    expectDenied(await attempt({ "f:metadata": { "f:annotations": { "f:b": {} } } }), "field managers");
+  });
+
+  it("of a Deployment may not say that another manager paused it", async () => {
+    const [other] = (await recordsOf(DEPLOYMENTS, "pipe")).map(({ manager }) => manager);
+    const cpu = { requests: { cpu: "2", memory: "8Gi" }, limits: { memory: "8Gi" } };
+    const body = { spec: { paused: true, template: sized(cpu) } };
+    const request = patchOf(DEPLOYMENTS, "pipe", body);
+    expect(await dryRunOf(controller, request)).toBe("accepted");
+    const forged = await dryRunOf(controller, { ...request, query: { fieldManager: other } });
+    expectDenied(forged, "may not change the field managers of a Deployment");
+  });
+});
+
+describe("with the token of the controller, the size of a container", () => {
+  it.each<[string, object]>([
+    ["the cpu request", { requests: { cpu: null } }],
+    ["the memory request", { requests: { memory: null } }],
+    ["the memory limit", { limits: { memory: null } }],
+    ["all requests", { requests: null }],
+    ["all limits", { limits: null }],
+    ["all resources", { requests: null, limits: null }],
+  ])("in a ReplicaSet may not lose %s", async (_, resources) => {
+    const outcome = await change(REPLICA_SETS, replicaSet, template(sized(resources)));
+    expectDenied(outcome, "may remove neither requests nor limits");
+  });
+
+  it("in a Deployment may not lose its limit together with a pause", async () => {
+    const body = { spec: { paused: true, template: sized({ limits: { memory: null } }) } };
+    expectDenied(await change(DEPLOYMENTS, "pipe", body), "only the sizes of tiers");
+  });
+});
+
+describe("with the token of the controller, a new object", () => {
+  it.each<[string, () => object]>([
+    ["a uid of 1 MB", () => event({}, { uid: text(HUGE) })],
+    ["a name of 1 MB", () => event({}, { name: text(HUGE) })],
+    ["a name of 254 characters", () => event({}, { name: text(254) })],
+    ["a field path", () => event({}, { fieldPath: "spec" })],
+    ["a resource version", () => event({}, { resourceVersion: text(LONG) })],
+    ["an object of another namespace", () => event({}, { namespace: "kube-system" })],
+  ])("may not be an Event with %s", async (_, body) => {
+    expectDenied(await create(EVENTS, body()), "only Events about an object of their namespace");
+  });
+
+  it("has no link to itself, as an Event", async () => {
+    const body = event({ metadata: { ...event().metadata, selfLink: text(HUGE) } });
+    expect(
+      await controller.json({
+        ...creation(EVENTS, body),
+        query: { dryRun: "All", fieldManager: CONTROLLER_FIELD_MANAGER },
+      }),
+    ).not.toHaveProperty("metadata.selfLink");
+  });
+
+  it("may not be an Event with a source of earlier versions, which the API server refuses itself", async () => {
+    const outcome = await create(EVENTS, event({ deprecatedSource: { component: text(HUGE) } }));
+    expect(outcome).toMatch(/^422 .*source: Invalid value/s);
+  });
+
+  it("may not be a PipeScaling with a strategy", async () => {
+    const outcome = await create(PIPE_SCALINGS, { ...scaling(), spec: { strategy: "Rollout" } });
+    expectDenied(outcome, "only PipeScalings with a size");
+  });
+
+  it("has no link to itself, as a PipeScaling", async () => {
+    const metadata = { name: randomUUID(), selfLink: text(HUGE) };
+    const request = creation(PIPE_SCALINGS, { ...scaling(), metadata });
+    const query = { ...request.query, dryRun: "All" };
+    expect(await controller.json({ ...request, query })).not.toHaveProperty("metadata.selfLink");
+  });
+});
+
+describe("with the token of the controller, its Lease", () => {
+  it.each<[string, object, string]>([
+    ["of 61 s", { leaseDurationSeconds: 61 }, "for at most 60 s"],
+    ["of 68 years", { leaseDurationSeconds: 2_147_483_647 }, "for at most 60 s"],
+    ["with a holder of 1 MB", { holderIdentity: text(HUGE) }, "only the spec of its Lease"],
+    ["with a preferred holder of 1 MB", { preferredHolder: text(HUGE) }, "of a Lease"],
+    ["with a strategy", { strategy: "OldestEmulationVersion" }, "of a Lease"],
+  ])("may not be held %s", async (_, spec, sentence) => {
+    const request = await changeOf(LEASES, LEASE_NAME, { spec });
+    expectDenied(await dryRunOf(controller, request), sentence);
+  });
+
+  it("may be renewed", async () => {
+    const renewal = lease({ renewTime: "2026-01-01T00:00:02.000000Z" });
+    const request = await changeOf(LEASES, LEASE_NAME, { spec: renewal.spec });
+    expect(await dryRunOf(controller, request)).toBe("accepted");
+  });
+});
+
+describe("with the token of the API, the field managers", () => {
+  it.each(FORGED)("of a new record may not include %s", async (_, forged) => {
+    const metadata = { ...BACKUP.metadata, name: `backup-${randomUUID()}` };
+    const own = forged("v1");
+    const manager = own.manager === CONTROLLER_FIELD_MANAGER ? API_FIELD_MANAGER : own.manager;
+    const managedFields = [{ ...own, manager }];
+    const body = { ...BACKUP, metadata: { ...metadata, managedFields } };
+    const sentence = "may not change the field managers of a record";
+    await expectNoForgery(api, creation(CONFIG_MAPS, body, API_FIELD_MANAGER), sentence);
+  });
+
+  it.each(FORGED)("of a record may not gain %s", async (_, forged) => {
+    const own = forged("v1");
+    const manager = own.manager === CONTROLLER_FIELD_MANAGER ? API_FIELD_MANAGER : own.manager;
+    const before = await recordsOf(CONFIG_MAPS, BACKUP.metadata.name);
+    const metadata = { managedFields: [...before, { ...own, manager }] };
+    const sentence = "may not change the field managers of a record";
+    const request = asApi(patchOf(CONFIG_MAPS, BACKUP.metadata.name, { metadata }));
+    await expectNoForgery(api, request, sentence, before);
+  });
+
+  it("of a record may not include keys that it does not have", async () => {
+    const fieldsV1 = { "f:data": { "f:absent": {} } };
+    const forged = record({ manager: API_FIELD_MANAGER, fieldsV1 });
+    const managedFields = [...(await recordsOf(CONFIG_MAPS, USAGE.metadata.name)), forged];
+    const outcome = await changeAsApi(CONFIG_MAPS, USAGE.metadata.name, { metadata: { managedFields } });
+    expectDenied(outcome, "may not change the field managers of a record");
+  });
+
+  it.each(FORGED)("of a PipeScaling may not gain %s", async (_, forged) => {
+    const own = forged(API_VERSION);
+    const manager = own.manager === CONTROLLER_FIELD_MANAGER ? API_FIELD_MANAGER : own.manager;
+    const before = await recordsOf(PIPE_SCALINGS, SERVICE);
+    const metadata = { managedFields: [...before, { ...own, manager }] };
+    const sentence = "may not change the field managers of a PipeScaling";
+    const request = asApi(patchOf(PIPE_SCALINGS, SERVICE, { metadata }));
+    await expectNoForgery(api, request, sentence, before);
+  });
+
+  it("of a PipeScaling may not include the fields of others as its own", async () => {
+    const fieldsV1 = { "f:spec": { "f:strategy": {} } };
+    const forged = record({ manager: API_FIELD_MANAGER, fieldsV1 }, API_VERSION);
+    const managedFields = [...(await recordsOf(PIPE_SCALINGS, SERVICE)), forged];
+    const outcome = await changeAsApi(PIPE_SCALINGS, SERVICE, { metadata: { managedFields } });
+    expectDenied(outcome, "may not change the field managers of a PipeScaling");
+  });
+
+  it("of a PipeScaling without any may be those of a first apply, and no more", async () => {
+    await admin.json({
+      ...patchOf(PIPE_SCALINGS, EDITED, { metadata: { managedFields: [{}], annotations: { "a.b/c": "d" } } }),
+    });
+    expect(await recordsOf(PIPE_SCALINGS, EDITED)).toEqual([]);
+    const outcome = await dryRunOf(api, {
+      method: "PATCH",
+      path: pathOf(PIPE_SCALINGS, EDITED),
+      query: { fieldManager: API_FIELD_MANAGER, force: true },
+      patchType: "application/apply-patch+yaml",
+      body: {
+        ...{ apiVersion: API_VERSION, kind: KIND },
+        metadata: { name: EDITED, annotations: { [REQUEST_ANNOTATION]: "{}" } },
+        spec: { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
+      },
+    });
+    expect(outcome).toBe("accepted");
+    for (const fieldsV1 of [fields(HUGE), { "f:metadata": { "f:labels": { "f:a": {} } } }]) {
+      const forged = record({ manager: "before-first-apply", fieldsV1 }, API_VERSION);
+      const body = { metadata: { managedFields: [forged] } };
+      expectDenied(await changeAsApi(PIPE_SCALINGS, EDITED, body), "field managers of a PipeScaling");
+    }
+  });
+
+  it.each(["evil", "a".repeat(200), `${randomUUID()}-evil`])(
+    "of a new record do not matter if its name is backup-%s",
+    async (suffix) => {
+      const metadata = { ...BACKUP.metadata, name: `backup-${suffix}` };
+      const request = creation(CONFIG_MAPS, { ...BACKUP, metadata }, API_FIELD_MANAGER);
+      expectDenied(await dryRunOf(api, request), "only records of members");
+    },
+  );
+});
+
+it("with the token of the controller, an annotation may not be recorded under another name", async () => {
+  const body = { metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: "{}" } } };
+  const request = { ...patchOf(DEPLOYMENTS, "pipe", body), query: { fieldManager: "helm" } };
+  expectDenied(await dryRunOf(controller, request), "Deployment");
+});
