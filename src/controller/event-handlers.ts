@@ -3,24 +3,24 @@ import type { KubeObject } from "../kube/objects.ts";
 import { organizationIdOf } from "../records/organization.ts";
 import { serviceIdOf } from "../records/service.ts";
 import type { Change, Store } from "../runtime/store.ts";
-import type { WorkQueue } from "../runtime/work-queue.ts";
+import type { Priority, WorkQueue } from "../runtime/work-queue.ts";
 import type { Limits } from "./apply/limits.ts";
 import { BY_ORGANIZATION, type Caches, pipeKeyOf } from "./observe/caches.ts";
 import { isInCommit, mayBeRollingOut } from "./observe/pipe-view.ts";
 
 /** Every change enqueues the same kind of key: the ID of the affected service. */
 export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, commits }: Limits): void {
-  const enqueue = (serviceId: string | undefined) => {
-    if (serviceId !== undefined) queue.add(serviceId);
+  const enqueue = (serviceId: string | undefined, priority?: Priority) => {
+    if (serviceId !== undefined) queue.add(serviceId, priority);
   };
   const enqueuePipe = (keys: readonly string[]) => {
     for (const key of keys) enqueue(caches.pipes.get(key)?.serviceId);
   };
-  const enqueueService = ({ metadata }: KubeObject) => enqueue(serviceIdOf(metadata.name));
-  eachObject(caches.services, enqueueService);
+  eachObject(caches.services, ({ metadata }) => enqueue(serviceIdOf(metadata.name)));
   eachObject(caches.organizations, ({ metadata }) => {
-    const organizationId = organizationIdOf(metadata.name) ?? "";
-    caches.services.by(BY_ORGANIZATION, organizationId).forEach(enqueueService);
+    // Rescales that have begun, and those that one customer requested, do not wait for those of a whole organization.
+    const services = caches.services.by(BY_ORGANIZATION, organizationIdOf(metadata.name) ?? "");
+    for (const service of services) enqueue(serviceIdOf(service.metadata.name), "low");
   });
   eachObject(caches.scalings, ({ metadata }) => enqueue(metadata.name));
   eachObject(caches.pipes, ({ serviceId }) => enqueue(serviceId));

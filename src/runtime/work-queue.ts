@@ -19,6 +19,12 @@ const NO_OBSERVER: QueueObserver = {
   retried: () => undefined,
 };
 
+/** As in controller-runtime: a change that concerns one key is handled before one that concerns many. */
+export type Priority = "normal" | "low";
+
+/** One in so many keys is one of low priority, even if keys of normal priority always wait. */
+const LOW_EACH = 4;
+
 /** Limit of retries of all keys together: a server that has just recovered must not be overloaded again. */
 const RETRIES = { requests: 100, windowMs: 2000 };
 
@@ -35,6 +41,7 @@ export interface WorkQueueOptions {
 
 interface Entry {
   phase: "ready" | "processing" | "resting";
+  priority: Priority;
   /** Time since which the key waits: it is ready, or it was added again while it is processed or rests. */
   addedAt: number | undefined;
   startedAt: number;
@@ -50,7 +57,8 @@ interface Entry {
  * Guarantees:
  * - A key is never processed by two workers at the same time.
  * - A key that is added while it is processed is processed again afterwards, so no change is missed.
- * - Any number of adds between two reconciles lead to one reconcile.
+ * - Any number of adds between two reconciles lead to one reconcile, with the highest of their priorities.
+ * - Keys of normal priority come first, except for each fourth key; those of one priority in the order of their adds.
  * - A failing key is retried after a delay that doubles. One rate limit applies to the retries of all keys.
  * - A key that must rest before its retry is not processed earlier, even if it is added again.
  * - Its memory is bounded by the keys that are waiting, processed, delayed or failing.
@@ -60,7 +68,8 @@ export class WorkQueue {
   readonly #observer: QueueObserver;
   readonly #retries = new TokenBucket(RETRIES);
   readonly #entries = new Map<string, Entry>();
-  readonly #ready: string[] = [];
+  readonly #ready: Readonly<Record<Priority, Set<string>>> = { normal: new Set(), low: new Set() };
+  #taken = 0;
   readonly #delayed = new Map<string, { readonly at: number; readonly cancel: () => void }>();
   readonly #backoffs = new Map<string, Backoff>();
   readonly #waiters: (() => void)[] = [];
@@ -72,7 +81,7 @@ export class WorkQueue {
 
   /** Keys that wait for a worker. */
   get depth(): number {
-    return this.#ready.length;
+    return this.#ready.normal.size + this.#ready.low.size;
   }
 
   /** Age of each running reconcile in milliseconds. */
@@ -82,13 +91,20 @@ export class WorkQueue {
     return processed.map(({ startedAt }) => now - startedAt);
   }
 
-  add(key: string): void {
+  add(key: string, priority: Priority = "normal"): void {
     const entry = this.#entries.get(key);
-    if (entry?.addedAt !== undefined) return;
+    if (entry?.addedAt !== undefined) {
+      if (priority === "normal") this.#raise(key, entry);
+      return;
+    }
     this.#observer.added();
     const now = this.#options.clock.monotonic();
-    if (entry) entry.addedAt = now;
-    else this.#makeReady(key, now);
+    if (entry) {
+      entry.addedAt = now;
+      entry.priority = priority;
+    } else {
+      this.#makeReady(key, now, priority);
+    }
   }
 
   /** Adds the key after a delay. If a key has several delays, the earliest counts. */
@@ -129,12 +145,18 @@ export class WorkQueue {
   /** The next key, for which the caller must call `done`; undefined once the signal is aborted. */
   async next(signal: AbortSignal): Promise<string | undefined> {
     while (!signal.aborted) {
-      const key = this.#ready.shift();
+      const key = this.#shift();
       if (key !== undefined) {
         const startedAt = this.#options.clock.monotonic();
         this.#observer.began(startedAt - (this.#entries.get(key)?.addedAt ?? startedAt));
         const restsUntil = startedAt + this.#options.minIntervalMs;
-        this.#entries.set(key, { phase: "processing", addedAt: undefined, startedAt, restsUntil });
+        this.#entries.set(key, {
+          phase: "processing",
+          priority: "normal",
+          addedAt: undefined,
+          startedAt,
+          restsUntil,
+        });
         return key;
       }
       await this.#wait(signal);
@@ -159,12 +181,28 @@ export class WorkQueue {
 
   #settle(key: string, entry: Entry): void {
     if (entry.addedAt === undefined) this.#entries.delete(key);
-    else this.#makeReady(key, entry.addedAt);
+    else this.#makeReady(key, entry.addedAt, entry.priority);
   }
 
-  #makeReady(key: string, addedAt: number): void {
-    this.#entries.set(key, { phase: "ready", addedAt, startedAt: 0, restsUntil: 0 });
-    this.#ready.push(key);
+  #raise(key: string, entry: Entry): void {
+    if (this.#ready[entry.priority].delete(key)) this.#ready.normal.add(key);
+    entry.priority = "normal";
+  }
+
+  #shift(): string | undefined {
+    const { normal, low } = this.#ready;
+    const isLowFirst = normal.size === 0 || (low.size > 0 && this.#taken % LOW_EACH === LOW_EACH - 1);
+    const from = isLowFirst ? low : normal;
+    const [key] = from;
+    if (key === undefined) return undefined;
+    from.delete(key);
+    this.#taken += 1;
+    return key;
+  }
+
+  #makeReady(key: string, addedAt: number, priority: Priority): void {
+    this.#entries.set(key, { phase: "ready", priority, addedAt, startedAt: 0, restsUntil: 0 });
+    this.#ready[priority].add(key);
     this.#waiters.shift()?.();
   }
 

@@ -1,8 +1,11 @@
+import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { enqueueOnChange } from "../../../src/controller/event-handlers.ts";
 import type { AutoscalerView } from "../../../src/controller/observe/autoscaler-view.ts";
 import { createCaches } from "../../../src/controller/observe/caches.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
+import { organizationConfigMapName } from "../../../src/records/organization.ts";
+import { serviceConfigMapName } from "../../../src/records/service.ts";
 import { WaitingLine } from "../../../src/runtime/waiting-line.ts";
 import { WorkQueue } from "../../../src/runtime/work-queue.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
@@ -35,7 +38,28 @@ function at<T extends { readonly metadata: object }>(resourceVersion: string, ob
   return { ...object, metadata: { ...object.metadata, resourceVersion } };
 }
 
+const ORGANIZATION = randomUUID();
+
+/** The ConfigMap of a service. */
+function record(name: string, organizationId: string, resourceVersion: string) {
+  const metadata = { name, namespace: "records", uid: name, resourceVersion, generation: 0 };
+  const service = { id: name, organizationId, name, namespace: "pipes" };
+  return { metadata, record: { ok: true as const, value: service } };
+}
+
 describe("a service", () => {
+  it("is reconciled after a change of its organization, but after services that others request", async () => {
+    const { caches, queue, next } = setup();
+    const ids = ["one", "two", "three"].map(() => randomUUID());
+    for (const id of ids) caches.services.observe(record(serviceConfigMapName(id), ORGANIZATION, "5"));
+    const organization = record(organizationConfigMapName(ORGANIZATION), ORGANIZATION, "6");
+    caches.organizations.apply({ ...organization, record: { ok: false, problem: "no tier" } });
+    caches.pipes.apply(at("7", aPipe("a")));
+    expect(queue.depth).toBe(4);
+    const keys = [await next(), await next(), await next(), await next()];
+    expect(keys).toEqual(["service", ...ids]);
+  });
+
   it("is reconciled after a change by another writer, but not after the controller's own write", async () => {
     const { caches, queue, next } = setup();
     caches.pipes.apply(at("5", aPipe("a")));

@@ -58,6 +58,52 @@ describe("the observer of a work queue", () => {
 });
 
 describe("a work queue", () => {
+  async function taken(queue: WorkQueue, next: () => Promise<string | undefined>): Promise<string[]> {
+    const keys: string[] = [];
+    while (queue.depth > 0) keys.push((await next()) ?? "");
+    return keys;
+  }
+
+  it("returns keys of low priority last, except for each fourth key", async () => {
+    const { queue, next } = setup();
+    for (const key of ["a", "b"]) queue.add(key, "low");
+    for (const key of ["1", "2", "3", "4"]) queue.add(key);
+    expect(await taken(queue, next)).toEqual(["1", "2", "3", "a", "4", "b"]);
+  });
+
+  it("raises the priority of a key that is added again with a higher one, and never lowers it", async () => {
+    const { queue, next } = setup();
+    for (const key of ["a", "b", "c"]) queue.add(key, "low");
+    queue.add("c");
+    queue.add("c", "low");
+    expect(await taken(queue, next)).toEqual(["c", "a", "b"]);
+  });
+
+  it("keeps the priority of a key that was added during its processing", async () => {
+    const { queue, next } = setup();
+    queue.add("a");
+    await next();
+    queue.add("a", "low");
+    queue.add("b");
+    queue.done("a");
+    queue.add("c");
+    expect(await taken(queue, next)).toEqual(["b", "c", "a"]);
+  });
+
+  it("returns every key once, whatever the order and priority of the adds", async () => {
+    const adds = fc.array(
+      fc.tuple(fc.nat(20).map(String), fc.constantFrom("normal" as const, "low" as const)),
+    );
+    await fc.assert(
+      fc.asyncProperty(adds, async (all) => {
+        const { queue, next } = setup();
+        for (const [key, priority] of all) queue.add(key, priority);
+        const keys = await taken(queue, next);
+        expect(keys.toSorted()).toEqual([...new Set(all.map(([key]) => key))].sort());
+      }),
+    );
+  });
+
   it("spreads the retries of many keys over time", async () => {
     const { clock, queue } = setup();
     for (let key = 0; key < 300; key += 1) queue.retry(`key-${key}`);
