@@ -7,6 +7,7 @@ import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { run } from "@pipe-scaling/local-cluster/run";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { stepsOf } from "../e2e/tutorial.ts";
 import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
 import { UnpackedImage } from "./image.ts";
 import { PodProcess } from "./pod-process.ts";
@@ -17,16 +18,54 @@ const CHECKOUT = ["crds", "deploy", "node_modules", "package.json", "src"];
 /** Commands that need a container engine, running pods or a registry of packages. */
 const NOT_HERE = /^(docker|helm test|npm ci|kubectl port-forward)\b/;
 const SERVED = { what: "PipeScalings to be served" };
-const WITHOUT_HELM = /deploy\/manifests|--selector|openssl/;
 /** The address of the forwarded port. */
 const FORWARDED = "https://localhost:8443";
 
-/** The commands of docs/install.md, in order. */
-const commands = [...readFileSync(join(ROOT, "docs", "install.md"), "utf8").matchAll(/^```sh\n(.*?)^```$/gms)]
-  .map(([, text = ""]) => text)
-  .filter((text) => !NOT_HERE.test(text));
-/** The first step and the last steps, which both ways share. */
-const [first, last] = [commands.slice(0, 1), commands.slice(-1)];
+/** The sections of docs/install.md by their headings, each with its blocks of commands. */
+const SECTIONS = new Map(
+  readFileSync(join(ROOT, "docs", "install.md"), "utf8")
+    .split(/^##+ /m)
+    .map((text) => [text.slice(0, text.indexOf("\n")), text]),
+);
+
+/** Returns the commands of these sections, in order. */
+function commandsOf(...headings: readonly string[]): string[] {
+  return headings
+    .flatMap((heading) => stepsOf(SECTIONS.get(heading) ?? ""))
+    .map(({ commands }) => commands)
+    .filter((text) => !NOT_HERE.test(text));
+}
+
+/** The error that the page shows for a manual change. */
+const [, CONFLICT = ""] = /^```text\n(.*?)\n```$/ms.exec(SECTIONS.get("After a manual change") ?? "") ?? [];
+/** How the runbook ends the tokens of the controller. */
+const [DELETE_ACCOUNT = ""] =
+  /kubectl delete serviceaccount.*\n/.exec(
+    readFileSync(join(ROOT, "docs", "runbooks", "PipeScalingNoLeader.md"), "utf8"),
+  ) ?? [];
+/** A change by hand that causes that error. */
+const MANUAL_CHANGE =
+  "kubectl set image deployment/pipe-scaling-operator-controller controller=example.com/other:1 --namespace pipe-scaling-system\n";
+
+/** Other changes by hand, each with a part of the field in the error. */
+const OTHER_CHANGES = [
+  ["kubectl label service pipe-scaling-operator-api app.kubernetes.io/version=9 --overwrite", "/version"],
+  [`kubectl patch service pipe-scaling-operator-api --patch '{"spec": {"type": "NodePort"}}'`, ".spec.type"],
+  [
+    "kubectl get configmap pipe-scaling-operator-tiers --output yaml | sed s/24000/8000/ | kubectl replace --filename -",
+    ".data.tiers.yaml",
+  ],
+] as const;
+
+/** The repository of the image. */
+const BUILD = commandsOf("Build the image");
+const [UPGRADE = "", ROLLBACK = ""] = commandsOf("Upgrade");
+const [DIFF = "", FORCED_UPGRADE = "", FORCED_ROLLBACK = ""] = commandsOf("After a manual change");
+const REMOVE = commandsOf("Remove");
+/** The last step, which removes what the release leaves. */
+const REMOVE_ALL = REMOVE.slice(-1);
+const WITHOUT_HELM = /--selector/;
+const REMOVE_WITHOUT_HELM = REMOVE.filter((command) => WITHOUT_HELM.test(command));
 
 const RELEASE = {
   name: "pipe-scaling-operator",
@@ -77,8 +116,10 @@ async function startProcesses(cluster: Cluster): Promise<string> {
 }
 
 describe("docs/install.md", { timeout: 300_000 }, () => {
-  it("installs the operator with Helm, resizes a pipe, and removes the operator", async () => {
-    const story = commands.filter((command) => !WITHOUT_HELM.test(command));
+  it("installs the operator with Helm, resizes a pipe in place, and removes the operator", async () => {
+    const sections = ["Install", "Resize a pipe", "Decide", "Several releases", "Upgrade"];
+    const removal = REMOVE.filter((command) => !WITHOUT_HELM.test(command));
+    const story = [...BUILD, ...commandsOf(...sections, "The CRD on its own"), ...removal];
     expect(story).toHaveLength(21);
     const { cluster, type } = await desk();
     let url = FORWARDED;
@@ -88,16 +129,85 @@ describe("docs/install.md", { timeout: 300_000 }, () => {
         await waitFor(() => kubectl(cluster, ["get", "psc", "-A"]), SERVED);
       if (/^kubectl wait --for=create psc/.test(command)) url = await startProcesses(cluster);
       const printed = await type(command.replace(FORWARDED, url));
+      if (/scaling set/.test(command)) expect(printed).toContain("1 in place");
       if (/get deployment example/.test(command)) expect(printed).toContain('"cpu":"2"');
     }
     expect(await kubectl(cluster, ["get", "crd", "-o", "name"])).toBe("");
   });
 
-  it("installs and removes the operator without Helm", async () => {
-    const story = [...first, ...commands.filter((command) => WITHOUT_HELM.test(command)), ...last];
-    expect(story).toHaveLength(5);
+  it("repairs a release after a manual change, which makes an upgrade and a rollback fail", async () => {
+    const { type } = await desk();
+    for (const command of [...BUILD, ...commandsOf("Install")]) await type(command);
+    await type(UPGRADE);
+
+    await type(MANUAL_CHANGE);
+    await expect(type(UPGRADE)).rejects.toThrow(CONFLICT);
+    expect(await type(DIFF)).toMatch(/^-.*image: example\.com\/other:1$/m);
+    await type(FORCED_UPGRADE);
+    expect(await type(DIFF)).toBe("");
+    await type(UPGRADE);
+
+    await type(MANUAL_CHANGE);
+    await expect(type(ROLLBACK)).rejects.toThrow(/conflict with "kubectl-set"/);
+    expect(await type(FORCED_ROLLBACK)).toMatch(/^1 .*Install complete/m);
+    await type(ROLLBACK);
+    await type(UPGRADE);
+  });
+
+  it("repairs a release after other manual changes", async () => {
+    const { type } = await desk();
+    for (const command of [...BUILD, ...commandsOf("Install")]) await type(command);
+    await type("kubectl config set-context --current --namespace pipe-scaling-system\n");
+    for (const [change, field] of OTHER_CHANGES) {
+      await type(`${change}\n`);
+      await expect(type(UPGRADE), change).rejects.toThrow(field);
+      await type(FORCED_UPGRADE);
+      await type(UPGRADE);
+    }
+  });
+
+  it("upgrades a release that was scaled to 0 and has lost its ServiceAccount, which restores both", async () => {
     const { cluster, type } = await desk();
-    for (const command of story) await type(command);
+    for (const command of [...BUILD, ...commandsOf("Install")]) await type(command);
+    const name = "pipe-scaling-operator-controller";
+    const get = (kind: string, ...args: string[]) =>
+      kubectl(cluster, ["get", kind, name, "-n", RELEASE.namespace, ...args]);
+    await kubectl(cluster, ["scale", "deployment", name, "-n", RELEASE.namespace, "--replicas", "0"]);
+    await type(DELETE_ACCOUNT.replace("<namespace>", RELEASE.namespace));
+    await expect(get("serviceaccount")).rejects.toThrow(/not found/);
+    await type(UPGRADE);
+    await get("serviceaccount");
+    expect(await get("deployment", "-o", "jsonpath={.spec.replicas}")).toBe("2");
+  });
+
+  it("installs, upgrades and removes the operator without Helm", async () => {
+    const { cluster, type } = await desk();
+    const install = [...BUILD, ...commandsOf("Without Helm")];
+    const story = [...install, MANUAL_CHANGE, ...commandsOf("Upgrade without Helm")];
+    expect(story).toHaveLength(5);
+    for (const command of [...story, ...REMOVE_WITHOUT_HELM, ...REMOVE_ALL]) await type(command);
     expect(await kubectl(cluster, ["get", "crd", "-o", "name"])).toBe("");
+  });
+
+  it("replaces a Helm release by plain manifests, which can be applied again", async () => {
+    const { cluster, type } = await desk();
+    const [certificate = "", apply = ""] = commandsOf("Without Helm");
+    const uninstall = REMOVE.filter((command) => /kubectl scale|helm uninstall/.test(command));
+    const change = commandsOf("From Helm to plain manifests");
+    expect([uninstall.length, change.length]).toEqual([2, 1]);
+    for (const command of [...BUILD, ...commandsOf("Install"), ...uninstall, certificate, ...change])
+      await type(command);
+    await type(apply.replace(/^kubectl create .*\n/gm, ""));
+    expect(await kubectl(cluster, ["get", "secrets", "-A", "-l", "owner=helm", "-o", "name"])).toBe("");
+    const roles = [
+      "get",
+      "roles,rolebindings",
+      "-A",
+      "-l",
+      "app.kubernetes.io/managed-by=Helm",
+      "-o",
+      "name",
+    ];
+    expect(await kubectl(cluster, roles)).toBe("");
   });
 });

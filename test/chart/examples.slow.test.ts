@@ -17,10 +17,20 @@ import { type GitOps, gitOps } from "./checkers/gitops.ts";
 import type { Manifest } from "./tools.ts";
 
 const MINUTE_MS = 60_000;
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** The files that have objects; the health check of Argo CD is a patch. */
+const EXAMPLES = ["argo-cd", "flux", "flux-sizes"] as const;
+/** The setting of Argo CD for the health of PipeScalings. */
+const HEALTH = `resource.customizations.health.${GROUP}_${KIND}`;
 
-function example(name: "argo-cd" | "flux"): string {
-  return readFileSync(new URL(`../../deploy/examples/${name}.yaml`, import.meta.url), "utf8");
+function example(name: (typeof EXAMPLES)[number] | "argo-cd-health"): string {
+  return readFileSync(join(ROOT, "deploy", "examples", `${name}.yaml`), "utf8");
 }
+
+/** The commands of docs/gitops.md, in order, as arguments of kubectl. */
+const COMMANDS = [
+  ...readFileSync(join(ROOT, "docs", "gitops.md"), "utf8").matchAll(/^```sh\nkubectl (.*?)\n```$/gms),
+].map(([, text = ""]) => text.split(" "));
 
 function objects(text: string): readonly Manifest[] {
   return parseAllDocuments(text).map((document): Manifest => document.toJS());
@@ -43,6 +53,9 @@ const application = z.object({
   }),
 });
 const gitRepository = z.object({ spec: z.object({ ref: z.object({ tag: z.string() }) }) });
+const kustomization = z.object({
+  spec: z.object({ path: z.string(), sourceRef: z.object({ name: z.string() }) }),
+});
 const helmRelease = z.object({
   spec: z.object({
     releaseName: z.string(),
@@ -52,6 +65,7 @@ const helmRelease = z.object({
   }),
 });
 const argoSettings = z.object({ data: z.record(z.string(), z.string()) });
+const source = z.object({ metadata: z.object({ name: z.string() }) });
 
 /** Returns the arguments of helm that are equivalent to an example. */
 function installed(name: "argo-cd" | "flux") {
@@ -83,7 +97,7 @@ describe("the examples", () => {
       cluster,
       ["argocd", "flux-system"].map((name) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),
     );
-    for (const name of ["argo-cd", "flux"] as const)
+    for (const name of EXAMPLES)
       await waitFor(() => take(example(name)), { what: `the CRDs of ${name} to be served` });
   });
   afterAll(() => cluster?.stop());
@@ -94,7 +108,7 @@ describe("the examples", () => {
     return kubectl(cluster, ["apply", ...strictly, "-f", "-"], { input });
   }
 
-  it.each(["argo-cd", "flux"] as const)("for %s are accepted by its CRDs", async (name) => {
+  it.each(EXAMPLES)("in %s.yaml are accepted by the CRDs of the tool", async (name) => {
     const output = await take(example(name));
     expect(output.trimEnd().split("\n")).toHaveLength(objects(example(name)).length);
   });
@@ -103,7 +117,7 @@ describe("the examples", () => {
     ["argo-cd", "selfHeal: true", "selfHeals: true", /selfHeals/],
     ["flux", "reconcileStrategy: Revision", "reconcileStrategy: Always", /Unsupported value: "Always"/],
     ["flux", "url: https:", "url: ftp:", /spec\.url/],
-    ["flux", "timeout: 30m", "timeout: long", /spec\.timeout/],
+    ["flux-sizes", "timeout: 30m", "timeout: long", /spec\.timeout/],
   ] as const)("for %s would not be taken with a mistake: %s as %s", async (name, right, wrong, reason) => {
     await expect(take(example(name).replace(right, wrong))).rejects.toThrow(reason);
   });
@@ -112,11 +126,41 @@ describe("the examples", () => {
     const { tag, path, release, namespace, values } = installed(name);
     const file = join(temporaryFolder(), "values.yaml");
     writeFileSync(file, stringify(values));
-    const chart = fileURLToPath(new URL(`../../${path}`, import.meta.url));
+    const chart = join(ROOT, path);
     const manifests = await helm(["template", release, chart, "--namespace", namespace, "--values", file]);
     // The names in the rest of the documentation.
     expect(manifests).toContain("\n  name: pipe-scaling-operator-api\n  namespace: pipe-scaling-system\n");
     expect(tag).toBe(`v${parse(readFileSync(`${CHART}/Chart.yaml`, "utf8")).version}`);
+  });
+
+  it("for Flux read sizes from a repository of their own, from a path that exists in any repository", () => {
+    const { path, sourceRef } = only("Kustomization", example("flux-sizes"), kustomization).spec;
+    expect(path).toBe("./");
+    expect(only("GitRepository", example("flux-sizes"), source).metadata.name).toBe(sourceRef.name);
+    expect(only("GitRepository", example("flux"), source).metadata.name).not.toBe(sourceRef.name);
+  });
+
+  it("for Argo CD remove the objects of the release together with the Application", () => {
+    const finalizers = z.object({ metadata: z.object({ finalizers: z.array(z.string()) }) });
+    expect(only("Application", example("argo-cd"), finalizers).metadata.finalizers).toEqual([
+      "resources-finalizer.argocd.argoproj.io/foreground",
+    ]);
+  });
+
+  it("are applied by the commands of docs/gitops.md, and their deletion keeps the settings of Argo CD", async () => {
+    const settings = {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: "argocd-cm", namespace: "argocd" },
+    };
+    await apply(cluster, [{ ...settings, data: { url: "https://argocd.example.com" } }]);
+    expect(COMMANDS).toHaveLength(4);
+    for (const command of COMMANDS) await kubectl(cluster, command);
+    // Nothing here removes the finalizer.
+    const files = EXAMPLES.flatMap((name) => ["-f", join(ROOT, "deploy", "examples", `${name}.yaml`)]);
+    await kubectl(cluster, ["delete", "--wait=false", ...files]);
+    const kept = await kubectl(cluster, ["get", "configmap", "argocd-cm", "-n", "argocd", "-o", "json"]);
+    expect(Object.keys(argoSettings.parse(JSON.parse(kept)).data).toSorted()).toEqual([HEALTH, "url"]);
   });
 });
 
@@ -124,8 +168,7 @@ describe("the health of a PipeScaling in Argo CD and Flux", () => {
   const PIPES = ["a", "b", "c"];
 
   function check(): string {
-    const { data } = only("ConfigMap", example("argo-cd"), argoSettings);
-    return data[`resource.customizations.health.${GROUP}_${KIND}`] ?? "";
+    return argoSettings.parse(parse(example("argo-cd-health"))).data[HEALTH] ?? "";
   }
 
   /** A controller with one service, after its last rollout. */

@@ -112,7 +112,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
     meaning:
       "The service account of the controller has no permission to write a pipe; the message has the error.",
     remedy:
-      "Restore the permission with `helm upgrade`. The controller retries automatically as for WriteFailed.",
+      "Restore the permission with `helm upgrade`, and `--force-conflicts` if somebody changed it. The controller retries automatically as for WriteFailed.",
   },
   CpuLimitTooLow: {
     shows: "Stalled",
