@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** Tests of the chart that only render it, of the image's files, and of releases. */
-const RENDERED = "test/chart/{alerts,expressions,image,release,values}.test.ts";
+const RENDERED = "test/chart/{alerts,expressions,image,pod-values,release,text-rules,values}.test.ts";
 /** `npm run test:slow` runs them. */
 const SLOW = "test/**/*.slow.test.ts";
 /** Tests of the judge and of the log of the fault tests, which are beside them and need no cluster. */

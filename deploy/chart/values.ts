@@ -8,12 +8,20 @@ import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
 import { apiSettings } from "../../src/settings/api.ts";
 import { chartSchema } from "../../src/settings/chart.ts";
 import { controllerSettings } from "../../src/settings/controller.ts";
-import { inChart, listenAddress, namespaceName } from "../../src/settings/values.ts";
+import {
+  chartCidr,
+  chartText,
+  durationMs,
+  inChart,
+  listenAddress,
+  namespaceName,
+} from "../../src/settings/values.ts";
 
 /*
  * The only declaration of the chart's values: names, types, bounds, defaults and descriptions. generate.ts derives
- * values.schema.json, values.yaml and the table in the chart's README from it. Rules between two values are in
- * templates/_validate.tpl, because a template can explain the error in a sentence.
+ * values.schema.json, files/text-rules.yaml, values.yaml and the table in the chart's README from it. Rules of texts and
+ * rules between two values are checked by templates (_texts.tpl, _validate.tpl), because a template can explain the
+ * error in a sentence.
  */
 
 /** Default memory limits of the containers. The benchmarks use them, too. */
@@ -45,12 +53,14 @@ function integer(least: number, most: number, standard: number, description: str
   return z.int().min(least).max(most).default(standard).describe(description);
 }
 
-function duration(standard: string, description: string) {
-  return z
-    .string()
-    .regex(/^[0-9]{1,9}(ms|s|m|h)$/)
-    .default(standard)
-    .describe(description);
+/** A duration with bounds that Kubernetes or an operator checks later, with an error that Helm does not show. */
+function duration(least: string, most: string, standard: string, description: string) {
+  return inChart(durationMs(least, most)).default(standard).describe(description);
+}
+
+/** Empty, or a text with a rule. */
+function optionalText(sentence: string, pattern: RegExp, description: string) {
+  return chartText(sentence, [/^$/, pattern]).default("").describe(description);
 }
 
 /** An alert; its key is the name in the rule and of the runbook. */
@@ -79,9 +89,33 @@ function objects(description: string, standard: Record<string, unknown>[] = []) 
 
 const quantity = (description: string) =>
   z
-    .union([z.string().regex(/^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/), z.number().nonnegative()])
+    .union([
+      chartText("it must be a quantity, such as 100m or 128Mi", [
+        /^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/,
+      ]),
+      z.number().nonnegative(),
+    ])
     .optional()
     .describe(description);
+
+/** A number of pods or a percentage of them. */
+const pods = (description: string) =>
+  z
+    .union([
+      chartText("it must be a number of pods, or a percentage such as 50%", [/^([0-9]{1,2}%|100%)?$/]),
+      z.int().nonnegative(),
+    ])
+    .default("")
+    .describe(description);
+
+/** Parts of a probe, with the defaults of the chart. */
+function probe(description: string, periodSeconds: number) {
+  return group(description, {
+    periodSeconds: integer(1, 3600, periodSeconds, "Time between two probes, in seconds."),
+    timeoutSeconds: integer(1, 3600, 5, "Time after which a probe fails, in seconds."),
+    failureThreshold: integer(1, 1000, 3, "Number of failures in a row after which Kubernetes acts."),
+  });
+}
 
 const millicores = z
   .int()
@@ -165,6 +199,8 @@ function pullSecrets(description: string) {
 function workload(options: { readonly replicaCount: string; readonly memoryLimitMib: number }) {
   return {
     replicaCount: integer(0, 50, 2, options.replicaCount),
+    livenessProbe: probe("Liveness probe: the kubelet restarts a container that fails it.", 10),
+    readinessProbe: probe("Readiness probe: a pod that fails it gets no requests.", 5),
     resources: z
       .strictObject({
         requests: amounts("Resource requests."),
@@ -178,7 +214,9 @@ function workload(options: { readonly replicaCount: string; readonly memoryLimit
         "Resource requirements of the container. There is no ephemeral-storage limit by default: the only data on disk are container logs, which the node rotates, and a limit could evict pods because of them.",
       ),
     podDisruptionBudget: group("PodDisruptionBudget of the pods.", {
-      enabled: on("Create a PodDisruptionBudget that allows one eviction at a time."),
+      enabled: on("Create a PodDisruptionBudget. By default it allows one eviction at a time."),
+      minAvailable: pods("Pods that evictions must leave available, such as 1 or 50%."),
+      maxUnavailable: pods("Pods that may be unavailable because of evictions; 1 if both are empty."),
     }),
     priorityClassName: text("PriorityClass of the pods; empty for the default of the cluster."),
     nodeSelector: texts("Node selector of the pods."),
@@ -212,8 +250,19 @@ function workload(options: { readonly replicaCount: string; readonly memoryLimit
       .default([])
       .describe("Additional flags of the process. A flag takes precedence over `config`."),
     extraEnv: objects("Additional environment variables, as in `env` of a container."),
+    extraContainers: objects(
+      "Additional containers, as in `spec.containers` of a pod. The NetworkPolicy applies to them, too.",
+    ),
     extraVolumes: objects("Additional volumes, as in `spec.volumes` of a pod."),
     extraVolumeMounts: objects("Additional volume mounts, as in `volumeMounts` of a container."),
+    dnsPolicy: z
+      .enum(["", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"])
+      .default("")
+      .describe("DNS policy of the pods; empty for the default of Kubernetes, `ClusterFirst`."),
+    dnsConfig: kubernetes("DNS settings of the pods, as in `spec.dnsConfig` of a pod."),
+    hostAliases: objects(
+      "Additional entries of the hosts file of the pods, as in `spec.hostAliases` of a pod.",
+    ),
     podLabels: texts("Additional labels of the pods."),
     podAnnotations: texts("Additional annotations of the pods."),
   };
@@ -222,12 +271,12 @@ function workload(options: { readonly replicaCount: string; readonly memoryLimit
 /** The values that a ServiceMonitor and a PodMonitor have. */
 function scraping() {
   return {
-    interval: duration("30s", "Scrape interval."),
-    scrapeTimeout: z
-      .string()
-      .regex(/^([0-9]{1,9}(ms|s|m|h))?$/)
-      .default("")
-      .describe("Scrape timeout, at most the interval; empty for the default of Prometheus."),
+    interval: duration("1s", "24h", "30s", "Scrape interval."),
+    scrapeTimeout: optionalText(
+      "it must be empty, or a duration such as 10s",
+      /^[0-9]{1,9}(ms|s|m|h)$/,
+      "Scrape timeout, at most the interval; empty for the default of Prometheus.",
+    ),
     relabelings: objects(
       "Relabelings of targets. The alerts need the labels `namespace`, `job` and `container` unchanged.",
     ),
@@ -265,8 +314,13 @@ const api = group("The process that serves HTTP requests.", {
           .describe("Issuer, ClusterIssuer, or the kind of an external issuer."),
         group: z.string().default("cert-manager.io").describe("API group of the issuer."),
       }),
-      duration: duration("2160h", "Validity of the certificate."),
-      renewBefore: duration("720h", "Time before expiry at which the certificate is renewed."),
+      duration: duration("1h", "87600h", "2160h", "Validity of the certificate."),
+      renewBefore: duration(
+        "5m",
+        "87600h",
+        "720h",
+        "Time before expiry at which the certificate is renewed; less than `duration`.",
+      ),
     }),
   }),
   service: group("The Service of the API.", {
@@ -275,6 +329,18 @@ const api = group("The process that serves HTTP requests.", {
       .default("ClusterIP")
       .describe("Type of the Service."),
     port: integer(0, 65_535, 0, "Port of the Service; 0 for 443 with TLS or 80 without."),
+    ipFamilyPolicy: z
+      .enum(["", "SingleStack", "PreferDualStack", "RequireDualStack"])
+      .default("")
+      .describe(
+        "IP families of the Service; empty for the default of Kubernetes, `SingleStack`. IPv6 needs the `listenAddress` `::`.",
+      ),
+    ipFamilies: z
+      .array(z.enum(["IPv4", "IPv6"]))
+      .max(2)
+      .default([])
+      .meta({ uniqueItems: true })
+      .describe("IP families of the Service, the primary one first; those of the cluster if empty."),
     annotations: texts("Annotations of the Service."),
     externalTrafficPolicy: z
       .enum(["", "Cluster", "Local"])
@@ -286,7 +352,7 @@ const api = group("The process that serves HTTP requests.", {
       "Class of the load balancer, for the type LoadBalancer; empty for the default of the cluster.",
     ),
     loadBalancerSourceRanges: z
-      .array(z.union([z.cidrv4(), z.cidrv6()]))
+      .array(chartCidr)
       .default([])
       .describe("CIDRs that may reach the load balancer, for the type LoadBalancer; all if empty."),
   }),
@@ -377,7 +443,8 @@ const api = group("The process that serves HTTP requests.", {
 
 const controller = group("The process that resizes pipes.", {
   ...workload({
-    replicaCount: "Number of pods; one is the leader, the others are on standby.",
+    replicaCount:
+      "Number of pods; one is the leader, the others are on standby. With 0, no size is applied to pipes.",
     memoryLimitMib: MEMORY_LIMIT_MIB.controller,
   }),
   config: group("Configuration of the process.", chartSchema(controllerSettings)),
@@ -457,19 +524,24 @@ export const chartValues = z.strictObject({
   nameOverride: text("Replaces the chart name in the names of objects."),
   fullnameOverride: text("Replaces the release name and chart name in the names of objects."),
   commonLabels: texts("Additional labels of all objects."),
+  commonAnnotations: texts("Additional annotations of all objects, but not of pods."),
   image: group("The image of both processes.", {
     registry: text(
       "Registry of the image, such as `registry.example.com`; empty if `repository` includes it.",
     ),
     repository: text(
-      "Repository of the image, such as `registry.example.com/platform/pipe-scaling-operator`. Required.",
+      "Repository of the image, such as `registry.example.com/platform/pipe-scaling-operator`, without a scheme, a tag or a digest. Required.",
     ),
-    tag: text("Tag of the image; empty for the appVersion of the chart."),
-    digest: z
-      .string()
-      .regex(/^(sha256:[0-9a-f]{64})?$/)
-      .default("")
-      .describe("Digest of the image, which the node verifies; takes precedence over the tag."),
+    tag: optionalText(
+      "it must be a tag, such as 1.2.3; a digest belongs in image.digest",
+      /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/,
+      "Tag of the image; empty for the appVersion of the chart.",
+    ),
+    digest: optionalText(
+      "it must be sha256: and 64 hexadecimal digits",
+      /^sha256:[0-9a-f]{64}$/,
+      "Digest of the image, which the node verifies; takes precedence over the tag.",
+    ),
     pullPolicy: z
       .enum(["Always", "IfNotPresent", "Never"])
       .default("IfNotPresent")
@@ -542,7 +614,7 @@ export const chartValues = z.strictObject({
   }),
   preflight: group("Checks of the cluster before an installation or an upgrade.", {
     enabled: on(
-      "Check that the namespaces exist, and that releases neither manage the same pipes nor delete the PipeScalings of each other. Disable it if you may not read namespaces, CRDs and Services of the cluster. Tools that render without a cluster, such as Argo CD, skip these checks.",
+      "Check that namespaces and Secrets exist, and that releases neither manage the same objects nor delete the PipeScalings of each other. Disable it if you may not read namespaces, CRDs and Services of the cluster, or if another tool creates the Secrets later. Tools that render without a cluster, such as Argo CD, skip these checks.",
     ),
   }),
   networkPolicy: group("Ingress and egress of the processes.", {
@@ -558,23 +630,23 @@ export const chartValues = z.strictObject({
         ports: z
           .array(z.int().min(1).max(65_535))
           .min(1)
-          .default([443, 6443])
-          .describe("Ports of the API server, as listed by `kubectl get endpointslices -n default`."),
+          .default([443, 6443, 8443, 16_443])
+          .describe(
+            "Ports of the API server, as listed by `kubectl get endpointslices -n default`. The default has those of most distributions, such as 8443 of minikube and 16443 of MicroK8s.",
+          ),
         cidrs: z
-          .array(z.string())
+          .array(chartCidr)
           .default([])
           .describe("Addresses of the API server, as CIDRs; all addresses if empty."),
       },
     ),
   }),
   tracing: group("OpenTelemetry traces of rescales.", {
-    otlpEndpoint: z
-      .string()
-      .regex(/^(https?:\/\/[^\s?#@/:][^\s?#@]*)?$/)
-      .default("")
-      .describe(
-        "URL of a collector that accepts OTLP over HTTP, such as `http://otel-collector.observability:4318`; empty to disable tracing.",
-      ),
+    otlpEndpoint: optionalText(
+      "it must be the URL of a collector, such as http://otel-collector.observability:4318",
+      /^https?:\/\/[^\s?#@/:][^\s?#@]*$/,
+      "URL of a collector that accepts OTLP over HTTP, such as `http://otel-collector.observability:4318`; empty to disable tracing.",
+    ),
     headersSecretName: text(
       "Secret in the namespace of the release whose key `headers` has the headers that the collector requires, as comma-separated `name=value` pairs; empty for no headers.",
     ),
@@ -606,7 +678,10 @@ export const chartValues = z.strictObject({
     }),
     prometheusRule: group("A PrometheusRule with the alerts.", {
       enabled: off(
-        "Create a PrometheusRule; requires the Prometheus operator and metrics scraped through the ServiceMonitor or the PodMonitor.",
+        "Create a PrometheusRule; requires the Prometheus operator, and the ServiceMonitor, the PodMonitor or `job`.",
+      ),
+      job: text(
+        "Label `job` of the metrics if a scrape configuration of your own collects them. It must also set the labels `namespace` and `container` to those of the pod. Empty for the ServiceMonitor or the PodMonitor.",
       ),
       labels: texts("Labels that your Prometheus selects."),
       runbookUrl: text(

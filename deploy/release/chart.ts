@@ -32,6 +32,7 @@ export function writeChart(release: Release, changes: ChangelogSection, out: str
     appVersion: version,
     home: source,
     sources: [source],
+    "maintainers.0.url": source,
   });
   const readme = join(folder, "README.md");
   // Outside of the repository, relative links lead nowhere.

@@ -1,7 +1,6 @@
 import { isIP } from "node:net";
 import * as z from "zod";
 import { AddressSet } from "../domain/address-set.ts";
-import { integersPattern } from "./integers-pattern.ts";
 
 /** A schema that parses the text of a flag or variable into a `T`. */
 export type Value<T> = z.ZodType<T, string>;
@@ -11,7 +10,7 @@ interface Facts {
   readonly choices?: readonly string[] | undefined;
   /** Bounds of a number or a duration, such as `1s to 24h`. */
   readonly range?: string;
-  /** The same rule for a chart value, which is YAML. */
+  /** The rule of the chart value, which is YAML. */
   readonly inChart?: z.ZodType;
 }
 
@@ -43,6 +42,34 @@ export function rangeOf(schema: z.core.$ZodType): string | undefined {
 /** Returns the rule of a schema for its chart value. A schema without such a rule allows any text. */
 export function inChart(schema: z.core.$ZodType): z.ZodType {
   return factsOf(schema).inChart ?? z.string();
+}
+
+/**
+ * The rule of a text among the chart values. A template checks it, because the error of a JSON Schema would print the
+ * pattern, and a pattern can compare neither durations nor addresses.
+ */
+export interface TextRule {
+  /** The allowed values, worded as the end of an error: "it must be …" */
+  readonly sentence: string;
+  readonly pattern: string;
+  /** Bounds of a duration. */
+  readonly least?: string;
+  readonly most?: string;
+  /** A CIDR must begin with the first address of its range. */
+  readonly isRange?: true;
+}
+
+/** The keyword of a chart value's schema that has its {@link TextRule}. */
+export const TEXT_RULE = "x-rule";
+
+/** A chart value that is a text with a rule. Each pattern matches the whole text. */
+export function chartText(
+  sentence: string,
+  patterns: readonly RegExp[],
+  more: Omit<TextRule, "sentence" | "pattern"> = {},
+): z.ZodString {
+  const rule: TextRule = { sentence, pattern: patterns.map(({ source }) => source).join("|"), ...more };
+  return z.string().meta({ [TEXT_RULE]: rule });
 }
 
 /** @param rule the allowed values, worded as the end of an error: "it must be …" */
@@ -114,10 +141,8 @@ export function listOf<T>(item: Value<T>): Value<T[]> {
   return withFacts(schema, { choices: choicesOf(item), inChart: z.array(inChart(item)) });
 }
 
-export const nonEmptyText = written(
-  "it must not be empty",
-  (text) => (text.trim() === "" ? undefined : text.trim()),
-  z.string().min(1),
+export const nonEmptyText = written("it must not be empty", (text) =>
+  text.trim() === "" ? undefined : text.trim(),
 );
 
 /** Letters, digits, hyphens and dots, with at least one letter, because only an IP address has none. */
@@ -127,15 +152,19 @@ const HOST_NAME = /^(?=.*[a-z])[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/i;
 export const listenAddress = written(
   "it must be an IP address or a host name, without a port",
   (text) => (isIP(text) !== 0 || HOST_NAME.test(text) ? text : undefined),
-  z.union([z.ipv4(), z.ipv6()]),
+  chartText("it must be an IP address without a port, such as 0.0.0.0 or ::", [
+    z.regexes.ipv4,
+    z.regexes.ipv6,
+  ]),
 );
 
 const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const NAMESPACE_RULE = "it must be a namespace name: at most 63 lowercase letters, digits and hyphens";
 
 export const namespaceName = written(
-  "it must be a namespace name: at most 63 lowercase letters, digits and hyphens",
+  NAMESPACE_RULE,
   (text) => (NAMESPACE_NAME.test(text) ? text : undefined),
-  z.string().regex(NAMESPACE_NAME),
+  chartText(NAMESPACE_RULE, [NAMESPACE_NAME]),
 );
 
 /** An IPv4 or IPv6 address or CIDR, unchanged. Access lists accept the same ones. */
@@ -144,7 +173,18 @@ export const addressOrCidr: Value<string> = withChartRule(
     const problem = new AddressSet().add(text);
     if (problem !== undefined) context.addIssue({ code: "custom", message: `each value ${problem}` });
   }),
-  z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]),
+  chartText(
+    "it must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1",
+    [z.regexes.ipv4, z.regexes.ipv6, z.regexes.cidrv4, z.regexes.cidrv6],
+    { isRange: true },
+  ),
+);
+
+/** A chart value that Kubernetes reads as a CIDR. */
+export const chartCidr = chartText(
+  "it must be a CIDR, such as 10.0.0.0/8 or 2001:db8::/32",
+  [z.regexes.cidrv4, z.regexes.cidrv6],
+  { isRange: true },
 );
 
 const UNITS_MS: ReadonlyMap<string | undefined, number> = new Map([
@@ -154,6 +194,8 @@ const UNITS_MS: ReadonlyMap<string | undefined, number> = new Map([
   ["h", 3_600_000],
 ]);
 
+const DURATION = /^(\d{1,9})(ms|s|m|h)$/;
+
 /** A duration such as `90s` or `15m`, in milliseconds. */
 export function durationMs(least: string, most: string): Value<number> {
   const [leastMs, mostMs] = [milliseconds(least) ?? 0, milliseconds(most) ?? 0];
@@ -161,23 +203,15 @@ export function durationMs(least: string, most: string): Value<number> {
     const value = milliseconds(text);
     return value !== undefined && value >= leastMs && value <= mostMs ? value : undefined;
   };
-  return withFacts(written(`it must be a duration from ${least} to ${most}, such as 90s, 15m or 1h`, parse), {
+  const rule = `it must be a duration from ${least} to ${most}, in ms, s, m or h`;
+  return withFacts(written(rule, parse), {
     range: `${least} to ${most}`,
-    inChart: z.string().regex(durationPattern(leastMs, mostMs)),
+    inChart: chartText(rule, [DURATION], { least, most }),
   });
 }
 
 function milliseconds(text: string): number | undefined {
-  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text);
+  const match = DURATION.exec(text);
   const unit = UNITS_MS.get(match?.[2]);
   return match && unit !== undefined ? Number(match[1]) * unit : undefined;
-}
-
-/** Matches the durations within two bounds, for a JSON Schema, which cannot compare durations. */
-function durationPattern(leastMs: number, mostMs: number): RegExp {
-  const ofUnits = [...UNITS_MS].flatMap(([unit, ms]) => {
-    const [least, most] = [Math.ceil(leastMs / ms), Math.floor(mostMs / ms)];
-    return least <= most ? [`(${integersPattern(least, most)})${unit}`] : [];
-  });
-  return new RegExp(`^(${ofUnits.join("|")})$`);
 }

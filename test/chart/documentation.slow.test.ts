@@ -99,6 +99,15 @@ async function desk(): Promise<{ cluster: Cluster; type: (command: string) => Pr
   return { cluster, type };
 }
 
+/** Returns the names of all objects of the release, of every kind and in every namespace. */
+async function labeled(cluster: Cluster): Promise<readonly string[]> {
+  const kinds = await kubectl(cluster, ["api-resources", "--verbs=list", "--output=name"]);
+  const selector = `app.kubernetes.io/instance=${RELEASE.name}`;
+  const all = ["--all-namespaces", "--selector", selector, "--output=name"];
+  const names = await kubectl(cluster, ["get", kinds.trim().replaceAll("\n", ","), ...all]);
+  return names.split("\n").filter(Boolean).toSorted();
+}
+
 /** Starts the processes of the release, because simulated pods run nothing. Returns the address of the API. */
 async function startProcesses(cluster: Cluster): Promise<string> {
   const image = await UnpackedImage.build();
@@ -180,13 +189,34 @@ describe("docs/install.md", { timeout: 300_000 }, () => {
     expect(await get("deployment", "-o", "jsonpath={.spec.replicas}")).toBe("2");
   });
 
-  it("installs, upgrades and removes the operator without Helm", async () => {
+  const manifests = [...commandsOf("Without Helm"), MANUAL_CHANGE, ...commandsOf("Upgrade without Helm")];
+  /** The page describes this way in a sentence: `helm template` with other values. */
+  const rendered = [
+    "kubectl create namespace pipe-scaling-system",
+    "kubectl create namespace acme-pipes",
+    "kubectl create namespace globex-pipes",
+    `helm template pipe-scaling-operator deploy/chart/pipe-scaling-operator --namespace pipe-scaling-system \
+      --set image.repository="$IMAGE",api.tls.enabled=false,monitoring.authentication.enabled=true \
+      --set 'pipes.namespaces={acme-pipes,globex-pipes}' --skip-tests | kubectl apply --server-side -f -`,
+  ];
+
+  it.each([
+    ["the manifests, with an upgrade after a manual change", manifests],
+    ["the chart rendered for listed namespaces", rendered],
+  ])("installs the operator without Helm, and removes all of it but the data: %s", async (_, installing) => {
+    expect(manifests).toHaveLength(3);
+    const [removal = ""] = REMOVE_WITHOUT_HELM;
+    expect(removal).toMatch(/rolebindings.*clusterrolebindings.*validatingadmissionpolicies/s);
     const { cluster, type } = await desk();
-    const install = [...BUILD, ...commandsOf("Without Helm")];
-    const story = [...install, MANUAL_CHANGE, ...commandsOf("Upgrade without Helm")];
-    expect(story).toHaveLength(5);
-    for (const command of [...story, ...REMOVE_WITHOUT_HELM, ...REMOVE_ALL]) await type(command);
-    expect(await kubectl(cluster, ["get", "crd", "-o", "name"])).toBe("");
+    for (const command of [...BUILD, ...installing]) await type(command);
+    expect((await labeled(cluster)).filter((name) => /^rolebinding/.test(name)).length).toBeGreaterThan(1);
+    await type(removal);
+    expect(await labeled(cluster)).toEqual([
+      "customresourcedefinition.apiextensions.k8s.io/pipescalings.pipes.clouddb.dev",
+      "namespace/pipe-scaling-records",
+    ]);
+    for (const command of REMOVE_ALL) await type(command);
+    expect(await labeled(cluster)).toEqual([]);
   });
 
   it("replaces a Helm release by plain manifests, which can be applied again", async () => {

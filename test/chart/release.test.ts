@@ -117,7 +117,13 @@ describe("the chart of a release", () => {
   it("passes helm lint, and has the version and the metadata for Artifact Hub", async () => {
     expect(await helm(["lint", chart, "--values", valuesFile("minimal")])).toContain("0 chart(s) failed");
     const { annotations, ...rest } = chartYaml.parse(parse(readFileSync(join(chart, "Chart.yaml"), "utf8")));
-    expect(rest).toMatchObject({ version: "0.1.1", appVersion: "0.1.1", sources: [RELEASE.source] });
+    expect(rest).toMatchObject({
+      version: "0.1.1",
+      appVersion: "0.1.1",
+      sources: [RELEASE.source],
+      icon: expect.stringMatching(/^data:image\/svg\+xml,/),
+      maintainers: [{ name: "pipe-scaling-operator", url: RELEASE.source }],
+    });
     const metadata = (name: string): unknown => parse(annotations[`artifacthub.io/${name}`] ?? "");
     expect(metadata("changes")).toEqual([
       { kind: "fixed", description: "A pipe: it waits no longer." },

@@ -153,18 +153,6 @@ describe("the chart rejects with the field and the reason", () => {
       ["controller.config.rolloutTimeout=15"],
       /'\/controller\/config\/rolloutTimeout'/,
     ],
-    ["a rollout timeout above the maximum", ["controller.config.rolloutTimeout=25h"], /rolloutTimeout'/],
-    ["a drain delay above the maximum", ["api.config.drainDelay=16s"], /'\/api\/config\/drainDelay'/],
-    ["a keep-alive time below the minimum", ["api.config.keepAlive=4s"], /'\/api\/config\/keepAlive'/],
-    ["a rate window below the minimum", ["api.config.rateWindow=999ms"], /'\/api\/config\/rateWindow'/],
-    ["a cache age below the minimum", ["api.config.maxCacheAge=1m"], /'\/api\/config\/maxCacheAge'/],
-    [
-      "a trusted proxy with a prefix that is too long",
-      ["api.config.trustedProxies={10.0.0.0/33}"],
-      /'\/api\/config\/trustedProxies\/0'/,
-    ],
-    ["a listen address with a port", ["listenAddress=0.0.0.0:8080"], /'\/listenAddress'/],
-    ["a listen address that is a name", ["listenAddress=localhost"], /'\/listenAddress'/],
     [
       "a path alias for a segment that does not exist",
       ["api.config.pathAliases.scaling=pipesScaling"],
@@ -175,7 +163,6 @@ describe("the chart rejects with the field and the reason", () => {
       ["api.config.pathAliases.keys=services"],
       /invalid propertyName 'keys'/,
     ],
-    ["an invalid namespace", ["pipes.namespaces={Acme_Pipes}"], /'\/pipes\/namespaces\/0'/],
     [
       "a duplicate namespace",
       ["pipes.namespaces={a,a}"],
@@ -237,6 +224,14 @@ describe("the chart rejects with the field and the reason", () => {
       /so the certificate would be unused/,
     ],
     [
+      "a Certificate that is renewed before it is issued",
+      [
+        "api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x",
+        "api.tls.certificate.renewBefore=2160h",
+      ],
+      /api\.tls\.certificate\.renewBefore \(2160h\) must be less than api\.tls\.certificate\.duration \(2160h\)/,
+    ],
+    [
       "an autoscaler without CPU requests",
       ["api.autoscaling.enabled=true,api.resources.requests.cpu=null"],
       /api\.autoscaling\.enabled requires api\.resources\.requests\.cpu/,
@@ -257,9 +252,19 @@ describe("the chart rejects with the field and the reason", () => {
       /api\.service\.loadBalancerClass and .* require the type LoadBalancer/,
     ],
     [
-      "a source range that is not a CIDR",
-      ["api.service.type=LoadBalancer,api.service.loadBalancerSourceRanges={10.0.0.1}"],
-      /'\/api\/service\/loadBalancerSourceRanges\/0'/,
+      "two IP families of a Service with one address",
+      ["api.service.ipFamilies={IPv6,IPv4},api.service.ipFamilyPolicy=SingleStack,listenAddress=::"],
+      /api\.service\.ipFamilies lists two IP families, but api\.service\.ipFamilyPolicy is SingleStack/,
+    ],
+    [
+      "an IPv6 address of the Service while the process listens on IPv4",
+      ["api.service.ipFamilies={IPv6}"],
+      /listenAddress \(0\.0\.0\.0\) is an IPv4 address.*set listenAddress to "::"/,
+    ],
+    [
+      "both IP families of the Service while the process listens on IPv4",
+      ["api.service.ipFamilyPolicy=RequireDualStack"],
+      /listenAddress \(0\.0\.0\.0\) is an IPv4 address/,
     ],
     [
       "a ServiceAccount without a name that is not created",
@@ -276,13 +281,27 @@ describe("the chart rejects with the field and the reason", () => {
       ["monitoring.serviceMonitor.enabled=true,monitoring.podMonitor.enabled=true"],
       /monitoring\.serviceMonitor and monitoring\.podMonitor are both enabled/,
     ],
-    ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.hosts is empty/],
     [
-      "a collector address that is not a URL",
-      ["tracing.otlpEndpoint=collector:4318"],
-      /'\/tracing\/otlpEndpoint'/,
+      "a scrape timeout that is longer than the interval",
+      ["monitoring.podMonitor.enabled=true,monitoring.podMonitor.scrapeTimeout=1m"],
+      /monitoring\.podMonitor\.scrapeTimeout \(1m\) is longer than monitoring\.podMonitor\.interval \(30s\)/,
     ],
-    ["a collector URL without a host", ["tracing.otlpEndpoint=http://:4318"], /'\/tracing\/otlpEndpoint'/],
+    [
+      "alerts about metrics that nothing scrapes",
+      ["monitoring.prometheusRule.enabled=true"],
+      /nothing scrapes the metrics.*enable monitoring\.serviceMonitor or monitoring\.podMonitor.*set monitoring\.prometheusRule\.job/,
+    ],
+    [
+      "the job of a scrape configuration together with a monitor that sets the job",
+      ["monitoring.podMonitor.enabled=true,monitoring.prometheusRule.job=pipes"],
+      /monitoring\.prometheusRule\.job is for metrics .* but monitoring\.podMonitor/,
+    ],
+    [
+      "a monitor that the NetworkPolicy keeps from the metrics",
+      ["monitoring.podMonitor.enabled=true,networkPolicy.metricsFrom=null"],
+      /networkPolicy\.metricsFrom is empty, so that Prometheus cannot read the metrics/,
+    ],
+    ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.hosts is empty/],
     [
       "a collector URL with the path that the process appends",
       ["tracing.otlpEndpoint=http://collector:4318/v1/traces"],
@@ -341,6 +360,30 @@ describe("the rendered chart", () => {
     const after = await checksums("--set", "tiers.basic.maximumCpuMillicores=4000");
     expect(after?.[0]).not.toBe(before?.[0]);
     expect(after?.[1]).toBe(after?.[0]);
+  });
+
+  it("selects the metrics of a scrape configuration by its job, for the alerts", async () => {
+    const values = "monitoring.prometheusRule.enabled=true,monitoring.prometheusRule.job=pipes";
+    const rule = JSON.stringify(
+      await rendered(...MINIMAL, "--set", values, "--show-only", "templates/prometheusrule.yaml"),
+    );
+    expect(new Set(rule.match(/ job=\\"\w+\\"/g))).toEqual(new Set([' job=\\"pipes\\"']));
+    expect(rule).toContain('"release":"release"');
+  });
+
+  it("adds commonAnnotations to every object, and keeps the annotations that an object has", async () => {
+    const objects = await rendered("--values", valuesFile("everything"));
+    const without = objects.filter(({ metadata }) => !metadata.annotations?.["example.com/cost-center"]);
+    // The object of extraObjects has only the annotations that the user gives it.
+    expect(without.map(({ kind }) => kind)).toEqual(["ConfigMap"]);
+    const [overridden] = await rendered(
+      ...["--values", valuesFile("everything"), "--show-only", "templates/api-deployment.yaml"],
+      ...["--set", "api.deploymentAnnotations.example\\.com/cost-center=api"],
+    );
+    expect(overridden?.metadata.annotations).toEqual({
+      "example.com/owner": "platform",
+      "example.com/cost-center": "api",
+    });
   });
 
   it("keeps the CRD and the namespace of the records on uninstall, unless crds.keep is false", async () => {
@@ -405,6 +448,33 @@ describe("the rendered chart", () => {
     expect(notes.includes("the API does not see the addresses of clients")).toBe(warns);
   });
 
+  it.each([
+    [
+      "controller.replicaCount=0",
+      "controller.replicaCount is 0: the API accepts sizes, but nothing applies them",
+    ],
+    ["api.replicaCount=0", "api.replicaCount is 0: no request gets a response"],
+    ["api.tls.secretName=mine", "api.tls.secretName: the Secret mine does not exist"],
+  ])("warns in the notes about %s", async (values, warning) => {
+    const install = (...args: string[]) =>
+      helm(["install", ...RELEASE, ...MINIMAL, "--dry-run=client", ...args]);
+    expect(await install("--set", values)).toContain(`WARNING: ${warning}`);
+    expect(await install()).not.toContain(warning);
+  });
+
+  it("allows egress to the API server on the ports of the common distributions, or those of the values", async () => {
+    const ports = async (...args: string[]) => {
+      const policies = await rendered(
+        ...[...MINIMAL, "--show-only", "templates/networkpolicies.yaml", ...args],
+      );
+      return policies.slice(0, 2).map((policy) => networkPolicy.parse(policy).spec.egress[0]);
+    };
+    const standard = { ports: [443, 6443, 8443, 16_443].map((port) => ({ port })) };
+    expect(await ports()).toEqual([standard, standard]);
+    const own = { ports: [{ port: 7443 }] };
+    expect(await ports("--set", "networkPolicy.apiServer.ports={7443}")).toEqual([own, own]);
+  });
+
   it("uses the pull secrets of the parent chart and its own in every pod", async () => {
     const objects = JSON.stringify(await rendered("--values", valuesFile("everything")));
     const secrets = '"imagePullSecrets":[{"name":"company-registry"},{"name":"registry"}]';
@@ -463,10 +533,12 @@ describe("the rendered chart", () => {
           spec: {
             containers: [
               {
+                name: "api",
                 args: ["api", "--log-level=debug"],
                 env: expect.arrayContaining([{ name: "NODE_EXTRA_CA_CERTS", value: "/etc/company/ca.crt" }]),
                 volumeMounts: expect.arrayContaining([mount]),
               },
+              { name: "proxy", image: "registry.example.com/platform/proxy:1.2.3" },
             ],
             volumes: expect.arrayContaining([{ name: "company-ca", configMap: { name: "company-ca" } }]),
           },
@@ -503,7 +575,7 @@ describe("the rendered chart", () => {
     expect(added.map(({ metadata: { name } }) => name)).toEqual(["release-a", "b"]);
   });
 
-  it("passes the settings of a load balancer to the Service", async () => {
+  it("passes the settings of a load balancer and the IP families to the Service", async () => {
     const [service] = await rendered(
       ...["--values", valuesFile("everything"), "--show-only", "templates/api-service.yaml"],
     );
@@ -513,6 +585,8 @@ describe("the rendered chart", () => {
         externalTrafficPolicy: "Local",
         loadBalancerClass: "example.com/internal",
         loadBalancerSourceRanges: ["192.0.2.0/24", "2001:db8::/32"],
+        ipFamilyPolicy: "PreferDualStack",
+        ipFamilies: ["IPv4"],
       },
     });
   });
@@ -639,12 +713,15 @@ const started = z.object({
   spec: z.object({
     template: z.object({
       spec: z.object({
-        containers: z.tuple([
-          z.object({
-            command: z.array(z.string()).optional(),
-            env: z.array(z.looseObject({ name: z.string() })),
-          }),
-        ]),
+        // The process is the first container; others may follow.
+        containers: z
+          .tuple([
+            z.object({
+              command: z.array(z.string()).optional(),
+              env: z.array(z.looseObject({ name: z.string() })),
+            }),
+          ])
+          .rest(z.unknown()),
       }),
     }),
   }),

@@ -44,8 +44,9 @@ export function installationOf({ metadata, spec, status }: ProcessDeployment): I
   if (template.metadata?.labels?.[PART_OF_LABEL] !== PRODUCT) return undefined;
   if (component !== "api" && component !== "controller") return undefined;
   const { containers = [], serviceAccountName = "default" } = template.spec ?? {};
-  const env = containers.flatMap((container) => container.env ?? []);
-  const variable = (name: string) => env.find((each) => each.name === name)?.value || undefined;
+  // The values of the chart can add containers.
+  const env = containers.find(({ name }) => name === component)?.env;
+  const variable = (name: string) => env?.find((each) => each.name === name)?.value || undefined;
   return {
     component,
     namespace: metadata.namespace ?? "",

@@ -45,6 +45,66 @@ export function preflightSuite(chart: ReleaseCluster): void {
       expect(await releases()).toBe("first\n");
     });
 
+    it("is rejected if a Secret that the pods need does not exist or lacks a key", async () => {
+      const tracing = "tracing.otlpEndpoint=http://collector:4318,tracing.headersSecretName=collector";
+      const values = `pipes.namespaces={acme},api.tls.secretName=certificate,${tracing}`;
+      const errors = await refused("first", values);
+      expect(errors).toContain(
+        "api.tls.secretName: the Secret certificate does not exist in the namespace first-system",
+      );
+      expect(errors).toContain(
+        "`kubectl create secret tls certificate --cert tls.crt --key tls.key --namespace",
+      );
+      expect(errors).toContain("tracing.headersSecretName: the Secret collector does not exist");
+      const secret = (name: string, key: string) => [
+        ...["create", "secret", "generic", name, "--namespace", "first-system", `--from-literal=${key}=a=b`],
+      ];
+      await kubectl(cluster, secret("certificate", "tls.crt"));
+      await kubectl(cluster, secret("collector", "headers"));
+      const others = await refused("first", values);
+      expect(others).toContain("the Secret certificate in the namespace first-system lacks tls.key");
+      expect(others).not.toContain("collector");
+    });
+
+    it("is rejected if the cluster lacks an add-on that the values use", async () => {
+      const errors = await refused("first", "pipes.namespaces={acme},monitoring.podMonitor.enabled=true");
+      expect(errors).toContain(
+        "monitoring.podMonitor.enabled is true, but the cluster has no PodMonitor: install the Prometheus operator first",
+      );
+    });
+
+    it("succeeds without a Secret that an extra object creates", async () => {
+      const external = { apiVersion: "v1", kind: "Secret", metadata: { name: "created" } };
+      const values = "pipes.namespaces={acme},api.tls.secretName=created";
+      const args = [...release("first", values), "--set-json", `extraObjects=${JSON.stringify([external])}`];
+      await helm(args, cluster);
+      await helm(release("first", "pipes.namespaces={acme}"), cluster);
+    });
+
+    it("is rejected if another release manages the CRD or stores its records in the same namespace", async () => {
+      const errors = await refused("second", "pipes.namespaces={globex},records.namespace=first-records");
+      expect(errors).toContain(
+        "crds.enabled is true, but the release first in the namespace first-system manages the CRD of PipeScaling, and only one can. Set crds.enabled to false.",
+      );
+      expect(errors).toContain(
+        "records.namespace: the release first in the namespace first-system also stores its records in first-records",
+      );
+      expect(errors).not.toContain("invalid ownership metadata");
+    });
+
+    it("warns in the notes if the NetworkPolicies exclude the port of the API server", async () => {
+      const port = await kubectl(cluster, [
+        ...["get", "endpointslice", "kubernetes", "--output", "jsonpath={.ports[0].port}"],
+      ]);
+      const warning = `WARNING: the API server listens on port ${port}, but the NetworkPolicies allow only 443, 6443`;
+      const notes = (...args: string[]) =>
+        helm([...release("first", "pipes.namespaces={acme}"), ...args], cluster);
+      expect(await notes()).toContain(warning);
+      expect(await notes("--set", `networkPolicy.apiServer.ports={${port}}`)).not.toContain(
+        "listens on port",
+      );
+    });
+
     it("is rejected for all namespaces, and for a namespace of another release", async () => {
       expect(await refused("second", "pipes.allNamespaces=true,crds.enabled=false")).toContain(
         "pipes.allNamespaces is true, but the release first in the namespace first-system also manages pipes",

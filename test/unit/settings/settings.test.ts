@@ -172,7 +172,7 @@ describe("an invalid setting", () => {
   });
 
   test.each([
-    [{ rolloutTimeout: "15" }, "from 1s to 24h, such as 90s, 15m or 1h"],
+    [{ rolloutTimeout: "15" }, "from 1s to 24h, in ms, s, m or h"],
     [{ rolloutTimeout: "0s" }, "from 1s to 24h"],
     [{ rolloutTimeout: "25h" }, "from 1s to 24h"],
     [{ maxConcurrentRollouts: "0" }, "a whole number from 1 to 10000"],

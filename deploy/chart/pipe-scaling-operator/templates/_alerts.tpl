@@ -1,10 +1,11 @@
 {{/*
 The alerts. Each has a runbook of the same name in docs/runbooks and a test with promtool. `$of` selects this release:
-the ServiceMonitor sets `job` to the name of the release. Some expressions return no labels, so each alert sets the
+the ServiceMonitor and the PodMonitor set `job` to the name of the release. Some expressions return no labels, so each alert sets the
 labels of the release.
 */}}
 {{- define "pipe-scaling.alerts" -}}
-{{- $of := printf `namespace="%s", job="%s"` .Release.Namespace .Release.Name }}
+{{- $job := .Values.monitoring.prometheusRule.job | default .Release.Name }}
+{{- $of := printf `namespace="%s", job="%s"` .Release.Namespace $job }}
 {{- $labels := printf "namespace: %q\nrelease: %q" .Release.Namespace .Release.Name }}
 {{- $maxCacheAge := .Values.api.config.maxCacheAge }}
 {{- $alerts := .Values.monitoring.prometheusRule.alerts }}

@@ -99,6 +99,14 @@ conflict for an older number in a rollback.
 {{- toYaml (merge $own .Values.commonLabels) }}
 {{- end }}
 
+{{/* Annotations of an object. Takes a list: the root context, and the annotations that only this object has. */}}
+{{- define "pipe-scaling.annotations" -}}
+{{- with merge dict (index . 1 | default dict) ((index . 0).Values.commonAnnotations | default dict) }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+{{- end }}
+{{- end }}
+
 {{/* Takes a list: the root context, and `api` or `controller`. Do not change it, because selectors are immutable. */}}
 {{- define "pipe-scaling.selector" -}}
 app.kubernetes.io/name: {{ include "pipe-scaling.chartName" (index . 0) }}
@@ -195,9 +203,9 @@ PIPE_SCALING_RATE_LIMIT. Lists and maps are separated by commas. Takes the setti
 
 {{/* The port of an http or https URL, or the default port of its scheme. */}}
 {{- define "pipe-scaling.portOf" -}}
-{{- $url := urlParse . -}}
-{{- $standard := eq $url.scheme "https" | ternary "443" "80" -}}
-{{- regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default $standard -}}
+{{- $standard := hasPrefix "https:" . | ternary "443" "80" -}}
+{{- $host := regexReplaceAll "^https?://|/.*$" . "" -}}
+{{- regexFind ":[0-9]+$" $host | trimPrefix ":" | default $standard -}}
 {{- end }}
 
 {{/* Takes a list: the root context, and `api` or `controller`. */}}
@@ -212,6 +220,9 @@ labels:
 annotations:
   # A process reads the tiers only at startup, so a change must restart the pods.
   checksum/tiers: {{ include "pipe-scaling.tiers" $root | sha256sum }}
+  {{- if $values.extraContainers }}
+  kubectl.kubernetes.io/default-container: {{ $component }}
+  {{- end }}
   {{- with $values.podAnnotations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -229,6 +240,17 @@ enableServiceLinks: false
 {{- include "pipe-scaling.anyPodSpec" $root | nindent 0 }}
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with $values.dnsPolicy }}
+dnsPolicy: {{ . }}
+{{- end }}
+{{- with $values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.hostAliases }}
+hostAliases:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with $values.nodeSelector }}
 nodeSelector:
@@ -313,17 +335,16 @@ selector:
     {{- include "pipe-scaling.selector" . | nindent 4 }}
 {{- end }}
 
+{{/* Takes the values of a process. */}}
 {{- define "pipe-scaling.probes" -}}
 livenessProbe:
   httpGet:
     path: /healthz
     port: ops
-  periodSeconds: 10
-  timeoutSeconds: 5
+  {{- toYaml .livenessProbe | nindent 2 }}
 readinessProbe:
   httpGet:
     path: /readyz
     port: ops
-  periodSeconds: 5
-  timeoutSeconds: 5
+  {{- toYaml .readinessProbe | nindent 2 }}
 {{- end }}

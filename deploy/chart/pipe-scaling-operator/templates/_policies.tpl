@@ -152,6 +152,7 @@ name: {{ include "pipe-scaling.clusterName" . }}
 labels:
   {{- include "pipe-scaling.labels" (index . 0) | nindent 2 }}
   app.kubernetes.io/component: controller
+{{- include "pipe-scaling.annotations" (list (index . 0) dict) | replace "\n  " "\n" }}
 {{- end }}
 
 {{/* Takes the same list. */}}
@@ -179,6 +180,7 @@ metadata:
   labels:
     {{- include "pipe-scaling.labels" (index . 0) | nindent 4 }}
     app.kubernetes.io/component: api
+  {{- include "pipe-scaling.annotations" (list (index . 0) dict) }}
 spec:
   policyName: {{ include "pipe-scaling.clusterName" . }}
   validationActions: [Deny]

@@ -14,34 +14,56 @@ pipes.namespaces: the namespace {{ . }} does not exist. Create it with `kubectl 
 records.namespace: the namespace {{ .namespace }} does not exist. Create it with `kubectl create namespace {{ .namespace }}`, or set records.createNamespace to true.
 {{- end }}
 {{- end }}
-{{- if not .Values.crds.enabled }}
+{{- include "pipe-scaling.secretProblems" . }}
+{{- include "pipe-scaling.addOnProblems" . }}
+{{- $others := list }}
+{{- range (lookup "v1" "Service" "" "").items }}
+{{- if include "pipe-scaling.isOtherApi" (list $ .) }}{{ $others = append $others . }}{{ end }}
+{{- end }}
 {{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "pipescalings.pipes.clouddb.dev" }}
 {{- $annotations := .metadata.annotations | default dict }}
 {{- $owner := get $annotations "meta.helm.sh/release-name" }}
 {{- $namespace := get $annotations "meta.helm.sh/release-namespace" }}
 {{- $isOurs := and (eq $owner $.Release.Name) (eq $namespace $.Release.Namespace) }}
-{{- if and $owner (not $isOurs) (ne (get $annotations "helm.sh/resource-policy") "keep") }}
+{{- $isOwnerHere := not $owner }}
+{{- range $others }}
+{{- $isOwnerHere = or $isOwnerHere (and (eq $owner (index .metadata.labels "app.kubernetes.io/instance")) (eq $namespace .metadata.namespace)) }}
+{{- end }}
+{{- if and $.Values.crds.enabled (not $isOurs) $others $isOwnerHere }}
+crds.enabled is true, but {{ ternary (printf "the release %s in the namespace %s" $owner $namespace) "another installation" (ne $owner "") }} manages the CRD of PipeScaling, and only one can. Set crds.enabled to false.
+{{- else if and (not $.Values.crds.enabled) $owner (not $isOurs) (ne (get $annotations "helm.sh/resource-policy") "keep") }}
 crds.enabled is false, and the release {{ $owner }} in the namespace {{ $namespace }} would delete the CRD, with the PipeScalings of this release, when it is uninstalled. Set crds.keep to true in that release.
 {{- end }}
 {{- end }}
-{{- end }}
-{{- range (lookup "v1" "Service" "" "").items }}
+{{- range $others }}
 {{- include "pipe-scaling.overlap" (list $ .) }}
 {{- end }}
 {{- end }}
 {{- end }}
 
-{{/* Returns one line for each conflict with another release. Takes a list: the root context, and a Service. */}}
-{{- define "pipe-scaling.overlap" -}}
+{{/* True for the Service of the API of another release. Takes a list: the root context, and a Service. */}}
+{{- define "pipe-scaling.isOtherApi" -}}
 {{- $root := index . 0 }}
 {{- $metadata := (index . 1).metadata }}
 {{- $labels := $metadata.labels | default dict }}
-{{- $release := get $labels "app.kubernetes.io/instance" }}
 {{- $isApi := and (eq (get $labels "app.kubernetes.io/part-of") "pipe-scaling-operator") (eq (get $labels "app.kubernetes.io/component") "api") }}
-{{- $isOurs := and (eq $release $root.Release.Name) (eq $metadata.namespace $root.Release.Namespace) }}
-{{- if and $isApi (not $isOurs) }}
-{{- $other := printf "the release %s in the namespace %s" $release $metadata.namespace }}
-{{- $theirs := get ($metadata.annotations | default dict) "pipes.clouddb.dev/pipe-namespaces" }}
+{{- $isOurs := and (eq (get $labels "app.kubernetes.io/instance") $root.Release.Name) (eq $metadata.namespace $root.Release.Namespace) }}
+{{- if and $isApi (not $isOurs) }}true{{ end }}
+{{- end }}
+
+{{/*
+Returns one line for each conflict with another release. Takes a list: the root context, and the Service of the API of
+the other release.
+*/}}
+{{- define "pipe-scaling.overlap" -}}
+{{- $root := index . 0 }}
+{{- $metadata := (index . 1).metadata }}
+{{- $other := printf "the release %s in the namespace %s" (get $metadata.labels "app.kubernetes.io/instance") $metadata.namespace }}
+{{- $annotations := $metadata.annotations | default dict }}
+{{- $theirs := get $annotations "pipes.clouddb.dev/pipe-namespaces" }}
+{{- if eq $root.Values.records.namespace (get $annotations "pipes.clouddb.dev/records-namespace") }}
+records.namespace: {{ $other }} also stores its records in {{ $root.Values.records.namespace }}, and each release needs a namespace of its own for them. Set records.namespace to another name.
+{{- end }}
 {{- if $root.Values.pipes.allNamespaces }}
 pipes.allNamespaces is true, but {{ $other }} also manages pipes, and only one release may manage a pipe. List the namespaces of this release in pipes.namespaces, or uninstall the other release.
 {{- else if eq $theirs "*" }}
@@ -55,6 +77,46 @@ pipes.namespaces: {{ $other }} also manages the pipes in {{ . }}, and only one r
 {{- end }}
 {{- if and $root.Values.crds.enabled (not $root.Values.crds.keep) }}
 crds.keep is false, so to uninstall this release would delete the PipeScalings of {{ $other }}. Set crds.keep to true.
+{{- end }}
+{{- end }}
+
+{{/* Returns one line for each kind of an add-on that the values use and the cluster does not have. */}}
+{{- define "pipe-scaling.addOnProblems" -}}
+{{- $prometheus := "the Prometheus operator" }}
+{{- range list
+  (list "api.tls.certificate.enabled" .Values.api.tls.certificate.enabled "cert-manager.io/v1/Certificate" "cert-manager")
+  (list "api.httpRoute.enabled" .Values.api.httpRoute.enabled "gateway.networking.k8s.io/v1/HTTPRoute" "the Gateway API")
+  (list "monitoring.serviceMonitor.enabled" .Values.monitoring.serviceMonitor.enabled "monitoring.coreos.com/v1/ServiceMonitor" $prometheus)
+  (list "monitoring.podMonitor.enabled" .Values.monitoring.podMonitor.enabled "monitoring.coreos.com/v1/PodMonitor" $prometheus)
+  (list "monitoring.prometheusRule.enabled" .Values.monitoring.prometheusRule.enabled "monitoring.coreos.com/v1/PrometheusRule" $prometheus) }}
+{{- if and (index . 1) (not ($.Capabilities.APIVersions.Has (index . 2))) }}
+{{ first . }} is true, but the cluster has no {{ index . 2 | base }}: install {{ last . }} first, or set {{ first . }} to false.
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Returns one line for each Secret that the pods mount or read, but that does not exist or lacks a key. */}}
+{{- define "pipe-scaling.secretProblems" -}}
+{{- $secrets := list }}
+{{- with .Values.api.tls }}
+{{- if and .enabled .secretName (not .certificate.enabled) }}
+{{- $secrets = append $secrets (dict "value" "api.tls.secretName" "name" .secretName "keys" (list "tls.crt" "tls.key") "create" "tls %s --cert tls.crt --key tls.key" "instead" "for a self-signed certificate") }}
+{{- end }}
+{{- end }}
+{{- with .Values.tracing }}
+{{- if and .otlpEndpoint .headersSecretName }}
+{{- $secrets = append $secrets (dict "value" "tracing.headersSecretName" "name" .headersSecretName "keys" (list "headers") "create" "generic %s --from-file headers" "instead" "for a collector that requires no headers") }}
+{{- end }}
+{{- end }}
+{{- range $secrets }}
+{{- $data := (lookup "v1" "Secret" $.Release.Namespace .name).data | default dict }}
+{{- $missing := list }}
+{{- range .keys }}{{ if not (hasKey $data .) }}{{ $missing = append $missing . }}{{ end }}{{ end }}
+{{- $isOurs := contains .name (toJson $.Values.extraObjects) }}
+{{- if and $missing $data }}
+{{ .value }}: the Secret {{ .name }} in the namespace {{ $.Release.Namespace }} lacks {{ join " and " $missing }}, and the pods wait for {{ ternary "it" "them" (eq (len $missing) 1) }}. Add what is missing.
+{{- else if and $missing (not $isOurs) }}
+{{ .value }}: the Secret {{ .name }} does not exist in the namespace {{ $.Release.Namespace }}, and the pods wait for it. Create it with `kubectl create secret {{ printf .create .name }} --namespace {{ $.Release.Namespace }}`, or leave {{ .value }} empty {{ .instead }}.
 {{- end }}
 {{- end }}
 {{- end }}

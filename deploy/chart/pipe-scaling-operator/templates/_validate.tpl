@@ -1,8 +1,5 @@
 {{/* Rules between two values. Returns one line for each error. */}}
 {{- define "pipe-scaling.problems" -}}
-{{- if not .Values.image.repository }}
-image.repository is empty: set it to the repository of the image, such as registry.example.com/platform/pipe-scaling-operator.
-{{- end }}
 {{- with .Values.pipes }}
 {{- if and (not .namespaces) (not .allNamespaces) }}
 pipes.namespaces is empty: list the namespaces where pipes run, or set pipes.allNamespaces to true.
@@ -31,6 +28,11 @@ api.tls.certificate.enabled is true but api.tls.enabled is false, so the certifi
 {{- if and .certificate.enabled (not .certificate.issuerRef.name) }}
 api.tls.certificate.issuerRef.name is empty: set it to the name of the issuer.
 {{- end }}
+{{- with .certificate }}
+{{- if and .enabled .renewBefore .duration (ge (include "pipe-scaling.milliseconds" .renewBefore | int64) (include "pipe-scaling.milliseconds" .duration | int64)) }}
+api.tls.certificate.renewBefore ({{ .renewBefore }}) must be less than api.tls.certificate.duration ({{ .duration }}).
+{{- end }}
+{{- end }}
 {{- end }}
 {{- range $component := list "api" "controller" }}
 {{- with (index $.Values $component).serviceAccount }}
@@ -42,12 +44,20 @@ api.tls.certificate.issuerRef.name is empty: set it to the name of the issuer.
 {{- if eq (include "pipe-scaling.serviceAccountName" (list . "api")) (include "pipe-scaling.serviceAccountName" (list . "controller")) }}
 api.serviceAccount.name and controller.serviceAccount.name are the same, so each process would have the permissions of both: set different names.
 {{- end }}
+{{- include "pipe-scaling.podProblems" (list "api" .Values.api (ternary .Values.api.autoscaling.minReplicas .Values.api.replicaCount .Values.api.autoscaling.enabled)) }}
+{{- include "pipe-scaling.podProblems" (list "controller" .Values.controller .Values.controller.replicaCount) }}
 {{- with .Values.api.service }}
 {{- if and .externalTrafficPolicy (eq .type "ClusterIP") }}
 api.service.externalTrafficPolicy requires the type NodePort or LoadBalancer: set api.service.type, or remove it.
 {{- end }}
 {{- if and (or .loadBalancerClass .loadBalancerSourceRanges) (ne .type "LoadBalancer") }}
 api.service.loadBalancerClass and api.service.loadBalancerSourceRanges require the type LoadBalancer: set api.service.type, or remove them.
+{{- end }}
+{{- if and (gt (len .ipFamilies) 1) (eq .ipFamilyPolicy "SingleStack") }}
+api.service.ipFamilies lists two IP families, but api.service.ipFamilyPolicy is SingleStack: remove one of them, or set the policy to PreferDualStack or RequireDualStack.
+{{- end }}
+{{- if and (or (has "IPv6" .ipFamilies) (eq .ipFamilyPolicy "RequireDualStack")) (not (contains ":" $.Values.listenAddress)) }}
+api.service has an IPv6 address, but listenAddress ({{ $.Values.listenAddress }}) is an IPv4 address, so connections over IPv6 would fail: set listenAddress to "::", which accepts both.
 {{- end }}
 {{- end }}
 {{- with .Values.api.autoscaling }}
@@ -63,9 +73,7 @@ api.autoscaling: minReplicas ({{ int .minReplicas }}) is greater than maxReplica
 {{- if and .Values.api.ingress.enabled (not .Values.api.ingress.hosts) }}
 api.ingress.hosts is empty: add the host name of the API.
 {{- end }}
-{{- if and .Values.monitoring.serviceMonitor.enabled .Values.monitoring.podMonitor.enabled }}
-monitoring.serviceMonitor and monitoring.podMonitor are both enabled, so Prometheus would scrape each pod twice: disable one of them.
-{{- end }}
+{{- include "pipe-scaling.monitoringProblems" . }}
 {{- if regexMatch "/v1/traces/*$" .Values.tracing.otlpEndpoint }}
 tracing.otlpEndpoint ({{ .Values.tracing.otlpEndpoint }}) ends with /v1/traces, which is appended automatically: remove it.
 {{- end }}
@@ -77,8 +85,64 @@ api.httpRoute.parentRefs is empty: add a Gateway.
 {{- end }}
 {{- end }}
 
+{{/* Rules of the pods of a process. Takes a list: its name, its values, and the least number of its pods. */}}
+{{- define "pipe-scaling.podProblems" -}}
+{{- $component := index . 0 }}
+{{- $replicas := index . 2 | int }}
+{{- with index . 1 }}
+{{- range .extraContainers }}
+{{- if eq (get . "name") $component }}
+{{ $component }}.extraContainers has a container named {{ $component }}, which is the name of the process: use another name.
+{{- end }}
+{{- end }}
+{{- if and (eq .dnsPolicy "None") (not (get .dnsConfig "nameservers")) }}
+{{ $component }}.dnsPolicy is None, but {{ $component }}.dnsConfig has no nameservers: add them, or use another policy.
+{{- end }}
+{{- with .podDisruptionBudget }}
+{{- $unset := list "" nil }}
+{{- if and .enabled (not (has .minAvailable $unset)) (not (has .maxUnavailable $unset)) }}
+{{ $component }}.podDisruptionBudget: minAvailable and maxUnavailable are mutually exclusive: set only one of them.
+{{- end }}
+{{- /* A process without pods is stopped on purpose, and an eviction of nothing cannot be blocked. */}}
+{{- if and .enabled $replicas }}
+{{- if or (eq (toString .minAvailable) "100%") (and (not (kindIs "string" .minAvailable)) (not (has .minAvailable $unset)) (ge (int .minAvailable) $replicas)) }}
+{{ $component }}.podDisruptionBudget.minAvailable ({{ .minAvailable }}) allows no eviction of the {{ $replicas }} pods, so that no node with one of them can be drained: set it to a lower value, or run more pods.
+{{- end }}
+{{- if has (toString .maxUnavailable) (list "0" "0%" "00%") }}
+{{ $component }}.podDisruptionBudget.maxUnavailable ({{ .maxUnavailable }}) allows no eviction, so that no node with one of the pods can be drained: set it to a higher value.
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "pipe-scaling.monitoringProblems" -}}
+{{- $policy := .Values.networkPolicy }}
+{{- with .Values.monitoring }}
+{{- $isMonitored := or .serviceMonitor.enabled .podMonitor.enabled }}
+{{- if and .serviceMonitor.enabled .podMonitor.enabled }}
+monitoring.serviceMonitor and monitoring.podMonitor are both enabled, so Prometheus would scrape each pod twice: disable one of them.
+{{- end }}
+{{- range $key, $monitor := dict "serviceMonitor" .serviceMonitor "podMonitor" .podMonitor }}
+{{- if and $monitor.enabled $monitor.scrapeTimeout $monitor.interval (gt (include "pipe-scaling.milliseconds" $monitor.scrapeTimeout | int64) (include "pipe-scaling.milliseconds" $monitor.interval | int64)) }}
+monitoring.{{ $key }}.scrapeTimeout ({{ $monitor.scrapeTimeout }}) is longer than monitoring.{{ $key }}.interval ({{ $monitor.interval }}).
+{{- end }}
+{{- end }}
+{{- if and .prometheusRule.enabled (not $isMonitored) (not .prometheusRule.job) }}
+monitoring.prometheusRule is enabled, but nothing scrapes the metrics, so that some of its alerts would always fire: enable monitoring.serviceMonitor or monitoring.podMonitor. If a scrape configuration of your own collects the metrics, set monitoring.prometheusRule.job to their label `job`.
+{{- end }}
+{{- if and .prometheusRule.job $isMonitored }}
+monitoring.prometheusRule.job is for metrics that a scrape configuration of your own collects, but {{ ternary "monitoring.serviceMonitor" "monitoring.podMonitor" .serviceMonitor.enabled }}, which sets the label `job` itself, is enabled: set only one of them.
+{{- end }}
+{{- if and $policy.enabled (not $policy.metricsFrom) (or $isMonitored .prometheusRule.enabled) }}
+networkPolicy.metricsFrom is empty, so that Prometheus cannot read the metrics: add its pods, or disable monitoring.
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "pipe-scaling.validate" -}}
-{{- with include "pipe-scaling.problems" . | trim }}
-{{- fail (printf "\n\nInvalid combination of values:\n\n%s\n" .) }}
+{{- $ofTexts := printf "%s%s" (include "pipe-scaling.imageProblems" .) (include "pipe-scaling.textProblems" .) }}
+{{- with printf "%s%s" $ofTexts (include "pipe-scaling.problems" .) | trim }}
+{{- fail (printf "\n\nInvalid values:\n\n%s\n" .) }}
 {{- end }}
 {{- end }}
