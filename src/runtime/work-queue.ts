@@ -19,7 +19,7 @@ const NO_OBSERVER: QueueObserver = {
   retried: () => undefined,
 };
 
-/** As in controller-runtime: a change that concerns one key is handled before one that concerns many. */
+/** A change that concerns many keys has low priority, as in controller-runtime. */
 export type Priority = "normal" | "low";
 
 /** One in so many keys is one of low priority, even if keys of normal priority always wait. */

@@ -204,7 +204,7 @@ describe("docs/install.md", { timeout: 300_000 }, () => {
     ["the manifests, with an upgrade after a manual change", manifests],
     ["the chart rendered for listed namespaces", rendered],
   ])("installs the operator without Helm, and removes all of it but the data: %s", async (_, installing) => {
-    expect(manifests).toHaveLength(3);
+    expect(manifests).toHaveLength(4);
     const [removal = ""] = REMOVE_WITHOUT_HELM;
     expect(removal).toMatch(/rolebindings.*clusterrolebindings.*validatingadmissionpolicies/s);
     const { cluster, type } = await desk();

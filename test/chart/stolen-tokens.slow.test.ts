@@ -42,8 +42,8 @@ import { clientOf, install, prepareRelease, type Release, remove } from "./accou
 import { dryRunOf, expectDenied } from "./denials.ts";
 
 /*
- * What a thief of a token would leave behind: texts that fill etcd, field managers that are not true, pods without
- * limits, and a Lease that nobody else can get. Each test sends one request, which the API server does not store.
+ * The tests send the requests of a thief who wants to leave something behind: texts that fill etcd, forged field
+ * managers, pods without limits, and a Lease that no other process can get. The API server stores none of them.
  */
 
 const ORGANIZATION = randomUUID();
@@ -64,7 +64,7 @@ const LONG = 300_000;
 /** Below the limit of the API server, 1.5 MiB per request. */
 const HUGE = 1_000_000;
 
-/** As in JSON. */
+/** Times are texts in JSON. */
 type Field = Omit<V1ManagedFieldsEntry, "time"> & { readonly time?: string };
 
 let cluster: Cluster;
