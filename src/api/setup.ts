@@ -8,6 +8,7 @@ import { connect } from "../kube/connection.ts";
 import { checkReachable, isTransient } from "../kube/reachable.ts";
 import { type Clock, pause, systemClock } from "../runtime/clock.ts";
 import type { ApiSettings, TlsSettings } from "../settings/api.ts";
+import { expirationOf, readTlsFiles, type TlsFiles } from "../settings/tls-files.ts";
 import { buildInfo } from "../telemetry/build-info.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import { dropLog } from "../telemetry/drop-log.ts";
@@ -28,7 +29,6 @@ import { RateLimits } from "./middleware/rate-limit/limits.ts";
 import { reloadCertificate } from "./server/certificate-reload.ts";
 import { shutDownGracefully } from "./server/graceful-shutdown.ts";
 import { createHttpServer, TIMEOUTS } from "./server/http-server.ts";
-import { expirationOf, readTlsFiles, type TlsFiles } from "./server/tls-files.ts";
 
 /**
  * Time from the signal to the last response. A Pod has 30 s by default; of the rest, 3 s are for the last key usage and

@@ -9,7 +9,7 @@ import {
   type Size,
 } from "../domain/size.ts";
 import type { Tier, Tiers } from "../domain/tier.ts";
-import { describeIssues, MAX_RECORD_BYTES } from "./parse.ts";
+import { describeIssues, MAX_RECORD_BYTES, type Parsed } from "./parse.ts";
 import { readYaml } from "./yaml.ts";
 
 const millicores = z
@@ -48,21 +48,30 @@ const tiersFile = z.record(
  * @throws Error with a sentence for the user if the file is invalid
  */
 export function readTiersFile(path: string): Tiers {
-  const text = readFileSync(path, "utf8");
+  const tiers = parseTiers(readFileSync(path, "utf8"));
+  if (!tiers.ok) throw new Error(`The tiers file ${path} ${tiers.problem}.`);
+  return tiers.value;
+}
+
+/** Parses the text of such a file. The problem continues a sentence whose subject is the file. */
+export function parseTiers(text: string): Parsed<Tiers> {
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_RECORD_BYTES) {
-    throw new Error(
-      `The tiers file ${path} is invalid: the file has ${bytes} bytes, and at most ${MAX_RECORD_BYTES} are allowed.`,
-    );
+    return problem(`is invalid: the file has ${bytes} bytes, and at most ${MAX_RECORD_BYTES} are allowed`);
   }
   const read = readYaml(text, "core");
-  if (!read.ok) throw new Error(`The tiers file ${path} ${read.problem}.`);
+  if (!read.ok) return read;
   const result = tiersFile.safeParse(read.value);
-  if (!result.success) throw new Error(`The tiers file ${path} is invalid: ${describeIssues(result.error)}.`);
-  return new Map(
+  if (!result.success) return problem(`is invalid: ${describeIssues(result.error)}`);
+  const value = new Map(
     Object.entries(result.data).map(([name, tier]): [string, Tier] => [
       name,
       { name, defaultSize: tier.defaultCpuMillicores, maximumSize: tier.maximumCpuMillicores },
     ]),
   );
+  return { ok: true, value };
+}
+
+function problem(text: string): { readonly ok: false; readonly problem: string } {
+  return { ok: false, problem: text };
 }

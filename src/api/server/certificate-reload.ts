@@ -1,6 +1,6 @@
 import { type Clock, pause } from "../../runtime/clock.ts";
+import { expirationOf, type TlsFiles } from "../../settings/tls-files.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import { expirationOf, type TlsFiles } from "./tls-files.ts";
 
 /** Interval at which the contents of the files are compared. Swapping a symbolic link changes no modification time. */
 const CHECK_MS = 5000;

@@ -1,12 +1,12 @@
 import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { type ConnectionLimits, Connections, type ConnectionsOptions } from "../../http/connections.ts";
+import type { TlsFiles } from "../../settings/tls-files.ts";
 import { contextOf } from "../middleware/request-context.ts";
 import { normalizeTarget } from "../middleware/request-target.ts";
 import { MAX_HEADER_BYTES } from "./limits.ts";
 import { MalformedRequests, type MalformedRequestsOptions } from "./malformed-requests.ts";
 import { limitPipelining } from "./pipelining.ts";
-import type { TlsFiles } from "./tls-files.ts";
 
 export interface Timeouts {
   /** Until the last header has arrived. */

@@ -1,26 +1,45 @@
-import { isCode, serverMessage } from "../../kube/errors.ts";
+import { isCode } from "../../kube/errors.ts";
 import type { Cluster } from "./cluster.ts";
 import { checkCrd } from "./crd.ts";
 import { checkInPlace } from "./in-place.ts";
+import { checkInjected } from "./injected.ts";
+import { checkLabels } from "./labels.ts";
+import { checkHolder, checkLease } from "./lease.ts";
+import { checkLiteralSizes } from "./literal-sizes.ts";
 import { checkPaused } from "./paused.ts";
 import { checkPermissions } from "./permissions.ts";
 import { checkPipes } from "./pipes.ts";
-import { checkInstallations, checkLease } from "./processes.ts";
-import { checkKeys, checkNamespaces, checkRecords } from "./references.ts";
-import { note, type Result } from "./result.ts";
+import { checkPodSizes } from "./pod-sizes.ts";
+import { checkPolicies } from "./policies.ts";
+import { checkInstallations } from "./processes.ts";
+import { checkKeys, checkNamespaces, checkRecords, checkServices } from "./references.ts";
+import { notChecked, type Result } from "./result.ts";
 import { checkServer, serverFailure } from "./server.ts";
+import { checkTiers } from "./tiers.ts";
+import { checkTls } from "./tls.ts";
+import { checkWorkloads } from "./workloads.ts";
 
 const CHECKS = [
   ["server", checkServer],
   ["crd", checkCrd],
   ["installation", checkInstallations],
   ["permissions", checkPermissions],
+  ["policies", checkPolicies],
+  ["tiers", checkTiers],
+  ["tls", checkTls],
   ["lease", checkLease],
+  ["holder", checkHolder],
   ["records", checkRecords],
   ["keys", checkKeys],
   ["namespaces", checkNamespaces],
+  ["services", checkServices],
   ["pipes", checkPipes],
+  ["labels", checkLabels],
+  ["workloads", checkWorkloads],
+  ["pod-sizes", checkPodSizes],
+  ["literal-sizes", checkLiteralSizes],
   ["in-place", checkInPlace],
+  ["injected", checkInjected],
   ["paused", checkPaused],
 ] as const satisfies readonly (readonly [name: string, run: (cluster: Cluster) => Promise<Result[]>])[];
 
@@ -36,11 +55,11 @@ export async function runChecks(cluster: Cluster): Promise<readonly CheckResult[
       results.push(...(await run(cluster)).map((result) => ({ ...result, check })));
     } catch (cause) {
       if (!isCode(cause, 403)) return [...results, { ...serverFailure(cluster, cause), check: "server" }];
-      const message = `Not checked, a permission is missing: ${serverMessage(cause)}.`;
-      // Several checks may need the same permission.
-      if (results.some((result) => result.message === message)) continue;
-      results.push({ ...note(message, "Use a kubeconfig that has this permission."), check });
+      results.push({ ...notChecked(cause), check });
     }
   }
-  return results;
+  // Several checks may need the same permission.
+  return results.filter(
+    ({ message }, index) => results.findIndex((each) => each.message === message) === index,
+  );
 }

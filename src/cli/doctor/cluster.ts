@@ -1,13 +1,22 @@
-import type { VersionInfo } from "@kubernetes/client-node";
-import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import type { V1Container, VersionInfo } from "@kubernetes/client-node";
+import { DATABASE_TYPE, LEASE_NAME, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import { toPodView } from "../../controller/observe/pod-view.ts";
 import type { PodTemplate } from "../../controller/observe/workloads/pod-template.ts";
-import { PIPE_SCALINGS } from "../../crd/names.ts";
+import { GROUP, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { unlessCode } from "../../kube/errors.ts";
 import { memoized } from "../../kube/memoized.ts";
-import type { ConfigMap, Deployment, KubeObject, Secret } from "../../kube/objects.ts";
-import { CONFIG_MAPS, DEPLOYMENTS, type Resource, SECRETS } from "../../kube/paths.ts";
+import type { ConfigMap, Container, Deployment, KubeObject, Lease, Pod, Secret } from "../../kube/objects.ts";
+import {
+  CONFIG_MAPS,
+  DEPLOYMENTS,
+  LEASES,
+  objectPath,
+  PODS,
+  type Resource,
+  SECRETS,
+} from "../../kube/paths.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { listAll, type Selection } from "../reading.ts";
@@ -28,9 +37,18 @@ export interface ClusterOptions {
 }
 
 export type Scaling = KubeObject & PipeScaling;
-export type PipeDeployment = Deployment & { readonly spec: { readonly template: PodTemplate } };
 
-const OF_PIPES = { labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}` };
+/** A container with its command and its variables. */
+export type PipeContainer = Container & Pick<V1Container, "command" | "args" | "env">;
+
+export type PipeDeployment = Deployment & {
+  readonly spec: {
+    readonly template: PodTemplate & { readonly spec: { readonly containers: readonly PipeContainer[] } };
+  };
+};
+
+/** Selects pipes of any kind. */
+export const OF_PIPES = { labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}` };
 
 /**
  * The parts of the cluster that checks read, each once and on demand. All methods reject with a KubeApiError 403
@@ -56,12 +74,24 @@ export class Cluster {
     return deployments.flatMap((each) => installationOf(each) ?? []);
   });
 
-  /** The Deployments in all namespaces that are paused, with any labels. */
-  readonly paused = memoized(() =>
-    this.list<PipeDeployment>({ resource: DEPLOYMENTS }, ({ spec }) => spec.paused === true),
+  readonly lease = memoized(() => this.get<Lease>(objectPath(LEASES, this.options.records, LEASE_NAME)));
+
+  /** The Deployments in all namespaces that are paused, or have a label of pipes. */
+  readonly deployments = memoized(() =>
+    this.list<PipeDeployment>(
+      { resource: DEPLOYMENTS },
+      ({ metadata, spec }) => spec.paused === true || hasOwnLabel(metadata),
+    ),
   );
 
+  /** The pipes that the controller sees. */
   readonly pipes = memoized(() => this.#listOfPipes<PipeDeployment>(DEPLOYMENTS, OF_PIPES));
+
+  /** The pods with the label by which the controller sees them, by namespace and name of their pipe. */
+  readonly pods = memoized(async () => {
+    const pods = await this.#listOfPipes<Pod>(PODS, { labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE}` });
+    return Map.groupBy(pods.map(toPodView), ({ metadata, pipeName }) => `${metadata.namespace}/${pipeName}`);
+  });
 
   readonly scalings = memoized(() => this.#listOfPipes<Scaling>(PIPE_SCALINGS, {}));
 
@@ -104,4 +134,8 @@ export class Cluster {
     const lists = namespaces.map((namespace) => this.list<T>({ resource, namespace, query }));
     return (await Promise.all(lists)).flat();
   }
+}
+
+function hasOwnLabel({ labels = {} }: KubeObject["metadata"]): boolean {
+  return Object.keys(labels).some((key) => key.startsWith(`${GROUP}/`));
 }

@@ -8,8 +8,9 @@ import { error, ok, type Result, warning } from "./result.ts";
 
 const NAME = `${PLURAL}.${GROUP}`;
 
+/** Without the flag, both commands fail if another field manager has changed the CRD. */
 const INSTALL =
-  "kubectl apply --server-side -f crds/pipes.clouddb.dev_pipescalings.yaml, from the installed release (helm upgrade does it, too).";
+  "helm upgrade --force-conflicts, or kubectl apply --server-side --force-conflicts -f crds/pipes.clouddb.dev_pipescalings.yaml from the installed release.";
 
 type Crd = KubeObject & Pick<V1CustomResourceDefinition, "spec" | "status">;
 

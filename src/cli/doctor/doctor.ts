@@ -13,15 +13,19 @@ export const doctor = recordsCommand({
   name: "doctor",
   summary: "check the installation and its records",
   details:
-    "Checks the version of the API server, the CRD, the two processes with their permissions, the lease of the\n" +
-    "controller, all records, that each pipe belongs to a service, whether pipes can be resized in place if they\n" +
-    "should be, and whether a controller that was killed has left a Deployment paused. Each result has a remedy.\n" +
-    "Writes nothing. Exits with 3 if there is an error. For the progress of rescales and what blocks them, such as\n" +
-    "an unknown tier, see pipe-scaling status.\n\n" +
+    "Checks the installation: the version of the API server, the CRD, the two processes with their permissions,\n" +
+    "admission policies, tiers and TLS Secret, and the Lease of the controller.\n\n" +
+    "Checks all records, and whether the organizations and namespaces that they name exist and are watched.\n\n" +
+    "Checks the pipes: labels with typos, of an unknown service, in a namespace that is not watched, or on other\n" +
+    "workloads than Deployments; pods whose size differs from their pipe; memory sizes in arguments and variables\n" +
+    "that no resize changes; requirements of resizes in place; and Deployments that a killed controller left paused.\n\n" +
+    "Each result has a remedy. Writes nothing. Exits with 3 if there is an error. For the progress of rescales and\n" +
+    "what blocks them, such as an unknown tier, see pipe-scaling status.\n\n" +
     "Checks what your kubeconfig may read, and lists what it may not. A full check needs permission to list\n" +
-    "Namespaces, and Deployments and PipeScalings in all of them; ConfigMaps and Secrets in the namespace of the\n" +
-    "records; to get CustomResourceDefinitions and the Lease; and to create subjectaccessreviews. A cluster\n" +
-    "administrator has all of them.",
+    "Namespaces, ValidatingAdmissionPolicies and their bindings; PipeScalings, pods, Deployments and all other\n" +
+    "workloads in all namespaces; and ConfigMaps and Secrets in the namespace of the records; to get\n" +
+    "CustomResourceDefinitions, the Lease, and the ConfigMap and the Secret of the processes; and to create\n" +
+    "subjectaccessreviews. A cluster administrator has all of them.",
   examples: ["doctor", "doctor --output json"],
   options: outputOption,
   async run({ kube, namespace }, { output }, io) {

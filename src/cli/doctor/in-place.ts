@@ -10,16 +10,8 @@ const PAGE = "docs/explanation/in-place.md";
 
 /** Finds what would keep pipes from being resized in place, and what has kept them from it at the last resize. */
 export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
-  const controller = await cluster.controller();
   const scalings = await cluster.scalings();
-  const strategies = new Map(
-    scalings.map(({ metadata, spec }) => [`${metadata.namespace}/${metadata.name}`, spec?.strategy]),
-  );
-  const wanted = (await cluster.pipes()).filter((pipe) => {
-    const { metadata, serviceId } = toPipeView(pipe);
-    const strategy = strategies.get(`${metadata.namespace}/${serviceId}`) ?? controller?.resizeStrategy;
-    return strategy === "InPlaceOrRollout";
-  });
+  const wanted = await pipesInPlace(cluster);
   if (wanted.length === 0) return [];
   const { major, minor, gitVersion } = await cluster.version();
   const isOld = major === "1" && Number.parseInt(minor, 10) < MIN_RESIZE_MINOR;
@@ -32,7 +24,21 @@ export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
       ),
     );
   }
-  return results.length === 0 ? [ok("All pipes can be resized in place.")] : results;
+  return results.length === 0 ? [ok("The pod templates of all pipes allow resizes in place.")] : results;
+}
+
+/** The pipes whose strategy is to resize them in place. */
+export async function pipesInPlace(cluster: Cluster): Promise<readonly PipeDeployment[]> {
+  const controller = await cluster.controller();
+  const scalings = await cluster.scalings();
+  const strategies = new Map(
+    scalings.map(({ metadata, spec }) => [`${metadata.namespace}/${metadata.name}`, spec?.strategy]),
+  );
+  return (await cluster.pipes()).filter((pipe) => {
+    const { metadata, serviceId } = toPipeView(pipe);
+    const strategy = strategies.get(`${metadata.namespace}/${serviceId}`) ?? controller?.resizeStrategy;
+    return strategy === "InPlaceOrRollout";
+  });
 }
 
 function checkTemplate(pipe: PipeDeployment): Result[] {

@@ -1,4 +1,5 @@
-import type { V1DeploymentSpec, V1DeploymentStatus } from "@kubernetes/client-node";
+import { posix } from "node:path";
+import type { V1DeploymentSpec, V1DeploymentStatus, V1PodSpec, V1Volume } from "@kubernetes/client-node";
 import { RESIZE_STRATEGIES, type ResizeStrategy } from "../../domain/resize-strategy.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { DEFAULT_RECORDS_NAMESPACE } from "../../settings/cluster.ts";
@@ -16,11 +17,21 @@ export interface Installation {
   readonly records: string;
   /** Namespaces in which it looks for pipes; empty for all. */
   readonly pipeNamespaces: readonly string[];
+  /** The chart made admission policies with it. */
+  readonly hasPolicies: boolean;
   readonly replicas: number;
   readonly ready: number;
   readonly version: string | undefined;
   /** How it resizes pipes of a PipeScaling without a strategy. */
   readonly resizeStrategy: ResizeStrategy | undefined;
+  /** Name of the ConfigMap with its tiers. */
+  readonly tiers: string | undefined;
+  /** SHA-256 of the tiers in the values of the chart. */
+  readonly tiersChecksum: string | undefined;
+  /** Name of the Secret with its certificate; `undefined` without TLS. */
+  readonly tlsSecret: string | undefined;
+  /** The names of its pods are in the identity with which it holds the Lease. */
+  readonly isNamedAfterPod: boolean;
   /** It checks the tokens of clients of its metrics. */
   readonly reviewsTokens: boolean;
 }
@@ -28,6 +39,8 @@ export interface Installation {
 export const COMPONENT_LABEL = "app.kubernetes.io/component";
 const PART_OF_LABEL = "app.kubernetes.io/part-of";
 const VERSION_LABEL = "app.kubernetes.io/version";
+/** On the Deployment of the controller, so that deleted policies are not taken for admissionPolicies.create=false. */
+const POLICIES_ANNOTATION = "pipes.clouddb.dev/admission-policies";
 const PRODUCT = "pipe-scaling-operator";
 /** Selects everything that the chart makes. */
 export const OF_PRODUCT = `${PART_OF_LABEL}=${PRODUCT}`;
@@ -47,17 +60,32 @@ export function installationOf({ metadata, spec, status }: ProcessDeployment): I
   // The values of the chart can add containers.
   const env = containers.find(({ name }) => name === component)?.env;
   const variable = (name: string) => env?.find((each) => each.name === name)?.value || undefined;
+  const volumeOf = (name: string) => volumeWith(variable(name), template.spec);
   return {
     component,
     namespace: metadata.namespace ?? "",
     name: metadata.name,
     account: serviceAccountName,
+    hasPolicies: metadata.annotations?.[POLICIES_ANNOTATION] === "true",
     records: variable("PIPE_SCALING_NAMESPACE") ?? DEFAULT_RECORDS_NAMESPACE,
     pipeNamespaces: variable("PIPE_SCALING_PIPE_NAMESPACES")?.split(",") ?? [],
     resizeStrategy: RESIZE_STRATEGIES.find((each) => each === variable("PIPE_SCALING_RESIZE_STRATEGY")),
+    tiers: volumeOf("PIPE_SCALING_TIERS_FILE")?.configMap?.name,
+    tiersChecksum: template.metadata?.annotations?.["checksum/tiers"],
+    tlsSecret: volumeOf("PIPE_SCALING_TLS_CERT")?.secret?.secretName,
+    isNamedAfterPod:
+      variable("PIPE_SCALING_IDENTITY") === undefined &&
+      !containers.some(({ args = [] }) => args.some((each) => /^--identity\b/.test(each))),
     reviewsTokens: variable("PIPE_SCALING_METRICS_AUTHENTICATION") === "true",
     replicas,
     ready: status?.readyReplicas ?? 0,
     version: metadata.labels?.[VERSION_LABEL],
   };
+}
+
+/** The volume in which a container finds this file. */
+function volumeWith(file: string | undefined, spec: V1PodSpec | undefined): V1Volume | undefined {
+  const mounts = spec?.containers.flatMap(({ volumeMounts = [] }) => volumeMounts) ?? [];
+  const mount = mounts.find(({ mountPath }) => file !== undefined && mountPath === posix.dirname(file));
+  return spec?.volumes?.find(({ name }) => name === mount?.name);
 }

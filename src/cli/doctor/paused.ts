@@ -12,7 +12,7 @@ const LEFT_MS = 60_000;
  */
 export async function checkPaused(cluster: Cluster): Promise<Result[]> {
   const nowMs = cluster.options.clock.now();
-  const results = (await cluster.paused()).flatMap((deployment) => {
+  const results = (await cluster.deployments()).flatMap((deployment) => {
     const { metadata, pausedForCommitAtMs, isBeingDeleted } = toPipeView(deployment);
     if (pausedForCommitAtMs === undefined || isBeingDeleted) return [];
     const pausedMs = nowMs - pausedForCommitAtMs;

@@ -108,6 +108,14 @@ function resultFor(
   );
 }
 
+/** Returns true if the account of a process may resize pods in place. */
+export async function mayResizePods(cluster: Cluster, installation: Installation): Promise<boolean> {
+  const { namespace, account, pipeNamespaces } = installation;
+  const user = { user: `system:serviceaccount:${namespace}:${account}`, namespace };
+  const resize = allow("pipes", "", "pods/resize", "patch");
+  return (await deniedVerbs(cluster, user, resize, pipeNamespaces[0] ?? "")).length === 0;
+}
+
 async function deniedVerbs(
   { options: { client, signal } }: Cluster,
   account: { readonly user: string; readonly namespace: string },

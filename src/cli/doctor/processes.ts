@@ -1,8 +1,4 @@
 import packageJson from "../../../package.json" with { type: "json" };
-import { LEASE_NAME } from "../../controller/names.ts";
-import type { Lease } from "../../kube/objects.ts";
-import { LEASES, objectPath } from "../../kube/paths.ts";
-import { roughly } from "../view/time.ts";
 import type { Cluster } from "./cluster.ts";
 import { COMPONENT_LABEL, type Component, type Installation, OF_PRODUCT } from "./installation.ts";
 import { error, note, ok, type Result, warning } from "./result.ts";
@@ -63,27 +59,4 @@ function checkReadiness({ component, namespace, name, ready, replicas }: Install
     `The ${component} is not ready: ${pods}${lost}.`,
     `kubectl describe deployments,pods --namespace ${namespace} --selector ${COMPONENT_LABEL}=${component}; kubectl logs deployment/${name} --namespace ${namespace}`,
   );
-}
-
-/** Checks that a controller is the leader. */
-export async function checkLease(cluster: Cluster): Promise<Result[]> {
-  const { records, clock } = cluster.options;
-  const lease = await cluster.get<Lease>(objectPath(LEASES, records, LEASE_NAME));
-  const { holderIdentity = "", renewTime, leaseDurationSeconds = 15 } = lease?.spec ?? {};
-  const agoMs = clock.now() - Date.parse(renewTime ?? "");
-  if (holderIdentity !== "" && agoMs <= 2000 * leaseDurationSeconds) {
-    return [
-      ok(`The controller ${holderIdentity} is the leader; it renewed its lease ${roughly(agoMs)} ago.`),
-    ];
-  }
-  const what = `The Lease ${LEASE_NAME} in ${records}`;
-  const renewed = `${what} was last renewed ${roughly(agoMs)} ago according to the clock of this machine`;
-  const held = renewTime === undefined ? `${what} does not exist` : renewed;
-  const state = lease && holderIdentity === "" ? `${what} has no holder` : held;
-  return [
-    error(
-      `${state}, so no controller is running for these records and nothing is resized.`,
-      `Find out why no controller is running: kubectl get pods --all-namespaces --selector ${OF_PRODUCT}`,
-    ),
-  ];
 }

@@ -38,6 +38,21 @@ export async function checkKeys(cluster: Cluster): Promise<Result[]> {
   ];
 }
 
+/** Checks that the organizations of services exist. */
+export async function checkServices(cluster: Cluster): Promise<Result[]> {
+  const { organizations, services } = await cluster.records();
+  const flag = recordsFlag(cluster.options.records);
+  const known = new Set(organizations.map(({ id }) => id));
+  return services
+    .filter(({ organizationId }) => !known.has(organizationId))
+    .map(({ id, name, organizationId }) =>
+      error(
+        `The service ${name} (${id}) belongs to the organization ${organizationId}, which has no well-formed record, so its pipes are not resized.`,
+        `Create the organization: pipe-scaling admin organization create --id ${organizationId} --name <name> --tier <tier>${flag}; or delete the service: pipe-scaling admin service delete ${id}${flag}`,
+      ),
+    );
+}
+
 /** Checks that the namespaces of the records and of pipes exist, and that the controller watches those of pipes. */
 export async function checkNamespaces(cluster: Cluster): Promise<Result[]> {
   const { records } = cluster.options;

@@ -1,3 +1,5 @@
+import { type KubeApiError, serverMessage } from "../../kube/errors.ts";
+
 export const SEVERITIES = ["error", "warning", "note", "ok"] as const;
 
 /**
@@ -24,4 +26,12 @@ export const note = of("note");
 
 export function ok(message: string): Result {
   return { severity: "ok", message };
+}
+
+/** @param cause the error 403 of the API server */
+export function notChecked(cause: KubeApiError): Result {
+  return note(
+    `Not checked, a permission is missing: ${serverMessage(cause)}.`,
+    "Use a kubeconfig that has this permission.",
+  );
 }

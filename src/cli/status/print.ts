@@ -117,8 +117,11 @@ export function nextSteps({ service, view }: ServiceStatus, recordsNamespace: st
   switch (view.state) {
     case "scaled":
       return [];
-    case "propagating":
-      return [`Watch the progress: ${PROGRAM} status ${id} --watch${flag}`];
+    case "propagating": {
+      const watch = `Watch the progress: ${PROGRAM} status ${id} --watch${flag}`;
+      if (view.reason !== "NotObservedYet") return [watch];
+      return [`If this stays, check that the controller runs: ${doctor}`, watch];
+    }
     case "suspended":
       return [`Resume: kubectl patch ${object} --type merge --patch '{"spec":{"suspend":false}}'`];
     case "unknown":

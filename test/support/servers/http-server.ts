@@ -9,9 +9,9 @@ import { TrustedProxies } from "../../../src/api/middleware/client-ip.ts";
 import { RateLimits } from "../../../src/api/middleware/rate-limit/limits.ts";
 import { requestLog } from "../../../src/api/middleware/request-log.ts";
 import { createHttpServer, type Timeouts } from "../../../src/api/server/http-server.ts";
-import type { TlsFiles } from "../../../src/api/server/tls-files.ts";
 import type { ConnectionLimits, DropReason } from "../../../src/http/connections.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
+import type { TlsFiles } from "../../../src/settings/tls-files.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import { appOf, DEFAULT_LIMITS } from "./express-app.ts";
 

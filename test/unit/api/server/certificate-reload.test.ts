@@ -4,7 +4,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { type CertificatePair, certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { expect, onTestFinished, test } from "vitest";
 import { reloadCertificate } from "../../../../src/api/server/certificate-reload.ts";
-import { readTlsFiles } from "../../../../src/api/server/tls-files.ts";
+import { readTlsFiles } from "../../../../src/settings/tls-files.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { mountedPair } from "../../../support/fixtures/mounted-pair.ts";

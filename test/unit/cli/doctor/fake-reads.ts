@@ -3,7 +3,7 @@ import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { systemClock } from "../../../../src/runtime/clock.ts";
 
 /** A cluster that returns these responses by path, and 404 for all other paths. */
-export function clusterWith(responses: Readonly<Record<string, object>>): Cluster {
+export function clusterWith(responses: Readonly<Record<string, object>>, records = "records"): Cluster {
   return new Cluster({
     client: {
       server: "https://cluster.example",
@@ -15,7 +15,7 @@ export function clusterWith(responses: Readonly<Record<string, object>>): Cluste
     },
     signal: new AbortController().signal,
     clock: systemClock,
-    records: "records",
+    records,
   });
 }
 

@@ -41,7 +41,7 @@ describe("the in-place check of doctor", () => {
   });
 
   it("reports that all pipes can be resized in place", async () => {
-    expect(await results()).toEqual(["ok: All pipes can be resized in place."]);
+    expect(await results()).toEqual(["ok: The pod templates of all pipes allow resizes in place."]);
   });
 
   it("warns about an API server that is too old", async () => {

@@ -1,9 +1,9 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
-import { messageOf } from "../../kube/errors.ts";
-import type { TlsSettings } from "../../settings/api.ts";
-import { UsageError } from "../../settings/option.ts";
+import { messageOf } from "../kube/errors.ts";
+import type { TlsSettings } from "./api.ts";
+import { UsageError } from "./option.ts";
 
 export interface TlsFiles {
   readonly cert: Buffer;
@@ -25,7 +25,8 @@ export function expirationOf({ cert }: TlsFiles): Date {
   return new X509Certificate(cert).validToDate;
 }
 
-function requireUsable(files: TlsFiles): TlsFiles {
+/** @throws UsageError with a sentence for the user */
+export function requireUsable(files: TlsFiles): TlsFiles {
   try {
     createSecureContext(files);
     return files;

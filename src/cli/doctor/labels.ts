@@ -1,0 +1,74 @@
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import type { Cluster, PipeDeployment } from "./cluster.ts";
+import { type Result, warning } from "./result.ts";
+
+const LABELS = `${SERVICE_LABEL}=<id of the service> and ${TYPE_LABEL}=${DATABASE_TYPE}`;
+
+/** Finds Deployments that look like pipes, but that the controller does not see. */
+export async function checkLabels(cluster: Cluster): Promise<Result[]> {
+  const { pipeNamespaces = [] } = (await cluster.controller()) ?? {};
+  const isWatched = (namespace = "") => pipeNamespaces.length === 0 || pipeNamespaces.includes(namespace);
+  return (await cluster.deployments()).flatMap((deployment) => {
+    const { name, namespace } = deployment.metadata;
+    const problem = labelProblem(deployment);
+    if (problem !== undefined) {
+      const missing = `kubectl label deployment ${name} --namespace ${namespace} --overwrite`;
+      return [
+        warning(
+          `The Deployment ${namespace}/${name} ${problem}, so it is no pipe and is not resized.`,
+          `If it is a pipe, set both labels ${LABELS}: ${missing} ${SERVICE_LABEL}=<id> ${TYPE_LABEL}=${DATABASE_TYPE}; otherwise remove them.`,
+        ),
+      ];
+    }
+    if (!isPipe(deployment) || isWatched(namespace)) return [];
+    return [
+      warning(
+        `The pipe ${namespace}/${name} is in a namespace that the controller does not watch, so it is not resized.`,
+        `helm upgrade with ${namespace} in pipes.namespaces, or move the pipe to one of: ${pipeNamespaces.join(", ")}.`,
+      ),
+    ];
+  });
+}
+
+function isPipe({ metadata: { labels = {} } }: PipeDeployment): boolean {
+  return SERVICE_LABEL in labels && labels[TYPE_LABEL] === DATABASE_TYPE;
+}
+
+/** A key of another spelling counts too, such as `pipes.clouddb.dev/typ`. */
+function labelProblem(deployment: PipeDeployment): string | undefined {
+  const { labels = {} } = deployment.metadata;
+  const own = Object.keys(labels).filter((key) => key.startsWith(PREFIX));
+  if (own.length === 0 || isPipe(deployment)) return undefined;
+  const unknown = own.filter((key) => key !== SERVICE_LABEL && key !== TYPE_LABEL);
+  if (unknown.length > 0) {
+    const verb = unknown.length === 1 ? "which is no label" : "which are no labels";
+    return `has ${unknown.map((key) => `${key}=${labels[key]}`).join(", ")}, ${verb} of pipes`;
+  }
+  const type = labels[TYPE_LABEL];
+  if (type === undefined) return `has the label ${SERVICE_LABEL}, but not ${TYPE_LABEL}=${DATABASE_TYPE}`;
+  if (type !== DATABASE_TYPE) {
+    // Other types are deliberate.
+    return isNear(type.toLowerCase(), DATABASE_TYPE)
+      ? `has the label ${TYPE_LABEL}=${type} instead of ${DATABASE_TYPE}`
+      : undefined;
+  }
+  return `has the label ${TYPE_LABEL}=${type}, but not ${SERVICE_LABEL}`;
+}
+
+/** True if few characters differ: at most three of eight are missing, added or wrong. */
+function isNear(text: string, word: string): boolean {
+  let row = Array.from({ length: word.length + 1 }, (_, at) => at);
+  for (const [at, character] of [...text].entries()) {
+    const next = [at + 1];
+    for (let to = 1; to <= word.length; to += 1) {
+      const replaced = (row[to - 1] ?? 0) + (word[to - 1] === character ? 0 : 1);
+      next.push(Math.min(replaced, (row[to] ?? 0) + 1, (next[to - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return (row[word.length] ?? 0) <= MAX_TYPOS;
+}
+
+const MAX_TYPOS = 3;
+
+const PREFIX = SERVICE_LABEL.slice(0, SERVICE_LABEL.indexOf("/") + 1);

@@ -1,0 +1,76 @@
+import { LEASE_NAME } from "../../controller/names.ts";
+import type { KubeObject, Lease } from "../../kube/objects.ts";
+import { PODS } from "../../kube/paths.ts";
+import { roughly } from "../view/time.ts";
+import type { Cluster } from "./cluster.ts";
+import { COMPONENT_LABEL, OF_PRODUCT } from "./installation.ts";
+import { error, ok, type Result } from "./result.ts";
+
+/** Longer than any controller writes, and than the admission policy of the chart allows. */
+const MAX_LEASE_S = 60;
+
+/** The clock of this machine may be behind by this much. */
+const MAX_SKEW_MS = 60_000;
+
+/** Checks that a controller is the leader, and that the Lease is one that a controller writes. */
+export async function checkLease(cluster: Cluster): Promise<Result[]> {
+  return [judge(await cluster.lease(), cluster.options)];
+}
+
+function judge(lease: Lease | undefined, { records, clock }: Cluster["options"]): Result {
+  const { holderIdentity = "", renewTime, leaseDurationSeconds = 15 } = lease?.spec ?? {};
+  const agoMs = clock.now() - Date.parse(renewTime ?? "");
+  const what = `The Lease ${LEASE_NAME} in ${records}`;
+  const isLost = (state: string) =>
+    error(
+      `${what} ${state}, so no controller is running for these records and nothing is resized.`,
+      `Find out why no controller is running: kubectl get pods --all-namespaces --selector ${OF_PRODUCT}`,
+    );
+  if (!lease) return isLost("does not exist");
+  if (holderIdentity === "") return isLost("has no holder");
+  if (leaseDurationSeconds > MAX_LEASE_S) {
+    return error(
+      `${what} is valid for ${roughly(leaseDurationSeconds * 1000)} after each renewal, which no controller writes: at most ${MAX_LEASE_S} s are allowed. Its holder, ${holderIdentity}, is no controller of this release.`,
+      deletion(records),
+    );
+  }
+  if (agoMs < -MAX_SKEW_MS) {
+    return error(
+      `${what} was last renewed ${roughly(-agoMs)} in the future, so its holder, ${holderIdentity}, is no controller, or the clock of this machine or of a node is wrong.`,
+      `If the clocks are right: ${deletion(records)}`,
+    );
+  }
+  if (agoMs <= 2000 * leaseDurationSeconds) {
+    return ok(`The controller ${holderIdentity} is the leader; it renewed its lease ${roughly(agoMs)} ago.`);
+  }
+  const age = Number.isNaN(agoMs) ? "was never renewed" : `was last renewed ${roughly(agoMs)} ago`;
+  return isLost(`${age} according to the clock of this machine`);
+}
+
+/** Checks that the holder of the Lease is a pod of the controller, unless the controller runs elsewhere. */
+export async function checkHolder(cluster: Cluster): Promise<Result[]> {
+  const { records } = cluster.options;
+  const controller = await cluster.controller();
+  const { holderIdentity = "" } = (await cluster.lease())?.spec ?? {};
+  if (!controller?.isNamedAfterPod || controller.ready === 0 || holderIdentity === "") return [];
+  const { namespace, name } = controller;
+  const query = { labelSelector: `${COMPONENT_LABEL}=controller` };
+  const pods = await cluster.list({ resource: PODS, namespace, query });
+  if (pods.some(({ metadata }) => isIdentityOf(holderIdentity, metadata))) return [];
+  return [
+    error(
+      `The holder of the Lease ${LEASE_NAME} in ${records}, ${holderIdentity}, is no pod of ${namespace}/${name}: another installation uses the same records, a pod was just lost, or someone else has the token of the controller. As long as it renews the Lease, the pods of ${name} resize nothing.`,
+      `Stop the other controller, or give it its own namespace of records. If there is none: ${deletion(records)}`,
+    ),
+  ];
+}
+
+/** The identity is the host name and random characters. A host name has at most 63 characters of the name of the pod. */
+function isIdentityOf(holder: string, { name }: KubeObject["metadata"]): boolean {
+  const hostName = name.slice(0, 63).replace(/[-.]+$/, "");
+  return holder.startsWith(`${hostName}-`) && /^[0-9a-f]{8}$/.test(holder.slice(hostName.length + 1));
+}
+
+function deletion(records: string): string {
+  return `kubectl delete lease ${LEASE_NAME} --namespace ${records}; a controller becomes the leader within seconds. If this returns, replace the account of the controller, because someone has its token.`;
+}

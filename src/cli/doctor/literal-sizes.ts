@@ -1,0 +1,37 @@
+import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
+import type { Cluster, PipeContainer, PipeDeployment } from "./cluster.ts";
+import { type Result, warning } from "./result.ts";
+
+/** Options of runtimes that set an amount of memory. Those that set a percentage have other names. */
+const OPTION = /-Xmx\d\w*|-XX:Max(?:RAM|HeapSize)=\d\w*|--max[-_]old[-_]space[-_]size=\d+/g;
+
+/** Finds memory sizes of programs that do not follow a resize. */
+export async function checkLiteralSizes(cluster: Cluster): Promise<Result[]> {
+  return (await cluster.pipes()).flatMap((pipe) => {
+    const { namespace, name } = pipe.metadata;
+    const found = sizedContainers(pipe).flatMap(literalsOf);
+    if (found.length === 0) return [];
+    return [
+      warning(
+        `The pipe ${namespace}/${name} sets a fixed memory size, ${found.join(", ")}: the program does not follow a resize, and is killed if the size of the pipe becomes less.`,
+        "Use a share of the limit, which the program reads at each start: -XX:MaxRAMPercentage=75 (Java), --max-old-space-size-percentage=75 (Node.js), or GOMEMLIMIT from resourceFieldRef limits.memory (Go). If it must follow at once, set the strategy Rollout in the PipeScaling.",
+      ),
+    ];
+  });
+}
+
+function sizedContainers(pipe: PipeDeployment): readonly PipeContainer[] {
+  const { container } = toPipeView(pipe);
+  const { containers } = pipe.spec.template.spec;
+  return "problem" in container ? containers : containers.filter(({ name }) => name === container.name);
+}
+
+/** The options only, because the rest may be secret. */
+function literalsOf({ command = [], args = [], env = [] }: PipeContainer): string[] {
+  const ofCommand = [...command, ...args].flatMap((text) => text.match(OPTION) ?? []);
+  const ofVariables = env.flatMap(({ name, value = "" }) => {
+    if (name === "GOMEMLIMIT" && /^\d/.test(value)) return [`${name}=${value}`];
+    return (value.match(OPTION) ?? []).map((option) => `${option} in ${name}`);
+  });
+  return [...ofCommand, ...ofVariables];
+}

@@ -1,0 +1,48 @@
+import { messageOf } from "../../kube/errors.ts";
+import type { Secret } from "../../kube/objects.ts";
+import { objectPath, SECRETS } from "../../kube/paths.ts";
+import { expirationOf, requireUsable } from "../../settings/tls-files.ts";
+import { roughly } from "../view/time.ts";
+import type { Cluster } from "./cluster.ts";
+import { error, ok, type Result, warning } from "./result.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Renewals happen well before, and the alert of the chart has the same threshold. */
+const SOON_MS = 14 * DAY_MS;
+
+/** Checks the certificate with which the API serves. */
+export async function checkTls(cluster: Cluster): Promise<Result[]> {
+  const installations = await cluster.installations();
+  const ours = installations.filter(({ records }) => records === cluster.options.records);
+  const results = ours.map(async ({ namespace, tlsSecret }): Promise<Result[]> => {
+    if (tlsSecret === undefined) return [];
+    const secret = await cluster.get<Secret>(objectPath(SECRETS, namespace, tlsSecret));
+    return [judge(namespace, tlsSecret, secret, cluster.options.clock.now())];
+  });
+  return (await Promise.all(results)).flat();
+}
+
+function judge(namespace: string, name: string, secret: Secret | undefined, nowMs: number): Result {
+  const what = `The TLS Secret ${namespace}/${name} of the API`;
+  const create = `helm upgrade if the chart creates it, or kubectl create secret tls ${name} --namespace ${namespace} --cert <file> --key <file>; cert-manager creates it by itself.`;
+  if (!secret) {
+    return error(`${what} does not exist, so a pod of the API that starts now does not come up.`, create);
+  }
+  const replace = `Replace it, and the API serves the new certificate within seconds: kubectl delete secret ${name} --namespace ${namespace}, then ${create}`;
+  const [cert, key] = ["tls.crt", "tls.key"].map((each) => Buffer.from(secret.data?.[each] ?? "", "base64"));
+  if (!cert?.length || !key?.length) {
+    const missing = cert?.length ? "tls.key" : "tls.crt";
+    return error(`${what} has no ${missing}, so the API cannot use it.`, replace);
+  }
+  try {
+    requireUsable({ cert, key });
+  } catch (cause) {
+    return error(`${what} is unusable. ${messageOf(cause)}`, replace);
+  }
+  const leftMs = expirationOf({ cert, key }).getTime() - nowMs;
+  if (leftMs <= 0) return error(`${what} expired ${roughly(-leftMs)} ago, so clients reject it.`, replace);
+  const expires = `expires in ${roughly(leftMs)}`;
+  if (leftMs <= SOON_MS) return warning(`${what} ${expires}, and nothing has renewed it.`, replace);
+  return ok(`The TLS certificate of the API is usable; it ${expires}.`);
+}

@@ -1,0 +1,223 @@
+import { describe, expect, it } from "vitest";
+import type { Cluster } from "../../../../src/cli/doctor/cluster.ts";
+import { checkInjected } from "../../../../src/cli/doctor/injected.ts";
+import { checkLabels } from "../../../../src/cli/doctor/labels.ts";
+import { checkLiteralSizes } from "../../../../src/cli/doctor/literal-sizes.ts";
+import { checkPodSizes } from "../../../../src/cli/doctor/pod-sizes.ts";
+import type { Result } from "../../../../src/cli/doctor/result.ts";
+import { checkWorkloads } from "../../../../src/cli/doctor/workloads.ts";
+import { CONTAINER_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
+import { clusterWith } from "./fake-reads.ts";
+
+const LABELS = { [SERVICE_LABEL]: "service", [TYPE_LABEL]: "database" };
+
+interface Options {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly container?: object;
+  readonly podAnnotations?: Readonly<Record<string, string>>;
+  readonly podResources?: object;
+  readonly podContainers?: readonly string[];
+  readonly podMetadata?: object;
+  readonly ready?: string;
+  readonly observed?: number;
+  readonly strategy?: string;
+  readonly suspend?: boolean;
+  readonly availableReplicas?: number;
+  readonly lists?: Readonly<Record<string, readonly object[]>>;
+}
+
+const ONE = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
+
+/** A pipe with a pod. */
+async function results(check: (cluster: Cluster) => Promise<Result[]>, options: Options) {
+  const { labels = LABELS, container = {}, podAnnotations = {}, podResources = ONE, lists = {} } = options;
+  const { podContainers = [], ready = "True", observed = 1, strategy = "InPlaceOrRollout" } = options;
+  const pipe = pipeDeployment({
+    name: "a",
+    namespace: "pipes",
+    serviceId: "service",
+    cores: 1,
+    podAnnotations,
+  });
+  const [first] = pipe.spec.template.spec.containers;
+  const counts = { replicas: 1, updatedReplicas: 1, availableReplicas: options.availableReplicas ?? 1 };
+  const deployment = {
+    ...pipe,
+    metadata: { ...pipe.metadata, labels, generation: 1 },
+    spec: {
+      ...pipe.spec,
+      template: { ...pipe.spec.template, spec: { containers: [{ ...first, ...container }] } },
+    },
+    status: { ...counts, observedGeneration: 1 },
+  };
+  const pod = {
+    metadata: {
+      ...{ name: "a-hash-1", namespace: "pipes", labels: { "pod-template-hash": "hash" } },
+      ownerReferences: [{ kind: "ReplicaSet", name: "a-hash", uid: "r" }],
+      ...options.podMetadata,
+    },
+    spec: {
+      containers: [{ name: "pipe", resources: podResources }, ...podContainers.map((name) => ({ name }))],
+    },
+    status: { phase: "Running" },
+  };
+  const scaling = {
+    metadata: { name: "service", namespace: "pipes", generation: 1 },
+    spec: { strategy, suspend: options.suspend },
+    status: { observedGeneration: observed, conditions: [{ type: "Ready", status: ready }] },
+  };
+  const listOf = (items: readonly object[]) => ({ metadata: {}, items });
+  const others = Object.entries(lists).map(([path, items]) => [path, listOf(items)]);
+  const all = await check(
+    clusterWith({
+      "/apis/apps/v1/deployments": listOf([deployment]),
+      "/api/v1/pods": listOf([pod]),
+      "/apis/pipes.clouddb.dev/v1beta1/pipescalings": listOf([scaling]),
+      ...Object.fromEntries(others),
+    }),
+  );
+  for (const { severity, remedy } of all) if (severity !== "ok") expect(remedy).toMatch(/\S/);
+  return all.map(({ severity, message }) => `${severity}: ${message}`);
+}
+
+describe("the label check of doctor", () => {
+  it("accepts a pipe, and a Deployment without our labels", async () => {
+    expect(await results(checkLabels, {})).toEqual([]);
+    expect(await results(checkLabels, { labels: { app: "a" } })).toEqual([]);
+    const other = { [SERVICE_LABEL]: "s", [TYPE_LABEL]: "kafka" };
+    expect(await results(checkLabels, { labels: other })).toEqual([]);
+  });
+
+  it.each([
+    [
+      { [SERVICE_LABEL]: "s", [TYPE_LABEL]: "databse" },
+      `has the label ${TYPE_LABEL}=databse instead of database`,
+    ],
+    ...["Database", "databases", "data-base", "db-database", "datbas"].map(
+      (type): [Record<string, string>, string] => [
+        { [SERVICE_LABEL]: "s", [TYPE_LABEL]: type },
+        `has the label ${TYPE_LABEL}=${type} instead of database`,
+      ],
+    ),
+    [{ [SERVICE_LABEL]: "s" }, `has the label ${SERVICE_LABEL}, but not ${TYPE_LABEL}=database`],
+    [{ [TYPE_LABEL]: "database" }, `has the label ${TYPE_LABEL}=database, but not ${SERVICE_LABEL}`],
+    [
+      { [SERVICE_LABEL]: "s", "pipes.clouddb.dev/typ": "database" },
+      "has pipes.clouddb.dev/typ=database, which is no label of pipes",
+    ],
+  ])("reports a Deployment with the labels %o", async (labels, problem) => {
+    expect(await results(checkLabels, { labels })).toEqual([
+      `warning: The Deployment pipes/a ${problem}, so it is no pipe and is not resized.`,
+    ]);
+  });
+});
+
+describe("the workload check of doctor", () => {
+  const metadata = { name: "w", namespace: "pipes", labels: LABELS };
+  it.each([
+    ["StatefulSet", "/apis/apps/v1/statefulsets"],
+    ["DaemonSet", "/apis/apps/v1/daemonsets"],
+    ["ReplicaSet", "/apis/apps/v1/replicasets"],
+    ["Job", "/apis/batch/v1/jobs"],
+    ["CronJob", "/apis/batch/v1/cronjobs"],
+  ])("reports a %s with the labels of a pipe, unless it has an owner", async (kind, path) => {
+    const lists = { [path]: [{ metadata }], "/api/v1/pods": [] };
+    expect(await results(checkWorkloads, { lists })).toEqual([
+      `warning: The ${kind} pipes/w has the labels of a pipe, but only Deployments are resized.`,
+    ]);
+    const owned = {
+      metadata: { ...metadata, ownerReferences: [{ kind: "Deployment", name: "a", uid: "u" }] },
+    };
+    expect(await results(checkWorkloads, { lists: { ...lists, [path]: [owned] } })).toEqual([]);
+  });
+});
+
+describe("the check for pod sizes of doctor", () => {
+  const TWO = { ...ONE, requests: { cpu: "2", memory: "4Gi" } };
+  const DIFFERS =
+    "warning: The pod pipes/a-hash-1 has a cpu request of 2 instead of 1: it differs from the pod template of the pipe pipes/a, although no rescale is in progress.";
+
+  it("accepts a pod with the size of its template, however it is written", async () => {
+    const podResources = {
+      requests: { cpu: "1000m", memory: "4096Mi" },
+      limits: { memory: "4Gi", cpu: "8" },
+    };
+    expect(await results(checkPodSizes, { podResources })).toEqual([]);
+  });
+
+  it("says how to resume a suspended service, and to replace the pods of others", async () => {
+    const remedies = async (suspend: boolean) => {
+      const check = async (cluster: Cluster) => {
+        const all = await checkPodSizes(cluster);
+        return all.map((each) => ({ ...each, message: each.remedy ?? "" }));
+      };
+      return results(check, { podResources: TWO, suspend });
+    };
+    expect(await remedies(true)).toEqual([expect.stringContaining("kubectl patch pipescalings service ")]);
+    expect(await remedies(false)).toEqual([expect.stringContaining("kubectl rollout restart deployment a ")]);
+  });
+
+  it.each<[string, Options]>([
+    ["is scaled", {}],
+    ["is suspended", { ready: "Unknown" }],
+  ])("reports a pod that differs while the service %s", async (_, options) => {
+    expect(await results(checkPodSizes, { podResources: TWO, ...options })).toEqual([DIFFERS]);
+  });
+
+  it.each<[string, Options]>([
+    ["a rescale is in progress", { ready: "False" }],
+    ["the controller has not observed the newest change", { observed: 0 }],
+    ["a rollout is in progress", { availableReplicas: 0 }],
+    ["the pod is being deleted", { podMetadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }],
+    ["the pod is of another Deployment", { podMetadata: { ownerReferences: [] } }],
+  ])("does not report a pod while %s", async (_, options) => {
+    expect(await results(checkPodSizes, { podResources: TWO, ...options })).toEqual([]);
+  });
+});
+
+describe("the check for injected containers of doctor", () => {
+  const podContainers = ["proxy"];
+
+  it("reports a container that is not in the template", async () => {
+    expect(await results(checkInjected, { podContainers })).toEqual([
+      `warning: Pods of the pipe pipes/a have containers that are not in its pod template (proxy), but no annotation ${CONTAINER_ANNOTATION}, so they cannot be resized in place.`,
+    ]);
+  });
+
+  it.each<[string, Options]>([
+    ["no container was injected", { podContainers: [] }],
+    ["the template has the annotation", { podAnnotations: { [CONTAINER_ANNOTATION]: "pipe" } }],
+    ["pipes are not resized in place", { strategy: "Rollout" }],
+  ])("reports nothing if %s", async (_, options) => {
+    expect(await results(checkInjected, { podContainers, ...options })).toEqual([]);
+  });
+});
+
+describe("the check for fixed memory sizes of doctor", () => {
+  const variable = (name: string, value: string) => ({ env: [{ name, value }] });
+
+  it.each([
+    [variable("JAVA_TOOL_OPTIONS", "-Dsecret=1 -Xmx3g -Xss1m"), "-Xmx3g in JAVA_TOOL_OPTIONS"],
+    [variable("JAVA_OPTS", "-XX:MaxRAM=4g"), "-XX:MaxRAM=4g in JAVA_OPTS"],
+    [variable("NODE_OPTIONS", "--max-old-space-size=3000"), "--max-old-space-size=3000 in NODE_OPTIONS"],
+    [variable("GOMEMLIMIT", "3GiB"), "GOMEMLIMIT=3GiB"],
+    [{ command: ["node", "--max_old_space_size=100"] }, "--max_old_space_size=100"],
+    [{ args: ["-jar", "-Xmx512m"] }, "-Xmx512m"],
+    [{ args: ["sh", "-c", "exec java -Xmx1G -jar app.jar"] }, "-Xmx1G"],
+  ])("reports the container %o", async (container, found) => {
+    expect(await results(checkLiteralSizes, { container })).toEqual([
+      expect.stringContaining(`warning: The pipe pipes/a sets a fixed memory size, ${found}: the program`),
+    ]);
+  });
+
+  it.each([
+    {},
+    variable("JAVA_TOOL_OPTIONS", "-XX:MaxRAMPercentage=75.0 -Xmx$(MEMORY)m"),
+    variable("NODE_OPTIONS", "--max-old-space-size-percentage=75"),
+    variable("GOMEMLIMIT", "off"),
+    { env: [{ name: "GOMEMLIMIT", valueFrom: { resourceFieldRef: { resource: "limits.memory" } } }] },
+  ])("accepts the container %o", async (container) => {
+    expect(await results(checkLiteralSizes, { container })).toEqual([]);
+  });
+});

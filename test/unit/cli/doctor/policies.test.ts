@@ -1,0 +1,133 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { checkPolicies } from "../../../../src/cli/doctor/policies.ts";
+import type { ManagedFields } from "../../../../src/kube/objects.ts";
+import { clusterWith } from "./fake-reads.ts";
+
+const MANIFESTS = new URL("../../../../deploy/manifests/install.yaml", import.meta.url);
+const GROUP = "/apis/admissionregistration.k8s.io/v1";
+const POLICY = "ValidatingAdmissionPolicy";
+const BINDING = "ValidatingAdmissionPolicyBinding";
+const NAME = "pipe-scaling-operator-controller.pipe-scaling-system";
+
+interface Shipped {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly managedFields?: readonly ManagedFields[] };
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+const SHIPPED = parseAllDocuments(readFileSync(MANIFESTS, "utf8")).flatMap(
+  (each): Shipped[] => each.toJS() ?? [],
+);
+
+/** The results after `change` of the shipped policies and bindings; `undefined` deletes one. */
+async function results(
+  change: (object: Shipped) => Shipped | undefined = (object) => object,
+  annotations: Readonly<Record<string, string>> | undefined = undefined,
+) {
+  const objects = SHIPPED.filter(({ kind }) => [POLICY, BINDING].includes(kind)).flatMap(
+    (each) => change(each) ?? [],
+  );
+  const items = (kind: string) => ({ metadata: {}, items: objects.filter((each) => each.kind === kind) });
+  const cluster = clusterWith(
+    {
+      "/apis/apps/v1/deployments": {
+        metadata: {},
+        items: SHIPPED.filter(({ kind }) => kind === "Deployment").map((each) => ({
+          ...each,
+          metadata: { ...each.metadata, ...(annotations && { annotations }) },
+        })),
+      },
+      [`${GROUP}/validatingadmissionpolicies`]: items(POLICY),
+      [`${GROUP}/validatingadmissionpolicybindings`]: items(BINDING),
+      "/apis/authorization.k8s.io/v1/subjectaccessreviews": { status: { allowed: false } },
+    },
+    "pipe-scaling-records",
+  );
+  const all = await checkPolicies(cluster);
+  for (const { severity, remedy } of all) if (severity !== "ok") expect(remedy).toMatch(/helm upgrade/);
+  return all.map(({ severity, message }) => `${severity}: ${message}`);
+}
+
+/** Replaces one object. */
+function only(kind: string, change: (object: Shipped) => Shipped | undefined) {
+  return (each: Shipped) => (each.kind === kind && each.metadata.name === NAME ? change(each) : each);
+}
+
+function managedBy(...managers: readonly string[]) {
+  return (object: Shipped): Shipped => ({
+    ...object,
+    metadata: {
+      ...object.metadata,
+      managedFields: managers.map((manager) => ({ manager, fieldsV1: { "f:spec": {} } })),
+    },
+  });
+}
+
+function withSpec(spec: Readonly<Record<string, unknown>>) {
+  return (object: Shipped): Shipped => ({ ...object, spec: { ...object.spec, ...spec } });
+}
+
+describe("the policies check of doctor", () => {
+  it("accepts the shipped policies and knows the name of each", async () => {
+    const count = SHIPPED.filter(({ kind }) => kind === POLICY).length;
+    expect(count).toBeGreaterThan(0);
+    expect(await results()).toEqual([`ok: The admission policies are in force: ${count}.`]);
+  });
+
+  it.each(SHIPPED.filter(({ kind }) => kind === POLICY || kind === BINDING))(
+    "reports that the $kind $metadata.name does not exist",
+    async (deleted) => {
+      expect(await results((each) => (each === deleted ? undefined : each))).toEqual([
+        expect.stringMatching(`^error: The ${deleted.kind} ${deleted.metadata.name} .*does not exist`),
+      ]);
+    },
+  );
+
+  it("reports each of them if all are deleted, and adds a note if the chart omitted them", async () => {
+    const all = await results(() => undefined);
+    expect(all.length).toBeGreaterThan(10);
+    expect(all.filter((each) => !/^error: The Validating.* does not exist/.test(each))).toEqual([]);
+    expect(await results(() => undefined, { "pipes.clouddb.dev/admission-policies": "false" })).toEqual([
+      expect.stringMatching(/^note: The admission policies of the chart are not installed/),
+    ]);
+  });
+
+  it("does not expect the policies of resizes in place without the permission", async () => {
+    const isOfResizes = /-(resize|replicasets|replicasets-delete)\./;
+    expect(await results((each) => (isOfResizes.test(each.metadata.name) ? undefined : each))).toEqual([
+      "ok: The admission policies are in force: 6.",
+    ]);
+  });
+
+  it.each([
+    [{ validationActions: ["Warn"] }, "it has the actions Warn without Deny"],
+    [{ policyName: "other" }, "it binds the policy other"],
+    [{ matchResources: {} }, "it is restricted to some requests"],
+    [{ paramRef: {} }, "it has parameters"],
+  ])("reports a binding with %o", async (spec, what) => {
+    expect(await results(only(BINDING, withSpec(spec)))).toEqual([
+      expect.stringMatching(`^error: The ${BINDING} ${NAME} was changed: ${what}, `),
+    ]);
+  });
+
+  it("reports a policy that fails open", async () => {
+    expect(await results(only(POLICY, withSpec({ failurePolicy: "Ignore" })))).toEqual([
+      `error: The ${POLICY} ${NAME} was changed: it has the failurePolicy Ignore instead of Fail.`,
+    ]);
+  });
+
+  it.each([POLICY, BINDING])("reports who changed the spec of a %s", async (kind) => {
+    expect(await results(only(kind, managedBy("helm", "kubectl-edit")))).toEqual([
+      `warning: The ${kind} ${NAME} was changed by kubectl-edit.`,
+    ]);
+  });
+
+  it.each([["helm"], ["argocd-controller"], ["an-installer-of-our-own"], ["helm", "kubectl"]])(
+    "accepts policies that %s installed",
+    async (...managers) => {
+      expect(await results(managedBy(...managers))).toEqual([expect.stringMatching(/^ok: /)]);
+    },
+  );
+});

@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { nextSteps } from "../../../../src/cli/status/print.ts";
+import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
+import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { aScaling } from "../../../support/fixtures/snapshot.ts";
+
+function steps(status: PipeScalingStatus) {
+  const scaling = aScaling(4, { status });
+  const service = { id: "service", name: "orders", organizationId: "o", namespace: "pipes" };
+  const found = { service, organization: undefined, scaling, view: viewOf("orders", scaling) };
+  return nextSteps(found, "other-records");
+}
+
+const DOCTOR = expect.stringMatching(/check that the controller runs: pipe-scaling doctor .*other-records$/);
+const WATCH = expect.stringMatching(/pipe-scaling status service --watch/);
+
+test("the next step is doctor while no controller has observed the newest change of a PipeScaling", () => {
+  expect(steps({ observedGeneration: 0, conditions: [] })).toEqual([DOCTOR, WATCH]);
+});
+
+test("the next step is doctor while no controller has observed a new PipeScaling", () => {
+  expect(steps({})).toEqual([expect.stringMatching(/Check that the controller runs: pipe-scaling doctor/)]);
+});
+
+test("the next step of a rescale in progress is to watch it", () => {
+  const ready = { type: "Ready", status: "False", reason: "Progressing", message: "" } as const;
+  const conditions = [{ ...ready, lastTransitionTime: "2026-06-01T12:00:00Z" }];
+  expect(steps({ observedGeneration: 1, conditions })).toEqual([WATCH]);
+});
