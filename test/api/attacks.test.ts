@@ -204,7 +204,7 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
     });
   });
 
-  describe("1,000 connections that request the longest page uncompressed and never read it", () => {
+  describe("500 connections that request the longest page uncompressed and never read it", () => {
     /** The connection itself takes 80 KB with TLS. The page has 1.7 MB. */
     const MAX_BYTES = 256 * 1024;
     const BUNDLE = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -228,11 +228,11 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
     it("cost less than 256 KiB of memory each, while another tenant is served", async () => {
       const before = await rss();
       const signal = endOfTest();
-      const sources = Array.from({ length: 1000 }, (_, at) => SOURCES[at % 4] ?? "");
+      const sources = Array.from({ length: 500 }, (_, at) => SOURCES[at % 4] ?? "");
       await Promise.all(sources.map((source) => requestWithoutReading(source, signal)));
       for (let times = 0; times < 10; times += 1) {
         expect((await get(other)).status).toBe(200);
-        expect((await rss()) - before).toBeLessThan(1000 * MAX_BYTES);
+        expect((await rss()) - before).toBeLessThan(500 * MAX_BYTES);
       }
     });
   });
