@@ -33,7 +33,7 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, co
     const object = change.type === "deleted" ? undefined : change.object;
     if (previous && mayBeRollingOut(previous) && !(object && mayBeRollingOut(object))) rollouts.wakeNext();
     if (previous && isInCommit(previous) && !(object && isInCommit(object))) commits.wakeNext();
-    // A read for one service can show that the pipe belongs to another one now, before the watch does.
+    // A read for one service can show, before the watch, that the pipe belongs to another one.
     if (change.isOurs && previous && object && previous.serviceId !== object.serviceId)
       enqueue(object.serviceId);
   });

@@ -16,10 +16,8 @@ interface Step extends StatusChange {
  */
 export function rescaleSpans(step: Step): Span[] {
   const service = { "pipe_scaling.service": step.scaling.metadata.name };
-  return [...resizedPipes(step), ...failedPipes(step), ...endedRescales(step)].map((span) => ({
-    ...span,
-    attributes: { ...span.attributes, ...service },
-  }));
+  const spans = [...resizedPipes(step), ...failedPipes(step), ...endedRescales(step)];
+  return spans.map((span) => ({ ...span, attributes: { ...span.attributes, ...service } }));
 }
 
 function resizedPipes(step: Step): Span[] {
@@ -86,7 +84,7 @@ function endedRescales(step: Step): Span[] {
 }
 
 function rescaleSpan(
-  { scaling, nowMs }: Step,
+  { scaling, pipes, nowMs }: Step,
   { requestId, startedAt }: NonNullable<PipeScalingStatus["propagation"]>,
   outcome: "completed" | "superseded",
   attributes: Span["attributes"],
@@ -94,14 +92,15 @@ function rescaleSpan(
   if (requestId === undefined) return [];
   const size = requestedSize(scaling);
   const request = size && scalingRequestFor(size, scaling.requestAnnotation);
-  // The status has whole seconds, and no rescale starts before its request.
+  // The status has whole seconds, and the first one may not have been written. No rescale starts before its request.
   const requestedAtMs = request?.requestId === requestId ? Date.parse(request.requestedAt) || 0 : 0;
+  const starts = pipes.map(({ lastRollout: of }) => (of?.requestId === requestId ? of.startedAtMs : nowMs));
   return [
     {
       ...{ requestId, name: "rescale", kind: "internal", endMs: nowMs },
       id: rescaleSpanId(requestId, startedAt),
       parentId: requestSpanId(requestId),
-      startMs: Math.min(nowMs, Math.max(Date.parse(startedAt), requestedAtMs)),
+      startMs: Math.min(nowMs, ...starts, Math.max(Date.parse(startedAt), requestedAtMs)),
       attributes: { ...attributes, "pipe_scaling.outcome": outcome },
     },
   ];

@@ -106,6 +106,14 @@ describe("the spans of a rescale", () => {
     expect(first?.id).not.toBe(rescale?.id);
   });
 
+  it("start no later than their first rollout, even if the first status was not written", () => {
+    const startedAtMs = Date.parse(STARTED) - 20;
+    const pipes = [grown("a", { startedAtMs }), grown("b"), aPipe("c")];
+    const completed = { ...underWay, completedAt: COMPLETED };
+    const ended = spans(statusOf(pipes, underWay), statusOf(pipes, completed), pipes);
+    expect(ended.find(({ name }) => name === "rescale")?.startMs).toBe(startedAtMs);
+  });
+
   it("record a failed rollout and the completed rollout that follows as separate spans", () => {
     const failure = {
       pipe: "a",
