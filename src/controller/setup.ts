@@ -19,7 +19,6 @@ import { createCaches, createInformers } from "./observe/caches.ts";
 import { ControllerMetrics } from "./report/metrics.ts";
 import type { Timeouts } from "./timeouts.ts";
 
-const REPORTING_CONTROLLER = "pipes.clouddb.dev/pipe-scaling-controller";
 const CONCURRENCY = 16;
 /** Least time between two reconciles of one service, so that a burst of changes leads to one. */
 const RECONCILE_INTERVAL_MS = 100;
@@ -83,7 +82,7 @@ export function setup(options: SetupOptions): Controller {
   const events = new EventRecorder({
     client,
     clock,
-    controller: REPORTING_CONTROLLER,
+    controller: "pipes.clouddb.dev/pipe-scaling-controller",
     instance: identity,
     fieldManager: CONTROLLER_FIELD_MANAGER,
     assertMayWrite,

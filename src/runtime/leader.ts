@@ -31,7 +31,7 @@ export class LeadershipLostError extends RestartRequiredError {
 const JITTER_FACTOR = 1.2;
 
 /** A holder that wrote more, such as a thief of the token, keeps the Lease for no longer than this. */
-const MAX_LEASE_MS = 60_000;
+export const MAX_LEASE_MS = 60_000;
 
 /** A Lease as it was last read or written. */
 interface Observation {

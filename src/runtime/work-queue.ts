@@ -184,8 +184,9 @@ export class WorkQueue {
     else this.#makeReady(key, entry.addedAt, entry.priority);
   }
 
+  /** A key that has normal priority keeps its place. */
   #raise(key: string, entry: Entry): void {
-    if (this.#ready[entry.priority].delete(key)) this.#ready.normal.add(key);
+    if (this.#ready.low.delete(key)) this.#ready.normal.add(key);
     entry.priority = "normal";
   }
 

@@ -1,4 +1,5 @@
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import { GROUP } from "../../crd/names.ts";
 import type { Cluster, PipeDeployment } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 
@@ -12,11 +13,11 @@ export async function checkLabels(cluster: Cluster): Promise<Result[]> {
     const { name, namespace } = deployment.metadata;
     const problem = labelProblem(deployment);
     if (problem !== undefined) {
-      const missing = `kubectl label deployment ${name} --namespace ${namespace} --overwrite`;
+      const command = `kubectl label deployment ${name} --namespace ${namespace} --overwrite`;
       return [
         warning(
           `The Deployment ${namespace}/${name} ${problem}, so it is no pipe and is not resized.`,
-          `If it is a pipe, set both labels ${LABELS}: ${missing} ${SERVICE_LABEL}=<id> ${TYPE_LABEL}=${DATABASE_TYPE}; otherwise remove them.`,
+          `If it is a pipe, set both labels ${LABELS}: ${command} ${SERVICE_LABEL}=<id> ${TYPE_LABEL}=${DATABASE_TYPE}; otherwise remove them.`,
         ),
       ];
     }
@@ -37,7 +38,7 @@ function isPipe({ metadata: { labels = {} } }: PipeDeployment): boolean {
 /** A key of another spelling counts too, such as `pipes.clouddb.dev/typ`. */
 function labelProblem(deployment: PipeDeployment): string | undefined {
   const { labels = {} } = deployment.metadata;
-  const own = Object.keys(labels).filter((key) => key.startsWith(PREFIX));
+  const own = Object.keys(labels).filter((key) => key.startsWith(`${GROUP}/`));
   if (own.length === 0 || isPipe(deployment)) return undefined;
   const unknown = own.filter((key) => key !== SERVICE_LABEL && key !== TYPE_LABEL);
   if (unknown.length > 0) {
@@ -70,5 +71,3 @@ function isNear(text: string, word: string): boolean {
 }
 
 const MAX_TYPOS = 3;
-
-const PREFIX = SERVICE_LABEL.slice(0, SERVICE_LABEL.indexOf("/") + 1);

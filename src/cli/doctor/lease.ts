@@ -1,13 +1,14 @@
 import { LEASE_NAME } from "../../controller/names.ts";
 import type { KubeObject, Lease } from "../../kube/objects.ts";
 import { PODS } from "../../kube/paths.ts";
+import { MAX_LEASE_MS } from "../../runtime/leader.ts";
 import { roughly } from "../view/time.ts";
 import type { Cluster } from "./cluster.ts";
 import { COMPONENT_LABEL, OF_PRODUCT } from "./installation.ts";
 import { error, ok, type Result } from "./result.ts";
 
-/** Longer than any controller writes, and than the admission policy of the chart allows. */
-const MAX_LEASE_S = 60;
+/** The admission policy of the chart has the same limit. */
+const MAX_LEASE_S = MAX_LEASE_MS / 1000;
 
 /** The clock of this machine may be behind by this much. */
 const MAX_SKEW_MS = 60_000;

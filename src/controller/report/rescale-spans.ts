@@ -94,7 +94,9 @@ function rescaleSpan(
   const request = size && scalingRequestFor(size, scaling.requestAnnotation);
   // The status has whole seconds, and the first one may not have been written. No rescale starts before its request.
   const requestedAtMs = request?.requestId === requestId ? Date.parse(request.requestedAt) || 0 : 0;
-  const starts = pipes.map(({ lastRollout: of }) => (of?.requestId === requestId ? of.startedAtMs : nowMs));
+  const starts = pipes.map(({ lastRollout: last }) =>
+    last?.requestId === requestId ? last.startedAtMs : nowMs,
+  );
   return [
     {
       ...{ requestId, name: "rescale", kind: "internal", endMs: nowMs },

@@ -79,6 +79,15 @@ describe("a work queue", () => {
     expect(await taken(queue, next)).toEqual(["c", "a", "b"]);
   });
 
+  it("keeps the place of a key that is added again", async () => {
+    const { queue, next } = setup();
+    for (const key of ["a", "b", "c", "b", "a"]) queue.add(key);
+    expect(await taken(queue, next)).toEqual(["a", "b", "c"]);
+    for (const key of ["a", "b", "c", "b", "a"]) queue.add(key, "low");
+    for (const key of ["a", "b", "c"]) queue.done(key);
+    expect(await taken(queue, next)).toEqual(["a", "b", "c"]);
+  });
+
   it("keeps the priority of a key that was added during its processing", async () => {
     const { queue, next } = setup();
     queue.add("a");
