@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DEPLOYMENTS } from "../../src/kube/paths.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
@@ -44,6 +45,13 @@ async function createLimitedPipe(name: string): Promise<void> {
     ...deployment,
     spec: { ...deployment.spec, template: { ...template, spec: { ...template.spec, resources } } },
   });
+  // The annotation of the Deployment controller increases the generation, after which a rejected size is tried again.
+  const hasRevision = async () => {
+    const { metadata, status } = await environment.pipe(name);
+    const isSettled = status?.observedGeneration === metadata.generation;
+    return isSettled && metadata.annotations?.["deployment.kubernetes.io/revision"] !== undefined;
+  };
+  await waitFor(hasRevision, { what: "the Deployment controller to have seen the pipe" });
 }
 
 describe("status --watch started before a rescale", () => {
