@@ -18,11 +18,15 @@ export async function whileAlive<T>(
 ): Promise<T> {
   const over = new AbortController();
   let death: Error | undefined;
+  let suspect: Component | undefined;
   const timer = setInterval(() => {
     const dead = findDead(dir);
-    if (!dead) return;
-    death ??= explain(dir, dead);
-    over.abort(death);
+    // At a second look, because a process that is just started has no command line for a moment.
+    if (dead && dead === suspect) {
+      death ??= explain(dir, dead);
+      over.abort(death);
+    }
+    suspect = dead;
   }, LOOK_MS).unref();
   try {
     return await body(AbortSignal.any([over.signal, ...(signal ? [signal] : [])]));

@@ -9,7 +9,6 @@ import { openPaths } from "../../paths.ts";
 import { killProgramsRunFrom, programsRunFrom } from "../../processes.ts";
 import { silentProgress } from "../../progress.ts";
 import { sharedCluster } from "../../vitest.ts";
-import { waitFor } from "../../wait.ts";
 import { startNode } from "../support/children.ts";
 import { scratch } from "../support/scratch.ts";
 
@@ -128,9 +127,9 @@ async function starter(output?: string) {
   const left = () => leftIn(env);
   if (output) await child.waitForOutput(output);
   else
-    await waitFor(() => left().processes.some(({ program }) => program.endsWith("/etcd")), {
-      what: "etcd to run",
-      timeoutMs: 60_000,
-    });
+    await child.waitUntil(
+      () => left().processes.some(({ program }) => program.endsWith("/etcd")),
+      "etcd to run",
+    );
   return { child, left, env };
 }

@@ -34,11 +34,29 @@ export class Child {
 
   /** Resolves when `text` is in its output, on either stream. */
   async waitForOutput(text: string): Promise<void> {
-    await waitFor(() => `${this.#stdout}${this.#stderr}`.includes(text), {
-      what: `the process to print "${text}" (it printed: ${this.#stdout}${this.#stderr})`,
-      timeoutMs: 30_000,
-      intervalMs: 10,
+    await this.waitUntil(() => this.#output.includes(text), `the process to print "${text}"`);
+  }
+
+  /** Resolves when `observe` returns true. Rejects with its output if it ends before that, or after 60 s. */
+  async waitUntil(observe: () => boolean, what: string): Promise<void> {
+    let ended = false;
+    void this.#closed.then(() => {
+      ended = true;
     });
+    // What was observed may last only for a moment, so it is not observed again.
+    const seen = await waitFor(() => (observe() ? "reached" : ended && "ended"), {
+      what,
+      intervalMs: 10,
+    }).catch((error: unknown) => {
+      throw new Error(`the wait for ${what} failed; the output was: ${this.#output}`, { cause: error });
+    });
+    if (seen === "reached") return;
+    const code = this.process.exitCode ?? this.process.signalCode;
+    throw new Error(`the process ended (${code}) before ${what}; its output was: ${this.#output}`);
+  }
+
+  get #output(): string {
+    return `${this.#stdout}${this.#stderr}`;
   }
 
   /** Resolves to its exit code, or to the name of the signal that ended it. */
