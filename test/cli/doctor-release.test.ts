@@ -174,40 +174,73 @@ describe("doctor with a release of the chart", () => {
         await expectProblems(
           () => run(`delete ${kind} ${name()}`),
           [
-            `error: The ${kind} ${ofRelease} of the chart does not exist, so a stolen token can do more than resize pipes.`,
+            `error: The ${kind} ${ofRelease} of the chart does not exist, so a stolen token may do more than resize pipes.`,
           ],
           () => upgrade(),
         );
       },
     );
 
-    it("reports a binding that only warns, and the remedy restores it", async () => {
+    it.each([
+      [
+        "a binding that only warns",
+        "ValidatingAdmissionPolicyBinding",
+        "kubectl-patch",
+        {
+          spec: { validationActions: ["Warn"] },
+        },
+      ],
+      [
+        "a policy whose rules were replaced",
+        "ValidatingAdmissionPolicy",
+        "kubectl-patch",
+        {
+          spec: { validations: [{ expression: "true" }] },
+        },
+      ],
+      [
+        "a policy changed as helm",
+        "ValidatingAdmissionPolicy",
+        "helm",
+        {
+          spec: { matchConditions: [{ name: "is-the-controller", expression: "false" }] },
+        },
+      ],
+    ])("reports %s, and the remedy restores it", async (_, kind, manager, patch) => {
       await expectProblems(
         () =>
           run(
-            `patch validatingadmissionpolicybinding ${name()} --type merge --patch {"spec":{"validationActions":["Warn"]}}`,
+            `patch ${kind} ${name()} --type merge --field-manager ${manager} --patch ${JSON.stringify(patch)}`,
           ),
         [
-          `error: The ValidatingAdmissionPolicyBinding ${ofRelease} was changed: it has the actions Warn without Deny, so a stolen token can do more than resize pipes.`,
+          expect.stringMatching(
+            `^error: The ${kind} ${ofRelease} is not as the chart made it, .*Field managers of its spec: (helm, )?${manager}\\.$`,
+          ),
         ],
         async (broken) => {
-          await runRemedy(broken, /has the actions/, /kubectl delete \S+ [^,\s]+/);
+          await runRemedy(broken, /is not as the chart made it/, /kubectl delete \S+ [^,\s]+/);
           await upgrade();
         },
       );
     });
+  });
 
-    it("reports a policy whose rules were replaced, and the remedy restores it", async () => {
-      const patch = `{"spec":{"validations":[{"expression":"true"}]}}`;
-      await expectProblems(
-        () => run(`patch validatingadmissionpolicy ${name()} --type merge --patch ${patch}`),
-        [`warning: The ValidatingAdmissionPolicy ${ofRelease} was changed by kubectl-patch.`],
-        async (broken) => {
-          await runRemedy(broken, /was changed by/, /kubectl delete \S+ [^,\s]+/);
-          await upgrade();
-        },
-      );
-    });
+  it("reports a Deployment that was changed, and the remedy makes the next upgrade succeed", async () => {
+    const name = accountOf(release, "controller");
+    await expectProblems(
+      () =>
+        run(
+          `set env deployment/${name} --namespace ${release.namespace} --containers controller PIPE_SCALING_LOG_LEVEL=debug`,
+        ),
+      [
+        "warning: The Deployment R-system/RELEASE-controller was changed by kubectl-set, so the next helm upgrade or rollback may fail with a conflict.",
+      ],
+      async (broken) => {
+        expect(remedyOf(broken, /was changed by kubectl-set/)).toContain("helm upgrade --force-conflicts");
+        await expect(upgrade()).rejects.toThrow(/conflict/);
+        await upgrade("--force-conflicts");
+      },
+    );
   });
 
   describe("tiers", () => {
@@ -375,7 +408,7 @@ describe("doctor with a release of the chart", () => {
         () => env("-Xmx3g"),
         [
           expect.stringMatching(
-            /^warning: The pipe R-pipes\/healthy sets a fixed memory size, -Xmx3g in JAVA_TOOL_OPTIONS: /,
+            /^warning: The pipe R-pipes\/healthy sets a fixed size, -Xmx3g in JAVA_TOOL_OPTIONS: /,
           ),
         ],
         () => env("-XX:MaxRAMPercentage=75"),

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { V1DeploymentSpec, V1DeploymentStatus, V1PodSpec, V1Volume } from "@kubernetes/client-node";
 import { RESIZE_STRATEGIES, type ResizeStrategy } from "../../domain/resize-strategy.ts";
-import type { KubeObject } from "../../kube/objects.ts";
+import type { FieldsV1, KubeObject } from "../../kube/objects.ts";
 import { DEFAULT_RECORDS_NAMESPACE } from "../../settings/cluster.ts";
 
 export type Component = "api" | "controller";
@@ -19,6 +19,8 @@ export interface Installation {
   readonly pipeNamespaces: readonly string[];
   /** The chart made admission policies with it. */
   readonly hasPolicies: boolean;
+  /** Field managers of its spec that do not install it, because somebody changed it. */
+  readonly editors: readonly string[];
   readonly replicas: number;
   readonly ready: number;
   readonly version: string | undefined;
@@ -77,6 +79,7 @@ export function installationOf({ metadata, spec, status }: ProcessDeployment): I
       variable("PIPE_SCALING_IDENTITY") === undefined &&
       !containers.some(({ args = [] }) => args.some((each) => /^--identity\b/.test(each))),
     reviewsTokens: variable("PIPE_SCALING_METRICS_AUTHENTICATION") === "true",
+    editors: editorsOf(metadata),
     replicas,
     ready: status?.readyReplicas ?? 0,
     version: metadata.labels?.[VERSION_LABEL],
@@ -88,4 +91,24 @@ function volumeWith(file: string | undefined, spec: V1PodSpec | undefined): V1Vo
   const mounts = spec?.containers.flatMap(({ volumeMounts = [] }) => volumeMounts) ?? [];
   const mount = mounts.find(({ mountPath }) => file !== undefined && mountPath === posix.dirname(file));
   return spec?.volumes?.find(({ name }) => name === mount?.name);
+}
+
+const INSTALLERS = [
+  ...["helm", "kubectl", "kubectl-client-side-apply", "kubectl-create", "kubectl-replace"],
+  ...["argocd-controller", "helm-controller", "kustomize-controller"],
+];
+
+function editorsOf({ managedFields = [] }: KubeObject["metadata"]): readonly string[] {
+  const writers = managedFields.filter(
+    ({ subresource, fieldsV1 }) => subresource === undefined && isOfSpec(fieldsV1),
+  );
+  const names = new Set(writers.map(({ manager = "" }) => manager));
+  // An unknown installer owns all of it.
+  return names.size < 2 ? [] : [...names].filter((each) => !INSTALLERS.includes(each));
+}
+
+/** A restart only adds an annotation to the template, which the chart does not have. */
+function isOfSpec({ "f:spec": spec }: FieldsV1 = {}): boolean {
+  const { "f:template": template, ...others } = spec ?? {};
+  return Object.keys(others).length > 0 || Object.keys(template ?? {}).some((key) => key !== "f:metadata");
 }

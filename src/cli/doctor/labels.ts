@@ -1,4 +1,10 @@
-import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import {
+  CONTAINER_ANNOTATION,
+  DATABASE_TYPE,
+  LAST_ROLLOUT_ANNOTATION,
+  SERVICE_LABEL,
+  TYPE_LABEL,
+} from "../../controller/names.ts";
 import { GROUP } from "../../crd/names.ts";
 import type { Cluster, PipeDeployment } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
@@ -21,7 +27,8 @@ export async function checkLabels(cluster: Cluster): Promise<Result[]> {
         ),
       ];
     }
-    if (!isPipe(deployment) || isWatched(namespace)) return [];
+    if (!isPipe(deployment)) return [];
+    if (isWatched(namespace)) return unknownAnnotations(deployment);
     return [
       warning(
         `The pipe ${namespace}/${name} is in a namespace that the controller does not watch, so it is not resized.`,
@@ -29,6 +36,21 @@ export async function checkLabels(cluster: Cluster): Promise<Result[]> {
       ),
     ];
   });
+}
+
+const ANNOTATIONS: readonly string[] = [CONTAINER_ANNOTATION, LAST_ROLLOUT_ANNOTATION];
+
+function unknownAnnotations({ metadata }: PipeDeployment): Result[] {
+  const { name, namespace, annotations = {} } = metadata;
+  const unknown = Object.keys(annotations).filter(
+    (key) => key.startsWith(`${GROUP}/`) && !ANNOTATIONS.includes(key),
+  );
+  return unknown.map((key) =>
+    warning(
+      `The pipe ${namespace}/${name} has the annotation ${key}, which has no effect.`,
+      `The name of the container to resize is in ${CONTAINER_ANNOTATION}. Remove the other one: kubectl annotate deployment ${name} --namespace ${namespace} ${key}-`,
+    ),
+  );
 }
 
 function isPipe({ metadata: { labels = {} } }: PipeDeployment): boolean {

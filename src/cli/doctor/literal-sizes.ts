@@ -2,10 +2,12 @@ import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
 import type { Cluster, PipeContainer, PipeDeployment } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 
-/** Options of runtimes that set an amount of memory. Those that set a percentage have other names. */
-const OPTION = /-Xmx\d\w*|-XX:Max(?:RAM|HeapSize)=\d\w*|--max[-_]old[-_]space[-_]size=\d+/g;
+/** Options of runtimes that set an amount of memory or CPU. Those that set a percentage have other names. */
+const OPTION =
+  /-Xmx\d\w*|-XX:(?:MaxRAM|MaxHeapSize|ActiveProcessorCount)=\d\w*|--max[-_]old[-_]space[-_]size=\d+/g;
+const VARIABLES = ["GOMEMLIMIT", "GOMAXPROCS"];
 
-/** Finds memory sizes of programs that do not follow a resize. */
+/** Finds sizes of programs that do not follow a resize. */
 export async function checkLiteralSizes(cluster: Cluster): Promise<Result[]> {
   return (await cluster.pipes()).flatMap((pipe) => {
     const { namespace, name } = pipe.metadata;
@@ -13,8 +15,8 @@ export async function checkLiteralSizes(cluster: Cluster): Promise<Result[]> {
     if (found.length === 0) return [];
     return [
       warning(
-        `The pipe ${namespace}/${name} sets a fixed memory size, ${found.join(", ")}: the program does not follow a resize, and is killed if the size of the pipe becomes less.`,
-        "Use a share of the limit, which the program reads at each start: -XX:MaxRAMPercentage=75 (Java), --max-old-space-size-percentage=75 (Node.js), or GOMEMLIMIT from resourceFieldRef limits.memory (Go). If it must follow at once, set the strategy Rollout in the PipeScaling.",
+        `The pipe ${namespace}/${name} sets a fixed size, ${found.join(", ")}: the program does not follow a resize, and is killed if the memory of the pipe becomes less than that.`,
+        "Use a share of the limit, which the program reads at each start: -XX:MaxRAMPercentage=75 (Java), --max-old-space-size-percentage=75 (Node.js), or GOMEMLIMIT from resourceFieldRef limits.memory (Go). Remove a number of CPUs. If it must follow at once, set the strategy Rollout in the PipeScaling.",
       ),
     ];
   });
@@ -30,7 +32,7 @@ function sizedContainers(pipe: PipeDeployment): readonly PipeContainer[] {
 function literalsOf({ command = [], args = [], env = [] }: PipeContainer): string[] {
   const ofCommand = [...command, ...args].flatMap((text) => text.match(OPTION) ?? []);
   const ofVariables = env.flatMap(({ name, value = "" }) => {
-    if (name === "GOMEMLIMIT" && /^\d/.test(value)) return [`${name}=${value}`];
+    if (VARIABLES.includes(name) && /^\d/.test(value)) return [`${name}=${value}`];
     return (value.match(OPTION) ?? []).map((option) => `${option} in ${name}`);
   });
   return [...ofCommand, ...ofVariables];

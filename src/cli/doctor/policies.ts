@@ -1,19 +1,13 @@
-import type {
-  V1ValidatingAdmissionPolicyBindingSpec,
-  V1ValidatingAdmissionPolicySpec,
-} from "@kubernetes/client-node";
+import { createHash } from "node:crypto";
 import type { KubeObject } from "../../kube/objects.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Component, Installation } from "./installation.ts";
 import { mayResizePods } from "./permissions.ts";
-import { error, note, ok, type Result, warning } from "./result.ts";
+import { error, note, ok, type Result } from "./result.ts";
 
-interface Policy extends KubeObject {
-  readonly spec: V1ValidatingAdmissionPolicySpec;
-}
-
-interface Binding extends KubeObject {
-  readonly spec: V1ValidatingAdmissionPolicyBindingSpec;
+/** A ValidatingAdmissionPolicy or its binding. */
+interface PolicyObject extends KubeObject {
+  readonly spec: unknown;
 }
 
 /** The ends of the names of policies, after the name of the process. A binding has the name of its policy. */
@@ -25,24 +19,16 @@ export const POLICIES: Readonly<Record<Component, readonly string[]>> = {
 /** Only with rbac.inPlaceResize. */
 export const IN_PLACE_POLICIES = ["-resize", "-replicasets", "-replicasets-delete"];
 
-/** Field managers that install manifests. Each other one that owns a part of a policy has changed it. */
-const INSTALLERS = [
-  ...["helm", "kubectl", "kubectl-client-side-apply", "kubectl-create"],
-  ...["argocd-controller", "helm-controller", "kustomize-controller"],
-];
-
-/** An upgrade keeps what another writer has added, even with --force-conflicts. */
-function restore(kind: string, name: string): string {
-  return `Replace it: kubectl delete ${kind.toLowerCase()} ${name}, then helm upgrade.`;
-}
+/** Annotation of the chart with the SHA-256 of the spec as sorted JSON. */
+const SPEC_CHECKSUM = "pipes.clouddb.dev/spec-checksum";
 
 /** Checks that the admission policies of the chart and their bindings exist and are those of the chart. */
 export async function checkPolicies(cluster: Cluster): Promise<Result[]> {
   const installations = await cluster.installations();
   const ours = installations.filter(({ records }) => records === cluster.options.records);
   if (ours.length === 0) return [];
-  const policies = await byName<Policy>(cluster, "validatingadmissionpolicies");
-  const bindings = await byName<Binding>(cluster, "validatingadmissionpolicybindings");
+  const policies = await byName(cluster, "validatingadmissionpolicies");
+  const bindings = await byName(cluster, "validatingadmissionpolicybindings");
   const exists = (name: string) => policies.has(name) || bindings.has(name);
   const names = (await Promise.all(ours.map((each) => expectedNames(cluster, each, exists)))).flat();
   if (!names.some(exists) && !ours.some(({ hasPolicies }) => hasPolicies)) {
@@ -54,14 +40,14 @@ export async function checkPolicies(cluster: Cluster): Promise<Result[]> {
     ];
   }
   const problems = names.flatMap((name) => [
-    ...judgePolicy(name, policies.get(name)),
-    ...judgeBinding(name, bindings.get(name)),
+    ...judge("ValidatingAdmissionPolicy", name, policies.get(name)),
+    ...judge("ValidatingAdmissionPolicyBinding", name, bindings.get(name)),
   ]);
   return problems.length === 0 ? [ok(`The admission policies are in force: ${names.length}.`)] : problems;
 }
 
-async function byName<T extends KubeObject>(cluster: Cluster, plural: string): Promise<Map<string, T>> {
-  const objects = await cluster.list<T>({
+async function byName(cluster: Cluster, plural: string): Promise<Map<string, PolicyObject>> {
+  const objects = await cluster.list<PolicyObject>({
     resource: { apiVersion: "admissionregistration.k8s.io/v1", plural },
   });
   return new Map(objects.map((each) => [each.metadata.name, each]));
@@ -81,49 +67,43 @@ async function expectedNames(
   return isExpected ? [...always, ...inPlace] : always;
 }
 
-function judgePolicy(name: string, policy: Policy | undefined): Result[] {
-  const kind = "ValidatingAdmissionPolicy";
-  if (!policy) return [missing(kind, name)];
-  const { failurePolicy = "Fail" } = policy.spec;
-  if (failurePolicy === "Fail") return changedBy(kind, policy);
+function judge(kind: string, name: string, object: PolicyObject | undefined): Result[] {
+  const consequence = "so a stolen token may do more than resize pipes.";
+  if (!object) {
+    return [
+      error(`The ${kind} ${name} of the chart does not exist, ${consequence}`, "helm upgrade creates it."),
+    ];
+  }
+  const { annotations, managedFields = [] } = object.metadata;
+  if (annotations?.[SPEC_CHECKSUM] === checksumOf(object.spec)) return [];
+  const writers = managedFields.flatMap(({ manager, fieldsV1 }) => (fieldsV1?.["f:spec"] ? [manager] : []));
   return [
     error(
-      `The ${kind} ${name} was changed: it has the failurePolicy ${failurePolicy} instead of Fail.`,
-      restore(kind, name),
+      `The ${kind} ${name} is not as the chart made it, ${consequence} Field managers of its spec: ${writers.join(", ")}.`,
+      // An upgrade keeps what another writer has added, even with --force-conflicts.
+      `Replace it: kubectl delete ${kind.toLowerCase()} ${name}, then helm upgrade.`,
     ),
   ];
 }
 
-function judgeBinding(name: string, binding: Binding | undefined): Result[] {
-  const kind = "ValidatingAdmissionPolicyBinding";
-  if (!binding) return [missing(kind, name)];
-  const { policyName, validationActions = [], paramRef, matchResources } = binding.spec;
-  const problem =
-    (policyName !== name && `binds the policy ${policyName}`) ||
-    (!validationActions.includes("Deny") && `has the actions ${validationActions.join(", ")} without Deny`) ||
-    (matchResources !== undefined && "is restricted to some requests") ||
-    (paramRef !== undefined && "has parameters");
-  if (!problem) return changedBy(kind, binding);
-  return [
-    error(
-      `The ${kind} ${name} was changed: it ${problem}, so a stolen token can do more than resize pipes.`,
-      restore(kind, name),
-    ),
-  ];
+function checksumOf(spec: unknown): string {
+  return createHash("sha256")
+    .update(JSON.stringify(canonical(spec)))
+    .digest("hex");
 }
 
-function missing(kind: string, name: string): Result {
-  return error(
-    `The ${kind} ${name} of the chart does not exist, so a stolen token can do more than resize pipes.`,
-    "helm upgrade creates it.",
+/** With sorted keys, and without the values that the API server adds. */
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).filter(([key, each]) => !isDefault(key, each));
+  return Object.fromEntries(
+    entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, each]) => [key, canonical(each)]),
   );
 }
 
-function changedBy(kind: string, { metadata: { name, managedFields = [] } }: KubeObject): Result[] {
-  const owners = managedFields.filter(({ fieldsV1 }) => fieldsV1?.["f:spec"] !== undefined);
-  const names = [...new Set(owners.map(({ manager = "" }) => manager))];
-  const editors = names.filter((each) => !INSTALLERS.includes(each));
-  // An unknown installer owns all of it.
-  if (names.length < 2 || editors.length === 0) return [];
-  return [warning(`The ${kind} ${name} was changed by ${editors.join(", ")}.`, restore(kind, name))];
+function isDefault(key: string, value: unknown): boolean {
+  if (key === "matchPolicy") return value === "Equivalent";
+  if (key === "scope") return value === "*";
+  return key.endsWith("Selector") && JSON.stringify(value) === "{}";
 }

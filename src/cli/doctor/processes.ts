@@ -40,6 +40,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
         ),
       ),
     ...ours.map(checkReadiness),
+    ...ours.filter(({ editors }) => editors.length > 0).map(reportEditors),
     ...ours
       .filter(({ version = packageJson.version }) => version !== packageJson.version)
       .map(({ component, version }) =>
@@ -58,5 +59,12 @@ function checkReadiness({ component, namespace, name, ready, replicas }: Install
   return (ready === 0 ? error : warning)(
     `The ${component} is not ready: ${pods}${lost}.`,
     `kubectl describe deployments,pods --namespace ${namespace} --selector ${COMPONENT_LABEL}=${component}; kubectl logs deployment/${name} --namespace ${namespace}`,
+  );
+}
+
+function reportEditors({ namespace, name, editors }: Installation): Result {
+  return warning(
+    `The Deployment ${namespace}/${name} was changed by ${editors.join(", ")}, so the next helm upgrade or rollback may fail with a conflict.`,
+    "Set the change in the values of the chart, then: helm upgrade --force-conflicts",
   );
 }

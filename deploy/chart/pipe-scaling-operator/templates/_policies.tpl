@@ -152,7 +152,25 @@ name: {{ include "pipe-scaling.clusterName" . }}
 labels:
   {{- include "pipe-scaling.labels" (index . 0) | nindent 2 }}
   app.kubernetes.io/component: controller
-{{- include "pipe-scaling.annotations" (list (index . 0) dict) | replace "\n  " "\n" }}
+{{- include "pipe-scaling.annotations" (list (index . 0) (include "pipe-scaling.specChecksum" . | fromYaml)) | replace "\n  " "\n" }}
+{{- end }}
+
+{{/* An annotation for `pipe-scaling.withSpecChecksums`. */}}
+{{- define "pipe-scaling.specChecksum" -}}
+pipes.clouddb.dev/spec-checksum: SPEC-CHECKSUM
+{{- end }}
+
+{{/*
+The manifests with the SHA-256 of their specs in this annotation, so that doctor finds changes. Takes the text of
+manifests with `pipe-scaling.specChecksum`.
+*/}}
+{{- define "pipe-scaling.withSpecChecksums" -}}
+{{- range $index, $manifest := splitList "\n---\n" . }}
+{{- if $index }}
+---
+{{ end }}
+{{- $manifest | replace "SPEC-CHECKSUM" (get (fromYaml $manifest) "spec" | toRawJson | sha256sum) }}
+{{- end }}
 {{- end }}
 
 {{/* Takes the same list. */}}
@@ -180,7 +198,7 @@ metadata:
   labels:
     {{- include "pipe-scaling.labels" (index . 0) | nindent 4 }}
     app.kubernetes.io/component: api
-  {{- include "pipe-scaling.annotations" (list (index . 0) dict) }}
+  {{- include "pipe-scaling.annotations" (list (index . 0) (include "pipe-scaling.specChecksum" . | fromYaml)) }}
 spec:
   policyName: {{ include "pipe-scaling.clusterName" . }}
   validationActions: [Deny]

@@ -23,3 +23,41 @@ it("an installation has the settings of its process, not those of an extra conta
   expect(installationOf(deployment({ name: "proxy", env }))).toEqual(installationOf(deployment()));
   expect(installationOf(deployment())).toMatchObject({ records: "records", pipeNamespaces: [] });
 });
+
+it.each([
+  [["helm"], [], []],
+  [["an-installer-of-our-own"], [], []],
+  [["helm", "kubectl-set"], ["kubectl-set"], []],
+  [["helm", "kubectl-edit", "argocd-controller"], ["kubectl-edit"], []],
+  [
+    ["helm"],
+    [],
+    [
+      {
+        manager: "kube-controller-manager",
+        subresource: "scale",
+        fieldsV1: { "f:spec": { "f:replicas": {} } },
+      },
+    ],
+  ],
+  [
+    ["helm"],
+    [],
+    [{ manager: "kube-controller-manager", subresource: "status", fieldsV1: { "f:status": {} } }],
+  ],
+  [
+    ["helm"],
+    [],
+    [{ manager: "kubectl-rollout", fieldsV1: { "f:spec": { "f:template": { "f:metadata": {} } } } }],
+  ],
+  [
+    ["helm"],
+    ["kubectl-set"],
+    [{ manager: "kubectl-set", fieldsV1: { "f:spec": { "f:template": { "f:spec": {} } } } }],
+  ],
+])("an installation written by %j was changed by %j", (managers, editors, others) => {
+  const whole = managers.map((manager) => ({ manager, fieldsV1: { "f:spec": { "f:replicas": {} } } }));
+  const { metadata, ...rest } = deployment();
+  const managedFields = [...whole, ...others];
+  expect(installationOf({ ...rest, metadata: { ...metadata, managedFields } })?.editors).toEqual(editors);
+});

@@ -6,7 +6,12 @@ import { checkLiteralSizes } from "../../../../src/cli/doctor/literal-sizes.ts";
 import { checkPodSizes } from "../../../../src/cli/doctor/pod-sizes.ts";
 import type { Result } from "../../../../src/cli/doctor/result.ts";
 import { checkWorkloads } from "../../../../src/cli/doctor/workloads.ts";
-import { CONTAINER_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import {
+  CONTAINER_ANNOTATION,
+  LAST_ROLLOUT_ANNOTATION,
+  SERVICE_LABEL,
+  TYPE_LABEL,
+} from "../../../../src/controller/names.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 import { clusterWith } from "./fake-reads.ts";
 
@@ -14,6 +19,7 @@ const LABELS = { [SERVICE_LABEL]: "service", [TYPE_LABEL]: "database" };
 
 interface Options {
   readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly container?: object;
   readonly podAnnotations?: Readonly<Record<string, string>>;
   readonly podResources?: object;
@@ -44,7 +50,7 @@ async function results(check: (cluster: Cluster) => Promise<Result[]>, options: 
   const counts = { replicas: 1, updatedReplicas: 1, availableReplicas: options.availableReplicas ?? 1 };
   const deployment = {
     ...pipe,
-    metadata: { ...pipe.metadata, labels, generation: 1 },
+    metadata: { ...pipe.metadata, labels, annotations: options.annotations, generation: 1 },
     spec: {
       ...pipe.spec,
       template: { ...pipe.spec.template, spec: { containers: [{ ...first, ...container }] } },
@@ -109,6 +115,15 @@ describe("the label check of doctor", () => {
   ])("reports a Deployment with the labels %o", async (labels, problem) => {
     expect(await results(checkLabels, { labels })).toEqual([
       `warning: The Deployment pipes/a ${problem}, so it is no pipe and is not resized.`,
+    ]);
+  });
+
+  it("reports an annotation of another spelling, and accepts those that exist", async () => {
+    const known = { [CONTAINER_ANNOTATION]: "pipe", [LAST_ROLLOUT_ANNOTATION]: "{}", "example.com/a": "b" };
+    expect(await results(checkLabels, { annotations: known })).toEqual([]);
+    const annotations = { ...known, "pipes.clouddb.dev/containers": "pipe" };
+    expect(await results(checkLabels, { annotations })).toEqual([
+      "warning: The pipe pipes/a has the annotation pipes.clouddb.dev/containers, which has no effect.",
     ]);
   });
 });
@@ -194,7 +209,7 @@ describe("the check for injected containers of doctor", () => {
   });
 });
 
-describe("the check for fixed memory sizes of doctor", () => {
+describe("the check for fixed sizes of doctor", () => {
   const variable = (name: string, value: string) => ({ env: [{ name, value }] });
 
   it.each([
@@ -202,12 +217,14 @@ describe("the check for fixed memory sizes of doctor", () => {
     [variable("JAVA_OPTS", "-XX:MaxRAM=4g"), "-XX:MaxRAM=4g in JAVA_OPTS"],
     [variable("NODE_OPTIONS", "--max-old-space-size=3000"), "--max-old-space-size=3000 in NODE_OPTIONS"],
     [variable("GOMEMLIMIT", "3GiB"), "GOMEMLIMIT=3GiB"],
+    [variable("GOMAXPROCS", "2"), "GOMAXPROCS=2"],
+    [{ args: ["-XX:ActiveProcessorCount=2"] }, "-XX:ActiveProcessorCount=2"],
     [{ command: ["node", "--max_old_space_size=100"] }, "--max_old_space_size=100"],
     [{ args: ["-jar", "-Xmx512m"] }, "-Xmx512m"],
     [{ args: ["sh", "-c", "exec java -Xmx1G -jar app.jar"] }, "-Xmx1G"],
   ])("reports the container %o", async (container, found) => {
     expect(await results(checkLiteralSizes, { container })).toEqual([
-      expect.stringContaining(`warning: The pipe pipes/a sets a fixed memory size, ${found}: the program`),
+      expect.stringContaining(`warning: The pipe pipes/a sets a fixed size, ${found}: the program`),
     ]);
   });
 
