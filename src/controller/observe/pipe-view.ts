@@ -22,6 +22,8 @@ export interface PipeView extends KubeObject {
   readonly cpuLimitMillicores: number | undefined;
   /** Field managers other than ours that own a field of the size. */
   readonly otherManagers: readonly string[];
+  /** The controller is an owner of each field of the size, so these stay if an owner no longer applies them. */
+  readonly ownsSize: boolean;
   readonly replicas: number;
   /** The pods have the label by which the controller sees them. */
   readonly hasLabelledPods: boolean;

@@ -12,6 +12,7 @@ import {
   earlierResizeAtMs,
   otherManagersOf,
   ownLastRollout,
+  ownsSize,
   pausedByControllerAtMs,
 } from "./field-owners.ts";
 import { chooseContainer, isLabelled, podTemplateProblem } from "./pod-template.ts";
@@ -39,6 +40,7 @@ export function toPipeView(deployment: Deployment, written?: WrittenRollout): Pi
     cpuLimitFollows: limitFollows,
     cpuLimitMillicores: container && !limitFollows ? cpuLimitMillicores(container) : undefined,
     otherManagers: otherManagersOf(container?.name, managedFields),
+    ownsSize: ownsSize(container, managedFields, limitFollows),
     replicas: spec.replicas ?? 1,
     hasLabelledPods: isLabelled(spec.template),
     templateProblem: container && podTemplateProblem(spec.template, serviceId, container.name),

@@ -1,0 +1,58 @@
+import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
+import { gibIn, millicoresIn } from "../../domain/quantity.ts";
+import { type Size, sameSize, smallestSizeWith } from "../../domain/size.ts";
+import { LARGEST, type Tier } from "../../domain/tier.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
+
+/** What a pipe has, in millicores and GiB with fractions. */
+type Amounts = Size;
+
+/**
+ * Returns the spec of a PipeScaling for pipes that the controller has never resized. A pipe that already runs must lose
+ * nothing, so the spec asks for the smallest size that holds what each pipe has. A pipe without resources counts with the
+ * tier's default. If no pipe has resources, the spec is empty, for that default.
+ *
+ * The spec is suspended if no size is large enough, because a person must decide what the pipe loses.
+ *
+ * @param wasDeleted the service had a PipeScaling. Its deletion must not resize a pipe, so the spec is also suspended if
+ *   it would.
+ */
+export function specForAdoption(
+  pipes: readonly PipeView[],
+  tier: Tier,
+  wasDeleted: boolean,
+): PipeScalingSpec {
+  const amounts = pipes.map(amountsOf);
+  if (!amounts.some(hasAny)) return {};
+  const held = amounts.map((each) => (hasAny(each) ? each : tier.defaultSize));
+  const size = smallestSizeWith(
+    Math.max(...held.map(({ cpuMillicores }) => cpuMillicores)),
+    Math.max(...held.map(({ memoryGib }) => memoryGib)),
+  );
+  const isKept = size && !(wasDeleted && pipes.some((pipe) => !sameSize(pipe.size, size)));
+  return { ...specOf(size ?? LARGEST), ...(isKept ? {} : { suspend: true }) };
+}
+
+/** A spec that asks for a size. */
+export function specOf({ cpuMillicores, memoryGib }: Size): PipeScalingSpec {
+  return { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib };
+}
+
+/**
+ * The requests, or the limits where they are larger. A size sets the memory limit to the memory request, so a size
+ * without room for the limit would get a pipe killed that uses what it was allowed to use. The CPU limit never changes,
+ * but Kubernetes takes it for an absent request.
+ */
+function amountsOf({ size, otherResources, cpuLimitMillicores = 0 }: PipeView): Amounts {
+  if (size) return size;
+  const { requests, limits } = otherResources ?? {};
+  const cpuLimit = limits?.cpu === undefined ? cpuLimitMillicores : millicoresIn(limits.cpu);
+  return {
+    cpuMillicores: requests?.cpu == null ? cpuLimit : millicoresIn(requests.cpu),
+    memoryGib: Math.max(gibIn(requests?.memory), gibIn(limits?.memory)),
+  };
+}
+
+function hasAny({ cpuMillicores, memoryGib }: Amounts): boolean {
+  return cpuMillicores > 0 || memoryGib > 0;
+}
