@@ -3,6 +3,7 @@ import { gibIn, millicoresIn } from "../../domain/quantity.ts";
 import { type Size, sameSize, smallestSizeWith } from "../../domain/size.ts";
 import { LARGEST, type Tier } from "../../domain/tier.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
 
 /** What a pipe has, in millicores and GiB with fractions. */
 type Amounts = Size;
@@ -31,6 +32,17 @@ export function specForAdoption(
   );
   const isKept = size && !(wasDeleted && pipes.some((pipe) => !sameSize(pipe.size, size)));
   return { ...specOf(size ?? LARGEST), ...(isKept ? {} : { suspend: true }) };
+}
+
+/**
+ * When the PipeScaling of a new service may be created, in milliseconds since 1970. An upgrade of a chart labels its pipes
+ * one after another, and the first one must not decide about the size of all. There is nothing to lose for pipes without
+ * resources.
+ */
+export function adoptableAtMs({ pipes, nowMs, timeouts }: Snapshot): number {
+  if (!pipes.some((pipe) => hasAny(amountsOf(pipe)))) return 0;
+  const beganAtMs = Math.min(...pipes.map((pipe) => pipe.labeledAtMs));
+  return beganAtMs > nowMs ? 0 : beganAtMs + timeouts.adoptMs;
 }
 
 /** A spec that asks for a size. */

@@ -9,6 +9,8 @@ export interface PipeView extends KubeObject {
   readonly serviceId: string;
   /** In milliseconds since 1970. */
   readonly createdAtMs: number;
+  /** When the writer of its service label last wrote to it, in milliseconds since 1970. */
+  readonly labeledAtMs: number;
   readonly isBeingDeleted: boolean;
   /** Name of the container to resize, or the reason why it cannot be determined. */
   readonly container: { readonly name: string } | { readonly problem: string };

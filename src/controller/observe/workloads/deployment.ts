@@ -10,6 +10,7 @@ import { resourcesOf, sizeOf } from "../resources.ts";
 import {
   cpuLimitFollows,
   earlierResizeAtMs,
+  labeledAtMs,
   otherManagersOf,
   ownLastRollout,
   ownsSize,
@@ -33,6 +34,7 @@ export function toPipeView(deployment: Deployment, written?: WrittenRollout): Pi
     metadata: identityOf(metadata),
     serviceId,
     createdAtMs: parseTime(metadata.creationTimestamp),
+    labeledAtMs: labeledAtMs(metadata),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
     container: shared("problem" in chosen ? chosen : { name: chosen.name }),
     size,

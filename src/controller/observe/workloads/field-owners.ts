@@ -63,6 +63,13 @@ function annotatedAtMs({ creationTimestamp, managedFields }: Metadata): number {
   return Math.max(parseTime(creationTimestamp), managedAtMs(managedFields, LAST_ROLLOUT_FIELDS) ?? 0);
 }
 
+const SERVICE_FIELDS = [["f:metadata", "f:labels", `f:${SERVICE_LABEL}`]];
+
+/** When the writer of the service label last wrote, by the clock of the API server. */
+export function labeledAtMs({ creationTimestamp, managedFields }: Metadata): number {
+  return managedAtMs(managedFields, SERVICE_FIELDS) ?? parseTime(creationTimestamp);
+}
+
 /** Returns the field managers other than ours that own a field of the size. */
 export function otherManagersOf(
   container: string | undefined,

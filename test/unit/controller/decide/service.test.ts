@@ -79,6 +79,18 @@ describe("a service without a PipeScaling", () => {
     ]);
   });
 
+  it("gets one when its other pipes have had time to get their labels, unless no pipe has resources", () => {
+    const labeled = (size: PipeView["size"], ...agoMs: readonly number[]) => {
+      const pipes = agoMs.map((ago, index) => aPipe(`${index}`, { size, labeledAtMs: NOW_MS - ago }));
+      return actionsFor(aSnapshot(pipes, { scaling: undefined }));
+    };
+    expect(labeled(FOUR, 4_999, 0)).toEqual([]);
+    expect(labeled(FOUR, 5_000, 0)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
+    // By a wrong clock, the labels are from the future.
+    expect(labeled(FOUR, -1, -2)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
+    expect(labeled(undefined, 0)).toEqual(["create {}"]);
+  });
+
   it("gets one with the size of a pipe that moved from another service", () => {
     const movedIn = rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, { serviceId: "another" }) });
     expect(actionsFor(aSnapshot([movedIn, aPipe("b")], { scaling: undefined }))).toEqual([
