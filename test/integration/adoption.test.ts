@@ -68,7 +68,7 @@ describe("a running pipe that gets the labels of a service", () => {
     await apply(environment.cluster, [manifest("server-side")]);
     await expectUntouched(serverSide);
 
-    // Client-side apply removes what the last applied manifest had, whoever owns it.
+    // Client-side apply removes the fields of the last applied manifest, even if other managers own them.
     const later = { input: JSON.stringify(manifest("client-side")) };
     await kubectl(environment.cluster, ["apply", "set-last-applied", "-f", "-"], later);
     await kubectl(environment.cluster, ["apply", "-f", "-"], later);

@@ -5,7 +5,7 @@ import { LARGEST, type Tier } from "../../domain/tier.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 
-/** What a pipe has, in millicores and GiB with fractions. */
+/** CPU and memory of a pipe, in millicores and GiB with fractions. */
 type Amounts = Size;
 
 /**

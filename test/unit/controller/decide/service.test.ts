@@ -86,7 +86,7 @@ describe("a service without a PipeScaling", () => {
     };
     expect(labeled(FOUR, 4_999, 0)).toEqual([]);
     expect(labeled(FOUR, 5_000, 0)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
-    // By a wrong clock, the labels are from the future.
+    // A wrong clock shows labels from the future.
     expect(labeled(FOUR, -1, -2)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
     expect(labeled(undefined, 0)).toEqual(["create {}"]);
   });
