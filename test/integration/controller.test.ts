@@ -42,16 +42,16 @@ describe("the controller", () => {
   });
   afterEach(() => environment.end());
 
-  it("creates a service's PipeScaling with its first pipe, and leaves a pipe with the tier's size alone", async () => {
+  it("creates a service's PipeScaling with the size of its first pipe, and leaves the pipe alone", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     const scaling = await environment.waitForCondition("Ready", "True", "Scaled");
-    expect(scaling.spec).toEqual({});
+    expect(scaling.spec).toEqual({ replicaCpuMillicores: 1000, replicaMemoryGb: 4 });
     expect(scaling.status).toMatchObject({
       desired: {
         replicaCpuMillicores: 1000,
         replicaMemoryGb: 4,
-        source: "TierDefault",
+        source: "Spec",
         summary: "1 cpu / 4 Gi",
       },
       effective: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
@@ -59,7 +59,7 @@ describe("the controller", () => {
       computeUnits: 0.5,
       tier: "basic",
     });
-    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
   });
 
   it("resizes all pipes to the requested size, and changes nothing else", async () => {
@@ -234,6 +234,8 @@ describe("tiers", () => {
   it("resize the pipes without a requested size when they change", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.requestSize(null);
     await environment.waitForCondition("Ready", "True");
     await environment.setTier("scale");
     const scaling = await waitFor(
@@ -473,7 +475,8 @@ describe("objects that the controller leaves alone", () => {
     await environment.waitForCondition("Ready", "True");
     const [pipe, sidecar] = (await environment.pipe("pipe-a")).spec.template.spec.containers;
     expect(pipe?.resources?.requests?.["cpu"]).toBe("2");
-    expect(sidecar?.resources?.requests?.["cpu"]).toBe("1");
+    // The size held the largest container, so the one that the annotation names keeps what it had.
+    expect(sidecar?.resources?.requests?.["cpu"]).toBe("2");
   });
 });
 

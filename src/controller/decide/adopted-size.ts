@@ -3,6 +3,7 @@ import { gibIn, millicoresIn } from "../../domain/quantity.ts";
 import { type Size, sameSize, smallestSizeWith } from "../../domain/size.ts";
 import { LARGEST, type Tier } from "../../domain/tier.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
+import type { Resources } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 
 /** CPU and memory of a pipe, in millicores and GiB with fractions. */
@@ -26,10 +27,8 @@ export function specForAdoption(
   const amounts = pipes.map(amountsOf);
   if (!amounts.some(hasAny)) return {};
   const held = amounts.map((each) => (hasAny(each) ? each : tier.defaultSize));
-  const size = smallestSizeWith(
-    Math.max(...held.map(({ cpuMillicores }) => cpuMillicores)),
-    Math.max(...held.map(({ memoryGib }) => memoryGib)),
-  );
+  const { cpuMillicores, memoryGib } = largestOf(held);
+  const size = smallestSizeWith(cpuMillicores, memoryGib);
   const isKept = size && !(wasDeleted && pipes.some((pipe) => !sameSize(pipe.size, size)));
   return { ...specOf(size ?? LARGEST), ...(isKept ? {} : { suspend: true }) };
 }
@@ -55,13 +54,29 @@ export function specOf({ cpuMillicores, memoryGib }: Size): PipeScalingSpec {
  * without room for the limit would get a pipe killed that uses what it was allowed to use. The CPU limit never changes,
  * but Kubernetes takes it for an absent request.
  */
-function amountsOf({ size, otherResources, cpuLimitMillicores = 0 }: PipeView): Amounts {
+function amountsOf({ size, container, otherResources, cpuLimitMillicores }: PipeView): Amounts {
   if (size) return size;
-  const { requests, limits } = otherResources ?? {};
-  const cpuLimit = limits?.cpu === undefined ? cpuLimitMillicores : millicoresIn(limits.cpu);
+  // As long as it is unclear which container is meant, it may be the largest one.
+  const { resources = [] } = "problem" in container ? container : {};
+  return largestOf(
+    [...resources, ...(otherResources ? [otherResources] : [])].map((each) =>
+      amountsIn(each, cpuLimitMillicores),
+    ),
+  );
+}
+
+function amountsIn({ requests, limits }: Resources, cpuLimitMillicores = 0): Amounts {
+  const cpuLimit = limits.cpu === undefined ? cpuLimitMillicores : millicoresIn(limits.cpu);
   return {
-    cpuMillicores: requests?.cpu == null ? cpuLimit : millicoresIn(requests.cpu),
-    memoryGib: Math.max(gibIn(requests?.memory), gibIn(limits?.memory)),
+    cpuMillicores: requests.cpu === null ? cpuLimit : millicoresIn(requests.cpu),
+    memoryGib: Math.max(gibIn(requests.memory), gibIn(limits.memory)),
+  };
+}
+
+function largestOf(amounts: readonly Amounts[]): Amounts {
+  return {
+    cpuMillicores: Math.max(0, ...amounts.map(({ cpuMillicores }) => cpuMillicores)),
+    memoryGib: Math.max(0, ...amounts.map(({ memoryGib }) => memoryGib)),
   };
 }
 

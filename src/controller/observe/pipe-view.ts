@@ -12,8 +12,10 @@ export interface PipeView extends KubeObject {
   /** When the writer of its service label last wrote to it, in milliseconds since 1970. */
   readonly labeledAtMs: number;
   readonly isBeingDeleted: boolean;
-  /** Name of the container to resize, or the reason why it cannot be determined. */
-  readonly container: { readonly name: string } | { readonly problem: string };
+  /** Name of the container to resize, or the reason why it cannot be determined, and the resources of each container. */
+  readonly container:
+    | { readonly name: string }
+    | { readonly problem: string; readonly resources?: readonly Resources[] };
   /** The size of that container, if its requests and its memory limit are consistent. */
   readonly size: Size | undefined;
   /** The resources of that container if they are not a valid size, so that a rollback can restore them. */

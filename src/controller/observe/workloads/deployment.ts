@@ -24,6 +24,7 @@ export function toPipeView(deployment: Deployment, written?: WrittenRollout): Pi
   const { annotations = {}, managedFields } = metadata;
   const chosen = chooseContainer(spec.template, annotations[CONTAINER_ANNOTATION]);
   const container = "problem" in chosen ? undefined : chosen;
+  const { containers } = spec.template.spec;
   const size = container && sizeOf(container);
   const limitFollows = cpuLimitFollows(container, managedFields);
   const lastRollout = ownLastRollout(metadata, written);
@@ -36,7 +37,9 @@ export function toPipeView(deployment: Deployment, written?: WrittenRollout): Pi
     createdAtMs: parseTime(metadata.creationTimestamp),
     labeledAtMs: labeledAtMs(metadata),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
-    container: shared("problem" in chosen ? chosen : { name: chosen.name }),
+    container: shared(
+      "problem" in chosen ? { ...chosen, resources: containers.map(resourcesOf) } : { name: chosen.name },
+    ),
     size,
     otherResources: container && !size ? resourcesOf(container) : undefined,
     cpuLimitFollows: limitFollows,

@@ -78,6 +78,19 @@ describe("the first PipeScaling of a service", () => {
     expect(adopted(...resources)).toEqual(spec);
   });
 
+  it("holds the largest container of a pipe until an annotation names the one to resize", () => {
+    const made = pipeDeployment({ name: "a", namespace: "pipes", serviceId: "service" });
+    const containers = [
+      { name: "proxy", resources: requests("100m", "1Gi") },
+      { name: "pipe", resources: requests("3", "2Gi") },
+    ];
+    const template = { ...made.spec.template, spec: { containers } };
+    const metadata = { ...made.metadata, uid: "uid", resourceVersion: "1", generation: 1 };
+    const pipe = toPipeView({ ...made, metadata, spec: { ...made.spec, template } });
+    expect(pipe.container).toHaveProperty("problem");
+    expect(specForAdoption([pipe], TIER, false)).toEqual(cores(3));
+  });
+
   it("asks for more than the tier's maximum, which the controller applies", () => {
     const tier = { ...TIER, maximumSize: sizeOfCores(4) };
     const snapshot = aSnapshot(pipes(requests("8", "32Gi")), {
