@@ -296,7 +296,7 @@ describe("a closed rollout window", () => {
       expect(conditionOf(waiting, "Ready")?.message).toContain(
         `1 waiting for the rollout window, which opens at ${opensAt}.`,
       );
-      expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+      expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
       const until = new Date(Date.now() + 60_000).toISOString();
       await environment.patchScaling(undefined, { [IGNORE_WINDOW_ANNOTATION]: until });
       await environment.waitForCondition("Ready", "True", "Scaled");
@@ -367,7 +367,7 @@ describe("objects that the controller leaves alone", () => {
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
     await environment.requestSize(4);
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
-    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
     await environment.patchScaling({ suspend: null });
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
@@ -611,8 +611,9 @@ describe("a size that a pipe cannot run", () => {
       const template = { ...made.spec.template, spec: { ...made.spec.template.spec, containers } };
       await environment.create(DEPLOYMENTS, environment.pipes, { ...made, spec: { ...made.spec, template } });
       await environment.waitForCondition("Ready", "True");
-      // Absent requests equal the limits, so the pipe already has the default size of its tier.
-      expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+      // Absent requests equal the limits, so the pipe has a size, and its adoption adds no requests.
+      const [adopted] = (await environment.pipe("pipe-a")).spec.template.spec.containers;
+      expect(adopted?.resources).toEqual(resources);
       for (const cores of [4, 2]) {
         await environment.requestSize(cores);
         const rolling = await environment.waitForCondition("Ready", "False", "Progressing");
