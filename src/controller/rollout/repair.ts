@@ -35,7 +35,8 @@ function record(assessment: Assessment): readonly PipeAction[] {
   }
   const isUp = state === "done" && rollout.isComplete && replicas > 0;
   if (isUp && lastRollout && !hasComeUp(pipe)) return adopt(subject, { ...lastRollout, cameUp: true });
-  return isAdoptable(assessment) && !pipe.ownsSize ? adopt(subject, lastRollout) : [];
+  const isSettled = state === "done" || state === "paused";
+  return isSettled && !pipe.ownsSize && !pipe.isPausedForCommit ? adopt(subject, lastRollout) : [];
 }
 
 function rollBackFailed({ subject, state, failure, recheckAtMs = 0 }: Assessment): readonly PipeAction[] {
