@@ -106,7 +106,7 @@ describe("status of all services", () => {
       message: "All 2 pipes run 2 cpu / 8 Gi.",
       since: expect.stringMatching(/^\d{4}-/),
       desired: size,
-      source: "TierDefault",
+      source: "Spec",
       effective: size,
       pipes: { total: 2, updated: 2, pending: [] },
       limits: { service: 3, overall: 50, rolloutTimeoutSeconds: expect.any(Number) },
