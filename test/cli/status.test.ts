@@ -21,6 +21,8 @@ beforeAll(async () => {
   await environment.createPipe({ name: "pipe-b", cores: 2, replicas: 2 });
   await environment.startController();
   await environment.waitForCondition("Ready", "True");
+  await environment.requestSize(null);
+  await environment.waitForCondition("Ready", "True");
 });
 afterAll(() => environment.end());
 
@@ -106,7 +108,7 @@ describe("status of all services", () => {
       message: "All 2 pipes run 2 cpu / 8 Gi.",
       since: expect.stringMatching(/^\d{4}-/),
       desired: size,
-      source: "Spec",
+      source: "TierDefault",
       effective: size,
       pipes: { total: 2, updated: 2, pending: [] },
       limits: { service: 3, overall: 50, rolloutTimeoutSeconds: expect.any(Number) },
