@@ -30,7 +30,7 @@ type Pass = (draft: Draft) => Draft;
 
 /** In this order, each of them over all pipes of the service. */
 const PASSES: readonly Pass[] = [
-  // A schedule holds back what restarts pods.
+  // A schedule holds back restarts, or everything.
   openWindow,
   // One pipe first, then as many as the limits allow.
   choose,
@@ -75,7 +75,8 @@ function openWindow(draft: Draft): Draft {
 function choose(draft: Draft): Draft {
   const { options, sizing } = draft;
   const { assessments, serviceLimit, window } = sizing;
-  const limits: RolloutLimits = { overallFree: options.overallFree, serviceLimit, isWindowOpen: window.open };
+  const held = window.open ? undefined : draft.snapshot.rolloutWindow?.appliesTo;
+  const limits: RolloutLimits = { overallFree: options.overallFree, serviceLimit, held };
   const { start } = planRollout(assessments.map(plannedPipe), limits);
   const planned = assessments.map((each): PlannedPipe => {
     const isOver = each.abandoned !== undefined && each.phase === "overdue";
