@@ -1,6 +1,6 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
-import { allPodsHaveSize } from "../pods.ts";
+import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods } from "../pods.ts";
 import { failureOf, repeatableAtMs } from "../retry.ts";
 import { fallsBack, podsToReturn } from "./fall-back.ts";
 import { failedBefore } from "./problem.ts";
@@ -18,10 +18,27 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
   if (!failed && isInProgress) return sizeRefused(subject) ?? inProgress(podsStep(subject), subject);
   if (!pipe.rollout.isSeen || !pipe.rollout.isComplete) return undefined;
   if (active.every(({ state }) => state === "done")) return undefined;
-  if (failed) return replacedBefore(subject) ?? waitsFor(REPLACE_PODS, failed);
   const step = podsStep(subject);
+  if (failed) return replacedBefore(subject) ?? returned(subject, step) ?? waitsFor(REPLACE_PODS, failed);
   if (step.type === "fail") return fallsBack(subject, step);
   return { ...waitsFor(IN_PLACE), ...(step.type === "wait" ? { recheckAtMs: step.untilMs } : {}) };
+}
+
+/**
+ * A pod that can have the size of its template again in place, as before a rollout, is not replaced. One that is not seen
+ * can only be replaced, with the others.
+ */
+function returned(subject: Subject, step: PodsStep): PipeDecision | undefined {
+  if (!seesAllPods(subject)) return undefined;
+  const actions = podsToReturn(subject);
+  const isUnderWay = step.type === "wait" && subject.active.every(({ state }) => state !== "unchanged");
+  if (actions.length === 0 && !isUnderWay && !hasPodWriteInFlight(subject)) return undefined;
+  return {
+    ...{ state: "rolling", phase: "resizing", isUnfinished: true },
+    activity: "its pods get the size of their template again",
+    next: { type: "continue", actions },
+    ...(step.type === "wait" ? { recheckAtMs: step.untilMs } : {}),
+  };
 }
 
 function waitsFor(way: Way, fallback?: Begin["fallback"]): PipeDecision {

@@ -3,7 +3,7 @@ import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isOfWrite, recordOf } from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
 import { ACCEPTED, dryRunOf } from "../rollout/way.ts";
-import { recordFailure, returnPods, stalePod } from "./fall-back.ts";
+import { recordFailure, stalePod } from "./fall-back.ts";
 import { inPlaceProblem } from "./problem.ts";
 import { podsStep } from "./resize-pods.ts";
 
@@ -44,7 +44,7 @@ export const REPLACE_PODS: Way = {
     const { pipe, container } = subject;
     const stale = stalePod(subject);
     if (!stale) return [];
-    return [...returnPods(subject, stale.resources), { type: "replace-pods", pipe, container, ...stale }];
+    return [{ type: "replace-pods", pipe, container, ...stale }];
   },
 };
 
