@@ -30,6 +30,8 @@ export interface Timeouts {
   readonly replicaFailureMs: number;
   /** For the owner of a deleted PipeScaling to create it again, as `kubectl replace --force` does. */
   readonly recreateMs: number;
+  /** For the pipes of a new service to get their labels one after another, so that its size holds what each one has. */
+  readonly adoptMs: number;
   /** Before the size is reapplied after another writer changed it; after the last one, the controller stops. */
   readonly fieldConflictMs: readonly number[];
   /** Before a write that got an error, because the next one may succeed. 20 writes in the first hour, then 12 per hour. */
@@ -53,6 +55,7 @@ export const TIMEOUTS: Timeouts = {
   orphanPauseMs: MINUTE_MS,
   replicaFailureMs: 30 * SECOND_MS,
   recreateMs: 30 * SECOND_MS,
+  adoptMs: 5 * SECOND_MS,
   fieldConflictMs: [0, 10 * SECOND_MS, MINUTE_MS],
   writeRetry: { firstMs: SECOND_MS, mostMs: 5 * MINUTE_MS },
   rolloutRetry: { firstMs: 5 * MINUTE_MS, mostMs: 60 * MINUTE_MS },

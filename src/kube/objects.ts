@@ -232,7 +232,13 @@ export interface VerticalPodAutoscaler extends KubeObject {
     readonly resourcePolicy?: {
       readonly containerPolicies?: readonly ContainerPolicy[];
     };
+    readonly startupBoost?: StartupBoost;
   };
+}
+
+/** More CPU for pods until they are ready, and for a while after that. */
+export interface StartupBoost {
+  readonly cpu?: { readonly type?: string; readonly factor?: number };
 }
 
 export interface ContainerPolicy {
@@ -240,6 +246,7 @@ export interface ContainerPolicy {
   readonly mode?: string;
   readonly controlledResources?: readonly string[] | null;
   readonly controlledValues?: string;
+  readonly startupBoost?: StartupBoost;
 }
 
 export interface Lease extends KubeObject {

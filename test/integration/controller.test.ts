@@ -47,16 +47,16 @@ describe("the controller", () => {
   });
   afterEach(() => environment.end());
 
-  it("creates a service's PipeScaling with its first pipe, and leaves a pipe with the tier's size alone", async () => {
+  it("creates a service's PipeScaling with the size of its first pipe, and leaves the pipe alone", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     const scaling = await environment.waitForCondition("Ready", "True", "Scaled");
-    expect(scaling.spec).toEqual({});
+    expect(scaling.spec).toEqual({ replicaCpuMillicores: 1000, replicaMemoryGb: 4 });
     expect(scaling.status).toMatchObject({
       desired: {
         replicaCpuMillicores: 1000,
         replicaMemoryGb: 4,
-        source: "TierDefault",
+        source: "Spec",
         summary: "1 cpu / 4 Gi",
       },
       effective: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
@@ -64,7 +64,7 @@ describe("the controller", () => {
       computeUnits: 0.5,
       tier: "basic",
     });
-    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
   });
 
   it("resizes all pipes to the requested size, and changes nothing else", async () => {
@@ -240,6 +240,8 @@ describe("tiers", () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
+    await environment.requestSize(null);
+    await environment.waitForCondition("Ready", "True");
     await environment.setTier("scale");
     const scaling = await waitFor(
       async () => {
@@ -312,7 +314,7 @@ describe("a closed rollout window", () => {
     await environment.waitForCondition("Ready", "True");
     await environment.requestSize(4);
     await waitForWindow();
-    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
     const until = new Date(Date.now() + 60_000).toISOString();
     await environment.patchScaling(undefined, { [IGNORE_WINDOW_ANNOTATION]: until });
     await environment.waitForCondition("Ready", "True", "Scaled");
@@ -404,7 +406,7 @@ describe("objects that the controller leaves alone", () => {
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
     await environment.requestSize(4);
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
-    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
     await environment.patchScaling({ suspend: null });
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
@@ -512,7 +514,8 @@ describe("objects that the controller leaves alone", () => {
     await environment.waitForCondition("Ready", "True");
     const [pipe, sidecar] = (await environment.pipe("pipe-a")).spec.template.spec.containers;
     expect(pipe?.resources?.requests?.["cpu"]).toBe("2");
-    expect(sidecar?.resources?.requests?.["cpu"]).toBe("1");
+    // The size held the largest container, so the one that the annotation names keeps what it had.
+    expect(sidecar?.resources?.requests?.["cpu"]).toBe("2");
   });
 });
 
@@ -647,8 +650,9 @@ describe("a size that a pipe cannot run", () => {
       const template = { ...made.spec.template, spec: { ...made.spec.template.spec, containers } };
       await environment.create(DEPLOYMENTS, environment.pipes, { ...made, spec: { ...made.spec, template } });
       await environment.waitForCondition("Ready", "True");
-      // Absent requests equal the limits, so the pipe already has the default size of its tier.
-      expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+      // Absent requests equal the limits, so the pipe has a size, and its adoption adds no requests.
+      const [adopted] = (await environment.pipe("pipe-a")).spec.template.spec.containers;
+      expect(adopted?.resources).toEqual(resources);
       for (const cores of [4, 2]) {
         await environment.requestSize(cores);
         const rolling = await environment.waitForCondition("Ready", "False", "Progressing");

@@ -9,6 +9,7 @@ import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { confirmationOf, READ_LATER } from "../observe/write-record.ts";
 import { dueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
+import { adoptableAtMs, specForAdoption } from "./adopted-size.ts";
 import { assess } from "./assess.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
 import { decidePipes } from "./passes.ts";
@@ -27,7 +28,7 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
     ...{ sizing, waitsForCommit: false },
   });
   if (namespace === undefined || !tier.ok) return nothing();
-  if (!scaling) return nothing(undefined, options.isEnding ? [] : create(snapshot, namespace));
+  if (!scaling) return nothing(undefined, options.isEnding ? [] : create(snapshot, namespace, tier.value));
   if (scaling.isBeingDeleted) return nothing();
   const sizing = sizingOf(snapshot, scaling, tier.value, options);
   if (options.isEnding) return nothing(sizing);
@@ -73,19 +74,20 @@ function confirm(
   return due.length > 0 ? [{ type: "confirm-generation", scaling, pipes: due }] : [];
 }
 
-/** A PipeScaling that certainly never existed is created at once. */
-function create(snapshot: Snapshot, namespace: string): readonly Action[] {
+/** A PipeScaling that certainly never existed is created as soon as all pipes have their labels. */
+function create(snapshot: Snapshot, namespace: string, tier: Tier): readonly Action[] {
   const { serviceId, pipes, pods, nowMs, recreation } = snapshot;
   if (pipes.length === 0 || creatableAtMs(snapshot) > nowMs) return [];
   if (recreation.atMs > nowMs && (recreation.isSeen || wasResized(serviceId, pipes))) return [];
-  const spec = specForRecreation(serviceId, pipes, pods);
+  const spec = specForRecreation(serviceId, pipes, pods) ?? specForAdoption(pipes, tier, recreation.isSeen);
   return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];
 }
 
-/** When the creation of the PipeScaling may be tried again, in milliseconds since 1970. */
+/** When the creation of the PipeScaling may be tried, or tried again, in milliseconds since 1970. */
 export function creatableAtMs(snapshot: Snapshot): number {
   const { namespace, serviceId, writes } = snapshot;
-  return repeatableAtMs(writes.get(`${namespace}/${serviceId}`, "create"), 0, snapshot);
+  const repeatedAtMs = repeatableAtMs(writes.get(`${namespace}/${serviceId}`, "create"), 0, snapshot);
+  return Math.max(repeatedAtMs, adoptableAtMs(snapshot));
 }
 
 function readUnknown({ pipes, orphans, writes }: Snapshot): readonly Action[] {

@@ -5,6 +5,7 @@ import type { PipeDecision, Subject, Way } from "../assessment.ts";
 import { commitInFlight, templateFollows } from "../in-place/commit-rules.ts";
 import { podsFollow, podsInProgress, podsReturn, sizeRefused } from "../in-place/rules.ts";
 import { IN_PLACE } from "../in-place/way.ts";
+import { effectOn } from "../observe/autoscaler-view.ts";
 import { seesPods } from "../pods.ts";
 import { FIELD_CONFLICT } from "../retry.ts";
 import { failedBefore, nextAttempt } from "../rollout/prior-failure.ts";
@@ -94,12 +95,15 @@ function containerUnclear({ pipe, nowMs }: Subject): PipeDecision | undefined {
   return unsizable("ContainerUnclear", pipe.container.problem, nowMs);
 }
 
-function setByAutoscaler({ pipe, autoscalers, nowMs }: Subject): PipeDecision | undefined {
+function setByAutoscaler({ pipe, container, autoscalers, nowMs }: Subject): PipeDecision | undefined {
   const found = autoscalers.get(pipe.metadata.name)?.find(({ kind }) => kind === "VerticalPodAutoscaler");
   if (!found) return undefined;
   const name = JSON.stringify(found.metadata.name);
-  const message = `the VerticalPodAutoscaler ${name} also sets the size of its pods: delete it, set its updateMode to "Off", or exempt the container from it`;
-  return unsizable(FIELD_CONFLICT, message, nowMs);
+  const problem =
+    effectOn(found, container) === "size"
+      ? 'also sets the size of its pods: delete it, set its updateMode to "Off", or exempt the container from it'
+      : `also sets the CPU of its pods when they start, whatever its updateMode is: remove startupBoost from it, or add a containerPolicy for the container "${container}" with startupBoost.cpu of type "Factor" and factor 1`;
+  return unsizable(FIELD_CONFLICT, `the VerticalPodAutoscaler ${name} ${problem}`, nowMs);
 }
 
 function cpuLimitTooLow({ pipe, container, desired, nowMs }: Subject): PipeDecision | undefined {

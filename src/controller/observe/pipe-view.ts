@@ -9,9 +9,13 @@ export interface PipeView extends KubeObject {
   readonly serviceId: string;
   /** In milliseconds since 1970. */
   readonly createdAtMs: number;
+  /** When the writer of its service label last wrote to it, in milliseconds since 1970. */
+  readonly labeledAtMs: number;
   readonly isBeingDeleted: boolean;
-  /** Name of the container to resize, or the reason why it cannot be determined. */
-  readonly container: { readonly name: string } | { readonly problem: string };
+  /** Name of the container to resize, or the reason why it cannot be determined, and the resources of each container. */
+  readonly container:
+    | { readonly name: string }
+    | { readonly problem: string; readonly resources?: readonly Resources[] };
   /** The size of that container, if its requests and its memory limit are consistent. */
   readonly size: Size | undefined;
   /** The resources of that container if they are not a valid size, so that a rollback can restore them. */
@@ -22,6 +26,8 @@ export interface PipeView extends KubeObject {
   readonly cpuLimitMillicores: number | undefined;
   /** Field managers other than ours that own a field of the size. */
   readonly otherManagers: readonly string[];
+  /** The controller is an owner of each field of the size, so these stay if an owner no longer applies them. */
+  readonly ownsSize: boolean;
   readonly replicas: number;
   /** The pods have the label by which the controller sees them. */
   readonly hasLabelledPods: boolean;

@@ -21,14 +21,21 @@ export function repair(assessment: Assessment): readonly PipeAction[] {
   return [...record(assessment), ...rollBackFailed(assessment)];
 }
 
-/** Records facts that nothing else would show later: the rollout completed, or the pipe had the size before. */
+/**
+ * Records facts that nothing else would show later: the rollout completed, the pipe had the size before, or the
+ * controller manages its size.
+ */
 function record(assessment: Assessment): readonly PipeAction[] {
   const { subject, pipe, state } = assessment;
   const { rollout, replicas, lastRollout } = pipe;
-  if (!isRecorded(subject))
-    return isAdoptable(assessment) && requestedSize(subject.scaling) ? adopt(subject, adoption(subject)) : [];
+  if (!isRecorded(subject)) {
+    // The tier determines its default again, so that size need not be recorded.
+    const isNeeded = requestedSize(subject.scaling) !== undefined || !pipe.ownsSize;
+    return isNeeded && isAdoptable(assessment) ? adopt(subject, adoption(subject)) : [];
+  }
   const isUp = state === "done" && rollout.isComplete && replicas > 0;
-  return isUp && lastRollout && !hasComeUp(pipe) ? adopt(subject, { ...lastRollout, cameUp: true }) : [];
+  if (isUp && lastRollout && !hasComeUp(pipe)) return adopt(subject, { ...lastRollout, cameUp: true });
+  return isAdoptable(assessment) && !pipe.ownsSize ? adopt(subject, lastRollout) : [];
 }
 
 function rollBackFailed({ subject, state, failure, recheckAtMs = 0 }: Assessment): readonly PipeAction[] {
@@ -72,8 +79,11 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
   return [{ type: "roll-back", pipe, container: container.name, size, rollout }];
 }
 
+/** An owner that no longer applies the size then leaves it in the template, so nothing restarts. */
 function adopt(subject: Subject, rollout: LastRollout | undefined): readonly PipeAction[] {
+  const { pipe, nowMs } = subject;
   if (!rollout) return [];
   const record = recordOf(subject, "adopt", annotationSubject(rollout));
-  return dueAtMs(record, subject) > subject.nowMs ? [] : [{ type: "adopt", pipe: subject.pipe, rollout }];
+  const isDue = dueAtMs(record, subject) <= nowMs;
+  return isDue ? [{ type: "adopt", pipe, rollout, ...(pipe.ownsSize ? {} : { ownsSize: true }) }] : [];
 }

@@ -98,7 +98,8 @@ export class Simulation extends SimulatedInputs {
     const restart = () => this.#restartRequired();
     const { work } = createReconciler({
       ...{ client, clock, caches, queue, policy, namespace: RECORDS, tiers: TIERS, concurrency: 16 },
-      timeouts: TIMEOUTS,
+      // Each Deployment is deployed with its labels, and most tests have no others.
+      timeouts: { ...TIMEOUTS, adoptMs: 0 },
       metrics: this.#options.metrics ?? NO_METRICS,
       log: createLogger("info", "controller", { write: (line) => this.#noteFallback(line) }),
       events: { record: (event) => events.push(event) },
