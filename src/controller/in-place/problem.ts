@@ -14,10 +14,14 @@ export type Problem = Fallback & { readonly untilMs?: number };
 
 /** Returns why the pods of a pipe cannot be resized in place; `undefined` if they can be. */
 export function inPlaceProblem(subject: Subject): Problem | undefined {
-  const { pipe, podsProblem } = subject;
   // The dry run of the commit may show that its template cannot follow the pods.
   const failed = failedBefore(subject) ?? refusalOf(dryRunRecord(subject, true), subject);
-  if (failed) return failed;
+  return failed ?? presentProblem(subject);
+}
+
+/** Returns why pods cannot be resized now, whatever failed before. */
+export function presentProblem(subject: Subject): Problem | undefined {
+  const { pipe, podsProblem } = subject;
   if (podsProblem !== undefined) return { reason: "Forbidden", message: podsProblem };
   if (pipe.templateProblem) return pipe.templateProblem;
   if (!seesPods(subject)) return { reason: "PodsNotLabeled", message: "its pods do not have the labels" };
