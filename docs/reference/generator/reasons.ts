@@ -126,6 +126,13 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
     remedy:
       "Omit `requests.cpu`, `requests.memory` and `limits.memory` of the container in the chart or manifest of the pipe; in a VerticalPodAutoscaler, set the mode `Off` for the container. Then request a retry.",
   },
+  OutOfMemory: {
+    shows: "Stalled",
+    meaning:
+      "Containers of the service were OOM-killed twice within 10 minutes of a resize in place to a smaller memory. All pipes of the service were returned to their previous size in place; `status.effective` has it, and the message names the pod.",
+    remedy:
+      "Request a size with more memory. If the program is configured for less memory now, request a retry. The controller does not retry automatically.",
+  },
   ContainerUnclear: {
     shows: "Stalled",
     meaning: "The pod has several containers, and no annotation names the pipe container.",

@@ -52,6 +52,8 @@ export interface ContainerView {
   readonly containerId: string | undefined;
   /** When its previous run ended, in milliseconds since 1970; 0 if it never restarted. */
   readonly restartedAtMs: number;
+  /** Its previous run ended because it used more memory than its limit. */
+  readonly isOomKilled: boolean;
   readonly allocated: ContainerStatus["allocatedResources"];
   /** The resources with which the container runs; absent if the node cannot resize pods. */
   readonly actual: ContainerStatus["resources"];
@@ -83,6 +85,7 @@ function toContainerView(
   status: Pod["status"],
 ): ContainerView {
   const own = status?.containerStatuses?.find((each) => each.name === name);
+  const { reason, finishedAt } = own?.lastState?.terminated ?? {};
   const restarting = (resizePolicy ?? []).filter(({ restartPolicy }) => restartPolicy === "RestartContainer");
   return {
     name: shared(name),
@@ -92,7 +95,8 @@ function toContainerView(
     isRunning: own?.state?.running !== undefined,
     restartCount: own?.restartCount ?? 0,
     containerId: own?.containerID,
-    restartedAtMs: parseTime(own?.lastState?.terminated?.finishedAt),
+    restartedAtMs: parseTime(finishedAt),
+    isOomKilled: reason === "OOMKilled",
     allocated: shared(own?.allocatedResources),
     actual: shared(own?.resources),
   };

@@ -27,6 +27,9 @@ function record(assessment: Assessment): readonly PipeAction[] {
   const { rollout, replicas, lastRollout } = pipe;
   if (!isRecorded(subject))
     return isAdoptable(assessment) && requestedSize(subject.scaling) ? adopt(subject, adoption(subject)) : [];
+  // Another size, or a retry, was requested since then.
+  if (state === "done" && lastRollout?.outOfMemory && !subject.outOfMemory)
+    return adopt(subject, { ...lastRollout, outOfMemory: undefined });
   const isUp = state === "done" && rollout.isComplete && replicas > 0;
   return isUp && lastRollout && !hasComeUp(pipe) ? adopt(subject, { ...lastRollout, cameUp: true }) : [];
 }

@@ -116,7 +116,7 @@ describe("a pod", () => {
         containerStatuses: [
           {
             ...{ name: "pipe", restartCount: 3, containerID: "containerd://1", state: { running: {} } },
-            lastState: { terminated: { finishedAt: RESIZED_AT } },
+            lastState: { terminated: { finishedAt: RESIZED_AT, reason: "OOMKilled" } },
             ...{ allocatedResources: FOUR.requests, resources: FOUR },
           },
         ],
@@ -135,7 +135,7 @@ describe("a pod", () => {
       {
         ...{ name: "pipe", resources: FOUR, resizedBy: undefined, restartsFor: ["memory"] },
         ...{ isRunning: true, restartCount: 3 },
-        ...{ containerId: "containerd://1", restartedAtMs: Date.parse(RESIZED_AT) },
+        ...{ containerId: "containerd://1", restartedAtMs: Date.parse(RESIZED_AT), isOomKilled: true },
         ...{ allocated: FOUR.requests, actual: FOUR },
       },
     ]);
