@@ -7,8 +7,8 @@ import { dueAtMs, failureOf, retriedAt, retryAtMs } from "../retry.ts";
 import type { Sizing } from "./decision.ts";
 
 /*
- * A service that ran out of memory with the requested size gets the previous one, by the ordinary way. What it reports is
- * about the requested size.
+ * A service that ran out of memory with the requested size gets the previous one in the ordinary way. Its status still
+ * reports about the requested size.
  */
 
 /** The annotation of one pipe has the reason first, so that the next controller goes on. */

@@ -18,7 +18,7 @@ import { isRetryRequested } from "../retry.ts";
  * number at the time of the resize, and the previous size. So every controller decides the same.
  */
 
-/** How many kills return a service to its previous size. */
+/** The number of kills that return a service to its previous size. */
 const KILLS = 2;
 
 /** Containers that ran out of memory with the requested size. */
@@ -44,7 +44,7 @@ interface Kills {
   readonly pipe: PipeView;
   readonly previous: Size;
   readonly count: number;
-  /** Of the last kill. */
+  /** The pod of the last kill. */
   readonly pod: string;
 }
 

@@ -52,7 +52,7 @@ export interface ContainerView {
   readonly containerId: string | undefined;
   /** When its previous run ended, in milliseconds since 1970; 0 if it never restarted. */
   readonly restartedAtMs: number;
-  /** Its previous run ended because it used more memory than its limit. */
+  /** The previous run ended because the container used more memory than its limit. */
   readonly isOomKilled: boolean;
   readonly allocated: ContainerStatus["allocatedResources"];
   /** The resources with which the container runs; absent if the node cannot resize pods. */

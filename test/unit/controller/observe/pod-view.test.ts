@@ -95,13 +95,13 @@ describe("a pod", () => {
     const theirs = (time: string) => resize("right-sizer", time);
 
     it.each([
-      ["nobody if the controller alone did", [ours(EARLIER)], undefined],
+      ["unknown if only the controller did", [ours(EARLIER)], undefined],
       ["another one after the controller", [ours(EARLIER), theirs(RESIZED_AT)], "right-sizer"],
       ["another one in the same second", [theirs(RESIZED_AT), ours(RESIZED_AT)], "right-sizer"],
       ["the controller after another one", [theirs(EARLIER), ours(RESIZED_AT)], undefined],
       ["the newest of several", [theirs(EARLIER), resize("boost", RESIZED_AT)], "boost"],
-      ["nobody if another container was resized", [resize("right-sizer", RESIZED_AT, "proxy")], undefined],
-      ["nobody if the pod was created so", [resize("kubelet", RESIZED_AT, "pipe", "status")], undefined],
+      ["unknown if another container was resized", [resize("right-sizer", RESIZED_AT, "proxy")], undefined],
+      ["unknown if a kubelet wrote the status", [resize("kubelet", RESIZED_AT, "pipe", "status")], undefined],
     ])("is %s", (_, managedFields, expected) => {
       const [container] = toPodView(podOf({ managedFields })).containers;
       expect(container?.resizedBy).toBe(expected);
