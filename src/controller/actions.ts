@@ -35,6 +35,8 @@ export interface PodAction extends OfContainer {
   readonly type: "resize-pod" | "return-pod";
   readonly pod: PodView;
   readonly resources: Resources;
+  /** People asked for it, so earlier attempts do not count. */
+  readonly isRequested?: boolean;
 }
 
 /** A step of a resize in place. */

@@ -16,6 +16,8 @@ export interface Timeouts {
   readonly stuckCommitMs: number;
   /** For which a pipe with a smaller memory in place must be available before others follow. */
   readonly smallerMemoryMs: number;
+  /** For which a container that runs out of memory shows that the smaller memory does not suffice. */
+  readonly outOfMemoryMs: number;
   /** Since its last restart until a pipe proves its size. It is the longest delay of a kubelet between two restarts. */
   readonly crashLoopMs: number;
   /** For the scheduler to try an unschedulable pod again after another pod has ended. Its longest delay is 10 s. */
@@ -50,6 +52,7 @@ export const TIMEOUTS: Timeouts = {
   commitMs: 30 * SECOND_MS,
   stuckCommitMs: 2 * MINUTE_MS,
   smallerMemoryMs: 30 * SECOND_MS,
+  outOfMemoryMs: 10 * MINUTE_MS,
   crashLoopMs: 5 * MINUTE_MS,
   rescheduleMs: 15 * SECOND_MS,
   orphanPauseMs: MINUTE_MS,

@@ -22,6 +22,7 @@ export const FAILURE_REASONS = [
   "Forbidden",
   "CpuLimitTooLow",
   "FieldConflict",
+  "OutOfMemory",
   "ContainerUnclear",
   "UnknownService",
   "UnknownOrganization",

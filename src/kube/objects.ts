@@ -188,7 +188,7 @@ export interface ContainerStatus {
   readonly name: string;
   readonly state?: { readonly running?: object };
   /** The previous run of the container. */
-  readonly lastState?: { readonly terminated?: { readonly finishedAt?: string } };
+  readonly lastState?: { readonly terminated?: { readonly finishedAt?: string; readonly reason?: string } };
   readonly restartCount?: number;
   readonly containerID?: string;
   /** The requests that the kubelet has reserved. */

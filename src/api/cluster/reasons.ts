@@ -29,6 +29,8 @@ const SENTENCES: Readonly<Record<Reason, string>> = {
   Forbidden: OPERATORS,
   CpuLimitTooLow: "The CPU limit of the pipe is below this size.",
   FieldConflict: "Another program also sets the size of this pipe, and keeps reverting it.",
+  OutOfMemory:
+    "The pipes ran out of memory at this size, so they have their previous size again: request a larger size.",
   ContainerUnclear: "The container of the pipe that the size applies to is ambiguous.",
   UnknownService: OPERATORS,
   UnknownOrganization: OPERATORS,

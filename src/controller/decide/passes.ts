@@ -85,7 +85,16 @@ function choose(draft: Draft): Draft {
   });
   const plan = planRollout(planned, limits);
   const { waitReason, blockedBy } = plan;
-  return { ...draft, plan, sizing: { ...sizing, waitReason, blockedBy } };
+  // Containers run out of memory meanwhile, and nothing restarts, so these wait neither for a canary nor for a window.
+  const urgent = sizing.outOfMemory
+    ? draft.waiting.filter(isInPlace).map(({ pipe }) => pipe.metadata.name)
+    : [];
+  const chosen = { ...plan, start: [...new Set([...plan.start, ...urgent])] };
+  return { ...draft, plan: chosen, sizing: { ...sizing, waitReason, blockedBy } };
+}
+
+function isInPlace({ next }: Assessment): boolean {
+  return next?.type === "begin" && !next.way.replacesPods;
 }
 
 function plannedPipe({ pipe, state, phase, proof, isUnfinished = false, next }: Assessment): PlannedPipe {

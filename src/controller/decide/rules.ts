@@ -3,6 +3,7 @@ import type { ResizeStrategy } from "../../domain/resize-strategy.ts";
 import { sameSize } from "../../domain/size.ts";
 import type { PipeDecision, Subject, Way } from "../assessment.ts";
 import { commitInFlight, templateFollows } from "../in-place/commit-rules.ts";
+import { waitsForResizer } from "../in-place/drift.ts";
 import { podsFollow, podsInProgress, podsReturn, sizeRefused } from "../in-place/rules.ts";
 import { IN_PLACE } from "../in-place/way.ts";
 import { effectOn } from "../observe/autoscaler-view.ts";
@@ -46,14 +47,20 @@ const RULES: readonly Rule[] = [
     annotationRemoved,
     // Pods show whether they run the size, no matter which writer changed the template.
     hasSize,
-    // A pod that differs from its template is resized like any other.
-    when(hasVisiblePods, [podsFollow]),
+    when(hasVisiblePods, [
+      // A known tool gives a pod another size for a while.
+      waitsForResizer,
+      // A pod that differs from its template is resized like any other.
+      podsFollow,
+    ]),
     // The owner gives the pipe its size by a rollout, or soon by resuming one.
     rolloutOfOwner,
   ]),
   // A failed attempt is not repeated at once.
   failedBefore,
   when(hasVisiblePods, [
+    // A known tool gives a pod another size for a while.
+    waitsForResizer,
     // A size that is refused for running pods is refused for new ones.
     sizeRefused,
     // Pods that run the size restart for nothing any more.

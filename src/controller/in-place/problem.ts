@@ -14,10 +14,14 @@ export type Problem = Fallback & { readonly untilMs?: number };
 
 /** Returns why the pods of a pipe cannot be resized in place; `undefined` if they can be. */
 export function inPlaceProblem(subject: Subject): Problem | undefined {
-  const { pipe, podsProblem } = subject;
   // The dry run of the commit may show that its template cannot follow the pods.
   const failed = failedBefore(subject) ?? refusalOf(dryRunRecord(subject, true), subject);
-  if (failed) return failed;
+  return failed ?? presentProblem(subject);
+}
+
+/** Returns why pods cannot be resized now, whatever failed before. */
+export function presentProblem(subject: Subject): Problem | undefined {
+  const { pipe, podsProblem } = subject;
   if (podsProblem !== undefined) return { reason: "Forbidden", message: podsProblem };
   if (pipe.templateProblem) return pipe.templateProblem;
   if (!seesPods(subject)) return { reason: "PodsNotLabeled", message: "its pods do not have the labels" };
@@ -45,7 +49,10 @@ export function refusalOf(record: WriteRecord | undefined, subject: Subject): Fa
 function unsettledProblem(subject: Subject): Problem | undefined {
   const { pipe } = subject;
   if (pipe.isPaused) return { reason: "NotSettled", message: "the Deployment is paused by its owner" };
-  if (pipe.rollout.isSeen && pipe.rollout.isComplete && areOfOneTemplate(subject)) return undefined;
+  const { isSeen, isUpdated, isComplete } = pipe.rollout;
+  // Containers that run out of memory are not available.
+  const isSettled = subject.outOfMemory ? isUpdated : isComplete;
+  if (isSeen && isSettled && areOfOneTemplate(subject)) return undefined;
   return passing({ reason: "NotSettled", message: "a rollout of the Deployment has not completed" }, subject);
 }
 
@@ -69,9 +76,19 @@ function podProblem(subject: Subject): Problem | undefined {
     const found = problemOf(each, subject.target);
     if (!found) continue;
     const problem = { reason: found.reason, message: `pod ${each.pod.metadata.name}: ${found.message}` };
+    const restartsAtMs = restartAtMs(each, subject);
+    if (restartsAtMs !== undefined) return { ...problem, untilMs: restartsAtMs };
     return isStarting(each.pod) ? passing(problem, subject) : problem;
   }
   return undefined;
+}
+
+/** Until when a container that ran out of memory has started again, so that it can get its old size back. */
+function restartAtMs({ pod }: ActivePod, { outOfMemory, nowMs, timeouts }: Subject): number | undefined {
+  if (!outOfMemory || pod.containers.every(({ isRunning }) => isRunning)) return undefined;
+  const endedAtMs = Math.max(...pod.containers.map(({ restartedAtMs }) => restartedAtMs));
+  const untilMs = Math.min(endedAtMs, nowMs) + timeouts.crashLoopMs;
+  return untilMs > nowMs ? untilMs : undefined;
 }
 
 function isStarting({ containers }: PodView): boolean {

@@ -1,25 +1,13 @@
 import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
-import type { InPlaceAction } from "../actions.ts";
-import type { ActivePod, Failure, PodState, Subject } from "../assessment.ts";
+import type { ActivePod, PodState, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { errorOf, failureOf, isRefusal, repeatableAtMs } from "../retry.ts";
+import { isDrifted, repairDrift } from "./drift.ts";
+import { type Failed, MAX_CONCURRENT_PODS, type PodsStep } from "./pods-step.ts";
 import { inPlaceProblem, type Problem, unseenProblem } from "./problem.ts";
-
-/** After the first pod has the size. */
-const MAX_CONCURRENT_PODS = 10;
-
-/** The next step for the pods of a pipe whose resize in place has begun or may begin. */
-export type PodsStep =
-  /** Without actions if every pod has the size. */
-  | { readonly type: "resize"; readonly actions: readonly InPlaceAction[] }
-  /** `untilMs`: when it fails, or the failed write is repeated, unless something happens; in milliseconds since 1970. */
-  | { readonly type: "wait"; readonly untilMs: number; readonly failure?: Failure | undefined }
-  | Failed;
-
-type Failed = { readonly type: "fail" } & Fallback;
 
 /** A pipe, and those of its pods that do not have the size yet. */
 interface Pods extends Subject {
@@ -38,8 +26,8 @@ const RULES: readonly ((pods: Pods) => PodsStep | undefined)[] = [
   resizing,
   // Every pod that is seen has the size.
   complete,
-  // Another writer gives the pods another size, and would do so again.
-  reverted,
+  // Another writer gave pods another size. No pod is replaced for that, because new pods would get that size too.
+  drifted,
   // The API server would refuse the other pods, too.
   refused,
   // The pods that are left cannot be resized, or not yet.
@@ -135,11 +123,11 @@ function complete(pods: Pods): PodsStep | undefined {
   return hindranceOf(unseenProblem(pods)) ?? { type: "resize", actions: [] };
 }
 
-function reverted({ unchanged, ...subject }: Pods): PodsStep | undefined {
-  // A change after the template has followed is the first one, so the pod is resized again.
-  const sinceMs = committedAtMs(subject);
-  const found = unchanged.find(({ record }) => record?.outcome.type === "done" && record.lastAtMs > sinceMs);
-  return found && failed(found, "Reverted", "another writer set it back to another size");
+/** Other pods that do not have the size yet come first. */
+function drifted(pods: Pods): PodsStep | undefined {
+  return pods.unchanged.every((each) => isDrifted(each, pods))
+    ? repairDrift(pods, pods.unchanged)
+    : undefined;
 }
 
 function refused({ unchanged }: Pods): PodsStep | undefined {

@@ -2,16 +2,19 @@ import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods } from "../pods.ts";
 import { failureOf, repeatableAtMs } from "../retry.ts";
+import { hasDrifted } from "./drift.ts";
 import { fallsBack, podsToReturn } from "./fall-back.ts";
+import type { PodsStep } from "./pods-step.ts";
 import { failedBefore } from "./problem.ts";
-import { type PodsStep, podsStep, refusedSize } from "./resize-pods.ts";
+import { podsStep, refusedSize } from "./resize-pods.ts";
 import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
 
 /** The template has the size, and a pod has not: only a resize of the pod, or another ReplicaSet, can change that. */
 export function podsFollow(subject: Subject): PipeDecision | undefined {
   const { pipe, active } = subject;
   if (allPodsHaveSize(subject)) return undefined;
-  const failed = failedBefore(subject);
+  // A pod that another writer resized is repaired in place, whatever failed before.
+  const failed = hasDrifted(subject) ? undefined : failedBefore(subject);
   const isInProgress = active.some(
     ({ state, record }) => state !== "done" && (state !== "unchanged" || record !== undefined),
   );
@@ -21,7 +24,9 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
   const step = podsStep(subject);
   if (failed) return replacedBefore(subject) ?? returned(subject, step) ?? waitsFor(REPLACE_PODS, failed);
   if (step.type === "fail") return fallsBack(subject, step);
-  return { ...waitsFor(IN_PLACE), ...(step.type === "wait" ? { recheckAtMs: step.untilMs } : {}) };
+  if (step.type === "conflict") return { state: "failed", failure: step.failure };
+  const recheckAtMs = step.type === "wait" ? step.untilMs : undefined;
+  return { ...waitsFor(IN_PLACE), failure: step.failure, recheckAtMs };
 }
 
 /**
@@ -87,7 +92,9 @@ function inProgress(step: PodsStep, subject: Subject): PipeDecision {
     isUnfinished: true,
     activity: "its pods are being resized in place",
   } as const;
-  if (step.type === "resize") return { ...moving, next: { type: "continue", actions: step.actions } };
+  if (step.type === "conflict") return { state: "failed", failure: step.failure };
+  if (step.type === "resize")
+    return { ...moving, failure: step.failure, next: { type: "continue", actions: step.actions } };
   const { untilMs: recheckAtMs, failure } = step;
   return { ...moving, state: failure ? "retrying" : "rolling", failure, recheckAtMs };
 }

@@ -66,4 +66,4 @@ export function replacedBefore(subject: Subject): PipeDecision | undefined {
 }
 
 const IN_VAIN =
-  "another writer, such as a right-sizer, gives its pods another size whenever they were replaced: exempt them from it";
+  "another writer, such as an admission webhook, gives its pods another size whenever they are created: exempt them from it";

@@ -34,6 +34,7 @@ export function newRollout(subject: Subject, attempts: number, fallback?: Fallba
     revision: pipe.revision + 1,
     progressedAtS: pipe.rollout.progressedAtS,
     replicas: pipe.replicas,
+    ...(subject.outOfMemory ? { outOfMemory: subject.outOfMemory } : {}),
     ...(fallback ? { inPlaceFailure: inPlaceFailureTo(desired, fallback, nowMs) } : {}),
   };
 }
@@ -48,6 +49,7 @@ export function committedRollout(subject: Subject): LastRollout {
     lastGoodSize: pipe.size ?? pipe.otherResources,
     revision: pipe.revision,
     inPlaceStartedAtMs: Math.min(nowMs, ...begun),
+    restarts: subject.active.reduce((sum, { own }) => sum + (own?.restartCount ?? 0), 0),
     isCommitting: true,
   };
 }

@@ -33,6 +33,9 @@ function record(assessment: Assessment): readonly PipeAction[] {
     const isNeeded = requestedSize(subject.scaling) !== undefined || !pipe.ownsSize;
     return isNeeded && isAdoptable(assessment) ? adopt(subject, adoption(subject)) : [];
   }
+  // Another size, or a retry, was requested since then.
+  if (state === "done" && lastRollout?.outOfMemory && !subject.outOfMemory)
+    return adopt(subject, { ...lastRollout, outOfMemory: undefined });
   const isUp = state === "done" && rollout.isComplete && replicas > 0;
   if (isUp && lastRollout && !hasComeUp(pipe)) return adopt(subject, { ...lastRollout, cameUp: true });
   return isAdoptable(assessment) && !pipe.ownsSize ? adopt(subject, lastRollout) : [];

@@ -209,6 +209,7 @@ const containerStatus = new Message<ContainerStatus>({
       terminated: message(
         3,
         new Message<NonNullable<NonNullable<ContainerStatus["lastState"]>["terminated"]>>({
+          reason: sharedString(3),
           finishedAt: time(6),
         }),
       ),

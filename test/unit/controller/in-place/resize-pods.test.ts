@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type PodsStep, podsStep, runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
+import type { PodsStep } from "../../../../src/controller/in-place/pods-step.ts";
+import { podsStep, runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
 import type { InPlaceFailure } from "../../../../src/controller/observe/last-rollout.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
@@ -171,8 +172,9 @@ describe("a resize in place does not go on", () => {
     });
   });
 
-  it("if another writer gives a pod its old size again", () => {
-    expect(stepOf([aResizedPod("a"), aPod("b")], [aPodWrite("b")])).toMatchObject({
+  it("if a webhook gives a pod its old size again in the same write", () => {
+    const outcome = failed({ reason: "Refused", fallback: "Reverted" });
+    expect(stepOf([aResizedPod("a"), aPod("b")], [aPodWrite("b", { outcome })])).toMatchObject({
       ...{ type: "fail", reason: "Reverted" },
     });
   });

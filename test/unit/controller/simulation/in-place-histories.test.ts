@@ -134,6 +134,15 @@ const steps = fc.oneof(
   step("slow down the Deployment controller", fc.constantFrom(20, 2000), ({ group: { workloads } }, ms) => {
     workloads.syncMs = ms;
   }),
+  step("resize a pod by another writer", cores, ({ group }, value, pipe) => {
+    const [pod] = group.pods(pipe);
+    const memory = `${4 * value}Gi`;
+    const resources = { requests: { cpu: `${value}`, memory }, limits: { memory } };
+    if (pod) group.workloads.resizePod(pod.metadata.name, resources, { manager: "right-sizer" });
+  }),
+  step("run out of memory", fc.constantFrom(1000, 10_000), ({ group }, stopMs, pipe) => {
+    for (const { metadata } of group.pods(pipe)) group.workloads.crash(metadata.name, stopMs, "OOMKilled");
+  }),
   step("crash a container", fc.constantFrom(0, 1000, 30_000), ({ group }, stopMs, pipe) =>
     group.workloads.crash(group.pods(pipe)[0]?.metadata.name ?? "", stopMs),
   ),
