@@ -7,6 +7,7 @@ import type { PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { errorOf, failureOf, isRefusal, repeatableAtMs } from "../retry.ts";
 import { inPlaceProblem, type Problem, unseenProblem } from "./problem.ts";
+import { type Deferral, waitForRoom } from "./room.ts";
 
 /** After the first pod has the size. */
 const MAX_CONCURRENT_PODS = 10;
@@ -17,6 +18,7 @@ export type PodsStep =
   | { readonly type: "resize"; readonly actions: readonly InPlaceAction[] }
   /** `untilMs`: when it fails, or the failed write is repeated, unless something happens; in milliseconds since 1970. */
   | { readonly type: "wait"; readonly untilMs: number; readonly failure?: Failure | undefined }
+  | Deferral
   | Failed;
 
 type Failed = { readonly type: "fail" } & Fallback;
@@ -100,8 +102,11 @@ export function runsOf({ containers }: PodView): string {
 }
 
 function overdue(pods: Pods): PodsStep | undefined {
-  const found = pods.active.find((each) => endsAtMs(each, pods) <= pods.nowMs);
+  const over = pods.active.filter((each) => endsAtMs(each, pods) <= pods.nowMs);
+  const found = over.find(({ state }) => state !== "deferred") ?? over[0];
   if (!found) return undefined;
+  const deferral = found.state === "deferred" ? waitForRoom(found, pods) : undefined;
+  if (deferral) return deferral;
   const message = found.pod.resize?.message ?? "the kubelet has not resized it";
   return failed(found, TIMED_OUT[found.state] ?? "ResizeTimeout", message);
 }

@@ -71,6 +71,11 @@ function inProgress(step: PodsStep, subject: Subject): PipeDecision {
     activity: "its pods are being resized in place",
   } as const;
   if (step.type === "resize") return { ...moving, next: { type: "continue", actions: step.actions } };
+  if (step.type === "defer") {
+    const { actions, failure, message: obstacle, untilMs: recheckAtMs } = step;
+    const state = failure ? "failed" : "rolling";
+    return { ...moving, state, failure, obstacle, recheckAtMs, next: { type: "continue", actions } };
+  }
   const { untilMs: recheckAtMs, failure } = step;
   return { ...moving, state: failure ? "retrying" : "rolling", failure, recheckAtMs };
 }
