@@ -15,8 +15,8 @@ export interface RoomRequest {
   readonly uid: string;
   readonly spec: PodSpec;
   readonly pods: number;
-  /** UIDs of the old pods, whose room becomes free. */
-  readonly stopping: ReadonlySet<string>;
+  /** The old pods, whose room becomes free. Their nodes are looked at first. */
+  readonly stopping: readonly { readonly uid: string; readonly node: string }[];
   /** Number of this attempt, so that each one begins with other nodes. */
   readonly attempt: number;
 }
@@ -33,7 +33,7 @@ interface Promised {
   readonly untilMs: number;
 }
 
-/** A check lists the pods of at most so many nodes. The next one goes on with the others. */
+/** A check lists the pods of at most so many other nodes. The next one goes on with the rest. */
 const MAX_NODES = 50;
 
 /** Old pods have ended by then, and the new ones have a node. */
@@ -73,16 +73,19 @@ export class Rooms {
   }
 
   async #find(request: RoomRequest, all: readonly NodeView[]): Promise<RoomResult> {
-    const { uid, spec, pods, attempt } = request;
+    const { uid, spec, pods, attempt, stopping } = request;
     const requests = podRequests(spec);
     const nodes = nodesFor(spec, all);
+    const own = nodes.filter(({ name }) => stopping.some((each) => each.node === name));
+    const others = nodes.filter((node) => !own.includes(node));
+    const isStopping = ({ metadata }: PlacedPod) => stopping.some((each) => each.uid === metadata.uid);
     const placed: Promised[] = [];
     const untilMs = this.#clock.monotonic() + PROMISED_MS;
-    for (const node of rotated(nodes, attempt).slice(0, MAX_NODES)) {
+    for (const node of [...own, ...rotated(others, attempt).slice(0, MAX_NODES)]) {
       const listed = await this.#podsOn(node.name);
       if (!listed) return { type: "unknown", message: UNKNOWN };
-      const others = listed.filter(({ metadata }) => !request.stopping.has(metadata.uid)).map(reservedBy);
-      const used = [...others, ...this.#promisedOn(node.name, uid)];
+      const reserved = listed.filter((each) => !isStopping(each)).map(reservedBy);
+      const used = [...reserved, ...this.#promisedOn(node.name, uid)];
       const fitting = Math.min(pods - placed.length, countFitting(requests, { node, used }));
       for (let count = 0; count < fitting; count += 1)
         placed.push({ node: node.name, amounts: requests, untilMs });

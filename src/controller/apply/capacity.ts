@@ -2,6 +2,7 @@ import { lackOfCapacity } from "../../capacity/fit.ts";
 import { isCode, isDeniedByWebhook } from "../../kube/errors.ts";
 import type { PodSpec } from "../../kube/objects.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
+import type { PodView } from "../observe/pod-view.ts";
 import type { WriteError, WritePurpose } from "../observe/write-record.ts";
 import type { Applier } from "./applier.ts";
 import { writeErrorOf } from "./write-error.ts";
@@ -10,8 +11,8 @@ interface NewPods {
   readonly pipe: PipeView;
   /** From the response to the dry run, with the new size and the changes of webhooks. */
   readonly spec: PodSpec;
-  /** UIDs of the pods that stop first. */
-  readonly stopping: readonly string[];
+  /** The pods that stop first. */
+  readonly stopping: readonly PodView[];
   /** The check, whose number of attempts is known. */
   readonly purpose: WritePurpose;
 }
@@ -40,7 +41,8 @@ export async function roomProblem(
     const listed = await nodes.list();
     if (!listed) return unknown("the controller may not list nodes (rbac.nodes), so it cannot look for room");
     const attempt = writes.get(uid, purpose)?.attempts ?? 0;
-    const request = { uid, spec, pods: pipe.replicas, stopping: new Set(stopping), attempt };
+    const places = stopping.map(({ metadata, nodeName }) => ({ uid: metadata.uid, node: nodeName }));
+    const request = { uid, spec, pods: pipe.replicas, stopping: places, attempt };
     const found = await rooms.find(request, listed);
     if (found.type === "unknown") return unknown(found.message);
     return found.type === "room" ? undefined : { reason: "NoNodeHasRoom", message: found.message };

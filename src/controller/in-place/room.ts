@@ -32,8 +32,7 @@ export function waitForRoom(found: ActivePod, subject: Subject): Deferral | unde
   const record = recordOf(subject, "check-room", about);
   const untilMs = searchedAtMs(record, subject);
   const rollout = newRollout(subject, 1);
-  const stopping = pods.map(({ metadata }) => metadata.uid);
-  const search = { type: "check-room", pipe, container, rollout, subject: about, stopping } as const;
+  const search = { type: "check-room", pipe, container, rollout, subject: about, stopping: pods } as const;
   const isDue = untilMs <= nowMs;
   const deferredMs = Math.min(
     nowMs,

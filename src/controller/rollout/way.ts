@@ -44,10 +44,9 @@ export const ACCEPTED: DryRun = { isAccepted: true };
 type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
 type Checks = Pick<DryRunAction, "isCommit" | "checksNodes" | "stopping" | "triedPod">;
 
-/** The UIDs of the pods that a rollout stops; `undefined` if the controller does not see all of them. */
-function stoppingPods(subject: Subject): readonly string[] | undefined {
-  if (!seesPods(subject) || !seesAllPods(subject)) return undefined;
-  return subject.pods.map(({ metadata }) => metadata.uid);
+/** The pods that a rollout stops; `undefined` if the controller does not see all of them. */
+function stoppingPods(subject: Subject): readonly PodView[] | undefined {
+  return seesPods(subject) && seesAllPods(subject) ? subject.pods : undefined;
 }
 
 /** The search for room on other nodes, while a resize in place is deferred, found some a moment ago. */

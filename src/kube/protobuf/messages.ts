@@ -236,6 +236,7 @@ export const pod = new Message<Pod>({
           ),
         }),
       ),
+      nodeName: sharedString(10),
     }),
   ),
   status: message(

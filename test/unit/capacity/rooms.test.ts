@@ -26,7 +26,14 @@ const node = (name: string, cores: number, spec: Parameters<typeof aNode>[2] = {
 /** A pipe whose new pods need so many cores. */
 function asks(name: string, cores: number, changes: Partial<RoomRequest> = {}): RoomRequest {
   const { spec } = aPlacedPod(name, cores);
-  return { uid: name, spec, pods: 1, stopping: new Set([`uid-${name}`]), attempt: 1, ...changes };
+  return {
+    uid: name,
+    spec,
+    pods: 1,
+    stopping: [{ uid: `uid-${name}`, node: "own" }],
+    attempt: 1,
+    ...changes,
+  };
 }
 
 function setup(nodes: readonly Node[], placed: Readonly<Record<string, readonly PlacedPod[]>> = {}) {
@@ -111,13 +118,16 @@ describe("the room for the new pods of a pipe that stops its old pods first", ()
     expect(await find(asks("own", 4))).toBe("room");
   });
 
-  it("is searched on at most 50 nodes at once, and on the others in later attempts", async () => {
+  it("is searched on its own node and at most 50 others at once, and on the rest in later attempts", async () => {
     const nodes = Array.from({ length: 120 }, (_, index) => node(`n${index}`, 8));
     const full = nodes.slice(0, 119).map(({ metadata }) => [metadata.name, [aPlacedPod("x", 8)]] as const);
-    const { find, requests } = setup(nodes, Object.fromEntries(full));
+    const { find, requests } = setup([...nodes, node("own", 8)], {
+      ...Object.fromEntries(full),
+      own: [aPlacedPod("x", 8)],
+    });
     expect(await find(asks("own", 4, { attempt: 0 }))).toBe("none");
     expect(await find(asks("own", 4, { attempt: 1 }))).toBe("none");
-    expect(requests).toHaveLength(100);
+    expect(requests).toHaveLength(102);
     expect(await find(asks("own", 4, { attempt: 2 }))).toBe("room");
   });
 });

@@ -62,7 +62,7 @@ describe("a deferred resize of a pipe that stops its old pods first", () => {
     const { actions, summary } = decided({});
     expect(summary).toEqual(["search room for a"]);
     expect(actions).toMatchObject([
-      { type: "check-room", stopping: ["uid-a-1"], rollout: { size: sizeOfCores(4) } },
+      { type: "check-room", stopping: [{ metadata: { name: "a-1" } }], rollout: { size: sizeOfCores(4) } },
     ]);
   });
 
@@ -133,7 +133,7 @@ describe("the rollout of a pipe that stops its old pods first, after a deferred 
       { type: "dry-run", checksNodes: true, stopping: undefined, triedPod: { metadata: { name: "a-1" } } },
     ]);
     expect(decided({ pipe, search: nothing(MINUTE), changes: { pods } }).actions).toMatchObject([
-      { type: "dry-run", checksNodes: true, stopping: ["uid-a-1"] },
+      { type: "dry-run", checksNodes: true, stopping: [{ metadata: { name: "a-1" } }] },
     ]);
   });
 });
