@@ -8,13 +8,13 @@ export interface PlacedPod extends Pick<Pod, "metadata" | "status"> {
   readonly spec: PodSpec;
 }
 
-/** A node, and what the pods on it have reserved, without those that would stop. */
+/** A node, and the amounts that its pods have reserved, without those of pods that would stop. */
 export interface UsedNode {
   readonly node: NodeView;
   readonly used: readonly Amounts[];
 }
 
-/** What a pod on a node has reserved. During a resize, the scheduler counts the largest of all values. */
+/** Returns the amounts that a pod on a node has reserved. During a resize, the scheduler counts the largest of all values. */
 export function reservedBy({ spec, status }: PlacedPod): Amounts {
   const statuses = status?.containerStatuses ?? [];
   const withRequests = (requestsOf: (each: (typeof statuses)[number]) => Readonly<Record<string, string>>) =>

@@ -14,7 +14,7 @@ export interface Deferral {
   /** When room is searched for again, or the wait becomes a failure; in milliseconds since 1970. */
   readonly untilMs: number;
   readonly actions: readonly Action[];
-  /** It has waited for as long as a rollout may take. */
+  /** Present if the resize has waited for as long as a rollout may take. */
   readonly failure: Failure | undefined;
 }
 

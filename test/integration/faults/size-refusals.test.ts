@@ -19,7 +19,7 @@ interface Refusal {
   readonly isFirst?: boolean;
   /** The message of the API server. */
   readonly message: string;
-  /** What people can do. */
+  /** Part of the remedy in the status. */
   readonly remedy: string;
 }
 

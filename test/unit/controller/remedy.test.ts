@@ -50,7 +50,7 @@ it.each([
   "the controller may change only the cpu and memory requests and the memory limit of a container, and set an existing cpu limit to the cpu request",
   "the controller may change nothing in the metadata of a ReplicaSet",
   "the controller may not change the field managers of a pod",
-])("the denial %j of the chart's policies is told as a change by a webhook", (denial) => {
+])("the message about the denial %j of the chart's policies names a webhook as the cause", (denial) => {
   const told = withRemedy(`${DENIED}${denial}`);
   expect(told).toMatch(/^something, probably a mutating admission webhook, changes more than the size/);
   expect(told).toContain(denial);
