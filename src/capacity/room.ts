@@ -45,20 +45,24 @@ export function countFitting(requests: Amounts, { node, used }: UsedNode): numbe
   return Math.max(0, Math.min(times("cpu"), times("memory"), node.maxPods - used.length));
 }
 
-/**
- * For people: the pods of a pipe have no room on the nodes now.
- *
- * @param nodes number of the nodes that are large enough
- * @param fitting number of the pods that have room
- */
-export function describeLackOfRoom(
-  spec: PodSpec,
-  { pods, nodes, fitting }: { readonly pods: number; readonly nodes: number; readonly fitting: number },
-): string {
-  const where =
-    nodes === 1
-      ? "the one node that is large enough has no room"
-      : `none of the ${nodes} nodes that are large enough has room`;
-  const some = fitting === 0 ? "" : ` for more than ${fitting} of its ${pods} pods`;
-  return `${wouldRequest(podRequests(spec))}, and ${where}${some || " for it"} at present: free or add capacity, or request a smaller size`;
+interface Counts {
+  readonly pods: number;
+  /** Number of the nodes that are large enough. */
+  readonly nodes: number;
+  /** Number of the pods that have room. */
+  readonly fitting: number;
+  /** The nodes are others than those of the old pods. */
+  readonly isOther: boolean;
+}
+
+/** For people: the pods of a pipe have no room on the nodes now. */
+export function describeLackOfRoom(spec: PodSpec, { pods, nodes, fitting, isOther }: Counts): string {
+  const other = isOther ? "other " : "";
+  const room = fitting === 0 ? "for it" : `for more than ${fitting} of its ${pods} pods`;
+  const many = `none of the ${nodes} ${other}nodes that are large enough has room ${room} at present`;
+  const few = [
+    `no ${other}node is large enough`,
+    `the one ${other}node that is large enough has no room ${room} at present`,
+  ];
+  return `${wouldRequest(podRequests(spec))}, and ${few[nodes] ?? many}: free or add capacity, or request a smaller size`;
 }

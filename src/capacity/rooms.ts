@@ -17,6 +17,8 @@ export interface RoomRequest {
   readonly pods: number;
   /** The old pods, whose room becomes free. Their nodes are looked at first. */
   readonly stopping: readonly { readonly uid: string; readonly node: string }[];
+  /** Names of nodes that are known to have no room. */
+  readonly fullNodes: readonly string[];
   /** Number of this attempt, so that each one begins with other nodes. */
   readonly attempt: number;
 }
@@ -73,9 +75,9 @@ export class Rooms {
   }
 
   async #find(request: RoomRequest, all: readonly NodeView[]): Promise<RoomResult> {
-    const { uid, spec, pods, attempt, stopping } = request;
+    const { uid, spec, pods, attempt, stopping, fullNodes } = request;
     const requests = podRequests(spec);
-    const nodes = nodesFor(spec, all);
+    const nodes = nodesFor(spec, all).filter(({ name }) => !fullNodes.includes(name));
     const own = nodes.filter(({ name }) => stopping.some((each) => each.node === name));
     const others = nodes.filter((node) => !own.includes(node));
     const isStopping = ({ metadata }: PlacedPod) => stopping.some((each) => each.uid === metadata.uid);
@@ -93,7 +95,7 @@ export class Rooms {
       this.#promised.set(uid, placed);
       return { type: "room" };
     }
-    const counts = { pods, nodes: nodes.length, fitting: placed.length };
+    const counts = { pods, nodes: nodes.length, fitting: placed.length, isOther: fullNodes.length > 0 };
     return { type: "none", message: describeLackOfRoom(spec, counts) };
   }
 

@@ -83,11 +83,12 @@ export type Action =
       readonly triedPod?: PodView | undefined;
       readonly isCommit: boolean;
     } & OfRollout)
-  /** Searches for a node with room for a new pod, while a resize in place is deferred. */
+  /** Searches for another node with room for a new pod, while a resize in place is deferred on `fullNodes`. */
   | ({
       readonly type: "check-room";
       readonly subject: string;
       readonly stopping: readonly PodView[];
+      readonly fullNodes: readonly string[];
     } & OfRollout)
   /** Creates the PipeScaling after the first pipe of a service appeared, or after the PipeScaling was deleted. */
   | {

@@ -123,8 +123,7 @@ it.each([
     await waitFor(isDeferred, { what: "the resize to be deferred" });
     if (strategy === "Recreate") {
       const told = async () => conditionOf(await environment.scaling(), "Ready")?.message ?? "";
-      const isTold = async () =>
-        (await told()).includes("the one node that is large enough has no room for it");
+      const isTold = async () => (await told()).includes("and no other node is large enough");
       await waitFor(isTold, { what: "the result of the search for room" });
     }
     await environment.client.json({ method: "DELETE", path });

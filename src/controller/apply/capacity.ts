@@ -13,6 +13,8 @@ interface NewPods {
   readonly spec: PodSpec;
   /** The pods that stop first. */
   readonly stopping: readonly PodView[];
+  /** Names of nodes that are known to have no room. */
+  readonly fullNodes?: readonly string[];
   /** The check, whose number of attempts is known. */
   readonly purpose: WritePurpose;
 }
@@ -33,7 +35,7 @@ export async function sizeProblem({ nodes }: Applier, spec: PodSpec): Promise<Wr
  */
 export async function roomProblem(
   { nodes, rooms, writes }: Applier,
-  { pipe, spec, stopping, purpose }: NewPods,
+  { pipe, spec, stopping, fullNodes = [], purpose }: NewPods,
   unknown: (message: string) => WriteError | undefined,
 ): Promise<WriteError | undefined> {
   return unlessUnlisted("pods", async () => {
@@ -42,7 +44,7 @@ export async function roomProblem(
     if (!listed) return unknown("the controller may not list nodes (rbac.nodes), so it cannot look for room");
     const attempt = writes.get(uid, purpose)?.attempts ?? 0;
     const places = stopping.map(({ metadata, nodeName }) => ({ uid: metadata.uid, node: nodeName }));
-    const request = { uid, spec, pods: pipe.replicas, stopping: places, attempt };
+    const request = { uid, spec, pods: pipe.replicas, stopping: places, fullNodes, attempt };
     const found = await rooms.find(request, listed);
     if (found.type === "unknown") return unknown(found.message);
     return found.type === "room" ? undefined : { reason: "NoNodeHasRoom", message: found.message };

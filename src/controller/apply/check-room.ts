@@ -14,7 +14,7 @@ export function checkRoom(
   applier: Applier,
   action: Extract<Action, { readonly type: "check-room" }>,
 ): Promise<WriteError | undefined> {
-  const { pipe, subject, rollout, stopping } = action;
+  const { pipe, subject, rollout, stopping, fullNodes } = action;
   const purpose = "check-room";
   return attempt(applier, pipe, { purpose, subject }, async () => {
     const annotation = formatLastRollout(rollout, pipe.metadata.uid);
@@ -29,6 +29,6 @@ export function checkRoom(
     const tooLarge = await sizeProblem(applier, spec);
     if (tooLarge) return { error: tooLarge };
     const unknown = (message: string): WriteError => ({ reason: "NoNodeHasRoom", message });
-    return { error: await roomProblem(applier, { pipe, spec, stopping, purpose }, unknown) };
+    return { error: await roomProblem(applier, { pipe, spec, stopping, fullNodes, purpose }, unknown) };
   });
 }

@@ -1,7 +1,7 @@
 import type { Action } from "../actions.ts";
 import type { ActivePod, Failure, Subject } from "../assessment.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
-import { lastErrorOf, NO_ROOM, recordOf, retryAtMs, retryDelayMs } from "../retry.ts";
+import { lastErrorOf, NO_ROOM, recordOf, retriedAt, retryAtMs, retryDelayMs } from "../retry.ts";
 import { newRollout } from "../rollout/annotation.ts";
 import { timeoutMsOf } from "../rollout/phase.ts";
 import { dryRunSubject, isRoomFound } from "../rollout/way.ts";
@@ -32,7 +32,12 @@ export function waitForRoom(found: ActivePod, subject: Subject): Deferral | unde
   const record = recordOf(subject, "check-room", about);
   const untilMs = searchedAtMs(record, subject);
   const rollout = newRollout(subject, 1);
-  const search = { type: "check-room", pipe, container, rollout, subject: about, stopping: pods } as const;
+  // If its own node had room, the kubelet would have granted the resize.
+  const full = subject.active.filter(({ state }) => state === "deferred").map(({ pod }) => pod.nodeName);
+  const search = {
+    ...({ type: "check-room", pipe, container, rollout } as const),
+    ...{ subject: about, stopping: pods, fullNodes: full },
+  };
   const isDue = untilMs <= nowMs;
   const deferredMs = Math.min(
     nowMs,
@@ -50,7 +55,7 @@ export function waitForRoom(found: ActivePod, subject: Subject): Deferral | unde
     failure:
       failsAtMs > nowMs
         ? undefined
-        : { reason: NO_ROOM, message, attempts, atMs: record?.lastAtMs ?? nowMs, retryAtMs: untilMs },
+        : retriedAt(untilMs, { reason: NO_ROOM, message, attempts, atMs: record?.lastAtMs ?? nowMs }),
   };
 }
 

@@ -31,6 +31,7 @@ function asks(name: string, cores: number, changes: Partial<RoomRequest> = {}): 
     spec,
     pods: 1,
     stopping: [{ uid: `uid-${name}`, node: "own" }],
+    fullNodes: [],
     attempt: 1,
     ...changes,
   };
@@ -74,6 +75,23 @@ describe("the room for the new pods of a pipe that stops its old pods first", ()
     });
     expect(await rooms.find(asks("own", 3, { pods: 3 }), views)).toMatchObject({
       message: expect.stringContaining("has room for more than 2 of its 3 pods at present"),
+    });
+  });
+
+  it("is searched only on other nodes than those that are known to be full", async () => {
+    const { rooms, views, requests } = setup([node("a", 8), node("b", 8), node("c", 8)]);
+    const message = async (fullNodes: string[], cores: number) => {
+      const found = await rooms.find(asks("own", cores, { fullNodes }), views);
+      return found.type === "none" ? found.message : found.type;
+    };
+    expect(await message(["a", "b", "c"], 4)).toContain("and no other node is large enough: free or add");
+    expect(requests).toEqual([]);
+    expect(await message(["a", "b"], 4)).toBe("room");
+    const full = setup([node("a", 8), node("b", 8)], { b: [aPlacedPod("x", 8)] });
+    expect(await full.rooms.find(asks("own", 4, { fullNodes: ["a"] }), full.views)).toMatchObject({
+      message: expect.stringContaining(
+        "the one other node that is large enough has no room for it at present",
+      ),
     });
   });
 

@@ -62,7 +62,12 @@ describe("a deferred resize of a pipe that stops its old pods first", () => {
     const { actions, summary } = decided({});
     expect(summary).toEqual(["search room for a"]);
     expect(actions).toMatchObject([
-      { type: "check-room", stopping: [{ metadata: { name: "a-1" } }], rollout: { size: sizeOfCores(4) } },
+      {
+        type: "check-room",
+        stopping: [{ metadata: { name: "a-1" } }],
+        fullNodes: ["node"],
+        rollout: { size: sizeOfCores(4) },
+      },
     ]);
   });
 
