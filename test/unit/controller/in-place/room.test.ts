@@ -142,3 +142,27 @@ describe("the rollout of a pipe that stops its old pods first, after a deferred 
     ]);
   });
 });
+
+describe("a pipe that stops its old pods first, whose template has the size and whose pod cannot get it in place", () => {
+  const four = sizeOfCores(4);
+  const inPlaceFailure = { size: four, reason: "Infeasible", message: "no", atMs: NOW_MS - 30_000 } as const;
+  const pipe = { size: four, lastRollout: aRollout(four, { inPlaceFailure, cameUp: true }) };
+  const pods = new Map([["a", [aPod("a-1")]]]);
+  const dryRun = (changes: Partial<WriteRecord>) =>
+    aWrite("uid-a", "dry-run", { subject: "1/pipe/true/4000m/16Gi", ...changes });
+  const afterDryRun = (changes: Partial<WriteRecord>) =>
+    decided({ pipe, changes: { pods, writes: someWrites([dryRun(changes)]) } });
+
+  it("keeps the pod until a node has room for another one", () => {
+    expect(decided({ pipe, changes: { pods } }).actions).toMatchObject([
+      { type: "dry-run", checksNodes: true, stopping: [{ metadata: { name: "a-1" } }] },
+    ]);
+    const { summary, assessment } = afterDryRun(nothing(10_000));
+    expect(summary).toEqual([]);
+    expect(assessment).toMatchObject({
+      ...{ state: "failed", failure: { reason: "NoNodeHasRoom", retryAtMs: NOW_MS + 50_000 } },
+    });
+    expect(afterDryRun(nothing(MINUTE)).summary).toEqual(["dry run of a"]);
+    expect(afterDryRun({}).summary).toEqual(["replace-pods a"]);
+  });
+});
