@@ -49,7 +49,8 @@ async function commitProblem(applier: Applier, action: DryRunAction): Promise<Wr
   }
   const text = ({ spec }: WholeDeployment) => JSON.stringify(withoutSize(spec, container));
   if (text(committed) === text(current)) return undefined;
-  const message = "something changes the pod template at each write";
+  const message =
+    "something, probably a mutating admission webhook, changes the pod template at each write: exempt pipes from it";
   return { reason: "Refused", message, fallback: "TemplateChanged" };
 }
 
