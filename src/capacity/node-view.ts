@@ -7,6 +7,8 @@ export interface NodeView {
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
   readonly allocatable: Amounts;
+  /** The maximum number of pods. */
+  readonly maxPods: number;
 }
 
 /** Kubernetes also adds this taint to a cordoned node, a moment later. */
@@ -22,5 +24,6 @@ export function toNodeView({ metadata, spec, status }: Node): NodeView {
       cpu: amountOf(status?.allocatable?.["cpu"]),
       memory: amountOf(status?.allocatable?.["memory"]),
     },
+    maxPods: Number(status?.allocatable?.["pods"] ?? Number.POSITIVE_INFINITY),
   };
 }

@@ -6,8 +6,15 @@ export interface Doubling {
 
 /** The times for which the controller waits before it gives up or tries again, in milliseconds. Tests shorten them. */
 export interface Timeouts {
-  /** Until a deferred resize of a pod fails. It reserves room on the node, which a rollout may need. */
+  /**
+   * Until a deferred resize of a pod fails. It reserves room on the node, which a rollout may need. If the rollout would
+   * stop old pods first, until room is searched for on other nodes.
+   */
   readonly deferredMs: number;
+  /** Before the nodes are searched for room again, for a pipe that stops its old pods first. */
+  readonly roomRetry: Doubling;
+  /** For which room that was found is expected to be there still. */
+  readonly roomFoundMs: number;
   /** Until any other resize of a pod fails. The kubelet retries an error every 10 to 15 s. */
   readonly resizeMs: number;
   /** Until a commit ends without a response of the Deployment controller, which responds within 200 ms unless it restarts. */
@@ -48,6 +55,8 @@ const MINUTE_MS = 60 * SECOND_MS;
 /** The times in production. */
 export const TIMEOUTS: Timeouts = {
   deferredMs: MINUTE_MS,
+  roomRetry: { firstMs: MINUTE_MS, mostMs: 10 * MINUTE_MS },
+  roomFoundMs: MINUTE_MS,
   resizeMs: 2 * MINUTE_MS,
   commitMs: 30 * SECOND_MS,
   stuckCommitMs: 2 * MINUTE_MS,

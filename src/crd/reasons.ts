@@ -12,6 +12,7 @@ const STATE_REASONS = [
 export const FAILURE_REASONS = [
   "Unschedulable",
   "NoNodeLargeEnough",
+  "NoNodeHasRoom",
   "ProgressDeadlineExceeded",
   "RolloutTimeout",
   "RolloutFailed",

@@ -164,6 +164,8 @@ export interface Deployment extends KubeObject {
 export interface Pod extends KubeObject {
   readonly spec: {
     readonly containers: readonly (Container & { readonly resizePolicy?: readonly ResizePolicy[] })[];
+    /** Absent until the pod is scheduled. */
+    readonly nodeName?: string;
   };
   readonly status?: {
     readonly phase?: string;

@@ -66,6 +66,13 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
       "The pipe requests more CPU or memory than any node that it may run on has. Its rollout would stop old pods first, or it was to be resized in place. Its pods were not touched; the message has its request and the largest of these nodes.",
     remedy: `Request a smaller size, or add a larger node. ${RETRIED}. A requested retry skips this check.`,
   },
+  NoNodeHasRoom: {
+    shows: "Stalled",
+    meaning:
+      "A pipe whose rollout stops old pods first would get a pod for which no node has room at present, the room of its old pods included. Its pods were not touched. If a resize in place waits for room on the node of the pod, it goes on waiting, and succeeds as soon as there is room.",
+    remedy:
+      "Free or add capacity, or request a smaller size. The controller looks for room again after a minute, doubling to 10 minutes. A requested retry of a rollout skips this check.",
+  },
   ProgressDeadlineExceeded: {
     shows: "Stalled",
     meaning:

@@ -18,6 +18,7 @@ const SENTENCES: Readonly<Record<Reason, string>> = {
   Suspended: "Scaling of this service is suspended: the pipes keep their size until it is resumed.",
   Deleting: "The service is being set up again.",
   Unschedulable: "There is currently no room for the pipe at this size.",
+  NoNodeHasRoom: "There is currently no room for the pipe at this size.",
   NoNodeLargeEnough: "At this size, the pipe is too large for the machines that it may run on.",
   ProgressDeadlineExceeded: NOT_UP,
   RolloutTimeout: NOT_UP,

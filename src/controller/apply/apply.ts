@@ -9,6 +9,7 @@ import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { confirmationOf, type WriteError } from "../observe/write-record.ts";
 import { adopt } from "./adopt.ts";
 import { type Applier, attempt, patchPipe, refresh } from "./applier.ts";
+import { checkRoom } from "./check-room.ts";
 import { dryRun } from "./dry-run.ts";
 import { resourcesPatch } from "./pipe-patch.ts";
 import { resizePod } from "./resize-pod.ts";
@@ -35,6 +36,8 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
       return adopt(applier, action);
     case "dry-run":
       return dryRun(applier, action);
+    case "check-room":
+      return checkRoom(applier, action);
     case "refresh":
       await refresh(applier, action.pipe);
       return undefined;

@@ -1,6 +1,7 @@
 import type { InPlaceAction } from "../actions.ts";
 import type { Failure } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
+import type { Deferral } from "./room.ts";
 
 /** After the first pod has the size. */
 export const MAX_CONCURRENT_PODS = 10;
@@ -17,6 +18,7 @@ export type PodsStep =
   | { readonly type: "wait"; readonly untilMs: number; readonly failure?: Failure | undefined }
   /** Another writer gave pods another size each time, so nothing is written any more. */
   | { readonly type: "conflict"; readonly failure: Failure }
+  | Deferral
   | Failed;
 
 export type Failed = { readonly type: "fail" } & Fallback;

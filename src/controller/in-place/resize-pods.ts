@@ -8,6 +8,7 @@ import { errorOf, failureOf, isRefusal, repeatableAtMs } from "../retry.ts";
 import { isDrifted, repairDrift } from "./drift.ts";
 import { type Failed, MAX_CONCURRENT_PODS, type PodsStep } from "./pods-step.ts";
 import { inPlaceProblem, type Problem, unseenProblem } from "./problem.ts";
+import { waitForRoom } from "./room.ts";
 
 /** A pipe, and those of its pods that do not have the size yet. */
 interface Pods extends Subject {
@@ -88,8 +89,11 @@ export function runsOf({ containers }: PodView): string {
 }
 
 function overdue(pods: Pods): PodsStep | undefined {
-  const found = pods.active.find((each) => endsAtMs(each, pods) <= pods.nowMs);
+  const over = pods.active.filter((each) => endsAtMs(each, pods) <= pods.nowMs);
+  const found = over.find(({ state }) => state !== "deferred") ?? over[0];
   if (!found) return undefined;
+  const deferral = found.state === "deferred" ? waitForRoom(found, pods) : undefined;
+  if (deferral) return deferral;
   const message = found.pod.resize?.message ?? "the kubelet has not resized it";
   return failed(found, TIMED_OUT[found.state] ?? "ResizeTimeout", message);
 }

@@ -35,6 +35,7 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
  */
 function returned(subject: Subject, step: PodsStep): PipeDecision | undefined {
   if (!seesAllPods(subject)) return undefined;
+  if (step.type === "defer") return inProgress(step, subject);
   const actions = podsToReturn(subject);
   const isUnderWay = step.type === "wait" && subject.active.every(({ state }) => state !== "unchanged");
   if (actions.length === 0 && !isUnderWay && !hasPodWriteInFlight(subject)) return undefined;
@@ -95,6 +96,11 @@ function inProgress(step: PodsStep, subject: Subject): PipeDecision {
   if (step.type === "conflict") return { state: "failed", failure: step.failure };
   if (step.type === "resize")
     return { ...moving, failure: step.failure, next: { type: "continue", actions: step.actions } };
+  if (step.type === "defer") {
+    const { actions, failure, message: obstacle, untilMs: recheckAtMs } = step;
+    const state = failure ? "failed" : "rolling";
+    return { ...moving, state, failure, obstacle, recheckAtMs, next: { type: "continue", actions } };
+  }
   const { untilMs: recheckAtMs, failure } = step;
   return { ...moving, state: failure ? "retrying" : "rolling", failure, recheckAtMs };
 }

@@ -2,7 +2,7 @@ import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isOfWrite, recordOf } from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
-import { ACCEPTED, dryRunOf } from "../rollout/way.ts";
+import { ACCEPTED, dryRunOf, dryRunRecord, ROLLOUT } from "../rollout/way.ts";
 import { recordFailure, stalePod } from "./fall-back.ts";
 import { inPlaceProblem } from "./problem.ts";
 import { podsStep } from "./resize-pods.ts";
@@ -38,7 +38,9 @@ export const IN_PLACE: Way = {
 export const REPLACE_PODS: Way = {
   replacesPods: true,
   problem: () => undefined,
-  dryRun: () => ACCEPTED,
+
+  /** Nothing rolls back pods that are replaced without a change of the template, so they must have room. */
+  dryRun: (begin) => (begin.subject.pipe.stopsOldPodsFirst ? ROLLOUT.dryRun(begin) : ACCEPTED),
 
   begin({ subject }: Begin) {
     const { pipe, container } = subject;
@@ -48,8 +50,12 @@ export const REPLACE_PODS: Way = {
   },
 };
 
-/** Why the pods are not replaced now: they were a moment ago, the write failed, or it has not helped several times. */
+/** Why the pods are not replaced now: their size is refused or has no room, they were replaced a moment ago, the write failed, or it has not helped several times. */
 export function replacedBefore(subject: Subject): PipeDecision | undefined {
+  const tried = dryRunRecord(subject, false);
+  const refused = failureOf(tried, dueAtMs(tried, subject));
+  if (refused && (refused.retryAtMs ?? Number.POSITIVE_INFINITY) > subject.nowMs)
+    return { state: isOfWrite(refused.reason) ? "retrying" : "failed", failure: refused };
   const record = recordOf(subject, "replace-pods");
   if (!record) return undefined;
   const { attempts, lastAtMs: atMs, outcome } = record;

@@ -19,6 +19,8 @@ export interface PodView extends KubeObject {
   /** Identifies the pod template: the label of the ReplicaSet. */
   readonly templateHash: string;
   readonly createdAtMs: number;
+  /** Empty until the pod is scheduled. */
+  readonly nodeName: string;
   /** The pod is being deleted, and its containers may still run. */
   readonly isTerminating: boolean;
   /** False once it is being deleted or its containers have ended, for example because it was evicted. */
@@ -69,6 +71,7 @@ export function toPodView({ metadata, spec, status }: Pod): PodView {
     pipeName: deploymentOf(metadata, templateHash),
     templateHash,
     createdAtMs: parseTime(metadata.creationTimestamp),
+    nodeName: shared(spec.nodeName ?? ""),
     isTerminating,
     isActive: !isTerminating && !ENDED.includes(status?.phase),
     observedGeneration: status?.observedGeneration ?? 0,

@@ -237,6 +237,7 @@ export const pod = new Message<Pod>({
           ),
         }),
       ),
+      nodeName: sharedString(10),
     }),
   ),
   status: message(
