@@ -150,11 +150,13 @@ describe("a pipe that stops its old pods first, whose template has the size and 
   const pods = new Map([["a", [aPod("a-1")]]]);
   const dryRun = (changes: Partial<WriteRecord>) =>
     aWrite("uid-a", "dry-run", { subject: "1/pipe/true/4000m/16Gi", ...changes });
+  // It was returned to the size of its template in vain.
+  const returned = aPodWrite("a-1", {}, "return-pod");
   const afterDryRun = (changes: Partial<WriteRecord>) =>
-    decided({ pipe, changes: { pods, writes: someWrites([dryRun(changes)]) } });
+    decided({ pipe, changes: { pods, writes: someWrites([returned, dryRun(changes)]) } });
 
   it("keeps the pod until a node has room for another one", () => {
-    expect(decided({ pipe, changes: { pods } }).actions).toMatchObject([
+    expect(decided({ pipe, changes: { pods, writes: someWrites([returned]) } }).actions).toMatchObject([
       { type: "dry-run", checksNodes: true, stopping: [{ metadata: { name: "a-1" } }] },
     ]);
     const { summary, assessment } = afterDryRun(nothing(10_000));
