@@ -13,7 +13,7 @@ import { type Applier, attempt, patchPipe, readPipe } from "./applier.ts";
  *
  * A patch with the same values would not do that: the API server records a writer only for fields that it changes.
  * Server-side apply would, but it would also own the container, so a chart could not rename it. So the controller adds the
- * fields to its own record, as kubectl does when it migrates a Deployment to server-side apply.
+ * fields to its own record, as kubectl does when it migrates a Deployment to server-side apply (docs/adr/0036).
  */
 export function adopt(
   applier: Applier,

@@ -38,7 +38,8 @@ function record(assessment: Assessment): readonly PipeAction[] {
     return adopt(subject, { ...lastRollout, outOfMemory: undefined });
   const isUp = state === "done" && rollout.isComplete && replicas > 0;
   if (isUp && lastRollout && !hasComeUp(pipe)) return adopt(subject, { ...lastRollout, cameUp: true });
-  return isAdoptable(assessment) && !pipe.ownsSize ? adopt(subject, lastRollout) : [];
+  const isSettled = state === "done" || state === "paused";
+  return isSettled && !pipe.ownsSize && !pipe.isPausedForCommit ? adopt(subject, lastRollout) : [];
 }
 
 function rollBackFailed({ subject, state, failure, recheckAtMs = 0 }: Assessment): readonly PipeAction[] {

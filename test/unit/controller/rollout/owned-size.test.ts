@@ -55,6 +55,13 @@ describe("a pipe whose size the controller does not own", () => {
     expect(actions(rollingTo("a", FOUR, UNOWNED))).toEqual([]);
   });
 
+  it("is left alone while its template follows its pods", () => {
+    const lastRollout = aRollout(FOUR, { inPlaceStartedAtMs: NOW_MS - 1000, isCommitting: true });
+    const committing = { isPaused: true, isPausedForCommit: true, pausedForCommitAtMs: NOW_MS };
+    const pipe = aPipe("a", { size: FOUR, lastRollout, ...committing, ...UNOWNED });
+    expect(actions(pipe, { strategy: "InPlaceOrRollout" }).join()).not.toContain("own");
+  });
+
   it("is left alone while the service is suspended", () => {
     const scaling = aScaling(4);
     const suspended = { ...scaling, spec: { ...scaling.spec, suspend: true } };
