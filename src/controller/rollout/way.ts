@@ -68,7 +68,8 @@ export function searchedAtMs(subject: Subject): number {
   const record = roomRecord(subject);
   if (!record) return subject.nowMs;
   if (isOpen(record)) return Number.POSITIVE_INFINITY;
-  return retryAtMs(record.lastAtMs, retryDelayMs(NO_ROOM, record.attempts, subject.timeouts), subject);
+  const attempts = record.outcome.type === "done" ? 1 : record.attempts;
+  return retryAtMs(record.lastAtMs, retryDelayMs(NO_ROOM, attempts, subject.timeouts), subject);
 }
 
 /** A search found room a moment ago. */

@@ -121,7 +121,8 @@ describe("a deferred resize of a pipe that stops its old pods first", () => {
   });
 
   it("falls back to a rollout when a search has found room, and not later than a minute after that", () => {
-    const found = (agoMs: number) => decided({ forMs: 5 * MINUTE, search: { lastAtMs: NOW_MS - agoMs } });
+    const found = (agoMs: number) =>
+      decided({ forMs: 5 * MINUTE, search: { attempts: 5, lastAtMs: NOW_MS - agoMs } });
     expect(found(0).actions).toMatchObject([
       { type: "adopt", rollout: { inPlaceFailure: { reason: "Deferred" } } },
     ]);
