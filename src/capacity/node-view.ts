@@ -24,6 +24,11 @@ export function toNodeView({ metadata, spec, status }: Node): NodeView {
       cpu: amountOf(status?.allocatable?.["cpu"]),
       memory: amountOf(status?.allocatable?.["memory"]),
     },
-    maxPods: Number(status?.allocatable?.["pods"] ?? Number.POSITIVE_INFINITY),
+    maxPods: countOf(status?.allocatable?.["pods"]),
   };
+}
+
+/** A quantity, such as "110" or "1k". Without it, there is no maximum. */
+function countOf(quantity: string | undefined): number {
+  return quantity === undefined ? Number.POSITIVE_INFINITY : Number(amountOf(quantity)) / 1e9;
 }

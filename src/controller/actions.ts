@@ -75,8 +75,7 @@ export type Action =
    * Checks whether the API server accepts the desired size of a pipe.
    *
    * `subject`: what the result depends on. `checksNodes`: also checks whether a node is large enough for the pod in the
-   * response. `stopping`: the old pods that stop first; then also checks whether nodes have room for the new ones
-   * now. `triedPod`: also tries the size on this pod, because a quota or a LimitRange that refuses it there refuses a new
+   * response. `triedPod`: also tries the size on this pod, because a quota or a LimitRange that refuses it there refuses a new
    * pod, too. `isCommit`: also checks whether the template changes in nothing but its size, and whether a pause is
    * recognizable.
    */
@@ -84,11 +83,13 @@ export type Action =
       readonly type: "dry-run";
       readonly subject: string;
       readonly checksNodes: boolean;
-      readonly stopping?: readonly PodView[] | undefined;
       readonly triedPod?: PodView | undefined;
       readonly isCommit: boolean;
     } & OfRollout)
-  /** Searches for another node with room for a new pod, while a resize in place is deferred on `fullNodes`. */
+  /**
+   * Searches for nodes with room for new pods in place of `stopping`. `fullNodes`: names of nodes that have none,
+   * because they defer a resize; then the pipe keeps its pods if the controller may not search.
+   */
   | ({
       readonly type: "check-room";
       readonly subject: string;

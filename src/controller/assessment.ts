@@ -84,7 +84,7 @@ export interface Subject extends PipeContext {
 export interface DryRun {
   readonly isAccepted: boolean;
   /** Absent if it is accepted, in flight, or repeated later. */
-  readonly action?: Extract<Action, { readonly type: "dry-run" }>;
+  readonly action?: Extract<Action, { readonly type: "dry-run" | "check-room" }>;
 }
 
 /** One way to resize a pipe. */
@@ -108,6 +108,8 @@ export interface Begin {
   readonly fallback: Fallback | undefined;
   /** No pipe of the service has proven the size, and others wait for this one. */
   readonly isCanaryOfSeveral: boolean;
+  /** Nothing else keeps the pipe from its resize. */
+  readonly isNext: boolean;
   /** People asked for this attempt. */
   readonly isRequested: boolean;
   /** A rollout of the controller is replacing its pods. */

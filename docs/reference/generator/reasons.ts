@@ -104,8 +104,8 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   Refused: {
     shows: "Stalled",
     meaning:
-      "The API server rejects the Deployment with this size, because it is invalid or a policy denies it; or it rejects the size for running pods because of a quota, a LimitRange or the node, so new pods would be rejected too. Nothing was restarted.",
-    remedy: `Fix the error of the API server, which is in the message. ${RETRIED}.`,
+      "The API server rejects the Deployment with this size, because it is invalid or a policy denies it; or it rejects the size for running pods because of a quota or a LimitRange, so new pods would be rejected too; or a webhook changes other fields in each write of the controller. Nothing was restarted.",
+    remedy: `Fix what the message names: it has the error of the API server and, if the controller knows it, the remedy. ${RETRIED}.`,
   },
   WriteFailed: {
     shows: "Reconciling",

@@ -29,6 +29,8 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
       await createPipeScaling(applier, action);
       return undefined;
     case "resize":
+      // The rollout takes the room that was found, or is made without it.
+      applier.writes.forget(action.pipe.metadata.uid, "check-room");
       return writePipe(applier, action, resourcesPatch(action, action.rollout.size));
     case "roll-back":
       return writePipe(applier, action, resourcesPatch(action, action.size));
@@ -53,6 +55,7 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
     case "resume":
       return DEPLOYMENT.resume(applier, action);
     case "replace-pods":
+      applier.writes.forget(action.pipe.metadata.uid, "check-room");
       return DEPLOYMENT.replacePods(applier, action);
   }
 }

@@ -3,7 +3,7 @@ import { isCode, isDeniedByWebhook } from "../../kube/errors.ts";
 import type { PodSpec } from "../../kube/objects.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
-import type { WriteError, WritePurpose } from "../observe/write-record.ts";
+import type { WriteError } from "../observe/write-record.ts";
 import type { Applier } from "./applier.ts";
 import { writeErrorOf } from "./write-error.ts";
 
@@ -13,10 +13,8 @@ interface NewPods {
   readonly spec: PodSpec;
   /** The pods that stop first. */
   readonly stopping: readonly PodView[];
-  /** Names of nodes that are known to have no room. */
-  readonly fullNodes?: readonly string[];
-  /** The check, whose number of attempts is known. */
-  readonly purpose: WritePurpose;
+  /** Names of nodes that defer a resize of these pods. */
+  readonly fullNodes: readonly string[];
 }
 
 /** Returns why no node is large enough for a new pod; `undefined` if one is, or if the nodes may not be listed. */
@@ -28,25 +26,24 @@ export async function sizeProblem({ nodes }: Applier, spec: PodSpec): Promise<Wr
   });
 }
 
-/**
- * Returns why no node has room for the new pods of a pipe now, where the old ones stop first.
- *
- * @param unknown the result if the controller may not find out
- */
+/** Returns why no node has room for the new pods of a pipe now, where the old ones stop first. */
 export async function roomProblem(
   { nodes, rooms, writes }: Applier,
-  { pipe, spec, stopping, fullNodes = [], purpose }: NewPods,
-  unknown: (message: string) => WriteError | undefined,
+  { pipe, spec, stopping, fullNodes }: NewPods,
 ): Promise<WriteError | undefined> {
+  const { uid } = pipe.metadata;
+  // A deferred pod gets the size when its node has room. Otherwise, only a rollout can show whether there is room.
+  const without = (message: string): WriteError | undefined =>
+    fullNodes.length > 0 ? { reason: "NoNodeHasRoom", message } : undefined;
   return unlessUnlisted("pods", async () => {
-    const { uid } = pipe.metadata;
     const listed = await nodes.list();
-    if (!listed) return unknown("the controller may not list nodes (rbac.nodes), so it cannot look for room");
-    const attempt = writes.get(uid, purpose)?.attempts ?? 0;
+    if (!listed)
+      return without("the controller may not list nodes (rbac.nodes), so it cannot search for room");
+    const attempt = writes.get(uid, "check-room")?.attempts ?? 0;
     const places = stopping.map(({ metadata, nodeName }) => ({ uid: metadata.uid, node: nodeName }));
     const request = { uid, spec, pods: pipe.replicas, stopping: places, fullNodes, attempt };
     const found = await rooms.find(request, listed);
-    if (found.type === "unknown") return unknown(found.message);
+    if (found.type === "unknown") return without(found.message);
     return found.type === "room" ? undefined : { reason: "NoNodeHasRoom", message: found.message };
   });
 }

@@ -6,10 +6,7 @@ import { type Applier, attempt } from "./applier.ts";
 import { problemIn, roomProblem, sizeProblem } from "./capacity.ts";
 import { pipePatch, resourcesPatch } from "./pipe-patch.ts";
 
-/**
- * Searches for a node with room for the new pods of a pipe. Without a result, the pipe keeps its pods, because it also
- * gets the size as soon as its own node has room.
- */
+/** Searches for nodes with room for the new pods of a pipe, in place of the old ones. */
 export function checkRoom(
   applier: Applier,
   action: Extract<Action, { readonly type: "check-room" }>,
@@ -28,7 +25,7 @@ export function checkRoom(
     const { spec } = resized.spec.template;
     const tooLarge = await sizeProblem(applier, spec);
     if (tooLarge) return { error: tooLarge };
-    const unknown = (message: string): WriteError => ({ reason: "NoNodeHasRoom", message });
-    return { error: await roomProblem(applier, { pipe, spec, stopping, fullNodes, purpose }, unknown) };
+    const error = await roomProblem(applier, { pipe, spec, stopping, fullNodes });
+    return { error };
   });
 }

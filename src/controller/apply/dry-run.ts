@@ -7,7 +7,7 @@ import { resourcesFor } from "../observe/resources.ts";
 import { toPipeView } from "../observe/workloads/deployment.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, readPipe } from "./applier.ts";
-import { problemIn, roomProblem, sizeProblem } from "./capacity.ts";
+import { problemIn, sizeProblem } from "./capacity.ts";
 import { commitPatch, patchOf, pipePatch, resourcesPatch } from "./pipe-patch.ts";
 import type { WholeDeployment } from "./workloads/replica-sets.ts";
 import { writeErrorOf } from "./write-error.ts";
@@ -76,14 +76,9 @@ async function rolloutProblem(applier: Applier, action: DryRunAction): Promise<W
     const problem = problemIn(error);
     return problem.reason !== "Refused" || isWithoutDryRun(error) ? undefined : problem;
   }
-  const { pipe, checksNodes, stopping } = action;
   const refused = await podProblem(applier, action);
-  if (refused || !checksNodes) return refused;
-  const { spec } = resized.spec.template;
-  const tooLarge = await sizeProblem(applier, spec);
-  if (tooLarge || !stopping) return tooLarge;
-  // If the controller may not find out, the rollout shows the outcome.
-  return roomProblem(applier, { pipe, spec, stopping, purpose: "dry-run" }, () => undefined);
+  if (refused || !action.checksNodes) return refused;
+  return sizeProblem(applier, resized.spec.template.spec);
 }
 
 /**

@@ -109,15 +109,22 @@ function plannedPipe({ pipe, state, phase, proof, isUnfinished = false, next }: 
   };
 }
 
-/** While dry runs are in flight, only pipes without pods begin. */
+/**
+ * Before the canary, all dry runs must be accepted. Later, each pipe needs only its own, so one for which no node has room
+ * does not keep the others from theirs.
+ */
 function tryOut(draft: Draft): Draft {
   const { plan, options, sizing, waiting } = draft;
   if (!options.makesDryRuns) return draft;
   const tried = waiting.filter((each) => isCanaryOfSeveral(draft) || isChosen(each, plan));
-  const results = tried.flatMap((each) => beginsOf(each, draft)).map(({ way, ...each }) => way.dryRun(each));
+  const results = tried
+    .flatMap((each) => beginsOf(each, draft))
+    .map(({ way, ...each }) => ({ ...way.dryRun(each), name: each.subject.pipe.metadata.name }));
   const actions = [...draft.actions, ...results.flatMap(({ action }) => action ?? [])];
-  if (results.every(({ isAccepted }) => isAccepted)) return { ...draft, actions };
-  const start = plan.start.filter((name) => waiting.every(({ pipe }) => pipe.metadata.name !== name));
+  const open = results.flatMap(({ isAccepted, name }) => (isAccepted ? [] : [name]));
+  if (open.length === 0) return { ...draft, actions };
+  const heldBack = isCanaryOfSeveral(draft) ? waiting.map(({ pipe }) => pipe.metadata.name) : open;
+  const start = plan.start.filter((name) => !heldBack.includes(name));
   const held = { waitReason: "dry-runs", blockedBy: [] } as const;
   return { ...draft, actions, plan: { ...plan, start }, sizing: { ...sizing, ...held } };
 }
@@ -158,11 +165,10 @@ function isCanaryOfSeveral({ plan, waiting }: Draft): boolean {
 }
 
 /** @returns nothing for a pipe that does not wait */
-function beginsOf(
-  { subject, next, phase }: Assessment,
-  draft: Draft,
-): readonly (Begin & { readonly way: Way })[] {
+function beginsOf(assessment: Assessment, draft: Draft): readonly (Begin & { readonly way: Way })[] {
+  const { subject, next, phase } = assessment;
   if (next?.type !== "begin") return [];
   const isRollingOut = phase === "rolling-out";
-  return [{ ...next, subject, isRollingOut, isCanaryOfSeveral: isCanaryOfSeveral(draft) }];
+  const isNext = isChosen(assessment, draft.plan);
+  return [{ ...next, subject, isNext, isRollingOut, isCanaryOfSeveral: isCanaryOfSeveral(draft) }];
 }

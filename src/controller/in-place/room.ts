@@ -1,10 +1,9 @@
 import type { Action } from "../actions.ts";
 import type { ActivePod, Failure, Subject } from "../assessment.ts";
-import { isOpen, type WriteRecord } from "../observe/write-record.ts";
-import { lastErrorOf, NO_ROOM, recordOf, retriedAt, retryAtMs, retryDelayMs } from "../retry.ts";
+import { lastErrorOf, NO_ROOM, retriedAt } from "../retry.ts";
 import { newRollout } from "../rollout/annotation.ts";
 import { timeoutMsOf } from "../rollout/phase.ts";
-import { dryRunSubject, isRoomFound } from "../rollout/way.ts";
+import { dryRunSubject, isRoomFound, roomRecord, searchedAtMs } from "../rollout/way.ts";
 
 /** A resize that the kubelet defers, of a pipe whose rollout would stop its old pods first. */
 export interface Deferral {
@@ -28,15 +27,14 @@ export function waitForRoom(found: ActivePod, subject: Subject): Deferral | unde
   const { pipe, container, pods, nowMs, ways } = subject;
   if (!pipe.stopsOldPodsFirst || !ways.some(({ replacesPods }) => replacesPods)) return undefined;
   if (isRoomFound(subject)) return undefined;
-  const about = dryRunSubject(subject);
-  const record = recordOf(subject, "check-room", about);
-  const untilMs = searchedAtMs(record, subject);
+  const record = roomRecord(subject);
+  const untilMs = searchedAtMs(subject);
   const rollout = newRollout(subject, 1);
   // If its own node had room, the kubelet would have granted the resize.
   const full = subject.active.filter(({ state }) => state === "deferred").map(({ pod }) => pod.nodeName);
   const search = {
     ...({ type: "check-room", pipe, container, rollout } as const),
-    ...{ subject: about, stopping: pods, fullNodes: full },
+    ...{ subject: dryRunSubject(subject), stopping: pods, fullNodes: full },
   };
   const isDue = untilMs <= nowMs;
   const deferredMs = Math.min(
@@ -57,11 +55,4 @@ export function waitForRoom(found: ActivePod, subject: Subject): Deferral | unde
         ? undefined
         : retriedAt(untilMs, { reason: NO_ROOM, message, attempts, atMs: record?.lastAtMs ?? nowMs }),
   };
-}
-
-/** Nodes are searched at most once a minute, whatever the result was. A requested retry searches them at once. */
-function searchedAtMs(record: WriteRecord | undefined, subject: Subject): number {
-  if (!record) return subject.nowMs;
-  if (isOpen(record)) return Number.POSITIVE_INFINITY;
-  return retryAtMs(record.lastAtMs, retryDelayMs(NO_ROOM, record.attempts, subject.timeouts), subject);
 }

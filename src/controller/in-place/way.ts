@@ -2,6 +2,7 @@ import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isOfWrite, recordOf } from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
+import { failedSearch } from "../rollout/prior-failure.ts";
 import { ACCEPTED, dryRunOf, dryRunRecord, ROLLOUT } from "../rollout/way.ts";
 import { recordFailure, stalePod } from "./fall-back.ts";
 import { inPlaceProblem } from "./problem.ts";
@@ -53,7 +54,7 @@ export const REPLACE_PODS: Way = {
 /** Why the pods are not replaced now: their size is refused or has no room, they were replaced a moment ago, the write failed, or it has not helped several times. */
 export function replacedBefore(subject: Subject): PipeDecision | undefined {
   const tried = dryRunRecord(subject, false);
-  const refused = failureOf(tried, dueAtMs(tried, subject));
+  const refused = failureOf(tried, dueAtMs(tried, subject)) ?? failedSearch(subject);
   if (refused && (refused.retryAtMs ?? Number.POSITIVE_INFINITY) > subject.nowMs)
     return { state: isOfWrite(refused.reason) ? "retrying" : "failed", failure: refused };
   const record = recordOf(subject, "replace-pods");

@@ -4,9 +4,9 @@ import type { Action } from "../actions.ts";
 import type { Begin, DryRun, Subject, Way } from "../assessment.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
-import type { WriteRecord } from "../observe/write-record.ts";
+import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { seesAllPods, seesPods } from "../pods.ts";
-import { dueAtMs, recordOf } from "../retry.ts";
+import { dueAtMs, NO_ROOM, recordOf, retryAtMs, retryDelayMs } from "../retry.ts";
 import { newRollout } from "./annotation.ts";
 
 /** Sets the size in the pod template, so that Kubernetes replaces the pods. */
@@ -26,11 +26,11 @@ export const ROLLOUT: Way = {
     const isDoubtful = (stopsOldPodsFirst || fallback?.reason === "Infeasible") && !isRollingOut;
     if (replicas === 0 || (!isCanaryOfSeveral && !isDoubtful)) return ACCEPTED;
     const checksNodes = isDoubtful && !isRequested;
-    return dryRunOf(begin, newRollout(subject, attempts), {
+    const dryRun = dryRunOf(begin, newRollout(subject, attempts), {
       ...{ isCommit: false, checksNodes },
-      stopping: checksNodes && stopsOldPodsFirst && !isRoomFound(subject) ? stoppingPods(subject) : undefined,
       triedPod: isDoubtful ? triedPod(subject) : undefined,
     });
+    return dryRun.isAccepted && checksNodes ? searchForRoom(begin) : dryRun;
   },
 
   begin({ subject, attempts, fallback }: Begin) {
@@ -42,17 +42,40 @@ export const ROLLOUT: Way = {
 export const ACCEPTED: DryRun = { isAccepted: true };
 
 type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
-type Checks = Pick<DryRunAction, "isCommit" | "checksNodes" | "stopping" | "triedPod">;
+type Checks = Pick<DryRunAction, "isCommit" | "checksNodes" | "triedPod">;
 
-/** The pods that a rollout stops; `undefined` if the controller does not see all of them. */
-function stoppingPods(subject: Subject): readonly PodView[] | undefined {
-  return seesPods(subject) && seesAllPods(subject) ? subject.pods : undefined;
+/**
+ * Searches for room when the turn of a pipe comes that stops its old pods first, so that others do not wait for room that
+ * it does not use yet. Without seeing all of its pods, their room is unknown, and the rollout shows the outcome.
+ */
+function searchForRoom({ subject, isNext }: Begin): DryRun {
+  const { pipe, container, pods, nowMs } = subject;
+  if (!pipe.stopsOldPodsFirst || !isNext || isRoomFound(subject)) return ACCEPTED;
+  if (!seesPods(subject) || !seesAllPods(subject)) return ACCEPTED;
+  if (searchedAtMs(subject) > nowMs) return { isAccepted: false };
+  const about = { subject: dryRunSubject(subject), stopping: pods, fullNodes: [] };
+  const rollout = newRollout(subject, 1);
+  return { isAccepted: false, action: { type: "check-room", pipe, container, rollout, ...about } };
 }
 
-/** The search for room on other nodes, while a resize in place is deferred, found some a moment ago. */
+/** The last search for room for the pods of the desired size. */
+export function roomRecord(subject: Subject): WriteRecord | undefined {
+  return recordOf(subject, "check-room", dryRunSubject(subject));
+}
+
+/** Nodes are searched at most once a minute, whatever the result was. A requested retry searches them at once. */
+export function searchedAtMs(subject: Subject): number {
+  const record = roomRecord(subject);
+  if (!record) return subject.nowMs;
+  if (isOpen(record)) return Number.POSITIVE_INFINITY;
+  const attempts = record.outcome.type === "done" ? 1 : record.attempts;
+  return retryAtMs(record.lastAtMs, retryDelayMs(NO_ROOM, attempts, subject.timeouts), subject);
+}
+
+/** A search found room a moment ago. */
 export function isRoomFound(subject: Subject): boolean {
   const { nowMs, timeouts } = subject;
-  const record = recordOf(subject, "check-room", dryRunSubject(subject));
+  const record = roomRecord(subject);
   return record?.outcome.type === "done" && elapsedMs(record.lastAtMs, nowMs) < timeouts.roomFoundMs;
 }
 
@@ -66,8 +89,8 @@ export function dryRunOf({ subject: about }: Begin, rollout: LastRollout, checks
   const { pipe, container, nowMs, timeouts } = about;
   const record = dryRunRecord(about, checks.isCommit);
   if (record?.outcome.type === "done") {
-    // Other pods may have taken the room since then.
-    const isOutdated = checks.stopping && elapsedMs(record.lastAtMs, nowMs) >= timeouts.roomFoundMs;
+    // A quota may have changed since then.
+    const isOutdated = checks.triedPod && elapsedMs(record.lastAtMs, nowMs) >= timeouts.roomFoundMs;
     if (!isOutdated) return ACCEPTED;
   } else if (dueAtMs(record, about) > nowMs) return { isAccepted: false };
   const subject = dryRunSubject(about);

@@ -100,8 +100,9 @@ describe("the room for the new pods of a pipe that stops its old pods first", ()
     const { find, requests } = setup([node("a", 64, { taints }), node("b", 64, { unschedulable: true })]);
     expect(await find(asks("own", 4))).toBe("none");
     expect(requests).toEqual([]);
-    const crowded = setup([node("a", 64, {}, "1")], { a: [aPlacedPod("other", 1)] });
-    expect(await crowded.find(asks("own", 4))).toBe("none");
+    const crowded = (pods: string) => setup([node("a", 64, {}, pods)], { a: [aPlacedPod("other", 1)] });
+    expect(await crowded("1").find(asks("own", 4))).toBe("none");
+    expect(await crowded("1k").find(asks("own", 4))).toBe("room");
   });
 
   it("counts the pods that terminate, and the larger size of a pod that is being resized", async () => {

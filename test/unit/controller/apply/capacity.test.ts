@@ -45,15 +45,15 @@ function setup({ ofPod = () => ({}), nodes = () => [NODE], room = () => ({ type:
 }
 
 async function tried(cluster: Cluster) {
-  const { applier, action, asked, writes } = setup(cluster);
-  const checks = { isCommit: false, checksNodes: true, stopping: [POD], triedPod: POD } as const;
+  const { applier, action, writes } = setup(cluster);
+  const checks = { isCommit: false, checksNodes: true, triedPod: POD } as const;
   await dryRun(applier, { type: "dry-run", ...action, ...checks });
-  return { outcome: applier.writes.get("uid-a", "dry-run")?.outcome, asked, writes: writes() };
+  return { outcome: applier.writes.get("uid-a", "dry-run")?.outcome, writes: writes() };
 }
 
-async function searched(cluster: Cluster) {
+async function searched(cluster: Cluster, fullNodes: readonly string[] = []) {
   const { applier, action, asked } = setup(cluster);
-  await checkRoom(applier, { type: "check-room", ...action, stopping: [POD], fullNodes: ["full"] });
+  await checkRoom(applier, { type: "check-room", ...action, stopping: [POD], fullNodes });
   return { outcome: applier.writes.get("uid-a", "check-room")?.outcome, asked };
 }
 
@@ -87,12 +87,11 @@ describe("before a rollout that stops old pods first, the size", () => {
     [403, 'pods "a-1" is forbidden: failed quota: small: must specify limits.cpu'],
     [403, 'pods "a-1" is forbidden: maximum memory usage per Container is 8Gi, but limit is 16Gi'],
     [422, 'Pod "a-1" is invalid: requests: Invalid value: "4": must be less than or equal to cpu limit of 2'],
-  ])("is refused, and room is not searched for, if the pod gets %i %s", async (code, message) => {
-    const { outcome, asked } = await tried({ ofPod: throwing(error(code, message)) });
+  ])("is refused if the pod gets %i %s", async (code, message) => {
+    const { outcome } = await tried({ ofPod: throwing(error(code, message)) });
     expect(outcome).toMatchObject({
       error: { reason: "Refused", message: expect.stringContaining(`${message}; `) },
     });
-    expect(asked).toEqual([]);
   });
 
   it.each([
@@ -107,46 +106,54 @@ describe("before a rollout that stops old pods first, the size", () => {
     expect((await tried({ ofPod: throwing(each) })).outcome?.type).toBe("done");
   });
 
-  it("must have room on a node, and a controller that may not find out lets the rollout show it", async () => {
-    const none = () => ({ type: "none", message: "full" }) as const;
-    expect((await tried({ room: none })).outcome).toMatchObject({
-      error: { reason: "NoNodeHasRoom", message: "full" },
-    });
-    const { outcome, asked } = await tried({ room: () => ({ type: "unknown", message: "forbidden" }) });
-    expect(outcome?.type).toBe("done");
-    expect(asked).toMatchObject([
-      { uid: "uid-a", pods: 1, stopping: [{ uid: "uid-a-1", node: "node" }], fullNodes: [], attempt: 1 },
-    ]);
-    const unlisted = await tried({ nodes: () => undefined });
-    expect({ type: unlisted.outcome?.type, asked: unlisted.asked }).toEqual({ type: "done", asked: [] });
-  });
-
-  it("is tried again soon if pods or nodes cannot be listed", async () => {
-    const broken = throwing(error(500, "etcd"));
-    expect((await tried({ room: broken })).outcome).toMatchObject({
-      error: { reason: "WriteFailed", message: "the pods cannot be listed: etcd" },
-    });
-    expect((await tried({ nodes: broken })).outcome).toMatchObject({
+  it("is tried again soon if nodes cannot be listed", async () => {
+    const { outcome } = await tried({ nodes: throwing(error(500, "etcd")) });
+    expect(outcome).toMatchObject({
       error: { reason: "WriteFailed", message: "the nodes cannot be listed: etcd" },
     });
   });
 });
 
-describe("the search for room of a deferred resize", () => {
-  it("succeeds only if other nodes have room", async () => {
-    const { outcome, asked } = await searched({});
+describe("the search for room", () => {
+  const none = () => ({ type: "none", message: "full" }) as const;
+
+  it("asks for all new pods of the pipe, in place of the old ones", async () => {
+    const { outcome, asked } = await searched({}, ["full"]);
     expect(outcome?.type).toBe("done");
-    expect(asked).toMatchObject([{ fullNodes: ["full"] }]);
-    const none = () => ({ type: "none", message: "full" }) as const;
-    expect((await searched({ room: none })).outcome).toMatchObject({ error: { reason: "NoNodeHasRoom" } });
+    expect(asked).toMatchObject([
+      {
+        uid: "uid-a",
+        pods: 1,
+        stopping: [{ uid: "uid-a-1", node: "node" }],
+        fullNodes: ["full"],
+        attempt: 1,
+      },
+    ]);
   });
 
-  it.each<[string, Cluster, string]>([
+  it("fails if no node has room or is large enough, if the size is refused, or if pods cannot be listed", async () => {
+    expect((await searched({ room: none })).outcome).toMatchObject({ error: { reason: "NoNodeHasRoom" } });
+    const small = toNodeView(aNode("small", { cpu: "2", memory: "8Gi" }));
+    expect((await searched({ nodes: () => [small] })).outcome).toMatchObject({
+      error: { reason: "NoNodeLargeEnough" },
+    });
+    expect((await searched({ room: throwing(error(500, "etcd")) })).outcome).toMatchObject({
+      error: { reason: "WriteFailed", message: "the pods cannot be listed: etcd" },
+    });
+  });
+
+  describe.each<[string, Cluster, string]>([
     ["pods", { room: () => ({ type: "unknown", message: "pods: forbidden" }) }, "pods: forbidden"],
     ["nodes", { nodes: () => undefined }, "the controller may not list nodes (rbac.nodes)"],
-  ])("finds nothing, and says why, if the controller may not list %s", async (_, cluster, message) => {
-    expect((await searched(cluster)).outcome).toMatchObject({
-      error: { reason: "NoNodeHasRoom", message: expect.stringContaining(message) },
+  ])("without the permission to list %s", (_, cluster, message) => {
+    it("finds nothing for a deferred resize, and says why", async () => {
+      expect((await searched(cluster, ["full"])).outcome).toMatchObject({
+        error: { reason: "NoNodeHasRoom", message: expect.stringContaining(message) },
+      });
+    });
+
+    it("lets a rollout show the outcome", async () => {
+      expect((await searched(cluster)).outcome?.type).toBe("done");
     });
   });
 });

@@ -31,17 +31,33 @@ interface Deferred {
   readonly forMs?: number;
   /** The last search for room. */
   readonly search?: Partial<WriteRecord>;
+  /** The last dry run. */
+  readonly tried?: Partial<WriteRecord>;
+  readonly strategy?: Snapshot["strategy"];
   readonly pipe?: Partial<PipeView>;
   readonly changes?: Partial<Snapshot>;
+  /** Its pod was to get the size of its template again, in vain. */
+  readonly isReturned?: boolean;
 }
 
 /** A decision about a pipe whose pod is deferred. */
-function decided({ forMs = MINUTE, search, pipe, changes = {} }: Deferred) {
+function decided({
+  forMs = MINUTE,
+  search,
+  tried,
+  pipe,
+  changes = {},
+  strategy = "InPlaceOrRollout",
+  isReturned = false,
+}: Deferred) {
   const subject = "1/pipe/true/4000m/16Gi";
-  const record = search && aWrite("uid-a", "check-room", { subject, ...search });
-  const writes = [aPodWrite("a-1", { lastAtMs: NOW_MS - forMs }), ...(record ? [record] : [])];
+  const writes = [
+    aPodWrite("a-1", { lastAtMs: NOW_MS - forMs }, isReturned ? "return-pod" : "resize-pod"),
+    ...(search ? [aWrite("uid-a", "check-room", { subject, ...search })] : []),
+    ...(tried ? [aWrite("uid-a", "dry-run", { subject, ...tried })] : []),
+  ];
   const snapshot = aSnapshot([aLabelledPipe("a", { stopsOldPodsFirst: true, ...pipe })], {
-    ...{ strategy: "InPlaceOrRollout", writes: someWrites(writes) },
+    ...{ strategy, writes: someWrites(writes) },
     pods: new Map([["a", [aResizedPod("a-1", { resize: DEFERRED })]]]),
     ...changes,
   });
@@ -108,7 +124,8 @@ describe("a deferred resize of a pipe that stops its old pods first", () => {
   });
 
   it("falls back to a rollout when a search has found room, and not later than a minute after that", () => {
-    const found = (agoMs: number) => decided({ forMs: 5 * MINUTE, search: { lastAtMs: NOW_MS - agoMs } });
+    const found = (agoMs: number) =>
+      decided({ forMs: 5 * MINUTE, search: { attempts: 5, lastAtMs: NOW_MS - agoMs } });
     expect(found(0).actions).toMatchObject([
       { type: "adopt", rollout: { inPlaceFailure: { reason: "Deferred" } } },
     ]);
@@ -132,13 +149,32 @@ describe("the rollout of a pipe that stops its old pods first, after a deferred 
   const pipe = { lastRollout: aRollout(sizeOfCores(1), { inPlaceFailure, cameUp: true }) };
   const pods = new Map([["a", [aPod("a-1")]]]);
 
-  it("tries its size on the pod, and searches for room only if that was not done a moment ago", () => {
-    const search = { lastAtMs: NOW_MS - 1000 };
-    expect(decided({ pipe, search, changes: { pods } }).actions).toMatchObject([
-      { type: "dry-run", checksNodes: true, stopping: undefined, triedPod: { metadata: { name: "a-1" } } },
+  it("tries its size on the pod, and searches for room unless that was found a moment ago", () => {
+    const changes = { pods };
+    expect(decided({ pipe, changes }).actions).toMatchObject([
+      { type: "dry-run", checksNodes: true, triedPod: { metadata: { name: "a-1" } } },
     ]);
-    expect(decided({ pipe, search: nothing(MINUTE), changes: { pods } }).actions).toMatchObject([
-      { type: "dry-run", checksNodes: true, stopping: [{ metadata: { name: "a-1" } }] },
+    expect(decided({ pipe, changes, tried: {} }).actions).toMatchObject([
+      { type: "check-room", stopping: [{ metadata: { name: "a-1" } }], fullNodes: [] },
+    ]);
+    const begun = decided({ pipe, changes, tried: {}, search: { lastAtMs: NOW_MS - 1000 } });
+    expect(begun.summary).toEqual(["a 4000m/16Gi"]);
+    const late = { lastAtMs: NOW_MS - MINUTE };
+    expect(decided({ pipe, changes, tried: {}, search: late }).summary).toEqual(["search room for a"]);
+    expect(decided({ pipe, changes, tried: late, search: {} }).summary).toEqual(["dry run of a"]);
+  });
+
+  it("is a failure while no node has room, and begins without it only if a retry is requested", () => {
+    const search = nothing(10_000);
+    const { summary, assessment } = decided({ pipe, changes: { pods }, tried: {}, search });
+    expect(summary).toEqual([]);
+    expect(assessment).toMatchObject({
+      ...{ state: "failed", failure: { reason: "NoNodeHasRoom", retryAtMs: NOW_MS + 50_000 } },
+    });
+    const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
+    const requested = { pipe: { ...pipe, lastRollout: undefined }, search, strategy: "Rollout" } as const;
+    expect(decided({ ...requested, changes: { pods, scaling }, tried: {} }).summary).toEqual([
+      "a 4000m/16Gi",
     ]);
   });
 });
@@ -148,23 +184,19 @@ describe("a pipe that stops its old pods first, whose template has the size and 
   const inPlaceFailure = { size: four, reason: "Infeasible", message: "no", atMs: NOW_MS - 30_000 } as const;
   const pipe = { size: four, lastRollout: aRollout(four, { inPlaceFailure, cameUp: true }) };
   const pods = new Map([["a", [aPod("a-1")]]]);
-  const dryRun = (changes: Partial<WriteRecord>) =>
-    aWrite("uid-a", "dry-run", { subject: "1/pipe/true/4000m/16Gi", ...changes });
-  // It was returned to the size of its template in vain.
-  const returned = aPodWrite("a-1", {}, "return-pod");
-  const afterDryRun = (changes: Partial<WriteRecord>) =>
-    decided({ pipe, changes: { pods, writes: someWrites([returned, dryRun(changes)]) } });
+  const afterSearch = (search: Partial<WriteRecord>) =>
+    decided({ pipe, changes: { pods }, tried: {}, search, isReturned: true });
 
   it("keeps the pod until a node has room for another one", () => {
-    expect(decided({ pipe, changes: { pods, writes: someWrites([returned]) } }).actions).toMatchObject([
-      { type: "dry-run", checksNodes: true, stopping: [{ metadata: { name: "a-1" } }] },
+    expect(decided({ pipe, changes: { pods }, isReturned: true }).actions).toMatchObject([
+      { type: "dry-run", checksNodes: true, triedPod: { metadata: { name: "a-1" } } },
     ]);
-    const { summary, assessment } = afterDryRun(nothing(10_000));
+    const { summary, assessment } = afterSearch(nothing(10_000));
     expect(summary).toEqual([]);
     expect(assessment).toMatchObject({
       ...{ state: "failed", failure: { reason: "NoNodeHasRoom", retryAtMs: NOW_MS + 50_000 } },
     });
-    expect(afterDryRun(nothing(MINUTE)).summary).toEqual(["dry run of a"]);
-    expect(afterDryRun({}).summary).toEqual(["replace-pods a"]);
+    expect(afterSearch(nothing(MINUTE)).summary).toEqual(["search room for a"]);
+    expect(afterSearch({}).summary).toEqual(["replace-pods a"]);
   });
 });
