@@ -46,7 +46,7 @@ export function standingFailure(subject: Subject): InPlaceFailure | undefined {
 
 /** The next attempt to give these pods the desired size again. @param drifted at least one */
 export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): PodsStep | undefined {
-  const { nowMs, pipe, container, target: resources } = subject;
+  const { nowMs, pipe, container, target: resources, active } = subject;
   const dueAtMs = Math.min(...drifted.map((each) => repairableAtMs(each, subject)));
   const failure = driftFailure(subject, drifted, dueAtMs);
   if (!failure) return undefined;
@@ -56,9 +56,10 @@ export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): Po
       : { type: "conflict", failure };
   const problem = presentProblem(subject);
   if (problem) return hindered(failure, problem);
+  const most = drifted.length === active.length ? 1 : MAX_CONCURRENT_PODS;
   const actions = drifted
     .filter((each) => repairableAtMs(each, subject) <= nowMs)
-    .slice(0, MAX_CONCURRENT_PODS)
+    .slice(0, most)
     .map((each): InPlaceAction => {
       const isRequested = each.record !== undefined && isRetryRequested(each.record.lastAtMs, subject);
       return { type: "resize-pod", pipe, pod: each.pod, container, resources, isRequested };

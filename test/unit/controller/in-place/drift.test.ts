@@ -157,6 +157,14 @@ describe("a pod that another writer resized after its pipe had the size", () => 
     expect(decided({ pods, writes: [written(4, 1000)] }).summary).toEqual(["resize-pod a-2"]);
   });
 
+  it("is resized again alone at first if all pods of the pipe are resized", () => {
+    expect(decided({ pods: [drifted(), drifted("a-2")] }).summary).toEqual(["resize-pod a-1"]);
+    expect(decided({ pods: [drifted(), drifted("a-2"), aResizedPod("a-3")] }).summary).toEqual([
+      "resize-pod a-1",
+      "resize-pod a-2",
+    ]);
+  });
+
   it("is one of several, whose number the status has", () => {
     const pods = [drifted(), drifted("a-2"), aResizedPod("a-3")];
     const writes = [written(4, 1000), written(4, 1000, "a-2")];
