@@ -8,6 +8,7 @@ it("the controller waits in production for the times that docs/explanation descr
     commitMs: 30_000,
     stuckCommitMs: 120_000,
     smallerMemoryMs: 30_000,
+    outOfMemoryMs: 600_000,
     crashLoopMs: 300_000,
     rescheduleMs: 15_000,
     orphanPauseMs: 60_000,
