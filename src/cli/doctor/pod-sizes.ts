@@ -22,10 +22,8 @@ export async function checkPodSizes(cluster: Cluster): Promise<Result[]> {
     const different = active.flatMap((pod) => differenceOf(pipe, pod, container.name));
     const drifted = different.filter(({ writer }) => writer !== undefined);
     const others = isInProgress(scaling) ? [] : different.filter(({ writer }) => writer === undefined);
-    return [
-      ...ofWriter(drifted, `${namespace}/${name}`, tolerated),
-      ...withoutWriter(others, { namespace, name, serviceId, isSuspended: scaling?.spec?.suspend === true }),
-    ];
+    const of = { namespace, name, serviceId, isSuspended: scaling?.spec?.suspend === true };
+    return [...ofWriter(drifted, of, tolerated), ...withoutWriter(others, of)];
   });
 }
 
@@ -36,39 +34,47 @@ interface Difference {
   readonly writer: string | undefined;
 }
 
+interface PipeOfService {
+  readonly namespace: string;
+  readonly name: string;
+  readonly serviceId: string;
+  readonly isSuspended: boolean;
+}
+
 function ofWriter(
   [first, ...others]: readonly Difference[],
-  pipe: string,
+  pipe: PipeOfService,
   tolerated: readonly string[],
 ): Result[] {
   if (first?.writer === undefined) return [];
   const writer = JSON.stringify(first.writer);
-  const problem = `The pod ${first.text}${more(others)}: another writer, ${writer}, resized it after its pipe ${pipe} had its size.`;
-  const remedy = tolerated.includes(first.writer)
-    ? "Wait until it returns the pod to its size. If it does not, remove it from controller.config.toleratedResizers, and the controller repairs the pod."
-    : `Exempt the pipe from ${writer}, then request a retry. If it returns the pod to its size by itself, add it to controller.config.toleratedResizers.`;
-  return [warning(problem, remedy)];
+  const problem = `The pod ${first.text}${more(others)}: another writer, ${writer}, resized it after its pipe ${pipe.namespace}/${pipe.name} had its size.`;
+  if (tolerated.includes(first.writer))
+    return [
+      warning(
+        problem,
+        "Wait until it returns the pod to its size. If it does not, remove it from controller.config.toleratedResizers, and the controller repairs the pod.",
+      ),
+    ];
+  const exempt = `Exempt the pipe from ${writer}, then request a retry. If it returns the pod to its size by itself, add it to controller.config.toleratedResizers.`;
+  return [warning(problem, pipe.isSuspended ? resume(pipe) : exempt)];
 }
 
-function withoutWriter(
-  [first, ...others]: readonly Difference[],
-  pipe: {
-    readonly namespace: string;
-    readonly name: string;
-    readonly serviceId: string;
-    readonly isSuspended: boolean;
-  },
-): Result[] {
+function withoutWriter([first, ...others]: readonly Difference[], pipe: PipeOfService): Result[] {
   if (!first) return [];
-  const { namespace, name, serviceId } = pipe;
+  const { namespace, name, isSuspended } = pipe;
   return [
     warning(
       `The pod ${first.text}${more(others)}: it differs from the pod template of the pipe ${namespace}/${name}, although no rescale is in progress.`,
-      pipe.isSuspended
-        ? `Resume the service, and the controller repairs the pods: kubectl patch ${PLURAL} ${serviceId} --namespace ${namespace} --type merge --patch '{"spec":{"suspend":false}}'`
+      isSuspended
+        ? resume(pipe)
         : `Replace the pods, which restarts the pipe: kubectl rollout restart deployment ${name} --namespace ${namespace}. If new pods differ, too, an admission webhook or an autoscaler changes them: exempt the pipe there.`,
     ),
   ];
+}
+
+function resume({ serviceId, namespace }: PipeOfService): string {
+  return `Resume the service, and the controller repairs the pods: kubectl patch ${PLURAL} ${serviceId} --namespace ${namespace} --type merge --patch '{"spec":{"suspend":false}}'`;
 }
 
 function more(others: readonly Difference[]): string {

@@ -2,6 +2,7 @@ import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, Subject } from "../assessment.ts";
+import type { InPlaceFailure } from "../observe/last-rollout.ts";
 import { hasResources, resourcesFor } from "../observe/resources.ts";
 import {
   FIELD_CONFLICT,
@@ -14,7 +15,7 @@ import {
   TRUCE_MS,
 } from "../retry.ts";
 import { MAX_CONCURRENT_PODS, type PodsStep } from "./pods-step.ts";
-import { type Problem, presentProblem } from "./problem.ts";
+import { failedBefore, type Problem, presentProblem } from "./problem.ts";
 
 /*
  * Another tool, such as a right-sizer or a startup boost, resizes a pod that had the desired size. Only the pod shows it.
@@ -29,15 +30,23 @@ export function isDrifted({ state, own, record }: ActivePod, { pipe, desired }: 
   return own?.resizedBy !== undefined && sameSize(pipe.size, desired);
 }
 
-/** True if nothing but drift keeps the pods of a pipe from the desired size. */
-export function hasDrifted(subject: Subject): boolean {
-  const others = subject.active.filter(({ state }) => state === "unchanged");
-  return others.length > 0 && others.every((each) => isDrifted(each, subject));
+/**
+ * Returns why this size failed in place before, if that says something about the pods that do not have it: not if they
+ * had it and another writer resized them, or if they were resized again since the failure.
+ */
+export function standingFailure(subject: Subject): InPlaceFailure | undefined {
+  const failure = failedBefore(subject);
+  if (!failure) return undefined;
+  const others = subject.active.filter(({ state }) => state !== "done");
+  const isLater = ({ state, record }: ActivePod) =>
+    state !== "unchanged" && record !== undefined && record.lastAtMs > failure.atMs;
+  const isOutdated = others.length > 0 && others.every((each) => isDrifted(each, subject) || isLater(each));
+  return isOutdated ? undefined : failure;
 }
 
 /** The next attempt to give these pods the desired size again. @param drifted at least one */
 export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): PodsStep | undefined {
-  const { nowMs, pipe, container, target: resources } = subject;
+  const { nowMs, pipe, container, target: resources, active } = subject;
   const dueAtMs = Math.min(...drifted.map((each) => repairableAtMs(each, subject)));
   const failure = driftFailure(subject, drifted, dueAtMs);
   if (!failure) return undefined;
@@ -47,9 +56,10 @@ export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): Po
       : { type: "conflict", failure };
   const problem = presentProblem(subject);
   if (problem) return hindered(failure, problem);
+  const most = drifted.length === active.length ? 1 : MAX_CONCURRENT_PODS;
   const actions = drifted
     .filter((each) => repairableAtMs(each, subject) <= nowMs)
-    .slice(0, MAX_CONCURRENT_PODS)
+    .slice(0, most)
     .map((each): InPlaceAction => {
       const isRequested = each.record !== undefined && isRetryRequested(each.record.lastAtMs, subject);
       return { type: "resize-pod", pipe, pod: each.pod, container, resources, isRequested };

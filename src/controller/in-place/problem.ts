@@ -1,7 +1,7 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Container } from "../../kube/objects.ts";
 import type { ActivePod, Subject } from "../assessment.ts";
-import type { Fallback } from "../observe/last-rollout.ts";
+import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isSameQuantity, type Resources } from "../observe/resources.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
@@ -29,7 +29,7 @@ export function presentProblem(subject: Subject): Problem | undefined {
 }
 
 /** Returns why this size failed in place before, unless people asked for another attempt since then. */
-export function failedBefore(subject: Subject): Fallback | undefined {
+export function failedBefore(subject: Subject): InPlaceFailure | undefined {
   const { pipe, desired } = subject;
   const { inPlaceFailure: failure, startedAtMs } = pipe.lastRollout ?? {};
   if (!failure || !sameSize(failure.size, desired)) return undefined;

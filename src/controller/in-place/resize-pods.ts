@@ -70,17 +70,11 @@ export function restarted(subject: Subject): Failed | undefined {
 function isRestarted({ pod, state, record }: ActivePod, subject: Subject): boolean {
   if (state === "unchanged" || pod.metadata.generation <= 1) return false;
   // The pod ran the size before its template followed. Since then, its restarts are a matter of health.
-  if (state === "done" && (record?.lastAtMs ?? pod.resizedAtMs ?? 0) <= committedAtMs(subject)) return false;
+  if (state === "done" && sameSize(subject.pipe.size, subject.desired)) return false;
   if (pod.containers.some(({ isRunning }) => !isRunning)) return true;
   if (record?.runs !== undefined) return record.runs !== runsOf(pod);
   const resizedAtMs = pod.resizedAtMs ?? Number.POSITIVE_INFINITY;
   return pod.containers.some(({ restartedAtMs }) => restartedAtMs > resizedAtMs);
-}
-
-/** When the template began to follow pods of the desired size; -1 if it did not. */
-function committedAtMs({ pipe: { size, lastRollout }, desired }: Subject): number {
-  const isOfPods = lastRollout?.inPlaceStartedAtMs !== undefined && sameSize(lastRollout.size, desired);
-  return isOfPods && sameSize(size, desired) ? lastRollout.startedAtMs : -1;
 }
 
 /** Identifies the runs of the containers of a pod. */

@@ -2,7 +2,7 @@ import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods } from "../pods.ts";
 import { failureOf, repeatableAtMs } from "../retry.ts";
-import { hasDrifted } from "./drift.ts";
+import { standingFailure } from "./drift.ts";
 import { fallsBack, podsToReturn } from "./fall-back.ts";
 import type { PodsStep } from "./pods-step.ts";
 import { failedBefore } from "./problem.ts";
@@ -14,7 +14,7 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
   const { pipe, active } = subject;
   if (allPodsHaveSize(subject)) return undefined;
   // A pod that another writer resized is repaired in place, whatever failed before.
-  const failed = hasDrifted(subject) ? undefined : failedBefore(subject);
+  const failed = standingFailure(subject);
   const isInProgress = active.some(
     ({ state, record }) => state !== "done" && (state !== "unchanged" || record !== undefined),
   );

@@ -101,6 +101,30 @@ describe("a pod that another writer resized after its pipe had the size", () => 
       ]);
   });
 
+  const inPlaceFailure = { size: FOUR, reason: "Deferred", message: "", atMs: NOW_MS - 90_000 } as const;
+  const failedPipe = { ...SIZED, lastRollout: aRollout(FOUR, { cameUp: true, inPlaceFailure }) };
+  const deferred = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
+
+  it("is not replaced while it is repaired, although its pipe could not be resized in place before", () => {
+    const pods = [aResizedPod("a-1", { resize: deferred })];
+    expect(decided({ pods, pipe: failedPipe, writes: [written(2, 59_999)] }).summary).toEqual([]);
+  });
+
+  it("is replaced if the repair itself fails, once that is recorded", () => {
+    const pods = [aResizedPod("a-1", { resize: deferred })];
+    const writes = [written(2, 60_000)];
+    expect(decided({ pods, pipe: failedPipe, writes }).summary).toEqual(["adopt a with 4000m/16Gi"]);
+    const later = { ...inPlaceFailure, atMs: NOW_MS };
+    const pipe = { ...SIZED, lastRollout: aRollout(FOUR, { cameUp: true, inPlaceFailure: later }) };
+    expect(decided({ pods: [aPod("a-1")], pipe }).summary).toEqual(["replace-pods a"]);
+  });
+
+  it("is resized again although another pod restarted after its own repair", () => {
+    const restarted = aResizedPod("a-2", {}, { restartCount: 1, restartedAtMs: NOW_MS - 1000 });
+    const writes = [written(2, 60_000), aPodWrite("a-2", { runs: "id 0", lastAtMs: NOW_MS - 5000 })];
+    expect(decided({ pods: [drifted(), restarted], writes }).summary).toEqual(["resize-pod a-1"]);
+  });
+
   it("is not replaced if a policy denies its resize", () => {
     const outcome = failed({ reason: "Forbidden", message: "denied", fallback: "Forbidden" });
     const { summary, assessment } = decided({ writes: [aPodWrite("a-1", { outcome })] });
@@ -131,6 +155,14 @@ describe("a pod that another writer resized after its pipe had the size", () => 
   it("does not keep other pods from the size", () => {
     const pods = [drifted(), aPod("a-2")];
     expect(decided({ pods, writes: [written(4, 1000)] }).summary).toEqual(["resize-pod a-2"]);
+  });
+
+  it("is resized again alone at first if all pods of the pipe are resized", () => {
+    expect(decided({ pods: [drifted(), drifted("a-2")] }).summary).toEqual(["resize-pod a-1"]);
+    expect(decided({ pods: [drifted(), drifted("a-2"), aResizedPod("a-3")] }).summary).toEqual([
+      "resize-pod a-1",
+      "resize-pod a-2",
+    ]);
   });
 
   it("is one of several, whose number the status has", () => {
