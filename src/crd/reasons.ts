@@ -21,6 +21,7 @@ export const FAILURE_REASONS = [
   "WriteFailed",
   "Forbidden",
   "CpuLimitTooLow",
+  "NotResizedInPlace",
   "FieldConflict",
   "ContainerUnclear",
   "UnknownService",

@@ -4,8 +4,9 @@ import { sameSize } from "../../domain/size.ts";
 import type { PipeDecision, Subject, Way } from "../assessment.ts";
 import { commitInFlight, templateFollows } from "../in-place/commit-rules.ts";
 import { podsFollow, podsInProgress, podsReturn, sizeRefused } from "../in-place/rules.ts";
+import { waitsInPlace } from "../in-place/wait.ts";
 import { IN_PLACE } from "../in-place/way.ts";
-import { seesPods } from "../pods.ts";
+import { mayReplacePods, seesPods } from "../pods.ts";
 import { FIELD_CONFLICT } from "../retry.ts";
 import { failedBefore, nextAttempt } from "../rollout/prior-failure.ts";
 import {
@@ -23,6 +24,7 @@ type Rule = (subject: Subject) => PipeDecision | undefined;
 /** The ways that each strategy allows, the best one first. */
 export const WAYS: Readonly<Record<ResizeStrategy, readonly Way[]>> = {
   InPlaceOrRollout: [IN_PLACE, ROLLOUT],
+  InPlace: [IN_PLACE],
   Rollout: [ROLLOUT],
 };
 
@@ -120,8 +122,11 @@ function waits(subject: Subject): PipeDecision {
   const { ways, pipe } = subject;
   const problems = ways.map((way) => ({ way, problem: way.problem(subject) }));
   const chosen = problems.find(({ problem }) => !problem || problem.untilMs !== undefined);
-  const way = chosen?.way ?? ROLLOUT;
   const [first] = problems;
+  // A pipe without replicas gets its size by a write that restarts nothing.
+  const hasLastWay = pipe.replicas === 0 || mayReplacePods(subject);
+  if (!chosen && first?.problem && !hasLastWay) return waitsInPlace(subject, first.problem);
+  const way = chosen?.way ?? ROLLOUT;
   const isReported = first?.way !== way && pipe.replicas > 0 && pipe.size !== undefined;
   return {
     state: "waiting",

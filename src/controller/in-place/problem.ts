@@ -5,9 +5,10 @@ import type { Fallback } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isSameQuantity, type Resources } from "../observe/resources.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
-import { areOfOneTemplate, seesAllPods, seesPods, unseenPods } from "../pods.ts";
-import { errorOf, isRetried, isRetryRequested } from "../retry.ts";
+import { areOfOneTemplate, mayReplacePods, seesAllPods, seesPods, unseenPods } from "../pods.ts";
+import { dueAtMs, errorOf, isRetried, isRetryRequested } from "../retry.ts";
 import { dryRunRecord } from "../rollout/way.ts";
+import { isRemembered } from "./wait.ts";
 
 /** Why a pipe cannot be resized in place. `untilMs`: until then, the problem may end by itself. */
 export type Problem = Fallback & { readonly untilMs?: number };
@@ -31,6 +32,7 @@ export function failedBefore(subject: Subject): Fallback | undefined {
   if (!failure || !sameSize(failure.size, desired)) return undefined;
   // The reason with which a rollout began says nothing about pods that changed after it.
   if (failure.atMs === startedAtMs && sameSize(pipe.size, desired)) return undefined;
+  if (!mayReplacePods(subject) && !isRemembered(failure, subject)) return undefined;
   return isRetryRequested(failure.atMs, subject) ? undefined : failure;
 }
 
@@ -38,6 +40,8 @@ export function failedBefore(subject: Subject): Fallback | undefined {
 export function refusalOf(record: WriteRecord | undefined, subject: Subject): Fallback | undefined {
   const { fallback, message = "" } = errorOf(record) ?? {};
   if (!record || !fallback || isRetried(record, subject)) return undefined;
+  // Nothing else brings the size.
+  if (!mayReplacePods(subject) && dueAtMs(record, subject) <= subject.nowMs) return undefined;
   return { reason: fallback, message };
 }
 

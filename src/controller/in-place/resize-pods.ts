@@ -5,6 +5,7 @@ import type { ActivePod, Failure, PodState, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
+import { mayReplacePods } from "../pods.ts";
 import { errorOf, failureOf, isRefusal, repeatableAtMs } from "../retry.ts";
 import { inPlaceProblem, type Problem, unseenProblem } from "./problem.ts";
 
@@ -19,7 +20,7 @@ export type PodsStep =
   | { readonly type: "wait"; readonly untilMs: number; readonly failure?: Failure | undefined }
   | Failed;
 
-type Failed = { readonly type: "fail" } & Fallback;
+type Failed = { readonly type: "fail" } & Problem;
 
 /** A pipe, and those of its pods that do not have the size yet. */
 interface Pods extends Subject {
@@ -137,15 +138,22 @@ function complete(pods: Pods): PodsStep | undefined {
 
 function reverted({ unchanged, ...subject }: Pods): PodsStep | undefined {
   // A change after the template has followed is the first one, so the pod is resized again.
-  const sinceMs = committedAtMs(subject);
+  const { inPlaceFailure: known } = subject.pipe.lastRollout ?? {};
+  const failedAtMs = known && sameSize(known.size, subject.desired) ? known.atMs : -1;
+  const sinceMs = Math.max(committedAtMs(subject), failedAtMs);
   const found = unchanged.find(({ record }) => record?.outcome.type === "done" && record.lastAtMs > sinceMs);
   return found && failed(found, "Reverted", "another writer set it back to another size");
 }
 
-function refused({ unchanged }: Pods): PodsStep | undefined {
+function refused({ unchanged, ...pods }: Pods): PodsStep | undefined {
   for (const each of unchanged) {
     const { fallback, message = "" } = errorOf(each.record) ?? {};
-    if (fallback) return failed(each, fallback, message);
+    if (!fallback) continue;
+    const refusal = failed(each, fallback, message);
+    if (mayReplacePods(pods)) return refusal;
+    // Nothing else brings the size, so the write is repeated.
+    const untilMs = repeatableAtMs(each.record, each.pod.metadata.generation, pods);
+    if (untilMs > pods.nowMs) return { ...refusal, untilMs };
   }
   return undefined;
 }
@@ -171,9 +179,13 @@ function retrying(pods: Pods): PodsStep | undefined {
   const { retryRequestedAtMs = 0 } = scaling;
   const { firstAtMs } = first.record;
   const sinceMs = retryRequestedAtMs <= nowMs ? Math.max(firstAtMs, retryRequestedAtMs) : firstAtMs;
-  if (!isRefusal(error.reason) && elapsedMs(sinceMs, nowMs) >= timeouts.resizeMs)
-    return failed(first, "ResizeTimeout", `the API server has not resized it: ${error.message}`);
   const untilMs = Math.min(...failing.map(({ record }) => repeatableAtMs(record, 0, pods)));
+  if (!isRefusal(error.reason) && elapsedMs(sinceMs, nowMs) >= timeouts.resizeMs) {
+    const message = `the API server has not resized it: ${error.message}`;
+    const timedOut = failed(first, "ResizeTimeout", message);
+    if (mayReplacePods(pods)) return timedOut;
+    return untilMs <= nowMs ? undefined : { ...timedOut, untilMs };
+  }
   return untilMs <= nowMs ? undefined : { type: "wait", untilMs, failure: failureOf(first.record, untilMs) };
 }
 

@@ -14,7 +14,10 @@ export const IN_PLACE: Way = {
   problem(subject) {
     const { pipe } = subject;
     if (pipe.size && pipe.replicas > 0) return inPlaceProblem(subject);
-    return { reason: "NotSupported", message: "it has no pods with a size" };
+    return {
+      reason: "NotSupported",
+      message: "it has no pods with a size, and only new pods can get their first one",
+    };
   },
 
   /** Every pipe has a template of its own, so each is tried. A template that has the size already is not written. */
