@@ -123,8 +123,9 @@ function waits(subject: Subject): PipeDecision {
   const problems = ways.map((way) => ({ way, problem: way.problem(subject) }));
   const chosen = problems.find(({ problem }) => !problem || problem.untilMs !== undefined);
   const [first] = problems;
-  // A pipe without replicas gets its size by a write that restarts nothing.
-  const hasLastWay = pipe.replicas === 0 || mayReplacePods(subject);
+  // The template of a pipe without pods can be written, because that restarts nothing.
+  const isIdle = pipe.replicas === 0 && pipe.rollout.isSeen && pipe.rollout.replicas === 0;
+  const hasLastWay = isIdle || mayReplacePods(subject);
   if (!chosen && first?.problem && !hasLastWay) return waitsInPlace(subject, first.problem);
   const way = chosen?.way ?? ROLLOUT;
   const isReported = first?.way !== way && pipe.replicas > 0 && pipe.size !== undefined;

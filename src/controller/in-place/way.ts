@@ -13,10 +13,11 @@ export const IN_PLACE: Way = {
 
   problem(subject) {
     const { pipe } = subject;
-    if (pipe.size && pipe.replicas > 0) return inPlaceProblem(subject);
+    if (pipe.replicas === 0) return { reason: "NotSettled", message: "it has no replicas" };
+    if (pipe.size) return inPlaceProblem(subject);
     return {
       reason: "NotSupported",
-      message: "it has no pods with a size, and only new pods can get their first one",
+      message: "its template has no size, and only new pods can get their first one",
     };
   },
 
