@@ -1,9 +1,11 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Container } from "../../kube/objects.ts";
 import type { ActivePod, Subject } from "../assessment.ts";
+import { CONTAINER_ANNOTATION } from "../names.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isSameQuantity, type Resources } from "../observe/resources.ts";
+import type { StartupRead } from "../observe/workloads/startup-reads.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
 import { areOfOneTemplate, mayReplacePods, seesAllPods, seesPods, unseenPods } from "../pods.ts";
 import { dueAtMs, errorOf, isRetried, isRetryRequested } from "../retry.ts";
@@ -19,6 +21,8 @@ export function inPlaceProblem(subject: Subject): Problem | undefined {
   // The dry run of the commit may show that its template cannot follow the pods.
   const failed = failedBefore(subject) ?? refusalOf(dryRunRecord(subject, true), subject);
   if (failed) return failed;
+  const read = startupRead(subject);
+  if (read) return { reason: read.reason, message: read.message };
   if (podsProblem !== undefined) return { reason: "Forbidden", message: podsProblem };
   if (pipe.templateProblem) return pipe.templateProblem;
   if (!seesPods(subject)) return { reason: "PodsNotLabeled", message: "its pods do not have the labels" };
@@ -43,6 +47,16 @@ export function refusalOf(record: WriteRecord | undefined, subject: Subject): Fa
   // Nothing else brings the size.
   if (!mayReplacePods(subject) && dueAtMs(record, subject) <= subject.nowMs) return undefined;
   return { reason: fallback, message };
+}
+
+/** A program that would not use the size before it starts again. Pods that have another size than their template do. */
+function startupRead({ pipe: { size, startupReads }, desired }: Subject): StartupRead | undefined {
+  if (!size) return undefined;
+  const isChanged = {
+    cpu: size.cpuMillicores !== desired.cpuMillicores,
+    memory: size.memoryGib !== desired.memoryGib,
+  };
+  return startupReads.find(({ resource }) => isChanged[resource]);
 }
 
 /** Only a Deployment whose pods are all of its template can keep its ReplicaSet. */
@@ -70,12 +84,25 @@ function passing(problem: Fallback, { pipe, active, timeouts, nowMs }: Subject):
 
 function podProblem(subject: Subject): Problem | undefined {
   for (const each of subject.active) {
-    const found = problemOf(each, subject.target);
+    const found = unnamedContainer(each.pod, subject.container) ?? problemOf(each, subject.target);
     if (!found) continue;
     const problem = { reason: found.reason, message: `pod ${each.pod.metadata.name}: ${found.message}` };
     return isStarting(each.pod) ? passing(problem, subject) : problem;
   }
   return undefined;
+}
+
+/**
+ * The admission policies of the chart allow a resize of the only container of a pod, or of the one that the pod names.
+ * A webhook may have added containers, such as the proxy of a service mesh, to a pod whose template has one.
+ */
+function unnamedContainer({ containers, namedContainer }: PodView, container: string): Fallback | undefined {
+  const [only, second] = containers;
+  const named = namedContainer ?? (second ? undefined : only?.name);
+  if (named === container) return undefined;
+  const names = containers.map(({ name }) => name).join(", ");
+  const message = `it has the containers ${names}, and no annotation ${CONTAINER_ANNOTATION}=${container}: add it to the pod template`;
+  return { reason: "ContainerNotNamed", message };
 }
 
 function isStarting({ containers }: PodView): boolean {

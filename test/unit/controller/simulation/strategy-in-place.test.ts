@@ -99,7 +99,7 @@ describe("with the strategy InPlace", () => {
     await group.run(5 * MINUTE);
     expect(reportOf(group)).toEqual({ ...WAITS, reason: "NotSupported" });
     expect(group.messages()).toContain("pipe-1 (NotSupported)");
-    // Its first pods.
+    // The pipe has its first pods, and no others.
     expect(group.workloads.replaced).toEqual(["pipe-1"]);
   });
 
@@ -166,7 +166,7 @@ describe("with the strategy InPlace", () => {
   });
 
   it.each([false, true])(
-    "a size with which a container restarted is taken back, and tried again on request only (new controller: %s)",
+    "pods return to the old size after a container restarted, until a retry is requested (new controller: %s)",
     async (isRestarted) => {
       const group = await start({ pipes: 3 });
       const { workloads, simulation } = group;
