@@ -133,6 +133,8 @@ export interface PipeDecision {
   readonly failure?: Failure | undefined;
   /** The current step of the pipe, for people: the end of a sentence that begins with its name. */
   readonly activity?: string;
+  /** Why the pipe cannot be resized in place, if its strategy replaces no pods. It waits until that ends. */
+  readonly hindrance?: Fallback;
   /** The reason why the rollout makes no progress, if known. */
   readonly obstacle?: string | undefined;
   /** Absent if something has to happen first. */

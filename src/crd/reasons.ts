@@ -22,6 +22,7 @@ export const FAILURE_REASONS = [
   "WriteFailed",
   "Forbidden",
   "CpuLimitTooLow",
+  "NotResizedInPlace",
   "FieldConflict",
   "OutOfMemory",
   "ContainerUnclear",

@@ -27,7 +27,7 @@ export const rolloutPolicySettings = {
   resizeStrategy: option(z.enum(RESIZE_STRATEGIES), {
     placeholder: "strategy",
     description:
-      "how pipes are resized if their PipeScaling has no strategy: InPlaceOrRollout changes the running pods and restarts nothing where the cluster can do that; Rollout replaces the pods",
+      "how pipes are resized if their PipeScaling has no strategy: InPlaceOrRollout changes the running pods and restarts nothing where the cluster can do that; InPlace never replaces pods, so a pipe that cannot be resized in place waits; Rollout replaces the pods",
     default: "InPlaceOrRollout",
   }),
   toleratedResizers: option(listOf(fieldManager).optional(), {

@@ -126,6 +126,13 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
     meaning: "The container of a pipe has a CPU limit below the size, and is not Guaranteed.",
     remedy: "Remove `limits.cpu` from the chart or manifest of the pipe, or set it to at least the size.",
   },
+  NotResizedInPlace: {
+    shows: "Stalled",
+    meaning:
+      "With the strategy `InPlace`, a pipe could not be resized in place for as long as a rollout may take, or a container restarted during the resize. Its pods were not replaced. The message has the [reason](../explanation/in-place.md#reasons-for-a-rollout).",
+    remedy:
+      "Fix the reason, or set `spec.strategy: InPlaceOrRollout`. The pipe is resized as soon as that is possible; after a restart of a container, only for another size, another pod template or a requested retry.",
+  },
   FieldConflict: {
     shows: "Stalled",
     meaning:

@@ -2,8 +2,8 @@ import type { PodView } from "../../controller/observe/pod-view.ts";
 import { isSameQuantity } from "../../controller/observe/resources.ts";
 import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
 import { PLURAL } from "../../crd/names.ts";
-import type { Container } from "../../kube/objects.ts";
-import type { Cluster, PipeDeployment, Scaling } from "./cluster.ts";
+import type { Container, Deployment } from "../../kube/objects.ts";
+import type { Cluster, Scaling } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 
 /** Finds pods that do not have the size of their pipe, because of another writer, or although nothing will change that. */
@@ -93,7 +93,7 @@ function isInProgress(scaling: Scaling | undefined): boolean {
 }
 
 /** Only amounts of the template count, because Kubernetes adds defaults of the namespace to pods. */
-function differenceOf(pipe: PipeDeployment, pod: PodView, name: string): Difference[] {
+function differenceOf(pipe: Deployment, pod: PodView, name: string): Difference[] {
   const wanted = amountsOf(pipe.spec.template.spec.containers.find((each) => each.name === name));
   const own = pod.containers.find((each) => each.name === name);
   const actual = amountsOf(own);

@@ -50,11 +50,16 @@ export function decidePipes(
   given: Pick<Draft, "snapshot" | "scaling" | "options" | "sizing">,
 ): Required<Decision> {
   const waiting = given.sizing.assessments.filter(
-    ({ state, pipe }) => state === "waiting" && pipe.replicas > 0,
+    (each) => each.state === "waiting" && each.pipe.replicas > 0 && !isHindered(each),
   );
   const first: Draft = { ...given, waiting, plan: NO_PLAN, actions: [], waitsForCommit: false };
   const { actions, sizing, waitsForCommit } = PASSES.reduce((draft, pass) => pass(draft), first);
   return { actions, sizing, waitsForCommit };
+}
+
+/** A pipe that cannot be resized in place, and must not restart, keeps no other pipe from its size. */
+function isHindered({ state, hindrance }: Assessment): boolean {
+  return state === "waiting" && hindrance !== undefined;
 }
 
 const NO_PLAN: RolloutPlan = { start: [], waitReason: "nothing", isCanary: false, blockedBy: [] };
@@ -74,7 +79,8 @@ function openWindow(draft: Draft): Draft {
  */
 function choose(draft: Draft): Draft {
   const { options, sizing } = draft;
-  const { assessments, serviceLimit, window } = sizing;
+  const { serviceLimit, window } = sizing;
+  const assessments = sizing.assessments.filter((each) => !isHindered(each));
   const held = window.open ? undefined : draft.snapshot.rolloutWindow?.appliesTo;
   const limits: RolloutLimits = { overallFree: options.overallFree, serviceLimit, held };
   const { start } = planRollout(assessments.map(plannedPipe), limits);

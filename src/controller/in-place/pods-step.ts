@@ -1,6 +1,6 @@
 import type { InPlaceAction } from "../actions.ts";
 import type { Failure } from "../assessment.ts";
-import type { Fallback } from "../observe/last-rollout.ts";
+import type { Problem } from "./problem.ts";
 import type { Deferral } from "./room.ts";
 
 /** After the first pod has the size. */
@@ -21,4 +21,4 @@ export type PodsStep =
   | Deferral
   | Failed;
 
-export type Failed = { readonly type: "fail" } & Fallback;
+export type Failed = { readonly type: "fail" } & Problem;

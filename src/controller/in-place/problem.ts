@@ -1,13 +1,16 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Container } from "../../kube/objects.ts";
 import type { ActivePod, Subject } from "../assessment.ts";
+import { CONTAINER_ANNOTATION } from "../names.ts";
 import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isSameQuantity, type Resources } from "../observe/resources.ts";
+import type { StartupRead } from "../observe/workloads/startup-reads.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
-import { areOfOneTemplate, seesAllPods, seesPods, unseenPods } from "../pods.ts";
-import { errorOf, isRetried, isRetryRequested } from "../retry.ts";
+import { areOfOneTemplate, mayReplacePods, seesAllPods, seesPods, unseenPods } from "../pods.ts";
+import { dueAtMs, errorOf, isRetried, isRetryRequested } from "../retry.ts";
 import { dryRunRecord } from "../rollout/way.ts";
+import { isRemembered } from "./wait.ts";
 
 /** Why a pipe cannot be resized in place. `untilMs`: until then, the problem may end by itself. */
 export type Problem = Fallback & { readonly untilMs?: number };
@@ -16,10 +19,12 @@ export type Problem = Fallback & { readonly untilMs?: number };
 export function inPlaceProblem(subject: Subject): Problem | undefined {
   // The dry run of the commit may show that its template cannot follow the pods.
   const failed = failedBefore(subject) ?? refusalOf(dryRunRecord(subject, true), subject);
-  return failed ?? presentProblem(subject);
+  if (failed) return failed;
+  const read = startupRead(subject);
+  return read ? { reason: read.reason, message: read.message } : presentProblem(subject);
 }
 
-/** Returns why pods cannot be resized now, whatever failed before. */
+/** Returns why pods cannot be resized now, whatever failed before, and whatever their program reads when it starts. */
 export function presentProblem(subject: Subject): Problem | undefined {
   const { pipe, podsProblem } = subject;
   if (podsProblem !== undefined) return { reason: "Forbidden", message: podsProblem };
@@ -35,6 +40,7 @@ export function failedBefore(subject: Subject): InPlaceFailure | undefined {
   if (!failure || !sameSize(failure.size, desired)) return undefined;
   // The reason with which a rollout began says nothing about pods that changed after it.
   if (failure.atMs === startedAtMs && sameSize(pipe.size, desired)) return undefined;
+  if (!mayReplacePods(subject) && !isRemembered(failure, subject)) return undefined;
   return isRetryRequested(failure.atMs, subject) ? undefined : failure;
 }
 
@@ -42,7 +48,19 @@ export function failedBefore(subject: Subject): InPlaceFailure | undefined {
 export function refusalOf(record: WriteRecord | undefined, subject: Subject): Fallback | undefined {
   const { fallback, message = "" } = errorOf(record) ?? {};
   if (!record || !fallback || isRetried(record, subject)) return undefined;
+  // Nothing else brings the size.
+  if (!mayReplacePods(subject) && dueAtMs(record, subject) <= subject.nowMs) return undefined;
   return { reason: fallback, message };
+}
+
+/** A program that would not use the size before it starts again. Pods that have another size than their template do. */
+function startupRead({ pipe: { size, startupReads }, desired }: Subject): StartupRead | undefined {
+  if (!size) return undefined;
+  const isChanged = {
+    cpu: size.cpuMillicores !== desired.cpuMillicores,
+    memory: size.memoryGib !== desired.memoryGib,
+  };
+  return startupReads.find(({ resource }) => isChanged[resource]);
 }
 
 /** Only a Deployment whose pods are all of its template can keep its ReplicaSet. */
@@ -73,7 +91,7 @@ function passing(problem: Fallback, { pipe, active, timeouts, nowMs }: Subject):
 
 function podProblem(subject: Subject): Problem | undefined {
   for (const each of subject.active) {
-    const found = problemOf(each, subject.target);
+    const found = unnamedContainer(each.pod, subject.container) ?? problemOf(each, subject.target);
     if (!found) continue;
     const problem = { reason: found.reason, message: `pod ${each.pod.metadata.name}: ${found.message}` };
     const restartsAtMs = restartAtMs(each, subject);
@@ -89,6 +107,19 @@ function restartAtMs({ pod }: ActivePod, { outOfMemory, nowMs, timeouts }: Subje
   const endedAtMs = Math.max(...pod.containers.map(({ restartedAtMs }) => restartedAtMs));
   const untilMs = Math.min(endedAtMs, nowMs) + timeouts.crashLoopMs;
   return untilMs > nowMs ? untilMs : undefined;
+}
+
+/**
+ * The admission policies of the chart allow a resize of the only container of a pod, or of the one that the pod names.
+ * A webhook may have added containers, such as the proxy of a service mesh, to a pod whose template has one.
+ */
+function unnamedContainer({ containers, namedContainer }: PodView, container: string): Fallback | undefined {
+  const [only, second] = containers;
+  const named = namedContainer ?? (second ? undefined : only?.name);
+  if (named === container) return undefined;
+  const names = containers.map(({ name }) => name).join(", ");
+  const message = `it has the containers ${names}, and no annotation ${CONTAINER_ANNOTATION}=${container}: add it to the pod template`;
+  return { reason: "ContainerNotNamed", message };
 }
 
 function isStarting({ containers }: PodView): boolean {

@@ -4,6 +4,7 @@ import type { ActivePod, PodState, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
+import { mayReplacePods } from "../pods.ts";
 import { errorOf, failureOf, isRefusal, repeatableAtMs } from "../retry.ts";
 import { isDrifted, repairDrift } from "./drift.ts";
 import { type Failed, MAX_CONCURRENT_PODS, type PodsStep } from "./pods-step.ts";
@@ -128,10 +129,15 @@ function drifted(pods: Pods): PodsStep | undefined {
     : undefined;
 }
 
-function refused({ unchanged }: Pods): PodsStep | undefined {
+function refused({ unchanged, ...pods }: Pods): PodsStep | undefined {
   for (const each of unchanged) {
     const { fallback, message = "" } = errorOf(each.record) ?? {};
-    if (fallback) return failed(each, fallback, message);
+    if (!fallback) continue;
+    const refusal = failed(each, fallback, message);
+    if (mayReplacePods(pods)) return refusal;
+    // Nothing else brings the size, so the write is repeated.
+    const untilMs = repeatableAtMs(each.record, each.pod.metadata.generation, pods);
+    if (untilMs > pods.nowMs) return { ...refusal, untilMs };
   }
   return undefined;
 }
@@ -157,9 +163,13 @@ function retrying(pods: Pods): PodsStep | undefined {
   const { retryRequestedAtMs = 0 } = scaling;
   const { firstAtMs } = first.record;
   const sinceMs = retryRequestedAtMs <= nowMs ? Math.max(firstAtMs, retryRequestedAtMs) : firstAtMs;
-  if (!isRefusal(error.reason) && elapsedMs(sinceMs, nowMs) >= timeouts.resizeMs)
-    return failed(first, "ResizeTimeout", `the API server has not resized it: ${error.message}`);
   const untilMs = Math.min(...failing.map(({ record }) => repeatableAtMs(record, 0, pods)));
+  if (!isRefusal(error.reason) && elapsedMs(sinceMs, nowMs) >= timeouts.resizeMs) {
+    const message = `the API server has not resized it: ${error.message}`;
+    const timedOut = failed(first, "ResizeTimeout", message);
+    if (mayReplacePods(pods)) return timedOut;
+    return untilMs <= nowMs ? undefined : { ...timedOut, untilMs };
+  }
   return untilMs <= nowMs ? undefined : { type: "wait", untilMs, failure: failureOf(first.record, untilMs) };
 }
 

@@ -1,12 +1,13 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
-import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods } from "../pods.ts";
+import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, seesAllPods } from "../pods.ts";
 import { failureOf, repeatableAtMs } from "../retry.ts";
 import { standingFailure } from "./drift.ts";
 import { fallsBack, podsToReturn } from "./fall-back.ts";
 import type { PodsStep } from "./pods-step.ts";
 import { failedBefore } from "./problem.ts";
 import { podsStep, refusedSize } from "./resize-pods.ts";
+import { waitsInPlace } from "./wait.ts";
 import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
 
 /** The template has the size, and a pod has not: only a resize of the pod, or another ReplicaSet, can change that. */
@@ -21,6 +22,7 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
   if (!failed && isInProgress) return sizeRefused(subject) ?? inProgress(podsStep(subject), subject);
   if (!pipe.rollout.isSeen || !pipe.rollout.isComplete) return undefined;
   if (active.every(({ state }) => state === "done")) return undefined;
+  if (failed && !mayReplacePods(subject)) return waitsInPlace(subject, failed);
   const step = podsStep(subject);
   if (failed) return replacedBefore(subject) ?? returned(subject, step) ?? waitsFor(REPLACE_PODS, failed);
   if (step.type === "fail") return fallsBack(subject, step);
@@ -76,7 +78,8 @@ export function podsReturn(subject: Subject): PipeDecision | undefined {
   if (mayResizePods(subject) || !subject.pipe.rollout.isComplete) return undefined;
   const actions = podsToReturn(subject);
   if (actions.length === 0) return undefined;
-  const activity = "its pods get their old size again before they are replaced";
+  const then = mayReplacePods(subject) ? " before they are replaced" : "";
+  const activity = `its pods get their old size again${then}`;
   return { state: "rolling", phase: "resizing", activity, next: { type: "continue", actions } };
 }
 

@@ -14,8 +14,12 @@ export const IN_PLACE: Way = {
 
   problem(subject) {
     const { pipe } = subject;
-    if (pipe.size && pipe.replicas > 0) return inPlaceProblem(subject);
-    return { reason: "NotSupported", message: "it has no pods with a size" };
+    if (pipe.replicas === 0) return { reason: "NotSettled", message: "it has no replicas" };
+    if (pipe.size) return inPlaceProblem(subject);
+    return {
+      reason: "NotSupported",
+      message: "its template has no size, and only new pods can get their first one",
+    };
   },
 
   /** Every pipe has a template of its own, so each is tried. A template that has the size already is not written. */

@@ -60,7 +60,14 @@ const lastRollout = z.object({
   isCommitting: z.boolean().optional(),
   /** The last resize in place that failed, until another one begins: the same size is not tried in place again. */
   inPlaceFailure: z
-    .object({ size, reason: z.enum(FALLBACK_REASONS), message, atMs: timeMs })
+    .object({
+      size,
+      reason: z.enum(FALLBACK_REASONS),
+      message,
+      atMs: timeMs,
+      /** Revision of the pod template that failed. */
+      revision: z.int().optional(),
+    })
     .optional()
     .catch(undefined),
   /** Restarts of the container in all pods when the template began to follow them; absent without a resize in place. */

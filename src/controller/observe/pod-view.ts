@@ -8,7 +8,7 @@ import {
   type Pod,
 } from "../../kube/objects.ts";
 import { parseTime } from "../../kube/time.ts";
-import { TEMPLATE_HASH_LABEL } from "../names.ts";
+import { CONTAINER_ANNOTATION, TEMPLATE_HASH_LABEL } from "../names.ts";
 import { otherResizerOf, resizedAtMs } from "./pod-writers.ts";
 
 /** The fields of a pod of a pipe that decisions need; the cache keeps only these. */
@@ -31,7 +31,9 @@ export interface PodView extends KubeObject {
   readonly resizedAtMs: number | undefined;
   /** The message of the scheduler if the pod is unschedulable. */
   readonly unschedulable: string | undefined;
-  /** The containers, with their statuses. */
+  /** The container to resize, by the annotation of the pod. */
+  readonly namedContainer: string | undefined;
+  /** The containers, with their statuses. Those that a webhook added are among them. */
   readonly containers: readonly ContainerView[];
 }
 
@@ -78,6 +80,7 @@ export function toPodView({ metadata, spec, status }: Pod): PodView {
     resize: resizeConditionOf(status),
     resizedAtMs: resizedAtMs(metadata),
     unschedulable: unschedulableMessage(status),
+    namedContainer: shared(metadata.annotations?.[CONTAINER_ANNOTATION]),
     containers: spec.containers.map((container) => toContainerView(container, metadata, status)),
   };
 }

@@ -5,9 +5,10 @@ import type { Assessment, Cause, Subject } from "../assessment.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import { annotationSubject, appliedSize, type LastRollout } from "../observe/last-rollout.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
-import { isChangedByOwner, isRollingOut } from "../observe/pipe-view.ts";
+import { isChangedByOwner, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 import { isSize } from "../observe/resources.ts";
 import { isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
+import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, FIELD_CONFLICT, recordOf } from "../retry.ts";
 import { adoption, hasComeUp, newRollout } from "./annotation.ts";
 
@@ -68,6 +69,7 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
   // deletion must not resize the pipe.
   if (lastRollout?.scalingUid !== scaling.metadata.uid && isChangedByOwner(pipe)) return [];
   if ("problem" in container || !lastRollout || !size) return [];
+  if (!mayReplacePods(subject) && !replacedPods(pipe, lastRollout)) return [];
   const isSame = isSize(size) && sameSize(size, failed);
   const record = recordOf({ ...subject, desired: failed }, "roll-back");
   if (isSame || dueAtMs(record, subject) > subject.nowMs) return [];
@@ -81,6 +83,11 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
     inPlaceFailure: lastRollout.inPlaceFailure,
   };
   return [{ type: "roll-back", pipe, container: container.name, size, rollout }];
+}
+
+/** A rollout that began before the strategy became InPlace may have left the pipe without a pod. */
+function replacedPods(pipe: PipeView, { replicas, inPlaceStartedAtMs }: LastRollout): boolean {
+  return replicas > 0 && inPlaceStartedAtMs === undefined && !isChangedByOwner(pipe);
 }
 
 /** An owner that no longer applies the size then leaves it in the template, so nothing restarts. */

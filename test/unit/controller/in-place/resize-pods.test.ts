@@ -165,6 +165,21 @@ describe("a resize in place does not go on", () => {
     expect(stepOf([aPod("a", {}, changes)])).toMatchObject({ type: "fail", reason });
   });
 
+  it("if a webhook added a container to its pods and they do not name the container to resize", () => {
+    const [pipe] = aPod("a").containers;
+    if (!pipe) throw new Error("the pod has no container");
+    const containers = [pipe, { ...pipe, name: "istio-proxy" }];
+    expect(stepOf([aPod("a", { containers })])).toMatchObject({
+      ...{ type: "fail", reason: "ContainerNotNamed" },
+      message:
+        "pod a: it has the containers pipe, istio-proxy, and no annotation pipes.clouddb.dev/container=pipe: add it to the pod template",
+    });
+    expect(resizedNext(stepOf([aPod("a", { containers, namedContainer: "pipe" })]))).toEqual(["a"]);
+    expect(stepOf([aPod("a", { containers, namedContainer: "istio-proxy" })])).toMatchObject({
+      type: "fail",
+    });
+  });
+
   it("if the kubelet does not report the observed generation", () => {
     expect(stepOf([aPod("a", { observedGeneration: 0 })])).toMatchObject({
       ...{ type: "fail", reason: "NotSupported" },
