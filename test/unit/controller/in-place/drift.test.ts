@@ -110,13 +110,15 @@ describe("a pod that another writer resized after its pipe had the size", () => 
     expect(decided({ pods, pipe: failedPipe, writes: [written(2, 59_999)] }).summary).toEqual([]);
   });
 
-  it("is replaced if the repair itself fails, once that is recorded", () => {
+  it("is returned to its template if the repair itself fails, and replaced if that fails, too", () => {
     const pods = [aResizedPod("a-1", { resize: deferred })];
     const writes = [written(2, 60_000)];
     expect(decided({ pods, pipe: failedPipe, writes }).summary).toEqual(["adopt a with 4000m/16Gi"]);
     const later = { ...inPlaceFailure, atMs: NOW_MS };
     const pipe = { ...SIZED, lastRollout: aRollout(FOUR, { cameUp: true, inPlaceFailure: later }) };
-    expect(decided({ pods: [aPod("a-1")], pipe }).summary).toEqual(["replace-pods a"]);
+    expect(decided({ pods: [aPod("a-1")], pipe }).summary).toEqual(["return-pod a-1"]);
+    const returned = [aPodWrite("a-1", {}, "return-pod")];
+    expect(decided({ pods: [aPod("a-1")], pipe, writes: returned }).summary).toEqual(["replace-pods a"]);
   });
 
   it("is resized again although another pod restarted after its own repair", () => {
