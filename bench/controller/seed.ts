@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
-import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import { inParallel } from "../in-parallel.ts";
@@ -31,7 +31,10 @@ export interface Seeded {
   readonly pipes: number;
 }
 
-/** Creates an organization of the tier basic whose services have three pipes each, with the size of the tier. */
+/**
+ * Creates an organization of the tier basic whose services have three pipes each, with the size of the tier, which also
+ * decides about later sizes.
+ */
 export async function seedServices(world: ControllerWorld, options: SeedOptions): Promise<Seeded> {
   const organizationId = randomUUID();
   const organization = organizationRecord(organizationId, "basic");
@@ -39,6 +42,7 @@ export async function seedServices(world: ControllerWorld, options: SeedOptions)
   const serviceIds = Array.from({ length: options.services }, () => randomUUID());
   await inParallel(CONCURRENCY, serviceIds, async (id) => {
     await create(world, CONFIG_MAPS, RECORDS_NAMESPACE, serviceRecord(id, organizationId, PIPES));
+    await create(world, PIPE_SCALINGS, PIPES, unsizedScaling(id));
     await createPipes(world, PIPES, id, options);
   });
   return {
@@ -52,15 +56,14 @@ export async function seedServices(world: ControllerWorld, options: SeedOptions)
 export async function seedBaseline(world: ControllerWorld, options: SeedOptions): Promise<void> {
   const ids = Array.from({ length: options.services }, () => randomUUID());
   await inParallel(CONCURRENCY, ids, async (name) => {
-    await create(world, PIPE_SCALINGS, BASELINE_PIPES, {
-      apiVersion: API_VERSION,
-      kind: KIND,
-      metadata: { name },
-      spec: {},
-    });
+    await create(world, PIPE_SCALINGS, BASELINE_PIPES, unsizedScaling(name));
     await patchStatus(world, objectPath(PIPE_SCALINGS, BASELINE_PIPES, name), SCALED);
     await createPipes(world, BASELINE_PIPES, name, options);
   });
+}
+
+function unsizedScaling(name: string): object {
+  return { apiVersion: API_VERSION, kind: KIND, metadata: { name }, spec: {} };
 }
 
 /** Changes the tier of the organization, and so the size of each service without a requested size. */
@@ -179,5 +182,7 @@ function create(
   namespace: string,
   body: object,
 ): Promise<unknown> {
-  return admin.json({ method: "POST", path: collectionPath(resource, namespace), body });
+  // The controller owns the size of its pipes after their first reconciliation, so it has nothing to adopt.
+  const query = resource === DEPLOYMENTS ? { fieldManager: CONTROLLER_FIELD_MANAGER } : {};
+  return admin.json({ method: "POST", path: collectionPath(resource, namespace), query, body });
 }
