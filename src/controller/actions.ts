@@ -24,14 +24,19 @@ export type PipeAction =
   | ({ readonly type: "resize" } & OfRollout)
   /** Returns a pipe to its last good size after its rollout failed. */
   | ({ readonly type: "roll-back"; readonly size: Allotment } & OfRollout)
-  /** Writes only the annotation: what nothing else would show later. */
-  | ({ readonly type: "adopt"; readonly rollout: LastRollout } & OfPipe);
+  /**
+   * Writes only the annotation: what nothing else would show later. `ownsSize`: the controller also becomes an owner of
+   * the fields of the size, which stay as they are.
+   */
+  | ({ readonly type: "adopt"; readonly rollout: LastRollout; readonly ownsSize?: boolean } & OfPipe);
 
 /** Gives a pod its new size, or the one of its template again. */
 export interface PodAction extends OfContainer {
   readonly type: "resize-pod" | "return-pod";
   readonly pod: PodView;
   readonly resources: Resources;
+  /** People asked for it, so earlier attempts do not count. */
+  readonly isRequested?: boolean;
 }
 
 /** A step of a resize in place. */

@@ -23,6 +23,8 @@ export interface Timeouts {
   readonly stuckCommitMs: number;
   /** For which a pipe with a smaller memory in place must be available before others follow. */
   readonly smallerMemoryMs: number;
+  /** For which a container that runs out of memory shows that the smaller memory does not suffice. */
+  readonly outOfMemoryMs: number;
   /** Since its last restart until a pipe proves its size. It is the longest delay of a kubelet between two restarts. */
   readonly crashLoopMs: number;
   /** For the scheduler to try an unschedulable pod again after another pod has ended. Its longest delay is 10 s. */
@@ -37,6 +39,8 @@ export interface Timeouts {
   readonly replicaFailureMs: number;
   /** For the owner of a deleted PipeScaling to create it again, as `kubectl replace --force` does. */
   readonly recreateMs: number;
+  /** For the pipes of a new service to get their labels one after another, so that its size holds what each one has. */
+  readonly adoptMs: number;
   /** Before the size is reapplied after another writer changed it; after the last one, the controller stops. */
   readonly fieldConflictMs: readonly number[];
   /** Before a write that got an error, because the next one may succeed. 20 writes in the first hour, then 12 per hour. */
@@ -57,11 +61,13 @@ export const TIMEOUTS: Timeouts = {
   commitMs: 30 * SECOND_MS,
   stuckCommitMs: 2 * MINUTE_MS,
   smallerMemoryMs: 30 * SECOND_MS,
+  outOfMemoryMs: 10 * MINUTE_MS,
   crashLoopMs: 5 * MINUTE_MS,
   rescheduleMs: 15 * SECOND_MS,
   orphanPauseMs: MINUTE_MS,
   replicaFailureMs: 30 * SECOND_MS,
   recreateMs: 30 * SECOND_MS,
+  adoptMs: 5 * SECOND_MS,
   fieldConflictMs: [0, 10 * SECOND_MS, MINUTE_MS],
   writeRetry: { firstMs: SECOND_MS, mostMs: 5 * MINUTE_MS },
   rolloutRetry: { firstMs: 5 * MINUTE_MS, mostMs: 60 * MINUTE_MS },

@@ -35,6 +35,11 @@ export function allSizes(): Size[] {
   });
 }
 
+/** Returns the smallest size with at least this CPU and memory; `undefined` if no size is large enough. */
+export function smallestSizeWith(cpuMillicores: number, memoryGib: number): Size | undefined {
+  return allSizes().find((size) => size.cpuMillicores >= cpuMillicores && size.memoryGib >= memoryGib);
+}
+
 export function sizeOfCores(cores: number): Size {
   return { cpuMillicores: cores * 1000, memoryGib: cores * GIB_PER_CORE };
 }

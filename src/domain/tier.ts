@@ -9,7 +9,8 @@ export interface Tier {
 
 export type Tiers = ReadonlyMap<string, Tier>;
 
-const LARGEST = sizeOfCores(CPU_MAXIMUM_MILLICORES / 1000);
+/** The largest size that can be requested. */
+export const LARGEST = sizeOfCores(CPU_MAXIMUM_MILLICORES / 1000);
 
 export const BUILT_IN_TIERS: Tiers = new Map(
   [

@@ -74,10 +74,29 @@ export interface Container {
   };
 }
 
+/** A container in a pod template. */
+export interface TemplateContainer extends Container {
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly env?: readonly EnvVar[];
+}
+
+export interface EnvVar {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: { readonly resourceFieldRef?: ResourceFieldRef };
+}
+
+/** An amount of a container, by default of the one with the variable. */
+export interface ResourceFieldRef {
+  readonly containerName?: string;
+  readonly resource: string;
+}
+
 export interface PodSpec {
-  readonly containers: readonly Container[];
+  readonly containers: readonly TemplateContainer[];
   /** With `restartPolicy: Always`, this is a sidecar, which runs beside the containers. */
-  readonly initContainers?: readonly (Container & { readonly restartPolicy?: string })[];
+  readonly initContainers?: readonly (TemplateContainer & { readonly restartPolicy?: string })[];
   /** Pod-level requests and limits. */
   readonly resources?: Container["resources"];
   readonly overhead?: Readonly<Record<string, string>>;
@@ -190,7 +209,7 @@ export interface ContainerStatus {
   readonly name: string;
   readonly state?: { readonly running?: object };
   /** The previous run of the container. */
-  readonly lastState?: { readonly terminated?: { readonly finishedAt?: string } };
+  readonly lastState?: { readonly terminated?: { readonly finishedAt?: string; readonly reason?: string } };
   readonly restartCount?: number;
   readonly containerID?: string;
   /** The requests that the kubelet has reserved. */
@@ -234,7 +253,13 @@ export interface VerticalPodAutoscaler extends KubeObject {
     readonly resourcePolicy?: {
       readonly containerPolicies?: readonly ContainerPolicy[];
     };
+    readonly startupBoost?: StartupBoost;
   };
+}
+
+/** More CPU for pods until they are ready, and for a while after that. */
+export interface StartupBoost {
+  readonly cpu?: { readonly type?: string; readonly factor?: number };
 }
 
 export interface ContainerPolicy {
@@ -242,6 +267,7 @@ export interface ContainerPolicy {
   readonly mode?: string;
   readonly controlledResources?: readonly string[] | null;
   readonly controlledValues?: string;
+  readonly startupBoost?: StartupBoost;
 }
 
 export interface Lease extends KubeObject {

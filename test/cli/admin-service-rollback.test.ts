@@ -26,7 +26,7 @@ describe("admin service rollback", () => {
     return history.map(({ summary, source, result }) => `${summary} ${source} ${result}`);
   }
 
-  it("returns the pipes to the previous size, and then to the tier's former default", async () => {
+  it("returns the pipes to the previous size, and then to the one that the pipes had at first", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -43,7 +43,7 @@ describe("admin service rollback", () => {
       "2 cpu / 8 Gi Spec Scaled",
       "4 cpu / 16 Gi Spec Scaled",
       "2 cpu / 8 Gi Spec Scaled",
-      "1 cpu / 4 Gi TierDefault Scaled",
+      "1 cpu / 4 Gi Spec Scaled",
     ]);
     const shown = await service("show");
     expect(shown.out).toMatch(/^HISTORY\nSIZE .*\n2 cpu \/ 8 Gi +Spec +Scaled +\S+Z +\S+Z +-\n4 cpu/m);
@@ -67,7 +67,7 @@ describe("admin service rollback", () => {
       "24 cpu / 96 Gi Spec Failed",
       "16 cpu / 64 Gi Spec Superseded",
       "2 cpu / 8 Gi Spec Scaled",
-      "1 cpu / 4 Gi TierDefault Scaled",
+      "1 cpu / 4 Gi Spec Scaled",
     ]);
 
     const planned = await service("rollback", "--dry-run");

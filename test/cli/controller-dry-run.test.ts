@@ -34,8 +34,13 @@ describe("controller --dry-run", () => {
   }
 
   it("prints the first reconciliation of a controller, and writes nothing", async () => {
-    for (const name of ["pipe-a", "pipe-b"]) {
-      await environment.createPipe({ name, cores: 1 });
+    const pipes: readonly (readonly [string, number])[] = [
+      ["pipe-a", 1],
+      ["pipe-b", 1],
+      ["pipe-c", 2],
+    ];
+    for (const [name, cores] of pipes) {
+      await environment.createPipe({ name, cores });
       // Both must run, because a running pipe would be resized before a pending one.
       await waitFor(async () => (await environment.pipe(name)).status?.availableReplicas === 1, {
         what: `${name} to run`,
@@ -46,7 +51,7 @@ describe("controller --dry-run", () => {
     const about = [environment.serviceId, environment.pipes];
     expect(lines).toEqual([
       ["SERVICE", "NAMESPACE", "PIPE", "SIZE", "DESIRED", "ACTION"],
-      [...about, "-", "-", "-", "create its PipeScaling with no size of its own"],
+      [...about, "-", "-", "-", "create its PipeScaling with 2 cpu / 8 Gi"],
       [...about, "pipe-a", "1 cpu / 4 Gi", "2 cpu / 8 Gi", "resize it now"],
       [
         ...about,
@@ -57,7 +62,7 @@ describe("controller --dry-run", () => {
       ],
       [""],
     ]);
-    expect(stderr).toBe("Dry run: nothing was written. Services: 1, pipes: 2.\n");
+    expect(stderr).toBe("Dry run: nothing was written. Services: 1, pipes: 3.\n");
     const { generation, annotations } = (await environment.pipe("pipe-a")).metadata;
     expect({
       generation,

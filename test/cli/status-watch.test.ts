@@ -3,6 +3,7 @@ import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { DEPLOYMENTS } from "../../src/kube/paths.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { MAIN, startProgram } from "../support/terminal/program.ts";
@@ -69,6 +70,14 @@ describe("status --watch started before a rescale", () => {
       const where = ["--namespace", environment.pipes, "--timeout", "60s"];
       await kubectl(environment.cluster, ["rollout", "status", `deployment/${name}`, ...where]);
     }
+    // The PipeScaling of running pipes would ask for their size.
+    const { pipes, serviceId: name } = environment;
+    await environment.create(PIPE_SCALINGS, pipes, {
+      apiVersion: API_VERSION,
+      kind: KIND,
+      metadata: { name },
+      spec: {},
+    });
     await environment.startController();
     await watch.waitFor(/pipe-a.*Rolling/);
     await release(environment, "pipe-a");

@@ -21,6 +21,8 @@ beforeAll(async () => {
   await environment.createPipe({ name: "pipe-b", cores: 2, replicas: 2 });
   await environment.startController();
   await environment.waitForCondition("Ready", "True");
+  await environment.requestSize(null);
+  await environment.waitForCondition("Ready", "True");
 });
 afterAll(() => environment.end());
 

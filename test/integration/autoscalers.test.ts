@@ -30,7 +30,7 @@ describe("a pipe with an autoscaler", () => {
     );
     await environment.requestSize(4);
     await environment.waitForCondition("Stalled", "True", "FieldConflict");
-    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
     await environment.client.json({
       method: "DELETE",
       path: objectPath(VERTICAL_AUTOSCALERS, environment.pipes, metadata.name),

@@ -5,12 +5,17 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   CONTAINER_ANNOTATION,
+  DATABASE_TYPE,
   IGNORE_WINDOW_ANNOTATION,
   LAST_ROLLOUT_ANNOTATION,
+  REVISION_ANNOTATION,
+  SERVICE_LABEL,
+  TYPE_LABEL,
 } from "../../src/controller/names.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
+import type { WindowScope } from "../../src/domain/rollout-window.ts";
 import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, EVENTS, objectPath } from "../../src/kube/paths.ts";
 import { serviceConfigMapName } from "../../src/records/service.ts";
@@ -42,16 +47,16 @@ describe("the controller", () => {
   });
   afterEach(() => environment.end());
 
-  it("creates a service's PipeScaling with its first pipe, and leaves a pipe with the tier's size alone", async () => {
+  it("creates a service's PipeScaling with the size of its first pipe, and leaves the pipe alone", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     const scaling = await environment.waitForCondition("Ready", "True", "Scaled");
-    expect(scaling.spec).toEqual({});
+    expect(scaling.spec).toEqual({ replicaCpuMillicores: 1000, replicaMemoryGb: 4 });
     expect(scaling.status).toMatchObject({
       desired: {
         replicaCpuMillicores: 1000,
         replicaMemoryGb: 4,
-        source: "TierDefault",
+        source: "Spec",
         summary: "1 cpu / 4 Gi",
       },
       effective: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
@@ -59,7 +64,7 @@ describe("the controller", () => {
       computeUnits: 0.5,
       tier: "basic",
     });
-    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
   });
 
   it("resizes all pipes to the requested size, and changes nothing else", async () => {
@@ -235,6 +240,8 @@ describe("tiers", () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
+    await environment.requestSize(null);
+    await environment.waitForCondition("Ready", "True");
     await environment.setTier("scale");
     const scaling = await waitFor(
       async () => {
@@ -272,37 +279,71 @@ describe("tiers", () => {
 });
 
 describe("a closed rollout window", () => {
-  it("holds back a rescale until the time in the status, or until an annotation overrides it", async () => {
-    const environment = await TestEnvironment.create();
-    try {
-      const { records, serviceId, client } = environment;
-      const opening = new Date();
-      opening.setUTCMonth(opening.getUTCMonth() + 6, 1);
-      const rolloutWindow = `{schedule: "30 2 1 ${opening.getUTCMonth() + 1} *", duration: 15m}`;
-      await client.json({
-        method: "PATCH",
-        path: objectPath(CONFIG_MAPS, records, serviceConfigMapName(serviceId)),
-        patchType: "application/merge-patch+json",
-        body: { data: { rolloutWindow } },
-      });
-      await environment.startController();
-      await environment.createPipe({ name: "pipe-a", cores: 1 });
-      await environment.waitForCondition("Ready", "True");
-      await environment.requestSize(4);
-      const waiting = await environment.waitForCondition("Ready", "False", "WaitingForWindow");
-      const opensAt = `${opening.toISOString().slice(0, 8)}01T02:30:00Z`;
-      expect(conditionOf(waiting, "Ready")?.message).toContain(
-        `1 waiting for the rollout window, which opens at ${opensAt}.`,
-      );
-      expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
-      const until = new Date(Date.now() + 60_000).toISOString();
-      await environment.patchScaling(undefined, { [IGNORE_WINDOW_ANNOTATION]: until });
-      await environment.waitForCondition("Ready", "True", "Scaled");
-      expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
-    } finally {
-      await environment.end();
-    }
+  let environment: TestEnvironment;
+  const opening = new Date();
+  opening.setUTCMonth(opening.getUTCMonth() + 6, 1);
+  const opensAt = `${opening.toISOString().slice(0, 8)}01T02:30:00Z`;
+
+  beforeEach(async () => {
+    environment = await TestEnvironment.create();
   });
+  afterEach(() => environment.end());
+
+  async function setWindow(appliesTo: WindowScope): Promise<void> {
+    const { records, serviceId, client } = environment;
+    const schedule = `30 2 1 ${opening.getUTCMonth() + 1} *`;
+    await client.json({
+      method: "PATCH",
+      path: objectPath(CONFIG_MAPS, records, serviceConfigMapName(serviceId)),
+      patchType: "application/merge-patch+json",
+      body: { data: { rolloutWindow: JSON.stringify({ schedule, duration: "15m", appliesTo }) } },
+    });
+  }
+
+  async function waitForWindow(): Promise<void> {
+    const waiting = await environment.waitForCondition("Ready", "False", "WaitingForWindow");
+    expect(conditionOf(waiting, "Ready")?.message).toContain(
+      `1 waiting for the rollout window, which opens at ${opensAt}.`,
+    );
+  }
+
+  it("holds back a rescale until the time in the status, or until an annotation overrides it", async () => {
+    await setWindow("restarts");
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.requestSize(4);
+    await waitForWindow();
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
+    const until = new Date(Date.now() + 60_000).toISOString();
+    await environment.patchScaling(undefined, { [IGNORE_WINDOW_ANNOTATION]: until });
+    await environment.waitForCondition("Ready", "True", "Scaled");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+  });
+
+  it("holds back a resize in place only if it applies to all", async () => {
+    await setWindow("restarts");
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+    await environment.createPipe({ name: "pipe-a", cores: 1, podLabels });
+    await environment.waitForCondition("Ready", "True");
+    const revision = await revisionOf("pipe-a");
+    await environment.requestSize(4);
+    await waitFor(async () => resourcesOf(await environment.pipe("pipe-a")) === "4 16Gi 16Gi", {
+      what: "the size in the template",
+    });
+    await environment.waitForCondition("Ready", "True", "Scaled");
+    expect(await revisionOf("pipe-a")).toBe(revision);
+    await setWindow("all");
+    await environment.requestSize(8);
+    await waitForWindow();
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+  });
+
+  /** A new ReplicaSet raises it. */
+  async function revisionOf(name: string): Promise<string | undefined> {
+    return (await environment.pipe(name)).metadata.annotations?.[REVISION_ANNOTATION];
+  }
 });
 
 describe("objects that the controller leaves alone", () => {
@@ -365,7 +406,7 @@ describe("objects that the controller leaves alone", () => {
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
     await environment.requestSize(4);
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
-    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
     await environment.patchScaling({ suspend: null });
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
@@ -473,7 +514,8 @@ describe("objects that the controller leaves alone", () => {
     await environment.waitForCondition("Ready", "True");
     const [pipe, sidecar] = (await environment.pipe("pipe-a")).spec.template.spec.containers;
     expect(pipe?.resources?.requests?.["cpu"]).toBe("2");
-    expect(sidecar?.resources?.requests?.["cpu"]).toBe("1");
+    // The size held the largest container, so the one that the annotation names keeps what it had.
+    expect(sidecar?.resources?.requests?.["cpu"]).toBe("2");
   });
 });
 
@@ -608,8 +650,9 @@ describe("a size that a pipe cannot run", () => {
       const template = { ...made.spec.template, spec: { ...made.spec.template.spec, containers } };
       await environment.create(DEPLOYMENTS, environment.pipes, { ...made, spec: { ...made.spec, template } });
       await environment.waitForCondition("Ready", "True");
-      // Absent requests equal the limits, so the pipe already has the default size of its tier.
-      expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+      // Absent requests equal the limits, so the pipe has a size, and its adoption adds no requests.
+      const [adopted] = (await environment.pipe("pipe-a")).spec.template.spec.containers;
+      expect(adopted?.resources).toEqual(resources);
       for (const cores of [4, 2]) {
         await environment.requestSize(cores);
         const rolling = await environment.waitForCondition("Ready", "False", "Progressing");

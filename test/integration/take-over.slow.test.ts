@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { helm, tryHelm } from "@pipe-scaling/local-cluster/helm";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { Pod } from "../../src/kube/objects.ts";
 import { collectionPath, PODS } from "../../src/kube/paths.ts";
@@ -17,6 +18,7 @@ const PAGE = readFileSync(new URL("../../docs/how-to/take-over-pipes.md", import
 const NAMESPACE = /acme-pipes/g;
 /** The template of the chart after its change, as in the page. */
 const TEMPLATE = (/^ {3}```yaml\n(.*?)^ {3}```$/ms.exec(PAGE)?.[1] ?? "").replaceAll(/^ {3}/gm, "");
+const [, , SERVER_SIDE = "", , PAUSED = ""] = PAGE.split(/^###? /m).slice(1);
 /** The error that the page shows. */
 const [, CONFLICT = ""] = /^```text\n(.*?)\n```$/ms.exec(PAGE) ?? [];
 const RESOURCES =
@@ -54,10 +56,11 @@ describe("a pipe whose chart sets resources", () => {
     return [verb, "my-pipes", chart, "--namespace", pipes, "--set", `service=${serviceId}`, ...flags];
   }
 
-  async function followPage(): Promise<void> {
+  /** Runs the commands of a section of the page. @param count number of its blocks */
+  async function follow(section: string, count: number): Promise<void> {
     const { cluster, pipes, serviceId } = environment;
-    const commands = stepsOf(PAGE.replaceAll(NAMESPACE, pipes)).map((step) => step.commands);
-    expect(commands).toHaveLength(4);
+    const commands = stepsOf(section.replaceAll(NAMESPACE, pipes)).map((step) => step.commands);
+    expect(commands).toHaveLength(count);
     await runCommands(cluster, commands, { cwd: dir, variables: { service: serviceId } });
   }
 
@@ -91,9 +94,29 @@ describe("a pipe whose chart sets resources", () => {
     expect(resourcesOf(await environment.pipe("legacy"))).toBe("1 4Gi 4Gi");
   });
 
+  it("stays as it is when its chart no longer has resources, with Helm 4", async () => {
+    write(withResources({ cpu: "2", memory: "8Gi" }));
+    await helm(release("install", "--server-side=true"), environment.cluster);
+    await environment.startController();
+    await available();
+    await environment.waitForCondition("Ready", "True", "Scaled");
+    const isOwned = async () =>
+      (await environment.pipe("legacy")).metadata.annotations?.[LAST_ROLLOUT_ANNOTATION];
+    await waitFor(isOwned, { what: "the pipe to be adopted" });
+    await follow(SERVER_SIDE, 1);
+    const before = await revision();
+    const pods = await podUids();
+    write(TEMPLATE);
+    await helm(release("upgrade", "--wait", "--timeout", "60s"), environment.cluster);
+    await environment.waitForCondition("Ready", "True", "Scaled");
+    expect(resourcesOf(await environment.pipe("legacy"))).toBe("2 8Gi 8Gi");
+    expect(await revision()).toBe(before);
+    expect(await podUids()).toEqual(pods);
+  });
+
   const SIZES = [
     { cpu: "500m", memory: "2Gi" },
-    // The size of the tier, which the controller adopts without a write to these fields.
+    // A valid size, which the controller adopts without a write to these fields.
     { cpu: "1", memory: "4Gi" },
   ];
   const cases = [true, false].flatMap((isServerSide) =>
@@ -113,7 +136,7 @@ describe("a pipe whose chart sets resources", () => {
       const pods = await podUids();
 
       write(TEMPLATE);
-      await followPage();
+      await follow(PAUSED, 5);
 
       await environment.waitForCondition("Ready", "True", "Scaled");
       expect(resourcesOf(await environment.pipe("legacy"))).toBe("1 4Gi 4Gi");

@@ -114,7 +114,7 @@ export class TestEnvironment {
       createLogger("info", "controller", { write: (line) => this.#log.push(JSON.parse(line)) }),
       abort.signal,
       // Much shorter than in production, because most tests do not need it.
-      { ...overrides, timeouts: { recreateMs: 500, ...overrides.timeouts } },
+      { ...overrides, timeouts: { recreateMs: 500, adoptMs: 0, ...overrides.timeouts } },
     );
     this.#controllers.push({ abort, ended });
     // A controller that cannot start must fail the test that waits for its work, not only the end of it.

@@ -126,12 +126,26 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
     meaning: "The container of a pipe has a CPU limit below the size, and is not Guaranteed.",
     remedy: "Remove `limits.cpu` from the chart or manifest of the pipe, or set it to at least the size.",
   },
+  NotResizedInPlace: {
+    shows: "Stalled",
+    meaning:
+      "With the strategy `InPlace`, a pipe could not be resized in place for as long as a rollout may take, or a container restarted during the resize. Its pods were not replaced. The message has the [reason](../explanation/in-place.md#reasons-for-a-rollout).",
+    remedy:
+      "Fix the reason, or set `spec.strategy: InPlaceOrRollout`. The pipe is resized as soon as that is possible; after a restart of a container, only for another size, another pod template or a requested retry.",
+  },
   FieldConflict: {
     shows: "Stalled",
     meaning:
-      "Another writer, an admission webhook or a VerticalPodAutoscaler also sets the size of the pipe, or removes the annotation of the controller; the message names it if it is known.",
+      "Another writer, an admission webhook or a VerticalPodAutoscaler also sets the size of the pipe or of its pods, or removes the annotation of the controller; the message names it if it is known. While the controller still repairs pods, Reconciling is True instead of Stalled.",
     remedy:
-      "Omit `requests.cpu`, `requests.memory` and `limits.memory` of the container in the chart or manifest of the pipe; in a VerticalPodAutoscaler, set the mode `Off` for the container. Then request a retry.",
+      "Omit `requests.cpu`, `requests.memory` and `limits.memory` of the container in the chart or manifest of the pipe; in a VerticalPodAutoscaler, set the mode `Off` for the container. Exempt the pipe from a tool that resizes pods, or name it in `controller.config.toleratedResizers` if it returns them to their size by itself. Then request a retry.",
+  },
+  OutOfMemory: {
+    shows: "Stalled",
+    meaning:
+      "Containers of the service were OOM-killed twice within 10 minutes of a resize in place to a smaller memory. All pipes of the service were returned to their previous size in place; `status.effective` has it, and the message names the pod.",
+    remedy:
+      "Request a size with more memory. If the program is configured for less memory now, request a retry. The controller does not retry automatically.",
   },
   ContainerUnclear: {
     shows: "Stalled",

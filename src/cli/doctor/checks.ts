@@ -1,4 +1,5 @@
 import { isCode } from "../../kube/errors.ts";
+import { checkArgoRollouts } from "./argo-rollouts.ts";
 import type { Cluster } from "./cluster.ts";
 import { checkCrd } from "./crd.ts";
 import { checkInPlace } from "./in-place.ts";
@@ -36,6 +37,7 @@ const CHECKS = [
   ["pipes", checkPipes],
   ["labels", checkLabels],
   ["workloads", checkWorkloads],
+  ["argo-rollouts", checkArgoRollouts],
   ["pod-sizes", checkPodSizes],
   ["literal-sizes", checkLiteralSizes],
   ["in-place", checkInPlace],

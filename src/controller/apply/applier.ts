@@ -2,7 +2,7 @@ import type { Nodes } from "../../capacity/nodes.ts";
 import type { Rooms } from "../../capacity/rooms.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { isConflict, KubeUnreachableError, messageOf } from "../../kube/errors.ts";
-import type { Deployment, Identity, KubeObject } from "../../kube/objects.ts";
+import type { Deployment, Identity, KubeObject, ManagedFields } from "../../kube/objects.ts";
 import { DEPLOYMENTS, type Resource } from "../../kube/paths.ts";
 import { readByList } from "../../kube/read-by-list.ts";
 import { compareResourceVersions } from "../../runtime/resource-version.ts";
@@ -120,15 +120,19 @@ export function observePipe({ caches, departed, writes }: Applier, pipe: PipeVie
  * Writes a Deployment with its annotation.
  *
  * @param rollout absent if something removes the annotation
+ * @param managedFields replaces those of the Deployment
  */
 export async function patchPipe(
   applier: Applier,
   pipe: PipeView,
   rollout: LastRollout | undefined,
   spec: object | undefined,
+  managedFields?: readonly ManagedFields[],
 ): Promise<WrittenAnnotation | undefined> {
   const written = rollout && { annotation: formatLastRollout(rollout, pipe.metadata.uid), rollout };
-  const patched = await applier.client.json<Deployment>(pipePatch(pipe, written?.annotation, spec));
+  const patched = await applier.client.json<Deployment>(
+    pipePatch(pipe, written?.annotation, spec, managedFields),
+  );
   const view = toPipeView(patched, written);
   observePipe(applier, view);
   // The stored one is equal, and the cache has it already.

@@ -7,6 +7,7 @@ import type { Action, PipeAction } from "../actions.ts";
 import { annotationSubject } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { confirmationOf, type WriteError } from "../observe/write-record.ts";
+import { adopt } from "./adopt.ts";
 import { type Applier, attempt, patchPipe, refresh } from "./applier.ts";
 import { checkRoom } from "./check-room.ts";
 import { dryRun } from "./dry-run.ts";
@@ -34,7 +35,7 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
     case "roll-back":
       return writePipe(applier, action, resourcesPatch(action, action.size));
     case "adopt":
-      return writePipe(applier, action, undefined);
+      return adopt(applier, action);
     case "dry-run":
       return dryRun(applier, action);
     case "check-room":
@@ -82,7 +83,7 @@ async function createPipeScaling(
 function writePipe(
   applier: Applier,
   { type, pipe, rollout }: PipeAction,
-  spec: object | undefined,
+  spec: object,
 ): Promise<WriteError | undefined> {
   const known = type === "resize" ? { attempts: rollout.attempts } : {};
   const aim = { purpose: type, subject: annotationSubject(rollout), ...known };

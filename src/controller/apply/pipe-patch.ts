@@ -1,6 +1,6 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import type { KubeRequest } from "../../kube/client.ts";
-import type { Identity } from "../../kube/objects.ts";
+import type { Identity, ManagedFields } from "../../kube/objects.ts";
 import { DEPLOYMENTS, objectPath, type Resource } from "../../kube/paths.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
@@ -14,9 +14,13 @@ export function pipePatch(
   { metadata }: PipeView,
   lastRollout: string | undefined,
   spec: object | undefined,
+  managedFields?: readonly ManagedFields[],
 ): KubeRequest {
   const annotations = { [LAST_ROLLOUT_ANNOTATION]: lastRollout };
-  return patchOf(DEPLOYMENTS, metadata, { metadata: lastRollout === undefined ? {} : { annotations }, spec });
+  return patchOf(DEPLOYMENTS, metadata, {
+    metadata: { ...(lastRollout === undefined ? {} : { annotations }), managedFields },
+    spec,
+  });
 }
 
 /**

@@ -3,6 +3,7 @@ import { allSizes, type Size, sameSize } from "../../domain/size.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { sizeOf } from "../observe/resources.ts";
+import { specOf } from "./adopted-size.ts";
 
 /** A size that the controller applied to a pipe. */
 interface Applied {
@@ -16,30 +17,27 @@ type Pods = ReadonlyMap<string, readonly PodView[]>;
 /**
  * Returns the spec for a PipeScaling that was deleted. A deletion must not resize anything, so the spec has the newest
  * size that the controller gave to a pipe or a pod of the service. It is suspended if another one has another size,
- * because nothing shows whether it was suspended before. It is empty, for the tier's default size, only if nothing shows
- * that the controller ever resized a pipe of the service, as at the first installation.
+ * because nothing shows whether it was suspended before.
  *
  * @param pipes all pipes of the service
  * @param pods of each pipe, by its name
+ * @returns `undefined` if nothing shows that the controller ever resized or adopted a pipe of the service, as at the
+ *   first installation
  */
 export function specForRecreation(
   serviceId: string,
   pipes: readonly PipeView[],
   pods: Pods = new Map(),
-): PipeScalingSpec {
+): PipeScalingSpec | undefined {
   const resized = resizedPods(pipes, pods);
   const applied = [...pipes.flatMap((pipe) => appliedTo(pipe, serviceId) ?? []), ...resized];
-  if (applied.length === 0) return {};
+  if (applied.length === 0) return undefined;
   const [newest] = applied
     .toSorted((a, b) => b.atMs - a.atMs)
     .flatMap(({ size }) => (size && isRequestable(size) ? size : []));
   if (!newest) return { suspend: true };
   const isCommon = [...pipes, ...resized].every(({ size }) => sameSize(size, newest));
-  return {
-    replicaCpuMillicores: newest.cpuMillicores,
-    replicaMemoryGb: newest.memoryGib,
-    ...(isCommon ? {} : { suspend: true }),
-  };
+  return { ...specOf(newest), ...(isCommon ? {} : { suspend: true }) };
 }
 
 /** The templates of these pods may have another size. Pods of a pipe that moved in were resized for its earlier service. */

@@ -4,7 +4,7 @@ import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isOfWrite, recordOf } from
 import { committedRollout } from "../rollout/annotation.ts";
 import { failedSearch } from "../rollout/prior-failure.ts";
 import { ACCEPTED, dryRunOf, dryRunRecord, ROLLOUT } from "../rollout/way.ts";
-import { recordFailure, returnPods, stalePod } from "./fall-back.ts";
+import { recordFailure, stalePod } from "./fall-back.ts";
 import { inPlaceProblem } from "./problem.ts";
 import { podsStep } from "./resize-pods.ts";
 
@@ -14,8 +14,12 @@ export const IN_PLACE: Way = {
 
   problem(subject) {
     const { pipe } = subject;
-    if (pipe.size && pipe.replicas > 0) return inPlaceProblem(subject);
-    return { reason: "NotSupported", message: "it has no pods with a size" };
+    if (pipe.replicas === 0) return { reason: "NotSettled", message: "it has no replicas" };
+    if (pipe.size) return inPlaceProblem(subject);
+    return {
+      reason: "NotSupported",
+      message: "its template has no size, and only new pods can get their first one",
+    };
   },
 
   /** Every pipe has a template of its own, so each is tried. A template that has the size already is not written. */
@@ -47,7 +51,7 @@ export const REPLACE_PODS: Way = {
     const { pipe, container } = subject;
     const stale = stalePod(subject);
     if (!stale) return [];
-    return [...returnPods(subject, stale.resources), { type: "replace-pods", pipe, container, ...stale }];
+    return [{ type: "replace-pods", pipe, container, ...stale }];
   },
 };
 
@@ -73,4 +77,4 @@ export function replacedBefore(subject: Subject): PipeDecision | undefined {
 }
 
 const IN_VAIN =
-  "another writer, such as a right-sizer, gives its pods another size whenever they were replaced: exempt them from it";
+  "another writer, such as an admission webhook, gives its pods another size whenever they are created: exempt them from it";

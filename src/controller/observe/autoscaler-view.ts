@@ -5,6 +5,7 @@ import {
   identityOf,
   type KubeObject,
   type ScaleTarget,
+  type StartupBoost,
   type VerticalPodAutoscaler,
 } from "../../kube/objects.ts";
 
@@ -15,14 +16,17 @@ export interface AutoscalerView extends KubeObject {
   readonly kind: "HorizontalPodAutoscaler" | "VerticalPodAutoscaler";
   /** Name of the Deployment; `undefined` if it targets something else, or never sets our fields. */
   readonly deployment: string | undefined;
-  /** By container name: true if it affects that container. {@link OTHER_CONTAINERS} stands for the rest. */
-  readonly policies: ReadonlyMap<string, boolean>;
+  /** Its effect on each container, by name. {@link OTHER_CONTAINERS} stands for the rest. */
+  readonly policies: ReadonlyMap<string, Effect>;
 }
+
+/** Sets the size of pods, only the CPU of pods that start, or nothing. */
+export type Effect = "size" | "startup-cpu" | "none";
 
 /** Container name of the policy for containers without their own policy. */
 const OTHER_CONTAINERS = "*";
 
-const NO_POLICIES: ReadonlyMap<string, boolean> = new Map();
+const NO_POLICIES: AutoscalerView["policies"] = new Map();
 
 /** Returns true for metrics that are a share of the requests; only these depend on the size. */
 export function toHorizontalAutoscalerView({ metadata, spec }: HorizontalPodAutoscaler): AutoscalerView {
@@ -36,33 +40,48 @@ export function toHorizontalAutoscalerView({ metadata, spec }: HorizontalPodAuto
   };
 }
 
-/** In update mode Off, it only recommends. */
 export function toVerticalAutoscalerView({ metadata, spec }: VerticalPodAutoscaler): AutoscalerView {
+  const policies = toPolicies(spec);
+  const isActing = policies.size === 0 || [...policies.values()].some((effect) => effect !== "none");
   return {
     metadata: identityOf(metadata),
     kind: "VerticalPodAutoscaler",
-    deployment: spec.updatePolicy?.updateMode === "Off" ? undefined : deploymentIn(spec.targetRef),
-    policies: toPolicies(spec.resourcePolicy?.containerPolicies ?? []),
+    deployment: isActing ? deploymentIn(spec.targetRef) : undefined,
+    policies,
   };
 }
 
-function toPolicies(policies: readonly ContainerPolicy[]): AutoscalerView["policies"] {
-  if (policies.length === 0) return NO_POLICIES;
-  return new Map(policies.map((policy) => [policy.containerName ?? "", controlsSize(policy)]));
+function toPolicies(spec: VerticalPodAutoscaler["spec"]): AutoscalerView["policies"] {
+  const policies = spec.resourcePolicy?.containerPolicies ?? [];
+  const others = effectOf({ containerName: OTHER_CONTAINERS }, spec);
+  if (policies.length === 0 && others === "size") return NO_POLICIES;
+  const named = policies.map((policy) => [policy.containerName ?? "", effectOf(policy, spec)] as const);
+  return new Map([[OTHER_CONTAINERS, others] as const, ...named]);
 }
 
 /**
  * The autoscaler always sets the request of a controlled resource. controlledValues only determines whether the limit
- * follows, so it is irrelevant here.
+ * follows, so it is irrelevant here. In update mode Off, the autoscaler only recommends, but still boosts.
  */
-function controlsSize({ mode, controlledResources }: ContainerPolicy): boolean {
+function effectOf(policy: ContainerPolicy, spec: VerticalPodAutoscaler["spec"]): Effect {
+  const { mode, controlledResources, startupBoost } = policy;
+  const isOff = mode === "Off";
   const resources = controlledResources ?? ["cpu", "memory"];
-  return mode !== "Off" && (resources.includes("cpu") || resources.includes("memory"));
+  const isControlled = !isOff && (resources.includes("cpu") || resources.includes("memory"));
+  if (isControlled && spec.updatePolicy?.updateMode !== "Off") return "size";
+  // A container with the mode Off is boosted only if its own policy says so.
+  const boost = startupBoost ?? (isOff ? undefined : spec.startupBoost);
+  return isBoosting(boost) ? "startup-cpu" : "none";
 }
 
-/** Returns true if the autoscaler affects the container, by its own policy, then the policy `*`, then the default. */
-export function actsOn({ policies }: AutoscalerView, containerName: string): boolean {
-  return policies.get(containerName) ?? policies.get(OTHER_CONTAINERS) ?? true;
+/** A factor of 1 exempts a container from the boost of the others. */
+function isBoosting({ cpu }: StartupBoost = {}): boolean {
+  return cpu !== undefined && (cpu.type === "Quantity" || cpu.factor !== 1);
+}
+
+/** Returns its effect on a container, by the container's own policy, then the policy `*`, then the default. */
+export function effectOn({ policies }: AutoscalerView, containerName: string): Effect {
+  return policies.get(containerName) ?? policies.get(OTHER_CONTAINERS) ?? "size";
 }
 
 function deploymentIn(target: ScaleTarget | undefined): string | undefined {

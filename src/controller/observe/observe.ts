@@ -5,7 +5,7 @@ import { type Service, serviceConfigMapName } from "../../records/service.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Timeouts } from "../timeouts.ts";
-import { type AutoscalerView, actsOn } from "./autoscaler-view.ts";
+import { type AutoscalerView, effectOn } from "./autoscaler-view.ts";
 import { BY_PIPE, BY_SERVICE, type Cached, type Caches } from "./caches.ts";
 import type { DeletedScalings } from "./deleted-scalings.ts";
 import type { DepartedPipes } from "./departed-pipes.ts";
@@ -96,7 +96,7 @@ function findAutoscalers(caches: Caches, pipes: readonly PipeView[]): Snapshot["
     pipes.flatMap((pipe): [string, readonly AutoscalerView[]][] => {
       const container = "problem" in pipe.container ? "" : pipe.container.name;
       const found = stores.flatMap((store) => store.by(BY_PIPE, keyOf(pipe)));
-      const acting = found.filter((autoscaler) => actsOn(autoscaler, container));
+      const acting = found.filter((autoscaler) => effectOn(autoscaler, container) !== "none");
       return acting.length === 0 ? [] : [[pipe.metadata.name, acting]];
     }),
   );

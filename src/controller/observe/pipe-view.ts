@@ -2,6 +2,7 @@ import { type Size, sameSize } from "../../domain/size.ts";
 import type { DeploymentCondition, Identity, KubeObject } from "../../kube/objects.ts";
 import { appliedSize, type Fallback, type LastRollout } from "./last-rollout.ts";
 import { isSize, type Resources } from "./resources.ts";
+import type { StartupRead } from "./workloads/startup-reads.ts";
 
 /** The fields of a Deployment that decisions need; the cache keeps only these. */
 export interface PipeView extends KubeObject {
@@ -9,9 +10,13 @@ export interface PipeView extends KubeObject {
   readonly serviceId: string;
   /** In milliseconds since 1970. */
   readonly createdAtMs: number;
+  /** When the writer of its service label last wrote to it, in milliseconds since 1970. */
+  readonly labeledAtMs: number;
   readonly isBeingDeleted: boolean;
-  /** Name of the container to resize, or the reason why it cannot be determined. */
-  readonly container: { readonly name: string } | { readonly problem: string };
+  /** Name of the container to resize, or the reason why it cannot be determined, and the resources of each container. */
+  readonly container:
+    | { readonly name: string }
+    | { readonly problem: string; readonly resources?: readonly Resources[] };
   /** The size of that container, if its requests and its memory limit are consistent. */
   readonly size: Size | undefined;
   /** The resources of that container if they are not a valid size, so that a rollback can restore them. */
@@ -22,11 +27,15 @@ export interface PipeView extends KubeObject {
   readonly cpuLimitMillicores: number | undefined;
   /** Field managers other than ours that own a field of the size. */
   readonly otherManagers: readonly string[];
+  /** The controller is an owner of each field of the size, so these stay if an owner no longer applies them. */
+  readonly ownsSize: boolean;
   readonly replicas: number;
   /** The pods have the label by which the controller sees them. */
   readonly hasLabelledPods: boolean;
   /** Why its pod template does not allow resizes in place. */
   readonly templateProblem: Fallback | undefined;
+  /** What its programs read only when they start. A changed resource then needs a restart. */
+  readonly startupReads: readonly StartupRead[];
   /** The time without progress that the owner chose for rollouts, plus the time until a pod counts as available. */
   readonly deadlineMs: number;
   readonly isPaused: boolean;

@@ -77,7 +77,8 @@ function previewAll(
     departed: { of: () => [] },
     endedPods: { lastEndedAtMs: () => 0 },
   };
-  const scope = { ...settings, policy: settings, timeouts: TIMEOUTS };
+  // The preview is of the pipes that have their labels now.
+  const scope = { ...settings, policy: settings, timeouts: { ...TIMEOUTS, adoptMs: 0 } };
   const options = { policy: settings, commitsFree: 0, makesDryRuns: false, isEnding: false };
   const serviceIds = serviceIdsIn(caches);
   const steps = serviceIds.flatMap((serviceId) => {

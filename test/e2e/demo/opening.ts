@@ -131,7 +131,7 @@ export function adoptedStep(stage: Stage, { acme }: Seeded): Promise<void> {
     const { desired, pipes } = scaling.status ?? {};
     check(pipes?.summary === "3/3", `the resource counts ${pipes?.summary} pipes instead of 3/3`);
     return {
-      outcome: `The controller created the PipeScaling of the service: ${desired?.summary}, the default of the tier; no pipe restarted`,
+      outcome: `The controller created the PipeScaling of the service: ${desired?.summary}, as its pipes have; no pipe restarted`,
       result: undefined,
     };
   });

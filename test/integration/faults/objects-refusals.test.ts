@@ -181,7 +181,8 @@ describe("a size", () => {
       expect(conditionOf(stalled, "Stalled")?.message).toEqual(message);
       expect(conditionOf(stalled, "Stalled")?.message).toContain("Also failed: pipe-b, pipe-c.");
       await expectRestored();
-      for (const name of NAMES) expect((await environment.pipe(name)).metadata.generation).toBe(1);
+      for (const name of NAMES)
+        expect((await environment.pipe(name)).metadata.annotations?.[REVISION_ANNOTATION]).toBe("1");
     } finally {
       const kinds = "validatingadmissionpolicybinding,validatingadmissionpolicy";
       await kubectl(environment.cluster, ["delete", kinds, name]);

@@ -53,6 +53,9 @@ it.for<[knows: string, stale: readonly string[], tried: string]>([
     invariants.accept(1);
     for (const name of ["pipe-a", "pipe-b", "pipe-c"]) await environment.createPipe({ name, cores: 1 });
     await invariants.settled(1, { quietMs: 0 });
+    // The default of the tier applies from now on.
+    await environment.requestSize(null);
+    await invariants.settled(1, { quietMs: 0 });
     proxy.serverFor = ({ verb, resource }) =>
       verb === "watch" && stale.includes(resource) ? server : undefined;
     const behind = start(proxy.kubeconfig(kubeconfig), "behind");

@@ -129,18 +129,19 @@ export class SimulatedCluster extends OwnedCluster {
     if (method === "GET") return found(this.deployments, name);
     const patch: Deployment = parsed(body);
     const before = checked(this.deployments.get(name), patch.metadata);
-    const { annotations = {} } = patch.metadata;
-    const after: Deployment = parsed(
+    const { annotations = {}, managedFields: records = before.metadata.managedFields } = patch.metadata;
+    const merged: Deployment = parsed(
       patched(before, { metadata: { annotations }, ...(patch.spec ? { spec: patch.spec } : {}) }, true),
     );
+    const after = { ...merged, metadata: { ...merged.metadata, ...(records && { managedFields: records }) } };
     if (query?.["dryRun"] !== undefined) {
       const managedFields = managedFieldsAfter(before, after, US, timeAt(this.clock.now())) ?? [];
       return { ...after, metadata: { ...after.metadata, managedFields } };
     }
     this.#judge(before, patch);
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...stripped } = after.metadata.annotations ?? {};
-    const metadata = this.isStripping ? { ...after.metadata, annotations: stripped } : after.metadata;
-    const written = this.write({ ...after, metadata }, US);
+    const stored = this.isStripping ? { ...after.metadata, annotations: stripped } : after.metadata;
+    const written = this.write({ ...after, metadata: stored }, US);
     this.writes.push(`${name} ${this.#labelOf(name, patch)}`);
     return written;
   }

@@ -69,7 +69,7 @@ export class SimulatedDeploymentController {
   }
 
   #create(deployment: Deployment): ReplicaSet {
-    this.replaced.push(deployment.metadata.name);
+    if (deployment.spec.replicas !== 0) this.replaced.push(deployment.metadata.name);
     return this.#options.replicaSets.create(deployment);
   }
 

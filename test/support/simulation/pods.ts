@@ -1,5 +1,5 @@
 import { parseQuantity } from "../../../src/domain/quantity.ts";
-import type { ReplicaSet } from "../../../src/kube/objects.ts";
+import type { Container, ReplicaSet } from "../../../src/kube/objects.ts";
 import { PODS } from "../../../src/kube/paths.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { managedFieldsAfter, type Writer } from "./managed-fields.ts";
@@ -31,6 +31,8 @@ export class SimulatedPods {
   readonly objects = new Map<string, SimulatedPod>();
   /** CPU of the node; without it, every pod has room. A pod needs its room until it has ended. */
   capacityMillicores: number | undefined;
+  /** Containers that a webhook adds to each new pod. */
+  injected: readonly Container[] = [];
   /** Time that a pod takes to end after its ReplicaSet deleted it. */
   terminationMs: (pod: SimulatedPod) => number = () => 0;
   readonly #options: PodsOptions;
@@ -49,7 +51,7 @@ export class SimulatedPods {
         annotations: template.metadata?.annotations ?? {},
         ownerReferences: [{ kind: "ReplicaSet", name: metadata.name, uid: metadata.uid, controller: true }],
       },
-      spec: template.spec,
+      spec: { ...template.spec, containers: [...template.spec.containers, ...this.injected] },
       status: { phase: "Pending" },
     };
     const managedFields = managedFieldsAfter(undefined, made, CONTROLLER_MANAGER, timeAt(clock.now())) ?? [];

@@ -132,8 +132,10 @@ export class ClusterState {
     const before = found(this.deployments, name);
     const isChanged = !isSame(before.spec, after.spec);
     const generation = (before.metadata.generation ?? 0) + (isChanged ? 1 : 0);
-    const managed = managedFieldsAfter(before, after, writer, timeAt(this.clock.now()), applied);
-    const { managedFields: _, ...metadata } = after.metadata;
+    const { managedFields = [], ...metadata } = after.metadata;
+    // A patch can replace the records, and then the write is recorded in these.
+    const recorded = { ...before, metadata: { ...before.metadata, managedFields } };
+    const managed = managedFieldsAfter(recorded, after, writer, timeAt(this.clock.now()), applied);
     const written = {
       ...after,
       metadata: {

@@ -104,7 +104,7 @@ describe("a service", () => {
     const { caches, queue } = setup();
     const autoscaler = (kind: AutoscalerView["kind"], deployment: string): AutoscalerView => ({
       metadata: { name: "auto", namespace: "pipes", uid: "u", resourceVersion: "6", generation: 0 },
-      ...{ kind, deployment, policies: new Map([["pipe", true]]) },
+      ...{ kind, deployment, policies: new Map([["pipe", "size"]]) },
     });
     caches.pipes.observe(at("5", aPipe("a")));
     caches.pods.observe(at("6", aPod("a-1")));

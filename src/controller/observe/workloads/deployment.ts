@@ -10,11 +10,14 @@ import { resourcesOf, sizeOf } from "../resources.ts";
 import {
   cpuLimitFollows,
   earlierResizeAtMs,
+  labeledAtMs,
   otherManagersOf,
   ownLastRollout,
+  ownsSize,
   pausedByControllerAtMs,
 } from "./field-owners.ts";
 import { chooseContainer, isLabelled, podTemplateProblem } from "./pod-template.ts";
+import { startupReadsOf } from "./startup-reads.ts";
 
 /** @param written the last rollout that the controller just wrote, if this is the response */
 export function toPipeView(deployment: Deployment, written?: WrittenRollout): PipeView {
@@ -22,6 +25,7 @@ export function toPipeView(deployment: Deployment, written?: WrittenRollout): Pi
   const { annotations = {}, managedFields } = metadata;
   const chosen = chooseContainer(spec.template, annotations[CONTAINER_ANNOTATION]);
   const container = "problem" in chosen ? undefined : chosen;
+  const { containers } = spec.template.spec;
   const size = container && sizeOf(container);
   const limitFollows = cpuLimitFollows(container, managedFields);
   const lastRollout = ownLastRollout(metadata, written);
@@ -32,16 +36,21 @@ export function toPipeView(deployment: Deployment, written?: WrittenRollout): Pi
     metadata: identityOf(metadata),
     serviceId,
     createdAtMs: parseTime(metadata.creationTimestamp),
+    labeledAtMs: labeledAtMs(metadata),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
-    container: shared("problem" in chosen ? chosen : { name: chosen.name }),
+    container: shared(
+      "problem" in chosen ? { ...chosen, resources: containers.map(resourcesOf) } : { name: chosen.name },
+    ),
     size,
     otherResources: container && !size ? resourcesOf(container) : undefined,
     cpuLimitFollows: limitFollows,
     cpuLimitMillicores: container && !limitFollows ? cpuLimitMillicores(container) : undefined,
     otherManagers: otherManagersOf(container?.name, managedFields),
+    ownsSize: ownsSize(container, managedFields, limitFollows),
     replicas: spec.replicas ?? 1,
     hasLabelledPods: isLabelled(spec.template),
     templateProblem: container && podTemplateProblem(spec.template, serviceId, container.name),
+    startupReads: startupReadsOf(spec.template, container, limitFollows),
     deadlineMs: deadlineMsOf(spec),
     isPaused: spec.paused ?? false,
     isPausedForCommit: pausedForCommitAtMs !== undefined,

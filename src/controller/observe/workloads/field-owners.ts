@@ -14,11 +14,15 @@ import { type LastRollout, parseLastRollout, type WrittenRollout } from "../last
 
 type Metadata = Deployment["metadata"];
 
-const SIZE_FIELDS = [
-  ["f:requests", "f:cpu"],
-  ["f:requests", "f:memory"],
-  ["f:limits", "f:memory"],
+type ResourceField = readonly [list: "requests" | "limits", resource: "cpu" | "memory"];
+
+const SIZE_FIELDS: readonly ResourceField[] = [
+  ["requests", "cpu"],
+  ["requests", "memory"],
+  ["limits", "memory"],
 ];
+
+const CPU_LIMIT: ResourceField = ["limits", "cpu"];
 
 const LAST_ROLLOUT_FIELDS = [["f:metadata", "f:annotations", `f:${LAST_ROLLOUT_ANNOTATION}`]];
 
@@ -59,6 +63,13 @@ function annotatedAtMs({ creationTimestamp, managedFields }: Metadata): number {
   return Math.max(parseTime(creationTimestamp), managedAtMs(managedFields, LAST_ROLLOUT_FIELDS) ?? 0);
 }
 
+const SERVICE_FIELDS = [["f:metadata", "f:labels", `f:${SERVICE_LABEL}`]];
+
+/** When the writer of the service label last wrote, by the clock of the API server. */
+export function labeledAtMs({ creationTimestamp, managedFields }: Metadata): number {
+  return managedAtMs(managedFields, SERVICE_FIELDS) ?? parseTime(creationTimestamp);
+}
+
 /** Returns the field managers other than ours that own a field of the size. */
 export function otherManagersOf(
   container: string | undefined,
@@ -66,6 +77,29 @@ export function otherManagersOf(
 ): readonly string[] {
   const managers = managersOf(managedFields, sizeFields(container));
   return shared(managers.filter((manager) => manager !== CONTROLLER_FIELD_MANAGER));
+}
+
+/** Returns true if the controller owns each field of the size that the container has, or if nothing shows owners. */
+export function ownsSize(
+  container: Container | undefined,
+  managedFields: Metadata["managedFields"],
+  limitFollows: boolean,
+): boolean {
+  if (!container || isUnmanaged(managedFields)) return true;
+  return ownableFields(container, limitFollows).every((field) =>
+    isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, [field]),
+  );
+}
+
+/** Paths of the fields of the size that the container has. */
+export function ownableFields(
+  { name, resources = {} }: Container,
+  limitFollows: boolean,
+): readonly (readonly string[])[] {
+  const fields = limitFollows ? [...SIZE_FIELDS, CPU_LIMIT] : SIZE_FIELDS;
+  return fields
+    .filter(([list, resource]) => resources[list]?.[resource] !== undefined)
+    .map((field) => resourcesField(name, field));
 }
 
 /**
@@ -78,9 +112,9 @@ export function cpuLimitFollows(
   managedFields: Metadata["managedFields"],
 ): boolean {
   if (!container || !isGuaranteed(container)) return false;
-  const isOurs = (field: readonly string[]) =>
+  const isOurs = (field: ResourceField) =>
     isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, [resourcesField(container.name, field)]);
-  return isOurs(["f:limits", "f:cpu"]) || !isOurs(["f:requests", "f:cpu"]);
+  return isOurs(CPU_LIMIT) || !isOurs(["requests", "cpu"]);
 }
 
 const PAUSED = [["f:spec", "f:paused"]];
@@ -103,7 +137,8 @@ const sizeFields = memoized((container?: string): string[][] =>
   container === undefined ? [] : SIZE_FIELDS.map((field) => resourcesField(container, field)),
 );
 
-function resourcesField(container: string, field: readonly string[]): string[] {
+function resourcesField(container: string, [list, resource]: ResourceField): string[] {
   const item = `k:${JSON.stringify({ name: container })}`;
-  return ["f:spec", "f:template", "f:spec", "f:containers", item, "f:resources", ...field];
+  const path = ["f:spec", "f:template", "f:spec", "f:containers", item, "f:resources"];
+  return [...path, `f:${list}`, `f:${resource}`];
 }

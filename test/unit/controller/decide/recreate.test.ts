@@ -29,8 +29,8 @@ function stripped(name: string, cores: number, agoMs = 0): PipeView {
 }
 
 describe("a PipeScaling that was deleted while no controller was watching", () => {
-  it("gets the tier's default size if nothing shows that the controller ever resized a pipe", () => {
-    expect(specForRecreation("service", [aPipe("a"), aPipe("b")])).toEqual({});
+  it("is a new one if nothing shows that the controller ever resized a pipe", () => {
+    expect(specForRecreation("service", [aPipe("a"), aPipe("b")])).toBeUndefined();
   });
 
   it("gets the current size if all annotations were removed and all pipes have one size", () => {

@@ -57,11 +57,16 @@ describe("a service with a pipe that records a newer generation of the PipeScali
 });
 
 describe("a service without a PipeScaling", () => {
-  it("gets one without a size with its first pipe", () => {
-    expect(actionsFor(aSnapshot([aPipe("a")], { scaling: undefined }))).toEqual(["create {}"]);
-  });
-
   const sizeSpec = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+  const bare = aPipe("a", { size: undefined });
+
+  it("gets one without a size if its pipes have no resources, and otherwise one with their size", () => {
+    expect(actionsFor(aSnapshot([bare], { scaling: undefined }))).toEqual(["create {}"]);
+    const sized = aPipe("b", { size: FOUR });
+    expect(actionsFor(aSnapshot([sized], { scaling: undefined }))).toEqual([
+      `create ${JSON.stringify(sizeSpec)}`,
+    ]);
+  });
 
   it("gets one with the newest size of its pipes, and a suspended one if a pipe has another size", () => {
     const older = rollingTo("a", sizeOfCores(2), {
@@ -74,14 +79,28 @@ describe("a service without a PipeScaling", () => {
     ]);
   });
 
-  it("ignores the size of a pipe that moved from another service", () => {
+  it("gets one when its other pipes have had time to get their labels, unless no pipe has resources", () => {
+    const labeled = (size: PipeView["size"], ...agoMs: readonly number[]) => {
+      const pipes = agoMs.map((ago, index) => aPipe(`${index}`, { size, labeledAtMs: NOW_MS - ago }));
+      return actionsFor(aSnapshot(pipes, { scaling: undefined }));
+    };
+    expect(labeled(FOUR, 4_999, 0)).toEqual([]);
+    expect(labeled(FOUR, 5_000, 0)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
+    // A wrong clock shows labels from the future.
+    expect(labeled(FOUR, -1, -2)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
+    expect(labeled(undefined, 0)).toEqual(["create {}"]);
+  });
+
+  it("gets one with the size of a pipe that moved from another service", () => {
     const movedIn = rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, { serviceId: "another" }) });
-    expect(actionsFor(aSnapshot([movedIn, aPipe("b")], { scaling: undefined }))).toEqual(["create {}"]);
+    expect(actionsFor(aSnapshot([movedIn, aPipe("b")], { scaling: undefined }))).toEqual([
+      `create ${JSON.stringify(sizeSpec)}`,
+    ]);
   });
 
   it("gets one again after a grace period if the deletion was observed", () => {
     const at = (atMs: number) =>
-      actionsFor(aSnapshot([aPipe("a")], { scaling: undefined, recreation: { atMs, isSeen: true } }));
+      actionsFor(aSnapshot([bare], { scaling: undefined, recreation: { atMs, isSeen: true } }));
     expect(at(NOW_MS + 1)).toEqual([]);
     expect(at(NOW_MS)).toEqual(["create {}"]);
   });
@@ -93,7 +112,7 @@ describe("a service without a PipeScaling", () => {
     };
     expect(at(rollingTo("a", FOUR), NOW_MS + 1)).toEqual([]);
     expect(at(rollingTo("a", FOUR), NOW_MS)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
-    expect(at(aPipe("a"), NOW_MS + 1)).toEqual(["create {}"]);
+    expect(at(aPipe("a"), NOW_MS + 1)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
   });
 
   it("gets none at once again if its creation was refused", () => {
@@ -102,7 +121,7 @@ describe("a service without a PipeScaling", () => {
         ...{ subject: "", lastAtMs: NOW_MS - agoMs, outcome: failed({ reason: "Forbidden" }, 0) },
       });
     const snapshotAfter = (agoMs: number) =>
-      aSnapshot([aPipe("a")], { scaling: undefined, writes: someWrites([refused(agoMs)]) });
+      aSnapshot([bare], { scaling: undefined, writes: someWrites([refused(agoMs)]) });
     expect(actionsFor(snapshotAfter(999))).toEqual([]);
     expect(actionsFor(snapshotAfter(1000))).toEqual(["create {}"]);
   });

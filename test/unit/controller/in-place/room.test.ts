@@ -36,6 +36,8 @@ interface Deferred {
   readonly strategy?: Snapshot["strategy"];
   readonly pipe?: Partial<PipeView>;
   readonly changes?: Partial<Snapshot>;
+  /** Its pod was to get the size of its template again, in vain. */
+  readonly isReturned?: boolean;
 }
 
 /** A decision about a pipe whose pod is deferred. */
@@ -46,10 +48,11 @@ function decided({
   pipe,
   changes = {},
   strategy = "InPlaceOrRollout",
+  isReturned = false,
 }: Deferred) {
   const subject = "1/pipe/true/4000m/16Gi";
   const writes = [
-    aPodWrite("a-1", { lastAtMs: NOW_MS - forMs }),
+    aPodWrite("a-1", { lastAtMs: NOW_MS - forMs }, isReturned ? "return-pod" : "resize-pod"),
     ...(search ? [aWrite("uid-a", "check-room", { subject, ...search })] : []),
     ...(tried ? [aWrite("uid-a", "dry-run", { subject, ...tried })] : []),
   ];
@@ -182,10 +185,10 @@ describe("a pipe that stops its old pods first, whose template has the size and 
   const pipe = { size: four, lastRollout: aRollout(four, { inPlaceFailure, cameUp: true }) };
   const pods = new Map([["a", [aPod("a-1")]]]);
   const afterSearch = (search: Partial<WriteRecord>) =>
-    decided({ pipe, changes: { pods }, tried: {}, search });
+    decided({ pipe, changes: { pods }, tried: {}, search, isReturned: true });
 
   it("keeps the pod until a node has room for another one", () => {
-    expect(decided({ pipe, changes: { pods } }).actions).toMatchObject([
+    expect(decided({ pipe, changes: { pods }, isReturned: true }).actions).toMatchObject([
       { type: "dry-run", checksNodes: true, triedPod: { metadata: { name: "a-1" } } },
     ]);
     const { summary, assessment } = afterSearch(nothing(10_000));

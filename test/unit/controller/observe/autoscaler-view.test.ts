@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import {
   type AutoscalerView,
-  actsOn,
+  effectOn,
   toHorizontalAutoscalerView,
   toVerticalAutoscalerView,
 } from "../../../../src/controller/observe/autoscaler-view.ts";
@@ -19,6 +19,11 @@ type ContainerPolicies = NonNullable<
   NonNullable<VerticalPodAutoscaler["spec"]["resourcePolicy"]>["containerPolicies"]
 >;
 
+/** Returns true if the autoscaler sets the size of the container. */
+function actsOn(view: AutoscalerView, container: string): boolean {
+  return effectOn(view, container) === "size";
+}
+
 describe("a VerticalPodAutoscaler", () => {
   const withPolicies = (...containerPolicies: ContainerPolicies) =>
     toVerticalAutoscalerView({
@@ -26,7 +31,7 @@ describe("a VerticalPodAutoscaler", () => {
       spec: { targetRef: deployment, resourcePolicy: { containerPolicies } },
     });
 
-  it.each([undefined, "Auto", "Initial", "Recreate", "InPlaceOrRecreate"])(
+  it.each([undefined, "Auto", "Initial", "Recreate", "InPlaceOrRecreate", "InPlace"])(
     "acts on every container in the update mode %s",
     (mode) => {
       const updatePolicy = mode === undefined ? {} : { updatePolicy: { updateMode: mode } };
@@ -87,6 +92,59 @@ describe("a VerticalPodAutoscaler", () => {
   );
 });
 
+describe("a VerticalPodAutoscaler with a startup boost", () => {
+  const TRIPLE = { cpu: { type: "Factor", factor: 3 } };
+  const NONE = { cpu: { type: "Factor", factor: 1 } };
+  const MORE = { cpu: { type: "Quantity", quantity: "2" } };
+
+  type Spec = Omit<VerticalPodAutoscaler["spec"], "targetRef">;
+
+  const effect = (spec: Spec, updateMode = "Off") => {
+    const view = toVerticalAutoscalerView({
+      metadata,
+      spec: { targetRef: deployment, updatePolicy: { updateMode }, ...spec },
+    });
+    return view.deployment === undefined ? "none" : effectOn(view, "pipe");
+  };
+  const policy = (...containerPolicies: ContainerPolicies) => ({ resourcePolicy: { containerPolicies } });
+
+  it.each<[string, Spec, string]>([
+    ["with a boost of all containers", { startupBoost: TRIPLE }, "startup-cpu"],
+    ["with a boost by a quantity", { startupBoost: MORE }, "startup-cpu"],
+    ["without CPU in the boost", { startupBoost: {} }, "none"],
+    ["with the factor 1", { startupBoost: NONE }, "none"],
+    ["with a boost of the container", policy({ containerName: "pipe", startupBoost: TRIPLE }), "startup-cpu"],
+    ["with a boost of another container", policy({ containerName: "proxy", startupBoost: TRIPLE }), "none"],
+    ["with a boost in the policy *", policy({ containerName: "*", startupBoost: MORE }), "startup-cpu"],
+    [
+      "with a policy that exempts the container by the factor 1",
+      { startupBoost: TRIPLE, ...policy({ containerName: "pipe", startupBoost: NONE }) },
+      "none",
+    ],
+    [
+      "with controlled resources without CPU, which do not limit the boost",
+      { startupBoost: TRIPLE, ...policy({ containerName: "pipe", controlledResources: ["memory"] }) },
+      "startup-cpu",
+    ],
+    [
+      "with the mode Off for the container",
+      { startupBoost: TRIPLE, ...policy({ containerName: "pipe", mode: "Off" }) },
+      "none",
+    ],
+    [
+      "with the mode Off and a boost for the container",
+      policy({ containerName: "pipe", mode: "Off", startupBoost: TRIPLE }),
+      "startup-cpu",
+    ],
+  ])("in the update mode Off, has the right effect %s", (_, spec, expected) => {
+    expect(effect(spec)).toBe(expected);
+  });
+
+  it("sets the whole size in another update mode", () => {
+    expect(effect({ startupBoost: TRIPLE }, "InPlace")).toBe("size");
+  });
+});
+
 describe("a horizontal autoscaler", () => {
   const of = (...metrics: readonly object[]) =>
     toHorizontalAutoscalerView({ metadata, spec: { scaleTargetRef: deployment, metrics } }).deployment;
@@ -118,6 +176,19 @@ describe("a pipe with an autoscaler", () => {
         reason: "FieldConflict",
         message: expect.stringContaining('VerticalPodAutoscaler "auto"'),
       },
+    ]);
+  });
+
+  it("is not resized if the autoscaler only boosts the CPU of pods that start, with a remedy for that", () => {
+    const boosting = {
+      ...scaler("VerticalPodAutoscaler"),
+      policies: new Map([["*", "startup-cpu"] as const]),
+    };
+    const snapshot = aSnapshot([aPipe("a")], { autoscalers: new Map([["a", [boosting]]]) });
+    const decision = decide(snapshot, DECIDE_OPTIONS);
+    expect(decision.actions).toEqual([]);
+    expect(failuresIn(decision)).toMatchObject([
+      { reason: "FieldConflict", message: expect.stringContaining("remove startupBoost from it") },
     ]);
   });
 

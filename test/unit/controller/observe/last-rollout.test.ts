@@ -53,6 +53,11 @@ describe("the last rollout of a pipe", () => {
         failure,
         inPlaceStartedAtMs: NOW_MS - 90_000,
         isCommitting: true,
+        restarts: 3,
+        outOfMemory: {
+          ...{ size: sizeOfCores(1), previous: sizeOfCores(4), pipe: "a", message: "pod a-1" },
+          atMs: NOW_MS - 30_000,
+        },
         inPlaceFailure: {
           size: sizeOfCores(4),
           reason: "Deferred" as const,

@@ -7,6 +7,7 @@ import {
   aRollout,
   aScaling,
   aSnapshot,
+  aWindow,
   COMPLETE,
   DECIDE_OPTIONS,
   NOW_MS,
@@ -72,7 +73,7 @@ describe("a preview", () => {
       "b: resize it later: it waits because of the failure",
     ]);
     const scaling = aScaling(8);
-    const rolloutWindow = { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" };
+    const rolloutWindow = aWindow();
     const stopped = rollingTo("a", FOUR, { lastRollout: late, stopsOldPodsFirst: true });
     expect(linesOf(aSnapshot([stopped], { scaling, rolloutWindow }))).toEqual([
       "a: roll it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",

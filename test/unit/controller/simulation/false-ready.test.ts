@@ -12,6 +12,8 @@ const LABELS = { [SERVICE_LABEL]: idOf(1), [TYPE_LABEL]: "database" };
 
 interface Operation {
   readonly what: string;
+  /** Happens before the resize. */
+  prepare?(pipe: HeldPipe): void;
   /** Happens during the resize. */
   act(pipe: HeldPipe): void;
   /** Happens later, together with the request for the first size. */
@@ -45,10 +47,11 @@ const OPERATIONS: readonly Operation[] = [
   },
   {
     what: "the pipe moves to a service of the first size",
-    act: ({ simulation }) => {
+    prepare: ({ simulation }) => {
       simulation.addService(2);
-      simulation.move("pipe", 2);
+      simulation.deploy("other", 2);
     },
+    act: ({ simulation }) => simulation.move("pipe", 2),
     ...{ service: 2, mayReplacePods: true },
   },
   {
@@ -100,10 +103,11 @@ describe.each(WINDOWS)("$when of a resize in place, the first size", ({ reach })
     it.each(OPERATIONS)(
       "is reported only once every pod and the template have it, if $what",
       async (operation) => {
-        const { act, later = nothing, mayReplacePods = false, service = 1 } = operation;
+        const { prepare = nothing, act, later = nothing, mayReplacePods = false, service = 1 } = operation;
         const pipe = await HeldPipe.start();
         const { simulation, cluster } = pipe;
         simulation.requestSize(1, 1);
+        prepare(pipe);
         await pipe.run(5 * SECOND);
         let isReached = false;
         reach(pipe, () => {

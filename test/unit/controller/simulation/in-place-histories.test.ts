@@ -35,7 +35,7 @@ function step<T>(name: string, values: fc.Arbitrary<T>, act: Act<T>, weight = 1)
     waitMs,
     act: (history: History) => act(history, value, `pipe-${index}`),
   }));
-  return { arbitrary, weight };
+  return { name, arbitrary, weight };
 }
 
 const nothing = fc.constant(undefined);
@@ -51,7 +51,7 @@ function label({ cluster }: PipeGroup, name: string): void {
   cluster.setLabels(name, { [SERVICE_LABEL]: idOf(1), [TYPE_LABEL]: DATABASE_TYPE });
 }
 
-const steps = fc.oneof(
+const STEPS = [
   step("request a size", cores, ({ group }, value) => group.request(value), 10),
   step("kill and start the controller", nothing, ({ group }) => group.simulation.start(), 4),
   step(
@@ -70,12 +70,12 @@ const steps = fc.oneof(
   step("request a retry", nothing, ({ group }) => group.simulation.askToRetry(1)),
   step(
     "set the strategy",
-    fc.constantFrom("Rollout" as const, "InPlaceOrRollout" as const, null),
+    fc.constantFrom("Rollout" as const, "InPlaceOrRollout" as const, "InPlace" as const, null),
     ({ group }, strategy) => group.simulation.setStrategy(1, strategy),
   ),
   step(
     "set the setting",
-    fc.constantFrom("Rollout" as const, "InPlaceOrRollout" as const),
+    fc.constantFrom("Rollout" as const, "InPlaceOrRollout" as const, "InPlace" as const),
     ({ group }, strategy) => group.simulation.start(strategy),
   ),
   step("replace the PipeScaling", nothing, ({ group }) => group.simulation.replaceScaling(1), 2),
@@ -134,10 +134,31 @@ const steps = fc.oneof(
   step("slow down the Deployment controller", fc.constantFrom(20, 2000), ({ group: { workloads } }, ms) => {
     workloads.syncMs = ms;
   }),
+  step("resize a pod by another writer", cores, ({ group }, value, pipe) => {
+    const [pod] = group.pods(pipe);
+    const memory = `${4 * value}Gi`;
+    const resources = { requests: { cpu: `${value}`, memory }, limits: { memory } };
+    if (pod) group.workloads.resizePod(pod.metadata.name, resources, { manager: "right-sizer" });
+  }),
+  step("run out of memory", fc.constantFrom(1000, 10_000), ({ group }, stopMs, pipe) => {
+    for (const { metadata } of group.pods(pipe)) group.workloads.crash(metadata.name, stopMs, "OOMKilled");
+  }),
   step("crash a container", fc.constantFrom(0, 1000, 30_000), ({ group }, stopMs, pipe) =>
     group.workloads.crash(group.pods(pipe)[0]?.metadata.name ?? "", stopMs),
   ),
-);
+];
+
+const steps = fc.oneof(...STEPS);
+
+/** Each of these replaces pods, or lets the controller do that. */
+const REPLACING = [
+  "set the strategy",
+  "set the setting",
+  "set the image",
+  "revert at once",
+  // Its Deployment may be in the middle of a commit.
+  "resume",
+];
 
 /** Ends all faults, and makes every Deployment a pipe of service 1 again. */
 async function heal({ group, owners }: History): Promise<void> {
@@ -199,6 +220,35 @@ it("in every history of resizes in place, each status is true, everything conver
       const written = cluster.attempts.length;
       await group.run(HOUR);
       expect(cluster.attempts.slice(written)).toEqual([]);
+      simulation.stop();
+    }),
+    { numRuns: 100 },
+  );
+});
+
+it("in no history with the strategy InPlace does the controller replace a pod", {
+  timeout: 300_000,
+}, async () => {
+  const allowed = STEPS.filter(({ name }) => !REPLACING.includes(name));
+  const histories = fc.record({
+    replicas: fc.constantFrom(1, 2),
+    eventDelayMs: fc.constantFrom(0, 10, 300),
+    happens: fc.array(fc.oneof(...allowed), { maxLength: 40, size: "max" }),
+  });
+  await fc.assert(
+    fc.asyncProperty(histories, async ({ replicas, eventDelayMs, happens }) => {
+      const group = await PipeGroup.start({ pipes: PIPES, replicas });
+      const { cluster, simulation, workloads } = group;
+      simulation.start("InPlace");
+      cluster.eventDelayMs = eventDelayMs;
+      simulation.addService(2);
+      for (const each of happens) {
+        each.act({ group, owners: new Set() });
+        await group.run(each.waitMs);
+      }
+      await group.run(HOUR);
+      expect(workloads.replaced).toEqual([]);
+      expect(group.busiest(cluster.clock.monotonic() - HOUR)).toEqual([]);
       simulation.stop();
     }),
     { numRuns: 100 },

@@ -41,8 +41,8 @@ describe.each([
   });
 });
 
-describe("a pipe that never had an annotation, whose owner sets other resources and a broken image before the template follows", () => {
-  it("gets a rollout, and its failure is reported", async () => {
+describe("a pipe that was never resized, whose owner sets other resources and a broken image before the template follows", () => {
+  it("gets a rollout, which is rolled back to the size that the pipe had when it was adopted, and reported", async () => {
     const pipe = await HeldPipe.start();
     const { workloads, simulation } = pipe;
     pipe.failAlwaysAt("pause", { error: new KubeApiError("PATCH", 500, "{}") });
@@ -51,7 +51,8 @@ describe("a pipe that never had an annotation, whose owner sets other resources 
     const resources = { requests: { cpu: "1500m", memory: "5Gi" }, limits: { memory: "7Gi" } };
     pipe.change({ template: { spec: { containers: [{ name: "pipe", image: "broken", resources }] } } });
     pipe.heal();
-    await pipe.run(30 * MINUTE);
+    await pipe.run(17 * MINUTE);
+    expect(pipe.templateSize()).toBe("1000m/4Gi");
     expect(simulation.status(1).failures).toMatchObject([{ pipe: "pipe", reason: "RolloutTimeout" }]);
     pipe.setImage("registry.example/pipe:2");
     simulation.askToRetry(1);

@@ -39,7 +39,7 @@ describe("the rollout budget", () => {
     }
     simulation.start();
     await simulation.run(2 * SECOND);
-    simulation.setTier("scale");
+    for (const service of [1, 2, 3, 4, 5]) simulation.requestSize(service, 2);
     await simulation.run(10 * SECOND);
     expect(simulation.sizes("pipe-1", "pipe-2", "pipe-3", "pipe-4", "pipe-5")).toEqual(Array(5).fill(TWO));
     expect(simulation.cluster.judge.mostRolling).toBe(2);
@@ -77,7 +77,8 @@ describe("the rollout budget", () => {
       simulation.deploy(`pipe-${service}`, service);
     }
     simulation.start();
-    simulation.setTier("scale");
+    await simulation.run(2 * SECOND);
+    for (const service of [1, 2, 3]) simulation.requestSize(service, 2);
     await simulation.run(MINUTE);
     expect(simulation.sizes("pipe-1", "pipe-2", "pipe-3")).toEqual([TWO, TWO, TWO]);
     simulation.cluster.rolloutMs = () => MINUTE;
@@ -123,6 +124,8 @@ describe("the rollout budget", () => {
     simulation.deploy("other", 2, { cores: 2 });
     simulation.cluster.rolloutMs = ({ metadata }) => (metadata.name === "stuck" ? undefined : SECOND);
     simulation.start();
+    await simulation.run(2 * SECOND);
+    for (const service of [1, 2]) simulation.requestSize(service, 1);
     await simulation.run(10 * MINUTE);
     // A change by the owner restarts the timeout of the rollout, so it leaves the rollout budget before it fails.
     simulation.setImage("stuck", "registry.example/pipe:2");

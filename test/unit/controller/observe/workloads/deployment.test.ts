@@ -3,8 +3,8 @@ import { withLastRollout } from "../../../../../src/controller/observe/observe.t
 import { toPipeView } from "../../../../../src/controller/observe/workloads/deployment.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../../src/domain/size.ts";
-import type { Container, Deployment, ManagedFields } from "../../../../../src/kube/objects.ts";
-import { ROLLOUT, resizedDeployment } from "../../../../support/fixtures/resized-deployment.ts";
+import type { Container, Deployment, FieldsV1, ManagedFields } from "../../../../../src/kube/objects.ts";
+import { ROLLOUT, resizedDeployment, viewWith } from "../../../../support/fixtures/resized-deployment.ts";
 import { NOW_MS } from "../../../../support/fixtures/snapshot.ts";
 import { annotated, aWrite, someWrites } from "../../../../support/fixtures/writes.ts";
 
@@ -197,5 +197,27 @@ describe("the time that the owner allows for a rollout", () => {
   ])("with %j is %i ms", (changes, deadlineMs) => {
     const made = resizedDeployment({});
     expect(toPipeView({ ...made, spec: { ...made.spec, ...changes } }).deadlineMs).toBe(deadlineMs);
+  });
+});
+
+describe("the owners of the size of a pipe", () => {
+  const CPU = { "f:requests": { "f:cpu": {} } };
+  const SIZE = { "f:requests": { "f:cpu": {}, "f:memory": {} }, "f:limits": { "f:memory": {} } };
+  const managed = (manager: string, resources: FieldsV1): ManagedFields => {
+    const item = { 'k:{"name":"pipe"}': { "f:resources": resources } };
+    const fieldsV1 = { "f:spec": { "f:template": { "f:spec": { "f:containers": item } } } };
+    return { manager, operation: "Update", fieldsV1 };
+  };
+  const ownsSize = (...managedFields: readonly ManagedFields[]) => viewWith({ managedFields }).ownsSize;
+
+  it("include the controller if it owns each field, no matter which other writers do", () => {
+    const owner = managed("helm", SIZE);
+    expect(ownsSize(owner)).toBe(false);
+    expect(ownsSize(owner, managed(CONTROLLER_FIELD_MANAGER, CPU))).toBe(false);
+    expect(ownsSize(owner, managed(CONTROLLER_FIELD_MANAGER, SIZE))).toBe(true);
+  });
+
+  it("are unknown after a writer reset managedFields, and then the controller claims nothing", () => {
+    expect(ownsSize()).toBe(true);
   });
 });

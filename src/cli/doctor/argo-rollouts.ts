@@ -1,0 +1,50 @@
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import type { KubeObject } from "../../kube/objects.ts";
+import type { Cluster } from "./cluster.ts";
+import { type Result, warning } from "./result.ts";
+
+/** Not part of Kubernetes: its CRD may be missing. */
+interface Rollout extends KubeObject {
+  /** With `workloadRef`, the pod template is that of another workload. */
+  readonly spec?: { readonly workloadRef?: { readonly kind?: string; readonly name?: string } };
+}
+
+const ROLLOUTS = { apiVersion: "argoproj.io/v1alpha1", plural: "rollouts" };
+
+/** Finds pipes whose pods belong to a Rollout of Argo Rollouts, which the controller neither sees nor resizes. */
+export async function checkArgoRollouts(cluster: Cluster): Promise<Result[]> {
+  const rollouts = await cluster.list<Rollout>({ resource: ROLLOUTS });
+  const pipes = rollouts.some(({ spec }) => spec?.workloadRef) ? await cluster.pipes() : [];
+  const namesOfPipes = new Set(pipes.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`));
+  return rollouts.flatMap((rollout) => {
+    const { name: deployment = "", kind } = rollout.spec?.workloadRef ?? {};
+    const isTemplate =
+      kind === "Deployment" && namesOfPipes.has(`${rollout.metadata.namespace}/${deployment}`);
+    return [
+      ...(hasLabelsOfPipe(rollout) ? [labeled(rollout)] : []),
+      ...(isTemplate ? [templateOf(rollout, deployment)] : []),
+    ];
+  });
+}
+
+function hasLabelsOfPipe({ metadata: { labels = {} } }: KubeObject): boolean {
+  return labels[TYPE_LABEL] === DATABASE_TYPE && labels[SERVICE_LABEL] !== undefined;
+}
+
+function labeled({ metadata: { namespace, name } }: KubeObject): Result {
+  return warning(
+    `The Rollout ${namespace}/${name} has the labels of a pipe, but only Deployments are resized.`,
+    `Run the pipe as a Deployment, or remove the labels: ${removal("rollouts.argoproj.io", name, namespace)}`,
+  );
+}
+
+function templateOf({ metadata: { namespace, name } }: KubeObject, deployment: string): Result {
+  return warning(
+    `The pipe ${namespace}/${deployment} is the pod template of the Rollout ${name}: each resize makes Argo Rollouts replace the pods by its own strategy, and the status does not show when they have the size.`,
+    `Delete the Rollout and run the pipe as a Deployment, or remove the labels from the Deployment and its pod template: ${removal("deployment", deployment, namespace)}`,
+  );
+}
+
+function removal(kind: string, name: string, namespace: string | undefined): string {
+  return `kubectl label ${kind} ${name} --namespace ${namespace} ${SERVICE_LABEL}- ${TYPE_LABEL}-`;
+}

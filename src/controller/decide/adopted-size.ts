@@ -1,0 +1,85 @@
+import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
+import { gibIn, millicoresIn } from "../../domain/quantity.ts";
+import { type Size, sameSize, smallestSizeWith } from "../../domain/size.ts";
+import { LARGEST, type Tier } from "../../domain/tier.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
+import type { Resources } from "../observe/resources.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+
+/** CPU and memory of a pipe, in millicores and GiB with fractions. */
+type Amounts = Size;
+
+/**
+ * Returns the spec of a PipeScaling for pipes that the controller has never resized. A pipe that already runs must lose
+ * nothing, so the spec asks for the smallest size that holds what each pipe has. A pipe without resources counts with the
+ * tier's default. If no pipe has resources, the spec is empty, for that default.
+ *
+ * The spec is suspended if no size is large enough, because a person must decide what the pipe loses.
+ *
+ * @param wasDeleted the service had a PipeScaling. Its deletion must not resize a pipe, so the spec is also suspended if
+ *   it would.
+ */
+export function specForAdoption(
+  pipes: readonly PipeView[],
+  tier: Tier,
+  wasDeleted: boolean,
+): PipeScalingSpec {
+  const amounts = pipes.map(amountsOf);
+  if (!amounts.some(hasAny)) return {};
+  const held = amounts.map((each) => (hasAny(each) ? each : tier.defaultSize));
+  const { cpuMillicores, memoryGib } = largestOf(held);
+  const size = smallestSizeWith(cpuMillicores, memoryGib);
+  const isKept = size && !(wasDeleted && pipes.some((pipe) => !sameSize(pipe.size, size)));
+  return { ...specOf(size ?? LARGEST), ...(isKept ? {} : { suspend: true }) };
+}
+
+/**
+ * When the PipeScaling of a new service may be created, in milliseconds since 1970. An upgrade of a chart labels its pipes
+ * one after another, and the first one must not decide about the size of all. There is nothing to lose for pipes without
+ * resources.
+ */
+export function adoptableAtMs({ pipes, nowMs, timeouts }: Snapshot): number {
+  if (!pipes.some((pipe) => hasAny(amountsOf(pipe)))) return 0;
+  const beganAtMs = Math.min(...pipes.map((pipe) => pipe.labeledAtMs));
+  return beganAtMs > nowMs ? 0 : beganAtMs + timeouts.adoptMs;
+}
+
+/** A spec that asks for a size. */
+export function specOf({ cpuMillicores, memoryGib }: Size): PipeScalingSpec {
+  return { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib };
+}
+
+/**
+ * The requests, or the limits where they are larger. A size sets the memory limit to the memory request, so a size
+ * without room for the limit would get a pipe killed that uses what it was allowed to use. The CPU limit never changes,
+ * but Kubernetes takes it for an absent request.
+ */
+function amountsOf({ size, container, otherResources, cpuLimitMillicores }: PipeView): Amounts {
+  if (size) return size;
+  // As long as it is unclear which container is meant, it may be the largest one.
+  const { resources = [] } = "problem" in container ? container : {};
+  return largestOf(
+    [...resources, ...(otherResources ? [otherResources] : [])].map((each) =>
+      amountsIn(each, cpuLimitMillicores),
+    ),
+  );
+}
+
+function amountsIn({ requests, limits }: Resources, cpuLimitMillicores = 0): Amounts {
+  const cpuLimit = limits.cpu === undefined ? cpuLimitMillicores : millicoresIn(limits.cpu);
+  return {
+    cpuMillicores: requests.cpu === null ? cpuLimit : millicoresIn(requests.cpu),
+    memoryGib: Math.max(gibIn(requests.memory), gibIn(limits.memory)),
+  };
+}
+
+function largestOf(amounts: readonly Amounts[]): Amounts {
+  return {
+    cpuMillicores: Math.max(0, ...amounts.map(({ cpuMillicores }) => cpuMillicores)),
+    memoryGib: Math.max(0, ...amounts.map(({ memoryGib }) => memoryGib)),
+  };
+}
+
+function hasAny({ cpuMillicores, memoryGib }: Amounts): boolean {
+  return cpuMillicores > 0 || memoryGib > 0;
+}
