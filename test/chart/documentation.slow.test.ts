@@ -43,7 +43,7 @@ function errorsIn(heading: string): string[] {
 }
 
 const [CONFLICT = "", CRD_CONFLICT = ""] = errorsIn("After a manual change");
-const [NOT_OWNED = ""] = errorsIn("Take over what exists");
+const [NOT_OWNED = ""] = errorsIn("Take over existing objects");
 /** How the runbook ends the tokens of the controller. */
 const [DELETE_ACCOUNT = ""] =
   /kubectl delete serviceaccount.*\n/.exec(
@@ -78,7 +78,7 @@ const BUILD = commandsOf("Build the image");
 const [UPGRADE = "", ROLLBACK = ""] = commandsOf("Upgrade");
 const [DIFF = "", FORCED_UPGRADE = "", FORCED_ROLLBACK = ""] = commandsOf("After a manual change");
 const REMOVE = commandsOf("Remove");
-const [TAKE_OVER = ""] = commandsOf("Take over what exists");
+const [TAKE_OVER = ""] = commandsOf("Take over existing objects");
 const REMOVE_WITHOUT_HELM = commandsOf("Remove without Helm");
 const REMOVE_ALL = commandsOf("Remove everything else");
 
