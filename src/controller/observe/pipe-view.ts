@@ -34,7 +34,7 @@ export interface PipeView extends KubeObject {
   readonly hasLabelledPods: boolean;
   /** Why its pod template does not allow resizes in place. */
   readonly templateProblem: Fallback | undefined;
-  /** What its programs read only when they start. A changed resource then needs a restart. */
+  /** Resources that programs of the pipe read only when they start. If one changes, a restart is necessary. */
   readonly startupReads: readonly StartupRead[];
   /** The time without progress that the owner chose for rollouts, plus the time until a pod counts as available. */
   readonly deadlineMs: number;

@@ -76,7 +76,10 @@ describe("the last rollout of a pipe", () => {
     const size = fc.integer({ min: 1, max: 1000 }).map(sizeOfCores);
     const failure = fc.record({ reason: fc.constantFrom(...FAILURE_REASONS), message: text });
     const reason = fc.constantFrom(...FALLBACK_REASONS);
-    const inPlaceFailure = fc.record({ size, reason, message: text, atMs });
+    const inPlaceFailure = fc.record(
+      { size, reason, message: text, atMs, revision: count },
+      { requiredKeys: ["size", "reason", "message", "atMs"] },
+    );
     const rollout = fc.record(
       {
         ...{ size, failure, inPlaceFailure, lastGoodSize: size },

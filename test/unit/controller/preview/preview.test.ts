@@ -48,6 +48,14 @@ describe("a preview", () => {
     expect(preview(snapshot, DECIDE_OPTIONS).begun).toBe(1);
   });
 
+  it("shows why a pipe would not be resized with the strategy InPlace", () => {
+    const snapshot = aSnapshot([aPipe("a")], { strategy: "InPlace" });
+    expect(linesOf(snapshot)).toEqual([
+      "a: leave it: it cannot be resized in place, and its strategy replaces no pod: its pods do not have the labels",
+    ]);
+    expect(preview(snapshot, DECIDE_OPTIONS).begun).toBe(0);
+  });
+
   it("continues as if the PipeScaling were created", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     expect(linesOf(aSnapshot([done], { scaling: undefined }))).toEqual([

@@ -60,6 +60,20 @@ describe.each([
   });
 });
 
+it("a Debezium-like pipe restarts once for each size, and not at all while nothing is requested", async () => {
+  const group = await PipeGroup.start({ pipes: 1, deployment: { strategy: "Recreate" } });
+  const container = { name: "pipe", ...FROM_PERCENTAGE };
+  group.cluster.change("pipe-0", { template: { spec: { containers: [container] } } });
+  await group.run(MINUTE);
+  group.workloads.replaced.length = 0;
+  for (const [index, cores] of [4, 2, 8, 1].entries()) {
+    group.request(cores);
+    await group.run(10 * MINUTE);
+    group.expectSettled(cores);
+    expect(group.workloads.replaced).toHaveLength(index + 1);
+  }
+});
+
 describe("a pipe whose pods have a container that a webhook added", () => {
   async function startInjected(podAnnotations = {}): Promise<PipeGroup> {
     const group = await PipeGroup.start({ pipes: 1, replicas: 2, deployment: { podAnnotations } });
