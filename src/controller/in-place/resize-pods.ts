@@ -141,7 +141,12 @@ function reverted({ unchanged, ...subject }: Pods): PodsStep | undefined {
   const { inPlaceFailure: known } = subject.pipe.lastRollout ?? {};
   const failedAtMs = known && sameSize(known.size, subject.desired) ? known.atMs : -1;
   const sinceMs = Math.max(committedAtMs(subject), failedAtMs);
-  const found = unchanged.find(({ record }) => record?.outcome.type === "done" && record.lastAtMs > sinceMs);
+  const found = unchanged.find(({ record }) => {
+    if (record?.outcome.type !== "done") return false;
+    // After several attempts, the write is repeated on request only.
+    const isLast = !mayReplacePods(subject) && !Number.isFinite(repeatableAtMs(record, 0, subject));
+    return isLast || record.lastAtMs > sinceMs;
+  });
   return found && failed(found, "Reverted", "another writer set it back to another size");
 }
 

@@ -28,7 +28,7 @@ export interface PipeView extends KubeObject {
   readonly hasLabelledPods: boolean;
   /** Why its pod template does not allow resizes in place. */
   readonly templateProblem: Fallback | undefined;
-  /** What its programs read only when they start. A changed resource then needs a restart. */
+  /** The resources that its programs read only when they start. A change of one needs a restart. */
   readonly startupReads: readonly StartupRead[];
   /** The time without progress that the owner chose for rollouts, plus the time until a pod counts as available. */
   readonly deadlineMs: number;
