@@ -142,7 +142,7 @@ const STEPS = [
 
 const steps = fc.oneof(...STEPS);
 
-/** Each of these replaces pods, or lets the controller do that. */
+/** Each of these replaces pods, lets the controller do that, or leaves a Deployment paused. */
 const REPLACING = [
   "set the strategy",
   "set the setting",
@@ -151,6 +151,8 @@ const REPLACING = [
   // The Deployment may be in the middle of a commit.
   "pause",
   "resume",
+  // During a commit, nothing shows any more who paused the Deployment if the annotation is removed, too.
+  "reset managedFields",
 ];
 
 /** Ends all faults, and makes every Deployment a pipe of service 1 again. */
