@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import type { ResizeStrategy } from "../../../../src/domain/resize-strategy.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { idOf } from "../../../support/simulation/inputs.ts";
 import type { ResizeOutcome } from "../../../support/simulation/kubelets.ts";
@@ -150,18 +151,21 @@ const STEPS = [
 
 const steps = fc.oneof(...STEPS);
 
-/** Each of these replaces pods, or lets the controller do that. */
+/** Each of these replaces pods, lets the controller do that, or leaves a Deployment paused. */
 const REPLACING = [
   "set the strategy",
   "set the setting",
   "set the image",
   "revert at once",
-  // Its Deployment may be in the middle of a commit.
+  // The Deployment may be in the middle of a commit.
+  "pause",
   "resume",
+  // During a commit, nothing shows any more who paused the Deployment if the annotation is removed, too.
+  "reset managedFields",
 ];
 
 /** Ends all faults, and makes every Deployment a pipe of service 1 again. */
-async function heal({ group, owners }: History): Promise<void> {
+async function heal({ group, owners }: History, strategy: ResizeStrategy): Promise<void> {
   const { simulation, cluster, workloads } = group;
   for (const owner of owners) owner.stop();
   cluster.webhooks.up();
@@ -173,10 +177,12 @@ async function heal({ group, owners }: History): Promise<void> {
   simulation.setTier("basic");
   simulation.suspend(1, false);
   simulation.setStrategy(1, null);
-  simulation.start("InPlaceOrRollout");
+  simulation.start(strategy);
   for (const name of group.names) {
     label(group, name);
-    if (cluster.deployments.get(name)?.spec.paused) cluster.change(name, { paused: null });
+    // With the strategy InPlace, only the controller pauses them.
+    if (strategy !== "InPlace" && cluster.deployments.get(name)?.spec.paused)
+      cluster.change(name, { paused: null });
   }
   // The last timers of the faults.
   await group.run(2 * MINUTE);
@@ -203,7 +209,7 @@ it("in every history of resizes in place, each status is true, everything conver
         each.act(history);
         await group.run(each.waitMs);
       }
-      await heal(history);
+      await heal(history, "InPlaceOrRollout");
       const sinceMs = cluster.clock.monotonic();
       group.request(lastCores);
       simulation.askToRetry(1);
@@ -226,7 +232,7 @@ it("in every history of resizes in place, each status is true, everything conver
   );
 });
 
-it("in no history with the strategy InPlace does the controller replace a pod", {
+it("in every history with the strategy InPlace, no pod is replaced, everything converges, and writes are bounded", {
   timeout: 300_000,
 }, async () => {
   const allowed = STEPS.filter(({ name }) => !REPLACING.includes(name));
@@ -234,21 +240,31 @@ it("in no history with the strategy InPlace does the controller replace a pod", 
     replicas: fc.constantFrom(1, 2),
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(fc.oneof(...allowed), { maxLength: 40, size: "max" }),
+    lastCores: cores,
   });
   await fc.assert(
-    fc.asyncProperty(histories, async ({ replicas, eventDelayMs, happens }) => {
+    fc.asyncProperty(histories, async ({ replicas, eventDelayMs, happens, lastCores }) => {
       const group = await PipeGroup.start({ pipes: PIPES, replicas });
       const { cluster, simulation, workloads } = group;
       simulation.start("InPlace");
       cluster.eventDelayMs = eventDelayMs;
       simulation.addService(2);
+      const history = { group, owners: new Set<RevertingOwner>() };
       for (const each of happens) {
-        each.act({ group, owners: new Set() });
+        each.act(history);
         await group.run(each.waitMs);
       }
       await group.run(HOUR);
-      expect(workloads.replaced).toEqual([]);
       expect(group.busiest(cluster.clock.monotonic() - HOUR)).toEqual([]);
+      await heal(history, "InPlace");
+      group.request(lastCores);
+      simulation.askToRetry(1);
+      await group.run(HOUR);
+      expect(workloads.replaced).toEqual([]);
+      const size = formatSize(sizeOfCores(lastCores));
+      expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
+      expect(group.podSizes().filter((each) => each !== size)).toEqual([]);
+      expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
       simulation.stop();
     }),
     { numRuns: 100 },
