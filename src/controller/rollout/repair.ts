@@ -75,7 +75,8 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
   return [{ type: "roll-back", pipe, container: container.name, size, rollout }];
 }
 
-function adopt(subject: Subject, rollout: LastRollout | undefined): readonly PipeAction[] {
+/** Writes only the annotation, unless it was written in vain before. */
+export function adopt(subject: Subject, rollout: LastRollout | undefined): readonly PipeAction[] {
   if (!rollout) return [];
   const record = recordOf(subject, "adopt", annotationSubject(rollout));
   return dueAtMs(record, subject) > subject.nowMs ? [] : [{ type: "adopt", pipe: subject.pipe, rollout }];
