@@ -47,6 +47,11 @@ const cores = fc.oneof(
 );
 const KINDS: readonly WebhookKind[] = ["deployments", "replicasets", "pods/resize", "pipescalings/status"];
 
+/** A quota of all pods, the largest request, and a CPU limit of pods that are created meanwhile. */
+const LIMITS = [{ quota: 3000 }, { quota: 8000 }, { max: 2000 }, { default: 3000 }];
+/** Enough for all pods of the largest size twice. */
+const NODE_CORES = 64;
+
 /** Puts the labels of a pipe of service 1 on a Deployment. */
 function label({ cluster }: PipeGroup, name: string): void {
   cluster.setLabels(name, { [SERVICE_LABEL]: idOf(1), [TYPE_LABEL]: DATABASE_TYPE });
@@ -144,6 +149,17 @@ const STEPS = [
   step("run out of memory", fc.constantFrom(1000, 10_000), ({ group }, stopMs, pipe) => {
     for (const { metadata } of group.pods(pipe)) group.workloads.crash(metadata.name, stopMs, "OOMKilled");
   }),
+  step("limit sizes", fc.constantFrom(...LIMITS), ({ group }, limits) =>
+    group.workloads.scheduler.limits.set(limits),
+  ),
+  step("lift the limits", nothing, ({ group }) => group.workloads.scheduler.limits.set({})),
+  step("fill the node", fc.constantFrom(0, 1000, 3000), ({ group }, left) => group.workloads.fillNode(left)),
+  step("empty the node", nothing, ({ group }) => group.workloads.emptyNode()),
+  step("inject a container", fc.boolean(), ({ group }, isOn, pipe) => {
+    const { scheduler } = group.workloads;
+    scheduler.injected = isOn ? [{ name: "proxy" }] : [];
+    group.workloads.deletePod(group.pods(pipe)[0]?.metadata.name ?? "");
+  }),
   step("crash a container", fc.constantFrom(0, 1000, 30_000), ({ group }, stopMs, pipe) =>
     group.workloads.crash(group.pods(pipe)[0]?.metadata.name ?? "", stopMs),
   ),
@@ -164,11 +180,22 @@ const REPLACING = [
   "reset managedFields",
 ];
 
+function start(replicas: number, strategy: "RollingUpdate" | "Recreate"): Promise<PipeGroup> {
+  return PipeGroup.start({ pipes: PIPES, replicas, deployment: { strategy }, nodeCores: NODE_CORES });
+}
+
 /** Ends all faults, and makes every Deployment a pipe of service 1 again. */
 async function heal({ group, owners }: History, strategy: ResizeStrategy): Promise<void> {
   const { simulation, cluster, workloads } = group;
   for (const owner of owners) owner.stop();
   cluster.webhooks.up();
+  workloads.scheduler.limits.set({});
+  workloads.scheduler.injected = [];
+  workloads.emptyNode();
+  // A pod keeps the CPU limit and the containers that it was created with.
+  for (const { metadata, spec } of group.names.flatMap((name) => group.pods(name)))
+    if (spec.containers.length > 1 || spec.containers[0]?.resources?.limits?.["cpu"] !== undefined)
+      workloads.deletePod(metadata.name);
   workloads.outcome = () => "Done";
   workloads.look();
   workloads.startControllerManager();
@@ -194,13 +221,14 @@ it("in every history of resizes in place, each status is true, everything conver
 }, async () => {
   const histories = fc.record({
     replicas: fc.constantFrom(1, 2),
+    strategy: fc.constantFrom("RollingUpdate" as const, "Recreate" as const),
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(steps, { maxLength: 40, size: "max" }),
     lastCores: cores,
   });
   await fc.assert(
-    fc.asyncProperty(histories, async ({ replicas, eventDelayMs, happens, lastCores }) => {
-      const group = await PipeGroup.start({ pipes: PIPES, replicas });
+    fc.asyncProperty(histories, async ({ replicas, strategy, eventDelayMs, happens, lastCores }) => {
+      const group = await start(replicas, strategy);
       const { cluster, simulation } = group;
       const history = { group, owners: new Set<RevertingOwner>() };
       cluster.eventDelayMs = eventDelayMs;
@@ -216,6 +244,8 @@ it("in every history of resizes in place, each status is true, everything conver
       await group.run(HOUR);
 
       expect(cluster.readyJudge.violations).toEqual([]);
+      expect(cluster.restartJudge.violations).toEqual([]);
+      expect(cluster.adoptionJudge.violations).toEqual([]);
       expect(group.paused()).toEqual([]);
       const size = formatSize(sizeOfCores(lastCores));
       expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
@@ -238,13 +268,14 @@ it("in every history with the strategy InPlace, no pod is replaced, everything c
   const allowed = STEPS.filter(({ name }) => !REPLACING.includes(name));
   const histories = fc.record({
     replicas: fc.constantFrom(1, 2),
+    strategy: fc.constantFrom("RollingUpdate" as const, "Recreate" as const),
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(fc.oneof(...allowed), { maxLength: 40, size: "max" }),
     lastCores: cores,
   });
   await fc.assert(
-    fc.asyncProperty(histories, async ({ replicas, eventDelayMs, happens, lastCores }) => {
-      const group = await PipeGroup.start({ pipes: PIPES, replicas });
+    fc.asyncProperty(histories, async ({ replicas, strategy, eventDelayMs, happens, lastCores }) => {
+      const group = await start(replicas, strategy);
       const { cluster, simulation, workloads } = group;
       simulation.start("InPlace");
       cluster.eventDelayMs = eventDelayMs;
