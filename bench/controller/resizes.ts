@@ -75,7 +75,7 @@ export async function measureResizes(
     const ways: Way[] = [];
     for (const limits of [DEFAULT_LIMITS, RAISED_LIMITS]) {
       await restartControllerManager(world, limits);
-      const measured: Record<ResizeStrategy, Resized[]> = { InPlaceOrRollout: [], Rollout: [] };
+      const measured: Record<Strategy, Resized[]> = { InPlaceOrRollout: [], Rollout: [] };
       for (let round = 1; round <= rounds; round += 1) {
         for (const strategy of STRATEGIES) {
           report(`${limits.name} limits, ${strategy}, round ${round} of ${rounds}`);
@@ -99,6 +99,8 @@ export async function measureResizes(
 
 const STRATEGIES = ["InPlaceOrRollout", "Rollout"] as const;
 
+type Strategy = (typeof STRATEGIES)[number];
+
 /** In place to a larger size, and back by rollouts: a smaller size in place is watched for half a minute first. */
 const TURNS = {
   InPlaceOrRollout: { tier: "scale", from: 1, to: 2 },
@@ -109,7 +111,7 @@ async function resize(
   world: ControllerWorld,
   seeded: Seeded,
   program: string,
-  strategy: ResizeStrategy,
+  strategy: Strategy,
 ): Promise<Resized> {
   const { tier, from, to } = TURNS[strategy];
   const services = seeded.serviceIds.length;
@@ -178,11 +180,7 @@ async function deleteEmptyReplicaSets({ admin }: ControllerWorld): Promise<void>
 }
 
 /** @throws Error if a pipe was resized by another method, because then the figures mean something else */
-async function checkMethod(
-  { admin }: ControllerWorld,
-  { pipes }: Seeded,
-  strategy: ResizeStrategy,
-): Promise<void> {
+async function checkMethod({ admin }: ControllerWorld, { pipes }: Seeded, strategy: Strategy): Promise<void> {
   const path = collectionPath(PIPE_SCALINGS, PIPES);
   const { items } = await admin.json<{ readonly items: readonly PipeScaling[] }>({
     path,

@@ -10,8 +10,8 @@ import { type Amounts, podRequests } from "./pod-requests.ts";
 export function lackOfCapacity(spec: PodSpec, nodes: readonly NodeView[]): string | undefined {
   const requests = podRequests(spec);
   const matching = nodes.filter((node) => matchesNode(spec, node)).map(({ allocatable }) => allocatable);
-  if (matching.some(({ cpu, memory }) => cpu >= requests.cpu && memory >= requests.memory)) return undefined;
-  const pod = `its pod would request ${describe(requests, roundUp)}`;
+  if (matching.some((allocatable) => isEnough(allocatable, requests))) return undefined;
+  const pod = wouldRequest(requests);
   const [first, ...others] = matching;
   if (!first) {
     const all = `${nodes.length} ${nodes.length === 1 ? "node" : "nodes"}`;
@@ -24,6 +24,21 @@ export function lackOfCapacity(spec: PodSpec, nodes: readonly NodeView[]): strin
       ? `the one node that it may run on has ${has}`
       : `the largest of the ${matching.length} nodes that it may run on has ${has}`;
   return `${pod}, and ${which}: request a smaller size, or add a larger node`;
+}
+
+/** The nodes that the pod may run on and that are large enough for it. */
+export function nodesFor(spec: PodSpec, nodes: readonly NodeView[]): readonly NodeView[] {
+  const requests = podRequests(spec);
+  return nodes.filter((node) => matchesNode(spec, node) && isEnough(node.allocatable, requests));
+}
+
+function isEnough(amounts: Amounts, { cpu, memory }: Amounts): boolean {
+  return amounts.cpu >= cpu && amounts.memory >= memory;
+}
+
+/** The beginning of a sentence for people. */
+export function wouldRequest(requests: Amounts): string {
+  return `its pod would request ${describe(requests, roundUp)}`;
 }
 
 function isLarger(a: Amounts, b: Amounts): boolean {

@@ -7,6 +7,8 @@ export interface NodeView {
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
   readonly allocatable: Amounts;
+  /** The maximum number of pods. */
+  readonly maxPods: number;
 }
 
 /** Kubernetes also adds this taint to a cordoned node, a moment later. */
@@ -22,5 +24,11 @@ export function toNodeView({ metadata, spec, status }: Node): NodeView {
       cpu: amountOf(status?.allocatable?.["cpu"]),
       memory: amountOf(status?.allocatable?.["memory"]),
     },
+    maxPods: countOf(status?.allocatable?.["pods"]),
   };
+}
+
+/** A quantity, such as "110" or "1k". Without it, there is no maximum. */
+function countOf(quantity: string | undefined): number {
+  return quantity === undefined ? Number.POSITIVE_INFINITY : Number(amountOf(quantity)) / 1e9;
 }

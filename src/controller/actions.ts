@@ -35,6 +35,8 @@ export interface PodAction extends OfContainer {
   readonly type: "resize-pod" | "return-pod";
   readonly pod: PodView;
   readonly resources: Resources;
+  /** People asked for it, so earlier attempts do not count. */
+  readonly isRequested?: boolean;
 }
 
 /** A step of a resize in place. */
@@ -73,14 +75,26 @@ export type Action =
    * Checks whether the API server accepts the desired size of a pipe.
    *
    * `subject`: what the result depends on. `checksNodes`: also checks whether a node is large enough for the pod in the
-   * response. `isCommit`: also checks whether the template changes in nothing but its size, and whether a pause is
+   * response. `triedPod`: also tries the size on this pod, because a quota or a LimitRange that refuses it there refuses a new
+   * pod, too. `isCommit`: also checks whether the template changes in nothing but its size, and whether a pause is
    * recognizable.
    */
   | ({
       readonly type: "dry-run";
       readonly subject: string;
       readonly checksNodes: boolean;
+      readonly triedPod?: PodView | undefined;
       readonly isCommit: boolean;
+    } & OfRollout)
+  /**
+   * Searches for nodes with room for new pods in place of `stopping`. `fullNodes`: names of nodes that have none,
+   * because they defer a resize; then the pipe keeps its pods if the controller may not search.
+   */
+  | ({
+      readonly type: "check-room";
+      readonly subject: string;
+      readonly stopping: readonly PodView[];
+      readonly fullNodes: readonly string[];
     } & OfRollout)
   /** Creates the PipeScaling after the first pipe of a service appeared, or after the PipeScaling was deleted. */
   | {

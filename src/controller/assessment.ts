@@ -3,7 +3,7 @@ import type { PipeState, RolloutPhase } from "../domain/rollout-plan.ts";
 import type { Size } from "../domain/size.ts";
 import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { Action } from "./actions.ts";
-import type { Fallback } from "./observe/last-rollout.ts";
+import type { Fallback, OutOfMemory } from "./observe/last-rollout.ts";
 import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
 import type { PipeView } from "./observe/pipe-view.ts";
 import type { ContainerView, PodView } from "./observe/pod-view.ts";
@@ -32,7 +32,10 @@ export interface PipeContext
     Snapshot,
     "serviceId" | "nowMs" | "timeouts" | "writes" | "autoscalers" | "podsProblem" | "leadingSinceMs"
   > {
+  /** The size that the pipes get: the requested one, or the one before it if containers ran out of memory. */
   readonly desired: Size;
+  /** The requested size that the service has given back. */
+  readonly outOfMemory: OutOfMemory | undefined;
   readonly requestId: string | undefined;
   /** The ways to resize a pipe that the strategy allows, the best one first. */
   readonly ways: readonly Way[];
@@ -81,7 +84,7 @@ export interface Subject extends PipeContext {
 export interface DryRun {
   readonly isAccepted: boolean;
   /** Absent if it is accepted, in flight, or repeated later. */
-  readonly action?: Extract<Action, { readonly type: "dry-run" }>;
+  readonly action?: Extract<Action, { readonly type: "dry-run" | "check-room" }>;
 }
 
 /** One way to resize a pipe. */
@@ -105,6 +108,8 @@ export interface Begin {
   readonly fallback: Fallback | undefined;
   /** No pipe of the service has proven the size, and others wait for this one. */
   readonly isCanaryOfSeveral: boolean;
+  /** Nothing else keeps the pipe from its resize. */
+  readonly isNext: boolean;
   /** People asked for this attempt. */
   readonly isRequested: boolean;
   /** A rollout of the controller is replacing its pods. */
@@ -128,6 +133,8 @@ export interface PipeDecision {
   readonly failure?: Failure | undefined;
   /** The current step of the pipe, for people: the end of a sentence that begins with its name. */
   readonly activity?: string;
+  /** Why the pipe cannot be resized in place, if its strategy replaces no pods. It waits until that ends. */
+  readonly hindrance?: Fallback;
   /** The reason why the rollout makes no progress, if known. */
   readonly obstacle?: string | undefined;
   /** Absent if something has to happen first. */

@@ -1,4 +1,5 @@
 import { Nodes } from "../capacity/nodes.ts";
+import { Rooms } from "../capacity/rooms.ts";
 import type { WorkQueue } from "../runtime/work-queue.ts";
 import { runWorkers, type WorkersOptions } from "../runtime/workers.ts";
 import { createLimits, type Limits } from "./apply/limits.ts";
@@ -11,7 +12,7 @@ import { EndedPods } from "./observe/ended-pods.ts";
 import { Reconciler, type ReconcilerOptions } from "./reconciler.ts";
 
 /** The parts that this function makes for the reconciler: its memory and its limits. */
-type Made = "writes" | "departed" | "deletedScalings" | "endedPods" | "nodes";
+type Made = "writes" | "departed" | "deletedScalings" | "endedPods" | "nodes" | "rooms";
 
 export interface ReconcilerSetup
   extends Omit<ReconcilerOptions, Made | keyof Limits>,
@@ -34,6 +35,7 @@ export function createReconciler(setup: ReconcilerSetup) {
     ...{ ...setup, ...limits, writes, departed, deletedScalings },
     endedPods: new EndedPods(caches, clock),
     nodes: new Nodes(setup),
+    rooms: new Rooms(setup),
   });
   const reconcileAll = (signal: AbortSignal) =>
     runWorkers({ ...setup, reconcile: (serviceId) => reconciler.reconcile(serviceId) }, signal);

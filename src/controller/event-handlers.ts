@@ -23,7 +23,12 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, co
     for (const service of services) enqueue(serviceIdOf(service.metadata.name), "low");
   });
   eachObject(caches.scalings, ({ metadata }) => enqueue(metadata.name));
-  eachObject(caches.pipes, ({ serviceId }) => enqueue(serviceId));
+  // A later write of the same writer changes the time of the label, and nothing else.
+  eachObject(
+    caches.pipes,
+    ({ serviceId }) => enqueue(serviceId),
+    (pipe) => ({ ...pipe, labeledAtMs: 0 }),
+  );
   eachObject(caches.pods, (pod) => enqueuePipe(pipeKeyOf(pod, pod.pipeName)));
   for (const store of caches.autoscalers) {
     eachObject(store, (scaler) => enqueuePipe(pipeKeyOf(scaler, scaler.deployment)));
@@ -44,10 +49,14 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, co
  * nothing, because the reconciliation that made them has seen the responses. A change that no decision can see, such as
  * of the status of an autoscaler, enqueues nothing either.
  */
-function eachObject<T extends KubeObject>(store: Store<T>, handle: (object: T) => void): void {
+function eachObject<T extends KubeObject>(
+  store: Store<T>,
+  handle: (object: T) => void,
+  relevant: (object: T) => T = (object) => object,
+): void {
   store.onChange((change: Change<T>) => {
     if (change.isOurs) return;
-    if (change.type === "updated" && isSameView(change.previous, change.object)) return;
+    if (change.type === "updated" && isSameView(relevant(change.previous), relevant(change.object))) return;
     if (change.type !== "added") handle(change.previous);
     if (change.type !== "deleted") handle(change.object);
   });

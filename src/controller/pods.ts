@@ -69,6 +69,11 @@ export function allPodsHaveTemplate(subject: Subject): boolean {
   return allPodsHaveSize({ ...subject, active });
 }
 
+/** False with the strategy InPlace. */
+export function mayReplacePods({ ways }: Pick<Subject, "ways">): boolean {
+  return ways.some(({ replacesPods }) => replacesPods);
+}
+
 /** A write that was decided for an earlier size may still change a pod. */
 export function hasPodWriteInFlight({ pods, writes }: Pick<Subject, "pods" | "writes">): boolean {
   return pods.some(({ metadata }) => PURPOSES.some((purpose) => isOpen(writes.get(metadata.uid, purpose))));

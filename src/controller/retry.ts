@@ -2,7 +2,7 @@ import { formatSize, type Size } from "../domain/size.ts";
 import type { Failure, Subject } from "./assessment.ts";
 import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
 import type { WriteError, WritePurpose, WriteRecord } from "./observe/write-record.ts";
-import type { Timeouts } from "./timeouts.ts";
+import type { Doubling, Timeouts } from "./timeouts.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -10,6 +10,9 @@ const WRITE_REASONS = ["WriteFailed", "Forbidden"];
 
 /** The size was not applied, for a reason in the Deployment or elsewhere that someone can change. */
 const REFUSALS = ["Refused", "NoNodeLargeEnough"];
+
+/** No node has room now. Pods come and go, so the nodes are searched again soon. */
+export const NO_ROOM = "NoNodeHasRoom";
 
 /** A size that stayed this long was not in conflict, so a later change starts a new count. */
 export const TRUCE_MS = 7 * DAY_MS;
@@ -119,8 +122,13 @@ export function retriedAt(retryAtMs: number, failure: Failure): Failure {
 /** @returns the delay after this many attempts; infinite if there is no automatic retry */
 export function retryDelayMs(reason: string, attempts: number, timeouts: Timeouts): number {
   if (reason === FIELD_CONFLICT) return timeouts.fieldConflictMs[attempts - 1] ?? Number.POSITIVE_INFINITY;
-  const { firstMs, mostMs } = isOfWrite(reason) ? timeouts.writeRetry : timeouts.rolloutRetry;
+  const { firstMs, mostMs } = delaysAfter(reason, timeouts);
   return Math.min(mostMs, firstMs * 2 ** Math.min(20, Math.max(0, attempts - 1)));
+}
+
+function delaysAfter(reason: string, { writeRetry, rolloutRetry, roomRetry }: Timeouts): Doubling {
+  if (reason === NO_ROOM) return roomRetry;
+  return isOfWrite(reason) ? writeRetry : rolloutRetry;
 }
 
 /**

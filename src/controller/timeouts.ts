@@ -6,8 +6,15 @@ export interface Doubling {
 
 /** The times for which the controller waits before it gives up or tries again, in milliseconds. Tests shorten them. */
 export interface Timeouts {
-  /** Until a deferred resize of a pod fails. It reserves room on the node, which a rollout may need. */
+  /**
+   * Until a deferred resize of a pod fails. It reserves room on the node, which a rollout may need. If the rollout would
+   * stop old pods first, until room is searched for on other nodes.
+   */
   readonly deferredMs: number;
+  /** Before the nodes are searched for room again, for a pipe that stops its old pods first. */
+  readonly roomRetry: Doubling;
+  /** For which room that was found is expected to be there still. */
+  readonly roomFoundMs: number;
   /** Until any other resize of a pod fails. The kubelet retries an error every 10 to 15 s. */
   readonly resizeMs: number;
   /** Until a commit ends without a response of the Deployment controller, which responds within 200 ms unless it restarts. */
@@ -16,6 +23,8 @@ export interface Timeouts {
   readonly stuckCommitMs: number;
   /** For which a pipe with a smaller memory in place must be available before others follow. */
   readonly smallerMemoryMs: number;
+  /** For which a container that runs out of memory shows that the smaller memory does not suffice. */
+  readonly outOfMemoryMs: number;
   /** Since its last restart until a pipe proves its size. It is the longest delay of a kubelet between two restarts. */
   readonly crashLoopMs: number;
   /** For the scheduler to try an unschedulable pod again after another pod has ended. Its longest delay is 10 s. */
@@ -46,10 +55,13 @@ const MINUTE_MS = 60 * SECOND_MS;
 /** The times in production. */
 export const TIMEOUTS: Timeouts = {
   deferredMs: MINUTE_MS,
+  roomRetry: { firstMs: MINUTE_MS, mostMs: 10 * MINUTE_MS },
+  roomFoundMs: MINUTE_MS,
   resizeMs: 2 * MINUTE_MS,
   commitMs: 30 * SECOND_MS,
   stuckCommitMs: 2 * MINUTE_MS,
   smallerMemoryMs: 30 * SECOND_MS,
+  outOfMemoryMs: 10 * MINUTE_MS,
   crashLoopMs: 5 * MINUTE_MS,
   rescheduleMs: 15 * SECOND_MS,
   orphanPauseMs: MINUTE_MS,

@@ -14,6 +14,8 @@ export const FALLBACK_REASONS = [
   "ResizeTimeout",
   "Restarted",
   "Reverted",
+  "SizeFromEnvironment",
+  "SizeFromPercentage",
   "TemplateChanged",
 ] as const;
 

@@ -90,7 +90,7 @@ const spec = z
       }),
     strategy: z.enum(RESIZE_STRATEGIES).optional().meta({
       description:
-        "How pipes are resized. InPlaceOrRollout changes running pods without a restart, and replaces the pods of a pipe where that is not possible. Rollout always replaces them. Without it, the setting of the controller applies.",
+        "How pipes are resized. InPlaceOrRollout changes running pods without a restart, and replaces the pods of a pipe where that is not possible. InPlace never replaces pods: a pipe that cannot be resized in place keeps its size, and the status says why. Rollout always replaces them. Without it, the setting of the controller applies.",
     }),
     suspend: z.boolean().optional().meta({
       description: "While true, the controller does not change the pipes and only reports their state.",
@@ -137,6 +137,9 @@ const failure = z.object({
 const pendingPipe = z.object({
   name: name.meta({ description: "Name of the Deployment." }),
   state: z.enum(["Waiting", "Rolling", "Resized", "Retrying", "Failed", "Paused", "Unsizable"]),
+  reason: word.optional().meta({
+    description: "Why a pipe that waits with the strategy InPlace cannot be resized in place, as one word.",
+  }),
   message: message.optional().meta({ description: "The reason for waiting, or the error." }),
 });
 

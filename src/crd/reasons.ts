@@ -12,6 +12,7 @@ const STATE_REASONS = [
 export const FAILURE_REASONS = [
   "Unschedulable",
   "NoNodeLargeEnough",
+  "NoNodeHasRoom",
   "ProgressDeadlineExceeded",
   "RolloutTimeout",
   "RolloutFailed",
@@ -21,7 +22,9 @@ export const FAILURE_REASONS = [
   "WriteFailed",
   "Forbidden",
   "CpuLimitTooLow",
+  "NotResizedInPlace",
   "FieldConflict",
+  "OutOfMemory",
   "ContainerUnclear",
   "UnknownService",
   "UnknownOrganization",

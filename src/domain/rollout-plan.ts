@@ -1,3 +1,5 @@
+import type { WindowScope } from "./rollout-window.ts";
+
 /** The state of a pipe relative to the desired size. */
 export type PipeState =
   /** The pods and the template have the size, and a rollout to it completed once. */
@@ -57,7 +59,7 @@ export interface PlannedPipe {
   readonly proof: "none" | "proving" | "proven";
   /** The pods do not all have one size, because a resize in place began. */
   readonly isUnfinished?: boolean;
-  /** The resize replaces pods. Only that counts against the limit across all services. */
+  /** The resize replaces pods. Only that counts against the limit across all services, and waits for every window. */
   readonly replacesPods: boolean;
 }
 
@@ -66,8 +68,8 @@ export interface RolloutLimits {
   readonly overallFree: number;
   /** Maximum number of concurrent rollouts in the service after a pipe has proven the size. */
   readonly serviceLimit: number;
-  /** False while rollouts that restart pods must wait for the rollout window. */
-  readonly isWindowOpen: boolean;
+  /** The resizes that a closed rollout window holds back; `undefined` while it is open. */
+  readonly held: WindowScope | undefined;
 }
 
 /** The reason why waiting pipes wait. */
@@ -92,7 +94,8 @@ export function serviceLimit(total: number): number {
 
 /**
  * Chooses the pipes to resize next: first those without replicas, because their rollout costs nothing; then one canary;
- * then, while a running pipe proves the size, as many as the limits allow. A failure blocks the rest. Pipes that
+ * then, while a running pipe proves the size, as many as the limits allow. A failure blocks the rest, and a closed window
+ * those that it applies to, while the others go on. Pipes that
  * already restart for an older size of ours come first, because they already lag. Pipes that are unhealthy because of
  * their owner's change or for another reason come last, because they would prove nothing.
  */
@@ -100,12 +103,13 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   const waiting = pipes.filter((pipe) => pipe.state === "waiting");
   if (waiting.length === 0) return NOTHING;
   const idle = waiting.filter((pipe) => pipe.replicas === 0).map((pipe) => pipe.name);
-  const running = waiting.filter((pipe) => pipe.replicas > 0).toSorted((a, b) => rank(a) - rank(b));
-  if (running.length === 0) return { ...NOTHING, start: idle };
+  const withPods = waiting.filter((pipe) => pipe.replicas > 0).toSorted((a, b) => rank(a) - rank(b));
+  if (withPods.length === 0) return { ...NOTHING, start: idle };
   const failed = pipes.filter((pipe) => pipe.state === "failed");
-  const held = { start: idle, isCanary: false };
-  if (failed.length > 0) return { ...held, waitReason: "failure", blockedBy: failed.map(nameOf) };
-  if (!limits.isWindowOpen) return { ...held, waitReason: "window", blockedBy: [] };
+  const onlyIdle = { start: idle, isCanary: false };
+  if (failed.length > 0) return { ...onlyIdle, waitReason: "failure", blockedBy: failed.map(nameOf) };
+  const running = withPods.filter((pipe) => !isHeld(pipe, limits));
+  if (running.length === 0) return { ...onlyIdle, waitReason: "window", blockedBy: [] };
 
   const isProven = pipes.some(({ proof }) => proof === "proven");
   const limit = isProven ? limits.serviceLimit : 1;
@@ -119,7 +123,8 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   const placed = next.filter(counted).slice(0, limits.overallFree);
   const started = next.filter((pipe) => !counted(pipe) || placed.includes(pipe));
   const plan = { start: [...idle, ...started.map(nameOf)], isCanary: !isProven && started.length > 0 };
-  if (started.length === running.length) return { ...plan, waitReason: "nothing", blockedBy: [] };
+  if (started.length === withPods.length) return { ...plan, waitReason: "nothing", blockedBy: [] };
+  if (started.length === running.length) return { ...plan, waitReason: "window", blockedBy: [] };
   if (started.length < next.length) return { ...plan, waitReason: "overall-limit", blockedBy: [] };
   const blockedBy = [...moving.filter((pipe) => !inPlace.includes(pipe)), ...started].map(nameOf);
   return { ...plan, waitReason: isProven ? "service-limit" : "canary", blockedBy };
@@ -132,6 +137,10 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
 function precedesCanary({ state, phase, proof }: PlannedPipe): boolean {
   if (proof === "proving" || phase === "resizing" || OURS.includes(phase)) return true;
   return state === "rolling" && MOVING.includes(phase);
+}
+
+function isHeld({ replacesPods }: PlannedPipe, { held }: RolloutLimits): boolean {
+  return held === "all" || (held === "restarts" && replacesPods);
 }
 
 function rank({ phase, isUnfinished = false }: PlannedPipe): number {

@@ -3,14 +3,23 @@ import { Cron } from "croner";
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** A recurring span of time in which rollouts may restart pods. */
-export interface RolloutWindow {
+/** The resizes that a closed window holds back. */
+export const WINDOW_SCOPES = ["restarts", "all"] as const;
+export type WindowScope = (typeof WINDOW_SCOPES)[number];
+
+/** A span of time that recurs. */
+interface Recurrence {
   /** The times at which it opens: a cron expression of five fields. */
   readonly schedule: string;
   /** Elapsed time from opening to closing; daylight saving does not change it. */
   readonly durationMs: number;
   /** IANA name of the time zone of the schedule. */
   readonly timeZone: string;
+}
+
+/** The times at which pipes may be resized. */
+export interface RolloutWindow extends Recurrence {
+  readonly appliesTo: WindowScope;
 }
 
 /** A shorter window could close before one rollout completes. */
@@ -33,7 +42,7 @@ export const ALWAYS_OPEN = { open: true, untilMs: Number.POSITIVE_INFINITY } as 
  *
  * @param window with a schedule that fires and a time zone that exists
  */
-export function windowAt(window: RolloutWindow, nowMs: number): RolloutWindowState {
+export function windowAt(window: Recurrence, nowMs: number): RolloutWindowState {
   const cron = parseCron(window.schedule, window.timeZone);
   // Returns the last opening before its argument, so the next millisecond includes an opening right now.
   const [openedAt] = cron.previousRuns(1, new Date(nowMs + 1));

@@ -133,7 +133,7 @@ export function isRefusedSize(error: unknown): boolean {
   if (isDeniedByWebhook(error) || !(error instanceof KubeApiError)) return false;
   const { code, message } = error;
   if (code === 403)
-    return /exceeded quota|usage per (Container|Pod) is|limit to request ratio per/.test(message);
+    return /(exceeded|failed) quota|usage per (Container|Pod) is|limit to request ratio per/.test(message);
   return code === 422 && /must be less than or equal to .* limit/.test(message);
 }
 

@@ -74,10 +74,29 @@ export interface Container {
   };
 }
 
+/** A container in a pod template. */
+export interface TemplateContainer extends Container {
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly env?: readonly EnvVar[];
+}
+
+export interface EnvVar {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: { readonly resourceFieldRef?: ResourceFieldRef };
+}
+
+/** An amount of a container, by default of the one with the variable. */
+export interface ResourceFieldRef {
+  readonly containerName?: string;
+  readonly resource: string;
+}
+
 export interface PodSpec {
-  readonly containers: readonly Container[];
+  readonly containers: readonly TemplateContainer[];
   /** With `restartPolicy: Always`, this is a sidecar, which runs beside the containers. */
-  readonly initContainers?: readonly (Container & { readonly restartPolicy?: string })[];
+  readonly initContainers?: readonly (TemplateContainer & { readonly restartPolicy?: string })[];
   /** Pod-level requests and limits. */
   readonly resources?: Container["resources"];
   readonly overhead?: Readonly<Record<string, string>>;
@@ -164,6 +183,8 @@ export interface Deployment extends KubeObject {
 export interface Pod extends KubeObject {
   readonly spec: {
     readonly containers: readonly (Container & { readonly resizePolicy?: readonly ResizePolicy[] })[];
+    /** Absent until the pod is scheduled. */
+    readonly nodeName?: string;
   };
   readonly status?: {
     readonly phase?: string;
@@ -188,7 +209,7 @@ export interface ContainerStatus {
   readonly name: string;
   readonly state?: { readonly running?: object };
   /** The previous run of the container. */
-  readonly lastState?: { readonly terminated?: { readonly finishedAt?: string } };
+  readonly lastState?: { readonly terminated?: { readonly finishedAt?: string; readonly reason?: string } };
   readonly restartCount?: number;
   readonly containerID?: string;
   /** The requests that the kubelet has reserved. */

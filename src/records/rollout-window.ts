@@ -6,6 +6,7 @@ import {
   MOST_WINDOW_MS,
   type RolloutWindow,
   scheduleProblem,
+  WINDOW_SCOPES,
 } from "../domain/rollout-window.ts";
 import { nonEmpty, type Parsed, yamlContents } from "./parse.ts";
 import { readYaml } from "./yaml.ts";
@@ -15,6 +16,7 @@ interface WrittenWindow {
   readonly schedule: string;
   readonly duration: string;
   readonly timeZone: string;
+  readonly appliesTo: string;
 }
 
 const MINUTE_MS = 60_000;
@@ -55,11 +57,18 @@ const window = z.strictObject(
     timeZone: timeZone
       .default("UTC")
       .meta({ description: "IANA name of the time zone of the schedule. Without it UTC." }),
+    appliesTo: z
+      .enum(WINDOW_SCOPES, `must be ${WINDOW_SCOPES.join(" or ")}`)
+      .default("restarts")
+      .meta({
+        description:
+          "The resizes that wait for the window: `restarts`, or `all`, which includes those in place. Without it `restarts`.",
+      }),
   },
   {
     error: (issue) =>
       issue.code === "unrecognized_keys"
-        ? `it has the unknown key ${issue.keys.join(", ")}: the valid keys are schedule, duration and timeZone`
+        ? `it has the unknown key ${issue.keys.join(", ")}: the valid keys are schedule, duration, timeZone and appliesTo`
         : NO_MAP,
   },
 );
@@ -109,6 +118,7 @@ export function writtenWindow(value: RolloutWindow): WrittenWindow {
     schedule: value.schedule,
     duration: formatDuration(value.durationMs),
     timeZone: value.timeZone,
+    appliesTo: value.appliesTo,
   };
 }
 

@@ -1,7 +1,17 @@
 import * as z from "zod";
 import { RESIZE_STRATEGIES } from "../domain/resize-strategy.ts";
 import { option, type Values } from "./option.ts";
-import { durationMs, integer } from "./values.ts";
+import { chartText, durationMs, integer, listOf, written } from "./values.ts";
+
+/** The API server limits the length of a field manager to this, and its characters to printable ones. */
+const MANAGER = /^[^,\p{C}]{1,128}$/u;
+const MANAGER_RULE = "it must be the name of a field manager: at most 128 characters, without a comma";
+
+const fieldManager = written(
+  MANAGER_RULE,
+  (text) => (MANAGER.test(text) ? text : undefined),
+  chartText(MANAGER_RULE, [/^[^,]{1,128}$/]),
+);
 
 export const rolloutPolicySettings = {
   rolloutTimeoutMs: option(durationMs("1s", "24h"), {
@@ -17,8 +27,14 @@ export const rolloutPolicySettings = {
   resizeStrategy: option(z.enum(RESIZE_STRATEGIES), {
     placeholder: "strategy",
     description:
-      "how pipes are resized if their PipeScaling has no strategy: InPlaceOrRollout changes the running pods and restarts nothing where the cluster can do that; Rollout replaces the pods",
+      "how pipes are resized if their PipeScaling has no strategy: InPlaceOrRollout changes the running pods and restarts nothing where the cluster can do that; InPlace never replaces pods, so a pipe that cannot be resized in place waits; Rollout replaces the pods",
     default: "InPlaceOrRollout",
+  }),
+  toleratedResizers: option(listOf(fieldManager).optional(), {
+    placeholder: "names",
+    description:
+      "field managers of tools that resize running pods for a while, such as a startup boost: the controller waits until they return a pod to its size, and repairs a pod that any other tool resized",
+    list: true,
   }),
 };
 

@@ -36,8 +36,14 @@ function commandsOf(...headings: readonly string[]): string[] {
     .filter((text) => !NOT_HERE.test(text));
 }
 
-/** The error that the page shows for a manual change. */
-const [, CONFLICT = ""] = /^```text\n(.*?)\n```$/ms.exec(SECTIONS.get("After a manual change") ?? "") ?? [];
+/** Returns the errors that a section shows. */
+function errorsIn(heading: string): string[] {
+  const blocks = (SECTIONS.get(heading) ?? "").matchAll(/^```text\n(.*?)\n```$/gms);
+  return [...blocks].map(([, text = ""]) => text);
+}
+
+const [CONFLICT = "", CRD_CONFLICT = ""] = errorsIn("After a manual change");
+const [NOT_OWNED = ""] = errorsIn("Take over existing objects");
 /** How the runbook ends the tokens of the controller. */
 const [DELETE_ACCOUNT = ""] =
   /kubectl delete serviceaccount.*\n/.exec(
@@ -46,6 +52,16 @@ const [DELETE_ACCOUNT = ""] =
 /** A change by hand that causes that error. */
 const MANUAL_CHANGE =
   "kubectl set image deployment/pipe-scaling-operator-controller controller=example.com/other:1 --namespace pipe-scaling-system\n";
+
+const CRD_FILE = "crds/pipes.clouddb.dev_pipescalings.yaml";
+/** Text of the CRD, and what another version has instead. */
+const [TEXT, OTHER_TEXT] = ["The size for people", "The size as text"];
+const OTHER_CRD = `sed "s/${TEXT}/${OTHER_TEXT}/" ${CRD_FILE} | kubectl apply --server-side -f -
+`;
+/** Copies the chart, with another CRD. */
+const OTHER_CHART = `mkdir next && cp -r deploy/chart/pipe-scaling-operator next/
+sed "s/${TEXT}/${OTHER_TEXT}/" ${CRD_FILE} > next/pipe-scaling-operator/files/crd.yaml
+`;
 
 /** Other changes by hand, each with a part of the field in the error. */
 const OTHER_CHANGES = [
@@ -62,10 +78,9 @@ const BUILD = commandsOf("Build the image");
 const [UPGRADE = "", ROLLBACK = ""] = commandsOf("Upgrade");
 const [DIFF = "", FORCED_UPGRADE = "", FORCED_ROLLBACK = ""] = commandsOf("After a manual change");
 const REMOVE = commandsOf("Remove");
-/** The last step, which removes what the release leaves. */
-const REMOVE_ALL = REMOVE.slice(-1);
-const WITHOUT_HELM = /--selector/;
-const REMOVE_WITHOUT_HELM = REMOVE.filter((command) => WITHOUT_HELM.test(command));
+const [TAKE_OVER = ""] = commandsOf("Take over existing objects");
+const REMOVE_WITHOUT_HELM = commandsOf("Remove without Helm");
+const REMOVE_ALL = commandsOf("Remove everything else");
 
 const RELEASE = {
   name: "pipe-scaling-operator",
@@ -127,8 +142,14 @@ async function startProcesses(cluster: Cluster): Promise<string> {
 describe("docs/install.md", { timeout: 300_000 }, () => {
   it("installs the operator with Helm, resizes a pipe in place, and removes the operator", async () => {
     const sections = ["Install", "Resize a pipe", "Decide", "Several releases", "Upgrade"];
-    const removal = REMOVE.filter((command) => !WITHOUT_HELM.test(command));
-    const story = [...BUILD, ...commandsOf(...sections, "The CRD on its own"), ...removal];
+    const story = [
+      ...BUILD,
+      ...commandsOf(...sections, "The CRD on its own"),
+      ...REMOVE,
+      // Another release can take over what remains.
+      TAKE_OVER.replace("pipe-scaling-operator", "scaling").replace(RELEASE.namespace, "platform"),
+      ...REMOVE_ALL,
+    ];
     expect(story).toHaveLength(21);
     const { cluster, type } = await desk();
     let url = FORWARDED;
@@ -206,6 +227,7 @@ describe("docs/install.md", { timeout: 300_000 }, () => {
   ])("installs the operator without Helm, and removes all of it but the data: %s", async (_, installing) => {
     expect(manifests).toHaveLength(4);
     const [removal = ""] = REMOVE_WITHOUT_HELM;
+    expect(REMOVE_WITHOUT_HELM).toHaveLength(1);
     expect(removal).toMatch(/rolebindings.*clusterrolebindings.*validatingadmissionpolicies/s);
     const { cluster, type } = await desk();
     for (const command of [...BUILD, ...installing]) await type(command);
@@ -222,10 +244,9 @@ describe("docs/install.md", { timeout: 300_000 }, () => {
   it("replaces a Helm release by plain manifests, which can be applied again", async () => {
     const { cluster, type } = await desk();
     const [certificate = "", apply = ""] = commandsOf("Without Helm");
-    const uninstall = REMOVE.filter((command) => /kubectl scale|helm uninstall/.test(command));
     const change = commandsOf("From Helm to plain manifests");
-    expect([uninstall.length, change.length]).toEqual([2, 1]);
-    for (const command of [...BUILD, ...commandsOf("Install"), ...uninstall, certificate, ...change])
+    expect([REMOVE.length, change.length]).toEqual([2, 1]);
+    for (const command of [...BUILD, ...commandsOf("Install"), ...REMOVE, certificate, ...change])
       await type(command);
     await type(apply.replace(/^kubectl create .*\n/gm, ""));
     expect(await kubectl(cluster, ["get", "secrets", "-A", "-l", "owner=helm", "-o", "name"])).toBe("");
@@ -239,5 +260,68 @@ describe("docs/install.md", { timeout: 300_000 }, () => {
       "name",
     ];
     expect(await kubectl(cluster, roles)).toBe("");
+  });
+
+  it("replaces plain manifests by a Helm release of another name, which takes over the records", async () => {
+    const { cluster, type } = await desk();
+    const [, values = "", install = ""] = commandsOf("Install");
+    const [stop = ""] = REMOVE;
+    for (const command of [...BUILD, ...commandsOf("Without Helm"), stop, ...REMOVE_WITHOUT_HELM])
+      await type(command);
+    const renamed = (command: string) => command.replace("pipe-scaling-operator", "scaling");
+    await type(values);
+    await expect(type(renamed(install))).rejects.toThrow(NOT_OWNED);
+    const withoutForce = renamed(TAKE_OVER).replace("--force-conflicts", "");
+    await expect(type(withoutForce)).rejects.toThrow('conflict with "kubectl"');
+    // The failed attempt has left a release.
+    await type(renamed(TAKE_OVER));
+    await type(renamed(UPGRADE));
+    const owner = "jsonpath={.metadata.labels.app\\.kubernetes\\.io/instance}";
+    expect(await kubectl(cluster, ["get", "namespace", RELEASE.records, "-o", owner])).toBe("scaling");
+  });
+
+  it("takes over a CRD of another version and a namespace that were created with kubectl", async () => {
+    const { type } = await desk();
+    const [create = "", values = "", install = ""] = commandsOf("Install");
+    for (const command of [...BUILD, create, values]) await type(command);
+    await type(`kubectl create namespace ${RELEASE.records}\n${OTHER_CRD}`);
+    await expect(type(install)).rejects.toThrow(NOT_OWNED);
+    await type(TAKE_OVER);
+    await type(UPGRADE);
+  });
+
+  it("upgrades to another CRD after the CRD was applied with kubectl, with the flag of the page", async () => {
+    const { cluster, type } = await desk();
+    for (const command of [...BUILD, ...commandsOf("Install"), ...commandsOf("The CRD on its own")])
+      await type(command);
+    // A CRD without changes causes no conflict.
+    await type(UPGRADE);
+    await type(OTHER_CHART);
+    const next = (command: string) => command.replace(" deploy/chart/", " next/");
+    await expect(type(next(UPGRADE))).rejects.toThrow(CRD_CONFLICT);
+    await type(next(FORCED_UPGRADE));
+    await type(UPGRADE);
+    expect(await kubectl(cluster, ["get", "crd", "-o", "yaml"])).not.toContain(OTHER_TEXT);
+  });
+
+  it("returns a CRD that is managed on its own to the release", async () => {
+    const { type } = await desk();
+    const [create = "", values = "", install = ""] = commandsOf("Install");
+    const separate = install.replace("--wait", "--wait --set crds.enabled=false");
+    for (const command of [...BUILD, create, values, ...commandsOf("The CRD on its own"), separate])
+      await type(command);
+    await expect(type(UPGRADE)).rejects.toThrow("invalid ownership metadata");
+    await type(TAKE_OVER);
+    await type(UPGRADE);
+  });
+
+  it("keeps an addition to an object of the release, which the comparison does not show", async () => {
+    const { type } = await desk();
+    for (const command of [...BUILD, ...commandsOf("Install")]) await type(command);
+    const deployment = "deployment/pipe-scaling-operator-controller --namespace pipe-scaling-system";
+    await type(`kubectl set env ${deployment} ADDED=1\n`);
+    expect(await type(DIFF)).toBe("");
+    await type(UPGRADE);
+    expect(await type(`kubectl set env ${deployment} --list\n`)).toContain("ADDED=1");
   });
 });

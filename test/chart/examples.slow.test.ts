@@ -10,7 +10,9 @@ import { parse, parseAllDocuments, stringify } from "yaml";
 import * as z from "zod";
 import { CHART } from "../../deploy/chart/path.ts";
 import { API_VERSION, GROUP, KIND } from "../../src/crd/names.ts";
+import { stepsOf } from "../e2e/tutorial.ts";
 import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
+import { runCommands } from "../support/page-commands.ts";
 import { Simulation } from "../support/simulation/simulation.ts";
 import { BUILD_MS } from "./checkers/build.ts";
 import { type GitOps, gitOps } from "./checkers/gitops.ts";
@@ -27,10 +29,12 @@ function example(name: (typeof EXAMPLES)[number] | "argo-cd-health"): string {
   return readFileSync(join(ROOT, "deploy", "examples", `${name}.yaml`), "utf8");
 }
 
-/** The commands of docs/gitops.md, in order, as arguments of kubectl. */
-const COMMANDS = [
-  ...readFileSync(join(ROOT, "docs", "gitops.md"), "utf8").matchAll(/^```sh\nkubectl (.*?)\n```$/gms),
-].map(([, text = ""]) => text.split(" "));
+/** The blocks of commands of docs/gitops.md, in order. */
+const COMMANDS = stepsOf(readFileSync(join(ROOT, "docs", "gitops.md"), "utf8")).map(
+  ({ commands }) => commands,
+);
+/** Commands that remove the release. */
+const REMOVAL = /^kubectl (wait|delete) /;
 
 function objects(text: string): readonly Manifest[] {
   return parseAllDocuments(text).map((document): Manifest => document.toJS());
@@ -147,20 +151,48 @@ describe("the examples", () => {
     ]);
   });
 
-  it("are applied by the commands of docs/gitops.md, and their deletion keeps the settings of Argo CD", async () => {
+  it("are applied and deleted by the commands of docs/gitops.md, which keep the settings of Argo CD", async () => {
     const settings = {
       apiVersion: "v1",
       kind: "ConfigMap",
       metadata: { name: "argocd-cm", namespace: "argocd" },
     };
     await apply(cluster, [{ ...settings, data: { url: "https://argocd.example.com" } }]);
-    expect(COMMANDS).toHaveLength(4);
-    for (const command of COMMANDS) await kubectl(cluster, command);
+    const removal = COMMANDS.filter((command) => REMOVAL.test(command));
+    const installation = COMMANDS.filter((command) => !REMOVAL.test(command));
+    expect([installation.length, removal.length]).toEqual([5, 3]);
+    await runCommands(cluster, installation, { cwd: ROOT });
     // Nothing here removes the finalizer.
+    const withoutArgo = removal.map((command) => command.replace("delete application", "$& --wait=false"));
+    await runCommands(cluster, withoutArgo, { cwd: ROOT });
+    const left = await kubectl(cluster, ["get", "helmreleases,gitrepositories", "-A", "-o", "name"]);
+    expect(left.trim()).toBe("gitrepository.source.toolkit.fluxcd.io/pipe-sizes");
     const files = EXAMPLES.flatMap((name) => ["-f", join(ROOT, "deploy", "examples", `${name}.yaml`)]);
-    await kubectl(cluster, ["delete", "--wait=false", ...files]);
+    await kubectl(cluster, ["delete", "--wait=false", "--ignore-not-found", ...files]);
     const kept = await kubectl(cluster, ["get", "configmap", "argocd-cm", "-n", "argocd", "-o", "json"]);
     expect(Object.keys(argoSettings.parse(JSON.parse(kept)).data).toSorted()).toEqual([HEALTH, "url"]);
+  });
+
+  it.each(["argo-cd", "flux"] as const)("for %s render objects that an API server accepts", async (name) => {
+    const { path, release, namespace, values } = installed(name);
+    const file = join(temporaryFolder(), "values.yaml");
+    writeFileSync(file, stringify(values));
+    const args = ["--namespace", namespace, "--values", file, "--skip-tests"];
+    const rendered = await helm(["template", release, join(ROOT, path), ...args]);
+    const names = z.object({ pipes: z.object({ namespaces: z.array(z.string()) }) }).parse(values).pipes;
+    await apply(
+      cluster,
+      [namespace, "pipe-scaling-records", ...names.namespaces].map((each) => ({
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: { name: each },
+      })),
+    );
+    const certificate = /^kind: Certificate$/m;
+    const parts = rendered.split(/^---$/m);
+    expect(parts.filter((part) => certificate.test(part))).toHaveLength(1);
+    // The cluster does not have the CRD of cert-manager.
+    await take(parts.filter((part) => !certificate.test(part)).join("---\n"));
   });
 });
 

@@ -214,6 +214,11 @@ describe("the chart rejects with the field and the reason", () => {
       /controller\.config\.resizeStrategy is InPlaceOrRollout.*set rbac\.inPlaceResize to true, or controller\.config\.resizeStrategy to Rollout/,
     ],
     [
+      "the strategy InPlace without permission",
+      ["rbac.inPlaceResize=false,controller.config.resizeStrategy=InPlace"],
+      /controller\.config\.resizeStrategy is InPlace, but rbac\.inPlaceResize is false/,
+    ],
+    [
       "a Certificate without an issuer",
       ["api.tls.certificate.enabled=true"],
       /api\.tls\.certificate\.issuerRef\.name is empty/,

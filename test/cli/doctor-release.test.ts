@@ -431,7 +431,7 @@ describe("doctor with a release of the chart", () => {
           ),
         [
           expect.stringMatching(
-            /^warning: The pod R-pipes\/healthy-\S+ has a cpu request of 2 instead of 1: it differs from the pod template of the pipe R-pipes\/healthy/,
+            /^warning: The pod R-pipes\/healthy-\S+ has a cpu request of 2 instead of 1: another writer, "kubectl-patch", resized it after its pipe R-pipes\/healthy had its size/,
           ),
         ],
         async (broken) => {

@@ -5,12 +5,17 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   CONTAINER_ANNOTATION,
+  DATABASE_TYPE,
   IGNORE_WINDOW_ANNOTATION,
   LAST_ROLLOUT_ANNOTATION,
+  REVISION_ANNOTATION,
+  SERVICE_LABEL,
+  TYPE_LABEL,
 } from "../../src/controller/names.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
+import type { WindowScope } from "../../src/domain/rollout-window.ts";
 import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, EVENTS, objectPath } from "../../src/kube/paths.ts";
 import { serviceConfigMapName } from "../../src/records/service.ts";
@@ -274,37 +279,71 @@ describe("tiers", () => {
 });
 
 describe("a closed rollout window", () => {
-  it("holds back a rescale until the time in the status, or until an annotation overrides it", async () => {
-    const environment = await TestEnvironment.create();
-    try {
-      const { records, serviceId, client } = environment;
-      const opening = new Date();
-      opening.setUTCMonth(opening.getUTCMonth() + 6, 1);
-      const rolloutWindow = `{schedule: "30 2 1 ${opening.getUTCMonth() + 1} *", duration: 15m}`;
-      await client.json({
-        method: "PATCH",
-        path: objectPath(CONFIG_MAPS, records, serviceConfigMapName(serviceId)),
-        patchType: "application/merge-patch+json",
-        body: { data: { rolloutWindow } },
-      });
-      await environment.startController();
-      await environment.createPipe({ name: "pipe-a", cores: 1 });
-      await environment.waitForCondition("Ready", "True");
-      await environment.requestSize(4);
-      const waiting = await environment.waitForCondition("Ready", "False", "WaitingForWindow");
-      const opensAt = `${opening.toISOString().slice(0, 8)}01T02:30:00Z`;
-      expect(conditionOf(waiting, "Ready")?.message).toContain(
-        `1 waiting for the rollout window, which opens at ${opensAt}.`,
-      );
-      expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
-      const until = new Date(Date.now() + 60_000).toISOString();
-      await environment.patchScaling(undefined, { [IGNORE_WINDOW_ANNOTATION]: until });
-      await environment.waitForCondition("Ready", "True", "Scaled");
-      expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
-    } finally {
-      await environment.end();
-    }
+  let environment: TestEnvironment;
+  const opening = new Date();
+  opening.setUTCMonth(opening.getUTCMonth() + 6, 1);
+  const opensAt = `${opening.toISOString().slice(0, 8)}01T02:30:00Z`;
+
+  beforeEach(async () => {
+    environment = await TestEnvironment.create();
   });
+  afterEach(() => environment.end());
+
+  async function setWindow(appliesTo: WindowScope): Promise<void> {
+    const { records, serviceId, client } = environment;
+    const schedule = `30 2 1 ${opening.getUTCMonth() + 1} *`;
+    await client.json({
+      method: "PATCH",
+      path: objectPath(CONFIG_MAPS, records, serviceConfigMapName(serviceId)),
+      patchType: "application/merge-patch+json",
+      body: { data: { rolloutWindow: JSON.stringify({ schedule, duration: "15m", appliesTo }) } },
+    });
+  }
+
+  async function waitForWindow(): Promise<void> {
+    const waiting = await environment.waitForCondition("Ready", "False", "WaitingForWindow");
+    expect(conditionOf(waiting, "Ready")?.message).toContain(
+      `1 waiting for the rollout window, which opens at ${opensAt}.`,
+    );
+  }
+
+  it("holds back a rescale until the time in the status, or until an annotation overrides it", async () => {
+    await setWindow("restarts");
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.requestSize(4);
+    await waitForWindow();
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
+    const until = new Date(Date.now() + 60_000).toISOString();
+    await environment.patchScaling(undefined, { [IGNORE_WINDOW_ANNOTATION]: until });
+    await environment.waitForCondition("Ready", "True", "Scaled");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+  });
+
+  it("holds back a resize in place only if it applies to all", async () => {
+    await setWindow("restarts");
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+    await environment.createPipe({ name: "pipe-a", cores: 1, podLabels });
+    await environment.waitForCondition("Ready", "True");
+    const revision = await revisionOf("pipe-a");
+    await environment.requestSize(4);
+    await waitFor(async () => resourcesOf(await environment.pipe("pipe-a")) === "4 16Gi 16Gi", {
+      what: "the size in the template",
+    });
+    await environment.waitForCondition("Ready", "True", "Scaled");
+    expect(await revisionOf("pipe-a")).toBe(revision);
+    await setWindow("all");
+    await environment.requestSize(8);
+    await waitForWindow();
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+  });
+
+  /** A new ReplicaSet raises it. */
+  async function revisionOf(name: string): Promise<string | undefined> {
+    return (await environment.pipe(name)).metadata.annotations?.[REVISION_ANNOTATION];
+  }
 });
 
 describe("objects that the controller leaves alone", () => {

@@ -167,7 +167,7 @@ describe("a size that fits no node", () => {
     };
     const { failures } = await waitFor(isBack, { what: "the pipe to run again" });
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
-    expect(failures).toMatchObject([{ pipe: "pipe-a", reason, attempts: 2 }]);
+    expect(failures).toMatchObject([{ pipe: "pipe-a", reason, attempts: 1 }]);
     expect(failures?.[0]?.nextRetryAt).toBeUndefined();
     await invariants.quiet(500);
   }

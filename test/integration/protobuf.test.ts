@@ -9,7 +9,7 @@ import { toHorizontalAutoscalerView } from "../../src/controller/observe/autosca
 import { toPodView } from "../../src/controller/observe/pod-view.ts";
 import { toPipeView } from "../../src/controller/observe/workloads/deployment.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
-import type { KubeObject } from "../../src/kube/objects.ts";
+import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
 import {
   CONFIG_MAPS,
   collectionPath,
@@ -131,6 +131,24 @@ describe("an object that is read as protobuf", () => {
     );
   });
 
+  it("has the variables and arguments of its containers", async () => {
+    const { json, protobuf } = await bothWays(DEPLOYMENTS);
+    const readsOf = ({ spec }: Deployment) =>
+      [...spec.template.spec.containers, ...(spec.template.spec.initContainers ?? [])].map(
+        ({ name, command, args, env }) => {
+          const variables = env?.map((each) => {
+            const { resource, containerName } = each.valueFrom?.resourceFieldRef ?? {};
+            return { name: each.name, value: each.value, resource, containerName };
+          });
+          return { name, command, args, variables };
+        },
+      );
+    expect(protobuf.map(readsOf)).toEqual(json.map(readsOf));
+    expect(JSON.stringify(protobuf.map(readsOf))).toContain(
+      '"resource":"limits.memory","containerName":"pipe"',
+    );
+  });
+
   it("is the same from a watch and from a list, up to the bookmark that ends the initial events", async () => {
     const { protobuf } = await bothWays(DEPLOYMENTS);
     const abort = new AbortController();
@@ -240,6 +258,11 @@ const deploymentSpec = fc
     ...workload(pod, containers),
   }));
 
+const READS = [
+  { name: "OWN", valueFrom: { resourceFieldRef: { resource: "requests.cpu" } } },
+  { name: "PIPE", valueFrom: { resourceFieldRef: { resource: "limits.memory", containerName: "pipe" } } },
+];
+
 function workload(pod: object, { resources: of = {}, other = {} } = {}) {
   const labels = { app: randomUUID() };
   return {
@@ -250,7 +273,7 @@ function workload(pod: object, { resources: of = {}, other = {} } = {}) {
         ...pod,
         containers: [
           { name: "pipe", image: "pipe", env: [{ name: "A", value: "b" }], resources: of },
-          { name: "other", image: "other", resources: other },
+          { name: "other", image: "other", resources: other, command: ["sh"], args: ["-c", "x"], env: READS },
         ],
       },
     },

@@ -3,24 +3,25 @@ import { MEMORY_USAGE_ANNOTATION, startKubelet } from "@pipe-scaling/local-clust
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect, it, onTestFinished } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import type { Timeouts } from "../../src/controller/timeouts.ts";
 import type { KubeObject, Pod, ReplicaSet } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
 import { restrictController } from "../integration/in-place-account.ts";
 import type { PipeOptions } from "../support/fixtures/pipe.ts";
-import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
+import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 /** The kubelet reports an error 15 s after the resize, and the controller gives up after two minutes. */
 const FALLBACK_MS = 170_000;
 
 /** A service on a node with a real kubelet, and a controller that resizes in place. */
-async function start(cpus: number): Promise<TestEnvironment> {
+async function start(cpus: number, timeouts: Partial<Timeouts> = {}): Promise<TestEnvironment> {
   const cluster = await startCluster({ nodes: 0 });
   onTestFinished(() => cluster.stop());
   await startKubelet(cluster, { nodeSize: { cpus, memoryGib: cpus * 5 } });
   const environment = await TestEnvironment.create("basic", cluster);
   onTestFinished(() => environment.end());
   await restrictController(environment);
-  await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+  await environment.startController({ resizeStrategy: "InPlaceOrRollout" }, { timeouts });
   return environment;
 }
 
@@ -93,32 +94,44 @@ it("a service of ten pipes with two pods each is rescaled without a restart", as
   }
 });
 
-it("a pod that does not fit on its node is resized when another pod is deleted", async () => {
-  const environment = await start(4);
-  await createPipes(environment, ["pipe"], { cores: 1 });
-  const before = await containers(environment);
-  const name = "other";
-  const resources = { requests: { cpu: "2" } };
-  await environment.create(PODS, "default", {
-    metadata: { name },
-    spec: { containers: [{ name, image: name, resources }], terminationGracePeriodSeconds: 0 },
-  });
-  const path = objectPath(PODS, "default", name);
-  const isRunning = async () =>
-    (await environment.client.json<KubeObject & Pod>({ path })).status?.containerStatuses?.[0]?.state
-      ?.running;
-  await waitFor(isRunning, { what: "the other pod to run" });
-  await environment.requestSize(3);
-  const isDeferred = async () =>
-    (await pods(environment)).some(({ status }) =>
-      status?.conditions?.some(({ type, reason }) => type === "PodResizePending" && reason === "Deferred"),
-    );
-  await waitFor(isDeferred, { what: "the resize to be deferred" });
-  await environment.client.json({ method: "DELETE", path });
-  await environment.waitForCondition("Ready", "True");
-  expect(await containers(environment)).toEqual(before);
-  expect(resourcesOf(await environment.pipe("pipe"))).toBe("3 12Gi 12Gi");
-});
+it.each([
+  ["RollingUpdate", {}],
+  // Much shorter than in production, so that nodes are searched for room.
+  ["Recreate", { deferredMs: 100, roomRetry: { firstMs: 500, mostMs: 500 } }],
+] as const)(
+  "a pod that does not fit on its node is resized when another pod is deleted, with the strategy %s",
+  async (strategy, timeouts) => {
+    const environment = await start(4, timeouts);
+    await createPipes(environment, ["pipe"], { cores: 1, strategy });
+    const before = await containers(environment);
+    const name = "other";
+    const resources = { requests: { cpu: "2" } };
+    await environment.create(PODS, "default", {
+      metadata: { name },
+      spec: { containers: [{ name, image: name, resources }], terminationGracePeriodSeconds: 0 },
+    });
+    const path = objectPath(PODS, "default", name);
+    const isRunning = async () =>
+      (await environment.client.json<KubeObject & Pod>({ path })).status?.containerStatuses?.[0]?.state
+        ?.running;
+    await waitFor(isRunning, { what: "the other pod to run" });
+    await environment.requestSize(3);
+    const isDeferred = async () =>
+      (await pods(environment)).some(({ status }) =>
+        status?.conditions?.some(({ type, reason }) => type === "PodResizePending" && reason === "Deferred"),
+      );
+    await waitFor(isDeferred, { what: "the resize to be deferred" });
+    if (strategy === "Recreate") {
+      const told = async () => conditionOf(await environment.scaling(), "Ready")?.message ?? "";
+      const isTold = async () => (await told()).includes("and no other node is large enough");
+      await waitFor(isTold, { what: "the result of the search for room" });
+    }
+    await environment.client.json({ method: "DELETE", path });
+    await environment.waitForCondition("Ready", "True");
+    expect(await containers(environment)).toEqual(before);
+    expect(resourcesOf(await environment.pipe("pipe"))).toBe("3 12Gi 12Gi");
+  },
+);
 
 it(
   "a pod that uses more memory than the new size keeps running until the rollout replaces it",

@@ -66,6 +66,13 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
       "The pipe requests more CPU or memory than any node that it may run on has. Its rollout would stop old pods first, or it was to be resized in place. Its pods were not touched; the message has its request and the largest of these nodes.",
     remedy: `Request a smaller size, or add a larger node. ${RETRIED}. A requested retry skips this check.`,
   },
+  NoNodeHasRoom: {
+    shows: "Stalled",
+    meaning:
+      "A pipe whose rollout stops old pods first would get a pod for which no node has room at present, the room of its old pods included. Its pods were not touched. If a resize in place waits for room on the node of the pod, it goes on waiting, and succeeds as soon as there is room.",
+    remedy:
+      "Free or add capacity, or request a smaller size. The controller looks for room again after a minute, doubling to 10 minutes. A requested retry of a rollout skips this check.",
+  },
   ProgressDeadlineExceeded: {
     shows: "Stalled",
     meaning:
@@ -97,8 +104,8 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   Refused: {
     shows: "Stalled",
     meaning:
-      "The API server rejects the Deployment with this size, because it is invalid or a policy denies it; or it rejects the size for running pods because of a quota, a LimitRange or the node, so new pods would be rejected too. Nothing was restarted.",
-    remedy: `Fix the error of the API server, which is in the message. ${RETRIED}.`,
+      "The API server rejects the Deployment with this size, because it is invalid or a policy denies it; or it rejects the size for running pods because of a quota or a LimitRange, so new pods would be rejected too; or a webhook changes other fields in each write of the controller. Nothing was restarted.",
+    remedy: `Fix what the message names: it has the error of the API server and, if the controller knows it, the remedy. ${RETRIED}.`,
   },
   WriteFailed: {
     shows: "Reconciling",
@@ -119,12 +126,26 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
     meaning: "The container of a pipe has a CPU limit below the size, and is not Guaranteed.",
     remedy: "Remove `limits.cpu` from the chart or manifest of the pipe, or set it to at least the size.",
   },
+  NotResizedInPlace: {
+    shows: "Stalled",
+    meaning:
+      "With the strategy `InPlace`, a pipe could not be resized in place for as long as a rollout may take, or a container restarted during the resize. Its pods were not replaced. The message has the [reason](../explanation/in-place.md#reasons-for-a-rollout).",
+    remedy:
+      "Fix the reason, or set `spec.strategy: InPlaceOrRollout`. The pipe is resized as soon as that is possible; after a restart of a container, only for another size, another pod template or a requested retry.",
+  },
   FieldConflict: {
     shows: "Stalled",
     meaning:
-      "Another writer, an admission webhook or a VerticalPodAutoscaler also sets the size of the pipe, or removes the annotation of the controller; the message names it if it is known.",
+      "Another writer, an admission webhook or a VerticalPodAutoscaler also sets the size of the pipe or of its pods, or removes the annotation of the controller; the message names it if it is known. While the controller still repairs pods, Reconciling is True instead of Stalled.",
     remedy:
-      "Omit `requests.cpu`, `requests.memory` and `limits.memory` of the container in the chart or manifest of the pipe; in a VerticalPodAutoscaler, set the mode `Off` for the container. Then request a retry.",
+      "Omit `requests.cpu`, `requests.memory` and `limits.memory` of the container in the chart or manifest of the pipe; in a VerticalPodAutoscaler, set the mode `Off` for the container. Exempt the pipe from a tool that resizes pods, or name it in `controller.config.toleratedResizers` if it returns them to their size by itself. Then request a retry.",
+  },
+  OutOfMemory: {
+    shows: "Stalled",
+    meaning:
+      "Containers of the service were OOM-killed twice within 10 minutes of a resize in place to a smaller memory. All pipes of the service were returned to their previous size in place; `status.effective` has it, and the message names the pod.",
+    remedy:
+      "Request a size with more memory. If the program is configured for less memory now, request a retry. The controller does not retry automatically.",
   },
   ContainerUnclear: {
     shows: "Stalled",

@@ -1,4 +1,5 @@
 import { stringify } from "yaml";
+import type { RolloutWindow } from "../../../src/domain/rollout-window.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import { apiKeySecret } from "../../../src/records/api-key.ts";
 import { backupConfigMap } from "../../../src/records/backup.ts";
@@ -12,7 +13,12 @@ const ORGANIZATION_ID = "2c7c0a3e-8f0c-4b35-9d5b-0d9e7c4b7a10";
 const SERVICE_ID = "6f1c2a54-9d0b-4c53-8a42-0f8f6b1d2c11";
 const KEY_ID = "b3b8f2a9-5f0e-4d7a-9c1e-2a6d1f0c9e44";
 const CREATED_AT = new Date("2026-01-31T12:00:00Z");
-const WINDOW = { schedule: "0 2 * * 6", durationMs: 4 * 3_600_000, timeZone: "Europe/Berlin" };
+const WINDOW: RolloutWindow = {
+  schedule: "0 2 * * 6",
+  durationMs: 4 * 3_600_000,
+  timeZone: "Europe/Berlin",
+  appliesTo: "restarts",
+};
 
 interface RecordExample {
   readonly apiVersion: string;

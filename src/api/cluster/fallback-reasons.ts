@@ -6,6 +6,7 @@ import { FALLBACK_REASONS, type FallbackReason } from "../../crd/fallback-reason
  */
 
 const NOT_SET_UP = "Resizes without a restart are not set up for this pipe: ask the operator of this API.";
+const READ_ONCE = "The program in the pipe reads its size only when it starts.";
 const NO_ROOM = "The machine of the pipe had no room for this size, so the pipe moved.";
 const NOT_IN_TIME = "The machine of the pipe did not apply this size in time.";
 
@@ -24,6 +25,8 @@ const SENTENCES: Readonly<Record<ApiFallbackReason, string>> = {
   ResizeTimeout: NOT_IN_TIME,
   Restarted: "The pipe restarted while it was being resized.",
   Reverted: "Another program also sets the size of this pipe.",
+  SizeFromEnvironment: READ_ONCE,
+  SizeFromPercentage: READ_ONCE,
   TemplateChanged: NOT_SET_UP,
   Other: "The pipe could not be resized without a restart.",
 };

@@ -18,6 +18,7 @@ const SENTENCES: Readonly<Record<Reason, string>> = {
   Suspended: "Scaling of this service is suspended: the pipes keep their size until it is resumed.",
   Deleting: "The service is being set up again.",
   Unschedulable: "There is currently no room for the pipe at this size.",
+  NoNodeHasRoom: "There is currently no room for the pipe at this size.",
   NoNodeLargeEnough: "At this size, the pipe is too large for the machines that it may run on.",
   ProgressDeadlineExceeded: NOT_UP,
   RolloutTimeout: NOT_UP,
@@ -28,7 +29,10 @@ const SENTENCES: Readonly<Record<Reason, string>> = {
   WriteFailed: "The last attempt to apply this size to the pipe failed; it will be retried.",
   Forbidden: OPERATORS,
   CpuLimitTooLow: "The CPU limit of the pipe is below this size.",
+  NotResizedInPlace: "The pipe cannot get this size without a restart, and it is configured not to restart.",
   FieldConflict: "Another program also sets the size of this pipe, and keeps reverting it.",
+  OutOfMemory:
+    "The pipes ran out of memory at this size, so they have their previous size again: request a larger size.",
   ContainerUnclear: "The container of the pipe that the size applies to is ambiguous.",
   UnknownService: OPERATORS,
   UnknownOrganization: OPERATORS,

@@ -27,6 +27,9 @@ const UNKNOWN_OUTCOME = "It is not known whether the change was made; it is safe
 /** Codes of Node, OpenSSL and undici for a certificate that is not accepted. */
 const UNTRUSTED = /CERT|SIGNATURE/;
 
+/** The error of OpenSSL if the first bytes of a server are not TLS, such as those of HTTP. Its text names lines of OpenSSL. */
+const NOT_TLS = /^ERR_SSL_WRONG_VERSION_NUMBER$/;
+
 /** The request has not reached the API. undici has no code for a proxy that rejects a connection. */
 const NOT_SENT =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_.*|EPROTO|ERR_SSL_.*|HPE_.*|HTTPParserError)$|CERT|SIGNATURE|^Proxy response/;
@@ -39,12 +42,13 @@ export function noResponse(
   proxy: URL | undefined,
 ): NoResponse {
   const { origin, hostname } = new URL(url);
-  const reason = printable(messageOf(cause)).trim();
-  const has = (pattern: RegExp) => [reason, ...codesOf(cause)].some((text) => pattern.test(text));
+  const message = printable(messageOf(cause)).trim();
+  const has = (pattern: RegExp) => [message, ...codesOf(cause)].some((text) => pattern.test(text));
+  const reason = has(NOT_TLS) ? "the server there does not use HTTPS" : message;
   const through = proxy ? ` through the proxy ${proxy.host} of HTTPS_PROXY` : "";
   const address = proxy
     ? `Check HTTPS_PROXY, or add ${hostname} to NO_PROXY.`
-    : "Check the address, whether it begins with http:// or https://, and the network.";
+    : "Check the address and its port, whether it begins with http:// or https://, and the network.";
   const sentences = [
     `${origin} did not respond${through}: ${reason}.`,
     has(UNTRUSTED)

@@ -1,13 +1,12 @@
-import type { V1Container, VersionInfo } from "@kubernetes/client-node";
+import type { VersionInfo } from "@kubernetes/client-node";
 import { DATABASE_TYPE, LEASE_NAME, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
 import { toPodView } from "../../controller/observe/pod-view.ts";
-import type { PodTemplate } from "../../controller/observe/workloads/pod-template.ts";
 import { GROUP, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { unlessCode } from "../../kube/errors.ts";
 import { memoized } from "../../kube/memoized.ts";
-import type { ConfigMap, Container, Deployment, KubeObject, Lease, Pod, Secret } from "../../kube/objects.ts";
+import type { ConfigMap, Deployment, KubeObject, Lease, Pod, Secret } from "../../kube/objects.ts";
 import {
   CONFIG_MAPS,
   DEPLOYMENTS,
@@ -37,15 +36,6 @@ export interface ClusterOptions {
 }
 
 export type Scaling = KubeObject & PipeScaling;
-
-/** A container with its command and its variables. */
-export type PipeContainer = Container & Pick<V1Container, "command" | "args" | "env">;
-
-export type PipeDeployment = Deployment & {
-  readonly spec: {
-    readonly template: PodTemplate & { readonly spec: { readonly containers: readonly PipeContainer[] } };
-  };
-};
 
 /** Selects pipes of any kind. */
 export const OF_PIPES = { labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}` };
@@ -78,14 +68,14 @@ export class Cluster {
 
   /** The Deployments in all namespaces that are paused, or have a label of pipes. */
   readonly deployments = memoized(() =>
-    this.list<PipeDeployment>(
+    this.list<Deployment>(
       { resource: DEPLOYMENTS },
       ({ metadata, spec }) => spec.paused === true || hasOwnLabel(metadata),
     ),
   );
 
   /** The pipes that the controller sees. */
-  readonly pipes = memoized(() => this.#listOfPipes<PipeDeployment>(DEPLOYMENTS, OF_PIPES));
+  readonly pipes = memoized(() => this.#listOfPipes<Deployment>(DEPLOYMENTS, OF_PIPES));
 
   /** The pods with the label by which the controller sees them, by namespace and name of their pipe. */
   readonly pods = memoized(async () => {

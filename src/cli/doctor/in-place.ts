@@ -1,6 +1,7 @@
 import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
 import { podTemplateProblem } from "../../controller/observe/workloads/pod-template.ts";
-import type { Cluster, PipeDeployment, Scaling } from "./cluster.ts";
+import type { Deployment } from "../../kube/objects.ts";
+import type { Cluster, Scaling } from "./cluster.ts";
 import { note, ok, type Result, warning } from "./result.ts";
 
 /** The release in which the kubelet reports everything that a resize needs. */
@@ -28,7 +29,7 @@ export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
 }
 
 /** The pipes whose strategy is to resize them in place. */
-export async function pipesInPlace(cluster: Cluster): Promise<readonly PipeDeployment[]> {
+export async function pipesInPlace(cluster: Cluster): Promise<readonly Deployment[]> {
   const controller = await cluster.controller();
   const scalings = await cluster.scalings();
   const strategies = new Map(
@@ -37,17 +38,24 @@ export async function pipesInPlace(cluster: Cluster): Promise<readonly PipeDeplo
   return (await cluster.pipes()).filter((pipe) => {
     const { metadata, serviceId } = toPipeView(pipe);
     const strategy = strategies.get(`${metadata.namespace}/${serviceId}`) ?? controller?.resizeStrategy;
-    return strategy === "InPlaceOrRollout";
+    return strategy !== undefined && strategy !== "Rollout";
   });
 }
 
-function checkTemplate(pipe: PipeDeployment): Result[] {
-  const { metadata, serviceId, container } = toPipeView(pipe);
+function checkTemplate(pipe: Deployment): Result[] {
+  const { metadata, serviceId, container, startupReads } = toPipeView(pipe);
+  const reads = startupReads.map(({ reason, message }) =>
+    note(
+      `The pipe ${metadata.namespace}/${metadata.name} needs a restart for another size (${reason}): ${message}.`,
+      `${PAGE} says how programs read their size. With the strategy InPlace, this pipe is not resized.`,
+    ),
+  );
   // The status of the PipeScaling reports an unclear container.
   if ("problem" in container) return [];
   const problem = podTemplateProblem(pipe.spec.template, serviceId, container.name);
-  if (!problem) return [];
+  if (!problem) return reads;
   return [
+    ...reads,
     warning(
       `The pipe ${metadata.namespace}/${metadata.name} cannot be resized in place: ${problem.message}.`,
       `Add it (${PAGE}). This is a rollout.`,

@@ -26,6 +26,7 @@ export interface Installation {
   readonly version: string | undefined;
   /** How it resizes pipes of a PipeScaling without a strategy. */
   readonly resizeStrategy: ResizeStrategy | undefined;
+  readonly toleratedResizers: readonly string[];
   /** Name of the ConfigMap with its tiers. */
   readonly tiers: string | undefined;
   /** SHA-256 of the tiers in the values of the chart. */
@@ -72,6 +73,7 @@ export function installationOf({ metadata, spec, status }: ProcessDeployment): I
     records: variable("PIPE_SCALING_NAMESPACE") ?? DEFAULT_RECORDS_NAMESPACE,
     pipeNamespaces: variable("PIPE_SCALING_PIPE_NAMESPACES")?.split(",") ?? [],
     resizeStrategy: RESIZE_STRATEGIES.find((each) => each === variable("PIPE_SCALING_RESIZE_STRATEGY")),
+    toleratedResizers: variable("PIPE_SCALING_TOLERATED_RESIZERS")?.split(",") ?? [],
     tiers: volumeOf("PIPE_SCALING_TIERS_FILE")?.configMap?.name,
     tiersChecksum: template.metadata?.annotations?.["checksum/tiers"],
     tlsSecret: volumeOf("PIPE_SCALING_TLS_CERT")?.secret?.secretName,

@@ -6,7 +6,8 @@ import {
   TYPE_LABEL,
 } from "../../controller/names.ts";
 import { GROUP } from "../../crd/names.ts";
-import type { Cluster, PipeDeployment } from "./cluster.ts";
+import type { Deployment } from "../../kube/objects.ts";
+import type { Cluster } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 
 const LABELS = `${SERVICE_LABEL}=<id of the service> and ${TYPE_LABEL}=${DATABASE_TYPE}`;
@@ -40,7 +41,7 @@ export async function checkLabels(cluster: Cluster): Promise<Result[]> {
 
 const ANNOTATIONS: readonly string[] = [CONTAINER_ANNOTATION, LAST_ROLLOUT_ANNOTATION];
 
-function unknownAnnotations({ metadata }: PipeDeployment): Result[] {
+function unknownAnnotations({ metadata }: Deployment): Result[] {
   const { name, namespace, annotations = {} } = metadata;
   const unknown = Object.keys(annotations).filter(
     (key) => key.startsWith(`${GROUP}/`) && !ANNOTATIONS.includes(key),
@@ -53,12 +54,12 @@ function unknownAnnotations({ metadata }: PipeDeployment): Result[] {
   );
 }
 
-function isPipe({ metadata: { labels = {} } }: PipeDeployment): boolean {
+function isPipe({ metadata: { labels = {} } }: Deployment): boolean {
   return SERVICE_LABEL in labels && labels[TYPE_LABEL] === DATABASE_TYPE;
 }
 
 /** A key of another spelling counts too, such as `pipes.clouddb.dev/typ`. */
-function labelProblem(deployment: PipeDeployment): string | undefined {
+function labelProblem(deployment: Deployment): string | undefined {
   const { labels = {} } = deployment.metadata;
   const own = Object.keys(labels).filter((key) => key.startsWith(`${GROUP}/`));
   if (own.length === 0 || isPipe(deployment)) return undefined;

@@ -1,5 +1,6 @@
 import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
-import type { Cluster, PipeContainer, PipeDeployment } from "./cluster.ts";
+import type { Deployment, TemplateContainer } from "../../kube/objects.ts";
+import type { Cluster } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 
 /** Options of runtimes that set an amount of memory or CPU. Those that set a percentage have other names. */
@@ -16,20 +17,20 @@ export async function checkLiteralSizes(cluster: Cluster): Promise<Result[]> {
     return [
       warning(
         `The pipe ${namespace}/${name} sets a fixed size, ${found.join(", ")}: the program does not follow a resize, and is killed if the memory of the pipe becomes less than that.`,
-        "Use a share of the limit, which the program reads at each start: -XX:MaxRAMPercentage=75 (Java), --max-old-space-size-percentage=75 (Node.js), or GOMEMLIMIT from resourceFieldRef limits.memory (Go). Remove a number of CPUs. If it must follow at once, set the strategy Rollout in the PipeScaling.",
+        "Use a share of the limit, which the program reads at each start: -XX:MaxRAMPercentage=75 (Java), --max-old-space-size-percentage=75 (Node.js), or GOMEMLIMIT from resourceFieldRef limits.memory (Go). Remove a number of CPUs. A pipe with such a share restarts for each resize.",
       ),
     ];
   });
 }
 
-function sizedContainers(pipe: PipeDeployment): readonly PipeContainer[] {
+function sizedContainers(pipe: Deployment): readonly TemplateContainer[] {
   const { container } = toPipeView(pipe);
   const { containers } = pipe.spec.template.spec;
   return "problem" in container ? containers : containers.filter(({ name }) => name === container.name);
 }
 
 /** The options only, because the rest may be secret. */
-function literalsOf({ command = [], args = [], env = [] }: PipeContainer): string[] {
+function literalsOf({ command = [], args = [], env = [] }: TemplateContainer): string[] {
   const ofCommand = [...command, ...args].flatMap((text) => text.match(OPTION) ?? []);
   const ofVariables = env.flatMap(({ name, value = "" }) => {
     if (VARIABLES.includes(name) && /^\d/.test(value)) return [`${name}=${value}`];

@@ -2,35 +2,84 @@ import type { PodView } from "../../controller/observe/pod-view.ts";
 import { isSameQuantity } from "../../controller/observe/resources.ts";
 import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
 import { PLURAL } from "../../crd/names.ts";
-import type { Container } from "../../kube/objects.ts";
-import type { Cluster, PipeDeployment, Scaling } from "./cluster.ts";
+import type { Container, Deployment } from "../../kube/objects.ts";
+import type { Cluster, Scaling } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 
-/** Finds pods that do not have the size of their pipe, although nothing will change that. */
+/** Finds pods that do not have the size of their pipe, because of another writer, or although nothing will change that. */
 export async function checkPodSizes(cluster: Cluster): Promise<Result[]> {
   const scalings = new Map(
     (await cluster.scalings()).map((each) => [`${each.metadata.namespace}/${each.metadata.name}`, each]),
   );
   const pods = await cluster.pods();
+  const tolerated = (await cluster.controller())?.toleratedResizers ?? [];
   return (await cluster.pipes()).flatMap((pipe) => {
     const { metadata, serviceId, container, isPaused, rollout } = toPipeView(pipe);
     const { namespace, name } = metadata;
     if ("problem" in container || isPaused || !rollout.isComplete) return [];
     const scaling = scalings.get(`${namespace}/${serviceId}`);
-    if (isInProgress(scaling)) return [];
     const active = (pods.get(`${namespace}/${name}`) ?? []).filter(({ isActive }) => isActive);
-    const [first, ...others] = active.flatMap((pod) => differenceOf(pipe, pod, container.name));
-    if (first === undefined) return [];
-    const more = others.length === 0 ? "" : ` (and ${others.length} more pods)`;
+    const different = active.flatMap((pod) => differenceOf(pipe, pod, container.name));
+    const drifted = different.filter(({ writer }) => writer !== undefined);
+    const others = isInProgress(scaling) ? [] : different.filter(({ writer }) => writer === undefined);
+    const of = { namespace, name, serviceId, isSuspended: scaling?.spec?.suspend === true };
+    return [...ofWriter(drifted, of, tolerated), ...withoutWriter(others, of)];
+  });
+}
+
+interface Difference {
+  /** The pod, and its amounts. */
+  readonly text: string;
+  /** The field manager that resized it, unless it was the controller. */
+  readonly writer: string | undefined;
+}
+
+interface PipeOfService {
+  readonly namespace: string;
+  readonly name: string;
+  readonly serviceId: string;
+  readonly isSuspended: boolean;
+}
+
+function ofWriter(
+  [first, ...others]: readonly Difference[],
+  pipe: PipeOfService,
+  tolerated: readonly string[],
+): Result[] {
+  if (first?.writer === undefined) return [];
+  const writer = JSON.stringify(first.writer);
+  const problem = `The pod ${first.text}${more(others)}: another writer, ${writer}, resized it after its pipe ${pipe.namespace}/${pipe.name} had its size.`;
+  if (tolerated.includes(first.writer))
     return [
       warning(
-        `The pod ${first}${more}: it differs from the pod template of the pipe ${namespace}/${name}, although no rescale is in progress.`,
-        scaling?.spec?.suspend === true
-          ? `Resume the service, and the controller repairs the pods: kubectl patch ${PLURAL} ${serviceId} --namespace ${namespace} --type merge --patch '{"spec":{"suspend":false}}'`
-          : `Replace the pods, which restarts the pipe: kubectl rollout restart deployment ${name} --namespace ${namespace}. If new pods differ, too, an admission webhook or an autoscaler changes them: exempt the pipe there.`,
+        problem,
+        "Wait until it returns the pod to its size. If it does not, remove it from controller.config.toleratedResizers, and the controller repairs the pod.",
       ),
     ];
-  });
+  const exempt = `Exempt the pipe from ${writer}, then request a retry. If it returns the pod to its size by itself, add it to controller.config.toleratedResizers.`;
+  return [warning(problem, pipe.isSuspended ? resume(pipe) : exempt)];
+}
+
+function withoutWriter([first, ...others]: readonly Difference[], pipe: PipeOfService): Result[] {
+  if (!first) return [];
+  const { namespace, name, isSuspended } = pipe;
+  return [
+    warning(
+      `The pod ${first.text}${more(others)}: it differs from the pod template of the pipe ${namespace}/${name}, although no rescale is in progress.`,
+      isSuspended
+        ? resume(pipe)
+        : `Replace the pods, which restarts the pipe: kubectl rollout restart deployment ${name} --namespace ${namespace}. If new pods differ, too, an admission webhook or an autoscaler changes them: exempt the pipe there.`,
+    ),
+  ];
+}
+
+function resume({ serviceId, namespace }: PipeOfService): string {
+  return `Resume the service, and the controller repairs the pods: kubectl patch ${PLURAL} ${serviceId} --namespace ${namespace} --type merge --patch '{"spec":{"suspend":false}}'`;
+}
+
+function more(others: readonly Difference[]): string {
+  if (others.length === 0) return "";
+  return others.length === 1 ? " (and 1 more pod)" : ` (and ${others.length} more pods)`;
 }
 
 /** Pods come first, and templates follow while Ready is False. */
@@ -44,9 +93,10 @@ function isInProgress(scaling: Scaling | undefined): boolean {
 }
 
 /** Only amounts of the template count, because Kubernetes adds defaults of the namespace to pods. */
-function differenceOf(pipe: PipeDeployment, pod: PodView, name: string): string[] {
+function differenceOf(pipe: Deployment, pod: PodView, name: string): Difference[] {
   const wanted = amountsOf(pipe.spec.template.spec.containers.find((each) => each.name === name));
-  const actual = amountsOf(pod.containers.find((each) => each.name === name));
+  const own = pod.containers.find((each) => each.name === name);
+  const actual = amountsOf(own);
   const different = Object.entries(wanted).filter(
     ([key, amount]) => amount !== undefined && !isSameQuantity(actual[key], amount),
   );
@@ -54,7 +104,8 @@ function differenceOf(pipe: PipeDeployment, pod: PodView, name: string): string[
   const texts = different.map(
     ([key, amount]) => `a ${key} of ${actual[key] ?? "nothing"} instead of ${amount}`,
   );
-  return [`${pod.metadata.namespace}/${pod.metadata.name} has ${texts.join(" and ")}`];
+  const text = `${pod.metadata.namespace}/${pod.metadata.name} has ${texts.join(" and ")}`;
+  return [{ text, writer: own?.resizedBy }];
 }
 
 function amountsOf(

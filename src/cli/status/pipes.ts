@@ -21,7 +21,7 @@ export function pipeRows({ scaling, view }: ServiceStatus): Row[] {
       pipe,
       state: pending.get(pipe)?.state ?? "Done",
       resized: method && METHODS[method],
-      reason: fallback?.reason,
+      reason: fallback?.reason ?? pending.get(pipe)?.reason,
       message: fallback?.message ?? pending.get(pipe)?.message,
     };
   });

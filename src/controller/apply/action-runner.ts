@@ -79,7 +79,7 @@ export class ActionRunner {
     const error = await apply(this.#options, action);
     const line = { serviceId, ...describeAction(action), requestId };
     if (error) log.warn({ ...line, ...error }, `${action.type} failed`);
-    else if (action.type === "dry-run") log.debug(line, action.type);
+    else if (action.type === "dry-run" || action.type === "check-room") log.debug(line, action.type);
     else log.info(line, action.type);
   }
 }

@@ -1,4 +1,5 @@
 import type { Nodes } from "../../capacity/nodes.ts";
+import type { Rooms } from "../../capacity/rooms.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { isConflict, KubeUnreachableError, messageOf } from "../../kube/errors.ts";
 import type { Deployment, Identity, KubeObject, ManagedFields } from "../../kube/objects.ts";
@@ -30,6 +31,7 @@ export interface Applier {
   readonly departed: DepartedPipes;
   readonly writes: WriteMemory;
   readonly nodes: Pick<Nodes, "list">;
+  readonly rooms: Pick<Rooms, "find">;
   /** Throws when this process may no longer write (runtime/leader.ts). */
   readonly assertMayWrite: () => void;
   /** Call it if an object is older than it was: etcd was restored from a snapshot. */

@@ -9,6 +9,7 @@ import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { confirmationOf, type WriteError } from "../observe/write-record.ts";
 import { adopt } from "./adopt.ts";
 import { type Applier, attempt, patchPipe, refresh } from "./applier.ts";
+import { checkRoom } from "./check-room.ts";
 import { dryRun } from "./dry-run.ts";
 import { resourcesPatch } from "./pipe-patch.ts";
 import { resizePod } from "./resize-pod.ts";
@@ -28,6 +29,8 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
       await createPipeScaling(applier, action);
       return undefined;
     case "resize":
+      // The rollout takes the room that was found, or is made without it.
+      applier.writes.forget(action.pipe.metadata.uid, "check-room");
       return writePipe(applier, action, resourcesPatch(action, action.rollout.size));
     case "roll-back":
       return writePipe(applier, action, resourcesPatch(action, action.size));
@@ -35,6 +38,8 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
       return adopt(applier, action);
     case "dry-run":
       return dryRun(applier, action);
+    case "check-room":
+      return checkRoom(applier, action);
     case "refresh":
       await refresh(applier, action.pipe);
       return undefined;
@@ -50,6 +55,7 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
     case "resume":
       return DEPLOYMENT.resume(applier, action);
     case "replace-pods":
+      applier.writes.forget(action.pipe.metadata.uid, "check-room");
       return DEPLOYMENT.replacePods(applier, action);
   }
 }

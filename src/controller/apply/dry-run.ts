@@ -1,12 +1,14 @@
-import { lackOfCapacity } from "../../capacity/fit.ts";
-import { isCode, isDeniedByWebhook, isWithoutDryRun } from "../../kube/errors.ts";
-import type { Deployment, PodSpec } from "../../kube/objects.ts";
+import { isRefusedSize, isWithoutDryRun } from "../../kube/errors.ts";
+import type { Deployment, Pod, PodSpec } from "../../kube/objects.ts";
+import { objectPath, PODS } from "../../kube/paths.ts";
 import type { Action } from "../actions.ts";
 import { formatLastRollout } from "../observe/last-rollout.ts";
+import { resourcesFor } from "../observe/resources.ts";
 import { toPipeView } from "../observe/workloads/deployment.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, readPipe } from "./applier.ts";
-import { commitPatch, pipePatch, resourcesPatch } from "./pipe-patch.ts";
+import { problemIn, sizeProblem } from "./capacity.ts";
+import { commitPatch, patchOf, pipePatch, resourcesPatch } from "./pipe-patch.ts";
 import type { WholeDeployment } from "./workloads/replica-sets.ts";
 import { writeErrorOf } from "./write-error.ts";
 
@@ -47,7 +49,8 @@ async function commitProblem(applier: Applier, action: DryRunAction): Promise<Wr
   }
   const text = ({ spec }: WholeDeployment) => JSON.stringify(withoutSize(spec, container));
   if (text(committed) === text(current)) return undefined;
-  const message = "something changes the pod template at each write";
+  const message =
+    "something, probably a mutating admission webhook, changes the pod template at each write: exempt pipes from it";
   return { reason: "Refused", message, fallback: "TemplateChanged" };
 }
 
@@ -73,27 +76,35 @@ async function rolloutProblem(applier: Applier, action: DryRunAction): Promise<W
     const problem = problemIn(error);
     return problem.reason !== "Refused" || isWithoutDryRun(error) ? undefined : problem;
   }
-  return action.checksNodes ? capacityProblem(applier, resized.spec.template.spec) : undefined;
+  const refused = await podProblem(applier, action);
+  if (refused || !action.checksNodes) return refused;
+  return sizeProblem(applier, resized.spec.template.spec);
 }
 
-/** @param pod from the response to the dry run, with the new size and the changes of webhooks */
-async function capacityProblem({ nodes }: Applier, pod: PodSpec): Promise<WriteError | undefined> {
+/**
+ * A quota or a LimitRange that refuses the size for a running pod refuses it for a new one. Any other result says nothing
+ * about new pods.
+ */
+async function podProblem(
+  { client }: Applier,
+  { triedPod, pipe, container, rollout }: DryRunAction,
+): Promise<WriteError | undefined> {
+  if (!triedPod) return undefined;
+  const { name, namespace, uid } = triedPod.metadata;
+  const resources = resourcesFor(rollout.size, pipe.cpuLimitFollows);
+  const request = patchOf(PODS, triedPod.metadata, { spec: undefined });
   try {
-    const listed = await nodes.list();
-    const message = listed && lackOfCapacity(pod, listed);
-    return message === undefined ? undefined : { reason: "NoNodeLargeEnough", message };
+    await client.json<Pod>({
+      ...request,
+      path: `${objectPath(PODS, namespace, name)}/resize`,
+      query: { ...request.query, dryRun: "All" },
+      // In any version, because only its size counts.
+      body: { metadata: { uid }, spec: { containers: [{ name: container, resources }] } },
+    });
+    return undefined;
   } catch (error) {
-    const { message, retryAfterMs } = problemIn(error);
-    return { reason: "WriteFailed", message: `the nodes cannot be listed: ${message}`, retryAfterMs };
+    return isRefusedSize(error) ? writeErrorOf(error) : undefined;
   }
-}
-
-/** @throws the error itself if our view is outdated, or if a busy server sent Retry-After */
-function problemIn(error: unknown): WriteError {
-  const isBusy = isCode(error, 429) && !isDeniedByWebhook(error);
-  const problem = isBusy ? undefined : writeErrorOf(error);
-  if (problem === undefined) throw error;
-  return problem;
 }
 
 function requestOf({ pipe, rollout }: DryRunAction, spec: object) {

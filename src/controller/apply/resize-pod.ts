@@ -4,7 +4,7 @@ import { PODS } from "../../kube/paths.ts";
 import type { PodAction } from "../actions.ts";
 import { runsOf } from "../in-place/resize-pods.ts";
 import { toPodView } from "../observe/pod-view.ts";
-import { formatResources } from "../observe/resources.ts";
+import { formatResources, hasResources } from "../observe/resources.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, CONFLICT, readCurrent } from "./applier.ts";
 import { patchOf } from "./pipe-patch.ts";
@@ -13,16 +13,23 @@ import { writeErrorOf } from "./write-error.ts";
 /** The version protects a pod that changed since it was seen, for example a resize by the next leader. */
 export async function resizePod(applier: Applier, action: PodAction): Promise<WriteError | undefined> {
   const { client, caches, writes } = applier;
-  const { type, pod, container, resources } = action;
+  const { type, pod, container, resources, isRequested = false } = action;
   const request = patchOf(PODS, pod.metadata, { spec: { containers: [{ name: container, resources }] } });
+  if (isRequested) writes.forget(pod.metadata.uid, type);
   const attempt = writes.begin(pod.metadata.uid, type, formatResources(resources), { runs: runsOf(pod) });
   // The write changes the result of the last one of these, which may then be done again.
   writes.forget(attempt.uid, type === "resize-pod" ? "return-pod" : "resize-pod");
   try {
     const resized = await client.json<Pod>({ ...request, path: `${request.path}/resize` });
-    caches.pods.observe(toPodView(resized));
-    writes.done(attempt);
-    return undefined;
+    const view = toPodView(resized);
+    caches.pods.observe(view);
+    const stored = view.containers.find(({ name }) => name === container)?.resources;
+    if (hasResources(stored, resources)) {
+      writes.done(attempt);
+      return undefined;
+    }
+    writes.failed(attempt, REVERTED, pod.metadata.generation);
+    return REVERTED;
   } catch (cause) {
     // Without a response, the watch shows whether the pod has the size.
     const known = isMissingSubresource(cause) ? NOT_SUPPORTED : writeErrorOf(cause);
@@ -36,6 +43,13 @@ export async function resizePod(applier: Applier, action: PodAction): Promise<Wr
     return error;
   }
 }
+
+const REVERTED: WriteError = {
+  reason: "Refused",
+  message:
+    "something, probably an admission webhook, changes the resources in each resize before it is stored",
+  fallback: "Reverted",
+};
 
 const NOT_SUPPORTED: WriteError = {
   reason: "Refused",

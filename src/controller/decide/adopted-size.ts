@@ -56,7 +56,7 @@ export function specOf({ cpuMillicores, memoryGib }: Size): PipeScalingSpec {
  */
 function amountsOf({ size, container, otherResources, cpuLimitMillicores }: PipeView): Amounts {
   if (size) return size;
-  // As long as it is unclear which container is meant, it may be the largest one.
+  // Until it is clear which container is meant, it may be the largest one.
   const { resources = [] } = "problem" in container ? container : {};
   return largestOf(
     [...resources, ...(otherResources ? [otherResources] : [])].map((each) =>

@@ -2,6 +2,7 @@ import type { PipeState, RolloutPhase } from "../../domain/rollout-plan.ts";
 import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Assessment, PipeContext, PipeDecision, Subject } from "../assessment.ts";
+import { resizerActivity } from "../in-place/drift.ts";
 import { failedBefore } from "../in-place/problem.ts";
 import { isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 import { isSize, resourcesFor } from "../observe/resources.ts";
@@ -101,6 +102,7 @@ function remarkOn(subject: Subject, state: PipeState, phase: RolloutPhase): stri
     restartRemark(subject, phase),
     horizontalAutoscalerRemark(subject),
     qosRemark(subject, state),
+    resizerRemark(subject, state),
   ].filter((each) => each !== undefined);
   return remarks.length === 0 ? undefined : remarks.join(" ");
 }
@@ -120,6 +122,11 @@ function horizontalAutoscalerRemark({ pipe, autoscalers }: Subject): string | un
   if (!horizontal) return undefined;
   const name = JSON.stringify(horizontal.metadata.name);
   return `The HorizontalPodAutoscaler ${name} sets the replicas of ${pipe.metadata.name} by utilization of its requests, so another size may change their number.`;
+}
+
+function resizerRemark(subject: Subject, state: PipeState): string | undefined {
+  const activity = state === "rolling" ? resizerActivity(subject) : undefined;
+  return activity && `${subject.pipe.metadata.name} ${activity}.`;
 }
 
 /** A limit that follows the size is mentioned only while it changes. */

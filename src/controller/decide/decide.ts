@@ -1,9 +1,10 @@
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { serviceLimit } from "../../domain/rollout-plan.ts";
 import { ALWAYS_OPEN } from "../../domain/rollout-window.ts";
-import { desiredSize, type Tier } from "../../domain/tier.ts";
+import { type DesiredSize, desiredSize, type Tier } from "../../domain/tier.ts";
 import type { Action } from "../actions.ts";
 import { commitStep } from "../in-place/commit-rules.ts";
+import { type MemoryShortage, memoryShortage } from "../in-place/out-of-memory.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -12,6 +13,7 @@ import { dueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
 import { adoptableAtMs, specForAdoption } from "./adopted-size.ts";
 import { assess } from "./assess.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
+import { recordShortage, reportShortage } from "./give-back.ts";
 import { decidePipes } from "./passes.ts";
 import { specForRecreation, wasResized } from "./recreate.ts";
 import { WAYS } from "./rules.ts";
@@ -25,37 +27,50 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const unfinished = [...readUnknown(snapshot), ...finishAbandoned(snapshot)];
   const nothing = (sizing?: Sizing, actions: readonly Action[] = []): Decision => ({
     actions: [...unfinished, ...finishCommits(snapshot), ...actions],
-    ...{ sizing, waitsForCommit: false },
+    ...{ sizing: sizing && reportShortage(sizing), waitsForCommit: false },
   });
   if (namespace === undefined || !tier.ok) return nothing();
   if (!scaling) return nothing(undefined, options.isEnding ? [] : create(snapshot, namespace, tier.value));
   if (scaling.isBeingDeleted) return nothing();
-  const sizing = sizingOf(snapshot, scaling, tier.value, options);
+  const desired = desiredSize(requestedSize(scaling), tier.value);
+  const shortage = memoryShortage(snapshot, scaling, desired.size);
+  const sizing = sizingOf(snapshot, { scaling, desired, shortage }, options);
   if (options.isEnding) return nothing(sizing);
   if (scaling.spec.suspend) return nothing({ ...sizing, waitReason: "suspended" });
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0)
     return nothing({ ...sizing, waitReason: "confirmation" }, confirm(snapshot, scaling, ahead));
+  if (shortage?.unrecorded) return nothing(sizing, recordShortage(shortage, sizing));
   const decision = decidePipes({ snapshot, scaling, options, sizing });
-  return { ...decision, actions: [...unfinished, ...decision.actions] };
+  return {
+    ...decision,
+    actions: [...unfinished, ...decision.actions],
+    sizing: decision.sizing && reportShortage(decision.sizing),
+  };
+}
+
+interface Wanted {
+  readonly scaling: PipeScalingView;
+  readonly desired: DesiredSize;
+  readonly shortage: MemoryShortage | undefined;
 }
 
 function sizingOf(
   snapshot: Snapshot,
-  scaling: PipeScalingView,
-  tier: Tier,
+  { scaling, desired, shortage }: Wanted,
   { policy }: DecideOptions,
 ): Sizing {
   const { pipes, strategy } = snapshot;
-  const requested = requestedSize(scaling);
-  const desired = desiredSize(requested, tier);
-  const { requestId } = scalingRequestFor(requested ?? desired.size, scaling.requestAnnotation) ?? {};
+  const { outOfMemory } = shortage ?? {};
+  const requested = requestedSize(scaling) ?? desired.size;
+  const { requestId } = scalingRequestFor(requested, scaling.requestAnnotation) ?? {};
   const context = {
     ...snapshot,
-    ...{ scaling, policy, requestId, desired: desired.size, ways: WAYS[strategy] },
+    ...{ scaling, policy, requestId, outOfMemory, ways: WAYS[strategy] },
+    desired: outOfMemory?.previous ?? desired.size,
   };
   return {
-    ...{ desired, requestId, waitReason: "nothing", blockedBy: [], window: ALWAYS_OPEN },
+    ...{ desired, requestId, outOfMemory, waitReason: "nothing", blockedBy: [], window: ALWAYS_OPEN },
     assessments: pipes.map((pipe) => assess(pipe, snapshot, context)),
     serviceLimit: serviceLimit(pipes.length),
   };

@@ -4,6 +4,7 @@ import type { DesiredSize } from "../../domain/tier.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment } from "../assessment.ts";
+import type { OutOfMemory } from "../observe/last-rollout.ts";
 
 /** The reason why waiting pipes wait. report/conditions.ts has the sentence for each. */
 export type WaitReason =
@@ -18,6 +19,8 @@ export type WaitReason =
 export interface Sizing {
   readonly desired: DesiredSize;
   readonly requestId: string | undefined;
+  /** The desired size is too small, so the pipes get the previous one. */
+  readonly outOfMemory: OutOfMemory | undefined;
   readonly assessments: readonly Assessment[];
   readonly waitReason: WaitReason;
   /** Names of the pipes that the waiting pipes wait for. */

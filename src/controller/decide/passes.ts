@@ -30,7 +30,7 @@ type Pass = (draft: Draft) => Draft;
 
 /** In this order, each of them over all pipes of the service. */
 const PASSES: readonly Pass[] = [
-  // A schedule holds back what restarts pods.
+  // A schedule holds back restarts, or everything.
   openWindow,
   // One pipe first, then as many as the limits allow.
   choose,
@@ -50,11 +50,16 @@ export function decidePipes(
   given: Pick<Draft, "snapshot" | "scaling" | "options" | "sizing">,
 ): Required<Decision> {
   const waiting = given.sizing.assessments.filter(
-    ({ state, pipe }) => state === "waiting" && pipe.replicas > 0,
+    (each) => each.state === "waiting" && each.pipe.replicas > 0 && !isHindered(each),
   );
   const first: Draft = { ...given, waiting, plan: NO_PLAN, actions: [], waitsForCommit: false };
   const { actions, sizing, waitsForCommit } = PASSES.reduce((draft, pass) => pass(draft), first);
   return { actions, sizing, waitsForCommit };
+}
+
+/** A pipe that cannot be resized in place, and must not restart, keeps no other pipe from its size. */
+function isHindered({ state, hindrance }: Assessment): boolean {
+  return state === "waiting" && hindrance !== undefined;
 }
 
 const NO_PLAN: RolloutPlan = { start: [], waitReason: "nothing", isCanary: false, blockedBy: [] };
@@ -74,8 +79,10 @@ function openWindow(draft: Draft): Draft {
  */
 function choose(draft: Draft): Draft {
   const { options, sizing } = draft;
-  const { assessments, serviceLimit, window } = sizing;
-  const limits: RolloutLimits = { overallFree: options.overallFree, serviceLimit, isWindowOpen: window.open };
+  const { serviceLimit, window } = sizing;
+  const assessments = sizing.assessments.filter((each) => !isHindered(each));
+  const held = window.open ? undefined : draft.snapshot.rolloutWindow?.appliesTo;
+  const limits: RolloutLimits = { overallFree: options.overallFree, serviceLimit, held };
   const { start } = planRollout(assessments.map(plannedPipe), limits);
   const planned = assessments.map((each): PlannedPipe => {
     const isOver = each.abandoned !== undefined && each.phase === "overdue";
@@ -84,7 +91,16 @@ function choose(draft: Draft): Draft {
   });
   const plan = planRollout(planned, limits);
   const { waitReason, blockedBy } = plan;
-  return { ...draft, plan, sizing: { ...sizing, waitReason, blockedBy } };
+  // Containers run out of memory meanwhile, and nothing restarts, so these wait neither for a canary nor for a window.
+  const urgent = sizing.outOfMemory
+    ? draft.waiting.filter(isInPlace).map(({ pipe }) => pipe.metadata.name)
+    : [];
+  const chosen = { ...plan, start: [...new Set([...plan.start, ...urgent])] };
+  return { ...draft, plan: chosen, sizing: { ...sizing, waitReason, blockedBy } };
+}
+
+function isInPlace({ next }: Assessment): boolean {
+  return next?.type === "begin" && !next.way.replacesPods;
 }
 
 function plannedPipe({ pipe, state, phase, proof, isUnfinished = false, next }: Assessment): PlannedPipe {
@@ -99,15 +115,22 @@ function plannedPipe({ pipe, state, phase, proof, isUnfinished = false, next }: 
   };
 }
 
-/** While dry runs are in flight, only pipes without pods begin. */
+/**
+ * Before the canary, all dry runs must be accepted. Later, each pipe needs only its own, so one for which no node has room
+ * does not keep the others from theirs.
+ */
 function tryOut(draft: Draft): Draft {
   const { plan, options, sizing, waiting } = draft;
   if (!options.makesDryRuns) return draft;
   const tried = waiting.filter((each) => isCanaryOfSeveral(draft) || isChosen(each, plan));
-  const results = tried.flatMap((each) => beginsOf(each, draft)).map(({ way, ...each }) => way.dryRun(each));
+  const results = tried
+    .flatMap((each) => beginsOf(each, draft))
+    .map(({ way, ...each }) => ({ ...way.dryRun(each), name: each.subject.pipe.metadata.name }));
   const actions = [...draft.actions, ...results.flatMap(({ action }) => action ?? [])];
-  if (results.every(({ isAccepted }) => isAccepted)) return { ...draft, actions };
-  const start = plan.start.filter((name) => waiting.every(({ pipe }) => pipe.metadata.name !== name));
+  const open = results.flatMap(({ isAccepted, name }) => (isAccepted ? [] : [name]));
+  if (open.length === 0) return { ...draft, actions };
+  const heldBack = isCanaryOfSeveral(draft) ? waiting.map(({ pipe }) => pipe.metadata.name) : open;
+  const start = plan.start.filter((name) => !heldBack.includes(name));
   const held = { waitReason: "dry-runs", blockedBy: [] } as const;
   return { ...draft, actions, plan: { ...plan, start }, sizing: { ...sizing, ...held } };
 }
@@ -148,11 +171,10 @@ function isCanaryOfSeveral({ plan, waiting }: Draft): boolean {
 }
 
 /** @returns nothing for a pipe that does not wait */
-function beginsOf(
-  { subject, next, phase }: Assessment,
-  draft: Draft,
-): readonly (Begin & { readonly way: Way })[] {
+function beginsOf(assessment: Assessment, draft: Draft): readonly (Begin & { readonly way: Way })[] {
+  const { subject, next, phase } = assessment;
   if (next?.type !== "begin") return [];
   const isRollingOut = phase === "rolling-out";
-  return [{ ...next, subject, isRollingOut, isCanaryOfSeveral: isCanaryOfSeveral(draft) }];
+  const isNext = isChosen(assessment, draft.plan);
+  return [{ ...next, subject, isNext, isRollingOut, isCanaryOfSeveral: isCanaryOfSeveral(draft) }];
 }

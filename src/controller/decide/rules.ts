@@ -3,10 +3,12 @@ import type { ResizeStrategy } from "../../domain/resize-strategy.ts";
 import { sameSize } from "../../domain/size.ts";
 import type { PipeDecision, Subject, Way } from "../assessment.ts";
 import { commitInFlight, templateFollows } from "../in-place/commit-rules.ts";
+import { waitsForResizer } from "../in-place/drift.ts";
 import { podsFollow, podsInProgress, podsReturn, sizeRefused } from "../in-place/rules.ts";
+import { waitsInPlace } from "../in-place/wait.ts";
 import { IN_PLACE } from "../in-place/way.ts";
 import { effectOn } from "../observe/autoscaler-view.ts";
-import { seesPods } from "../pods.ts";
+import { mayReplacePods, seesPods } from "../pods.ts";
 import { FIELD_CONFLICT } from "../retry.ts";
 import { failedBefore, nextAttempt } from "../rollout/prior-failure.ts";
 import {
@@ -24,6 +26,7 @@ type Rule = (subject: Subject) => PipeDecision | undefined;
 /** The ways that each strategy allows, the best one first. */
 export const WAYS: Readonly<Record<ResizeStrategy, readonly Way[]>> = {
   InPlaceOrRollout: [IN_PLACE, ROLLOUT],
+  InPlace: [IN_PLACE],
   Rollout: [ROLLOUT],
 };
 
@@ -46,14 +49,20 @@ const RULES: readonly Rule[] = [
     annotationRemoved,
     // Pods show whether they run the size, no matter which writer changed the template.
     hasSize,
-    // A pod that differs from its template is resized like any other.
-    when(hasVisiblePods, [podsFollow]),
+    when(hasVisiblePods, [
+      // A known tool gives a pod another size for a while.
+      waitsForResizer,
+      // A pod that differs from its template is resized like any other.
+      podsFollow,
+    ]),
     // The owner gives the pipe its size by a rollout, or soon by resuming one.
     rolloutOfOwner,
   ]),
   // A failed attempt is not repeated at once.
   failedBefore,
   when(hasVisiblePods, [
+    // A known tool gives a pod another size for a while.
+    waitsForResizer,
     // A size that is refused for running pods is refused for new ones.
     sizeRefused,
     // Pods that run the size restart for nothing any more.
@@ -124,8 +133,12 @@ function waits(subject: Subject): PipeDecision {
   const { ways, pipe } = subject;
   const problems = ways.map((way) => ({ way, problem: way.problem(subject) }));
   const chosen = problems.find(({ problem }) => !problem || problem.untilMs !== undefined);
-  const way = chosen?.way ?? ROLLOUT;
   const [first] = problems;
+  // The template of a pipe without pods can be written, because that restarts nothing.
+  const isIdle = pipe.replicas === 0 && pipe.rollout.isSeen && pipe.rollout.replicas === 0;
+  const hasLastWay = isIdle || mayReplacePods(subject);
+  if (!chosen && first?.problem && !hasLastWay) return waitsInPlace(subject, first.problem);
+  const way = chosen?.way ?? ROLLOUT;
   const isReported = first?.way !== way && pipe.replicas > 0 && pipe.size !== undefined;
   return {
     state: "waiting",

@@ -6,13 +6,14 @@ import type { Fallback } from "../observe/last-rollout.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
-import { allPodsHaveSize, areOfOneTemplate } from "../pods.ts";
+import { allPodsHaveSize, areOfOneTemplate, mayReplacePods } from "../pods.ts";
 import { dueAtMs, errorOf, failureOf, lastErrorOf, recordOf, repeatableAtMs } from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
 import { PAUSED_BY_OWNER } from "../rollout/rules.ts";
 import { fallsBack } from "./fall-back.ts";
 import { failedBefore, refusalOf } from "./problem.ts";
 import { restarted } from "./resize-pods.ts";
+import { isLasting } from "./wait.ts";
 
 type CommitContext = Pick<Snapshot, "scaling" | "writes" | "nowMs" | "timeouts">;
 
@@ -87,13 +88,16 @@ export function templateFollows(subject: Subject): PipeDecision | undefined {
   const { pipe, container, active, nowMs } = subject;
   if (!pipe.size || active.length === 0 || !allPodsHaveSize(subject) || failedBefore(subject))
     return undefined;
+  const resized = { state: "resized", phase: "settled", activity: FOLLOWS } as const;
   // A pipe that moved to another service, for example: the ReplicaSet must not be changed.
-  if (pipe.templateProblem) return fallsBack(subject, pipe.templateProblem);
+  const { templateProblem } = pipe;
+  if (templateProblem && !mayReplacePods(subject))
+    return { ...resized, activity: templateProblem.message, hindrance: templateProblem };
+  if (templateProblem) return fallsBack(subject, templateProblem);
   const record = recordOf(subject, "commit");
   // Only what depends on the values is a reason for a rollout.
   const problem = record ? refusalOf(record, subject) : restarted(subject);
-  if (problem) return fallsBack(subject, problem);
-  const resized = { state: "resized", phase: "settled", activity: FOLLOWS } as const;
+  if (problem && (mayReplacePods(subject) || isLasting(problem))) return fallsBack(subject, problem);
   if (pipe.isPaused) return { ...resized, activity: PAUSED_BY_OWNER };
   if (isOpen(record)) return { ...resized, failure: failureOf(record) };
   // The Deployment is not paused again before the next write to its ReplicaSet is due.

@@ -9,11 +9,17 @@ import {
   resourcesFor,
   resourcesOf,
 } from "../observe/resources.ts";
+import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, failureOf, repeatableAtMs } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
+import type { Problem } from "./problem.ts";
+import { isLasting, waitsInPlace } from "./wait.ts";
 
 /** The size cannot be given in place, so that is recorded before anything else. */
-export function fallsBack(subject: Subject, fallback: Fallback): PipeDecision {
+export function fallsBack(subject: Subject, problem: Problem): PipeDecision {
+  if (!mayReplacePods(subject) && !isLasting(problem)) return waitsInPlace(subject, problem);
+  const { reason, message } = problem;
+  const fallback = { reason, message };
   const record = subject.writes.get(subject.pipe.metadata.uid, "adopt");
   const failure = failureOf(record, dueAtMs(record, subject));
   const next = { type: "continue", actions: recordFailure(subject, fallback) } as const;
@@ -23,7 +29,7 @@ export function fallsBack(subject: Subject, fallback: Fallback): PipeDecision {
 /** Records in the annotation that the size is not tried in place again. Nothing else would show it later. */
 export function recordFailure(subject: Subject, fallback: Fallback): readonly Action[] {
   const { pipe, writes, desired, nowMs } = subject;
-  const inPlaceFailure = inPlaceFailureTo(desired, fallback, nowMs);
+  const inPlaceFailure = { ...inPlaceFailureTo(desired, fallback, nowMs), revision: pipe.revision };
   const present = pipe.lastRollout ?? adoption(subject);
   const record = writes.get(pipe.metadata.uid, "adopt");
   const isDue = record?.outcome.type === "done" || dueAtMs(record, subject) <= nowMs;

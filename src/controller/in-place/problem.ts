@@ -1,23 +1,32 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Container } from "../../kube/objects.ts";
 import type { ActivePod, Subject } from "../assessment.ts";
-import type { Fallback } from "../observe/last-rollout.ts";
+import { CONTAINER_ANNOTATION } from "../names.ts";
+import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isSameQuantity, type Resources } from "../observe/resources.ts";
+import type { StartupRead } from "../observe/workloads/startup-reads.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
-import { areOfOneTemplate, seesAllPods, seesPods, unseenPods } from "../pods.ts";
-import { errorOf, isRetried, isRetryRequested } from "../retry.ts";
+import { areOfOneTemplate, mayReplacePods, seesAllPods, seesPods, unseenPods } from "../pods.ts";
+import { dueAtMs, errorOf, isRetried, isRetryRequested } from "../retry.ts";
 import { dryRunRecord } from "../rollout/way.ts";
+import { isRemembered } from "./wait.ts";
 
 /** Why a pipe cannot be resized in place. `untilMs`: until then, the problem may end by itself. */
 export type Problem = Fallback & { readonly untilMs?: number };
 
 /** Returns why the pods of a pipe cannot be resized in place; `undefined` if they can be. */
 export function inPlaceProblem(subject: Subject): Problem | undefined {
-  const { pipe, podsProblem } = subject;
   // The dry run of the commit may show that its template cannot follow the pods.
   const failed = failedBefore(subject) ?? refusalOf(dryRunRecord(subject, true), subject);
   if (failed) return failed;
+  const read = startupRead(subject);
+  return read ? { reason: read.reason, message: read.message } : presentProblem(subject);
+}
+
+/** Returns why pods cannot be resized now, whatever failed before, and whatever their program reads when it starts. */
+export function presentProblem(subject: Subject): Problem | undefined {
+  const { pipe, podsProblem } = subject;
   if (podsProblem !== undefined) return { reason: "Forbidden", message: podsProblem };
   if (pipe.templateProblem) return pipe.templateProblem;
   if (!seesPods(subject)) return { reason: "PodsNotLabeled", message: "its pods do not have the labels" };
@@ -25,12 +34,13 @@ export function inPlaceProblem(subject: Subject): Problem | undefined {
 }
 
 /** Returns why this size failed in place before, unless people asked for another attempt since then. */
-export function failedBefore(subject: Subject): Fallback | undefined {
+export function failedBefore(subject: Subject): InPlaceFailure | undefined {
   const { pipe, desired } = subject;
   const { inPlaceFailure: failure, startedAtMs } = pipe.lastRollout ?? {};
   if (!failure || !sameSize(failure.size, desired)) return undefined;
   // The reason with which a rollout began says nothing about pods that changed after it.
   if (failure.atMs === startedAtMs && sameSize(pipe.size, desired)) return undefined;
+  if (!mayReplacePods(subject) && !isRemembered(failure, subject)) return undefined;
   return isRetryRequested(failure.atMs, subject) ? undefined : failure;
 }
 
@@ -38,14 +48,32 @@ export function failedBefore(subject: Subject): Fallback | undefined {
 export function refusalOf(record: WriteRecord | undefined, subject: Subject): Fallback | undefined {
   const { fallback, message = "" } = errorOf(record) ?? {};
   if (!record || !fallback || isRetried(record, subject)) return undefined;
+  // Nothing else brings the size.
+  if (!mayReplacePods(subject) && dueAtMs(record, subject) <= subject.nowMs) return undefined;
   return { reason: fallback, message };
+}
+
+/**
+ * A program that would not use the size before it starts again. If the template has the size already, the program started
+ * with it, and only its pod was changed since then.
+ */
+function startupRead({ pipe: { size, startupReads }, desired }: Subject): StartupRead | undefined {
+  if (!size) return undefined;
+  const isChanged = {
+    cpu: size.cpuMillicores !== desired.cpuMillicores,
+    memory: size.memoryGib !== desired.memoryGib,
+  };
+  return startupReads.find(({ resource }) => isChanged[resource]);
 }
 
 /** Only a Deployment whose pods are all of its template can keep its ReplicaSet. */
 function unsettledProblem(subject: Subject): Problem | undefined {
   const { pipe } = subject;
   if (pipe.isPaused) return { reason: "NotSettled", message: "the Deployment is paused by its owner" };
-  if (pipe.rollout.isSeen && pipe.rollout.isComplete && areOfOneTemplate(subject)) return undefined;
+  const { isSeen, isUpdated, isComplete } = pipe.rollout;
+  // Containers that run out of memory are not available.
+  const isSettled = subject.outOfMemory ? isUpdated : isComplete;
+  if (isSeen && isSettled && areOfOneTemplate(subject)) return undefined;
   return passing({ reason: "NotSettled", message: "a rollout of the Deployment has not completed" }, subject);
 }
 
@@ -66,12 +94,35 @@ function passing(problem: Fallback, { pipe, active, timeouts, nowMs }: Subject):
 
 function podProblem(subject: Subject): Problem | undefined {
   for (const each of subject.active) {
-    const found = problemOf(each, subject.target);
+    const found = unnamedContainer(each.pod, subject.container) ?? problemOf(each, subject.target);
     if (!found) continue;
     const problem = { reason: found.reason, message: `pod ${each.pod.metadata.name}: ${found.message}` };
+    const restartsAtMs = restartAtMs(each, subject);
+    if (restartsAtMs !== undefined) return { ...problem, untilMs: restartsAtMs };
     return isStarting(each.pod) ? passing(problem, subject) : problem;
   }
   return undefined;
+}
+
+/** Until when a container that ran out of memory has started again, so that it can get its old size back. */
+function restartAtMs({ pod }: ActivePod, { outOfMemory, nowMs, timeouts }: Subject): number | undefined {
+  if (!outOfMemory || pod.containers.every(({ isRunning }) => isRunning)) return undefined;
+  const endedAtMs = Math.max(...pod.containers.map(({ restartedAtMs }) => restartedAtMs));
+  const untilMs = Math.min(endedAtMs, nowMs) + timeouts.crashLoopMs;
+  return untilMs > nowMs ? untilMs : undefined;
+}
+
+/**
+ * The admission policies of the chart allow a resize of the only container of a pod, or of the one that the pod names.
+ * A webhook may have added containers, such as the proxy of a service mesh, to a pod whose template has one.
+ */
+function unnamedContainer({ containers, namedContainer }: PodView, container: string): Fallback | undefined {
+  const [only, second] = containers;
+  const named = namedContainer ?? (second ? undefined : only?.name);
+  if (named === container) return undefined;
+  const names = containers.map(({ name }) => name).join(", ");
+  const message = `it has the containers ${names}, and no annotation ${CONTAINER_ANNOTATION}=${container}: add it to the pod template`;
+  return { reason: "ContainerNotNamed", message };
 }
 
 function isStarting({ containers }: PodView): boolean {

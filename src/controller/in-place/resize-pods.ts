@@ -1,25 +1,15 @@
 import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
-import type { InPlaceAction } from "../actions.ts";
-import type { ActivePod, Failure, PodState, Subject } from "../assessment.ts";
+import type { ActivePod, PodState, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
+import { mayReplacePods } from "../pods.ts";
 import { errorOf, failureOf, isRefusal, repeatableAtMs } from "../retry.ts";
+import { isDrifted, repairDrift } from "./drift.ts";
+import { type Failed, MAX_CONCURRENT_PODS, type PodsStep } from "./pods-step.ts";
 import { inPlaceProblem, type Problem, unseenProblem } from "./problem.ts";
-
-/** After the first pod has the size. */
-const MAX_CONCURRENT_PODS = 10;
-
-/** The next step for the pods of a pipe whose resize in place has begun or may begin. */
-export type PodsStep =
-  /** Without actions if every pod has the size. */
-  | { readonly type: "resize"; readonly actions: readonly InPlaceAction[] }
-  /** `untilMs`: when it fails, or the failed write is repeated, unless something happens; in milliseconds since 1970. */
-  | { readonly type: "wait"; readonly untilMs: number; readonly failure?: Failure | undefined }
-  | Failed;
-
-type Failed = { readonly type: "fail" } & Fallback;
+import { waitForRoom } from "./room.ts";
 
 /** A pipe, and those of its pods that do not have the size yet. */
 interface Pods extends Subject {
@@ -38,8 +28,8 @@ const RULES: readonly ((pods: Pods) => PodsStep | undefined)[] = [
   resizing,
   // Every pod that is seen has the size.
   complete,
-  // Another writer gives the pods another size, and would do so again.
-  reverted,
+  // Another writer gave pods another size. No pod is replaced for that, because new pods would get that size too.
+  drifted,
   // The API server would refuse the other pods, too.
   refused,
   // The pods that are left cannot be resized, or not yet.
@@ -81,17 +71,11 @@ export function restarted(subject: Subject): Failed | undefined {
 function isRestarted({ pod, state, record }: ActivePod, subject: Subject): boolean {
   if (state === "unchanged" || pod.metadata.generation <= 1) return false;
   // The pod ran the size before its template followed. Since then, its restarts are a matter of health.
-  if (state === "done" && (record?.lastAtMs ?? pod.resizedAtMs ?? 0) <= committedAtMs(subject)) return false;
+  if (state === "done" && sameSize(subject.pipe.size, subject.desired)) return false;
   if (pod.containers.some(({ isRunning }) => !isRunning)) return true;
   if (record?.runs !== undefined) return record.runs !== runsOf(pod);
   const resizedAtMs = pod.resizedAtMs ?? Number.POSITIVE_INFINITY;
   return pod.containers.some(({ restartedAtMs }) => restartedAtMs > resizedAtMs);
-}
-
-/** When the template began to follow pods of the desired size; -1 if it did not. */
-function committedAtMs({ pipe: { size, lastRollout }, desired }: Subject): number {
-  const isOfPods = lastRollout?.inPlaceStartedAtMs !== undefined && sameSize(lastRollout.size, desired);
-  return isOfPods && sameSize(size, desired) ? lastRollout.startedAtMs : -1;
 }
 
 /** Identifies the runs of the containers of a pod. */
@@ -100,8 +84,11 @@ export function runsOf({ containers }: PodView): string {
 }
 
 function overdue(pods: Pods): PodsStep | undefined {
-  const found = pods.active.find((each) => endsAtMs(each, pods) <= pods.nowMs);
+  const over = pods.active.filter((each) => endsAtMs(each, pods) <= pods.nowMs);
+  const found = over.find(({ state }) => state !== "deferred") ?? over[0];
   if (!found) return undefined;
+  const deferral = found.state === "deferred" ? waitForRoom(found, pods) : undefined;
+  if (deferral) return deferral;
   const message = found.pod.resize?.message ?? "the kubelet has not resized it";
   return failed(found, TIMED_OUT[found.state] ?? "ResizeTimeout", message);
 }
@@ -135,17 +122,22 @@ function complete(pods: Pods): PodsStep | undefined {
   return hindranceOf(unseenProblem(pods)) ?? { type: "resize", actions: [] };
 }
 
-function reverted({ unchanged, ...subject }: Pods): PodsStep | undefined {
-  // A change after the template has followed is the first one, so the pod is resized again.
-  const sinceMs = committedAtMs(subject);
-  const found = unchanged.find(({ record }) => record?.outcome.type === "done" && record.lastAtMs > sinceMs);
-  return found && failed(found, "Reverted", "another writer set it back to another size");
+/** Other pods that do not have the size yet come first. */
+function drifted(pods: Pods): PodsStep | undefined {
+  return pods.unchanged.every((each) => isDrifted(each, pods))
+    ? repairDrift(pods, pods.unchanged)
+    : undefined;
 }
 
-function refused({ unchanged }: Pods): PodsStep | undefined {
+function refused({ unchanged, ...pods }: Pods): PodsStep | undefined {
   for (const each of unchanged) {
     const { fallback, message = "" } = errorOf(each.record) ?? {};
-    if (fallback) return failed(each, fallback, message);
+    if (!fallback) continue;
+    const refusal = failed(each, fallback, message);
+    if (mayReplacePods(pods)) return refusal;
+    // Nothing else brings the size, so the write is repeated.
+    const untilMs = repeatableAtMs(each.record, each.pod.metadata.generation, pods);
+    if (untilMs > pods.nowMs) return { ...refusal, untilMs };
   }
   return undefined;
 }
@@ -171,9 +163,13 @@ function retrying(pods: Pods): PodsStep | undefined {
   const { retryRequestedAtMs = 0 } = scaling;
   const { firstAtMs } = first.record;
   const sinceMs = retryRequestedAtMs <= nowMs ? Math.max(firstAtMs, retryRequestedAtMs) : firstAtMs;
-  if (!isRefusal(error.reason) && elapsedMs(sinceMs, nowMs) >= timeouts.resizeMs)
-    return failed(first, "ResizeTimeout", `the API server has not resized it: ${error.message}`);
   const untilMs = Math.min(...failing.map(({ record }) => repeatableAtMs(record, 0, pods)));
+  if (!isRefusal(error.reason) && elapsedMs(sinceMs, nowMs) >= timeouts.resizeMs) {
+    const message = `the API server has not resized it: ${error.message}`;
+    const timedOut = failed(first, "ResizeTimeout", message);
+    if (mayReplacePods(pods)) return timedOut;
+    return untilMs <= nowMs ? undefined : { ...timedOut, untilMs };
+  }
   return untilMs <= nowMs ? undefined : { type: "wait", untilMs, failure: failureOf(first.record, untilMs) };
 }
 

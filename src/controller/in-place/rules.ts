@@ -1,27 +1,52 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
-import { allPodsHaveSize } from "../pods.ts";
+import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, seesAllPods } from "../pods.ts";
 import { failureOf, repeatableAtMs } from "../retry.ts";
+import { standingFailure } from "./drift.ts";
 import { fallsBack, podsToReturn } from "./fall-back.ts";
+import type { PodsStep } from "./pods-step.ts";
 import { failedBefore } from "./problem.ts";
-import { type PodsStep, podsStep, refusedSize } from "./resize-pods.ts";
+import { podsStep, refusedSize } from "./resize-pods.ts";
+import { waitsInPlace } from "./wait.ts";
 import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
 
 /** The template has the size, and a pod has not: only a resize of the pod, or another ReplicaSet, can change that. */
 export function podsFollow(subject: Subject): PipeDecision | undefined {
   const { pipe, active } = subject;
   if (allPodsHaveSize(subject)) return undefined;
-  const failed = failedBefore(subject);
+  // A pod that another writer resized is repaired in place, whatever failed before.
+  const failed = standingFailure(subject);
   const isInProgress = active.some(
     ({ state, record }) => state !== "done" && (state !== "unchanged" || record !== undefined),
   );
   if (!failed && isInProgress) return sizeRefused(subject) ?? inProgress(podsStep(subject), subject);
   if (!pipe.rollout.isSeen || !pipe.rollout.isComplete) return undefined;
   if (active.every(({ state }) => state === "done")) return undefined;
-  if (failed) return replacedBefore(subject) ?? waitsFor(REPLACE_PODS, failed);
+  if (failed && !mayReplacePods(subject)) return waitsInPlace(subject, failed);
   const step = podsStep(subject);
+  if (failed) return replacedBefore(subject) ?? returned(subject, step) ?? waitsFor(REPLACE_PODS, failed);
   if (step.type === "fail") return fallsBack(subject, step);
-  return { ...waitsFor(IN_PLACE), ...(step.type === "wait" ? { recheckAtMs: step.untilMs } : {}) };
+  if (step.type === "conflict") return { state: "failed", failure: step.failure };
+  const recheckAtMs = step.type === "wait" ? step.untilMs : undefined;
+  return { ...waitsFor(IN_PLACE), failure: step.failure, recheckAtMs };
+}
+
+/**
+ * A pod that can have the size of its template again in place, as before a rollout, is not replaced. One that is not seen
+ * can only be replaced, with the others.
+ */
+function returned(subject: Subject, step: PodsStep): PipeDecision | undefined {
+  if (!seesAllPods(subject)) return undefined;
+  if (step.type === "defer") return inProgress(step, subject);
+  const actions = podsToReturn(subject);
+  const isUnderWay = step.type === "wait" && subject.active.every(({ state }) => state !== "unchanged");
+  if (actions.length === 0 && !isUnderWay && !hasPodWriteInFlight(subject)) return undefined;
+  return {
+    ...{ state: "rolling", phase: "resizing", isUnfinished: true },
+    activity: "its pods get the size of their template again",
+    next: { type: "continue", actions },
+    ...(step.type === "wait" ? { recheckAtMs: step.untilMs } : {}),
+  };
 }
 
 function waitsFor(way: Way, fallback?: Begin["fallback"]): PipeDecision {
@@ -53,7 +78,8 @@ export function podsReturn(subject: Subject): PipeDecision | undefined {
   if (mayResizePods(subject) || !subject.pipe.rollout.isComplete) return undefined;
   const actions = podsToReturn(subject);
   if (actions.length === 0) return undefined;
-  const activity = "its pods get their old size again before they are replaced";
+  const then = mayReplacePods(subject) ? " before they are replaced" : "";
+  const activity = `its pods get their old size again${then}`;
   return { state: "rolling", phase: "resizing", activity, next: { type: "continue", actions } };
 }
 
@@ -70,7 +96,14 @@ function inProgress(step: PodsStep, subject: Subject): PipeDecision {
     isUnfinished: true,
     activity: "its pods are being resized in place",
   } as const;
-  if (step.type === "resize") return { ...moving, next: { type: "continue", actions: step.actions } };
+  if (step.type === "conflict") return { state: "failed", failure: step.failure };
+  if (step.type === "resize")
+    return { ...moving, failure: step.failure, next: { type: "continue", actions: step.actions } };
+  if (step.type === "defer") {
+    const { actions, failure, message: obstacle, untilMs: recheckAtMs } = step;
+    const state = failure ? "failed" : "rolling";
+    return { ...moving, state, failure, obstacle, recheckAtMs, next: { type: "continue", actions } };
+  }
   const { untilMs: recheckAtMs, failure } = step;
   return { ...moving, state: failure ? "retrying" : "rolling", failure, recheckAtMs };
 }

@@ -2,8 +2,9 @@ import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isOfWrite, recordOf } from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
-import { ACCEPTED, dryRunOf } from "../rollout/way.ts";
-import { recordFailure, returnPods, stalePod } from "./fall-back.ts";
+import { failedSearch } from "../rollout/prior-failure.ts";
+import { ACCEPTED, dryRunOf, dryRunRecord, ROLLOUT } from "../rollout/way.ts";
+import { recordFailure, stalePod } from "./fall-back.ts";
 import { inPlaceProblem } from "./problem.ts";
 import { podsStep } from "./resize-pods.ts";
 
@@ -13,8 +14,12 @@ export const IN_PLACE: Way = {
 
   problem(subject) {
     const { pipe } = subject;
-    if (pipe.size && pipe.replicas > 0) return inPlaceProblem(subject);
-    return { reason: "NotSupported", message: "it has no pods with a size" };
+    if (pipe.replicas === 0) return { reason: "NotSettled", message: "it has no replicas" };
+    if (pipe.size) return inPlaceProblem(subject);
+    return {
+      reason: "NotSupported",
+      message: "its template has no size, and only new pods can get their first one",
+    };
   },
 
   /** Every pipe has a template of its own, so each is tried. A template that has the size already is not written. */
@@ -38,18 +43,24 @@ export const IN_PLACE: Way = {
 export const REPLACE_PODS: Way = {
   replacesPods: true,
   problem: () => undefined,
-  dryRun: () => ACCEPTED,
+
+  /** Nothing rolls back pods that are replaced without a change of the template, so they must have room. */
+  dryRun: (begin) => (begin.subject.pipe.stopsOldPodsFirst ? ROLLOUT.dryRun(begin) : ACCEPTED),
 
   begin({ subject }: Begin) {
     const { pipe, container } = subject;
     const stale = stalePod(subject);
     if (!stale) return [];
-    return [...returnPods(subject, stale.resources), { type: "replace-pods", pipe, container, ...stale }];
+    return [{ type: "replace-pods", pipe, container, ...stale }];
   },
 };
 
-/** Why the pods are not replaced now: they were a moment ago, the write failed, or it has not helped several times. */
+/** Why the pods are not replaced now: their size is refused or has no room, they were replaced a moment ago, the write failed, or it has not helped several times. */
 export function replacedBefore(subject: Subject): PipeDecision | undefined {
+  const tried = dryRunRecord(subject, false);
+  const refused = failureOf(tried, dueAtMs(tried, subject)) ?? failedSearch(subject);
+  if (refused && (refused.retryAtMs ?? Number.POSITIVE_INFINITY) > subject.nowMs)
+    return { state: isOfWrite(refused.reason) ? "retrying" : "failed", failure: refused };
   const record = recordOf(subject, "replace-pods");
   if (!record) return undefined;
   const { attempts, lastAtMs: atMs, outcome } = record;
@@ -66,4 +77,4 @@ export function replacedBefore(subject: Subject): PipeDecision | undefined {
 }
 
 const IN_VAIN =
-  "another writer, such as a right-sizer, gives its pods another size whenever they were replaced: exempt them from it";
+  "another writer, such as an admission webhook, gives its pods another size whenever they are created: exempt them from it";

@@ -16,7 +16,7 @@ export interface AutoscalerView extends KubeObject {
   readonly kind: "HorizontalPodAutoscaler" | "VerticalPodAutoscaler";
   /** Name of the Deployment; `undefined` if it targets something else, or never sets our fields. */
   readonly deployment: string | undefined;
-  /** Its effect on each container, by name. {@link OTHER_CONTAINERS} stands for the rest. */
+  /** The effect on each container, by name. {@link OTHER_CONTAINERS} stands for the rest. */
   readonly policies: ReadonlyMap<string, Effect>;
 }
 

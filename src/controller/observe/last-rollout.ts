@@ -60,7 +60,24 @@ const lastRollout = z.object({
   isCommitting: z.boolean().optional(),
   /** The last resize in place that failed, until another one begins: the same size is not tried in place again. */
   inPlaceFailure: z
-    .object({ size, reason: z.enum(FALLBACK_REASONS), message, atMs: timeMs })
+    .object({
+      size,
+      reason: z.enum(FALLBACK_REASONS),
+      message,
+      atMs: timeMs,
+      /** Revision of the pod template that failed. */
+      revision: z.int().optional(),
+    })
+    .optional()
+    .catch(undefined),
+  /** Restarts of the container in all pods when the template began to follow them; absent without a resize in place. */
+  restarts: z.int().optional(),
+  /**
+   * Containers of the service ran out of memory after the resize to `size` in place, so its pipes have `previous` again
+   * until another size, or a retry, is requested. Each pipe that gets `previous` has the same record.
+   */
+  outOfMemory: z
+    .object({ size, previous: size, pipe: z.string(), message, atMs: timeMs })
     .optional()
     .catch(undefined),
   /**
@@ -98,6 +115,9 @@ export type LastRollout = Readonly<z.output<typeof lastRollout>>;
 
 /** A resize in place that failed. */
 export type InPlaceFailure = NonNullable<LastRollout["inPlaceFailure"]>;
+
+/** A size that a service has given back. */
+export type OutOfMemory = NonNullable<LastRollout["outOfMemory"]>;
 
 /** The last rollout as a patch of the controller wrote it. */
 export interface WrittenRollout {

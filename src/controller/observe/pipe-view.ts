@@ -2,6 +2,7 @@ import { type Size, sameSize } from "../../domain/size.ts";
 import type { DeploymentCondition, Identity, KubeObject } from "../../kube/objects.ts";
 import { appliedSize, type Fallback, type LastRollout } from "./last-rollout.ts";
 import { isSize, type Resources } from "./resources.ts";
+import type { StartupRead } from "./workloads/startup-reads.ts";
 
 /** The fields of a Deployment that decisions need; the cache keeps only these. */
 export interface PipeView extends KubeObject {
@@ -33,6 +34,8 @@ export interface PipeView extends KubeObject {
   readonly hasLabelledPods: boolean;
   /** Why its pod template does not allow resizes in place. */
   readonly templateProblem: Fallback | undefined;
+  /** Resources that programs of the pipe read only when they start. If one changes, a restart is necessary. */
+  readonly startupReads: readonly StartupRead[];
   /** The time without progress that the owner chose for rollouts, plus the time until a pod counts as available. */
   readonly deadlineMs: number;
   readonly isPaused: boolean;

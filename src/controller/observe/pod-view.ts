@@ -1,4 +1,3 @@
-import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import { shared } from "../../kube/memoized.ts";
 import {
   type Container,
@@ -9,7 +8,8 @@ import {
   type Pod,
 } from "../../kube/objects.ts";
 import { parseTime } from "../../kube/time.ts";
-import { TEMPLATE_HASH_LABEL } from "../names.ts";
+import { CONTAINER_ANNOTATION, TEMPLATE_HASH_LABEL } from "../names.ts";
+import { otherResizerOf, resizedAtMs } from "./pod-writers.ts";
 
 /** The fields of a pod of a pipe that decisions need; the cache keeps only these. */
 export interface PodView extends KubeObject {
@@ -19,6 +19,8 @@ export interface PodView extends KubeObject {
   /** Identifies the pod template: the label of the ReplicaSet. */
   readonly templateHash: string;
   readonly createdAtMs: number;
+  /** Empty until the pod is scheduled. */
+  readonly nodeName: string;
   /** The pod is being deleted, and its containers may still run. */
   readonly isTerminating: boolean;
   /** False once it is being deleted or its containers have ended, for example because it was evicted. */
@@ -29,7 +31,9 @@ export interface PodView extends KubeObject {
   readonly resizedAtMs: number | undefined;
   /** The message of the scheduler if the pod is unschedulable. */
   readonly unschedulable: string | undefined;
-  /** The containers, with their statuses. */
+  /** The container to resize, by the annotation of the pod. */
+  readonly namedContainer: string | undefined;
+  /** The containers, with their statuses. Those that a webhook added are among them. */
   readonly containers: readonly ContainerView[];
 }
 
@@ -43,6 +47,8 @@ export interface ResizeCondition {
 export interface ContainerView {
   readonly name: string;
   readonly resources: Container["resources"];
+  /** The field manager that last resized it, unless that was the controller. */
+  readonly resizedBy: string | undefined;
   /** Resources whose change restarts the container. */
   readonly restartsFor: readonly string[];
   readonly isRunning: boolean;
@@ -50,6 +56,8 @@ export interface ContainerView {
   readonly containerId: string | undefined;
   /** When its previous run ended, in milliseconds since 1970; 0 if it never restarted. */
   readonly restartedAtMs: number;
+  /** The previous run ended because the container used more memory than its limit. */
+  readonly isOomKilled: boolean;
   readonly allocated: ContainerStatus["allocatedResources"];
   /** The resources with which the container runs; absent if the node cannot resize pods. */
   readonly actual: ContainerStatus["resources"];
@@ -65,30 +73,36 @@ export function toPodView({ metadata, spec, status }: Pod): PodView {
     pipeName: deploymentOf(metadata, templateHash),
     templateHash,
     createdAtMs: parseTime(metadata.creationTimestamp),
+    nodeName: shared(spec.nodeName ?? ""),
     isTerminating,
     isActive: !isTerminating && !ENDED.includes(status?.phase),
     observedGeneration: status?.observedGeneration ?? 0,
     resize: resizeConditionOf(status),
-    resizedAtMs: writtenAtMs(metadata),
+    resizedAtMs: resizedAtMs(metadata),
     unschedulable: unschedulableMessage(status),
-    containers: spec.containers.map((container) => toContainerView(container, status)),
+    namedContainer: shared(metadata.annotations?.[CONTAINER_ANNOTATION]),
+    containers: spec.containers.map((container) => toContainerView(container, metadata, status)),
   };
 }
 
 function toContainerView(
   { name, resources, resizePolicy }: Pod["spec"]["containers"][number],
+  metadata: Pod["metadata"],
   status: Pod["status"],
 ): ContainerView {
   const own = status?.containerStatuses?.find((each) => each.name === name);
+  const { reason, finishedAt } = own?.lastState?.terminated ?? {};
   const restarting = (resizePolicy ?? []).filter(({ restartPolicy }) => restartPolicy === "RestartContainer");
   return {
     name: shared(name),
     resources: shared(resources),
+    resizedBy: otherResizerOf(name, metadata),
     restartsFor: shared(restarting.map(({ resourceName }) => resourceName)),
     isRunning: own?.state?.running !== undefined,
     restartCount: own?.restartCount ?? 0,
     containerId: own?.containerID,
-    restartedAtMs: parseTime(own?.lastState?.terminated?.finishedAt),
+    restartedAtMs: parseTime(finishedAt),
+    isOomKilled: reason === "OOMKilled",
     allocated: shared(own?.allocatedResources),
     actual: shared(own?.resources),
   };
@@ -107,14 +121,6 @@ function resizeConditionOf(status: Pod["status"]): ResizeCondition | undefined {
     if (found) return { type, reason: found.reason ?? "", message: found.message ?? "" };
   }
   return undefined;
-}
-
-/** The API server records the time of the last change that each manager made by the subresource. */
-function writtenAtMs({ managedFields = [] }: Pod["metadata"]): number | undefined {
-  const own = managedFields.find(
-    ({ manager, subresource }) => manager === CONTROLLER_FIELD_MANAGER && subresource === "resize",
-  );
-  return own && parseTime(own.time);
 }
 
 function unschedulableMessage(status: Pod["status"]): string | undefined {

@@ -5,7 +5,10 @@ import type { LastRollout } from "./last-rollout.ts";
 
 /** The reason why a write was not made: the API server rejected it, or the controller found no node that fits. */
 export interface WriteError {
-  readonly reason: Extract<FailureReason, "Refused" | "Forbidden" | "WriteFailed" | "NoNodeLargeEnough">;
+  readonly reason: Extract<
+    FailureReason,
+    "Refused" | "Forbidden" | "WriteFailed" | "NoNodeLargeEnough" | "NoNodeHasRoom"
+  >;
   /** The message of the server, or the request and the largest node. */
   readonly message: string;
   /** Retry-After of the server. */
@@ -26,6 +29,8 @@ export const WRITE_PURPOSES = [
   "adopt",
   /** Dry runs of the patch that starts a rollout, and of the one by which a template follows its pods. */
   ...["dry-run", "dry-run-commit"],
+  /** The search for a node with room for a pipe whose resize in place is deferred. */
+  "check-room",
   /** Writes to a pod: the size, or the size of its template again. */
   ...["resize-pod", "return-pod"],
   /** The steps by which a template follows its pods. */

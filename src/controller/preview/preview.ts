@@ -59,7 +59,7 @@ export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
 }
 
 function actionFor(
-  { pipe, state, failure, abandoned }: Assessment,
+  { pipe, state, failure, abandoned, hindrance, activity }: Assessment,
   actions: readonly Action[],
   sizing: Sizing,
 ): string {
@@ -76,7 +76,7 @@ function actionFor(
     case "resized":
       return "let its template follow its pods";
     case "waiting":
-      return `resize it later: it waits${waitingFor(sizing)}`;
+      return hindrance ? `leave it: ${activity}` : `resize it later: it waits${waitingFor(sizing)}`;
     case "paused":
       return "wait for its owner, who has paused its rollouts";
     case "failed":

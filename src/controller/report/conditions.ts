@@ -7,6 +7,7 @@ import type { Sizing } from "../decide/decision.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { describeFailure } from "./failures.ts";
+import { isOfHindrance } from "./hindrances.ts";
 
 /** Reason and message of the conditions: one word for programs and one sentence for people. */
 export interface ConditionSummary {
@@ -37,7 +38,7 @@ export function summarizeConditions(
   if (worst)
     return {
       // Failed writes are retried automatically.
-      type: hasState("failed", "unsizable") ? "Stalled" : "Reconciling",
+      type: hasState("failed", "unsizable") || failures.some(isOfHindrance) ? "Stalled" : "Reconciling",
       reason: failureReason(worst.reason),
       message: text(
         sentence(describeFailure(worst)),
@@ -93,7 +94,8 @@ function underWay(sizing: Sizing): (string | undefined)[] {
   const named = (state: Assessment["state"]) =>
     sizing.assessments.filter((each) => each.state === state).map(({ pipe }) => pipe.metadata.name);
   const resized = named("resized");
-  const waiting = named("waiting").length;
+  const hindered = sizing.assessments.filter(({ state, hindrance }) => state === "waiting" && hindrance);
+  const waiting = named("waiting").length - hindered.length;
   const [unschedulable] = sizing.assessments.filter(({ obstacle }) => obstacle !== undefined);
   return [
     listed("Rolling", named("rolling")),
@@ -101,6 +103,10 @@ function underWay(sizing: Sizing): (string | undefined)[] {
     unschedulable &&
       sentence(`${unschedulable.pipe.metadata.name} fits no node at present: ${unschedulable.obstacle}`),
     listed("Paused by their owner", named("paused")),
+    listed(
+      "Cannot be resized in place, so waiting",
+      hindered.map(({ pipe, hindrance }) => `${pipe.metadata.name} (${hindrance?.reason})`),
+    ),
     waiting > 0 ? `${waiting} waiting${waitingFor(sizing)}.` : undefined,
   ];
 }

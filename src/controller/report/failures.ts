@@ -2,7 +2,7 @@ import { MAX_MESSAGE_LENGTH, type PipeFailure, type PipeScalingStatus } from "..
 import { describedSize } from "../../crd/size-fields.ts";
 import { clipped } from "../../kube/clipped.ts";
 import type { Assessment } from "../assessment.ts";
-import { isOfWrite, isRefusal } from "../retry.ts";
+import { isOfWrite, isRefusal, NO_ROOM } from "../retry.ts";
 import { ROLLBACK_FAILED } from "../rollout/rules.ts";
 
 /** Returns the failures of all pipes. A failure that the previous status has keeps its time. */
@@ -37,7 +37,8 @@ export function newFailures(before: PipeScalingStatus, after: PipeScalingStatus)
  */
 function isKnown(before: PipeFailure, failure: PipeFailure): boolean {
   if (!isAlike(before, failure)) return false;
-  if (isOfWrite(failure.reason)) return true;
+  // How much room is free changes all the time.
+  if (isOfWrite(failure.reason) || failure.reason === NO_ROOM) return true;
   if (isRefusal(failure.reason)) return before.message === failure.message;
   const isRollbackFailed = ({ message }: PipeFailure) => message.includes(ROLLBACK_FAILED);
   return before.attempts === failure.attempts && isRollbackFailed(before) === isRollbackFailed(failure);

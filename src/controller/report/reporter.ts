@@ -15,6 +15,7 @@ import { type PipeScalingView, toPipeScalingView } from "../observe/pipe-scaling
 import type { Snapshot } from "../observe/snapshot.ts";
 import { errorOf, repeatableAtMs } from "../retry.ts";
 import { eventsOf, pipeEvent } from "./events.ts";
+import { hindrancesFailAtMs } from "./hindrances.ts";
 import type { ControllerMetrics } from "./metrics.ts";
 import { rescaleSpans } from "./rescale-spans.ts";
 import type { StatusChange } from "./resize-methods.ts";
@@ -45,7 +46,8 @@ export class Reporter {
    * Reports the state of a service.
    *
    * @param sizing absent if the pipes must not be resized
-   * @returns when a status that could not be written is written again, in milliseconds since 1970; otherwise infinity
+   * @returns when the status changes without an event, or is written again because it could not be written, in
+   *     milliseconds since 1970; otherwise infinity
    */
   async report(snapshot: Snapshot, sizing: Sizing | undefined): Promise<number> {
     const { serviceId, scaling, unmanaged, pipes } = snapshot;
@@ -59,7 +61,12 @@ export class Reporter {
     }
     const states = sizing?.assessments.map(({ state }) => state) ?? [];
     metrics.passed(serviceId, status ?? (unmanaged[0] && unmanagedStatus(snapshot, unmanaged[0])), states);
-    return Math.min(Number.POSITIVE_INFINITY, ...(await Promise.all(reports)));
+    const changesAtMs =
+      scaling && sizing
+        ? hindrancesFailAtMs({ scaling, sizing, policy, nowMs: snapshot.nowMs })
+        : Number.POSITIVE_INFINITY;
+    const isDue = changesAtMs <= snapshot.nowMs;
+    return Math.min(isDue ? Number.POSITIVE_INFINITY : changesAtMs, ...(await Promise.all(reports)));
   }
 
   /** Once for each generation and reason: another controller may manage it, and report something else. */

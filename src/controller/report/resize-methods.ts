@@ -11,6 +11,7 @@ import { clipped } from "../../kube/clipped.ts";
 import type { Assessment } from "../assessment.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
+import { mayReplacePods } from "../pods.ts";
 
 /** Returns how each pipe got the desired size, and why pipes get it by a rollout although in place was wanted. */
 export function resizeMethods(assessments: readonly Assessment[], desired: Size) {
@@ -18,7 +19,7 @@ export function resizeMethods(assessments: readonly Assessment[], desired: Size)
     const method = methodOf(each, desired);
     return method ? [[each.pipe.metadata.name, method] as const] : [];
   });
-  const fallbacks = assessments.flatMap(({ pipe }) => fallbackOf(pipe, desired) ?? []);
+  const fallbacks = assessments.flatMap((each) => fallbackOf(each, desired) ?? []);
   // Callers need not wait for the templates, so a pipe whose template still follows counts already.
   const following = assessments.filter(({ state }) => state === "resized").length;
   return {
@@ -32,19 +33,23 @@ export function resizeMethods(assessments: readonly Assessment[], desired: Size)
  * Known when pods and template have the size; before, the last rollout is of another one. A pipe without replicas has
  * the size, but no pod was resized or replaced.
  */
-function methodOf({ pipe, state }: Assessment, desired: Size): ResizeMethod | undefined {
+function methodOf(assessment: Assessment, desired: Size): ResizeMethod | undefined {
+  const { pipe, state } = assessment;
   const { lastRollout } = pipe;
   if (state !== "done" || !lastRollout || lastRollout.isRollback) return undefined;
   const { size, attempts, replicas, inPlaceStartedAtMs, isCommitting = false, revision } = lastRollout;
   if (!sameSize(size, desired) || attempts === 0 || replicas === 0) return undefined;
   // If the owner resumed the Deployment before its template had followed, Kubernetes replaced the pods.
   const isCutShort = isCommitting && !pipe.isPausedForCommit && pipe.revision > revision;
-  const isInPlace = inPlaceStartedAtMs !== undefined && !isCutShort && !fallbackOf(pipe, desired);
+  const isInPlace = inPlaceStartedAtMs !== undefined && !isCutShort && !fallbackOf(assessment, desired);
   return isInPlace ? "InPlace" : "Rollout";
 }
 
-function fallbackOf({ metadata, lastRollout }: Assessment["pipe"], desired: Size): PipeFallback | undefined {
+function fallbackOf({ pipe, subject }: Assessment, desired: Size): PipeFallback | undefined {
+  const { metadata, lastRollout, size } = pipe;
   const failure = lastRollout?.inPlaceFailure;
+  // With the strategy InPlace, no rollout follows. One that came before may have brought the size.
+  if (!mayReplacePods(subject) && !sameSize(size, desired)) return undefined;
   if (!failure || !sameSize(failure.size, desired)) return undefined;
   // An owner who resets managedFields can write an annotation with a longer one.
   const message = clipped(failure.message, MAX_MESSAGE_LENGTH);

@@ -23,6 +23,7 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import { allPodsHaveTemplate, seesPods } from "../pods.ts";
 import { type ConditionSummary, runsSize, summarizeConditions, whyPending } from "./conditions.ts";
 import { failuresOf } from "./failures.ts";
+import { overdueHindrances } from "./hindrances.ts";
 import { resizeMethods } from "./resize-methods.ts";
 
 type Propagation = NonNullable<PipeScalingStatus["propagation"]>;
@@ -39,7 +40,8 @@ export function statusOf(
 ): PipeScalingStatus {
   const { nowMs, pipes, tier } = snapshot;
   const previous = scaling.status;
-  const failures = sizing ? failuresOf(sizing.assessments, previous) : [];
+  const hindered = sizing ? overdueHindrances({ scaling, sizing, policy, nowMs }) : [];
+  const failures = sizing ? failuresOf([...sizing.assessments, ...hindered], previous) : [];
   const observed = observedStatus(scaling, summarizeConditions(scaling, tier, sizing, failures), nowMs);
   if (!sizing) return observed;
   const { assessments, serviceLimit } = sizing;
@@ -107,7 +109,9 @@ function pendingPipes(sizing: Sizing): PendingPipe[] | undefined {
       if (each.state === "done") return [];
       const message = whyPending(each, sizing);
       const text = message ? { message: clipped(message, MAX_MESSAGE_LENGTH) } : {};
-      return [{ name: each.pipe.metadata.name, state: STATE_NAMES[each.state], ...text }];
+      const { reason } = each.hindrance ?? {};
+      const state = STATE_NAMES[each.state];
+      return [{ name: each.pipe.metadata.name, state, ...(reason ? { reason } : {}), ...text }];
     })
     .sort((a, b) => STATE_ORDER.indexOf(a.state) - STATE_ORDER.indexOf(b.state));
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);

@@ -34,6 +34,7 @@ export function newRollout(subject: Subject, attempts: number, fallback?: Fallba
     revision: pipe.revision + 1,
     progressedAtS: pipe.rollout.progressedAtS,
     replicas: pipe.replicas,
+    ...(subject.outOfMemory ? { outOfMemory: subject.outOfMemory } : {}),
     ...(fallback ? { inPlaceFailure: inPlaceFailureTo(desired, fallback, nowMs) } : {}),
   };
 }
@@ -48,6 +49,7 @@ export function committedRollout(subject: Subject): LastRollout {
     lastGoodSize: pipe.size ?? pipe.otherResources,
     revision: pipe.revision,
     inPlaceStartedAtMs: Math.min(nowMs, ...begun),
+    restarts: subject.active.reduce((sum, { own }) => sum + (own?.restartCount ?? 0), 0),
     isCommitting: true,
   };
 }
@@ -113,9 +115,11 @@ function runsOnePod({ pipe: { size, cpuLimitFollows }, active }: Subject): boole
 /** Why a size is not tried in place again. An annotation has only the beginning of the message. */
 export function inPlaceFailureTo(
   size: Size,
-  { reason, message, ...known }: Fallback | InPlaceFailure,
+  fallback: Fallback | InPlaceFailure,
   nowMs: number,
 ): InPlaceFailure {
-  const atMs = "atMs" in known ? known.atMs : nowMs;
-  return { size, reason, message: clipped(message, MAX_ANNOTATED_MESSAGE), atMs };
+  const { reason, message, atMs = nowMs, revision } = { ...NOT_RECORDED, ...fallback };
+  return { size, reason, message: clipped(message, MAX_ANNOTATED_MESSAGE), atMs, revision };
 }
+
+const NOT_RECORDED: Pick<Partial<InPlaceFailure>, "atMs" | "revision"> = {};

@@ -4,6 +4,7 @@ import { parseTime } from "../../kube/time.ts";
 import type { Cause, Subject } from "../assessment.ts";
 import { isChangedByOwner, type PipeView } from "../observe/pipe-view.ts";
 import { sizeOf } from "../observe/resources.ts";
+import { withRemedy } from "../remedy.ts";
 import { startedAtMs, timeoutMsOf } from "./phase.ts";
 
 /** A way in which a rollout fails, and the time at which it has failed unless it makes progress before. */
@@ -77,7 +78,7 @@ function withoutPods({ pipe, nowMs, timeouts }: Subject): RolloutEnd | undefined
   const graceEndsAtMs = Math.max(sinceMs, startedMs) + timeouts.replicaFailureMs;
   return {
     reason: replicaFailure.reason === "FailedCreate" ? "FailedCreate" : "ReplicaFailure",
-    message: replicaFailure.message ?? "",
+    message: withRemedy(replicaFailure.message ?? ""),
     atMs: isWithoutPods && isOfThis ? sinceMs : graceEndsAtMs,
   };
 }

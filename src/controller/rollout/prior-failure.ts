@@ -15,7 +15,7 @@ import {
   retryDelayMs,
   TRUCE_MS,
 } from "../retry.ts";
-import { dryRunRecord } from "./way.ts";
+import { dryRunRecord, roomRecord, searchedAtMs } from "./way.ts";
 
 /** A failed attempt is not repeated at once. */
 export function failedBefore(subject: Subject): PipeDecision | undefined {
@@ -46,7 +46,16 @@ function failedWrite(subject: Subject): Failure | undefined {
   const records = [recordOf(subject, "resize"), dryRunRecord(subject, true), dryRunRecord(subject, false)];
   const failed = records.find((record) => record?.outcome.type === "failed");
   // A template that cannot follow its pods is rolled out.
-  return errorOf(failed)?.fallback ? undefined : failureOf(failed, dueAtMs(failed, subject));
+  if (errorOf(failed)?.fallback) return undefined;
+  return failureOf(failed, dueAtMs(failed, subject)) ?? failedSearch(subject);
+}
+
+/** No node has room for new pods. While a resize in place is deferred, it waits for room, and may get it. */
+export function failedSearch(subject: Subject): Failure | undefined {
+  const record = roomRecord(subject);
+  const isDeferred = subject.active.some(({ state }) => state !== "unchanged");
+  if (isDeferred || record?.outcome.type !== "failed") return undefined;
+  return failureOf(record, searchedAtMs(subject));
 }
 
 /** A rollout that stopped old pods is not retried automatically, because each attempt interrupts the pipe. */

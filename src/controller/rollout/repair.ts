@@ -5,9 +5,10 @@ import type { Assessment, Cause, Subject } from "../assessment.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import { annotationSubject, appliedSize, type LastRollout } from "../observe/last-rollout.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
-import { isChangedByOwner, isRollingOut } from "../observe/pipe-view.ts";
+import { isChangedByOwner, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 import { isSize } from "../observe/resources.ts";
 import { isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
+import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, FIELD_CONFLICT, recordOf } from "../retry.ts";
 import { adoption, hasComeUp, newRollout } from "./annotation.ts";
 
@@ -33,6 +34,9 @@ function record(assessment: Assessment): readonly PipeAction[] {
     const isNeeded = requestedSize(subject.scaling) !== undefined || !pipe.ownsSize;
     return isNeeded && isAdoptable(assessment) ? adopt(subject, adoption(subject)) : [];
   }
+  // Another size, or a retry, was requested since then.
+  if (state === "done" && lastRollout?.outOfMemory && !subject.outOfMemory)
+    return adopt(subject, { ...lastRollout, outOfMemory: undefined });
   const isUp = state === "done" && rollout.isComplete && replicas > 0;
   if (isUp && lastRollout && !hasComeUp(pipe)) return adopt(subject, { ...lastRollout, cameUp: true });
   const isSettled = state === "done" || state === "paused";
@@ -65,6 +69,7 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
   // deletion must not resize the pipe.
   if (lastRollout?.scalingUid !== scaling.metadata.uid && isChangedByOwner(pipe)) return [];
   if ("problem" in container || !lastRollout || !size) return [];
+  if (!mayReplacePods(subject) && !replacedPods(pipe, lastRollout)) return [];
   const isSame = isSize(size) && sameSize(size, failed);
   const record = recordOf({ ...subject, desired: failed }, "roll-back");
   if (isSame || dueAtMs(record, subject) > subject.nowMs) return [];
@@ -80,8 +85,16 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
   return [{ type: "roll-back", pipe, container: container.name, size, rollout }];
 }
 
-/** An owner that no longer applies the size then leaves it in the template, so nothing restarts. */
-function adopt(subject: Subject, rollout: LastRollout | undefined): readonly PipeAction[] {
+/** A rollout that began before the strategy became InPlace may have left the pipe without a pod. */
+function replacedPods(pipe: PipeView, { replicas, inPlaceStartedAtMs }: LastRollout): boolean {
+  return replicas > 0 && inPlaceStartedAtMs === undefined && !isChangedByOwner(pipe);
+}
+
+/**
+ * Writes only the annotation, unless it was written in vain before. If the controller does not own the size yet, it becomes
+ * an owner. Then an owner that no longer applies the size leaves it in the template, and nothing restarts.
+ */
+export function adopt(subject: Subject, rollout: LastRollout | undefined): readonly PipeAction[] {
   const { pipe, nowMs } = subject;
   if (!rollout) return [];
   const record = recordOf(subject, "adopt", annotationSubject(rollout));

@@ -1,9 +1,12 @@
 import { formatSize } from "../../domain/size.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Action } from "../actions.ts";
 import type { Begin, DryRun, Subject, Way } from "../assessment.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
-import type { WriteRecord } from "../observe/write-record.ts";
-import { dueAtMs, recordOf } from "../retry.ts";
+import type { PodView } from "../observe/pod-view.ts";
+import { isOpen, type WriteRecord } from "../observe/write-record.ts";
+import { seesAllPods, seesPods } from "../pods.ts";
+import { dueAtMs, NO_ROOM, recordOf, retryAtMs, retryDelayMs } from "../retry.ts";
 import { newRollout } from "./annotation.ts";
 
 /** Sets the size in the pod template, so that Kubernetes replaces the pods. */
@@ -14,15 +17,20 @@ export const ROLLOUT: Way = {
 
   /**
    * Before a canary, every pipe is tried, so that a rejection is known before anything changes. Later pipes, and a
-   * single pipe, are tried only if the new pod in the response must fit a node: if old pods stop first, or if a node was
-   * too small in place. A requested retry overrides that, and a rollout in progress has already stopped old pods.
+   * single pipe, are tried only if old pods stop first, or if a node was too small in place: a new pod must be accepted
+   * and fit a node. A requested retry ignores the nodes, and a rollout in progress has already stopped old pods.
    */
   dryRun(begin) {
     const { subject, isCanaryOfSeveral, isRequested, isRollingOut, attempts, fallback } = begin;
-    const isDoubtful = subject.pipe.stopsOldPodsFirst || fallback?.reason === "Infeasible";
-    const checksNodes = isDoubtful && !isRollingOut && !isRequested;
-    if (subject.pipe.replicas === 0 || (!isCanaryOfSeveral && !checksNodes)) return ACCEPTED;
-    return dryRunOf(begin, newRollout(subject, attempts), { isCommit: false, checksNodes });
+    const { stopsOldPodsFirst, replicas } = subject.pipe;
+    const isDoubtful = (stopsOldPodsFirst || fallback?.reason === "Infeasible") && !isRollingOut;
+    if (replicas === 0 || (!isCanaryOfSeveral && !isDoubtful)) return ACCEPTED;
+    const checksNodes = isDoubtful && !isRequested;
+    const dryRun = dryRunOf(begin, newRollout(subject, attempts), {
+      ...{ isCommit: false, checksNodes },
+      triedPod: isDoubtful ? triedPod(subject) : undefined,
+    });
+    return dryRun.isAccepted && checksNodes ? searchForRoom(begin) : dryRun;
   },
 
   begin({ subject, attempts, fallback }: Begin) {
@@ -33,27 +41,71 @@ export const ROLLOUT: Way = {
 
 export const ACCEPTED: DryRun = { isAccepted: true };
 
-type Checks = Pick<Extract<Action, { readonly type: "dry-run" }>, "isCommit" | "checksNodes">;
+type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
+type Checks = Pick<DryRunAction, "isCommit" | "checksNodes" | "triedPod">;
+
+/**
+ * Searches for room when the turn of a pipe comes that stops its old pods first, so that others do not wait for room that
+ * it does not use yet. Without seeing all of its pods, their room is unknown, and the rollout shows the outcome.
+ */
+function searchForRoom({ subject, isNext }: Begin): DryRun {
+  const { pipe, container, pods, nowMs } = subject;
+  if (!pipe.stopsOldPodsFirst || !isNext || isRoomFound(subject)) return ACCEPTED;
+  if (!seesPods(subject) || !seesAllPods(subject)) return ACCEPTED;
+  if (searchedAtMs(subject) > nowMs) return { isAccepted: false };
+  const about = { subject: dryRunSubject(subject), stopping: pods, fullNodes: [] };
+  const rollout = newRollout(subject, 1);
+  return { isAccepted: false, action: { type: "check-room", pipe, container, rollout, ...about } };
+}
+
+/** The last search for room for the pods of the desired size. */
+export function roomRecord(subject: Subject): WriteRecord | undefined {
+  return recordOf(subject, "check-room", dryRunSubject(subject));
+}
+
+/** Nodes are searched at most once a minute, whatever the result was. A requested retry searches them at once. */
+export function searchedAtMs(subject: Subject): number {
+  const record = roomRecord(subject);
+  if (!record) return subject.nowMs;
+  if (isOpen(record)) return Number.POSITIVE_INFINITY;
+  const attempts = record.outcome.type === "done" ? 1 : record.attempts;
+  return retryAtMs(record.lastAtMs, retryDelayMs(NO_ROOM, attempts, subject.timeouts), subject);
+}
+
+/** A search found room a moment ago. */
+export function isRoomFound(subject: Subject): boolean {
+  const { nowMs, timeouts } = subject;
+  const record = roomRecord(subject);
+  return record?.outcome.type === "done" && elapsedMs(record.lastAtMs, nowMs) < timeouts.roomFoundMs;
+}
+
+/** A pod without the size. One with it was accepted already. */
+function triedPod({ active }: Subject): PodView | undefined {
+  return active.find(({ state, own }) => own && state === "unchanged")?.pod;
+}
 
 /** Returns the dry run of a write, unless it was made already and nothing that it depends on has changed. */
 export function dryRunOf({ subject: about }: Begin, rollout: LastRollout, checks: Checks): DryRun {
-  const { pipe, container, nowMs } = about;
+  const { pipe, container, nowMs, timeouts } = about;
   const record = dryRunRecord(about, checks.isCommit);
-  if (record?.outcome.type === "done") return ACCEPTED;
-  if (dueAtMs(record, about) > nowMs) return { isAccepted: false };
-  const subject = subjectOf(about);
+  if (record?.outcome.type === "done") {
+    // A quota may have changed since then.
+    const isOutdated = checks.triedPod && elapsedMs(record.lastAtMs, nowMs) >= timeouts.roomFoundMs;
+    if (!isOutdated) return ACCEPTED;
+  } else if (dueAtMs(record, about) > nowMs) return { isAccepted: false };
+  const subject = dryRunSubject(about);
   return { isAccepted: false, action: { type: "dry-run", pipe, container, rollout, subject, ...checks } };
 }
 
 /** The last dry run of the resize to the desired size. */
 export function dryRunRecord(subject: Subject, isCommit: boolean): WriteRecord | undefined {
-  return recordOf(subject, isCommit ? "dry-run-commit" : "dry-run", subjectOf(subject));
+  return recordOf(subject, isCommit ? "dry-run-commit" : "dry-run", dryRunSubject(subject));
 }
 
 /**
  * A pod template, a size, and everything else that the result depends on. The generation would also change with each
  * annotation, and a webhook can be slower than a writer that repeatedly annotates the Deployment.
  */
-function subjectOf({ pipe, container, desired }: Subject): string {
+export function dryRunSubject({ pipe, container, desired }: Subject): string {
   return [pipe.revision, container, pipe.stopsOldPodsFirst, formatSize(desired)].join("/");
 }

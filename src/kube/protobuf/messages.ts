@@ -4,6 +4,7 @@ import type {
   ContainerStatus,
   Deployment,
   DeploymentCondition,
+  EnvVar,
   FieldsV1,
   HorizontalPodAutoscaler,
   ManagedFields,
@@ -14,15 +15,18 @@ import type {
   Pod,
   PodSpec,
   ResizePolicy,
+  ResourceFieldRef,
   ResourceMetric,
   ScaleTarget,
   Secret,
   Taint,
+  TemplateContainer,
   Toleration,
 } from "../objects.ts";
 import {
   boolean,
   bytesMap,
+  type Fields,
   integer,
   integerOrString,
   json,
@@ -84,7 +88,29 @@ const resources = new Message<NonNullable<Container["resources"]>>({
   requests: quantityMap(2),
 });
 
-const container = new Message<Container>({ name: string(1), resources: message(8, resources) });
+const envVar = new Message<EnvVar>({
+  name: string(1),
+  value: string(2),
+  valueFrom: message(
+    3,
+    new Message<NonNullable<EnvVar["valueFrom"]>>({
+      resourceFieldRef: message(
+        2,
+        new Message<ResourceFieldRef>({ containerName: string(1), resource: string(2) }),
+      ),
+    }),
+  ),
+});
+
+const containerFields: Fields<TemplateContainer> = {
+  name: string(1),
+  command: strings(3),
+  args: strings(4),
+  env: messages(7, envVar),
+  resources: message(8, resources),
+};
+
+const container = new Message<TemplateContainer>(containerFields);
 
 const requirement = new Message<NodeSelectorRequirement>({
   key: string(1),
@@ -121,8 +147,7 @@ const podSpec = new Message<PodSpec>({
   initContainers: messages(
     20,
     new Message<Item<PodSpec["initContainers"]>>({
-      name: string(1),
-      resources: message(8, resources),
+      ...containerFields,
       restartPolicy: string(24),
     }),
   ),
@@ -209,6 +234,7 @@ const containerStatus = new Message<ContainerStatus>({
       terminated: message(
         3,
         new Message<NonNullable<NonNullable<ContainerStatus["lastState"]>["terminated"]>>({
+          reason: sharedString(3),
           finishedAt: time(6),
         }),
       ),
@@ -236,6 +262,7 @@ export const pod = new Message<Pod>({
           ),
         }),
       ),
+      nodeName: sharedString(10),
     }),
   ),
   status: message(

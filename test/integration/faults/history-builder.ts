@@ -1,5 +1,5 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
-import type { PipeScalingStatus } from "../../../src/crd/pipe-scaling.ts";
+import type { PipeScalingSpec, PipeScalingStatus } from "../../../src/crd/pipe-scaling.ts";
 import { DeploymentHistory } from "./deployment-history.ts";
 import type { Kinds } from "./history.ts";
 import { AMOUNTS, found, runningWith, SERVICE, specOf } from "./history-objects.ts";
@@ -95,10 +95,10 @@ export class HistoryBuilder extends DeploymentHistory {
   }
 
   /** A user applies a PipeScaling. */
-  requestSize(cores: number): this {
+  requestSize(cores: number, more: Partial<PipeScalingSpec> = {}): this {
     const generation = (this.#scaling?.metadata.generation ?? 0) + 1;
     const metadata = { ...this.meta(SERVICE), generation };
-    const spec = { replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 };
+    const spec = { replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4, ...more };
     return this.#seeScaling({ ...this.#scaling, metadata, spec });
   }
 

@@ -256,3 +256,31 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
 ])("reports that %s", (_what, happened, violation) => {
   expect(violationsOf(happened(service()))).toEqual([expect.stringMatching(violation)]);
 });
+
+/** One pipe of the service has the strategy for longer than a write is in flight. */
+function inPlaceOnly(): HistoryBuilder {
+  return service().requestSize(4, { strategy: "InPlace" }).after(3000);
+}
+
+it("accepts a resize in place and an undone commit with the strategy InPlace", () => {
+  const history = podsResized(inPlaceOnly(), "pipe-a", 4).pause("pipe-a", 4).undoCommit("pipe-a", 1);
+  expect(violationsOf(committed(history.rolledOut("pipe-a"), "pipe-a", 4))).toEqual([]);
+});
+
+it("detects a rollout with the strategy InPlace", () => {
+  expect(violationsOf(inPlaceOnly().applySize("pipe-a", 4))).toEqual([
+    expect.stringContaining("the controller started a rollout with the strategy InPlace"),
+  ]);
+});
+
+it("accepts a rollout that was in flight when the strategy became InPlace", () => {
+  const history = service().requestSize(4, { strategy: "InPlace" }).after(500);
+  expect(violationsOf(history.applySize("pipe-a", 4))).toEqual([]);
+});
+
+it("detects that a ReplicaSet gets another size with the strategy InPlace, which replaces its pods", () => {
+  const history = committed(podsResized(inPlaceOnly(), "pipe-a", 4), "pipe-a", 4);
+  expect(violationsOf(history.pod("pipe-a-z", "pipe-a-1", 1).resizeReplicaSet("pipe-a-1", 1))).toEqual([
+    expect.stringContaining("the controller replaced its pods with the strategy InPlace"),
+  ]);
+});

@@ -91,7 +91,8 @@ describe("a resize in place", () => {
     );
     await environment.requestSize(2);
     // The admission policies of the chart reject the changed template, also in a rollout.
-    await environment.waitForCondition("Ready", "False", "Refused");
+    const { status } = await environment.waitForCondition("Ready", "False", "Refused");
+    expectToldAboutWebhook(status?.failures?.[0]?.message);
     await expectNoFallback(service);
     await expectOldPods(service);
   });
@@ -114,6 +115,7 @@ describe("a resize in place", () => {
     // The admission policies of the chart reject the changed template, in every write to the Deployment.
     const { status } = await environment.waitForCondition("Ready", "False", "Refused");
     expect(status?.failures).toMatchObject([{ pipe: PIPE, nextRetryAt: expect.any(String) }]);
+    expectToldAboutWebhook(status?.failures?.[0]?.message);
     await expectNoFallback(service);
     expect(await service.uids()).toEqual(service.before);
     expect((await service.pipe()).spec.paused).toBeUndefined();
@@ -186,6 +188,13 @@ describe("a resize in place", () => {
     expect((await service.replicaSets()).map(({ metadata }) => metadata.name)).toEqual(names);
   });
 });
+
+/** Expects that the message names the cause and the remedy before the denial of the chart's policy. */
+function expectToldAboutWebhook(message: string | undefined): void {
+  expect(message).toMatch(
+    /^something, probably a mutating admission webhook, changes more than the size in each write of the controller, .*exempt its service account.*denied request: the controller may change only the size/,
+  );
+}
 
 /** Expects the original pods, with their size. */
 async function expectOldPods(service: HeldService): Promise<void> {

@@ -7,6 +7,7 @@ import { serviceOf } from "./pipe-view.ts";
 import { ReadyJudge } from "./ready-judge.ts";
 import { ScalingJudge } from "./scaling-judge.ts";
 import { ServiceRecord } from "./service-record.ts";
+import { StrategyJudge } from "./strategy-judge.ts";
 import { Workloads } from "./workloads.ts";
 
 /** Time in which a status must follow a change by another writer, unless the controller is hindered. */
@@ -47,6 +48,7 @@ class Judge {
   readonly #pipes: PipeJudge;
   readonly #inPlace: InPlaceJudge;
   readonly #scalings: ScalingJudge;
+  readonly #strategies: StrategyJudge;
   readonly #ready: ReadyJudge;
   #leader: string | undefined;
   #lastAtMs = 0;
@@ -70,6 +72,7 @@ class Judge {
     this.#pipes = new PipeJudge(context, this.#workloads, this.#commits);
     this.#scalings = new ScalingJudge(context);
     this.#inPlace = new InPlaceJudge(context, this.#workloads, this.#pipes, this.#scalings);
+    this.#strategies = new StrategyJudge(context);
     this.#ready = new ReadyJudge({
       serviceOf: (object) => serviceFor(object)?.id,
       deploymentOf: (pod) => this.#workloads.deploymentOf(pod),
@@ -109,6 +112,7 @@ class Judge {
           this.writes.push(`Event ${nameAt(entry.object)}`);
         return;
       case "ReplicaSet":
+        if (!isBlind) this.#replicaSet(entry.object, moment);
         this.#commits.replicaSet(entry.object, isBlind);
         this.#pipes.replicaSet(entry.object, moment.version, entry.isInitial);
         return;
@@ -118,6 +122,7 @@ class Judge {
         return;
       case "PipeScaling":
         this.#scalings.seen(entry.object, moment.version, entry.isInitial);
+        this.#strategies.scaling(entry.object, moment.atMs);
         this.#ready.scaling(entry.object, moment);
         return;
       case "Deployment":
@@ -142,6 +147,7 @@ class Judge {
         return;
       case "PipeScaling":
         this.#scalings.gone(entry.object);
+        this.#strategies.goneScaling(entry.object);
         this.#ready.goneScaling(entry.object, moment);
         return;
       case "Deployment":
@@ -159,10 +165,18 @@ class Judge {
     this.#workloads.deployments.set(uid, object);
     this.#pipes.deployment(before, object, isBlind, moment);
     if (before && !isBlind) {
+      this.#strategies.deployment(before, object, moment.atMs);
       this.#commits.deployment(before, object, moment.atMs);
       this.#inPlace.deployment(before, object, moment);
     }
     this.#ready.deployment(object, moment);
+  }
+
+  #replicaSet(object: Kinds["ReplicaSet"], { atMs }: Moment): void {
+    const { uid } = object.metadata;
+    const deployment = this.#workloads.deployments.get(this.#workloads.ownerOf(uid) ?? "");
+    const before = this.#workloads.replicaSets.get(uid);
+    if (deployment) this.#strategies.replicaSet(before, object, deployment, atMs);
   }
 
   #wrote(kind: Kind, object: Kinds[Kind], detail: string): void {

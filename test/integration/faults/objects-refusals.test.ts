@@ -71,7 +71,7 @@ describe("a size", () => {
     await retry();
   });
 
-  it("is rolled back immediately if a quota rejects the new pods of a Recreate pipe, whose old pods are deleted", async ({
+  it("is rolled back immediately if a quota rejects the new pods of a Recreate pipe whose old pods the controller does not see", async ({
     environment,
     startPipes,
     requestSize,
@@ -89,7 +89,7 @@ describe("a size", () => {
     await retry();
   });
 
-  it("is rolled back immediately if a LimitRange rejects the new pods of a Recreate pipe, whose old pods are deleted", async ({
+  it("is rolled back immediately if a LimitRange rejects the new pods of a Recreate pipe whose old pods the controller does not see", async ({
     environment,
     startPipes,
     requestSize,

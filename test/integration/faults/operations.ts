@@ -55,7 +55,8 @@ export class Operations {
     const { tier } = this.service;
     for (const other of this.#others) await other.end();
     await this.service.patchOrganization({ tier });
-    await this.service.apply(cores, { suspend: null });
+    // With the strategy InPlace, some pipes would wait for a person.
+    await this.service.apply(cores, { suspend: null, strategy: null });
   }
 
   get violations(): readonly string[] {

@@ -63,14 +63,14 @@ export class RequestOperations implements OtherWriters {
   }
 
   async #setStrategy(): Promise<void> {
-    const strategy = this.#service.pick(["InPlaceOrRollout", "InPlaceOrRollout", "Rollout", null]);
+    const strategy = this.#service.pick(["InPlaceOrRollout", "InPlaceOrRollout", "InPlace", "Rollout", null]);
     await this.#service.environment.patchScaling({ strategy });
   }
 
   /** Requests a size, and during the resize the size before it together with another strategy. */
   async #changeMind(): Promise<string> {
     const before = this.#service.requested;
-    const strategy = this.#service.pick(["Rollout", "Rollout", "InPlaceOrRollout", null]);
+    const strategy = this.#service.pick(["Rollout", "Rollout", "InPlace", "InPlaceOrRollout", null]);
     const delayMs = this.#service.random() * SOON_MS;
     const isInPlace = await inResizeWindow(this.#service);
     await delay(delayMs);

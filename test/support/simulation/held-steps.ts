@@ -8,7 +8,7 @@ import type { Fault, SimulatedCluster } from "./cluster.ts";
 import { Scenario, workloadsOf } from "./in-place-scenario.ts";
 import { type Moment, StepRequests } from "./moments.ts";
 import { sizeOf } from "./ready-judge.ts";
-import type { Simulation } from "./simulation.ts";
+import type { Simulation, SimulationOptions } from "./simulation.ts";
 import type { SimulatedWorkloads } from "./workloads.ts";
 
 const SECOND = 1000;
@@ -37,8 +37,8 @@ export class HeldPipe {
   }
 
   /** Resolves when both pods run with one core. */
-  static async start(): Promise<HeldPipe> {
-    const scenario = new Scenario(2, {}, [PIPE]);
+  static async start(options: SimulationOptions = {}): Promise<HeldPipe> {
+    const scenario = new Scenario(2, options, [PIPE]);
     await scenario.start();
     const pipe = new HeldPipe(scenario.simulation, PIPE);
     pipe.before = pipe.uids();

@@ -10,12 +10,16 @@ export function patched(target: unknown, patch: unknown, isStrategic: boolean): 
   return Object.fromEntries(result);
 }
 
+/** A list without names is replaced. */
 function mergedByName(target: unknown, patches: readonly unknown[]): unknown {
+  if (patches.some((each) => nameOf(each) === undefined)) return patches;
   const items: unknown[] = Array.isArray(target) ? target : [];
-  return items.map((item) => {
+  const merged = items.map((item) => {
     const patch = patches.find((each) => nameOf(each) === nameOf(item));
     return patch === undefined ? item : patched(item, patch, true);
   });
+  const added = patches.filter((patch) => items.every((item) => nameOf(item) !== nameOf(patch)));
+  return [...merged, ...added];
 }
 
 function nameOf(item: unknown): unknown {

@@ -35,6 +35,7 @@ export interface SimulationOptions {
   /** Pipes are resized in place, and pods are simulated. */
   readonly isInPlace?: boolean;
   readonly metrics?: ReconcilerSetup["metrics"];
+  readonly toleratedResizers?: string[];
 }
 
 /** The controller, with its queue, caches and bounds, on a simulated cluster. */
@@ -78,8 +79,13 @@ export class Simulation extends SimulatedInputs {
     this.#abort = new AbortController();
     this.#caches = createCaches();
     const { cluster, events } = this;
-    const { mostRollouts = 50 } = this.#options;
-    const policy = { ...POLICY, maxConcurrentRollouts: mostRollouts, resizeStrategy: strategy };
+    const { mostRollouts = 50, toleratedResizers } = this.#options;
+    const policy = {
+      ...POLICY,
+      maxConcurrentRollouts: mostRollouts,
+      resizeStrategy: strategy,
+      toleratedResizers,
+    };
     const clock = this.#skewedClock();
     const caches = this.#caches;
     this.#work = new AbortController();

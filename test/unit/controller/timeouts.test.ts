@@ -4,10 +4,13 @@ import { TIMEOUTS } from "../../../src/controller/timeouts.ts";
 it("the controller waits in production for the times that docs/explanation describes", () => {
   expect(TIMEOUTS).toEqual({
     deferredMs: 60_000,
+    roomRetry: { firstMs: 60_000, mostMs: 600_000 },
+    roomFoundMs: 60_000,
     resizeMs: 120_000,
     commitMs: 30_000,
     stuckCommitMs: 120_000,
     smallerMemoryMs: 30_000,
+    outOfMemoryMs: 600_000,
     crashLoopMs: 300_000,
     rescheduleMs: 15_000,
     orphanPauseMs: 60_000,

@@ -8,6 +8,7 @@ import {
   type RolloutPhase,
   serviceLimit,
 } from "../../../src/domain/rollout-plan.ts";
+import { WINDOW_SCOPES } from "../../../src/domain/rollout-window.ts";
 
 /** A waiting pipe, with `changes`. */
 function planned(name: string, changes: Partial<PlannedPipe> = {}): PlannedPipe {
@@ -18,7 +19,7 @@ function planned(name: string, changes: Partial<PlannedPipe> = {}): PlannedPipe 
 }
 
 function limitsOf(pipes: readonly unknown[], overallFree = 50): RolloutLimits {
-  return { overallFree, serviceLimit: serviceLimit(pipes.length), isWindowOpen: true };
+  return { overallFree, serviceLimit: serviceLimit(pipes.length), held: undefined };
 }
 
 describe("the rollout plan", () => {
@@ -197,6 +198,36 @@ describe("the rollout plan", () => {
   it("starts another canary if the first one does not prove the size any more", () => {
     const list = [planned("crashing", { state: "done" }), planned("next")];
     expect(planRollout(list, limitsOf(list))).toMatchObject({ start: ["next"], isCanary: true });
+  });
+
+  it("starts only what a closed window does not hold back, and pipes without replicas", () => {
+    const scopes = fc.constantFrom(...WINDOW_SCOPES);
+    const restarts = fc.array(fc.boolean(), { minLength: 40, maxLength: 40 });
+    fc.assert(
+      fc.property(pipes, restarts, scopes, (list, replaces, held) => {
+        const all = list.map((each, at) => ({ ...each, replacesPods: replaces[at] ?? true }));
+        const closed = planRollout(all, { ...limitsOf(all), held });
+        const started = closed.start.flatMap((name) => named(all).get(name) ?? []);
+        const running = started.filter(({ replicas }) => replicas > 0);
+        expect(running.filter(({ replacesPods }) => held === "all" || replacesPods)).toEqual([]);
+        // Those that may start do not wait for those that are held back.
+        const others = all.filter(
+          ({ state, replicas, replacesPods }) => state !== "waiting" || replicas === 0 || !replacesPods,
+        );
+        if (held === "restarts") {
+          const { start } = planRollout(others, { ...limitsOf(all), held: undefined });
+          expect(closed.start).toEqual(start);
+        }
+      }),
+    );
+  });
+
+  it("says that pipes wait for the window when all others have started", () => {
+    const list = [planned("a", { replacesPods: false }), planned("b"), planned("c", { proof: "proven" })];
+    const closed = { ...limitsOf(list), held: "restarts" } as const;
+    expect(planRollout(list, closed)).toEqual({
+      ...{ start: ["a"], waitReason: "window", isCanary: false, blockedBy: [] },
+    });
   });
 
   it("starts with a pipe whose pods do not all have one size", () => {

@@ -14,7 +14,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 function windowOf(schedule: string, hours: number, timeZone = "UTC"): RolloutWindow {
-  return { schedule, durationMs: hours * HOUR_MS, timeZone };
+  return { schedule, durationMs: hours * HOUR_MS, timeZone, appliesTo: "restarts" };
 }
 
 /** Formats the state with ISO times, for readable failure messages. */

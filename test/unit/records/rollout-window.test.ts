@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { RolloutWindow } from "../../../src/domain/rollout-window.ts";
+import { type RolloutWindow, WINDOW_SCOPES } from "../../../src/domain/rollout-window.ts";
 import {
   organizationConfigMap,
   organizationConfigMapName,
@@ -15,6 +15,7 @@ const SATURDAYS: RolloutWindow = {
   schedule: "0 2 * * 6",
   durationMs: 4 * 3_600_000,
   timeZone: "Europe/Berlin",
+  appliesTo: "restarts",
 };
 
 describe("parseRolloutWindow", () => {
@@ -24,6 +25,12 @@ describe("parseRolloutWindow", () => {
     '{"schedule": "0 2 * * 6", "duration": "4h", "timeZone": "Europe/Berlin"}',
   ])("reads the YAML map %j", (text) => {
     expect(parseRolloutWindow(text)).toEqual({ ok: true, value: SATURDAYS });
+  });
+
+  it("reads what waits for the window", () => {
+    expect(parseRolloutWindow('{schedule: "0 2 * * 6", duration: 4h, appliesTo: all}')).toMatchObject({
+      value: { appliesTo: "all" },
+    });
   });
 
   it("uses UTC if no time zone is given", () => {
@@ -46,9 +53,10 @@ describe("parseRolloutWindow", () => {
       '{schedule: "0 2 * * 6", duration: 4h, timeZone: CEST}',
       /^its timeZone must be the IANA name of a time zone, such as Europe\/Berlin$/,
     ],
+    ['{schedule: "0 2 * * 6", duration: 4h, appliesTo: rollouts}', /^its appliesTo must be restarts or all$/],
     [
       '{schedule: "0 2 * * 6", duration: 4h, timezone: Europe/Berlin}',
-      /^it has the unknown key timezone: the valid keys are schedule, duration and timeZone$/,
+      /^it has the unknown key timezone: the valid keys are schedule, duration, timeZone and appliesTo$/,
     ],
     ["{schedule: x, duration: y}", /^its schedule must be .*; its duration must be /],
   ])("rejects %j with a sentence about the problem", (text, problem) => {
@@ -100,7 +108,7 @@ describe("parseRolloutWindow", () => {
 describe("formatRolloutWindow", () => {
   it("returns one readable line", () => {
     expect(formatRolloutWindow(SATURDAYS)).toBe(
-      '{ schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin" }',
+      '{ schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin", appliesTo: "restarts" }',
     );
   });
 
@@ -109,6 +117,7 @@ describe("formatRolloutWindow", () => {
       schedule: fc.constantFrom("*/5 * * * *", "0 2 * * SAT#1", `${"0,".repeat(200)}1 2 * * 6`),
       durationMs: fc.integer({ min: 15, max: 7 * 24 * 60 }).map((minutes) => minutes * 60_000),
       timeZone: fc.constantFrom("UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"),
+      appliesTo: fc.constantFrom(...WINDOW_SCOPES),
     });
     fc.assert(
       fc.property(windows, (window) => {

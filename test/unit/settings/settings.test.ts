@@ -97,6 +97,12 @@ describe("settings", () => {
     });
   });
 
+  test("include the field managers that the controller waits for", () => {
+    expect(controller({ toleratedResizers: "startup-boost, my tool" })).toMatchObject({
+      toleratedResizers: ["startup-boost", "my tool"],
+    });
+  });
+
   test("are read from environment variables", () => {
     const env = {
       PIPE_SCALING_ROLLOUT_TIMEOUT: "90s",
@@ -176,6 +182,8 @@ describe("an invalid setting", () => {
     [{ rolloutTimeout: "0s" }, "from 1s to 24h"],
     [{ rolloutTimeout: "25h" }, "from 1s to 24h"],
     [{ maxConcurrentRollouts: "0" }, "a whole number from 1 to 10000"],
+    [{ toleratedResizers: "a,,b" }, "it must be the name of a field manager: at most 128 characters"],
+    [{ toleratedResizers: "a".repeat(129) }, "it must be the name of a field manager"],
     [{ identity: "" }, "--identity (or PIPE_SCALING_IDENTITY)"],
   ])("is rejected by the controller with the allowed values: %j", (flags: Flags, sentence) => {
     expect(() => controller(flags)).toThrow(sentence);

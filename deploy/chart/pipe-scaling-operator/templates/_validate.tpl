@@ -18,8 +18,8 @@ records.namespace ({{ .Values.records.namespace }}) is one of pipes.namespaces, 
 tiers.{{ $name }}: defaultCpuMillicores ({{ int $tier.defaultCpuMillicores }}) is greater than maximumCpuMillicores ({{ int $tier.maximumCpuMillicores }}).
 {{- end }}
 {{- end }}
-{{- if and (eq .Values.controller.config.resizeStrategy "InPlaceOrRollout") (not .Values.rbac.inPlaceResize) }}
-controller.config.resizeStrategy is InPlaceOrRollout, but rbac.inPlaceResize is false, so the controller has no permission to resize pods: set rbac.inPlaceResize to true, or controller.config.resizeStrategy to Rollout.
+{{- if and (ne .Values.controller.config.resizeStrategy "Rollout") (not .Values.rbac.inPlaceResize) }}
+controller.config.resizeStrategy is {{ .Values.controller.config.resizeStrategy }}, but rbac.inPlaceResize is false, so the controller has no permission to resize pods: set rbac.inPlaceResize to true, or controller.config.resizeStrategy to Rollout.
 {{- end }}
 {{- with .Values.api.tls }}
 {{- if and .certificate.enabled (not .enabled) }}

@@ -17,6 +17,7 @@ import {
   pausedByControllerAtMs,
 } from "./field-owners.ts";
 import { chooseContainer, isLabelled, podTemplateProblem } from "./pod-template.ts";
+import { startupReadsOf } from "./startup-reads.ts";
 
 /** @param written the last rollout that the controller just wrote, if this is the response */
 export function toPipeView(deployment: Deployment, written?: WrittenRollout): PipeView {
@@ -49,6 +50,7 @@ export function toPipeView(deployment: Deployment, written?: WrittenRollout): Pi
     replicas: spec.replicas ?? 1,
     hasLabelledPods: isLabelled(spec.template),
     templateProblem: container && podTemplateProblem(spec.template, serviceId, container.name),
+    startupReads: startupReadsOf(spec.template, container, limitFollows),
     deadlineMs: deadlineMsOf(spec),
     isPaused: spec.paused ?? false,
     isPausedForCommit: pausedForCommitAtMs !== undefined,

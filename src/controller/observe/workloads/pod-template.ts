@@ -1,4 +1,4 @@
-import type { Container, Deployment } from "../../../kube/objects.ts";
+import type { Deployment, TemplateContainer } from "../../../kube/objects.ts";
 import { CONTAINER_ANNOTATION, DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../names.ts";
 import type { Fallback } from "../last-rollout.ts";
 
@@ -9,7 +9,7 @@ export type PodTemplate = Deployment["spec"]["template"];
 export function chooseContainer(
   { spec: { containers } }: PodTemplate,
   named: string | undefined,
-): Container | { readonly problem: string } {
+): TemplateContainer | { readonly problem: string } {
   const [first, second] = containers;
   const chosen = named === undefined && !second ? first : containers.find(({ name }) => name === named);
   if (chosen) return chosen;

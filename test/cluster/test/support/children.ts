@@ -43,7 +43,7 @@ export class Child {
     void this.#closed.then(() => {
       ended = true;
     });
-    // What was observed may last only for a moment, so it is not observed again.
+    // The state may last only for a moment, so it is not observed again.
     const seen = await waitFor(() => (observe() ? "reached" : ended && "ended"), {
       what,
       intervalMs: 10,

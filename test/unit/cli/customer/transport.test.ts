@@ -98,7 +98,7 @@ describe("a request", () => {
 
   test("fails with a clear message if no server listens on the port, without a warning that the change may have been made", async () => {
     const sentence =
-      "http://127.0.0.1:1 did not respond: connect ECONNREFUSED 127.0.0.1:1. Check the address, whether it begins with http:// or https://, and the network.";
+      "http://127.0.0.1:1 did not respond: connect ECONNREFUSED 127.0.0.1:1. Check the address and its port, whether it begins with http:// or https://, and the network.";
     await expect(get("http://127.0.0.1:1")).rejects.toThrow(sentence);
     await expect(patch("http://127.0.0.1:1")).rejects.toHaveProperty("message", sentence);
   });
@@ -112,11 +112,11 @@ describe("a request", () => {
   test("fails with a hint if it uses HTTPS for an HTTP server, or HTTP for an HTTPS server", async () => {
     const plain = await startFakeHttpServer(() => done(1));
     await expect(get(plain.url.replace("http:", "https:"))).rejects.toThrow(
-      /did not respond: .* Check the address, whether it begins with http:\/\/ or https/,
+      /did not respond: the server there does not use HTTPS\. Check the address and its port, whether it begins with http:\/\/ or https/,
     );
     const tls = await startFakeHttpServer(() => done(1), certificatePair("api"));
     await expect(get(tls.url.replace("https:", "http:"))).rejects.toThrow(
-      /did not respond: .* Check the address, whether it begins with http:\/\/ or https/,
+      /did not respond: .* Check the address and its port, whether it begins with http:\/\/ or https/,
     );
   });
 

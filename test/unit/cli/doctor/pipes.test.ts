@@ -180,6 +180,26 @@ describe("the check for pod sizes of doctor", () => {
     expect(await results(checkPodSizes, { podResources: TWO, ...options })).toEqual([DIFFERS]);
   });
 
+  it.each(["True", "False"])("names another writer that resized the pod while Ready is %s", async (ready) => {
+    const managedFields = [
+      {
+        ...{
+          manager: "right-sizer",
+          operation: "Update",
+          subresource: "resize",
+          time: "2026-01-01T00:00:00Z",
+        },
+        fieldsV1: {
+          "f:spec": { "f:containers": { 'k:{"name":"pipe"}': { "f:resources": { "f:requests": {} } } } },
+        },
+      },
+    ];
+    const options = { podResources: TWO, podMetadata: { managedFields }, ready };
+    expect(await results(checkPodSizes, options)).toEqual([
+      `warning: The pod pipes/a-hash-1 has a cpu request of 2 instead of 1: another writer, "right-sizer", resized it after its pipe pipes/a had its size.`,
+    ]);
+  });
+
   it.each<[string, Options]>([
     ["a rescale is in progress", { ready: "False" }],
     ["the controller has not observed the newest change", { observed: 0 }],

@@ -9,7 +9,10 @@ test("the wide status has a row for each pipe with its state, how it was resized
       observedGeneration: 1,
       pipes: {
         ...{ total: 4, updated: 2, summary: "2/4", inPlace: 1 },
-        pending: [{ name: "d", state: "Waiting", message: "waiting for c to prove the size" }],
+        pending: [
+          { name: "d", state: "Waiting", message: "waiting for c to prove the size" },
+          { name: "e", state: "Waiting", reason: "Deferred", message: "no room now" },
+        ],
         resizedBy: { a: "InPlace", b: "Rollout" },
         fallbacks: [{ pipe: "b", reason: "Deferred", message: "no room" }],
       },
@@ -19,6 +22,7 @@ test("the wide status has a row for each pipe with its state, how it was resized
   const status = { service, organization: undefined, scaling, view: viewOf("orders", scaling) };
   expect(pipeRows(status)).toEqual([
     { pipe: "d", state: "Waiting", message: "waiting for c to prove the size" },
+    { pipe: "e", state: "Waiting", reason: "Deferred", message: "no room now" },
     { pipe: "a", state: "Done", resized: "in place" },
     { pipe: "b", state: "Done", resized: "by a rollout", reason: "Deferred", message: "no room" },
   ]);

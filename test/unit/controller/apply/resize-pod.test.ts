@@ -28,15 +28,17 @@ const tooLarge = new KubeApiError(
   JSON.stringify({ message: "forbidden", details: { causes: [{ reason: "NodeCapacity", message: "" }] } }),
 );
 
-function pod(resourceVersion: string): Pod {
+function pod(resourceVersion: string, resources: object = {}): Pod {
   return {
     metadata: { name: "a-1", namespace: "pipes", uid: "uid-a-1", resourceVersion, generation: 2 },
-    spec: { containers: [{ name: "pipe" }] },
+    spec: { containers: [{ name: "pipe", resources }] },
   };
 }
 
+const AMOUNTS = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
+
 /** Resizes a pod that the cache has in version 5. @param read its version in a read after that */
-async function resized(write: () => unknown = () => pod("6"), read: string | undefined = "7") {
+async function resized(write: () => unknown = () => pod("6", AMOUNTS), read: string | undefined = "7") {
   const made = anApplier(({ method }) =>
     method ? write() : { items: read === undefined ? [] : [pod(read)] },
   );
@@ -69,6 +71,14 @@ describe("the resize of a pod", () => {
     ]);
     expect(record).toMatchObject({ subject: formatResources(TARGET), outcome: { type: "done" } });
     expect(record?.runs).toBe(runsOf(toPodView(pod("5"))));
+    expect(cached).toBe("6");
+  });
+
+  it("is a reason for a rollout if the API server stores other resources, as after a webhook", async () => {
+    const { record, cached } = await resized(() => pod("6", { requests: { cpu: "1" } }));
+    expect(record?.outcome).toMatchObject({
+      ...{ type: "failed", error: { reason: "Refused", fallback: "Reverted" } },
+    });
     expect(cached).toBe("6");
   });
 

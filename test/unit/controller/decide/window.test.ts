@@ -6,11 +6,14 @@ import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { summarizeConditions } from "../../../../src/controller/report/conditions.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { summaries } from "../../../support/fixtures/decisions.ts";
+import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
+  aLabelledPipe,
   aPipe,
   aRollout,
   aScaling,
   aSnapshot,
+  aWindow,
   DECIDE_OPTIONS,
   NOW_MS,
   POLICY,
@@ -21,7 +24,7 @@ const FOUR = sizeOfCores(4);
 
 describe("a service with a rollout window", () => {
   // NOW_MS is a Monday, 12:00 UTC.
-  const rolloutWindow = { schedule: "0 2 * * 6", durationMs: 4 * 3_600_000, timeZone: "UTC" };
+  const rolloutWindow = aWindow();
   const OPEN = { ...rolloutWindow, schedule: "0 11 * * 1" };
   const opensAtMs = Date.parse("2026-06-06T02:00:00Z");
   const decided = (pipes: readonly PipeView[], changes: Partial<Snapshot> = {}) =>
@@ -49,6 +52,41 @@ describe("a service with a rollout window", () => {
       "b 4000m/16Gi",
       "a back to 1000m/4Gi",
     ]);
+  });
+
+  describe("and pods that can be resized in place", () => {
+    const pods = new Map(["a", "b"].map((name) => [name, [aPod(`${name}-1`)]] as const));
+    const inPlace = (changes: Partial<Snapshot> = {}, pipes = [aLabelledPipe("a"), aLabelledPipe("b")]) =>
+      decided(pipes, { strategy: "InPlaceOrRollout", pods, ...changes });
+
+    const inPlaceFailure = { size: FOUR, reason: "Infeasible", message: "no room", atMs: NOW_MS } as const;
+    const lastRollout = aRollout(sizeOfCores(1), { inPlaceFailure, cameUp: true });
+    const fallen = aLabelledPipe("a", { lastRollout });
+
+    it("resizes them at any time", () => {
+      expect(summaries(inPlace().actions)).toEqual(["resize-pod a-1"]);
+    });
+
+    it("waits with them, too, if the window applies to everything", () => {
+      const { actions, sizing } = inPlace({ rolloutWindow: aWindow({ appliesTo: "all" }) });
+      expect(actions).toEqual([]);
+      expect(sizing?.waitReason).toBe("window");
+    });
+
+    it("goes on with the others while a pipe that fell back waits with its old size", () => {
+      const resized = new Map([...pods, ["a", [aResizedPod("a-1")]]]);
+      expect(summaries(inPlace({ pods: resized }, [fallen, aLabelledPipe("b")]).actions)).toEqual([
+        "return-pod a-1",
+      ]);
+      const returned = inPlace({}, [fallen, aLabelledPipe("b")]);
+      expect(summaries(returned.actions)).toEqual(["resize-pod b-1"]);
+      expect(returned.sizing?.waitReason).toBe("window");
+    });
+
+    it("begins with the pipe that fell back when the window opens", () => {
+      const { actions } = inPlace({ rolloutWindow: OPEN }, [fallen]);
+      expect(summaries(actions)).toEqual(["a 4000m/16Gi"]);
+    });
   });
 
   it("ignores the window until a time that an administrator set", () => {

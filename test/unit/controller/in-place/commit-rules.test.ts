@@ -13,6 +13,7 @@ import {
   aRollout,
   aScaling,
   aSnapshot,
+  aWindow,
   COMPLETE,
   DECIDE_OPTIONS,
   NOW_MS,
@@ -189,10 +190,7 @@ describe("a pipe whose pods all have the size", () => {
 
   it.each<[string, Partial<Snapshot>]>([
     ["the strategy is Rollout by now", { strategy: "Rollout" }],
-    [
-      "no rollout may begin",
-      { rolloutWindow: { schedule: "0 2 * * 6", durationMs: 60_000, timeZone: "UTC" } },
-    ],
+    ["no rollout may begin", { rolloutWindow: aWindow() }],
   ])("has its template follow although %s", (_, changes) => {
     expect(decided({}, [], changes).actions).toMatchObject([{ type: "commit" }]);
   });

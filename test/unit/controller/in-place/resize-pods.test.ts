@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type PodsStep, podsStep, runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
+import type { PodsStep } from "../../../../src/controller/in-place/pods-step.ts";
+import { podsStep, runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
 import type { InPlaceFailure } from "../../../../src/controller/observe/last-rollout.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
@@ -164,6 +165,21 @@ describe("a resize in place does not go on", () => {
     expect(stepOf([aPod("a", {}, changes)])).toMatchObject({ type: "fail", reason });
   });
 
+  it("if a webhook added a container to its pods and they do not name the container to resize", () => {
+    const [pipe] = aPod("a").containers;
+    if (!pipe) throw new Error("the pod has no container");
+    const containers = [pipe, { ...pipe, name: "istio-proxy" }];
+    expect(stepOf([aPod("a", { containers })])).toMatchObject({
+      ...{ type: "fail", reason: "ContainerNotNamed" },
+      message:
+        "pod a: it has the containers pipe, istio-proxy, and no annotation pipes.clouddb.dev/container=pipe: add it to the pod template",
+    });
+    expect(resizedNext(stepOf([aPod("a", { containers, namedContainer: "pipe" })]))).toEqual(["a"]);
+    expect(stepOf([aPod("a", { containers, namedContainer: "istio-proxy" })])).toMatchObject({
+      type: "fail",
+    });
+  });
+
   it("if the kubelet does not report the observed generation", () => {
     expect(stepOf([aPod("a", { observedGeneration: 0 })])).toMatchObject({
       ...{ type: "fail", reason: "NotSupported" },
@@ -171,8 +187,9 @@ describe("a resize in place does not go on", () => {
     });
   });
 
-  it("if another writer gives a pod its old size again", () => {
-    expect(stepOf([aResizedPod("a"), aPod("b")], [aPodWrite("b")])).toMatchObject({
+  it("if a webhook gives a pod its old size again in the same write", () => {
+    const outcome = failed({ reason: "Refused", fallback: "Reverted" });
+    expect(stepOf([aResizedPod("a"), aPod("b")], [aPodWrite("b", { outcome })])).toMatchObject({
       ...{ type: "fail", reason: "Reverted" },
     });
   });

@@ -4,9 +4,11 @@ import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { formatResources, resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
+import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { summaries } from "../../../support/fixtures/decisions.ts";
-import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
+import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aLabelledPipe,
   aRollout,
@@ -66,13 +68,42 @@ describe("a pipe whose template has the size", () => {
       expect(decided(pods, sized, [], { strategy }).summary).toEqual(["resize-pod a-2"]);
   });
 
-  it("has such pods replaced by another ReplicaSet if they cannot be resized", () => {
+  describe("and of which some pods could not be resized", () => {
     const lastRollout = aRollout(FOUR, { cameUp: true, inPlaceFailure: failedLater });
-    const { actions } = decided([aResizedPod("a-1"), aPod("a-2")], { ...sized, lastRollout });
-    expect(actions).toMatchObject([
-      { type: "return-pod", pod: { metadata: { name: "a-1" } }, resources: resourcesFor(ONE, false) },
-      { type: "replace-pods", resources: resourcesFor(ONE, false), templateHash: aPod("a-2").templateHash },
-    ]);
+    const pods = (second: Partial<PodView> = {}) => [aResizedPod("a-1"), aPod("a-2", second)];
+    const returning = (changes: Partial<WriteRecord>) => aPodWrite("a-2", changes, "return-pod");
+
+    it("gives these the size of their template again", () => {
+      const { actions } = decided(pods(), { ...sized, lastRollout });
+      expect(actions).toMatchObject([
+        { type: "return-pod", pod: { metadata: { name: "a-2" } }, resources: resourcesFor(FOUR, false) },
+      ]);
+    });
+
+    it("waits while that is in progress", () => {
+      const pending = returning({ outcome: { type: "pending" } });
+      expect(decided(pods(), { ...sized, lastRollout }, [pending]).summary).toEqual([]);
+      const resizing = aResizedPod("a-2", { observedGeneration: 1, resizedAtMs: NOW_MS });
+      const { summary, assessment } = decided([aResizedPod("a-1"), resizing], { ...sized, lastRollout });
+      expect(summary).toEqual([]);
+      expect(assessment).toMatchObject({
+        activity: "its pods get the size of their template again",
+        recheckAtMs: NOW_MS + TIMEOUTS.resizeMs,
+      });
+    });
+
+    it("has all replaced by another ReplicaSet if that fails, too, and no pod gets another size before", () => {
+      const outcome = failed({ reason: "WriteFailed", message: "no response" });
+      const { actions } = decided(pods(), { ...sized, lastRollout }, [returning({ outcome })]);
+      expect(actions).toMatchObject([
+        { type: "replace-pods", resources: resourcesFor(ONE, false), templateHash: aPod("a-2").templateHash },
+      ]);
+      const late = { observedGeneration: 1, resizedAtMs: NOW_MS - TIMEOUTS.resizeMs };
+      const overdue = aResizedPod("a-2", late, { actual: amounts(ONE) });
+      expect(decided([aResizedPod("a-1"), overdue], { ...sized, lastRollout }).summary).toEqual([
+        "replace-pods a",
+      ]);
+    });
   });
 
   it("has such pods resized although its last rollout began because that was not possible then", () => {
@@ -88,6 +119,7 @@ describe("a pipe whose template has the size", () => {
     const subject = formatSize(FOUR);
     const at = (agoMs: number) =>
       decided([aPod("a-1")], { ...sized, lastRollout }, [
+        aPodWrite("a-1", {}, "return-pod"),
         aWrite("uid-a", "replace-pods", { subject, lastAtMs: NOW_MS - agoMs }),
       ]).summary;
     expect(at(29_999)).toEqual([]);
@@ -194,4 +226,45 @@ describe("a pipe that cannot be resized in place", () => {
       "return-pod a-1",
     ]);
   });
+});
+
+describe("with the strategy InPlace, a pipe", () => {
+  const strategy = "InPlace";
+
+  it("waits while the controller has no permission for its pods", () => {
+    const { summary, assessment } = decided([], { replicas: 1 }, [], {
+      strategy,
+      podsProblem: "pods is forbidden",
+    });
+    expect(summary).toEqual([]);
+    expect(assessment).toMatchObject({
+      ...{ state: "waiting", hindrance: { reason: "Forbidden", message: "pods is forbidden" } },
+    });
+  });
+
+  it("gets no size in its template before its last pods have ended", () => {
+    const rollout = { ...COMPLETE, replicas: 1 };
+    const ending = decided([aPod("a-1")], { replicas: 0, rollout }, [], { strategy });
+    expect(ending.summary).toEqual([]);
+    const ended = decided([], { replicas: 0, rollout: { ...COMPLETE, replicas: 0 } }, [], { strategy });
+    expect(ended.summary).toEqual(["a 4000m/16Gi"]);
+  });
+
+  it("is resized in place again although the size once failed for a reason that can be seen", () => {
+    expect(decided([aPod("a-1")], noted, [], { strategy }).summary).toEqual(["resize-pod a-1"]);
+  });
+
+  it.each([
+    ["Restarted", 1, 2 * 3_600_000, []],
+    ["Restarted", 2, 60_000, ["resize-pod a-1"]],
+    ["Reverted", 1, 60_000, []],
+    ["Reverted", 1, 2 * 3_600_000, ["resize-pod a-1"]],
+  ] as const)(
+    "that failed with %s at revision 1 and now has revision %i is tried again or not after %i ms",
+    (reason, revision, agoMs, expected) => {
+      const inPlaceFailure = { ...failedInPlace, reason, revision: 1, atMs: NOW_MS - agoMs };
+      const lastRollout = aRollout(ONE, { inPlaceFailure, cameUp: true });
+      expect(decided([aPod("a-1")], { lastRollout, revision }, [], { strategy }).summary).toEqual(expected);
+    },
+  );
 });

@@ -53,6 +53,11 @@ describe("the last rollout of a pipe", () => {
         failure,
         inPlaceStartedAtMs: NOW_MS - 90_000,
         isCommitting: true,
+        restarts: 3,
+        outOfMemory: {
+          ...{ size: sizeOfCores(1), previous: sizeOfCores(4), pipe: "a", message: "pod a-1" },
+          atMs: NOW_MS - 30_000,
+        },
         inPlaceFailure: {
           size: sizeOfCores(4),
           reason: "Deferred" as const,
@@ -71,7 +76,10 @@ describe("the last rollout of a pipe", () => {
     const size = fc.integer({ min: 1, max: 1000 }).map(sizeOfCores);
     const failure = fc.record({ reason: fc.constantFrom(...FAILURE_REASONS), message: text });
     const reason = fc.constantFrom(...FALLBACK_REASONS);
-    const inPlaceFailure = fc.record({ size, reason, message: text, atMs });
+    const inPlaceFailure = fc.record(
+      { size, reason, message: text, atMs, revision: count },
+      { requiredKeys: ["size", "reason", "message", "atMs"] },
+    );
     const rollout = fc.record(
       {
         ...{ size, failure, inPlaceFailure, lastGoodSize: size },

@@ -81,6 +81,33 @@ describe("a pod", () => {
     expect(by("kubectl", "resize").resizedAtMs).toBeUndefined();
   });
 
+  describe("the last writer that resized a container", () => {
+    const EARLIER = "2026-06-01T11:59:59Z";
+    const resize = (manager: string, time: string, container = "pipe", subresource = "resize") => ({
+      ...{ manager, time, subresource, operation: "Update" },
+      fieldsV1: {
+        "f:spec": {
+          "f:containers": { [`k:{"name":"${container}"}`]: { "f:resources": { "f:requests": {} } } },
+        },
+      },
+    });
+    const ours = (time: string) => resize(CONTROLLER_FIELD_MANAGER, time);
+    const theirs = (time: string) => resize("right-sizer", time);
+
+    it.each([
+      ["unknown if only the controller did", [ours(EARLIER)], undefined],
+      ["another one after the controller", [ours(EARLIER), theirs(RESIZED_AT)], "right-sizer"],
+      ["another one in the same second", [theirs(RESIZED_AT), ours(RESIZED_AT)], "right-sizer"],
+      ["the controller after another one", [theirs(EARLIER), ours(RESIZED_AT)], undefined],
+      ["the newest of several", [theirs(EARLIER), resize("boost", RESIZED_AT)], "boost"],
+      ["unknown if another container was resized", [resize("right-sizer", RESIZED_AT, "proxy")], undefined],
+      ["unknown if a kubelet wrote the status", [resize("kubelet", RESIZED_AT, "pipe", "status")], undefined],
+    ])("is %s", (_, managedFields, expected) => {
+      const [container] = toPodView(podOf({ managedFields })).containers;
+      expect(container?.resizedBy).toBe(expected);
+    });
+  });
+
   it("has what its containers have, run with, and restart for", () => {
     const pod = podOf(
       {},
@@ -89,7 +116,7 @@ describe("a pod", () => {
         containerStatuses: [
           {
             ...{ name: "pipe", restartCount: 3, containerID: "containerd://1", state: { running: {} } },
-            lastState: { terminated: { finishedAt: RESIZED_AT } },
+            lastState: { terminated: { finishedAt: RESIZED_AT, reason: "OOMKilled" } },
             ...{ allocatedResources: FOUR.requests, resources: FOUR },
           },
         ],
@@ -106,8 +133,9 @@ describe("a pod", () => {
     expect(view.observedGeneration).toBe(2);
     expect(view.containers).toEqual([
       {
-        ...{ name: "pipe", resources: FOUR, restartsFor: ["memory"], isRunning: true, restartCount: 3 },
-        ...{ containerId: "containerd://1", restartedAtMs: Date.parse(RESIZED_AT) },
+        ...{ name: "pipe", resources: FOUR, resizedBy: undefined, restartsFor: ["memory"] },
+        ...{ isRunning: true, restartCount: 3 },
+        ...{ containerId: "containerd://1", restartedAtMs: Date.parse(RESIZED_AT), isOomKilled: true },
         ...{ allocated: FOUR.requests, actual: FOUR },
       },
     ]);

@@ -7,6 +7,7 @@ import {
   aRollout,
   aScaling,
   aSnapshot,
+  aWindow,
   COMPLETE,
   DECIDE_OPTIONS,
   NOW_MS,
@@ -47,6 +48,14 @@ describe("a preview", () => {
     expect(preview(snapshot, DECIDE_OPTIONS).begun).toBe(1);
   });
 
+  it("shows why a pipe would not be resized with the strategy InPlace", () => {
+    const snapshot = aSnapshot([aPipe("a")], { strategy: "InPlace" });
+    expect(linesOf(snapshot)).toEqual([
+      "a: leave it: it cannot be resized in place, and its strategy replaces no pod: its pods do not have the labels",
+    ]);
+    expect(preview(snapshot, DECIDE_OPTIONS).begun).toBe(0);
+  });
+
   it("continues as if the PipeScaling were created", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     expect(linesOf(aSnapshot([done], { scaling: undefined }))).toEqual([
@@ -72,7 +81,7 @@ describe("a preview", () => {
       "b: resize it later: it waits because of the failure",
     ]);
     const scaling = aScaling(8);
-    const rolloutWindow = { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" };
+    const rolloutWindow = aWindow();
     const stopped = rollingTo("a", FOUR, { lastRollout: late, stopsOldPodsFirst: true });
     expect(linesOf(aSnapshot([stopped], { scaling, rolloutWindow }))).toEqual([
       "a: roll it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",

@@ -11,6 +11,7 @@ import {
   aRollout,
   aScaling,
   aSnapshot,
+  aWindow,
   DECIDE_OPTIONS,
   rollingTo,
 } from "../../../support/fixtures/snapshot.ts";
@@ -49,7 +50,7 @@ describe("the reason why a pipe waits", () => {
   });
 
   it("is the rollout window, with the time when it opens", () => {
-    const rolloutWindow = { schedule: "0 2 * * *", durationMs: 3_600_000, timeZone: "UTC" };
+    const rolloutWindow = aWindow({ schedule: "0 2 * * *" });
     expect(reasonsFor([waiting], { rolloutWindow })).toEqual([
       "waiting for the rollout window, which opens at 2026-06-02T02:00:00Z",
     ]);

@@ -11,6 +11,7 @@ import {
   aRollout,
   aScaling,
   aSnapshot,
+  aWindow,
   DECIDE_OPTIONS,
   NOW_MS,
   resizedTo,
@@ -41,12 +42,7 @@ describe("a pipe whose rollout stopped its old pods, while another size is reque
   it.each<[string, Partial<Snapshot>, Partial<PipeView>, PipeView[]]>([
     ["is rejected", refusal(1, 0, "resize", "8000m/32Gi"), {}, []],
     ["is above a CPU limit", {}, { cpuLimitMillicores: 6000 }, []],
-    [
-      "waits for the rollout window",
-      { rolloutWindow: { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" } },
-      {},
-      [],
-    ],
+    ["waits for the rollout window", { rolloutWindow: aWindow() }, {}, []],
     [
       "waits because of a failure",
       {},
@@ -105,7 +101,7 @@ describe("a pipe whose rollout stopped its old pods, while another size is reque
   });
 
   it("is not rolled back if its rollout may still succeed, or is a rollback", () => {
-    const window = { rolloutWindow: { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" } };
+    const window = { rolloutWindow: aWindow() };
     expect(actionsWith([stopped], { ...window, pods: new Map() })).toEqual([]);
     expect(actionsWith([{ ...stopped, stopsOldPodsFirst: false }], window)).toEqual([]);
     const back = aPipe("a", {

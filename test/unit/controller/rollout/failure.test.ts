@@ -52,6 +52,29 @@ describe("a pipe that cannot run the size", () => {
     ]);
   });
 
+  it.each<[string, boolean, Partial<PipeView>]>([
+    ["of its owner, who scaled it up", false, { lastRollout: { ...late, replicas: 0 } }],
+    [
+      "of its owner, who resumed it during a commit",
+      false,
+      { lastRollout: { ...late, inPlaceStartedAtMs: 1 } },
+    ],
+    ["that its owner changed", false, { revision: late.revision + 1 }],
+    ["that the controller began with another strategy", true, {}],
+  ])(
+    "with the strategy InPlace, is rolled back only from a rollout of the controller: %s",
+    (_, is, changes) => {
+      const rollout = {
+        ...UNDER_WAY,
+        progressing: condition("Progressing", "ProgressDeadlineExceeded", NOW_MS),
+      };
+      const pipe = rollingTo("a", FOUR, { lastRollout: late, rollout, ...changes });
+      const { actions, sizing } = decide(aSnapshot([pipe], { strategy: "InPlace" }), DECIDE_OPTIONS);
+      expect(summaries(actions)).toEqual(is ? ["a back to 1000m/4Gi"] : []);
+      expect(sizing?.assessments[0]?.state).toBe("failed");
+    },
+  );
+
   it("is not resized again although another writer removed the annotation of the rollback", () => {
     const lastRollout = aRollout(FOUR, {
       isRollback: true,

@@ -1,0 +1,133 @@
+import type { KubeClient } from "../kube/client.ts";
+import { isCode } from "../kube/errors.ts";
+import type { PodSpec } from "../kube/objects.ts";
+import { collectionPath, PODS } from "../kube/paths.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { listPages } from "../runtime/list-pages.ts";
+import { nodesFor } from "./fit.ts";
+import type { NodeView } from "./node-view.ts";
+import { type Amounts, podRequests } from "./pod-requests.ts";
+import { countFitting, describeLackOfRoom, type PlacedPod, reservedBy } from "./room.ts";
+
+/** New pods that need room, in place of old ones that stop first. */
+export interface RoomRequest {
+  /** Identifies who asks. */
+  readonly uid: string;
+  readonly spec: PodSpec;
+  readonly pods: number;
+  /** The old pods, whose room becomes free. Their nodes are looked at first. */
+  readonly stopping: readonly { readonly uid: string; readonly node: string }[];
+  /** Names of nodes that are known to have no room. */
+  readonly fullNodes: readonly string[];
+  /** Number of this attempt, so that each one begins with other nodes. */
+  readonly attempt: number;
+}
+
+export type RoomResult =
+  | { readonly type: "room" }
+  | { readonly type: "none"; readonly message: string }
+  /** The controller may not list the pods of all namespaces. */
+  | { readonly type: "unknown"; readonly message: string };
+
+interface Promised {
+  readonly node: string;
+  readonly amounts: Amounts;
+  readonly untilMs: number;
+}
+
+/** A check lists the pods of at most so many other nodes. The next one goes on with the rest. */
+const MAX_NODES = 50;
+
+/** Old pods have ended by then, and the new ones have a node. */
+const PROMISED_MS = 120_000;
+
+/**
+ * Finds out whether nodes have room now. Pods are listed by node when that is asked for: a watch of all pods of the
+ * cluster would cost far more than it is worth.
+ */
+export class Rooms {
+  readonly #client: Pick<KubeClient, "json">;
+  readonly #clock: Pick<Clock, "monotonic">;
+  /** Room that another caller was promised and that its new pods may not use yet, by the uid of the caller. */
+  readonly #promised = new Map<string, readonly Promised[]>();
+  /** One check at a time, so that two callers are not promised the same room. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor({
+    client,
+    clock,
+  }: {
+    readonly client: Pick<KubeClient, "json">;
+    readonly clock: Pick<Clock, "monotonic">;
+  }) {
+    this.#client = client;
+    this.#clock = clock;
+  }
+
+  /**
+   * @param nodes all nodes of the cluster
+   * @throws KubeApiError or KubeUnreachableError if pods cannot be listed for another reason than a missing permission
+   */
+  find(request: RoomRequest, nodes: readonly NodeView[]): Promise<RoomResult> {
+    const found = this.#last.then(() => this.#find(request, nodes));
+    this.#last = found.catch(() => undefined);
+    return found;
+  }
+
+  async #find(request: RoomRequest, all: readonly NodeView[]): Promise<RoomResult> {
+    const { uid, spec, pods, attempt, stopping, fullNodes } = request;
+    const requests = podRequests(spec);
+    const nodes = nodesFor(spec, all).filter(({ name }) => !fullNodes.includes(name));
+    const own = nodes.filter(({ name }) => stopping.some((each) => each.node === name));
+    const others = nodes.filter((node) => !own.includes(node));
+    const isStopping = ({ metadata }: PlacedPod) => stopping.some((each) => each.uid === metadata.uid);
+    const placed: Promised[] = [];
+    const untilMs = this.#clock.monotonic() + PROMISED_MS;
+    for (const node of [...own, ...rotated(others, attempt).slice(0, MAX_NODES)]) {
+      const listed = await this.#podsOn(node.name);
+      if (!listed) return { type: "unknown", message: UNKNOWN };
+      const reserved = listed.filter((each) => !isStopping(each)).map(reservedBy);
+      const used = [...reserved, ...this.#promisedOn(node.name, uid)];
+      const fitting = Math.min(pods - placed.length, countFitting(requests, { node, used }));
+      for (let count = 0; count < fitting; count += 1)
+        placed.push({ node: node.name, amounts: requests, untilMs });
+      if (placed.length < pods) continue;
+      this.#promised.set(uid, placed);
+      return { type: "room" };
+    }
+    const counts = { pods, nodes: nodes.length, fitting: placed.length, isOther: fullNodes.length > 0 };
+    return { type: "none", message: describeLackOfRoom(spec, counts) };
+  }
+
+  #promisedOn(node: string, uid: string): readonly Amounts[] {
+    const nowMs = this.#clock.monotonic();
+    for (const [each, promised] of this.#promised)
+      if (promised.every(({ untilMs }) => untilMs <= nowMs)) this.#promised.delete(each);
+    return [...this.#promised]
+      .filter(([each]) => each !== uid)
+      .flatMap(([, promised]) => promised.filter((each) => each.node === node))
+      .map(({ amounts }) => amounts);
+  }
+
+  /** Returns those that have not ended; `undefined` without the permission to list them. */
+  async #podsOn(node: string): Promise<readonly PlacedPod[] | undefined> {
+    const fieldSelector = `spec.nodeName=${node},status.phase!=Succeeded,status.phase!=Failed`;
+    const request = { path: collectionPath(PODS, undefined), query: { fieldSelector } };
+    try {
+      const { objects } = await listPages<PlacedPod, PlacedPod>(this.#client, request, (each) => [each]);
+      return objects;
+    } catch (error) {
+      if (isCode(error, 403)) return undefined;
+      throw error;
+    }
+  }
+}
+
+const UNKNOWN =
+  "the controller may list only the pods of its own namespaces, so it cannot find out whether another node has room: free capacity on the node of the pod, or request a smaller size";
+
+/** Each attempt begins after the nodes of the one before. */
+function rotated(nodes: readonly NodeView[], attempt: number): readonly NodeView[] {
+  const start = nodes.length <= MAX_NODES ? 0 : (attempt * MAX_NODES) % nodes.length;
+  return [...nodes.slice(start), ...nodes.slice(0, start)];
+}

@@ -1,0 +1,69 @@
+import { lackOfCapacity } from "../../capacity/fit.ts";
+import { isCode, isDeniedByWebhook } from "../../kube/errors.ts";
+import type { PodSpec } from "../../kube/objects.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
+import type { PodView } from "../observe/pod-view.ts";
+import type { WriteError } from "../observe/write-record.ts";
+import type { Applier } from "./applier.ts";
+import { writeErrorOf } from "./write-error.ts";
+
+interface NewPods {
+  readonly pipe: PipeView;
+  /** From the response to the dry run, with the new size and the changes of webhooks. */
+  readonly spec: PodSpec;
+  /** The pods that stop first. */
+  readonly stopping: readonly PodView[];
+  /** Names of nodes that defer a resize of these pods. */
+  readonly fullNodes: readonly string[];
+}
+
+/** Returns why no node is large enough for a new pod; `undefined` if one is, or if the nodes may not be listed. */
+export async function sizeProblem({ nodes }: Applier, spec: PodSpec): Promise<WriteError | undefined> {
+  return unlessUnlisted("nodes", async () => {
+    const listed = await nodes.list();
+    const message = listed && lackOfCapacity(spec, listed);
+    return message === undefined ? undefined : { reason: "NoNodeLargeEnough", message };
+  });
+}
+
+/** Returns why no node has room for the new pods of a pipe now, where the old ones stop first. */
+export async function roomProblem(
+  { nodes, rooms, writes }: Applier,
+  { pipe, spec, stopping, fullNodes }: NewPods,
+): Promise<WriteError | undefined> {
+  const { uid } = pipe.metadata;
+  // A deferred pod gets the size when its node has room. Otherwise, only a rollout can show whether there is room.
+  const without = (message: string): WriteError | undefined =>
+    fullNodes.length > 0 ? { reason: "NoNodeHasRoom", message } : undefined;
+  return unlessUnlisted("pods", async () => {
+    const listed = await nodes.list();
+    if (!listed)
+      return without("the controller may not list nodes (rbac.nodes), so it cannot search for room");
+    const attempt = writes.get(uid, "check-room")?.attempts ?? 0;
+    const places = stopping.map(({ metadata, nodeName }) => ({ uid: metadata.uid, node: nodeName }));
+    const request = { uid, spec, pods: pipe.replicas, stopping: places, fullNodes, attempt };
+    const found = await rooms.find(request, listed);
+    if (found.type === "unknown") return without(found.message);
+    return found.type === "room" ? undefined : { reason: "NoNodeHasRoom", message: found.message };
+  });
+}
+
+async function unlessUnlisted(
+  what: string,
+  check: () => Promise<WriteError | undefined>,
+): Promise<WriteError | undefined> {
+  try {
+    return await check();
+  } catch (error) {
+    const { message, retryAfterMs } = problemIn(error);
+    return { reason: "WriteFailed", message: `the ${what} cannot be listed: ${message}`, retryAfterMs };
+  }
+}
+
+/** @throws the error itself if our view is outdated, or if a busy server sent Retry-After */
+export function problemIn(error: unknown): WriteError {
+  const isBusy = isCode(error, 429) && !isDeniedByWebhook(error);
+  const problem = isBusy ? undefined : writeErrorOf(error);
+  if (problem === undefined) throw error;
+  return problem;
+}

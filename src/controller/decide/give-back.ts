@@ -1,0 +1,64 @@
+import type { Action } from "../actions.ts";
+import type { Assessment, Failure } from "../assessment.ts";
+import type { MemoryShortage } from "../in-place/out-of-memory.ts";
+import type { OutOfMemory } from "../observe/last-rollout.ts";
+import { dueAtMs, failureOf, retriedAt, retryAtMs } from "../retry.ts";
+import { adopt } from "../rollout/repair.ts";
+import type { Sizing } from "./decision.ts";
+
+/*
+ * A service that ran out of memory with the requested size gets the previous one in the ordinary way. Its status still
+ * reports about the requested size.
+ */
+
+/** The annotation of one pipe has the reason first, so that the next controller goes on. */
+export function recordShortage(
+  { outOfMemory, unrecorded }: MemoryShortage,
+  { assessments }: Sizing,
+): readonly Action[] {
+  const { subject } = assessments.find(({ pipe }) => pipe === unrecorded) ?? {};
+  const { lastRollout } = subject?.pipe ?? {};
+  return subject && lastRollout ? adopt(subject, { ...lastRollout, outOfMemory }) : [];
+}
+
+/** The pipes that have the previous size do not have the requested one: one failed, and the others wait. */
+export function reportShortage(sizing: Sizing): Sizing {
+  const { outOfMemory, assessments } = sizing;
+  const named = assessments.find(({ pipe }) => pipe.metadata.name === outOfMemory?.pipe) ?? assessments[0];
+  if (!outOfMemory || !named) return sizing;
+  const reported = assessments.map((each) => {
+    if (each === named) return failedPipe(each, outOfMemory);
+    return isSettled(each) ? waitingPipe(each) : each;
+  });
+  if (!assessments.every(isSettled)) return { ...sizing, assessments: reported };
+  if (sizing.waitReason !== "nothing") return { ...sizing, assessments: reported };
+  const blockedBy = [named.pipe.metadata.name];
+  return { ...sizing, assessments: reported, waitReason: "failure", blockedBy };
+}
+
+function failedPipe(assessment: Assessment, { message, atMs }: OutOfMemory): Assessment {
+  const { subject, pipe, state, recheckAtMs } = assessment;
+  const retryMs = retryAtMs(atMs, Number.POSITIVE_INFINITY, subject);
+  const shortage: Failure = retriedAt(retryMs, { reason: "OutOfMemory", message, attempts: 1, atMs });
+  const record = subject.writes.get(pipe.metadata.uid, "adopt");
+  const failure = assessment.failure ?? failureOf(record, dueAtMs(record, subject)) ?? shortage;
+  return {
+    ...withoutNext(assessment),
+    state: isSettled(assessment) ? "failed" : state,
+    failure,
+    recheckAtMs: Number.isFinite(retryMs) ? Math.min(recheckAtMs ?? retryMs, retryMs) : recheckAtMs,
+  };
+}
+
+function waitingPipe(assessment: Assessment): Assessment {
+  return { ...withoutNext(assessment), state: "waiting" };
+}
+
+/** The actions are decided already. */
+function withoutNext({ next: _, activity: __, ...assessment }: Assessment): Assessment {
+  return assessment;
+}
+
+function isSettled({ state }: Assessment): boolean {
+  return state === "done" || state === "resized";
+}

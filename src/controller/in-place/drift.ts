@@ -1,0 +1,127 @@
+import { sameSize } from "../../domain/size.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
+import type { InPlaceAction } from "../actions.ts";
+import type { ActivePod, Failure, PipeDecision, Subject } from "../assessment.ts";
+import type { InPlaceFailure } from "../observe/last-rollout.ts";
+import { hasResources, resourcesFor } from "../observe/resources.ts";
+import {
+  FIELD_CONFLICT,
+  failureOf,
+  isRetryRequested,
+  repeatableAtMs,
+  retriedAt,
+  retryAtMs,
+  retryDelayMs,
+  TRUCE_MS,
+} from "../retry.ts";
+import { MAX_CONCURRENT_PODS, type PodsStep } from "./pods-step.ts";
+import { failedBefore, type Problem, presentProblem } from "./problem.ts";
+
+/*
+ * Another tool, such as a right-sizer or a startup boost, resizes a pod that had the desired size. Only the pod shows it.
+ * The pod is resized again in place, as often as a template that another writer changes is written again.
+ */
+
+/** True if another writer changed the size of a pod after it had the desired one. */
+export function isDrifted({ state, own, record }: ActivePod, { pipe, desired }: Subject): boolean {
+  if (state !== "unchanged") return false;
+  // The resize succeeded, and the pod has another size again.
+  if (record?.outcome.type === "done") return true;
+  return own?.resizedBy !== undefined && sameSize(pipe.size, desired);
+}
+
+/**
+ * Returns why this size failed in place before, if that says something about the pods that do not have it: not if they
+ * had it and another writer resized them, or if they were resized again since the failure.
+ */
+export function standingFailure(subject: Subject): InPlaceFailure | undefined {
+  const failure = failedBefore(subject);
+  if (!failure) return undefined;
+  const others = subject.active.filter(({ state }) => state !== "done");
+  const isLater = ({ state, record }: ActivePod) =>
+    state !== "unchanged" && record !== undefined && record.lastAtMs > failure.atMs;
+  const isOutdated = others.length > 0 && others.every((each) => isDrifted(each, subject) || isLater(each));
+  return isOutdated ? undefined : failure;
+}
+
+/** The next attempt to give these pods the desired size again. @param drifted at least one */
+export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): PodsStep | undefined {
+  const { nowMs, pipe, container, target: resources, active } = subject;
+  const dueAtMs = Math.min(...drifted.map((each) => repairableAtMs(each, subject)));
+  const failure = driftFailure(subject, drifted, dueAtMs);
+  if (!failure) return undefined;
+  if (dueAtMs > nowMs)
+    return Number.isFinite(dueAtMs)
+      ? { type: "wait", untilMs: dueAtMs, failure }
+      : { type: "conflict", failure };
+  const problem = presentProblem(subject);
+  if (problem) return hindered(failure, problem);
+  const most = drifted.length === active.length ? 1 : MAX_CONCURRENT_PODS;
+  const actions = drifted
+    .filter((each) => repairableAtMs(each, subject) <= nowMs)
+    .slice(0, most)
+    .map((each): InPlaceAction => {
+      const isRequested = each.record !== undefined && isRetryRequested(each.record.lastAtMs, subject);
+      return { type: "resize-pod", pipe, pod: each.pod, container, resources, isRequested };
+    });
+  return { type: "resize", actions, failure };
+}
+
+/** A container that does not run starts again soon. */
+function hindered(drift: Failure, { reason, message: because, untilMs }: Problem): PodsStep {
+  const failure = { ...drift, message: `${drift.message}. It cannot be resized now: ${because}` };
+  if (untilMs === undefined && reason !== "ContainerNotRunning") return { type: "conflict", failure };
+  return { type: "wait", untilMs: untilMs ?? Number.POSITIVE_INFINITY, failure };
+}
+
+/** After a restart of the controller, the count begins again, because nothing but its memory has it. */
+function repairableAtMs({ pod, record }: ActivePod, subject: Subject): number {
+  if (record?.outcome.type !== "done") return repeatableAtMs(record, pod.metadata.generation, subject);
+  const { attempts, lastAtMs } = record;
+  const isOld = elapsedMs(lastAtMs, subject.nowMs) > TRUCE_MS;
+  return retryAtMs(lastAtMs, retryDelayMs(FIELD_CONFLICT, isOld ? 1 : attempts, subject.timeouts), subject);
+}
+
+function driftFailure(
+  { nowMs }: Subject,
+  drifted: readonly ActivePod[],
+  dueAtMs: number,
+): Failure | undefined {
+  const [first] = drifted;
+  if (!first) return undefined;
+  const { pod, own, record } = first;
+  const failed = failureOf(record, dueAtMs);
+  if (failed) return failed;
+  const others = drifted.length === 1 ? "" : ` and ${drifted.length - 1} more`;
+  const writer =
+    own?.resizedBy === undefined ? "another writer" : `another writer, ${JSON.stringify(own.resizedBy)},`;
+  const message = `${writer} has resized the pod ${pod.metadata.name}${others}: exempt the pipe from it`;
+  const { attempts = 1, lastAtMs: atMs = nowMs } = record ?? {};
+  return retriedAt(dueAtMs, { reason: FIELD_CONFLICT, message, attempts, atMs });
+}
+
+/**
+ * A tool that is known to end by itself gives a pod another size, such as a startup boost. Nothing is written meanwhile.
+ * When the pod has the size of its template again, it is resized like any other.
+ */
+export function waitsForResizer(subject: Subject): PipeDecision | undefined {
+  const activity = resizerActivity(subject);
+  return activity === undefined ? undefined : { state: "rolling", activity: `it ${activity}` };
+}
+
+/** Returns the end of a sentence that begins with the name of the pipe, while it waits for such a tool. */
+export function resizerActivity({ pipe, active, policy }: Subject): string | undefined {
+  const { toleratedResizers = [] } = policy;
+  if (toleratedResizers.length === 0) return undefined;
+  const ofTemplate = pipe.size && resourcesFor(pipe.size, pipe.cpuLimitFollows);
+  const found = active.find(
+    ({ state, own }) =>
+      state === "unchanged" &&
+      own?.resizedBy !== undefined &&
+      toleratedResizers.includes(own.resizedBy) &&
+      !(ofTemplate && hasResources(own.resources, ofTemplate)),
+  );
+  if (!found) return undefined;
+  const { pod, own } = found;
+  return `waits for ${JSON.stringify(own?.resizedBy)}, which resized the pod ${pod.metadata.name}, to return it to its size`;
+}

@@ -1,0 +1,90 @@
+import { describeSize, type Size, sameSize } from "../../domain/size.ts";
+import { clipped } from "../../kube/clipped.ts";
+import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
+import type { OutOfMemory } from "../observe/last-rollout.ts";
+import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
+import type { ContainerView, PodView } from "../observe/pod-view.ts";
+import { isSize } from "../observe/resources.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+import { isRetryRequested } from "../retry.ts";
+
+/*
+ * A program may need more memory than a smaller size has, long after the resize in place was done. Two kills in a service
+ * within ten minutes return all of its pipes to the previous size. One kill does not, because many programs read their
+ * limit only when they start, and the restarted container knows the smaller one.
+ *
+ * A pod shows only the reason of the last end of a container, and the number of its restarts. The annotation has that
+ * number at the time of the resize, and the previous size. So every controller decides the same.
+ */
+
+/** The number of kills that return a service to its previous size. */
+const KILLS = 2;
+
+/** Containers that ran out of memory with the requested size. */
+export interface MemoryShortage {
+  readonly outOfMemory: OutOfMemory;
+  /** The pipe whose annotation must have it before anything else happens; absent if one has it. */
+  readonly unrecorded: PipeView | undefined;
+}
+
+/** Returns whether the service gives the requested size back, until another size or a retry is requested. */
+export function memoryShortage(
+  snapshot: Snapshot,
+  scaling: PipeScalingView,
+  requested: Size,
+): MemoryShortage | undefined {
+  const recorded = snapshot.pipes
+    .flatMap(({ lastRollout }) => lastRollout?.outOfMemory ?? [])
+    .find(({ size, atMs }) => sameSize(size, requested) && !isRetryRequested(atMs, { ...snapshot, scaling }));
+  return recorded ? { outOfMemory: recorded, unrecorded: undefined } : detected(snapshot, requested);
+}
+
+interface Kills {
+  readonly pipe: PipeView;
+  readonly previous: Size;
+  readonly count: number;
+  /** The pod of the last kill. */
+  readonly pod: string;
+}
+
+function detected(snapshot: Snapshot, requested: Size): MemoryShortage | undefined {
+  const { pipes, nowMs, timeouts } = snapshot;
+  const kills = pipes.flatMap((pipe) => killsIn(pipe, snapshot, requested) ?? []);
+  const [first] = kills;
+  if (!first || kills.reduce((sum, { count }) => sum + count, 0) < KILLS) return undefined;
+  const { pipe, previous, pod } = first;
+  const minutes = timeouts.outOfMemoryMs / 60_000;
+  const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, the last time in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
+  const message = clipped(text, MAX_ANNOTATED_MESSAGE);
+  const outOfMemory = { size: requested, previous, pipe: pipe.metadata.name, message, atMs: nowMs };
+  return { outOfMemory, unrecorded: pipe };
+}
+
+function killsIn(pipe: PipeView, { pods, timeouts }: Snapshot, requested: Size): Kills | undefined {
+  const { lastRollout, metadata, size, container, isPausedForCommit } = pipe;
+  if (!lastRollout || "problem" in container || isPausedForCommit) return undefined;
+  const { inPlaceStartedAtMs: sinceMs, startedAtMs, lastGoodSize: previous, restarts = 0 } = lastRollout;
+  if (sinceMs === undefined || !sameSize(lastRollout.size, requested) || !sameSize(size, requested))
+    return undefined;
+  if (!isSize(previous) || previous.memoryGib <= requested.memoryGib) return undefined;
+  const untilMs = startedAtMs + timeouts.outOfMemoryMs;
+  const seen = (pods.get(metadata.name) ?? []).flatMap((pod) => {
+    const own = pod.isActive ? pod.containers.find(({ name }) => name === container.name) : undefined;
+    return own ? [{ pod, own }] : [];
+  });
+  const ended = seen.filter(({ own }) => own.restartedAtMs > sinceMs);
+  const killed = ended.filter(({ own }) => own.isOomKilled && own.restartedAtMs <= untilMs);
+  const [last] = killed.toSorted((a, b) => b.own.restartedAtMs - a.own.restartedAtMs);
+  if (!last) return undefined;
+  const isLater = ({ createdAtMs }: PodView) => createdAtMs > startedAtMs;
+  const later = restartsOf(seen.filter(({ pod }) => isLater(pod)));
+  const before = restartsOf(seen.filter(({ pod }) => !isLater(pod)));
+  const others = ended.filter(({ own }) => !own.isOomKilled).length;
+  const unseen = later + Math.max(0, before - restarts) - others;
+  return { pipe, previous, count: Math.max(killed.length, unseen), pod: last.pod.metadata.name };
+}
+
+function restartsOf(seen: readonly { readonly own: ContainerView }[]): number {
+  return seen.reduce((sum, { own }) => sum + own.restartCount, 0);
+}

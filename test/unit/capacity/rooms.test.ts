@@ -1,0 +1,173 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { toNodeView } from "../../../src/capacity/node-view.ts";
+import { countFitting, type PlacedPod, reservedBy } from "../../../src/capacity/room.ts";
+import { type RoomRequest, Rooms } from "../../../src/capacity/rooms.ts";
+import type { KubeRequest } from "../../../src/kube/client.ts";
+import { KubeApiError } from "../../../src/kube/errors.ts";
+import type { ContainerStatus, Node } from "../../../src/kube/objects.ts";
+import { FakeClock } from "../../support/fakes/fake-clock.ts";
+import { aNode } from "../../support/fixtures/node.ts";
+
+/** A pod of so many cores, with 4 Gi for each. */
+function aPlacedPod(name: string, cores: number, own: Partial<ContainerStatus> = {}): PlacedPod {
+  return {
+    metadata: { name, uid: `uid-${name}`, resourceVersion: "1" },
+    spec: { containers: [{ name: "pipe", resources: { requests: amounts(cores) } }] },
+    status: { phase: "Running", containerStatuses: [{ name: "pipe", ...own }] },
+  };
+}
+
+const amounts = (cores: number) => ({ cpu: `${cores}`, memory: `${cores * 4}Gi` });
+
+const node = (name: string, cores: number, spec: Parameters<typeof aNode>[2] = {}, pods = "110") =>
+  aNode(name, { ...amounts(cores), pods }, spec);
+
+/** A pipe whose new pods need so many cores. */
+function asks(name: string, cores: number, changes: Partial<RoomRequest> = {}): RoomRequest {
+  const { spec } = aPlacedPod(name, cores);
+  return {
+    uid: name,
+    spec,
+    pods: 1,
+    stopping: [{ uid: `uid-${name}`, node: "own" }],
+    fullNodes: [],
+    attempt: 1,
+    ...changes,
+  };
+}
+
+function setup(nodes: readonly Node[], placed: Readonly<Record<string, readonly PlacedPod[]>> = {}) {
+  const clock = new FakeClock();
+  const requests: KubeRequest[] = [];
+  const state: { error?: Error } = {};
+  const client = {
+    async json<T>(request: KubeRequest): Promise<T> {
+      requests.push(request);
+      if (state.error) throw state.error;
+      const name = /^spec\.nodeName=([^,]*),/.exec(String(request.query?.["fieldSelector"]))?.[1] ?? "";
+      return JSON.parse(JSON.stringify({ metadata: { resourceVersion: "9" }, items: placed[name] ?? [] }));
+    },
+  };
+  const rooms = new Rooms({ client, clock });
+  const find = async (request: RoomRequest) => (await rooms.find(request, nodes.map(toNodeView))).type;
+  return { clock, requests, state, rooms, find, views: nodes.map(toNodeView) };
+}
+
+describe("the room for the new pods of a pipe that stops its old pods first", () => {
+  it("is what other pods of a node leave, the room of the old pod included", async () => {
+    const { find, requests } = setup([node("a", 8)], { a: [aPlacedPod("own", 2), aPlacedPod("other", 4)] });
+    expect(await find(asks("own", 4))).toBe("room");
+    expect(await find(asks("own", 5))).toBe("none");
+    expect(requests[0]).toMatchObject({
+      path: "/api/v1/pods",
+      query: { fieldSelector: "spec.nodeName=a,status.phase!=Succeeded,status.phase!=Failed" },
+    });
+  });
+
+  it("is reported with the request and the number of nodes if there is none", async () => {
+    const full = { a: [aPlacedPod("x", 4)], b: [aPlacedPod("y", 4)] };
+    const { rooms, views } = setup([node("a", 8), node("b", 8), node("small", 2)], full);
+    expect(await rooms.find(asks("own", 6), views)).toEqual({
+      type: "none",
+      message:
+        "its pod would request 6 cpu / 24 Gi, and none of the 2 nodes that are large enough has room for it at present: free or add capacity, or request a smaller size",
+    });
+    expect(await rooms.find(asks("own", 3, { pods: 3 }), views)).toMatchObject({
+      message: expect.stringContaining("has room for more than 2 of its 3 pods at present"),
+    });
+  });
+
+  it("is searched only on other nodes than those that are known to be full", async () => {
+    const { rooms, views, requests } = setup([node("a", 8), node("b", 8), node("c", 8)]);
+    const message = async (fullNodes: string[], cores: number) => {
+      const found = await rooms.find(asks("own", cores, { fullNodes }), views);
+      return found.type === "none" ? found.message : found.type;
+    };
+    expect(await message(["a", "b", "c"], 4)).toContain("and no other node is large enough: free or add");
+    expect(requests).toEqual([]);
+    expect(await message(["a", "b"], 4)).toBe("room");
+    const full = setup([node("a", 8), node("b", 8)], { b: [aPlacedPod("x", 8)] });
+    expect(await full.rooms.find(asks("own", 4, { fullNodes: ["a"] }), full.views)).toMatchObject({
+      message: expect.stringContaining(
+        "the one other node that is large enough has no room for it at present",
+      ),
+    });
+  });
+
+  it("does not exist on a node that the pod may not run on, or that runs as many pods as it can", async () => {
+    const taints = [{ key: "dedicated", effect: "NoSchedule" }];
+    const { find, requests } = setup([node("a", 64, { taints }), node("b", 64, { unschedulable: true })]);
+    expect(await find(asks("own", 4))).toBe("none");
+    expect(requests).toEqual([]);
+    const crowded = (pods: string) => setup([node("a", 64, {}, pods)], { a: [aPlacedPod("other", 1)] });
+    expect(await crowded("1").find(asks("own", 4))).toBe("none");
+    expect(await crowded("1k").find(asks("own", 4))).toBe("room");
+  });
+
+  it("counts the pods that terminate, and the larger size of a pod that is being resized", async () => {
+    const growing = { allocatedResources: amounts(1), resources: { requests: amounts(1) } };
+    const shrinking = { allocatedResources: amounts(2), resources: { requests: amounts(6) } };
+    for (const other of [aPlacedPod("other", 6, growing), aPlacedPod("other", 1, shrinking)]) {
+      const ending = { ...other, metadata: { ...other.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
+      const { find } = setup([node("a", 8)], { a: [ending] });
+      expect(await find(asks("own", 2))).toBe("room");
+      expect(await find(asks("own", 3))).toBe("none");
+    }
+  });
+
+  it("is promised to one pipe at a time, even if several ask at once, and for two minutes", async () => {
+    const { find, clock } = setup([node("a", 8)]);
+    const answers = await Promise.all(["a", "b", "c"].map((name) => find(asks(name, 4))));
+    expect(answers).toEqual(["room", "room", "none"]);
+    expect(await find(asks("b", 4))).toBe("room");
+    await clock.advance(119_999);
+    expect(await find(asks("c", 4))).toBe("none");
+    await clock.advance(1);
+    expect(await find(asks("c", 4))).toBe("room");
+  });
+
+  it("is unknown without the permission to list the pods of all namespaces", async () => {
+    const { find, state } = setup([node("a", 8)]);
+    state.error = new KubeApiError("GET /api/v1/pods", 403, JSON.stringify({ message: "forbidden" }));
+    expect(await find(asks("own", 4))).toBe("unknown");
+    state.error = new KubeApiError("GET /api/v1/pods", 500, "{}");
+    await expect(find(asks("own", 4))).rejects.toBe(state.error);
+    delete state.error;
+    expect(await find(asks("own", 4))).toBe("room");
+  });
+
+  it("is searched on its own node and at most 50 others at once, and on the rest in later attempts", async () => {
+    const nodes = Array.from({ length: 120 }, (_, index) => node(`n${index}`, 8));
+    const full = nodes.slice(0, 119).map(({ metadata }) => [metadata.name, [aPlacedPod("x", 8)]] as const);
+    const { find, requests } = setup([...nodes, node("own", 8)], {
+      ...Object.fromEntries(full),
+      own: [aPlacedPod("x", 8)],
+    });
+    expect(await find(asks("own", 4, { attempt: 0 }))).toBe("none");
+    expect(await find(asks("own", 4, { attempt: 1 }))).toBe("none");
+    expect(requests).toHaveLength(102);
+    expect(await find(asks("own", 4, { attempt: 2 }))).toBe("room");
+  });
+});
+
+const cores = fc.integer({ min: 0, max: 12 });
+
+it("pods that fit on a node never request more than the others leave, and one more would", () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 24 }),
+      cores,
+      fc.array(cores, { maxLength: 5 }),
+      (size, total, others) => {
+        const view = toNodeView(node("a", total));
+        const used = others.map((each, index) => reservedBy(aPlacedPod(`${index}`, each)));
+        const [requests] = [reservedBy(aPlacedPod("own", size))];
+        const count = countFitting(requests, { node: view, used });
+        const free = total - others.reduce((sum, each) => sum + each, 0);
+        expect(count * size).toBeLessThanOrEqual(Math.max(0, free));
+        expect((count + 1) * size).toBeGreaterThan(free);
+      },
+    ),
+  );
+});

@@ -1,0 +1,246 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import { annotationSubject, type LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import { summarizeConditions } from "../../../../src/controller/report/conditions.ts";
+import { failuresOf } from "../../../../src/controller/report/failures.ts";
+import { statusOf } from "../../../../src/controller/report/status.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { summaries } from "../../../support/fixtures/decisions.ts";
+import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
+import {
+  aLabelledPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  aWindow,
+  COMPLETE,
+  DECIDE_OPTIONS,
+  NOW_MS,
+} from "../../../support/fixtures/snapshot.ts";
+import { aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
+
+const ONE = sizeOfCores(1);
+const FOUR = sizeOfCores(4);
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+/** When the pods got one core, and when their template began to follow. */
+const RESIZED_MS = NOW_MS - 5 * MINUTE;
+const COMMITTED_MS = RESIZED_MS + SECOND;
+
+/** The annotation of a pipe that was resized in place from four cores to one. */
+function shrunk(changes: Partial<LastRollout> = {}): LastRollout {
+  return aRollout(ONE, {
+    ...{ lastGoodSize: FOUR, inPlaceStartedAtMs: RESIZED_MS, startedAtMs: COMMITTED_MS, cameUp: true },
+    ...{ restarts: 0, ...changes },
+  });
+}
+
+const RECORD = {
+  ...{ size: ONE, previous: FOUR, pipe: "a", message: "OOM-killed twice", atMs: NOW_MS - MINUTE },
+} as const;
+
+/** A pod of one core whose container was killed this long after the resize. */
+function killed(name: string, restartCount: number, afterMs = MINUTE, changes: Partial<ContainerView> = {}) {
+  const restartedAtMs = RESIZED_MS + afterMs;
+  return aPod(name, {}, { restartCount, restartedAtMs, isOomKilled: true, ...changes });
+}
+
+function shrunkPipe(name: string, pods: number, changes: Partial<PipeView> = {}): PipeView {
+  const rollout = { ...COMPLETE, replicas: pods };
+  return aLabelledPipe(name, { size: ONE, replicas: pods, rollout, lastRollout: shrunk(), ...changes });
+}
+
+interface Given {
+  readonly pipe?: Partial<PipeView>;
+  readonly others?: readonly PipeView[];
+  readonly otherPods?: readonly (readonly [string, readonly PodView[]])[];
+  readonly changes?: Partial<Snapshot>;
+  readonly cores?: number;
+}
+
+function decided(pods: readonly PodView[], given: Given = {}) {
+  const { pipe = {}, others = [], otherPods = [], changes = {}, cores = 1 } = given;
+  const scaling = aScaling(cores);
+  const snapshot = aSnapshot([shrunkPipe("a", pods.length, pipe), ...others], {
+    ...{ strategy: "InPlaceOrRollout", scaling, pods: new Map([["a", pods], ...otherPods]), ...changes },
+  });
+  const { actions, sizing } = decide(snapshot, DECIDE_OPTIONS);
+  const about = snapshot.scaling ?? scaling;
+  const condition = summarizeConditions(
+    about,
+    snapshot.tier,
+    sizing,
+    failuresOf(sizing?.assessments ?? [], {}),
+  );
+  const status = statusOf(snapshot, about, sizing, DECIDE_OPTIONS.policy);
+  return { actions, summary: summaries(actions), sizing, condition, status };
+}
+
+const isShort = (pods: readonly PodView[], given: Given = {}) =>
+  decided(pods, given).actions.some((each) => "rollout" in each && each.rollout.outOfMemory !== undefined);
+
+describe("a smaller memory in place is too small if", () => {
+  it.each<[string, readonly PodView[]]>([
+    ["a container was killed and restarted twice", [killed("a-1", 2)]],
+    ["containers of two pods were killed", [killed("a-1", 1), killed("a-2", 1)]],
+    ["a container was killed at the end of the ten minutes", [killed("a-1", 2, 10 * MINUTE + SECOND)]],
+    [
+      "a pod that was created later was killed twice",
+      [{ ...killed("a-3", 2), createdAtMs: COMMITTED_MS + 1 }],
+    ],
+  ])("%s, so that is recorded before anything else", (_, pods) => {
+    const { actions, condition } = decided(pods);
+    expect(actions).toMatchObject([
+      { type: "adopt", rollout: { size: ONE, outOfMemory: { size: ONE, previous: FOUR, pipe: "a" } } },
+    ]);
+    expect(condition).toMatchObject({ reason: "OutOfMemory" });
+  });
+
+  it("one container was killed in each of two pipes", () => {
+    const others = [shrunkPipe("b", 1)];
+    const otherPods = [["b", [killed("b-1", 1)]]] as const;
+    expect(isShort([killed("a-1", 1)], { others, otherPods })).toBe(true);
+  });
+
+  it.each<[string, readonly PodView[], Given]>([
+    ["one container was killed once", [killed("a-1", 1)], {}],
+    ["it was killed twice before the resize", [killed("a-1", 2, -MINUTE)], {}],
+    [
+      "it had restarted before the resize",
+      [killed("a-1", 8)],
+      { pipe: { lastRollout: shrunk({ restarts: 7 }) } },
+    ],
+    ["it ended twice for another reason", [killed("a-1", 2, MINUTE, { isOomKilled: false })], {}],
+    [
+      "it was killed once, and another container ended for another reason",
+      [killed("a-1", 1), killed("a-2", 1, MINUTE, { isOomKilled: false })],
+      {},
+    ],
+    [
+      "it was killed later than ten minutes after the resize",
+      [killed("a-1", 2, 10 * MINUTE + 2 * SECOND)],
+      {},
+    ],
+    [
+      "the size came by a rollout",
+      [killed("a-1", 2)],
+      { pipe: { lastRollout: aRollout(ONE, { lastGoodSize: FOUR }) } },
+    ],
+    [
+      "the memory is not smaller than before",
+      [killed("a-1", 2)],
+      { pipe: { lastRollout: shrunk({ lastGoodSize: ONE }) } },
+    ],
+  ])("but not if %s", (_, pods, given) => {
+    expect(isShort(pods, given)).toBe(false);
+  });
+
+  it("but not while its template is in its commit", () => {
+    const lastRollout = shrunk({ isCommitting: true });
+    const pipe = { lastRollout, isPaused: true, isPausedForCommit: true, pausedForCommitAtMs: NOW_MS };
+    expect(decided([killed("a-1", 2)], { pipe }).summary).not.toContain("adopt a with 1000m/4Gi");
+  });
+});
+
+describe("a service that ran out of memory", () => {
+  const recorded = { lastRollout: shrunk({ outOfMemory: RECORD }) };
+
+  it("gets the previous size in place, all pipes at once, outside of the rollout window too", () => {
+    const others = [shrunkPipe("b", 1), shrunkPipe("c", 1)];
+    const otherPods = [
+      ["b", [aPod("b-1")]],
+      ["c", [aPod("c-1")]],
+    ] as const;
+    const rolloutWindow = aWindow({ schedule: "0 0 1 1 *", appliesTo: "all" });
+    for (const changes of [{}, { rolloutWindow }]) {
+      const { actions } = decided([killed("a-1", 2)], { pipe: recorded, others, otherPods, changes });
+      expect(summaries(actions)).toEqual(["resize-pod a-1", "resize-pod b-1", "resize-pod c-1"]);
+      for (const action of actions)
+        expect(action).toMatchObject({ resources: { requests: { memory: "16Gi" } } });
+    }
+  });
+
+  it("gets it although its containers are not available, and when they run", () => {
+    const rollout = { ...COMPLETE, isComplete: false, isAvailable: false };
+    const pipe = { ...recorded, rollout };
+    const stopped = killed("a-1", 2, 4 * MINUTE, { isRunning: false });
+    expect(decided([stopped], { pipe }).summary).toEqual([]);
+    expect(decided([killed("a-1", 2)], { pipe }).summary).toEqual(["resize-pod a-1"]);
+  });
+
+  it("gets a rollout to it if its container does not start again within five minutes", () => {
+    const stopped = killed("a-1", 2, 0, { isRunning: false });
+    expect(decided([stopped], { pipe: recorded }).summary).toEqual(["a 4000m/16Gi"]);
+  });
+
+  it("has the record in the annotation of each pipe whose template follows", () => {
+    const others = [shrunkPipe("b", 1)];
+    const otherPods = [["b", [aResizedPod("b-1")]]] as const;
+    const { actions } = decided([killed("a-1", 2)], { pipe: recorded, others, otherPods });
+    expect(actions).toContainEqual(
+      expect.objectContaining({
+        type: "commit",
+        rollout: expect.objectContaining({ size: FOUR, outOfMemory: RECORD }),
+      }),
+    );
+  });
+
+  const back = {
+    size: FOUR,
+    lastRollout: aRollout(FOUR, { cameUp: true, lastGoodSize: ONE, outOfMemory: RECORD }),
+  };
+
+  it("has failed with the requested size when all pipes have the previous one, and stays there", () => {
+    const others = [shrunkPipe("b", 1, back)];
+    const otherPods = [["b", [aResizedPod("b-1")]]] as const;
+    const { summary, condition, status } = decided([aResizedPod("a-1")], { pipe: back, others, otherPods });
+    expect(summary).toEqual([]);
+    expect(condition).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+    expect(status).toMatchObject({
+      desired: { replicaCpuMillicores: 1000 },
+      effective: { replicaCpuMillicores: 4000 },
+      pipes: {
+        ...{ total: 2, updated: 0 },
+        pending: [
+          { name: "a", state: "Failed", message: RECORD.message },
+          { name: "b", state: "Waiting", message: "waiting because of the failure" },
+        ],
+      },
+      failures: [{ pipe: "a", reason: "OutOfMemory" }],
+      history: [{ result: "Failed" }],
+    });
+    expect(status.failures?.[0]).not.toHaveProperty("nextRetryAt");
+  });
+
+  it("is resized again when people ask for a retry", () => {
+    const scaling = aScaling(1, { retryRequestedAtMs: NOW_MS });
+    const { actions } = decided([aResizedPod("a-1")], { pipe: back, changes: { scaling } });
+    expect(actions).toMatchObject([{ type: "resize-pod", resources: { requests: { memory: "4Gi" } } }]);
+  });
+
+  it("gets any other size, and forgets the record, so that the size may be requested again", () => {
+    expect(decided([aResizedPod("a-1")], { pipe: back, cores: 2 }).summary).toEqual(["resize-pod a-1"]);
+    const { actions } = decided([aResizedPod("a-1")], { pipe: back, cores: 4 });
+    expect(actions).toMatchObject([{ type: "adopt", rollout: { size: FOUR, outOfMemory: undefined } }]);
+  });
+
+  it("reports the error if its annotation cannot be written", () => {
+    const outcome = failed({ message: "webhook down" });
+    const subject = annotationSubject(shrunk());
+    const writes = someWrites([aWrite("uid-a", "adopt", { subject, outcome, lastAtMs: NOW_MS })]);
+    const { summary, condition } = decided([killed("a-1", 2)], { changes: { writes } });
+    expect(summary).toEqual([]);
+    expect(condition.message).toContain("webhook down");
+  });
+
+  it("keeps its pods while it is suspended", () => {
+    const scaling = aScaling(1);
+    const suspended = { ...scaling, spec: { ...scaling.spec, suspend: true } };
+    expect(decided([killed("a-1", 2)], { pipe: recorded, changes: { scaling: suspended } }).summary).toEqual(
+      [],
+    );
+  });
+});

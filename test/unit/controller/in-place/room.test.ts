@@ -1,0 +1,202 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { summaries } from "../../../support/fixtures/decisions.ts";
+import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
+import {
+  aLabelledPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  DECIDE_OPTIONS,
+  NOW_MS,
+} from "../../../support/fixtures/snapshot.ts";
+import { aPodWrite, aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
+
+const MINUTE = 60_000;
+const FULL = "its pod would request 4 cpu / 16 Gi, and no node has room";
+const DEFERRED = {
+  type: "PodResizePending",
+  reason: "Deferred",
+  message: "Node didn't have enough cpu",
+} as const;
+const OPTIONS = { ...DECIDE_OPTIONS, makesDryRuns: true };
+
+interface Deferred {
+  /** For so long. */
+  readonly forMs?: number;
+  /** The last search for room. */
+  readonly search?: Partial<WriteRecord>;
+  /** The last dry run. */
+  readonly tried?: Partial<WriteRecord>;
+  readonly strategy?: Snapshot["strategy"];
+  readonly pipe?: Partial<PipeView>;
+  readonly changes?: Partial<Snapshot>;
+  /** Its pod was to get the size of its template again, in vain. */
+  readonly isReturned?: boolean;
+}
+
+/** A decision about a pipe whose pod is deferred. */
+function decided({
+  forMs = MINUTE,
+  search,
+  tried,
+  pipe,
+  changes = {},
+  strategy = "InPlaceOrRollout",
+  isReturned = false,
+}: Deferred) {
+  const subject = "1/pipe/true/4000m/16Gi";
+  const writes = [
+    aPodWrite("a-1", { lastAtMs: NOW_MS - forMs }, isReturned ? "return-pod" : "resize-pod"),
+    ...(search ? [aWrite("uid-a", "check-room", { subject, ...search })] : []),
+    ...(tried ? [aWrite("uid-a", "dry-run", { subject, ...tried })] : []),
+  ];
+  const snapshot = aSnapshot([aLabelledPipe("a", { stopsOldPodsFirst: true, ...pipe })], {
+    ...{ strategy, writes: someWrites(writes) },
+    pods: new Map([["a", [aResizedPod("a-1", { resize: DEFERRED })]]]),
+    ...changes,
+  });
+  const decision = decide(snapshot, OPTIONS);
+  const [assessment] = decision.sizing?.assessments ?? [];
+  const inMs = recheckAtMs(snapshot, decision) - NOW_MS;
+  return { actions: decision.actions, summary: summaries(decision.actions), assessment, inMs };
+}
+
+const nothing = (agoMs: number, attempts = 1): Partial<WriteRecord> => ({
+  ...{ attempts, lastAtMs: NOW_MS - agoMs },
+  outcome: failed({ reason: "NoNodeHasRoom", message: FULL }),
+});
+
+describe("a deferred resize of a pipe that stops its old pods first", () => {
+  it("waits for a minute, and then for a search for room that counts the room of its own pods", () => {
+    expect(decided({ forMs: MINUTE - 1 })).toMatchObject({ summary: [], inMs: 1 });
+    const { actions, summary } = decided({});
+    expect(summary).toEqual(["search room for a"]);
+    expect(actions).toMatchObject([
+      {
+        type: "check-room",
+        stopping: [{ metadata: { name: "a-1" } }],
+        fullNodes: ["node"],
+        rollout: { size: sizeOfCores(4) },
+      },
+    ]);
+  });
+
+  it("goes on waiting while the search is in flight, and while no node has room", () => {
+    expect(decided({ search: { outcome: { type: "pending" } } }).summary).toEqual([]);
+    const { summary, assessment, inMs } = decided({ search: nothing(10_000) });
+    expect(summary).toEqual([]);
+    expect(inMs).toBe(50_000);
+    expect(assessment).toMatchObject({
+      ...{ state: "rolling", phase: "resizing", failure: undefined },
+      obstacle: `pod a-1 waits for room on its node (Node didn't have enough cpu); ${FULL}`,
+    });
+  });
+
+  it("searches again after a minute, doubling to 10 minutes, and at once when a retry is requested", () => {
+    const at = (agoMs: number, attempts: number, changes: Partial<Snapshot> = {}) =>
+      decided({ forMs: 5 * MINUTE, search: nothing(agoMs, attempts), changes }).summary;
+    const searched = ["search room for a"];
+    expect(at(MINUTE - 1, 1)).toEqual([]);
+    expect(at(MINUTE, 1)).toEqual(searched);
+    expect(at(2 * MINUTE - 1, 2)).toEqual([]);
+    expect(at(2 * MINUTE, 2)).toEqual(searched);
+    expect(at(10 * MINUTE - 1, 9)).toEqual([]);
+    expect(at(10 * MINUTE, 9)).toEqual(searched);
+    expect(at(1000, 3, { scaling: aScaling(4, { retryRequestedAtMs: NOW_MS }) })).toEqual(searched);
+  });
+
+  it("is a failure with the time of the next search when it has taken as long as a rollout may", () => {
+    const { assessment, inMs } = decided({ forMs: 15 * MINUTE, search: nothing(MINUTE, 5) });
+    expect(assessment).toMatchObject({
+      state: "failed",
+      failure: { reason: "NoNodeHasRoom", attempts: 5, retryAtMs: NOW_MS + 9 * MINUTE },
+    });
+    expect(inMs).toBe(9 * MINUTE);
+    expect(decided({ forMs: 15 * MINUTE - 1, search: nothing(MINUTE, 5) })).toMatchObject({
+      ...{ assessment: { state: "rolling" }, inMs: 1 },
+    });
+  });
+
+  it("falls back to a rollout when a search has found room, and not later than a minute after that", () => {
+    const found = (agoMs: number) =>
+      decided({ forMs: 5 * MINUTE, search: { attempts: 5, lastAtMs: NOW_MS - agoMs } });
+    expect(found(0).actions).toMatchObject([
+      { type: "adopt", rollout: { inPlaceFailure: { reason: "Deferred" } } },
+    ]);
+    expect(found(MINUTE - 1).summary).toEqual([expect.stringMatching(/^adopt a /)]);
+    expect(found(MINUTE).summary).toEqual(["search room for a"]);
+  });
+
+  it("falls back without a search if its rollout keeps the old pods, and so does a size that its node can never have", () => {
+    expect(decided({ pipe: { stopsOldPodsFirst: false } }).summary).toEqual([
+      expect.stringMatching(/^adopt a /),
+    ]);
+    const resize = { ...DEFERRED, reason: "Infeasible" };
+    const pods = new Map([["a", [aResizedPod("a-1", { resize })]]]);
+    expect(decided({ changes: { pods } }).summary).toEqual([expect.stringMatching(/^adopt a /)]);
+  });
+});
+
+describe("the rollout of a pipe that stops its old pods first, after a deferred resize", () => {
+  const atMs = NOW_MS - 1000;
+  const inPlaceFailure = { size: sizeOfCores(4), reason: "Deferred", message: "no room", atMs } as const;
+  const pipe = { lastRollout: aRollout(sizeOfCores(1), { inPlaceFailure, cameUp: true }) };
+  const pods = new Map([["a", [aPod("a-1")]]]);
+
+  it("tries its size on the pod, and searches for room unless that was found a moment ago", () => {
+    const changes = { pods };
+    expect(decided({ pipe, changes }).actions).toMatchObject([
+      { type: "dry-run", checksNodes: true, triedPod: { metadata: { name: "a-1" } } },
+    ]);
+    expect(decided({ pipe, changes, tried: {} }).actions).toMatchObject([
+      { type: "check-room", stopping: [{ metadata: { name: "a-1" } }], fullNodes: [] },
+    ]);
+    const begun = decided({ pipe, changes, tried: {}, search: { lastAtMs: NOW_MS - 1000 } });
+    expect(begun.summary).toEqual(["a 4000m/16Gi"]);
+    const late = { lastAtMs: NOW_MS - MINUTE };
+    expect(decided({ pipe, changes, tried: {}, search: late }).summary).toEqual(["search room for a"]);
+    expect(decided({ pipe, changes, tried: late, search: {} }).summary).toEqual(["dry run of a"]);
+  });
+
+  it("is a failure while no node has room, and begins without it only if a retry is requested", () => {
+    const search = nothing(10_000);
+    const { summary, assessment } = decided({ pipe, changes: { pods }, tried: {}, search });
+    expect(summary).toEqual([]);
+    expect(assessment).toMatchObject({
+      ...{ state: "failed", failure: { reason: "NoNodeHasRoom", retryAtMs: NOW_MS + 50_000 } },
+    });
+    const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
+    const requested = { pipe: { ...pipe, lastRollout: undefined }, search, strategy: "Rollout" } as const;
+    expect(decided({ ...requested, changes: { pods, scaling }, tried: {} }).summary).toEqual([
+      "a 4000m/16Gi",
+    ]);
+  });
+});
+
+describe("a pipe that stops its old pods first, whose template has the size and whose pod cannot get it in place", () => {
+  const four = sizeOfCores(4);
+  const inPlaceFailure = { size: four, reason: "Infeasible", message: "no", atMs: NOW_MS - 30_000 } as const;
+  const pipe = { size: four, lastRollout: aRollout(four, { inPlaceFailure, cameUp: true }) };
+  const pods = new Map([["a", [aPod("a-1")]]]);
+  const afterSearch = (search: Partial<WriteRecord>) =>
+    decided({ pipe, changes: { pods }, tried: {}, search, isReturned: true });
+
+  it("keeps the pod until a node has room for another one", () => {
+    expect(decided({ pipe, changes: { pods }, isReturned: true }).actions).toMatchObject([
+      { type: "dry-run", checksNodes: true, triedPod: { metadata: { name: "a-1" } } },
+    ]);
+    const { summary, assessment } = afterSearch(nothing(10_000));
+    expect(summary).toEqual([]);
+    expect(assessment).toMatchObject({
+      ...{ state: "failed", failure: { reason: "NoNodeHasRoom", retryAtMs: NOW_MS + 50_000 } },
+    });
+    expect(afterSearch(nothing(MINUTE)).summary).toEqual(["search room for a"]);
+    expect(afterSearch({}).summary).toEqual(["replace-pods a"]);
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { aNode } from "../../../support/fixtures/node.ts";
+import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const [ONE, TWO] = ["1000m/4Gi", "2000m/8Gi"];
+const OTHER_NODE = aNode("other", { cpu: "8", memory: "32Gi" });
+
+/** Pipes that stop their old pods first, and whose kubelet defers every resize. */
+async function started(pipes = 1): Promise<PipeGroup> {
+  const group = await PipeGroup.start({ pipes, deployment: { strategy: "Recreate" } });
+  group.workloads.outcome = () => "Deferred";
+  return group;
+}
+
+function grant({ workloads }: PipeGroup): void {
+  workloads.outcome = () => "Done";
+  workloads.look();
+}
+
+const searchesOf = ({ cluster }: PipeGroup) =>
+  cluster.attempts.filter(({ target, isDryRun }) => isDryRun && target.startsWith("deployments")).length;
+
+describe("a pipe that stops its old pods first, on a node without room", () => {
+  it("keeps its pod for an hour with few searches, is reported after the time of a rollout, and gets the size with the room", async () => {
+    const group = await started();
+    group.request(2);
+    await group.run(2 * MINUTE);
+    expect(group.simulation.condition(1)).toMatchObject({ type: "Reconciling", reason: "Progressing" });
+    expect(group.messages()).toMatch(
+      /pipe-0 fits no node at present: pod pipe-0-\S+ waits for room on its node .* and no other node is large enough/,
+    );
+    await group.run(14 * MINUTE);
+    expect(group.simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "NoNodeHasRoom" });
+    await group.run(44 * MINUTE);
+    expect(group.uids()).toEqual(group.before);
+    expect(group.podSizes()).toEqual([ONE]);
+    expect(searchesOf(group)).toBeLessThanOrEqual(12);
+    expect(group.busiest()).toEqual([]);
+    grant(group);
+    await group.run(MINUTE);
+    group.expectSettled(2);
+    expect(group.uids()).toEqual(group.before);
+    expect(group.workloads.replaced).toEqual([]);
+  });
+
+  it("is rolled out within ten minutes when another node gets room, without a request", async () => {
+    const group = await started();
+    group.request(2);
+    await group.run(30 * MINUTE);
+    expect(group.workloads.replaced).toEqual([]);
+    group.cluster.nodes = [...group.cluster.nodes, OTHER_NODE];
+    await group.run(11 * MINUTE);
+    grant(group);
+    group.expectSettled(2);
+    expect(group.workloads.replaced).toEqual(["pipe-0"]);
+    expect(group.simulation.fallbacks).toEqual(["pipe-0 Deferred"]);
+  });
+
+  it("keeps its pod, and returns to the first size, if that is requested again", async () => {
+    const group = await started();
+    group.request(2);
+    await group.run(20 * MINUTE);
+    group.request(1);
+    await group.run(MINUTE);
+    group.expectSettled(1);
+    expect(group.uids()).toEqual(group.before);
+  });
+
+  it("goes on waiting under the next controller", async () => {
+    const group = await started();
+    group.request(2);
+    await group.run(20 * MINUTE);
+    group.simulation.start();
+    await group.run(10 * MINUTE);
+    expect(group.uids()).toEqual(group.before);
+    expect(group.simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "NoNodeHasRoom" });
+    grant(group);
+    await group.run(MINUTE);
+    group.expectSettled(2);
+    expect(group.uids()).toEqual(group.before);
+  });
+});
+
+it("pipes that stop their old pods first take turns if another node has room for one of them", async () => {
+  const group = await started(3);
+  group.cluster.nodes = [...group.cluster.nodes, aNode("other", { cpu: "3", memory: "12Gi" })];
+  group.request(2);
+  // The first pipe is rolled out after a minute, and the others have been deferred for a minute after that.
+  await group.run(150 * SECOND);
+  expect(searchesOf(group)).toBeGreaterThan(4);
+  expect(group.workloads.replaced).toHaveLength(1);
+  expect(group.podSizes().toSorted()).toEqual([ONE, ONE, TWO]);
+});

@@ -1,0 +1,198 @@
+import fc from "fast-check";
+import { beforeEach, describe, expect, it } from "vitest";
+import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
+import { sizeOf } from "../../../support/simulation/ready-judge.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const ONE = "1000m/4Gi";
+const FOUR = "4000m/16Gi";
+
+/** Notes pods that get the smaller size again after they got the larger one back. */
+function watchForFlapping(group: PipeGroup): readonly string[] {
+  const flaps: string[] = [];
+  const sizes = new Map<string, string[]>();
+  group.cluster.onPod.push(({ metadata: { uid }, spec }) => {
+    const size = sizeOf(spec.containers[0]);
+    const before = sizes.get(uid) ?? [];
+    if (before.at(-1) === size) return;
+    if (size === ONE && before.slice(before.indexOf(ONE)).includes(FOUR) && before.includes(ONE))
+      flaps.push(uid);
+    sizes.set(uid, [...before, size]);
+  });
+  return flaps;
+}
+
+function kill(group: PipeGroup, pipe: string, stopMs = 10 * SECOND): void {
+  for (const { metadata } of group.pods(pipe)) group.workloads.crash(metadata.name, stopMs, "OOMKilled");
+}
+
+/** A service whose pipes had four cores, and get one. */
+async function start(pipes: number, replicas = 1): Promise<PipeGroup> {
+  const group = await PipeGroup.start({ pipes, replicas, deployment: { cores: 4 } });
+  group.request(4);
+  await group.run(10 * SECOND);
+  return group;
+}
+
+function conditionOf(group: PipeGroup) {
+  return group.simulation.condition(1);
+}
+
+/** Expects that all pods are the first ones and have four cores, and that the status says why. */
+function expectGivenBack(group: PipeGroup): void {
+  expect(group.podSizes()).toEqual(group.before.map(() => FOUR));
+  expect(group.simulation.sizes(...group.names)).toEqual(group.names.map(() => FOUR));
+  expect(group.uids()).toEqual(group.before);
+  expect(group.workloads.replaced).toEqual([]);
+  expect(group.cluster.readyJudge.violations).toEqual([]);
+  expect(group.paused()).toEqual([]);
+  expect(conditionOf(group)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+  expect(group.simulation.status(1)).toMatchObject({
+    ...{ desired: { replicaCpuMillicores: 1000 }, effective: { replicaCpuMillicores: 4000 } },
+  });
+}
+
+describe("a service whose pipe is OOM-killed twice after a smaller memory in place", () => {
+  let group: PipeGroup;
+  let flaps: readonly string[];
+  beforeEach(async () => {
+    group = await start(3);
+    flaps = watchForFlapping(group);
+    group.request(1);
+    await group.run(2 * MINUTE);
+    group.expectSettled(1);
+    kill(group, "pipe-1");
+    await group.run(MINUTE);
+    group.expectSettled(1);
+    kill(group, "pipe-1");
+    await group.run(MINUTE);
+  });
+
+  it("gets its previous size back in place, and keeps it, also after a restart of the controller", async () => {
+    expectGivenBack(group);
+    const writes = group.cluster.attempts.length;
+    await group.run(HOUR);
+    expect(group.cluster.attempts.length).toBe(writes);
+    group.simulation.start();
+    await group.run(HOUR);
+    expectGivenBack(group);
+    expect(group.attemptsOf(/^pods/, { sinceMs: group.cluster.clock.monotonic() - HOUR })).toBe(0);
+    expect(flaps).toEqual([]);
+  });
+
+  it("keeps it even if its status is emptied, and while one of its pods is replaced", async () => {
+    group.simulation.emptyStatus(1);
+    group.workloads.deletePod(group.pods("pipe-1")[0]?.metadata.name ?? "");
+    await group.run(MINUTE);
+    expect(group.podSizes()).toEqual(group.names.map(() => FOUR));
+    expect(conditionOf(group)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+  });
+
+  it("gets the smaller size again when people ask for a retry, and gives it back again", async () => {
+    group.simulation.askToRetry(1);
+    await group.run(2 * MINUTE);
+    group.expectSettled(1);
+    kill(group, "pipe-1");
+    kill(group, "pipe-2");
+    await group.run(MINUTE);
+    expectGivenBack(group);
+  });
+
+  it("gets the smaller size again when it is requested after another one", async () => {
+    group.request(4);
+    await group.run(MINUTE);
+    group.expectSettled(4);
+    group.request(1);
+    await group.run(2 * MINUTE);
+    group.expectSettled(1);
+  });
+});
+
+describe("a service", () => {
+  it("keeps a smaller memory in place if one container is OOM-killed once", async () => {
+    const group = await start(3);
+    group.request(1);
+    await group.run(2 * MINUTE);
+    kill(group, "pipe-1");
+    await group.run(HOUR);
+    group.expectSettled(1);
+  });
+
+  it("keeps it if a container is OOM-killed later than ten minutes after the resize", async () => {
+    const group = await start(1);
+    group.request(1);
+    await group.run(11 * MINUTE);
+    for (let times = 0; times < 3; times += 1) {
+      kill(group, "pipe-0");
+      await group.run(MINUTE);
+    }
+    group.expectSettled(1);
+  });
+
+  it("gives it back before other pipes get it if its canary is OOM-killed twice", async () => {
+    const group = await start(4);
+    group.request(1);
+    await group.run(5 * SECOND);
+    const canary = group.names.find((name) => group.podSizes(name)[0] === ONE) ?? "";
+    for (let times = 0; times < 2; times += 1) {
+      kill(group, canary, SECOND);
+      await group.run(10 * SECOND);
+    }
+    await group.run(MINUTE);
+    expectGivenBack(group);
+    const resized = new Set(
+      group.cluster.attempts.map(({ target }) => target).filter((each) => /^pods/.test(each)),
+    );
+    expect([...resized]).toEqual([`pods/resize ${group.pods(canary)[0]?.metadata.name}`]);
+  });
+
+  it.each([0, 5, 15, 29])(
+    "runs a smaller memory in its canary for 30 s before others follow, although the controller is killed after %i s",
+    async (seconds) => {
+      const group = await start(4);
+      let resizedAtMs = Number.NaN;
+      group.whenPodsRun(1, () => {
+        resizedAtMs = group.cluster.clock.monotonic();
+      });
+      group.request(1);
+      await group.runUntil(() => !Number.isNaN(resizedAtMs), MINUTE);
+      await group.run(seconds * SECOND);
+      group.simulation.start();
+      const others = () => group.podSizes().filter((each) => each === ONE).length > 1;
+      await group.runUntil(others, 2 * MINUTE);
+      const heldMs = group.cluster.clock.monotonic() - resizedAtMs;
+      expect(heldMs).toBeGreaterThanOrEqual(29 * SECOND);
+      await group.run(2 * MINUTE);
+      group.expectSettled(1);
+    },
+  );
+});
+
+it("a service gives a smaller memory back, and keeps the previous size, whenever its controller is killed", async () => {
+  const kills = fc.array(fc.nat({ max: 1500 }), { minLength: 1, maxLength: 6 });
+  await fc.assert(
+    fc.asyncProperty(kills, fc.constantFrom(1, 2), fc.boolean(), async (waits, replicas, isInTwo) => {
+      const group = await start(3, replicas);
+      const flaps = watchForFlapping(group);
+      group.request(1);
+      await group.run(2 * MINUTE);
+      kill(group, "pipe-1", SECOND);
+      if (replicas === 1 && !isInTwo) {
+        await group.run(20 * SECOND);
+        kill(group, "pipe-1", SECOND);
+      } else kill(group, "pipe-2", SECOND);
+      for (const waitMs of waits) {
+        await group.run(waitMs);
+        group.simulation.start();
+      }
+      await group.run(2 * MINUTE);
+      expectGivenBack(group);
+      await group.run(HOUR);
+      expectGivenBack(group);
+      expect(flaps).toEqual([]);
+    }),
+    { numRuns: 30 },
+  );
+});

@@ -1,0 +1,272 @@
+import { describe, expect, it } from "vitest";
+import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
+import type { Fault } from "../../../support/simulation/cluster.ts";
+import { idOf } from "../../../support/simulation/inputs.ts";
+import type { ResizeOutcome } from "../../../support/simulation/kubelets.ts";
+import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+async function start(options: Parameters<typeof PipeGroup.start>[0]): Promise<PipeGroup> {
+  const group = await PipeGroup.start(options);
+  group.simulation.setStrategy(1, "InPlace");
+  await group.run(SECOND);
+  return group;
+}
+
+/** The conditions that are True, and what the status says about the first pipe that is not done. */
+function reportOf({ simulation }: PipeGroup) {
+  const { conditions = [], pipes, failures = [] } = simulation.status(1);
+  const types = conditions.filter(({ status }) => status === "True").map(({ type }) => type);
+  const { state, reason } = pipes?.pending?.[0] ?? {};
+  return {
+    types,
+    state,
+    reason,
+    failures: [...new Set(failures.map((each) => each.reason))],
+    fallbacks: pipes?.fallbacks,
+  };
+}
+
+const WAITS = { types: ["Reconciling"], state: "Waiting", failures: [], fallbacks: undefined };
+const STALLED = { ...WAITS, types: ["Stalled"], failures: ["NotResizedInPlace"] };
+
+const DENIED: Fault = {
+  error: new KubeApiError(
+    "PATCH",
+    403,
+    JSON.stringify({ message: 'admission webhook "sizes" denied the request: not today' }),
+  ),
+};
+
+describe("with the strategy InPlace", () => {
+  it.each<[ResizeOutcome, string]>([
+    ["Deferred", "Deferred"],
+    ["Infeasible", "Infeasible"],
+    ["Error", "ResizeError"],
+    ["NotObserved", "ResizeTimeout"],
+  ])(
+    "a pod whose resize is %s is not replaced, and its pipe gets the size when that ends",
+    async (outcome, reason) => {
+      const group = await start({ pipes: 2, replicas: 2 });
+      group.workloads.outcome = () => outcome;
+      group.request(4);
+      await group.run(5 * MINUTE);
+      expect(reportOf(group)).toEqual({ ...WAITS, reason });
+      await group.run(20 * MINUTE);
+      expect(reportOf(group)).toEqual({ ...STALLED, reason });
+      await group.run(3 * HOUR);
+      expect(group.busiest()).toEqual([]);
+      group.workloads.outcome = () => "Done";
+      group.workloads.look();
+      await group.run(2 * MINUTE);
+      group.expectSettled(4);
+      group.expectSamePods();
+    },
+  );
+
+  it("a pipe that cannot be resized does not keep the others from the size", async () => {
+    const group = await start({ pipes: 3 });
+    const [first] = group.pods("pipe-0");
+    group.workloads.outcome = ({ metadata }) =>
+      metadata.name === first?.metadata.name ? "Deferred" : "Done";
+    group.request(4);
+    await group.run(3 * MINUTE);
+    expect(group.podSizes("pipe-1", "pipe-2")).toEqual(["4000m/16Gi", "4000m/16Gi"]);
+    expect(group.messages()).toContain("Cannot be resized in place, so waiting: pipe-0 (Deferred).");
+  });
+
+  it.each(["Deferred", "Infeasible", "Error", "NotObserved"] as const)(
+    "the strategy InPlaceOrRollout replaces the pods of a pipe that waited (%s)",
+    async (outcome) => {
+      const group = await start({ pipes: 1, replicas: 2 });
+      group.workloads.outcome = () => outcome;
+      group.request(4);
+      await group.run(10 * MINUTE);
+      group.simulation.setStrategy(1, "InPlaceOrRollout");
+      await group.run(MINUTE);
+      group.expectSettled(4);
+      expect(group.workloads.replaced).toEqual(["pipe-0"]);
+    },
+  );
+
+  it("a request of the old size withdraws a deferred resize", async () => {
+    const group = await start({ pipes: 1, replicas: 2 });
+    group.workloads.outcome = () => "Deferred";
+    group.request(4);
+    await group.run(10 * MINUTE);
+    group.request(1);
+    await group.run(MINUTE);
+    group.expectSettled(1);
+    group.expectSamePods();
+  });
+
+  it("pods without the labels are not replaced, and the strategy InPlaceOrRollout replaces them", async () => {
+    const group = await start({ pipes: 1, replicas: 2, deployment: { podLabels: {} } });
+    group.request(4);
+    await group.run(5 * MINUTE);
+    expect(reportOf(group)).toEqual({ ...WAITS, reason: "PodsNotLabeled" });
+    group.expectSamePods();
+    group.simulation.setStrategy(1, "InPlaceOrRollout");
+    await group.run(2 * MINUTE);
+    expect(group.simulation.sizes("pipe-0")).toEqual(["4000m/16Gi"]);
+    expect(group.workloads.replaced).toEqual(["pipe-0"]);
+  });
+
+  it("a pipe without any size in its template waits, and says that only new pods can get one", async () => {
+    const group = await start({ pipes: 1 });
+    const identity = { name: "pipe-1", namespace: "pipes", serviceId: idOf(1) };
+    group.cluster.deploy(pipeDeployment({ ...identity, podLabels: labels() }));
+    await group.run(5 * MINUTE);
+    expect(reportOf(group)).toEqual({ ...WAITS, reason: "NotSupported" });
+    expect(group.messages()).toContain("pipe-1 (NotSupported)");
+    // The pipe has its first pods, and no others.
+    expect(group.workloads.replaced).toEqual(["pipe-1"]);
+  });
+
+  it("a pipe without replicas gets the size at once, and is resized in place after it was scaled up", async () => {
+    const group = await start({ pipes: 1, replicas: 0 });
+    group.request(4);
+    await group.run(10 * SECOND);
+    group.expectSettled(4);
+    group.cluster.change("pipe-0", { replicas: 2 });
+    await group.run(10 * SECOND);
+    group.before = group.uids();
+    group.workloads.replaced.length = 0;
+    group.request(2);
+    await group.run(2 * MINUTE);
+    group.expectSettled(2);
+    group.expectSamePods();
+  });
+
+  it("a pipe without replicas whose pods fail after it was scaled up is not rolled back", async () => {
+    const group = await start({ pipes: 1, replicas: 0 });
+    group.request(4);
+    await group.run(10 * SECOND);
+    group.workloads.kubelets.startMs = () => undefined;
+    group.cluster.change("pipe-0", { replicas: 2 });
+    await group.run(SECOND);
+    group.before = group.uids();
+    group.workloads.replaced.length = 0;
+    await group.run(40 * MINUTE);
+    expect(group.workloads.replaced).toEqual([]);
+    expect(group.uids()).toEqual(group.before);
+  });
+
+  it.each(["the resize of a pod", "the dry run of the commit", "the commit"])(
+    "a policy that denies %s is not answered with a rollout, and the size follows when it allows it",
+    async (what) => {
+      const group = await start({ pipes: 1, replicas: 2 });
+      group.cluster.fault = ({ path, query }) => {
+        const isDryRun = query?.["dryRun"] !== undefined;
+        if (path.endsWith("/resize")) return what === "the resize of a pod" ? DENIED : undefined;
+        if (!path.includes("/deployments/")) return undefined;
+        return what === (isDryRun ? "the dry run of the commit" : "the commit") ? DENIED : undefined;
+      };
+      group.request(4);
+      await group.run(3 * HOUR);
+      expect(group.messages()).toContain("not today");
+      expect(group.busiest(group.cluster.clock.now() - HOUR)).toEqual([]);
+      group.cluster.fault = () => undefined;
+      await group.run(HOUR + MINUTE);
+      group.expectSettled(4);
+      group.expectSamePods();
+    },
+  );
+
+  it("a webhook that is down during the resize of a pod delays it for as long as it takes", async () => {
+    const group = await start({ pipes: 1, replicas: 2 });
+    group.cluster.webhooks.down("pods/resize", 2 * HOUR);
+    group.request(4);
+    await group.run(HOUR);
+    expect(reportOf(group)).toMatchObject({ types: ["Stalled"], reason: "ResizeTimeout" });
+    expect(group.busiest()).toEqual([]);
+    await group.run(HOUR + 6 * MINUTE);
+    group.expectSettled(4);
+    group.expectSamePods();
+  });
+
+  it.each([false, true])(
+    "pods return to the old size after a container restarted, until a retry is requested (new controller: %s)",
+    async (isRestarted) => {
+      const group = await start({ pipes: 3 });
+      const { workloads, simulation } = group;
+      workloads.outcome = () => "Error";
+      group.request(4);
+      await group.run(10 * SECOND);
+      const [pod] = group.pods("pipe-0");
+      workloads.crash(pod?.metadata.name ?? "", SECOND);
+      workloads.outcome = () => "Done";
+      await group.run(10 * SECOND);
+      if (isRestarted) simulation.start();
+      await group.run(3 * HOUR);
+      expect(group.podSizes()).toEqual(["1000m/4Gi", "1000m/4Gi", "1000m/4Gi"]);
+      expect(group.messages()).toContain("Restarted");
+      expect(reportOf(group)).toMatchObject({ ...STALLED, state: "Failed", reason: "Restarted" });
+      expect(workloads.replaced).toEqual([]);
+      simulation.askToRetry(1);
+      await group.run(2 * MINUTE);
+      group.expectSettled(4);
+      expect(workloads.replaced).toEqual([]);
+    },
+  );
+
+  it("a size with which a container restarted is tried again with another pod template", async () => {
+    const group = await start({ pipes: 1 });
+    const { workloads, simulation } = group;
+    workloads.outcome = () => "Error";
+    group.request(4);
+    await group.run(10 * SECOND);
+    workloads.crash(group.pods("pipe-0")[0]?.metadata.name ?? "", SECOND);
+    workloads.outcome = () => "Done";
+    await group.run(10 * MINUTE);
+    expect(reportOf(group)).toMatchObject({ state: "Failed", reason: "Restarted" });
+    simulation.setImage("pipe-0", "image:2");
+    await group.run(5 * MINUTE);
+    group.expectSettled(4);
+    expect(workloads.replaced).toEqual(["pipe-0"]);
+  });
+
+  it("a Deployment that its owner paused waits until the owner resumes it", async () => {
+    const group = await start({ pipes: 1 });
+    group.cluster.change("pipe-0", { paused: true });
+    await group.run(SECOND);
+    group.request(4);
+    await group.run(20 * MINUTE);
+    expect(reportOf(group)).toMatchObject({ types: ["Stalled"], reason: "NotSettled" });
+    group.cluster.change("pipe-0", { paused: null });
+    await group.run(MINUTE);
+    group.expectSettled(4);
+    group.expectSamePods();
+  });
+
+  it("labels that the owner adds to the pod template let the pipe be resized", async () => {
+    const group = await start({ pipes: 1, deployment: { podLabels: {} } });
+    group.request(4);
+    await group.run(5 * MINUTE);
+    group.cluster.change("pipe-0", { template: { metadata: { labels: labels() } } });
+    await group.run(2 * MINUTE);
+    group.expectSettled(4);
+    expect(group.workloads.replaced).toEqual(["pipe-0"]);
+  });
+
+  it("a rollout that began before ends", async () => {
+    const group = await PipeGroup.start({ pipes: 1, replicas: 2 });
+    group.simulation.setStrategy(1, "Rollout");
+    group.workloads.kubelets.startMs = () => MINUTE;
+    group.request(4);
+    await group.run(10 * SECOND);
+    group.simulation.setStrategy(1, "InPlace");
+    await group.run(5 * MINUTE);
+    group.expectSettled(4);
+    expect(group.workloads.replaced).toEqual(["pipe-0"]);
+  });
+});
+
+function labels() {
+  return { [SERVICE_LABEL]: idOf(1), [TYPE_LABEL]: "database" };
+}
