@@ -157,18 +157,20 @@ describe("a resize that the API server rejects", () => {
 describe("a resize that a webhook allows after 6 s", () => {
   it("is made once, and one for each worker does not block another service", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const writesTo = (name: string) =>
+      webhook.requests.filter((request) => request.name === name).map(purposeOf);
+    const areReady = async () => (await Promise.all(SLOW.map(({ id }) => isReady(id)))).every(Boolean);
+    webhook.respond = allow;
+    await Promise.all(SLOW.map(({ id, name }) => createSlowService(id, name)));
+    await waitFor(areReady, { what: "the other services to be ready" });
+    await waitFor(() => SLOW.every(({ name }) => writesTo(name).length > 0), { what: "their adoption" });
     webhook.respond = async ({ name }) => {
       if (name.startsWith("slow")) await released;
       return { allowed: true };
     };
-    const writesTo = (name: string) =>
-      webhook.requests.filter((request) => request.name === name).map(purposeOf);
-    const areReady = async () => (await Promise.all(SLOW.map(({ id }) => isReady(id)))).every(Boolean);
-    await Promise.all(SLOW.map(({ id, name }) => createSlowService(id, name)));
-    await waitFor(areReady, { what: "the other services to be ready" });
     try {
       await Promise.all(SLOW.map(({ id }) => askForFourCores(id)));
-      await waitFor(() => SLOW.every(({ name }) => writesTo(name).length > 0), {
+      await waitFor(() => SLOW.every(({ name }) => writesTo(name).length > 1), {
         what: "the writes to be slow",
       });
       const heldAt = performance.now();
@@ -181,8 +183,8 @@ describe("a resize that a webhook allows after 6 s", () => {
     await waitFor(areReady, { what: "the other services to have the size" });
     for (const { name } of SLOW) {
       expect(resourcesOf(await environment.pipe(name))).toBe("4 16Gi 16Gi");
-      await waitFor(() => writesTo(name).length > 1, { what: "the record that the rollout is complete" });
-      expect(writesTo(name)).toEqual(["resize", "record"]);
+      await waitFor(() => writesTo(name).length > 2, { what: "the record that the rollout is complete" });
+      expect(writesTo(name)).toEqual(["record", "resize", "record"]);
     }
     await invariants.end();
   });
