@@ -18,6 +18,13 @@ beforeEach(async () => {
 });
 afterEach(() => environment.end());
 
+/** Creates a PipeScaling without a size. That of running pipes would ask for their size. */
+function createScaling(): Promise<unknown> {
+  const { pipes, serviceId: name } = environment;
+  const made = { apiVersion: API_VERSION, kind: KIND, metadata: { name }, spec: {} };
+  return environment.create(PIPE_SCALINGS, pipes, made);
+}
+
 function words(...flags: string[]): string[] {
   return wordsFor(environment.cluster.kubeconfig, ...flags);
 }
@@ -70,14 +77,7 @@ describe("status --watch started before a rescale", () => {
       const where = ["--namespace", environment.pipes, "--timeout", "60s"];
       await kubectl(environment.cluster, ["rollout", "status", `deployment/${name}`, ...where]);
     }
-    // The PipeScaling of running pipes would ask for their size.
-    const { pipes, serviceId: name } = environment;
-    await environment.create(PIPE_SCALINGS, pipes, {
-      apiVersion: API_VERSION,
-      kind: KIND,
-      metadata: { name },
-      spec: {},
-    });
+    await createScaling();
     await environment.startController();
     await watch.waitFor(/pipe-a.*Rolling/);
     await release(environment, "pipe-a");
@@ -194,6 +194,7 @@ describe("status --watch during a long rollout", () => {
 
 describe("status --watch of a rescale that does not complete", () => {
   it("ends with exit code 3 after a failure, and prints the cause, the time of the next attempt and the next step", async () => {
+    await createScaling();
     await createLimitedPipe("pipe-a");
     await environment.startController();
     const watch = startProgram(words());

@@ -117,6 +117,8 @@ export function isCommitUnseen({ metadata, lastRollout, rollout, size }: PipeVie
 
 /** Returns true if the condition Progressing says nothing about this rollout. @param progressedAtS of the condition */
 export function isAnnouncedBefore(progressedAtS: number, lastRollout: LastRollout | undefined): boolean {
+  // An adoption rolled nothing out.
+  if (!lastRollout || lastRollout.generation === 0) return false;
   // Times are compared only for equality, because clocks differ.
-  return lastRollout?.progressedAtS === progressedAtS || lastRollout?.replicas === 0;
+  return lastRollout.progressedAtS === progressedAtS || lastRollout.replicas === 0;
 }

@@ -75,7 +75,7 @@ describe("a pipe without replicas", () => {
 });
 
 describe("a pipe that was created without replicas, with the default size of the tier", () => {
-  it("is not ready while its first pods do not come up, although the controller never wrote to it", async ({
+  it("is not ready while its first pods do not come up, although the controller never resized it", async ({
     environment,
     invariants,
     startPipes,

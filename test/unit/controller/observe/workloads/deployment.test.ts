@@ -58,6 +58,11 @@ describe("the rollout of a Deployment", () => {
     expect(isComplete({ availableReplicas: 1 })).toBe(true);
   });
 
+  it("is complete because of its condition if it was adopted without replicas, since nothing was rolled out", () => {
+    const adopted = { ...ROLLOUT, generation: 0, progressedAtS: 0, replicas: 0, cameUp: true };
+    expect(toPipeView(resizedDeployment(announcedAt(NOW_MS), adopted)).rollout.isComplete).toBe(true);
+  });
+
   it.each([
     ["one is running", { replicas: 1 }, false],
     ["one is terminating", { replicas: 0, terminatingReplicas: 1 }, false],
