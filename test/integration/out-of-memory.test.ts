@@ -34,7 +34,16 @@ describe("a service whose containers are OOM-killed after a smaller memory in pl
   async function kill(pipe: string): Promise<void> {
     const pod = (await pods()).find(({ metadata }) => metadata.name.startsWith(`${pipe}-`));
     if (!pod) throw new Error(`${pipe} has no pod`);
-    const finishedAt = new Date(Math.ceil(Date.now() / 1000) * 1000 + 1000).toISOString();
+    const resizes = pod.metadata.managedFields?.filter(({ subresource }) => subresource === "resize") ?? [];
+    const resizedAtMs = Math.max(...resizes.map(({ time = "" }) => Date.parse(time)));
+    const finishedAtMs = await waitFor(
+      () => {
+        const nowMs = Math.floor(Date.now() / 1000) * 1000;
+        return nowMs > resizedAtMs ? nowMs : undefined;
+      },
+      { what: "the second after the resize" },
+    );
+    const finishedAt = new Date(finishedAtMs).toISOString();
     const terminated = { exitCode: 137, reason: "OOMKilled", startedAt: finishedAt, finishedAt };
     const containerStatuses = pod.status?.containerStatuses?.map((each) => ({
       ...each,

@@ -40,7 +40,7 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0)
     return nothing({ ...sizing, waitReason: "confirmation" }, confirm(snapshot, scaling, ahead));
-  if (shortage?.unrecorded) return nothing(sizing, recordShortage(shortage, snapshot, scaling));
+  if (shortage?.unrecorded) return nothing(sizing, recordShortage(shortage, sizing));
   const decision = decidePipes({ snapshot, scaling, options, sizing });
   return {
     ...decision,

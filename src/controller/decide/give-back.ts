@@ -2,8 +2,8 @@ import type { Action } from "../actions.ts";
 import type { Assessment, Failure } from "../assessment.ts";
 import type { MemoryShortage } from "../in-place/out-of-memory.ts";
 import type { OutOfMemory } from "../observe/last-rollout.ts";
-import type { Snapshot } from "../observe/snapshot.ts";
 import { dueAtMs, failureOf, retriedAt, retryAtMs } from "../retry.ts";
+import { adopt } from "../rollout/repair.ts";
 import type { Sizing } from "./decision.ts";
 
 /*
@@ -13,15 +13,12 @@ import type { Sizing } from "./decision.ts";
 
 /** The annotation of one pipe has the reason first, so that the next controller goes on. */
 export function recordShortage(
-  { outOfMemory, unrecorded: pipe }: MemoryShortage,
-  snapshot: Snapshot,
-  scaling: Assessment["subject"]["scaling"],
+  { outOfMemory, unrecorded }: MemoryShortage,
+  { assessments }: Sizing,
 ): readonly Action[] {
-  if (!pipe?.lastRollout) return [];
-  const record = snapshot.writes.get(pipe.metadata.uid, "adopt");
-  const isDue =
-    record?.outcome.type === "done" || dueAtMs(record, { ...snapshot, scaling, pipe }) <= snapshot.nowMs;
-  return isDue ? [{ type: "adopt", pipe, rollout: { ...pipe.lastRollout, outOfMemory } }] : [];
+  const { subject } = assessments.find(({ pipe }) => pipe === unrecorded) ?? {};
+  const { lastRollout } = subject?.pipe ?? {};
+  return subject && lastRollout ? adopt(subject, { ...lastRollout, outOfMemory }) : [];
 }
 
 /** The pipes that have the previous size do not have the requested one: one failed, and the others wait. */

@@ -53,7 +53,10 @@ export function refusalOf(record: WriteRecord | undefined, subject: Subject): Fa
   return { reason: fallback, message };
 }
 
-/** A program that would not use the size before it starts again. Pods that have another size than their template do. */
+/**
+ * A program that would not use the size before it starts again. If the template has the size already, the program started
+ * with it, and only its pod was changed since then.
+ */
 function startupRead({ pipe: { size, startupReads }, desired }: Subject): StartupRead | undefined {
   if (!size) return undefined;
   const isChanged = {

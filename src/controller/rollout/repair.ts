@@ -90,8 +90,11 @@ function replacedPods(pipe: PipeView, { replicas, inPlaceStartedAtMs }: LastRoll
   return replicas > 0 && inPlaceStartedAtMs === undefined && !isChangedByOwner(pipe);
 }
 
-/** An owner that no longer applies the size then leaves it in the template, so nothing restarts. */
-function adopt(subject: Subject, rollout: LastRollout | undefined): readonly PipeAction[] {
+/**
+ * Writes only the annotation, unless it was written in vain before. If the controller does not own the size yet, it becomes
+ * an owner. Then an owner that no longer applies the size leaves it in the template, and nothing restarts.
+ */
+export function adopt(subject: Subject, rollout: LastRollout | undefined): readonly PipeAction[] {
   const { pipe, nowMs } = subject;
   if (!rollout) return [];
   const record = recordOf(subject, "adopt", annotationSubject(rollout));

@@ -45,12 +45,15 @@ export class SimulatedCluster extends OwnedCluster {
   /** Delay of a call in ms. */
   latencyMs: (request: KubeRequest) => number = () => LATENCY_MS;
   fault: (request: KubeRequest, pipe: Deployment | undefined) => Fault = () => undefined;
+  /** When the controller sent each call, on the monotonic clock. */
+  readonly #sentMs = new WeakMap<KubeRequest, number>();
 
   /** A call of the controller. */
   async json<T>(request: KubeRequest): Promise<T> {
     const { name = "", resource } = targetOf(request);
     const isRead = (request.method ?? "GET") === "GET";
     if (!isRead) {
+      this.#sentMs.set(request, this.clock.monotonic());
       const isDryRun = request.query?.["dryRun"] !== undefined;
       this.attempts.push({ atMs: this.clock.monotonic(), target: `${resource} ${name}`, isDryRun });
     }
@@ -125,7 +128,8 @@ export class SimulatedCluster extends OwnedCluster {
     return this.workloads.call(request);
   }
 
-  #callPipe(name: string, { method = "GET", query, body }: KubeRequest): Deployment {
+  #callPipe(name: string, request: KubeRequest): Deployment {
+    const { method = "GET", query, body } = request;
     if (method === "GET") return found(this.deployments, name);
     const patch: Deployment = parsed(body);
     const before = checked(this.deployments.get(name), patch.metadata);
@@ -142,6 +146,8 @@ export class SimulatedCluster extends OwnedCluster {
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...stripped } = after.metadata.annotations ?? {};
     const stored = this.isStripping ? { ...after.metadata, annotations: stripped } : after.metadata;
     const written = this.write({ ...after, metadata: stored }, US);
+    const isRollback = annotations[LAST_ROLLOUT_ANNOTATION]?.includes('"isRollback":true') ?? false;
+    this.restartJudge.wrote(before, written, { sentMs: this.#sentMs.get(request) ?? 0, isRollback });
     this.writes.push(`${name} ${this.#labelOf(name, patch)}`);
     return written;
   }

@@ -145,7 +145,11 @@ export class SimulatedDeploymentController {
       status: reason === PAUSED ? "Unknown" : "True",
       ...{ reason, lastUpdateTime },
     };
-    report(metadata.name, { ...counts, ...(reason === before ? {} : { conditions: [condition] }) });
+    const [progressing = condition, failure] = status?.conditions ?? [];
+    const refusal = current && replicaSets.refusals.get(current.metadata.name);
+    const isReported = reason === before && refusal === failure?.message;
+    const conditions = [reason === before ? progressing : condition, ...failed(refusal, lastUpdateTime)];
+    report(metadata.name, { ...counts, ...(isReported ? {} : { conditions }) });
   }
 
   /** The oldest ReplicaSet with the template of the Deployment, as the Deployment controller chooses it. */
@@ -167,6 +171,13 @@ export class SimulatedDeploymentController {
     replicaSets.put({ ...current, metadata: { ...current.metadata, annotations } });
     if (revision > revisionOf(current)) setRevision(name, revision);
   }
+}
+
+function failed(message: string | undefined, lastTransitionTime: string) {
+  if (message === undefined) return [];
+  return [
+    { ...{ type: "ReplicaFailure", status: "True", reason: "FailedCreate" }, message, lastTransitionTime },
+  ];
 }
 
 const COMPLETE = "NewReplicaSetAvailable";

@@ -72,7 +72,9 @@ export class SimulatedKubelets {
     const isApplied = pod.spec.containers.every((container, index) =>
       hasResources(pod.status?.containerStatuses?.[index]?.resources, resourcesOf(container)),
     );
-    const outcome = this.outcome(pod);
+    const hasRoom = this.#options.pods.hasRoomToResize(pod);
+    const wanted = this.outcome(pod);
+    const outcome = wanted === "Done" && !hasRoom ? "Deferred" : wanted;
     if (outcome === "NotObserved") return;
     const done = outcome === "Done" || isApplied;
     const problem = { status: "True", reason: outcome };

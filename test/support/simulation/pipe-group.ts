@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { formatSize, sizeOfCores } from "../../../src/domain/size.ts";
+import { aNode } from "../fixtures/node.ts";
 import type { PipeOptions } from "../fixtures/pipe.ts";
 import type { SimulatedCluster } from "./cluster.ts";
 import { deployResizable, workloadsOf } from "./in-place-scenario.ts";
@@ -15,6 +16,8 @@ interface PipeGroupOptions extends SimulationOptions {
   readonly replicas?: number;
   /** Changes of the Deployments. */
   readonly deployment?: Partial<PipeOptions>;
+  /** CPU of the only node; by default, every pod has room. */
+  readonly nodeCores?: number | undefined;
 }
 
 /** The pipes of service 1 on a cluster with simulated pods, judged by the objects of the cluster only. */
@@ -26,12 +29,16 @@ export class PipeGroup {
   /** UIDs of the pods when the controller had seen them. */
   before: readonly string[] = [];
 
-  private constructor({ pipes, replicas = 1, deployment = {}, ...options }: PipeGroupOptions) {
+  private constructor({ pipes, replicas = 1, deployment = {}, nodeCores, ...options }: PipeGroupOptions) {
     this.simulation = new Simulation({ ...options, isInPlace: true });
     this.cluster = this.simulation.cluster;
     this.workloads = workloadsOf(this.simulation);
     this.names = Array.from({ length: pipes }, (_, index) => `pipe-${index}`);
     this.simulation.addService(1);
+    if (nodeCores !== undefined) {
+      this.cluster.nodes = [aNode("node", { cpu: `${nodeCores}`, memory: "1Ti" })];
+      this.workloads.scheduler.capacityMillicores = 1000 * nodeCores;
+    }
     for (const name of this.names) deployResizable(this.simulation, name, 1, replicas, deployment);
   }
 

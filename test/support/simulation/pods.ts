@@ -1,7 +1,7 @@
-import { parseQuantity } from "../../../src/domain/quantity.ts";
-import type { Container, ReplicaSet } from "../../../src/kube/objects.ts";
+import type { Container, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
 import { PODS } from "../../../src/kube/paths.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
+import { type Admission, allocatedMillicoresOf, millicoresOf, SimulatedLimits } from "./limits.ts";
 import { managedFieldsAfter, type Writer } from "./managed-fields.ts";
 import { ownerUidOf, timeAt } from "./objects.ts";
 import { isActive, type SimulatedPod, UNSCHEDULABLE, withConditions } from "./pod-status.ts";
@@ -14,7 +14,7 @@ export interface PodsOptions {
   readonly clock: FakeClock;
   readonly next: () => string;
   readonly watches: SimulatedWatches;
-  readonly onChange: (pod: SimulatedPod, by: PodWriter) => void;
+  readonly onChange: (pod: SimulatedPod, by: PodWriter, before: SimulatedPod | undefined) => void;
   readonly onGone: (pod: SimulatedPod) => void;
   /** The pods of a ReplicaSet, or their readiness, have changed. */
   readonly onChangeOfSet: (pod: SimulatedPod) => void;
@@ -24,11 +24,13 @@ export interface PodsOptions {
 
 export const HASH_LABEL = "pod-template-hash";
 const CONTROLLER_MANAGER: Writer = { manager: "kube-controller-manager" };
+const OTHERS: Writer = { manager: "others" };
 const NODE = "node";
 
 /** The pods of a simulated cluster with one node, and its scheduler. */
 export class SimulatedPods {
   readonly objects = new Map<string, SimulatedPod>();
+  readonly limits = new SimulatedLimits();
   /** CPU of the node; without it, every pod has room. A pod needs its room until it has ended. */
   capacityMillicores: number | undefined;
   /** Containers that a webhook adds to each new pod. */
@@ -41,8 +43,12 @@ export class SimulatedPods {
     this.#options = options;
   }
 
-  create(name: string, { metadata, spec: { template } }: ReplicaSet): void {
+  /** @returns why the API server rejects the pod, or `undefined` */
+  create(name: string, { metadata, spec: { template } }: ReplicaSet): string | undefined {
     const { clock } = this.#options;
+    const containers = [...template.spec.containers, ...this.injected];
+    const admission = this.admit({ ...template.spec, containers }, metadata.namespace);
+    if (!("spec" in admission)) return admission.message;
     const made = {
       metadata: {
         ...{ name, namespace: metadata.namespace ?? "", uid: `uid-${name}`, resourceVersion: "" },
@@ -51,20 +57,36 @@ export class SimulatedPods {
         annotations: template.metadata?.annotations ?? {},
         ownerReferences: [{ kind: "ReplicaSet", name: metadata.name, uid: metadata.uid, controller: true }],
       },
-      spec: { ...template.spec, containers: [...template.spec.containers, ...this.injected] },
+      spec: admission.spec,
       status: { phase: "Pending" },
     };
     const managedFields = managedFieldsAfter(undefined, made, CONTROLLER_MANAGER, timeAt(clock.now())) ?? [];
     this.put({ ...made, metadata: { ...made.metadata, managedFields } }, CONTROLLER_MANAGER);
     this.#schedule(name);
+    return undefined;
+  }
+
+  /** What the API server makes of a new pod, or of one that is resized. */
+  admit<T extends Pod["spec"]>(spec: T, namespace: string | undefined, replaced?: Pod): Admission<T> {
+    const pods = [...this.objects.values()].filter(({ metadata }) => metadata.namespace === namespace);
+    return this.limits.admit(spec, pods, replaced);
+  }
+
+  /** A pod of another owner, which takes CPU of the node. */
+  place(name: string, cpu: string): void {
+    const resources = { requests: { cpu, memory: "1Gi" } };
+    const metadata = { name, namespace: "others", uid: `uid-${name}`, resourceVersion: "" };
+    const spec = { nodeName: NODE, containers: [{ name: "other", resources }] };
+    this.put({ metadata, spec, status: { phase: "Running" } }, OTHERS);
   }
 
   put(pod: SimulatedPod, by: PodWriter): SimulatedPod {
     const { next, watches, onChange } = this.#options;
     const stored = { ...pod, metadata: { ...pod.metadata, resourceVersion: next() } };
+    const before = this.objects.get(pod.metadata.name);
     this.objects.set(pod.metadata.name, stored);
     watches.send(PODS, stored);
-    onChange(stored, by);
+    onChange(stored, by, before);
     return stored;
   }
 
@@ -132,17 +154,26 @@ export class SimulatedPods {
     }
   }
 
-  #hasRoom(pod: SimulatedPod): boolean {
-    const { capacityMillicores } = this;
-    if (capacityMillicores === undefined) return true;
-    const placed = [...this.objects.values()].filter(
-      ({ spec, status }) => spec.nodeName !== undefined && status?.phase !== "Failed",
-    );
-    return [pod, ...placed].reduce((sum, each) => sum + millicoresOf(each), 0) <= capacityMillicores;
+  /** CPU that no pod of the node asks for, or has; without a capacity, it has no end. */
+  get freeMillicores(): number {
+    return this.#freeBeside(undefined, (pod) => Math.max(millicoresOf(pod.spec), allocatedMillicoresOf(pod)));
   }
-}
 
-function millicoresOf({ spec }: SimulatedPod): number {
-  const requests = spec.containers.map(({ resources }) => resources?.requests?.["cpu"] ?? "0");
-  return requests.reduce((sum, cpu) => sum + Number((parseQuantity(cpu) ?? 0n) / 1_000_000n), 0);
+  /** The kubelet grants a resize if what other pods have been granted leaves room for it. */
+  hasRoomToResize(pod: SimulatedPod): boolean {
+    return millicoresOf(pod.spec) <= this.#freeBeside(pod, allocatedMillicoresOf);
+  }
+
+  #hasRoom({ spec }: SimulatedPod): boolean {
+    return millicoresOf(spec) <= this.freeMillicores;
+  }
+
+  #freeBeside(pod: SimulatedPod | undefined, used: (pod: SimulatedPod) => number): number {
+    const placed = [...this.objects.values()].filter(
+      ({ metadata, spec, status }) =>
+        metadata.uid !== pod?.metadata.uid && spec.nodeName !== undefined && status?.phase !== "Failed",
+    );
+    const capacity = this.capacityMillicores ?? Number.POSITIVE_INFINITY;
+    return placed.reduce((free, each) => free - used(each), capacity);
+  }
 }

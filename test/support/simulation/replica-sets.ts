@@ -17,11 +17,18 @@ export interface ReplicaSetsOptions {
   readonly next: () => string;
   readonly watches: SimulatedWatches;
   readonly pods: SimulatedPods;
+  /** Pods that the API server rejected are created again. */
+  readonly onRetry: (set: ReplicaSet["metadata"]) => void;
 }
+
+const RETRY_MS = 5000;
 
 /** The ReplicaSets of a simulated cluster, with their controller. */
 export class SimulatedReplicaSets {
   readonly objects = new Map<string, ReplicaSet>();
+  /** Why the API server rejects new pods, by the name of the ReplicaSet. */
+  readonly refusals = new Map<string, string>();
+  readonly #retrying = new Set<string>();
   readonly #options: ReplicaSetsOptions;
   #created = 0;
 
@@ -69,12 +76,33 @@ export class SimulatedReplicaSets {
     const active = pods.activeOf(set);
     const ranked = active.toSorted((a, b) => Number(isRunning(b)) - Number(isRunning(a)));
     for (const pod of ranked.slice(replicas)) pods.delete(pod.metadata.name, pods.terminationMs(pod));
-    for (let count = active.length; count < replicas; count += 1) {
+    const refusal = this.#createPods(set, replicas - active.length);
+    const count = pods.activeOf(set).length;
+    if (refusal === undefined) this.refusals.delete(name);
+    else this.#refused(set, refusal);
+    if (set.spec.replicas === replicas && set.status?.replicas === count) return;
+    this.put({ ...set, spec: { ...set.spec, replicas }, status: { replicas: count } });
+  }
+
+  #createPods(set: ReplicaSet, count: number): string | undefined {
+    for (let made = 0; made < count; made += 1) {
       this.#created += 1;
-      pods.create(`${name}-${this.#created}`, set);
+      const refusal = this.#options.pods.create(`${set.metadata.name}-${this.#created}`, set);
+      if (refusal !== undefined) return refusal;
     }
-    if (set.spec.replicas === replicas && set.status?.replicas === replicas) return;
-    this.put({ ...set, spec: { ...set.spec, replicas }, status: { replicas } });
+    return undefined;
+  }
+
+  /** Its controller tries again after a while. */
+  #refused({ metadata }: ReplicaSet, refusal: string): void {
+    const { clock, onRetry } = this.#options;
+    this.refusals.set(metadata.name, refusal);
+    if (this.#retrying.has(metadata.name)) return;
+    this.#retrying.add(metadata.name);
+    clock.after(RETRY_MS, () => {
+      this.#retrying.delete(metadata.name);
+      onRetry(metadata);
+    });
   }
 
   put(set: ReplicaSet): ReplicaSet {

@@ -1,10 +1,13 @@
 import { DATABASE_TYPE, REVISION_ANNOTATION, TYPE_LABEL } from "../../../src/controller/names.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import type { Deployment, Pod } from "../../../src/kube/objects.ts";
 import { FakeClock } from "../fakes/fake-clock.ts";
+import { AdoptionJudge } from "./adoption-judge.ts";
 import { SimulationJudge } from "./judge.ts";
 import { managedFieldsAfter, type Writer } from "./managed-fields.ts";
 import { found, isPipe, isSame, type ScalingObject, timeAt } from "./objects.ts";
 import { ReadyJudge } from "./ready-judge.ts";
+import { RestartJudge } from "./restart-judge.ts";
 import { SimulatedRollouts } from "./rollouts.ts";
 import { SimulatedWorkloads, type WorkloadsSnapshot } from "./workloads.ts";
 
@@ -36,6 +39,8 @@ export class ClusterState {
   readonly writes: string[] = [];
   readonly judge: SimulationJudge;
   readonly readyJudge: ReadyJudge;
+  readonly restartJudge: RestartJudge;
+  readonly adoptionJudge: AdoptionJudge;
   /** Absent if pods are not simulated: then rollouts only take their time. */
   readonly workloads: SimulatedWorkloads | undefined;
   /** Called after each write to a Deployment, by anybody. */
@@ -56,6 +61,8 @@ export class ClusterState {
     const { clock, deployments } = this;
     this.judge = new SimulationJudge(clock, rolloutTimeoutMs);
     this.readyJudge = new ReadyJudge(this);
+    this.restartJudge = new RestartJudge(this);
+    this.adoptionJudge = new AdoptionJudge(this);
     const report = (name: string, status: Partial<NonNullable<Deployment["status"]>>) =>
       this.report(name, status);
     const setRevision = (name: string, revision: number) => this.#setRevision(name, revision);
@@ -67,7 +74,10 @@ export class ClusterState {
     this.workloads = new SimulatedWorkloads({
       ...{ clock, deployments, report, setRevision, next: () => this.next() },
       wrote: (line) => this.writes.push(line),
-      onChange: (pod, by) => {
+      tried: (pod, spec, isAccepted) => this.restartJudge.tried(pod, spec, isAccepted),
+      onChange: (pod, by, before) => {
+        this.restartJudge.pod(pod);
+        this.adoptionJudge.wrotePod(before, pod, this.#pipeOf(pod), by);
         this.readyJudge.wrotePod(pod, by);
         for (const listener of this.onPod) listener(pod);
         if (isOfDatabase(pod)) this.#notify((watcher) => watcher.pod?.(pod));
@@ -160,6 +170,8 @@ export class ClusterState {
     this.deployments.set(pipe.metadata.name, pipe);
     this.judge.written(pipe);
     this.readyJudge.wrotePipe(pipe, by);
+    this.adoptionJudge.wrotePipe(before, pipe, by);
+    if (by !== "status" && by.manager !== CONTROLLER_FIELD_MANAGER) this.restartJudge.changedByOthers(pipe);
     if (isPipe(pipe)) this.#notify((watcher) => watcher.pipe(pipe));
     else if (before && isPipe(before)) this.#notify((watcher) => watcher.pipeGone(pipe));
     for (const listener of this.onDeployment) listener(pipe);
@@ -176,6 +188,7 @@ export class ClusterState {
   protected putScaling(scaling: ScalingObject, writer: Writer): ScalingObject {
     this.scalings.set(scaling.metadata.name, scaling);
     this.readyJudge.wroteScaling(scaling, writer);
+    this.adoptionJudge.wroteScaling(scaling, writer);
     this.#notify((watcher) => watcher.scaling(scaling));
     return scaling;
   }
@@ -184,6 +197,11 @@ export class ClusterState {
     this.scalings.delete(scaling.metadata.name);
     const object = { ...scaling, metadata: { ...scaling.metadata, resourceVersion: this.next() } };
     this.#notify((watcher) => watcher.scalingGone(object));
+  }
+
+  #pipeOf({ metadata }: Pod): Deployment | undefined {
+    const set = this.workloads?.replicaSets.get(metadata.ownerReferences?.[0]?.name ?? "");
+    return this.deployments.get(set?.metadata.ownerReferences?.[0]?.name ?? "");
   }
 
   /** Kubernetes writes the revision without a new generation. */

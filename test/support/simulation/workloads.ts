@@ -4,6 +4,7 @@ import type { Deployment, KubeObject, Pod, ReplicaSet } from "../../../src/kube/
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { type DeploymentControllerOptions, SimulatedDeploymentController } from "./deployment-controller.ts";
 import { type ResizeOutcome, SimulatedKubelets } from "./kubelets.ts";
+import { admitted } from "./limits.ts";
 import { managedFieldsAfter, type Writer } from "./managed-fields.ts";
 import { checked, isSame, parsed, timeAt } from "./objects.ts";
 import { patched } from "./patch.ts";
@@ -20,7 +21,11 @@ interface WorkloadsOptions
   readonly next: () => string;
   /** A write of the controller. */
   readonly wrote: (line: string) => void;
+  /** The controller tried to resize a pod. */
+  readonly tried: (pod: Pod, spec: Pod["spec"], isAccepted: boolean) => void;
 }
+
+const FILLER = "filler";
 
 /** The ReplicaSets and pods at a moment. */
 export interface WorkloadsSnapshot {
@@ -51,7 +56,9 @@ export class SimulatedWorkloads {
     });
     this.scheduler = pods;
     this.kubelets = new SimulatedKubelets({ clock, pods, onReadiness });
-    this.#sets = new SimulatedReplicaSets({ clock, next, watches, pods });
+    const onRetry = ({ ownerReferences }: ReplicaSet["metadata"]) =>
+      this.changed(ownerReferences?.[0]?.name ?? "");
+    this.#sets = new SimulatedReplicaSets({ clock, next, watches, pods, onRetry });
     this.#controller = new SimulatedDeploymentController({
       ...{ clock, deployments, pods, report, setRevision },
       replicaSets: this.#sets,
@@ -130,6 +137,17 @@ export class SimulatedWorkloads {
     this.scheduler.delete(name, graceMs);
   }
 
+  /** A pod of another owner leaves the node only this much CPU, or nothing if less is free. */
+  fillNode(leftMillicores: number): void {
+    const cpu = this.scheduler.freeMillicores - leftMillicores;
+    if (Number.isFinite(cpu) && cpu > 0) this.scheduler.place(FILLER, `${cpu}m`);
+  }
+
+  emptyNode(): void {
+    this.deletePod(FILLER);
+    this.look();
+  }
+
   /** The kubelet evicts a pod, which stays until somebody deletes it. */
   evictPod(name: string): void {
     this.scheduler.evict(name);
@@ -174,8 +192,12 @@ export class SimulatedWorkloads {
   #callResize(name: string, { metadata, spec }: Pod, isDryRun: boolean): Pod {
     const before = checked(this.pods.get(name), metadata);
     const writer = { manager: CONTROLLER_FIELD_MANAGER, subresource: "resize" };
-    if (isDryRun) return { ...before, spec: parsed(patched(before.spec, spec, true)) };
-    const after = this.#resize(before, spec, writer);
+    const asked: SimulatedPod["spec"] = parsed(patched(before.spec, spec, true));
+    const admission = this.scheduler.admit(asked, before.metadata.namespace, before);
+    this.#options.tried(before, asked, "spec" in admission);
+    const wanted = admitted(admission, "PATCH");
+    if (isDryRun) return { ...before, spec: wanted };
+    const after = this.#resize(before, wanted, writer);
     if (after !== before) this.#options.wrote(`${name} ${sizeText(after.spec)}`);
     return after;
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
-import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import { annotationSubject, type LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
@@ -229,7 +229,8 @@ describe("a service that ran out of memory", () => {
 
   it("reports the error if its annotation cannot be written", () => {
     const outcome = failed({ message: "webhook down" });
-    const writes = someWrites([aWrite("uid-a", "adopt", { subject: "x", outcome, lastAtMs: NOW_MS })]);
+    const subject = annotationSubject(shrunk());
+    const writes = someWrites([aWrite("uid-a", "adopt", { subject, outcome, lastAtMs: NOW_MS })]);
     const { summary, condition } = decided([killed("a-1", 2)], { changes: { writes } });
     expect(summary).toEqual([]);
     expect(condition.message).toContain("webhook down");

@@ -227,3 +227,44 @@ describe("a pipe that cannot be resized in place", () => {
     ]);
   });
 });
+
+describe("with the strategy InPlace, a pipe", () => {
+  const strategy = "InPlace";
+
+  it("waits while the controller has no permission for its pods", () => {
+    const { summary, assessment } = decided([], { replicas: 1 }, [], {
+      strategy,
+      podsProblem: "pods is forbidden",
+    });
+    expect(summary).toEqual([]);
+    expect(assessment).toMatchObject({
+      ...{ state: "waiting", hindrance: { reason: "Forbidden", message: "pods is forbidden" } },
+    });
+  });
+
+  it("gets no size in its template before its last pods have ended", () => {
+    const rollout = { ...COMPLETE, replicas: 1 };
+    const ending = decided([aPod("a-1")], { replicas: 0, rollout }, [], { strategy });
+    expect(ending.summary).toEqual([]);
+    const ended = decided([], { replicas: 0, rollout: { ...COMPLETE, replicas: 0 } }, [], { strategy });
+    expect(ended.summary).toEqual(["a 4000m/16Gi"]);
+  });
+
+  it("is resized in place again although the size once failed for a reason that can be seen", () => {
+    expect(decided([aPod("a-1")], noted, [], { strategy }).summary).toEqual(["resize-pod a-1"]);
+  });
+
+  it.each([
+    ["Restarted", 1, 2 * 3_600_000, []],
+    ["Restarted", 2, 60_000, ["resize-pod a-1"]],
+    ["Reverted", 1, 60_000, []],
+    ["Reverted", 1, 2 * 3_600_000, ["resize-pod a-1"]],
+  ] as const)(
+    "that failed with %s at revision 1 and now has revision %i is tried again or not after %i ms",
+    (reason, revision, agoMs, expected) => {
+      const inPlaceFailure = { ...failedInPlace, reason, revision: 1, atMs: NOW_MS - agoMs };
+      const lastRollout = aRollout(ONE, { inPlaceFailure, cameUp: true });
+      expect(decided([aPod("a-1")], { lastRollout, revision }, [], { strategy }).summary).toEqual(expected);
+    },
+  );
+});

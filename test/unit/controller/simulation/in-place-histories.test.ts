@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import type { ResizeStrategy } from "../../../../src/domain/resize-strategy.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { idOf } from "../../../support/simulation/inputs.ts";
 import type { ResizeOutcome } from "../../../support/simulation/kubelets.ts";
@@ -45,6 +46,11 @@ const cores = fc.oneof(
   { arbitrary: fc.constant(4), weight: 1 },
 );
 const KINDS: readonly WebhookKind[] = ["deployments", "replicasets", "pods/resize", "pipescalings/status"];
+
+/** A quota of all pods, the largest request, and a CPU limit of pods that are created meanwhile. */
+const LIMITS = [{ quota: 3000 }, { quota: 8000 }, { max: 2000 }, { default: 3000 }];
+/** Enough for all pods of the largest size twice. */
+const NODE_CORES = 64;
 
 /** Puts the labels of a pipe of service 1 on a Deployment. */
 function label({ cluster }: PipeGroup, name: string): void {
@@ -143,6 +149,17 @@ const STEPS = [
   step("run out of memory", fc.constantFrom(1000, 10_000), ({ group }, stopMs, pipe) => {
     for (const { metadata } of group.pods(pipe)) group.workloads.crash(metadata.name, stopMs, "OOMKilled");
   }),
+  step("limit sizes", fc.constantFrom(...LIMITS), ({ group }, limits) =>
+    group.workloads.scheduler.limits.set(limits),
+  ),
+  step("lift the limits", nothing, ({ group }) => group.workloads.scheduler.limits.set({})),
+  step("fill the node", fc.constantFrom(0, 1000, 3000), ({ group }, left) => group.workloads.fillNode(left)),
+  step("empty the node", nothing, ({ group }) => group.workloads.emptyNode()),
+  step("inject a container", fc.boolean(), ({ group }, isOn, pipe) => {
+    const { scheduler } = group.workloads;
+    scheduler.injected = isOn ? [{ name: "proxy" }] : [];
+    group.workloads.deletePod(group.pods(pipe)[0]?.metadata.name ?? "");
+  }),
   step("crash a container", fc.constantFrom(0, 1000, 30_000), ({ group }, stopMs, pipe) =>
     group.workloads.crash(group.pods(pipe)[0]?.metadata.name ?? "", stopMs),
   ),
@@ -150,21 +167,35 @@ const STEPS = [
 
 const steps = fc.oneof(...STEPS);
 
-/** Each of these replaces pods, or lets the controller do that. */
+/** Each of these replaces pods, lets the controller do that, or leaves a Deployment paused. */
 const REPLACING = [
   "set the strategy",
   "set the setting",
   "set the image",
   "revert at once",
-  // Its Deployment may be in the middle of a commit.
+  // The Deployment may be in the middle of a commit.
+  "pause",
   "resume",
+  // During a commit, nothing shows any more who paused the Deployment if the annotation is removed, too.
+  "reset managedFields",
 ];
 
+function start(replicas: number, strategy: "RollingUpdate" | "Recreate"): Promise<PipeGroup> {
+  return PipeGroup.start({ pipes: PIPES, replicas, deployment: { strategy }, nodeCores: NODE_CORES });
+}
+
 /** Ends all faults, and makes every Deployment a pipe of service 1 again. */
-async function heal({ group, owners }: History): Promise<void> {
+async function heal({ group, owners }: History, strategy: ResizeStrategy): Promise<void> {
   const { simulation, cluster, workloads } = group;
   for (const owner of owners) owner.stop();
   cluster.webhooks.up();
+  workloads.scheduler.limits.set({});
+  workloads.scheduler.injected = [];
+  workloads.emptyNode();
+  // A pod keeps the CPU limit and the containers that it was created with.
+  for (const { metadata, spec } of group.names.flatMap((name) => group.pods(name)))
+    if (spec.containers.length > 1 || spec.containers[0]?.resources?.limits?.["cpu"] !== undefined)
+      workloads.deletePod(metadata.name);
   workloads.outcome = () => "Done";
   workloads.look();
   workloads.startControllerManager();
@@ -173,10 +204,12 @@ async function heal({ group, owners }: History): Promise<void> {
   simulation.setTier("basic");
   simulation.suspend(1, false);
   simulation.setStrategy(1, null);
-  simulation.start("InPlaceOrRollout");
+  simulation.start(strategy);
   for (const name of group.names) {
     label(group, name);
-    if (cluster.deployments.get(name)?.spec.paused) cluster.change(name, { paused: null });
+    // With the strategy InPlace, only the controller pauses them.
+    if (strategy !== "InPlace" && cluster.deployments.get(name)?.spec.paused)
+      cluster.change(name, { paused: null });
   }
   // The last timers of the faults.
   await group.run(2 * MINUTE);
@@ -188,13 +221,14 @@ it("in every history of resizes in place, each status is true, everything conver
 }, async () => {
   const histories = fc.record({
     replicas: fc.constantFrom(1, 2),
+    strategy: fc.constantFrom("RollingUpdate" as const, "Recreate" as const),
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(steps, { maxLength: 40, size: "max" }),
     lastCores: cores,
   });
   await fc.assert(
-    fc.asyncProperty(histories, async ({ replicas, eventDelayMs, happens, lastCores }) => {
-      const group = await PipeGroup.start({ pipes: PIPES, replicas });
+    fc.asyncProperty(histories, async ({ replicas, strategy, eventDelayMs, happens, lastCores }) => {
+      const group = await start(replicas, strategy);
       const { cluster, simulation } = group;
       const history = { group, owners: new Set<RevertingOwner>() };
       cluster.eventDelayMs = eventDelayMs;
@@ -203,13 +237,15 @@ it("in every history of resizes in place, each status is true, everything conver
         each.act(history);
         await group.run(each.waitMs);
       }
-      await heal(history);
+      await heal(history, "InPlaceOrRollout");
       const sinceMs = cluster.clock.monotonic();
       group.request(lastCores);
       simulation.askToRetry(1);
       await group.run(HOUR);
 
       expect(cluster.readyJudge.violations).toEqual([]);
+      expect(cluster.restartJudge.violations).toEqual([]);
+      expect(cluster.adoptionJudge.violations).toEqual([]);
       expect(group.paused()).toEqual([]);
       const size = formatSize(sizeOfCores(lastCores));
       expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
@@ -226,29 +262,40 @@ it("in every history of resizes in place, each status is true, everything conver
   );
 });
 
-it("in no history with the strategy InPlace does the controller replace a pod", {
+it("in every history with the strategy InPlace, no pod is replaced, everything converges, and writes are bounded", {
   timeout: 300_000,
 }, async () => {
   const allowed = STEPS.filter(({ name }) => !REPLACING.includes(name));
   const histories = fc.record({
     replicas: fc.constantFrom(1, 2),
+    strategy: fc.constantFrom("RollingUpdate" as const, "Recreate" as const),
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(fc.oneof(...allowed), { maxLength: 40, size: "max" }),
+    lastCores: cores,
   });
   await fc.assert(
-    fc.asyncProperty(histories, async ({ replicas, eventDelayMs, happens }) => {
-      const group = await PipeGroup.start({ pipes: PIPES, replicas });
+    fc.asyncProperty(histories, async ({ replicas, strategy, eventDelayMs, happens, lastCores }) => {
+      const group = await start(replicas, strategy);
       const { cluster, simulation, workloads } = group;
       simulation.start("InPlace");
       cluster.eventDelayMs = eventDelayMs;
       simulation.addService(2);
+      const history = { group, owners: new Set<RevertingOwner>() };
       for (const each of happens) {
-        each.act({ group, owners: new Set() });
+        each.act(history);
         await group.run(each.waitMs);
       }
       await group.run(HOUR);
-      expect(workloads.replaced).toEqual([]);
       expect(group.busiest(cluster.clock.monotonic() - HOUR)).toEqual([]);
+      await heal(history, "InPlace");
+      group.request(lastCores);
+      simulation.askToRetry(1);
+      await group.run(HOUR);
+      expect(workloads.replaced).toEqual([]);
+      const size = formatSize(sizeOfCores(lastCores));
+      expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
+      expect(group.podSizes().filter((each) => each !== size)).toEqual([]);
+      expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
       simulation.stop();
     }),
     { numRuns: 100 },

@@ -117,3 +117,22 @@ it("a tool in the settings that ends by itself is waited for, and another size f
   pipe.expectSettled(1);
   expect(pipe.uids()).toEqual(pipe.before);
 });
+
+it("with the strategy InPlace, pods that another writer resizes are not replaced, and are resized again a few times, or on request", async () => {
+  const pipe = await HeldPipe.start();
+  const { simulation, cluster, workloads } = pipe;
+  simulation.setStrategy(1, "InPlace");
+  await pipe.request(2, 2 * MINUTE);
+  const rightSizer = startRightSizer(pipe, 5 * SECOND);
+  workloads.replaced.length = 0;
+  await pipe.run(6 * HOUR + 30 * MINUTE);
+  expect(workloads.replaced).toEqual([]);
+  expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
+  const written = cluster.attempts.length;
+  await pipe.run(HOUR);
+  expect(cluster.attempts.length - written).toBe(0);
+  rightSizer.stop();
+  simulation.askToRetry(1);
+  await pipe.run(MINUTE);
+  pipe.expectSettled(2);
+});

@@ -80,6 +80,31 @@ describe("with the strategy InPlace", () => {
     expect(group.messages()).toContain("Cannot be resized in place, so waiting: pipe-0 (Deferred).");
   });
 
+  it.each(["Deferred", "Infeasible", "Error", "NotObserved"] as const)(
+    "the strategy InPlaceOrRollout replaces the pods of a pipe that waited (%s)",
+    async (outcome) => {
+      const group = await start({ pipes: 1, replicas: 2 });
+      group.workloads.outcome = () => outcome;
+      group.request(4);
+      await group.run(10 * MINUTE);
+      group.simulation.setStrategy(1, "InPlaceOrRollout");
+      await group.run(MINUTE);
+      group.expectSettled(4);
+      expect(group.workloads.replaced).toEqual(["pipe-0"]);
+    },
+  );
+
+  it("a request of the old size withdraws a deferred resize", async () => {
+    const group = await start({ pipes: 1, replicas: 2 });
+    group.workloads.outcome = () => "Deferred";
+    group.request(4);
+    await group.run(10 * MINUTE);
+    group.request(1);
+    await group.run(MINUTE);
+    group.expectSettled(1);
+    group.expectSamePods();
+  });
+
   it("pods without the labels are not replaced, and the strategy InPlaceOrRollout replaces them", async () => {
     const group = await start({ pipes: 1, replicas: 2, deployment: { podLabels: {} } });
     group.request(4);

@@ -1,0 +1,97 @@
+import { SERVICE_LABEL } from "../../../src/controller/names.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
+import { sizeIn } from "../../../src/crd/size-fields.ts";
+import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
+import type { Size } from "../../../src/domain/size.ts";
+import { formatSize, sameSize } from "../../../src/domain/size.ts";
+import type { Container, Deployment, Pod } from "../../../src/kube/objects.ts";
+import type { FakeClock } from "../fakes/fake-clock.ts";
+import type { Writer } from "./managed-fields.ts";
+import { isPipe, type ScalingObject } from "./objects.ts";
+import { sizeOf } from "./ready-judge.ts";
+
+/** The objects that are judged. */
+interface Judged {
+  readonly clock: FakeClock;
+  readonly deployments: ReadonlyMap<string, Deployment>;
+  readonly scalings: ReadonlyMap<string, ScalingObject>;
+}
+
+type By = Writer | "status";
+
+/**
+ * Checks that labels take nothing away from a running workload: until somebody requests a size, the controller changes
+ * neither the template nor a pod of a pipe, unless the pipe is smaller than another one of a new service, or larger than
+ * the maximum of its tier.
+ */
+export class AdoptionJudge {
+  readonly violations: string[] = [];
+  readonly #cluster: Judged;
+  /** Services with a PipeScaling that a person has written, now or before. */
+  readonly #requested = new Set<string>();
+  /** The templates of the pipes of other services, until another writer changes them: container, by UID and service. */
+  readonly #adopted = new Map<string, string>();
+
+  constructor(cluster: Judged) {
+    this.#cluster = cluster;
+  }
+
+  wroteScaling({ metadata: { name } }: ScalingObject, by: Writer): void {
+    if (by.manager !== CONTROLLER_FIELD_MANAGER) this.#requested.add(name);
+  }
+
+  wrotePipe(before: Deployment | undefined, after: Deployment, by: By): void {
+    const service = serviceOf(after);
+    const isOurs = by !== "status" && by.manager === CONTROLLER_FIELD_MANAGER;
+    const [was, is] = [before, after].map((each) => each?.spec.template.spec.containers[0]);
+    const key = keyOf(after);
+    if (isOurs && sizeOf(was) !== sizeOf(is))
+      this.#check(after, was, is, `the template of ${after.metadata.name}`);
+    // A pipe that joins a service gets its size.
+    const joins = (!before || serviceOf(before) !== service) && !this.#cluster.scalings.has(service);
+    if (joins && service !== "") this.#adopted.set(key, sizeOf(is));
+    else if (!isOurs && sizeOf(was) !== sizeOf(is)) this.#adopted.delete(key);
+    if (before && keyOf(before) !== key) this.#adopted.delete(keyOf(before));
+  }
+
+  wrotePod(before: Pod | undefined, after: Pod, pipe: Deployment | undefined, by: By): void {
+    if (!before || !pipe || by === "status" || by.manager !== CONTROLLER_FIELD_MANAGER) return;
+    const [was, is] = [before, after].map(({ spec }) => spec.containers[0]);
+    // A pod gets the size that its owner has given the template.
+    if (sizeOf(was) === this.#adopted.get(keyOf(pipe)))
+      this.#check(pipe, was, is, `the pod ${after.metadata.name}`);
+  }
+
+  #check(pipe: Deployment, before: Sized, after: Sized, what: string): void {
+    const service = serviceOf(pipe);
+    if (this.#requested.has(service) || !this.#adopted.has(keyOf(pipe))) return;
+    const [was, is] = [before, after].map(amountsOf);
+    const requested = sizeIn(this.#cluster.scalings.get(service)?.spec ?? {});
+    if (!was || !is) return;
+    const isClamped = requested && is.cpuMillicores < requested.cpuMillicores;
+    const isLarger = requested && sameSize(is, requested) && holds(is, was) && !sameSize(is, was);
+    if (isClamped || isLarger) return;
+    this.violations.push(
+      `${this.#cluster.clock.monotonic() / 1000} s: ${what} got ${formatSize(is)} instead of ${formatSize(was)}, which nobody requested`,
+    );
+  }
+}
+
+type Sized = { readonly resources?: Container["resources"] | undefined } | undefined;
+
+function amountsOf(container: Sized): Size | undefined {
+  const { requests = {} } = container?.resources ?? {};
+  return sizeOfQuantities(requests["cpu"], requests["memory"]);
+}
+
+function holds(size: Size, other: Size): boolean {
+  return size.cpuMillicores >= other.cpuMillicores && size.memoryGib >= other.memoryGib;
+}
+
+function serviceOf(pipe: Deployment): string {
+  return isPipe(pipe) ? (pipe.metadata.labels?.[SERVICE_LABEL] ?? "") : "";
+}
+
+function keyOf(pipe: Deployment): string {
+  return `${pipe.metadata.uid} ${serviceOf(pipe)}`;
+}
