@@ -5,7 +5,8 @@ import type { PodAction } from "../actions.ts";
 import { runsOf } from "../in-place/resize-pods.ts";
 import { toPodView } from "../observe/pod-view.ts";
 import { formatResources, hasResources } from "../observe/resources.ts";
-import type { WriteError } from "../observe/write-record.ts";
+import type { WriteError, WriteRecord } from "../observe/write-record.ts";
+import { errorOf, isRefusal } from "../retry.ts";
 import { type Applier, CONFLICT, readCurrent } from "./applier.ts";
 import { patchOf } from "./pipe-patch.ts";
 import { writeErrorOf } from "./write-error.ts";
@@ -17,12 +18,14 @@ export async function resizePod(applier: Applier, action: PodAction): Promise<Wr
   const request = patchOf(PODS, pod.metadata, { spec: { containers: [{ name: container, resources }] } });
   if (isRequested) writes.forget(pod.metadata.uid, type);
   const attempt = writes.begin(pod.metadata.uid, type, formatResources(resources), { runs: runsOf(pod) });
+  const opposite = type === "resize-pod" ? "return-pod" : "resize-pod";
   // The write changes the result of the last one of these, which may then be done again.
-  writes.forget(attempt.uid, type === "resize-pod" ? "return-pod" : "resize-pod");
+  if (!wasRefused(writes.get(attempt.uid, opposite))) writes.forget(attempt.uid, opposite);
   try {
     const resized = await client.json<Pod>({ ...request, path: `${request.path}/resize` });
     const view = toPodView(resized);
     caches.pods.observe(view);
+    writes.forget(attempt.uid, opposite);
     const stored = view.containers.find(({ name }) => name === container)?.resources;
     if (hasResources(stored, resources)) {
       writes.done(attempt);
@@ -42,6 +45,12 @@ export async function resizePod(applier: Applier, action: PodAction): Promise<Wr
     if (current) caches.pods.observe(toPodView(current));
     return error;
   }
+}
+
+/** Such a write changed nothing. It is not repeated at once because another one is tried, which may be refused too. */
+function wasRefused(record: WriteRecord | undefined): boolean {
+  const error = errorOf(record);
+  return error !== undefined && isRefusal(error.reason);
 }
 
 const REVERTED: WriteError = {
