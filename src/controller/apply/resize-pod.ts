@@ -24,7 +24,6 @@ export async function resizePod(applier: Applier, action: PodAction): Promise<Wr
     const resized = await client.json<Pod>({ ...request, path: `${request.path}/resize` });
     const view = toPodView(resized);
     caches.pods.observe(view);
-    writes.forget(attempt.uid, opposite);
     const stored = view.containers.find(({ name }) => name === container)?.resources;
     if (hasResources(stored, resources)) {
       writes.done(attempt);
