@@ -83,6 +83,8 @@ export type Action =
       readonly type: "dry-run";
       readonly subject: string;
       readonly checksNodes: boolean;
+      /** People asked for it. */
+      readonly isRequested?: boolean;
       readonly triedPod?: PodView | undefined;
       readonly isCommit: boolean;
     } & OfRollout)

@@ -44,6 +44,7 @@ interface Aim {
   readonly subject: string;
   /** Number of this attempt, if the object shows it. */
   readonly attempts?: number;
+  readonly isRequested?: boolean | undefined;
 }
 
 interface Result {

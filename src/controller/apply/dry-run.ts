@@ -16,9 +16,9 @@ type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
 
 /** Tries a resize without an effect. A problem holds the pipe back like a failed write. */
 export function dryRun(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
-  const { pipe, subject, isCommit } = action;
+  const { pipe, subject, isCommit, isRequested } = action;
   const purpose = isCommit ? "dry-run-commit" : "dry-run";
-  return attempt(applier, pipe, { purpose, subject }, async () => ({
+  return attempt(applier, pipe, { purpose, subject, isRequested }, async () => ({
     error: isCommit ? await commitProblem(applier, action) : await rolloutProblem(applier, action),
   }));
 }

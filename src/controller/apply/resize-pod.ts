@@ -17,8 +17,9 @@ export async function resizePod(applier: Applier, action: PodAction): Promise<Wr
   const request = patchOf(PODS, pod.metadata, { spec: { containers: [{ name: container, resources }] } });
   if (isRequested) writes.forget(pod.metadata.uid, type);
   const attempt = writes.begin(pod.metadata.uid, type, formatResources(resources), { runs: runsOf(pod) });
-  // The write changes the result of the last one of these, which may then be done again.
-  writes.forget(attempt.uid, type === "resize-pod" ? "return-pod" : "resize-pod");
+  // The write changes the result of the last one of these, which may then be done again. One that failed still counts.
+  const opposite = type === "resize-pod" ? "return-pod" : "resize-pod";
+  if (writes.get(attempt.uid, opposite)?.outcome.type === "done") writes.forget(attempt.uid, opposite);
   try {
     const resized = await client.json<Pod>({ ...request, path: `${request.path}/resize` });
     const view = toPodView(resized);

@@ -97,14 +97,14 @@ export class WriteMemory implements WriteRecords {
     uid: string,
     purpose: WritePurpose,
     subject: string,
-    { attempts = 1, runs }: { readonly attempts?: number; readonly runs?: string } = {},
+    { attempts = 1, ...known }: Partial<Pick<WriteRecord, "attempts" | "runs" | "isRequested">> = {},
   ): Attempt {
     const nowMs = this.#clock.monotonic();
     const last = this.#records.get(keyOf({ uid, purpose }));
     const isRepeated = last?.subject === subject && elapsedMs(last.lastAtMs, nowMs) <= TRUCE_MS;
     const before = isRepeated ? last : undefined;
     this.#set({
-      ...{ uid, purpose, subject, runs },
+      ...{ uid, purpose, subject, ...known },
       attempts: Math.max((before?.attempts ?? 0) + 1, attempts),
       firstAtMs: before?.firstAtMs ?? nowMs,
       lastAtMs: nowMs,

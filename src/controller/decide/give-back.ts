@@ -26,39 +26,34 @@ export function reportShortage(sizing: Sizing): Sizing {
   const { outOfMemory, assessments } = sizing;
   const named = assessments.find(({ pipe }) => pipe.metadata.name === outOfMemory?.pipe) ?? assessments[0];
   if (!outOfMemory || !named) return sizing;
+  const isOver = assessments.every(({ state }) => state === "done");
   const reported = assessments.map((each) => {
-    if (each === named) return failedPipe(each, outOfMemory);
-    return isSettled(each) ? waitingPipe(each) : each;
+    const assessment = withReportedState(each, each === named && isOver ? "failed" : "waiting");
+    return each === named ? withFailure(assessment, outOfMemory) : assessment;
   });
-  if (!assessments.every(isSettled)) return { ...sizing, assessments: reported };
-  if (sizing.waitReason !== "nothing") return { ...sizing, assessments: reported };
-  const blockedBy = [named.pipe.metadata.name];
-  return { ...sizing, assessments: reported, waitReason: "failure", blockedBy };
+  if (!isOver || sizing.waitReason !== "nothing") return { ...sizing, assessments: reported };
+  return { ...sizing, assessments: reported, waitReason: "failure", blockedBy: [named.pipe.metadata.name] };
 }
 
-function failedPipe(assessment: Assessment, { message, atMs }: OutOfMemory): Assessment {
-  const { subject, pipe, state, recheckAtMs } = assessment;
+/** The actions are decided already. @param whenDone the state of a pipe whose pods and template have the previous size */
+function withReportedState(assessment: Assessment, whenDone: "failed" | "waiting"): Assessment {
+  const { next: _, activity, ...reported } = assessment;
+  switch (assessment.state) {
+    case "done":
+      return { ...reported, state: whenDone };
+    case "resized":
+      return { ...reported, state: "rolling", ...(activity === undefined ? {} : { activity }) };
+    default:
+      return assessment;
+  }
+}
+
+function withFailure(assessment: Assessment, { message, atMs }: OutOfMemory): Assessment {
+  const { subject, pipe, recheckAtMs } = assessment;
   const retryMs = retryAtMs(atMs, Number.POSITIVE_INFINITY, subject);
   const shortage: Failure = retriedAt(retryMs, { reason: "OutOfMemory", message, attempts: 1, atMs });
   const record = subject.writes.get(pipe.metadata.uid, "adopt");
   const failure = assessment.failure ?? failureOf(record, dueAtMs(record, subject)) ?? shortage;
-  return {
-    ...withoutNext(assessment),
-    state: isSettled(assessment) ? "failed" : state,
-    failure,
-    recheckAtMs: Number.isFinite(retryMs) ? Math.min(recheckAtMs ?? retryMs, retryMs) : recheckAtMs,
-  };
-}
-
-function waitingPipe(assessment: Assessment): Assessment {
-  return { ...withoutNext(assessment), state: "waiting" };
-}
-
-/** The actions are decided already. */
-function withoutNext({ next: _, activity: __, ...assessment }: Assessment): Assessment {
-  return assessment;
-}
-
-function isSettled({ state }: Assessment): boolean {
-  return state === "done" || state === "resized";
+  if (!Number.isFinite(retryMs)) return { ...assessment, failure };
+  return { ...assessment, failure, recheckAtMs: Math.min(recheckAtMs ?? retryMs, retryMs) };
 }

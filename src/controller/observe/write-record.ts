@@ -54,6 +54,8 @@ export interface WriteRecord {
   readonly subject: string;
   /** The runs of the containers of a pod before the write. */
   readonly runs?: string | undefined;
+  /** People asked for this dry run, so it did not check the nodes. */
+  readonly isRequested?: boolean | undefined;
   /** Number of consecutive writes with the same subject. */
   readonly attempts: number;
   /** Time of the first one of these, in milliseconds since 1970. */

@@ -32,8 +32,15 @@ export function nextAttempt(subject: Subject): Pick<Begin, "attempts" | "isReque
   const { attempts = 0 } = (isCounted ? prior : (rolledBack(subject) ?? fieldConflict(subject))) ?? {};
   return {
     attempts: attempts + 1,
-    isRequested: prior !== undefined && isRetryRequested(prior.atMs, subject),
+    isRequested: prior ? isRetryRequested(prior.atMs, subject) : isTriedOnRequest(subject),
   };
+}
+
+/** The dry run of a requested retry has just succeeded, so that the failure before it is forgotten. */
+function isTriedOnRequest(subject: Subject): boolean {
+  const { isRequested = false, outcome, lastAtMs } = dryRunRecord(subject, false) ?? {};
+  const { nowMs, timeouts } = subject;
+  return isRequested && outcome?.type === "done" && elapsedMs(lastAtMs ?? 0, nowMs) < timeouts.roomFoundMs;
 }
 
 /** Why the pipe does not have the desired size although it was tried: a write, a rollout, or another writer. */

@@ -27,7 +27,7 @@ export const ROLLOUT: Way = {
     if (replicas === 0 || (!isCanaryOfSeveral && !isDoubtful)) return ACCEPTED;
     const checksNodes = isDoubtful && !isRequested;
     const dryRun = dryRunOf(begin, newRollout(subject, attempts), {
-      ...{ isCommit: false, checksNodes },
+      ...{ isCommit: false, checksNodes, isRequested },
       triedPod: isDoubtful ? triedPod(subject) : undefined,
     });
     return dryRun.isAccepted && checksNodes ? searchForRoom(begin) : dryRun;
@@ -42,7 +42,7 @@ export const ROLLOUT: Way = {
 export const ACCEPTED: DryRun = { isAccepted: true };
 
 type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
-type Checks = Pick<DryRunAction, "isCommit" | "checksNodes" | "triedPod">;
+type Checks = Pick<DryRunAction, "isCommit" | "checksNodes" | "isRequested" | "triedPod">;
 
 /**
  * Searches for room when the turn of a pipe comes that stops its old pods first, so that others do not wait for room that

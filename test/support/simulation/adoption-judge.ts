@@ -17,6 +17,9 @@ interface Judged {
   readonly scalings: ReadonlyMap<string, ScalingObject>;
 }
 
+/** A write for the service that the pipe belonged to before may take so long. */
+const IN_FLIGHT_MS = 10_000;
+
 type By = Writer | "status";
 
 /**
@@ -30,7 +33,7 @@ export class AdoptionJudge {
   /** Services with a PipeScaling that a person has written, now or before. */
   readonly #requested = new Set<string>();
   /** The templates of the pipes of other services, until another writer changes them: container, by UID and service. */
-  readonly #adopted = new Map<string, string>();
+  readonly #adopted = new Map<string, { readonly size: string; readonly sinceMs: number }>();
 
   constructor(cluster: Judged) {
     this.#cluster = cluster;
@@ -49,7 +52,8 @@ export class AdoptionJudge {
       this.#check(after, was, is, `the template of ${after.metadata.name}`);
     // A pipe that joins a service gets its size.
     const joins = (!before || serviceOf(before) !== service) && !this.#cluster.scalings.has(service);
-    if (joins && service !== "") this.#adopted.set(key, sizeOf(is));
+    if (joins && service !== "")
+      this.#adopted.set(key, { size: sizeOf(is), sinceMs: this.#cluster.clock.monotonic() });
     else if (!isOurs && sizeOf(was) !== sizeOf(is)) this.#adopted.delete(key);
     if (before && keyOf(before) !== key) this.#adopted.delete(keyOf(before));
   }
@@ -58,13 +62,15 @@ export class AdoptionJudge {
     if (!before || !pipe || by === "status" || by.manager !== CONTROLLER_FIELD_MANAGER) return;
     const [was, is] = [before, after].map(({ spec }) => spec.containers[0]);
     // A pod gets the size that its owner has given the template.
-    if (sizeOf(was) === this.#adopted.get(keyOf(pipe)))
+    if (sizeOf(was) === this.#adopted.get(keyOf(pipe))?.size)
       this.#check(pipe, was, is, `the pod ${after.metadata.name}`);
   }
 
   #check(pipe: Deployment, before: Sized, after: Sized, what: string): void {
     const service = serviceOf(pipe);
-    if (this.#requested.has(service) || !this.#adopted.has(keyOf(pipe))) return;
+    const adopted = this.#adopted.get(keyOf(pipe));
+    if (this.#requested.has(service) || !adopted) return;
+    if (this.#cluster.clock.monotonic() - adopted.sinceMs < IN_FLIGHT_MS) return;
     const [was, is] = [before, after].map(amountsOf);
     const requested = sizeIn(this.#cluster.scalings.get(service)?.spec ?? {});
     if (!was || !is) return;

@@ -69,8 +69,11 @@ export class SimulatedDeploymentController {
   }
 
   #create(deployment: Deployment): ReplicaSet {
-    if (deployment.spec.replicas !== 0) this.replaced.push(deployment.metadata.name);
-    return this.#options.replicaSets.create(deployment);
+    const { pods, replicaSets } = this.#options;
+    const sets = replicaSets.of(deployment.metadata.uid);
+    const hasPods = sets.length === 0 || sets.some((set) => pods.activeOf(set).length > 0);
+    if (deployment.spec.replicas !== 0 && hasPods) this.replaced.push(deployment.metadata.name);
+    return replicaSets.create(deployment);
   }
 
   /** New pods start at once, in addition to the old ones, unless the strategy says that old ones stop first. */

@@ -22,7 +22,7 @@ export class SimulatedLimits {
   }
 
   /** Returns what the API server makes of a new pod, or of a pod that is resized. @param all pods of the namespace */
-  admit<T extends Spec>(spec: T, all: readonly Pod[], replaced?: Pod): Admission<T> {
+  admit<T extends Spec>(spec: T, all: () => readonly Pod[], replaced?: Pod): Admission<T> {
     const limited = this.#withDefault(spec);
     const [largest = 0] = limited.containers.map((each) => requestOf(each)).sort((a, b) => b - a);
     if (this.#maxMillicores !== undefined && largest > this.#maxMillicores)
@@ -36,16 +36,21 @@ export class SimulatedLimits {
         422,
         `Invalid value: "${cpu(requestOf(above))}": must be less than or equal to cpu limit of ${cpu(limitOf(above))}`,
       );
-    const added = millicoresOf(limited) - (replaced ? millicoresOf(replaced.spec) : 0);
-    const used = all
+    const refused = this.#quotaProblem(limited, all, replaced);
+    return refused === undefined ? { spec: limited } : refusal(403, refused);
+  }
+
+  #quotaProblem(spec: Spec, all: () => readonly Pod[], replaced: Pod | undefined): string | undefined {
+    const hard = this.#quotaMillicores;
+    if (hard === undefined) return undefined;
+    const added = millicoresOf(spec) - (replaced ? millicoresOf(replaced.spec) : 0);
+    const used = all()
       .filter(({ status }) => status?.phase !== "Failed")
       .reduce((sum, each) => sum + millicoresOf(each.spec), 0);
-    if (this.#quotaMillicores !== undefined && added > 0 && used + added > this.#quotaMillicores)
-      return refusal(
-        403,
-        `exceeded quota: small, requested: requests.cpu=${cpu(added)}, used: requests.cpu=${cpu(used)}, limited: requests.cpu=${cpu(this.#quotaMillicores)}`,
-      );
-    return { spec: limited };
+    if (added <= 0 || used + added <= hard) return undefined;
+    const amounts = { requested: added, used, limited: hard };
+    const listed = Object.entries(amounts).map(([what, amount]) => `${what}: requests.cpu=${cpu(amount)}`);
+    return `exceeded quota: small, ${listed.join(", ")}`;
   }
 
   #withDefault<T extends Spec>(spec: T): T {

@@ -68,7 +68,7 @@ export class SimulatedPods {
 
   /** What the API server makes of a new pod, or of one that is resized. */
   admit<T extends Pod["spec"]>(spec: T, namespace: string | undefined, replaced?: Pod): Admission<T> {
-    const pods = [...this.objects.values()].filter(({ metadata }) => metadata.namespace === namespace);
+    const pods = () => [...this.objects.values()].filter(({ metadata }) => metadata.namespace === namespace);
     return this.limits.admit(spec, pods, replaced);
   }
 
@@ -169,11 +169,12 @@ export class SimulatedPods {
   }
 
   #freeBeside(pod: SimulatedPod | undefined, used: (pod: SimulatedPod) => number): number {
+    const { capacityMillicores } = this;
+    if (capacityMillicores === undefined) return Number.POSITIVE_INFINITY;
     const placed = [...this.objects.values()].filter(
       ({ metadata, spec, status }) =>
         metadata.uid !== pod?.metadata.uid && spec.nodeName !== undefined && status?.phase !== "Failed",
     );
-    const capacity = this.capacityMillicores ?? Number.POSITIVE_INFINITY;
-    return placed.reduce((free, each) => free - used(each), capacity);
+    return placed.reduce((free, each) => free - used(each), capacityMillicores);
   }
 }

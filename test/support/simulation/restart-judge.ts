@@ -17,6 +17,14 @@ interface Judged {
 /** The controller may start a rollout for so long after it has found room for it, and the search takes time too. */
 const ROOM_KNOWN_MS = 70_000;
 
+/** The API server refused a size of a pod. */
+interface Refusal {
+  readonly atMs: number;
+  /** The version of the limits. */
+  readonly limits: number;
+  readonly pod: string;
+}
+
 /** A restart of pods that the controller began. */
 interface Restart {
   readonly size: string;
@@ -33,7 +41,7 @@ export class RestartJudge {
   readonly violations: string[] = [];
   readonly #cluster: Judged;
   /** When the API server refused a size for a pipe, by name and size. Every change of the limits may allow it. */
-  readonly #refused = new Map<string, { readonly atMs: number; readonly limits: number }>();
+  readonly #refused = new Map<string, Refusal>();
   /** The last restart of each pipe that the controller began and that nobody else has changed. */
   readonly #restarts = new Map<string, Restart>();
   /** When the requests of the pods on the node last became more, and by which pipe. */
@@ -50,7 +58,12 @@ export class RestartJudge {
     const key = keyOf(this.#pipeOf(pod), sizeOf(spec.containers[0]));
     const limits = workloads?.scheduler.limits.version ?? 0;
     if (isAccepted) this.#refused.delete(key);
-    else this.#refused.set(key, { atMs: clock.monotonic(), limits });
+    else this.#refused.set(key, { atMs: clock.monotonic(), limits, pod: pod.metadata.name });
+  }
+
+  /** A new process of the controller knows only the cluster. */
+  controllerStarted(): void {
+    for (const [key, refusal] of this.#refused) this.#refused.set(key, { ...refusal, pod: "" });
   }
 
   /** The controller has written a Deployment. */
@@ -67,18 +80,14 @@ export class RestartJudge {
     const isRequested = retry !== undefined && this.#restarts.get(name)?.retry !== retry;
     this.#restarts.delete(name);
     if (isRollback) return;
+    const isRecreated = after.spec.strategy?.type === "Recreate";
     const refused = this.#refused.get(keyOf(name, size));
-    if (
-      refused &&
-      refused.limits === this.#cluster.workloads?.scheduler.limits.version &&
-      refused.atMs < sentMs
-    )
+    if (refused && refused.atMs < sentMs && this.#isValid(refused, isRecreated))
       this.#report(
         `${name} restarts for ${size}, which the API server refused ${(sentMs - refused.atMs) / 1000} s before`,
       );
     // People may ask for an attempt.
-    if (after.spec.strategy?.type === "Recreate" && !isRequested)
-      this.#restarts.set(name, { size, sentMs, retry });
+    if (isRecreated && !isRequested) this.#restarts.set(name, { size, sentMs, retry });
   }
 
   /** Another writer has changed a Deployment. */
@@ -99,6 +108,13 @@ export class RestartJudge {
     );
     if (!isTaken)
       this.#report(`${pipe} has stopped its pods for ${restart.size}, which the node has no room for`);
+  }
+
+  /** If new pods start first, a rollout only shows the refusal again. So it is no fault if the controller forgot it. */
+  #isValid({ limits, pod }: Refusal, isRecreated: boolean): boolean {
+    const { workloads } = this.#cluster;
+    if (limits !== workloads?.scheduler.limits.version) return false;
+    return isRecreated || workloads.pods.has(pod);
   }
 
   #noteRoom({ metadata, spec }: Pod, pipe: string): void {

@@ -74,6 +74,23 @@ describe("the resize of a pod", () => {
     expect(cached).toBe("6");
   });
 
+  it("starts the count of a return over only if that succeeded, and a return that of a resize", async () => {
+    for (const [purpose, opposite] of [
+      ["resize-pod", "return-pod"],
+      ["return-pod", "resize-pod"],
+    ] as const) {
+      const { applier } = anApplier(() => pod("6", AMOUNTS));
+      const { writes } = applier;
+      const action = { pipe: aPipe("a"), pod: toPodView(pod("5")), container: "pipe", resources: TARGET };
+      writes.failed(writes.begin("uid-a-1", opposite, "size"), { reason: "Refused", message: "quota" }, 2);
+      await resizePod(applier, { type: purpose, ...action });
+      expect(writes.get("uid-a-1", opposite)).toMatchObject({ attempts: 1, outcome: { type: "failed" } });
+      writes.done(writes.begin("uid-a-1", opposite, "size"));
+      await resizePod(applier, { type: purpose, ...action });
+      expect(writes.get("uid-a-1", opposite)).toBeUndefined();
+    }
+  });
+
   it("is a reason for a rollout if the API server stores other resources, as after a webhook", async () => {
     const { record, cached } = await resized(() => pod("6", { requests: { cpu: "1" } }));
     expect(record?.outcome).toMatchObject({

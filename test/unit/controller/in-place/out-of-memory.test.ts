@@ -188,6 +188,12 @@ describe("a service that ran out of memory", () => {
     );
   });
 
+  it("is still being returned while a template has the smaller size, and no pipe counts as updated", () => {
+    const { condition, status } = decided([aResizedPod("a-1")], { pipe: recorded });
+    expect(condition).toMatchObject({ type: "Reconciling", reason: "OutOfMemory" });
+    expect(status.pipes).toMatchObject({ updated: 0, pending: [{ name: "a", state: "Rolling" }] });
+  });
+
   const back = {
     size: FOUR,
     lastRollout: aRollout(FOUR, { cameUp: true, lastGoodSize: ONE, outOfMemory: RECORD }),
@@ -213,6 +219,14 @@ describe("a service that ran out of memory", () => {
       history: [{ result: "Failed" }],
     });
     expect(status.failures?.[0]).not.toHaveProperty("nextRetryAt");
+  });
+
+  it("has not failed yet while another pipe does not have the previous size", () => {
+    const others = [shrunkPipe("b", 1)];
+    const otherPods = [["b", [aPod("b-1")]]] as const;
+    const { condition, summary } = decided([aResizedPod("a-1")], { pipe: back, others, otherPods });
+    expect(summary).toEqual(["resize-pod b-1"]);
+    expect(condition).toMatchObject({ type: "Reconciling", reason: "OutOfMemory" });
   });
 
   it("is resized again when people ask for a retry", () => {

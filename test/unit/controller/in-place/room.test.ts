@@ -30,7 +30,7 @@ interface Deferred {
   /** For so long. */
   readonly forMs?: number;
   /** The last search for room. */
-  readonly search?: Partial<WriteRecord>;
+  readonly search?: Partial<WriteRecord> | undefined;
   /** The last dry run. */
   readonly tried?: Partial<WriteRecord>;
   readonly strategy?: Snapshot["strategy"];
@@ -176,6 +176,12 @@ describe("the rollout of a pipe that stops its old pods first, after a deferred 
     expect(decided({ ...requested, changes: { pods, scaling }, tried: {} }).summary).toEqual([
       "a 4000m/16Gi",
     ]);
+    // The dry run of the retry has replaced that of the failure.
+    const retried = { ...requested, search: undefined, changes: { pods, scaling } };
+    expect(decided({ ...retried, tried: { isRequested: true } }).summary).toEqual(["a 4000m/16Gi"]);
+    expect(decided({ ...retried, tried: {} }).summary).toEqual(["search room for a"]);
+    const late = { isRequested: true, lastAtMs: NOW_MS - MINUTE };
+    expect(decided({ ...retried, tried: late }).summary).toEqual(["dry run of a"]);
   });
 });
 
