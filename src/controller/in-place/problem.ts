@@ -71,9 +71,14 @@ function unsettledProblem(subject: Subject): Problem | undefined {
   const { pipe } = subject;
   if (pipe.isPaused) return { reason: "NotSettled", message: "the Deployment is paused by its owner" };
   const { isSeen, isUpdated, isComplete } = pipe.rollout;
+  // Every write counts, such as that of an annotation. A rollout would have to wait for the Deployment controller, too.
+  if (!isSeen) {
+    const message = "the Deployment controller has not observed the last change of the Deployment";
+    return { reason: "NotSettled", message, untilMs: subject.nowMs + subject.timeouts.resizeMs };
+  }
   // Containers that run out of memory are not available.
   const isSettled = subject.outOfMemory ? isUpdated : isComplete;
-  if (isSeen && isSettled && areOfOneTemplate(subject)) return undefined;
+  if (isSettled && areOfOneTemplate(subject)) return undefined;
   return passing({ reason: "NotSettled", message: "a rollout of the Deployment has not completed" }, subject);
 }
 

@@ -227,6 +227,11 @@ describe("a resize in place does not go on", () => {
     });
   });
 
+  it("while the Deployment controller has not observed a change, such as the adoption of a pipe that runs for days", () => {
+    const rollout = { ...COMPLETE, isSeen: false, isUpdated: false, isComplete: false };
+    expect(stepOf([aPod("a")], [], {}, { rollout })).toMatchObject({ type: "wait" });
+  });
+
   it.each<[string, readonly PodView[], Partial<PipeView>, string]>([
     ["the Deployment is being scaled", [aPod("a")], { rollout: UNDER_WAY }, "NotSettled"],
     ["pods of two templates are running", [aPod("a"), aPod("b", { templateHash: "old" })], {}, "NotSettled"],
