@@ -43,19 +43,12 @@ export async function pipesInPlace(cluster: Cluster): Promise<readonly Deploymen
 }
 
 function checkTemplate(pipe: Deployment): Result[] {
-  const { metadata, serviceId, container, startupReads } = toPipeView(pipe);
-  const reads = startupReads.map(({ reason, message }) =>
-    note(
-      `The pipe ${metadata.namespace}/${metadata.name} needs a restart for another size (${reason}): ${message}.`,
-      `${PAGE} says how programs read their size. With the strategy InPlace, this pipe is not resized.`,
-    ),
-  );
+  const { metadata, serviceId, container } = toPipeView(pipe);
   // The status of the PipeScaling reports an unclear container.
   if ("problem" in container) return [];
   const problem = podTemplateProblem(pipe.spec.template, serviceId, container.name);
-  if (!problem) return reads;
+  if (!problem) return [];
   return [
-    ...reads,
     warning(
       `The pipe ${metadata.namespace}/${metadata.name} cannot be resized in place: ${problem.message}.`,
       `Add it (${PAGE}). This is a rollout.`,

@@ -9,7 +9,6 @@ const POD_LABELS = { [SERVICE_LABEL]: "service", [TYPE_LABEL]: DATABASE_TYPE };
 interface Options {
   readonly minor?: string;
   readonly strategy?: string;
-  readonly variable?: string;
   readonly podLabels?: Readonly<Record<string, string>>;
   readonly fallbacks?: readonly object[];
 }
@@ -17,14 +16,10 @@ interface Options {
 async function results({
   minor = "36",
   strategy = "InPlaceOrRollout",
-  variable,
   podLabels = POD_LABELS,
   fallbacks = [],
 }: Options = {}) {
   const pipe = pipeDeployment({ name: "a", namespace: "pipes", serviceId: "service", cores: 1, podLabels });
-  const env = variable === undefined ? [] : [{ name: "JAVA_OPTS", value: variable }];
-  const containers = pipe.spec.template.spec.containers.map((each) => ({ ...each, env }));
-  const template = { ...pipe.spec.template, spec: { ...pipe.spec.template.spec, containers } };
   const scaling = {
     metadata: { name: "service", namespace: "pipes" },
     spec: { strategy },
@@ -32,7 +27,7 @@ async function results({
   };
   const cluster = clusterWith({
     "/version": versionOf(minor),
-    "/apis/apps/v1/deployments": { metadata: {}, items: [{ ...pipe, spec: { ...pipe.spec, template } }] },
+    "/apis/apps/v1/deployments": { metadata: {}, items: [pipe] },
     "/apis/pipes.clouddb.dev/v1beta1/pipescalings": { metadata: {}, items: [scaling] },
   });
   const checks = await checkInPlace(cluster);
@@ -60,12 +55,6 @@ describe("the in-place check of doctor", () => {
       expect.stringMatching(
         /^warning: The pipe pipes\/a cannot be resized in place: .* does not have the label/,
       ),
-    ]);
-  });
-
-  it("adds a note about a pipe whose program reads its size when it starts", async () => {
-    expect(await results({ variable: "-XX:MaxRAMPercentage=75" })).toEqual([
-      "note: The pipe pipes/a needs a restart for another size (SizeFromPercentage): its program computes its memory from -XX:MaxRAMPercentage=75 only when it starts.",
     ]);
   });
 
