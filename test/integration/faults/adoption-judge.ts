@@ -1,6 +1,7 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
-import type { Size } from "../../../src/domain/size.ts";
+import { type Size, sameSize } from "../../../src/domain/size.ts";
+import { TIERS } from "../../support/fixtures/tiers.ts";
 import type { Kinds } from "./history.ts";
 import type { JudgeContext } from "./judge-context.ts";
 import { pipeContainer, serviceOf } from "./pipe-view.ts";
@@ -76,11 +77,11 @@ export class AdoptionJudge {
     const [was, is] = [before, after].map((each) => amountsIn(each, pipeContainer(pipe)));
     if (!was || !is) return;
     const { replicaCpuMillicores: millicores } = this.#created.get(service.id)?.spec ?? {};
-    const isClamped = millicores !== undefined && is.cpuMillicores < millicores;
+    const isMaximum = [...TIERS.values()].some(({ maximumSize }) => sameSize(is, maximumSize));
+    const isClamped = isMaximum && millicores !== undefined && is.cpuMillicores < millicores;
     const isRequestedSize = millicores === is.cpuMillicores;
     const holds = is.cpuMillicores >= was.cpuMillicores && is.memoryGib >= was.memoryGib;
-    const isSame = is.cpuMillicores === was.cpuMillicores && is.memoryGib === was.memoryGib;
-    if (isClamped || (isRequestedSize && holds && !isSame)) return;
+    if (isClamped || (isRequestedSize && holds && !sameSize(is, was))) return;
     const sizes = `${sizeIn(after, pipeContainer(pipe))} instead of ${sizeIn(before, pipeContainer(pipe))}`;
     this.#context.fault(
       after,

@@ -111,7 +111,6 @@ it("reports a size before the service has a PipeScaling", () => {
 
 it.each<[string, (history: HistoryBuilder) => HistoryBuilder]>([
   ["a person requests it", (history) => history.pipe("pipe-a", 4).create(4).requestSize(1)],
-  ["the tier allows no more", (history) => history.pipe("pipe-a", 4).create(4)],
   [
     "its owner changed its size before",
     (history) => history.pipe("pipe-a", 1).create(1).overwriteSize("pipe-a", 4),
@@ -124,6 +123,12 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder]>([
 ])("accepts a smaller size of a pipe if %s", (_, happened) => {
   const history = happened(new HistoryBuilder().leader("controller-1").accept(1));
   const found = violationsOf(history.applySize("pipe-a", 1));
+  expect(found.filter((each) => each.includes("nobody requested"))).toEqual([]);
+});
+
+it("accepts the maximum of the tier for an adopted pipe that is larger", () => {
+  const history = new HistoryBuilder().leader("controller-1").accept(2).pipe("pipe-a", 4).create(4);
+  const found = violationsOf(history.applySize("pipe-a", 2));
   expect(found.filter((each) => each.includes("nobody requested"))).toEqual([]);
 });
 
