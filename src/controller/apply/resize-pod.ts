@@ -47,7 +47,7 @@ export async function resizePod(applier: Applier, action: PodAction): Promise<Wr
   }
 }
 
-/** Such a write changed nothing. It is not repeated at once because another one is tried, which may be refused too. */
+/** A refused write changed nothing. It is not repeated at once because its opposite is tried, and perhaps refused too. */
 function wasRefused(record: WriteRecord | undefined): boolean {
   const error = errorOf(record);
   return error !== undefined && isRefusal(error.reason);

@@ -83,10 +83,7 @@ export class AdoptionJudge {
     const holds = is.cpuMillicores >= was.cpuMillicores && is.memoryGib >= was.memoryGib;
     if (isClamped || (isRequestedSize && holds && !sameSize(is, was))) return;
     const sizes = `${sizeIn(after, pipeContainer(pipe))} instead of ${sizeIn(before, pipeContainer(pipe))}`;
-    this.#context.fault(
-      after,
-      `the controller applied ${sizes} to an adopted pipe, and nobody requested that`,
-    );
+    this.#context.fault(after, `the controller applied ${sizes} to an adopted pipe without a request`);
   }
 }
 

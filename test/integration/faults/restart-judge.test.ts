@@ -86,7 +86,7 @@ it("accepts an unschedulable pod of a rollout by the owner, or of one without a 
   expect(violationsOf(first)).toEqual([]);
 });
 
-it("reports a smaller size of an adopted pipe that nobody requested, in its template and in its pod", () => {
+it("reports a smaller size of an adopted pipe without a request, in its template and in its pod", () => {
   const history = new HistoryBuilder()
     .leader("controller-1")
     .accept(1)
@@ -94,7 +94,7 @@ it("reports a smaller size of an adopted pipe that nobody requested, in its temp
     .replicaSet("pipe-a", 4);
   history.pod("pipe-a-x", "pipe-a-4", 4).create(1).resize("pipe-a-x", 1).resized("pipe-a-x", 1);
   const found = violationsOf(history.applySize("pipe-a", 1));
-  expect(found.filter((each) => each.includes("nobody requested"))).toEqual([
+  expect(found.filter((each) => each.includes("without a request"))).toEqual([
     expect.stringMatching(/^pipe-a-x .* applied 1 4Gi 4Gi instead of 4 16Gi 16Gi/),
     expect.stringMatching(/^pipe-a .* applied 1 4Gi 4Gi instead of 4 16Gi 16Gi/),
   ]);
@@ -106,7 +106,7 @@ it("reports a size before the service has a PipeScaling", () => {
     .accept(2)
     .pipe("pipe-a", 1)
     .applySize("pipe-a", 2);
-  expect(violationsOf(history)).toEqual([expect.stringContaining("nobody requested")]);
+  expect(violationsOf(history)).toEqual([expect.stringContaining("without a request")]);
 });
 
 it.each<[string, (history: HistoryBuilder) => HistoryBuilder]>([
@@ -123,18 +123,18 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder]>([
 ])("accepts a smaller size of a pipe if %s", (_, happened) => {
   const history = happened(new HistoryBuilder().leader("controller-1").accept(1));
   const found = violationsOf(history.applySize("pipe-a", 1));
-  expect(found.filter((each) => each.includes("nobody requested"))).toEqual([]);
+  expect(found.filter((each) => each.includes("without a request"))).toEqual([]);
 });
 
 it("accepts the maximum of the tier for an adopted pipe that is larger", () => {
   const history = new HistoryBuilder().leader("controller-1").accept(2).pipe("pipe-a", 4).create(4);
   const found = violationsOf(history.applySize("pipe-a", 2));
-  expect(found.filter((each) => each.includes("nobody requested"))).toEqual([]);
+  expect(found.filter((each) => each.includes("without a request"))).toEqual([]);
 });
 
 it("accepts that the smaller pipe of a new service gets the size of the larger one", () => {
   const history = new HistoryBuilder().leader("controller-1").accept(4).pipe("pipe-a", 1).pipe("pipe-b", 4);
   expect(violationsOf(history.create(4).applySize("pipe-a", 4))).not.toContainEqual(
-    expect.stringContaining("nobody requested"),
+    expect.stringContaining("without a request"),
   );
 });

@@ -80,7 +80,7 @@ export class AdoptionJudge {
     const isLarger = requested && sameSize(is, requested) && holds(is, was) && !sameSize(is, was);
     if (isClamped || isLarger) return;
     this.violations.push(
-      `${this.#cluster.clock.monotonic() / 1000} s: ${what} got ${formatSize(is)} instead of ${formatSize(was)}, which nobody requested`,
+      `${this.#cluster.clock.monotonic() / 1000} s: ${what} got ${formatSize(is)} instead of ${formatSize(was)} without a request`,
     );
   }
 }

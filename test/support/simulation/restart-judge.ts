@@ -39,7 +39,7 @@ export class RestartJudge {
   readonly #cluster: Judged;
   /** When the API server refused a size for a pipe, by name and size. Every change of the limits may allow it. */
   readonly #refused = new Map<string, Refusal>();
-  /** The last restart of each pipe that the controller began and that nobody else has changed. */
+  /** The last restart of each pipe that the controller began , unless another writer has changed it. */
   readonly #restarts = new Map<string, Restart>();
   /** The requested retry that a restart of each pipe followed. */
   readonly #usedRetries = new Map<string, string | undefined>();

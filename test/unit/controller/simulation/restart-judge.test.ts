@@ -85,7 +85,7 @@ describe("the judge of adoptions", () => {
   const shrink = ({ cluster }: PipeGroup) =>
     cluster.change("pipe-0", { template: { spec: { containers: [{ name: "pipe", resources: ONE }] } } }, US);
 
-  it("reports a template and a pod that get less than they had, although nobody requested it", async () => {
+  it("reports a template and a pod that get less than they had without a request", async () => {
     const group = await labeled();
     const name = group.pods("pipe-1")[0]?.metadata.name ?? "";
     group.workloads.resizePod(name, ONE, US);
