@@ -26,6 +26,14 @@ export class DeploymentHistory extends ObjectHistory {
     return this.#see({ metadata, spec: specOf(cores) }).rolledOut(name);
   }
 
+  /** The owner sets a strategy that stops old pods first. */
+  stopOldPodsFirst(name: string): this {
+    return this.#change(name, (before) => ({
+      ...before,
+      spec: { ...before.spec, strategy: { type: "Recreate" } },
+    }));
+  }
+
   /** The controller applies a size. */
   applySize(name: string, cores: number, more: Partial<Deployment["spec"]> = {}): this {
     const fieldsV1 = { ...SIZE_FIELDS, ...ANNOTATION_FIELDS };

@@ -47,13 +47,17 @@ export class HistoryBuilder extends DeploymentHistory {
 
   /** A running pod. */
   pod(name: string, replicaSet: string, cores: number): this {
+    return this.#seePod({ ...this.#newPod(name, replicaSet, cores), status: runningWith(cores, 1) });
+  }
+
+  #newPod(name: string, replicaSet: string, cores: number): Pod {
     const { uid } = found(this.#replicaSets, replicaSet).metadata;
     const metadata = {
       ...this.meta(name),
       generation: 1,
       ownerReferences: [{ kind: "ReplicaSet", name: replicaSet, uid }],
     };
-    return this.#seePod({ metadata, spec: specOf(cores).template.spec, status: runningWith(cores, 1) });
+    return { metadata, spec: specOf(cores).template.spec };
   }
 
   /** The controller resizes a pod. */
@@ -74,6 +78,19 @@ export class HistoryBuilder extends DeploymentHistory {
   resizeByAnotherWriter(name: string, cores: number): this {
     const managedFields = [{ manager: "somebody", subresource: "resize", fieldsV1: { "f:spec": AMOUNTS } }];
     return this.resize(name, cores, { managedFields });
+  }
+
+  /** A new pod of a ReplicaSet, which no node has room for. */
+  unschedulable(name: string, replicaSet: string, cores: number): this {
+    const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable" }];
+    return this.#seePod({ ...this.#newPod(name, replicaSet, cores), status: { conditions } });
+  }
+
+  /** A pod gets a node. */
+  schedule(name: string): this {
+    const before = found(this.#pods, name);
+    const metadata = { ...before.metadata, ...this.next() };
+    return this.#seePod({ ...before, metadata, spec: { ...before.spec, nodeName: "node" } });
   }
 
   /** A pod begins to end. */

@@ -18,6 +18,8 @@ function textOf(entry: Entry): string | undefined {
   switch (entry.type) {
     case "accepted":
       return `accepted ${entry.size} for ${entry.serviceId}`;
+    case "limited":
+      return `sizes of ${entry.serviceId} above ${entry.mostCores} cores are refused`;
     case "gap":
       return `gap of ${entry.kind} since ${entry.after}`;
     case "seen":

@@ -1,6 +1,7 @@
 import type { PipeScaling } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject, Lease, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
 import type { ManagedDeployment } from "../../e2e/demo/ownership.ts";
+import type { Limit } from "./restart-judge.ts";
 
 /** The watched kinds, as the API server sends them. */
 export interface Kinds {
@@ -29,6 +30,8 @@ export type Entry =
   | Sighting
   /** The controller may apply this size from now on; `after` is the newest version known at that time. */
   | { readonly type: "accepted"; readonly serviceId: string; readonly size: string; readonly after: bigint }
+  /** From now on, the API server refuses larger sizes of the service, or none any more. */
+  | ({ readonly type: "limited"; readonly after: bigint } & Limit)
   /** The events of this kind between two versions were not observed completely. */
   | { readonly type: "gap"; readonly kind: Kind; readonly after: bigint; readonly until: bigint };
 
@@ -42,6 +45,7 @@ export function versionOf(entry: Entry): bigint {
     case "gone":
       return BigInt(entry.object.metadata.resourceVersion);
     case "accepted":
+    case "limited":
       return entry.after;
     case "gap":
       return entry.until;
@@ -55,6 +59,6 @@ export function inOrder(entries: readonly Entry[]): Entry[] {
 }
 
 function keyOf(entry: Entry): string | undefined {
-  if (entry.type === "accepted" || entry.type === "gap") return undefined;
+  if (entry.type !== "seen" && entry.type !== "gone") return undefined;
   return `${entry.type} ${entry.object.metadata.uid} ${entry.object.metadata.resourceVersion}`;
 }

@@ -72,6 +72,11 @@ export class Invariants {
     });
   }
 
+  /** Call it when the API server refuses larger sizes from now on, and before that ends, with `undefined`. */
+  limit(mostCores: number | undefined, serviceId = this.#environment.serviceId): void {
+    this.#observer.entries.push({ type: "limited", serviceId, mostCores, after: this.#observer.newest });
+  }
+
   /** Ranges of versions that were not completely observed. */
   get gaps(): readonly string[] {
     return this.#observer.entries.flatMap((entry) =>

@@ -1,3 +1,4 @@
+import { AdoptionJudge } from "./adoption-judge.ts";
 import { CommitJudge } from "./commit-judge.ts";
 import { type Entry, inOrder, type Kind, type Kinds, type Sighting, versionOf } from "./history.ts";
 import { InPlaceJudge } from "./in-place-judge.ts";
@@ -5,6 +6,7 @@ import type { JudgeContext, Moment } from "./judge-context.ts";
 import { PipeJudge } from "./pipe-judge.ts";
 import { serviceOf } from "./pipe-view.ts";
 import { ReadyJudge } from "./ready-judge.ts";
+import { RestartJudge } from "./restart-judge.ts";
 import { ScalingJudge } from "./scaling-judge.ts";
 import { ServiceRecord } from "./service-record.ts";
 import { StrategyJudge } from "./strategy-judge.ts";
@@ -50,6 +52,8 @@ class Judge {
   readonly #scalings: ScalingJudge;
   readonly #strategies: StrategyJudge;
   readonly #ready: ReadyJudge;
+  readonly #restarts: RestartJudge;
+  readonly #adoptions: AdoptionJudge;
   #leader: string | undefined;
   #lastAtMs = 0;
 
@@ -73,6 +77,8 @@ class Judge {
     this.#scalings = new ScalingJudge(context);
     this.#inPlace = new InPlaceJudge(context, this.#workloads, this.#pipes, this.#scalings);
     this.#strategies = new StrategyJudge(context);
+    this.#restarts = new RestartJudge(context, this.#workloads);
+    this.#adoptions = new AdoptionJudge(context, this.#workloads);
     this.#ready = new ReadyJudge({
       serviceOf: (object) => serviceFor(object)?.id,
       deploymentOf: (pod) => this.#workloads.deploymentOf(pod),
@@ -88,6 +94,10 @@ class Judge {
     if (entry.type === "gap") return;
     if (entry.type === "accepted") {
       this.#services.get(entry.serviceId)?.accept(entry.size, version);
+      return;
+    }
+    if (entry.type === "limited") {
+      this.#restarts.limited(entry);
       return;
     }
     this.#lastAtMs = Math.max(this.#lastAtMs, entry.atMs);
@@ -117,12 +127,15 @@ class Judge {
         this.#pipes.replicaSet(entry.object, moment.version, entry.isInitial);
         return;
       case "Pod":
+        this.#pod(entry.object, isBlind, moment);
         this.#inPlace.pod(entry.object, isBlind, moment);
         this.#ready.pod(entry.object, moment);
         return;
       case "PipeScaling":
         this.#scalings.seen(entry.object, moment.version, entry.isInitial);
         this.#strategies.scaling(entry.object, moment.atMs);
+        this.#restarts.scaling(entry.object);
+        this.#adoptions.scaling(entry.object, isBlind);
         this.#ready.scaling(entry.object, moment);
         return;
       case "Deployment":
@@ -148,6 +161,7 @@ class Judge {
       case "PipeScaling":
         this.#scalings.gone(entry.object);
         this.#strategies.goneScaling(entry.object);
+        this.#adoptions.goneScaling(entry.object);
         this.#ready.goneScaling(entry.object, moment);
         return;
       case "Deployment":
@@ -163,6 +177,8 @@ class Judge {
     const { uid } = object.metadata;
     const before = this.#workloads.deployments.get(uid);
     this.#workloads.deployments.set(uid, object);
+    this.#adoptions.deployment(before, object, isBlind);
+    if (before && !isBlind) this.#restarts.deployment(before, object, moment);
     this.#pipes.deployment(before, object, isBlind, moment);
     if (before && !isBlind) {
       this.#strategies.deployment(before, object, moment.atMs);
@@ -170,6 +186,12 @@ class Judge {
       this.#inPlace.deployment(before, object, moment);
     }
     this.#ready.deployment(object, moment);
+  }
+
+  #pod(object: Kinds["Pod"], isBlind: boolean, moment: Moment): void {
+    const before = this.#workloads.pods.get(object.metadata.uid)?.object;
+    this.#restarts.pod(before, object, moment);
+    if (!isBlind) this.#adoptions.pod(before, object);
   }
 
   #replicaSet(object: Kinds["ReplicaSet"], { atMs }: Moment): void {

@@ -18,6 +18,13 @@ export class ObjectHistory {
     return this;
   }
 
+  /** The API server refuses larger sizes from now on, or none any more. */
+  limit(mostCores: number | undefined): this {
+    const after = BigInt(this.#version);
+    this.entries.push({ type: "limited", serviceId: SERVICE, mostCores, after });
+    return this;
+  }
+
   /** Advances the time. */
   after(ms: number): this {
     this.#atMs += ms;

@@ -86,12 +86,15 @@ export class Operations {
     const replicas = this.service.below(4);
     const resizeMs = this.service.below(RESIZE_MS);
     const isSlow = this.service.below(3) === 0;
+    // Half of them stop their old pods first.
+    const strategy = this.service.pick<"RollingUpdate" | "Recreate">(["RollingUpdate", "Recreate"]);
     const podAnnotations = isSlow ? { [RESIZE_AFTER_ANNOTATION]: `${resizeMs}ms` } : {};
     await environment.createPipe({
       name,
       cores,
       replicas,
       podAnnotations,
+      strategy,
       ...(isLabeled ? { podLabels } : {}),
     });
     pipes.add(name);

@@ -42,8 +42,9 @@ export function isActive({ metadata, status = {} }: Pod): boolean {
 export function hasRestarted(before: Pod, { metadata, status }: Pod): boolean {
   if (metadata.labels?.[NEVER_READY_LABEL] !== undefined) return false;
   const known = new Map(before.status?.containerStatuses?.map((each) => [each.name, each]));
-  return (status?.containerStatuses ?? []).some(({ name, containerID, restartCount }) => {
+  return (status?.containerStatuses ?? []).some(({ name, containerID, restartCount, lastState }) => {
     const was = known.get(name);
+    if (lastState?.terminated?.reason === "OOMKilled") return false;
     return was !== undefined && (was.containerID !== containerID || was.restartCount !== restartCount);
   });
 }

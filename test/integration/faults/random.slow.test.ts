@@ -18,10 +18,12 @@ import { controllerKubeconfig, RestartingController } from "./controller-process
 import { InPlaceOperations } from "./in-place-operations.ts";
 import { Invariants } from "./invariants.ts";
 import { LabelOperations } from "./label-operations.ts";
+import { LimitOperations } from "./limit-operations.ts";
 import { ObjectWriters } from "./object-writers.ts";
 import { OperationLog, type OtherWriters } from "./operation.ts";
 import { Operations } from "./operations.ts";
 import { PauseOperations } from "./pause-operations.ts";
+import { PodOperations } from "./pod-operations.ts";
 import { RandomFaults } from "./random-faults.ts";
 import { randomOf, seed } from "./random-numbers.ts";
 import { RequestOperations } from "./request-operations.ts";
@@ -128,6 +130,8 @@ function writersOf(service: ServiceUnderTest, neighbor?: ServiceUnderTest): read
     new ObjectWriters(service),
     new InPlaceOperations(service),
     new PauseOperations(service),
+    new LimitOperations(service),
+    new PodOperations(service),
     new LabelOperations(service, neighbor),
     new RevertingOwner(service),
   ];

@@ -95,6 +95,11 @@ export class ServiceUnderTest {
     this.#invariants.accept(cores, this.environment.serviceId);
   }
 
+  /** Call it when the API server refuses larger sizes from now on, and before that ends, with `undefined`. */
+  limit(mostCores: number | undefined): void {
+    this.#invariants.limit(mostCores, this.environment.serviceId);
+  }
+
   acceptDefault(tier = this.tier): void {
     this.accept(DEFAULT_CORES[tier]);
   }

@@ -6,6 +6,7 @@ import type { Size } from "../../../src/domain/size.ts";
 import { formatSize, sameSize } from "../../../src/domain/size.ts";
 import type { Container, Deployment, Pod } from "../../../src/kube/objects.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
+import { TIERS } from "../fixtures/tiers.ts";
 import type { Writer } from "./managed-fields.ts";
 import { isPipe, type ScalingObject } from "./objects.ts";
 import { sizeOf } from "./ready-judge.ts";
@@ -74,11 +75,12 @@ export class AdoptionJudge {
     const [was, is] = [before, after].map(amountsOf);
     const requested = sizeIn(this.#cluster.scalings.get(service)?.spec ?? {});
     if (!was || !is) return;
-    const isClamped = requested && is.cpuMillicores < requested.cpuMillicores;
+    const isMaximum = [...TIERS.values()].some(({ maximumSize }) => sameSize(is, maximumSize));
+    const isClamped = requested && isMaximum && is.cpuMillicores < requested.cpuMillicores;
     const isLarger = requested && sameSize(is, requested) && holds(is, was) && !sameSize(is, was);
     if (isClamped || isLarger) return;
     this.violations.push(
-      `${this.#cluster.clock.monotonic() / 1000} s: ${what} got ${formatSize(is)} instead of ${formatSize(was)}, which nobody requested`,
+      `${this.#cluster.clock.monotonic() / 1000} s: ${what} got ${formatSize(is)} instead of ${formatSize(was)} without a request`,
     );
   }
 }

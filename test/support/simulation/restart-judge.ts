@@ -22,15 +22,12 @@ interface Refusal {
   readonly atMs: number;
   /** The version of the limits. */
   readonly limits: number;
-  readonly pod: string;
 }
 
 /** A restart of pods that the controller began. */
 interface Restart {
   readonly size: string;
   readonly sentMs: number;
-  /** The retry that a person had requested. */
-  readonly retry: string | undefined;
 }
 
 /**
@@ -42,8 +39,10 @@ export class RestartJudge {
   readonly #cluster: Judged;
   /** When the API server refused a size for a pipe, by name and size. Every change of the limits may allow it. */
   readonly #refused = new Map<string, Refusal>();
-  /** The last restart of each pipe that the controller began and that nobody else has changed. */
+  /** The last restart of each pipe that the controller began , unless another writer has changed it. */
   readonly #restarts = new Map<string, Restart>();
+  /** The requested retry that a restart of each pipe followed. */
+  readonly #usedRetries = new Map<string, string | undefined>();
   /** When the requests of the pods on the node last became more, and by which pipe. */
   readonly #taken = new Map<string, number>();
   readonly #placed = new Map<string, string>();
@@ -58,12 +57,7 @@ export class RestartJudge {
     const key = keyOf(this.#pipeOf(pod), sizeOf(spec.containers[0]));
     const limits = workloads?.scheduler.limits.version ?? 0;
     if (isAccepted) this.#refused.delete(key);
-    else this.#refused.set(key, { atMs: clock.monotonic(), limits, pod: pod.metadata.name });
-  }
-
-  /** A new process of the controller knows only the cluster. */
-  controllerStarted(): void {
-    for (const [key, refusal] of this.#refused) this.#refused.set(key, { ...refusal, pod: "" });
+    else this.#refused.set(key, { atMs: clock.monotonic(), limits });
   }
 
   /** The controller has written a Deployment. */
@@ -77,17 +71,22 @@ export class RestartJudge {
     const size = sizeOf(after.spec.template.spec.containers[0]);
     const { metadata } = this.#cluster.scalings.get(after.metadata.labels?.[SERVICE_LABEL] ?? "") ?? {};
     const retry = metadata?.annotations?.[RETRY_ANNOTATION];
-    const isRequested = retry !== undefined && this.#restarts.get(name)?.retry !== retry;
+    const isRequested = retry !== undefined && this.#usedRetries.get(name) !== retry;
+    this.#usedRetries.set(name, retry);
     this.#restarts.delete(name);
-    if (isRollback) return;
-    const isRecreated = after.spec.strategy?.type === "Recreate";
+    // If new pods start first, a rollout only shows the refusal again.
+    if (isRollback || after.spec.strategy?.type !== "Recreate") return;
     const refused = this.#refused.get(keyOf(name, size));
-    if (refused && refused.atMs < sentMs && this.#isValid(refused, isRecreated))
+    if (
+      refused &&
+      refused.atMs < sentMs &&
+      refused.limits === this.#cluster.workloads?.scheduler.limits.version
+    )
       this.#report(
         `${name} restarts for ${size}, which the API server refused ${(sentMs - refused.atMs) / 1000} s before`,
       );
     // People may ask for an attempt.
-    if (isRecreated && !isRequested) this.#restarts.set(name, { size, sentMs, retry });
+    if (!isRequested) this.#restarts.set(name, { size, sentMs });
   }
 
   /** Another writer has changed a Deployment. */
@@ -108,13 +107,6 @@ export class RestartJudge {
     );
     if (!isTaken)
       this.#report(`${pipe} has stopped its pods for ${restart.size}, which the node has no room for`);
-  }
-
-  /** If new pods start first, a rollout only shows the refusal again. So it is no fault if the controller forgot it. */
-  #isValid({ limits, pod }: Refusal, isRecreated: boolean): boolean {
-    const { workloads } = this.#cluster;
-    if (limits !== workloads?.scheduler.limits.version) return false;
-    return isRecreated || workloads.pods.has(pod);
   }
 
   #noteRoom({ metadata, spec }: Pod, pipe: string): void {

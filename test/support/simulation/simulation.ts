@@ -119,7 +119,6 @@ export class Simulation extends SimulatedInputs {
       },
     });
     cluster.readyJudge.controllerStarted();
-    cluster.restartJudge.controllerStarted();
     this.#watch();
     this.#ended = work(this.#work.signal);
   }

@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+import type { Deployment } from "../../../../src/kube/objects.ts";
+import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
+
+const MINUTE = 60_000;
+const TWO = { requests: { cpu: "2", memory: "8Gi" }, limits: { memory: "8Gi" } };
+const ONE = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
+const US = { manager: "pipe-scaling-controller" };
+
+/** A pipe of one core that stops its old pods first, on a node of four cores, without a controller. */
+async function judged(nodeCores = 4): Promise<PipeGroup> {
+  const group = await PipeGroup.start({ pipes: 1, deployment: { strategy: "Recreate" }, nodeCores });
+  group.simulation.stop();
+  return group;
+}
+
+const pipeOf = ({ cluster }: PipeGroup): Deployment => {
+  const found = cluster.deployments.get("pipe-0");
+  if (!found) throw new Error("no pipe");
+  return found;
+};
+
+/** The controller tries to resize the pod, and sends a rollout a second later. */
+async function rollOut(group: PipeGroup, isAccepted: boolean, between?: () => void): Promise<void> {
+  const { cluster, workloads } = group;
+  const [pod] = group.pods("pipe-0");
+  if (!pod) throw new Error("no pod");
+  const containers = pod.spec.containers.map((each) => ({ ...each, resources: TWO }));
+  cluster.restartJudge.tried(pod, { ...pod.spec, containers }, isAccepted);
+  between?.();
+  await group.run(1000);
+  const before = pipeOf(group);
+  cluster.change("pipe-0", { template: { spec: { containers: [{ name: "pipe", resources: TWO }] } } }, US);
+  const sentMs = cluster.clock.monotonic();
+  cluster.restartJudge.wrote(before, pipeOf(group), { sentMs, isRollback: false });
+  await group.run(MINUTE);
+  workloads.emptyNode();
+}
+
+const REFUSED = expect.stringMatching(
+  /pipe-0 restarts for 2000m\/8Gi, which the API server refused 1 s before/,
+);
+const NO_ROOM = expect.stringMatching(
+  /pipe-0 has stopped its pods for 2000m\/8Gi, which the node has no room for/,
+);
+
+describe("the judge of restarts", () => {
+  it("reports a restart for a size that the API server has refused", async () => {
+    const group = await judged();
+    await rollOut(group, false);
+    expect(group.cluster.restartJudge.violations).toEqual([REFUSED]);
+  });
+
+  it("accepts a restart for a size that was accepted, or after the limits have changed", async () => {
+    const group = await judged();
+    await rollOut(group, true);
+    const other = await judged();
+    await rollOut(other, false, () => other.workloads.scheduler.limits.set({}));
+    expect([group, other].flatMap(({ cluster }) => cluster.restartJudge.violations)).toEqual([]);
+  });
+
+  it("reports a restart for a size that the node has no room for", async () => {
+    const group = await judged();
+    group.workloads.fillNode(500);
+    await group.run(2 * MINUTE);
+    await rollOut(group, true);
+    expect(group.cluster.restartJudge.violations).toEqual([NO_ROOM]);
+  });
+
+  it("accepts that another pod took the room a moment before", async () => {
+    const group = await judged();
+    await rollOut(group, true, () => group.workloads.fillNode(500));
+    expect(group.cluster.restartJudge.violations).toEqual([]);
+  });
+});
+
+describe("the judge of adoptions", () => {
+  const labeled = async () => {
+    const group = await PipeGroup.start({ pipes: 2, deployment: { cores: 4 } });
+    group.simulation.stop();
+    await group.run(MINUTE);
+    expect(group.cluster.adoptionJudge.violations).toEqual([]);
+    return group;
+  };
+  const shrink = ({ cluster }: PipeGroup) =>
+    cluster.change("pipe-0", { template: { spec: { containers: [{ name: "pipe", resources: ONE }] } } }, US);
+
+  it("reports a template and a pod that get less than they had without a request", async () => {
+    const group = await labeled();
+    const name = group.pods("pipe-1")[0]?.metadata.name ?? "";
+    group.workloads.resizePod(name, ONE, US);
+    shrink(group);
+    expect(group.cluster.adoptionJudge.violations).toEqual([
+      expect.stringContaining(`the pod ${name} got 1000m/4Gi instead of 4000m/16Gi`),
+      expect.stringContaining("the template of pipe-0 got 1000m/4Gi instead of 4000m/16Gi"),
+    ]);
+  });
+
+  it("accepts it after a request, or after another writer changed the size", async () => {
+    const group = await labeled();
+    group.request(1);
+    shrink(group);
+    const other = await labeled();
+    other.simulation.setResources("pipe-0", { ...ONE, requests: { cpu: "8", memory: "32Gi" } });
+    shrink(other);
+    expect([group, other].flatMap(({ cluster }) => cluster.adoptionJudge.violations)).toEqual([]);
+  });
+});
