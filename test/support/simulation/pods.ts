@@ -66,7 +66,7 @@ export class SimulatedPods {
     return undefined;
   }
 
-  /** What the API server makes of a new pod, or of one that is resized. */
+  /** A new pod, or one that is resized, as the API server stores it. */
   admit<T extends Pod["spec"]>(spec: T, namespace: string | undefined, replaced?: Pod): Admission<T> {
     const pods = () => [...this.objects.values()].filter(({ metadata }) => metadata.namespace === namespace);
     return this.limits.admit(spec, pods, replaced);

@@ -93,7 +93,7 @@ export class SimulatedReplicaSets {
     return undefined;
   }
 
-  /** Its controller tries again after a while. */
+  /** The ReplicaSet controller tries again after a while. */
   #refused({ metadata }: ReplicaSet, refusal: string): void {
     const { clock, onRetry } = this.#options;
     this.refusals.set(metadata.name, refusal);

@@ -36,7 +36,7 @@ interface Deferred {
   readonly strategy?: Snapshot["strategy"];
   readonly pipe?: Partial<PipeView>;
   readonly changes?: Partial<Snapshot>;
-  /** Its pod was to get the size of its template again, in vain. */
+  /** The pod was to get the size of its template again, in vain. */
   readonly isReturned?: boolean;
 }
 
