@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import type { PipeOptions } from "../../../support/fixtures/pipe.ts";
 import { idOf } from "../../../support/simulation/inputs.ts";
 import type { ResizeOutcome } from "../../../support/simulation/kubelets.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
@@ -176,8 +177,8 @@ const REPLACING = [
   "resume",
 ];
 
-function start(replicas: number, strategy: "RollingUpdate" | "Recreate"): Promise<PipeGroup> {
-  return PipeGroup.start({ pipes: PIPES, replicas, deployment: { strategy }, nodeCores: NODE_CORES });
+function start(replicas: number, deployment: Partial<PipeOptions>): Promise<PipeGroup> {
+  return PipeGroup.start({ pipes: PIPES, replicas, deployment, nodeCores: NODE_CORES });
 }
 
 /** Ends all faults, and makes every Deployment a pipe of service 1 again. */
@@ -215,42 +216,46 @@ it("in every history of resizes in place, each status is true, everything conver
   const histories = fc.record({
     replicas: fc.constantFrom(1, 2),
     strategy: fc.constantFrom("RollingUpdate" as const, "Recreate" as const),
+    firstCores: cores,
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(steps, { maxLength: 40, size: "max" }),
     lastCores: cores,
   });
   await fc.assert(
-    fc.asyncProperty(histories, async ({ replicas, strategy, eventDelayMs, happens, lastCores }) => {
-      const group = await start(replicas, strategy);
-      const { cluster, simulation } = group;
-      const history = { group, owners: new Set<RevertingOwner>() };
-      cluster.eventDelayMs = eventDelayMs;
-      simulation.addService(2);
-      for (const each of happens) {
-        each.act(history);
-        await group.run(each.waitMs);
-      }
-      await heal(history);
-      const sinceMs = cluster.clock.monotonic();
-      group.request(lastCores);
-      simulation.askToRetry(1);
-      await group.run(HOUR);
+    fc.asyncProperty(
+      histories,
+      async ({ replicas, strategy, firstCores, eventDelayMs, happens, lastCores }) => {
+        const group = await start(replicas, { strategy, cores: firstCores });
+        const { cluster, simulation } = group;
+        const history = { group, owners: new Set<RevertingOwner>() };
+        cluster.eventDelayMs = eventDelayMs;
+        simulation.addService(2);
+        for (const each of happens) {
+          each.act(history);
+          await group.run(each.waitMs);
+        }
+        await heal(history);
+        const sinceMs = cluster.clock.monotonic();
+        group.request(lastCores);
+        simulation.askToRetry(1);
+        await group.run(HOUR);
 
-      expect(cluster.readyJudge.violations).toEqual([]);
-      expect(cluster.restartJudge.violations).toEqual([]);
-      expect(cluster.adoptionJudge.violations).toEqual([]);
-      expect(group.paused()).toEqual([]);
-      const size = formatSize(sizeOfCores(lastCores));
-      expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
-      expect(group.podSizes().filter((each) => each !== size)).toEqual([]);
-      expect(group.messages()).not.toBe("");
-      expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
-      expect(group.busiest(sinceMs)).toEqual([]);
-      const written = cluster.attempts.length;
-      await group.run(HOUR);
-      expect(cluster.attempts.slice(written)).toEqual([]);
-      simulation.stop();
-    }),
+        expect(cluster.readyJudge.violations).toEqual([]);
+        expect(cluster.restartJudge.violations).toEqual([]);
+        expect(cluster.adoptionJudge.violations).toEqual([]);
+        expect(group.paused()).toEqual([]);
+        const size = formatSize(sizeOfCores(lastCores));
+        expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
+        expect(group.podSizes().filter((each) => each !== size)).toEqual([]);
+        expect(group.messages()).not.toBe("");
+        expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
+        expect(group.busiest(sinceMs)).toEqual([]);
+        const written = cluster.attempts.length;
+        await group.run(HOUR);
+        expect(cluster.attempts.slice(written)).toEqual([]);
+        simulation.stop();
+      },
+    ),
     { numRuns: 100 },
   );
 });
@@ -262,12 +267,13 @@ it("in no history with the strategy InPlace does the controller replace a pod", 
   const histories = fc.record({
     replicas: fc.constantFrom(1, 2),
     strategy: fc.constantFrom("RollingUpdate" as const, "Recreate" as const),
+    firstCores: cores,
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(fc.oneof(...allowed), { maxLength: 40, size: "max" }),
   });
   await fc.assert(
-    fc.asyncProperty(histories, async ({ replicas, strategy, eventDelayMs, happens }) => {
-      const group = await start(replicas, strategy);
+    fc.asyncProperty(histories, async ({ replicas, strategy, firstCores, eventDelayMs, happens }) => {
+      const group = await start(replicas, { strategy, cores: firstCores });
       const { cluster, simulation, workloads } = group;
       simulation.start("InPlace");
       cluster.eventDelayMs = eventDelayMs;
