@@ -111,7 +111,7 @@ describe("admin organization update", () => {
     const words = ["admin", "organization", "create", "--name", "Acme", "--tier", "basic"];
     const created = await records.json(shown, [...words, "--rollout-window", window]);
     const { id } = created;
-    const saturdays = { schedule: "0 2 * * 6", duration: "4h", timeZone: "UTC" };
+    const saturdays = { schedule: "0 2 * * 6", duration: "4h", timeZone: "UTC", appliesTo: "restarts" };
     expect(created).toMatchObject({ name: "Acme", rolloutWindow: saturdays });
     const shownWindow = async () => {
       const organization = await records.json(shown, `admin organization show ${id}`);
@@ -123,15 +123,15 @@ describe("admin organization update", () => {
       name: "Globex",
       rolloutWindow: saturdays,
     });
-    const always = '{schedule: "* * * * *", duration: 15m, timeZone: Europe/Berlin}';
+    const always = '{schedule: "* * * * *", duration: 15m, timeZone: Europe/Berlin, appliesTo: all}';
     await records.json(shown, ["admin", "organization", "update", id, "--rollout-window", always]);
     expect(await shownWindow()).toEqual([
-      { schedule: "* * * * *", duration: "15m", timeZone: "Europe/Berlin" },
+      { schedule: "* * * * *", duration: "15m", timeZone: "Europe/Berlin", appliesTo: "all" },
       expect.stringMatching(/^open until 20.*Z$/),
     ]);
     const { data } = (await records.object<ConfigMap>(CONFIG_MAPS, `organization-${id}`)) ?? {};
     expect(data?.["rolloutWindow"]).toBe(
-      '{ schedule: "* * * * *", duration: "15m", timeZone: "Europe/Berlin" }',
+      '{ schedule: "* * * * *", duration: "15m", timeZone: "Europe/Berlin", appliesTo: "all" }',
     );
 
     const removed = await records.json(shown, `admin organization update ${id} --rollout-window none`);

@@ -126,7 +126,12 @@ describe("admin service open-window", () => {
 });
 
 describe("admin service update", () => {
-  const saturdays = { schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin" };
+  const saturdays = {
+    schedule: "0 2 * * 6",
+    duration: "4h",
+    timeZone: "Europe/Berlin",
+    appliesTo: "restarts",
+  };
   const written = JSON.stringify(saturdays);
 
   it("changes only the name and the rollout window", async () => {
@@ -140,7 +145,8 @@ describe("admin service update", () => {
     });
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `service-${id}`))?.data).toEqual({
       ...{ name: "billing", namespace: records.environment.pipes },
-      rolloutWindow: '{ schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin" }',
+      rolloutWindow:
+        '{ schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin", appliesTo: "restarts" }',
     });
     expect(await update("--name", "orders", "--rollout-window", "none")).toEqual(record);
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `service-${id}`))?.data).toEqual({
@@ -188,7 +194,7 @@ describe("admin service update", () => {
     expect(malformed.err).toContain(
       `The record organization-${owner} is malformed and was skipped: rolloutWindow: `,
     );
-    const always = { schedule: "* * * * *", duration: "15m", timeZone: "UTC" };
+    const always = { schedule: "* * * * *", duration: "15m", timeZone: "UTC", appliesTo: "restarts" };
     await records.json(shown, ["admin", "service", "update", id, "--rollout-window", JSON.stringify(always)]);
     expect(await shownWindow()).toEqual(always);
     expect((await records.run(`admin service show ${id}`)).out).toMatch(

@@ -20,7 +20,7 @@ export const POLICIES: Readonly<Record<Component, readonly string[]>> = {
 export const IN_PLACE_POLICIES = ["-resize", "-replicasets", "-replicasets-delete"];
 
 /** Annotation of the chart with the SHA-256 of the spec as sorted JSON. */
-const SPEC_CHECKSUM = "pipes.clouddb.dev/spec-checksum";
+export const SPEC_CHECKSUM = "pipes.clouddb.dev/spec-checksum";
 
 /** Checks that the admission policies of the chart and their bindings exist and are those of the chart. */
 export async function checkPolicies(cluster: Cluster): Promise<Result[]> {
@@ -86,7 +86,7 @@ function judge(kind: string, name: string, object: PolicyObject | undefined): Re
   ];
 }
 
-function checksumOf(spec: unknown): string {
+export function checksumOf(spec: unknown): string {
   return createHash("sha256")
     .update(JSON.stringify(canonical(spec)))
     .digest("hex");

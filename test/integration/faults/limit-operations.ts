@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { parseQuantity } from "../../../src/domain/quantity.ts";
 import { isCode } from "../../../src/kube/errors.ts";
 import type { Node, Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, NODES, objectPath, PODS, type Resource } from "../../../src/kube/paths.ts";
@@ -104,7 +105,7 @@ export class LimitOperations implements OtherWriters {
     if (!node) return false;
     const pods = (await this.#pods(undefined)).filter(({ spec }) => spec.nodeName !== undefined);
     const used = pods.flatMap(({ spec }) => spec.containers).map((each) => coresOf(each));
-    const free = Number(node.status?.allocatable?.["cpu"]) - used.reduce((sum, cores) => sum + cores, 0);
+    const free = coresIn(node.status?.allocatable?.["cpu"]) - used.reduce((sum, cores) => sum + cores, 0);
     if (!(free > left)) return false;
     const resources = { requests: { cpu: `${Math.floor((free - left) * 1000)}m`, memory: "1Gi" } };
     await environment.create(PODS, environment.pipes, {
@@ -141,6 +142,9 @@ export class LimitOperations implements OtherWriters {
 }
 
 function coresOf({ resources }: Pod["spec"]["containers"][number]): number {
-  const cpu = resources?.requests?.["cpu"] ?? "0";
-  return cpu.endsWith("m") ? Number(cpu.slice(0, -1)) / 1000 : Number(cpu);
+  return coresIn(resources?.requests?.["cpu"]);
+}
+
+function coresIn(quantity = "0"): number {
+  return Number(parseQuantity(quantity) ?? 0n) / 1e9;
 }

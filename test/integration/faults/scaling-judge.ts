@@ -12,6 +12,8 @@ type Scaling = Kinds["PipeScaling"];
 export class ScalingJudge {
   readonly #context: JudgeContext;
   readonly #scalings = new Map<string, Scaling>();
+  /** Services that have or had a PipeScaling. */
+  readonly #known = new Set<string>();
 
   constructor(context: JudgeContext) {
     this.#context = context;
@@ -29,6 +31,8 @@ export class ScalingJudge {
   seen(object: Scaling, version: bigint, isInitial: boolean): void {
     const { uid, name } = object.metadata;
     const before = this.#scalings.get(uid);
+    const isFirst = !this.#known.has(name);
+    this.#known.add(name);
     this.#scalings.set(uid, object);
     if (isInitial || this.#context.isUnseen("PipeScaling", version)) return;
     const isMadeByUs =
@@ -38,7 +42,7 @@ export class ScalingJudge {
     const change = mergePatch(before?.status ?? {}, object.status ?? {});
     this.#context.wrote("PipeScaling", object, ` (${JSON.stringify(change)})`);
     if (!before) {
-      this.#recreated(object, version);
+      this.#created(object, version, isFirst);
       return;
     }
     // The write had a precondition on this version, so the status must have been true at some time since then.
@@ -49,11 +53,15 @@ export class ScalingJudge {
     for (const fault of statusFaults(object, ran)) this.#context.fault(object, fault);
   }
 
-  /** Accepts its size, because the controller derived it from the pipes, without a new request. */
-  #recreated(object: Scaling, version: bigint): void {
+  /**
+   * Accepts its size, because the controller derived it from the pipes, without a new request. The first one of a service
+   * may have the size of its largest pipe (`AdoptionJudge`).
+   */
+  #created(object: Scaling, version: bigint, isFirst: boolean): void {
     const service = this.#context.services.get(object.metadata.name);
     if (!service || this.#context.isUnseen("Deployment", version)) return;
-    for (const fault of recreationFaults(object, service.living)) this.#context.fault(object, fault);
+    const faults = isFirst ? [] : recreationFaults(object, service.living);
+    for (const fault of faults) this.#context.fault(object, fault);
     const size = requestedSize(object);
     if (size !== undefined && !object.spec?.suspend) service.accept(size, version);
   }

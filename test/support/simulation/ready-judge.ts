@@ -131,7 +131,9 @@ export class ReadyJudge {
     const { clock } = this.#cluster;
     const changedMs = this.#changedMs.get(service) ?? Number.NEGATIVE_INFINITY;
     const sinceChangeMs = (sentMs ?? clock.monotonic()) - changedMs;
-    if (isOurs && sinceChangeMs >= GRACE_MS) this.#report(service, begun, found);
+    // A status that cannot be written must not keep pipes from their size.
+    const isReportable = !this.#failed.has(service);
+    if (isOurs && isReportable && sinceChangeMs >= GRACE_MS) this.#report(service, begun, found);
     else clock.after(GRACE_MS, () => this.#checkLater(service, begun));
   }
 

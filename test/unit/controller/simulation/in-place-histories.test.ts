@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import type { ResizeStrategy } from "../../../../src/domain/resize-strategy.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import type { PipeOptions } from "../../../support/fixtures/pipe.ts";
 import { idOf } from "../../../support/simulation/inputs.ts";
 import type { ResizeOutcome } from "../../../support/simulation/kubelets.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
@@ -180,8 +181,8 @@ const REPLACING = [
   "reset managedFields",
 ];
 
-function start(replicas: number, strategy: "RollingUpdate" | "Recreate"): Promise<PipeGroup> {
-  return PipeGroup.start({ pipes: PIPES, replicas, deployment: { strategy }, nodeCores: NODE_CORES });
+function start(replicas: number, deployment: Partial<PipeOptions>): Promise<PipeGroup> {
+  return PipeGroup.start({ pipes: PIPES, replicas, deployment, nodeCores: NODE_CORES });
 }
 
 /** Ends all faults, and makes every Deployment a pipe of service 1 again. */
@@ -222,42 +223,46 @@ it("in every history of resizes in place, each status is true, everything conver
   const histories = fc.record({
     replicas: fc.constantFrom(1, 2),
     strategy: fc.constantFrom("RollingUpdate" as const, "Recreate" as const),
+    firstCores: cores,
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(steps, { maxLength: 40, size: "max" }),
     lastCores: cores,
   });
   await fc.assert(
-    fc.asyncProperty(histories, async ({ replicas, strategy, eventDelayMs, happens, lastCores }) => {
-      const group = await start(replicas, strategy);
-      const { cluster, simulation } = group;
-      const history = { group, owners: new Set<RevertingOwner>() };
-      cluster.eventDelayMs = eventDelayMs;
-      simulation.addService(2);
-      for (const each of happens) {
-        each.act(history);
-        await group.run(each.waitMs);
-      }
-      await heal(history, "InPlaceOrRollout");
-      const sinceMs = cluster.clock.monotonic();
-      group.request(lastCores);
-      simulation.askToRetry(1);
-      await group.run(HOUR);
+    fc.asyncProperty(
+      histories,
+      async ({ replicas, strategy, firstCores, eventDelayMs, happens, lastCores }) => {
+        const group = await start(replicas, { strategy, cores: firstCores });
+        const { cluster, simulation } = group;
+        const history = { group, owners: new Set<RevertingOwner>() };
+        cluster.eventDelayMs = eventDelayMs;
+        simulation.addService(2);
+        for (const each of happens) {
+          each.act(history);
+          await group.run(each.waitMs);
+        }
+        await heal(history, "InPlaceOrRollout");
+        const sinceMs = cluster.clock.monotonic();
+        group.request(lastCores);
+        simulation.askToRetry(1);
+        await group.run(HOUR);
 
-      expect(cluster.readyJudge.violations).toEqual([]);
-      expect(cluster.restartJudge.violations).toEqual([]);
-      expect(cluster.adoptionJudge.violations).toEqual([]);
-      expect(group.paused()).toEqual([]);
-      const size = formatSize(sizeOfCores(lastCores));
-      expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
-      expect(group.podSizes().filter((each) => each !== size)).toEqual([]);
-      expect(group.messages()).not.toBe("");
-      expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
-      expect(group.busiest(sinceMs)).toEqual([]);
-      const written = cluster.attempts.length;
-      await group.run(HOUR);
-      expect(cluster.attempts.slice(written)).toEqual([]);
-      simulation.stop();
-    }),
+        expect(cluster.readyJudge.violations).toEqual([]);
+        expect(cluster.restartJudge.violations).toEqual([]);
+        expect(cluster.adoptionJudge.violations).toEqual([]);
+        expect(group.paused()).toEqual([]);
+        const size = formatSize(sizeOfCores(lastCores));
+        expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
+        expect(group.podSizes().filter((each) => each !== size)).toEqual([]);
+        expect(group.messages()).not.toBe("");
+        expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
+        expect(group.busiest(sinceMs)).toEqual([]);
+        const written = cluster.attempts.length;
+        await group.run(HOUR);
+        expect(cluster.attempts.slice(written)).toEqual([]);
+        simulation.stop();
+      },
+    ),
     { numRuns: 100 },
   );
 });
@@ -269,35 +274,39 @@ it("in every history with the strategy InPlace, no pod is replaced, everything c
   const histories = fc.record({
     replicas: fc.constantFrom(1, 2),
     strategy: fc.constantFrom("RollingUpdate" as const, "Recreate" as const),
+    firstCores: cores,
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(fc.oneof(...allowed), { maxLength: 40, size: "max" }),
     lastCores: cores,
   });
   await fc.assert(
-    fc.asyncProperty(histories, async ({ replicas, strategy, eventDelayMs, happens, lastCores }) => {
-      const group = await start(replicas, strategy);
-      const { cluster, simulation, workloads } = group;
-      simulation.start("InPlace");
-      cluster.eventDelayMs = eventDelayMs;
-      simulation.addService(2);
-      const history = { group, owners: new Set<RevertingOwner>() };
-      for (const each of happens) {
-        each.act(history);
-        await group.run(each.waitMs);
-      }
-      await group.run(HOUR);
-      expect(group.busiest(cluster.clock.monotonic() - HOUR)).toEqual([]);
-      await heal(history, "InPlace");
-      group.request(lastCores);
-      simulation.askToRetry(1);
-      await group.run(HOUR);
-      expect(workloads.replaced).toEqual([]);
-      const size = formatSize(sizeOfCores(lastCores));
-      expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
-      expect(group.podSizes().filter((each) => each !== size)).toEqual([]);
-      expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
-      simulation.stop();
-    }),
+    fc.asyncProperty(
+      histories,
+      async ({ replicas, strategy, firstCores, eventDelayMs, happens, lastCores }) => {
+        const group = await start(replicas, { strategy, cores: firstCores });
+        const { cluster, simulation, workloads } = group;
+        simulation.start("InPlace");
+        cluster.eventDelayMs = eventDelayMs;
+        simulation.addService(2);
+        const history = { group, owners: new Set<RevertingOwner>() };
+        for (const each of happens) {
+          each.act(history);
+          await group.run(each.waitMs);
+        }
+        await group.run(HOUR);
+        expect(group.busiest(cluster.clock.monotonic() - HOUR)).toEqual([]);
+        await heal(history, "InPlace");
+        group.request(lastCores);
+        simulation.askToRetry(1);
+        await group.run(HOUR);
+        expect(workloads.replaced).toEqual([]);
+        const size = formatSize(sizeOfCores(lastCores));
+        expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
+        expect(group.podSizes().filter((each) => each !== size)).toEqual([]);
+        expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
+        simulation.stop();
+      },
+    ),
     { numRuns: 100 },
   );
 });
