@@ -226,14 +226,14 @@ describe("doctor with a release of the chart", () => {
   });
 
   it("reports a Deployment that was changed, and the remedy makes the next upgrade succeed", async () => {
-    const name = accountOf(release, "controller");
+    const name = accountOf(release, "api");
     await expectProblems(
       () =>
         run(
-          `set env deployment/${name} --namespace ${release.namespace} --containers controller PIPE_SCALING_LOG_LEVEL=debug`,
+          `set env deployment/${name} --namespace ${release.namespace} --containers api PIPE_SCALING_LOG_LEVEL=debug`,
         ),
       [
-        "warning: The Deployment R-system/RELEASE-controller was changed by kubectl-set, so the next helm upgrade or rollback may fail with a conflict.",
+        "warning: The Deployment R-system/RELEASE-api was changed by kubectl-set, so the next helm upgrade or rollback may fail with a conflict.",
       ],
       async (broken) => {
         expect(remedyOf(broken, /was changed by kubectl-set/)).toContain("helm upgrade --force-conflicts");

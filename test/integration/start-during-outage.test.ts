@@ -34,6 +34,6 @@ it("a controller that starts while the API server is away keeps running, and wor
 
   proxy.target = Number(new URL(cluster.server).port);
   await environment.waitForCondition("Ready", "True");
-  expect(resourcesOf(await environment.pipe("pipe"))).toBe("1 4Gi 4Gi");
+  expect(resourcesOf(await environment.pipe("pipe"))).toBe("2 8Gi 8Gi");
   expect((await fetch(`${opsUrl}/readyz`)).status).toBe(200);
 });

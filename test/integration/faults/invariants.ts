@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
+import { CONTROLLER_FIELD_MANAGER, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
 import { PatientClient } from "../../support/patient-client.ts";
@@ -23,6 +23,9 @@ interface ObserveOptions {
 }
 
 /** With more namespaces, one watch of all namespaces is cheaper. */
+/** A pipe that cannot be adopted, for example because a webhook denies it, does not keep a test waiting for longer. */
+const MOST_ADOPTION_MS = 5000;
+
 const MOST_NAMESPACES = 5;
 
 /**
@@ -100,7 +103,22 @@ export class Invariants {
     { quietMs = 1000, timeoutMs = 60_000, serviceId = this.#environment.serviceId } = {},
   ): Promise<void> {
     await this.reached(cores, { timeoutMs, serviceId });
+    const until = performance.now() + MOST_ADOPTION_MS;
+    await waitFor(async () => performance.now() > until || (await this.#isAdopted(serviceId)), {
+      what: "the pipes to be adopted",
+    });
     await this.quiet(quietMs);
+  }
+
+  /** The controller becomes an owner of each size, which a conflict can delay until after Ready=True. */
+  async #isAdopted(serviceId: string): Promise<boolean> {
+    const pipes = await this.#pipes(this.#services.get(serviceId) ?? "");
+    return pipes.every(({ metadata }) =>
+      metadata.managedFields?.some(
+        ({ manager, fieldsV1 }) =>
+          manager === CONTROLLER_FIELD_MANAGER && JSON.stringify(fieldsV1).includes('"f:requests"'),
+      ),
+    );
   }
 
   /** Waits until every pipe of the service runs this size after a completed rollout, and the PipeScaling is ready. */

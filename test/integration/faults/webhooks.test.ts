@@ -183,8 +183,11 @@ describe("a resize that a webhook allows after 6 s", () => {
     await waitFor(areReady, { what: "the other services to have the size" });
     for (const { name } of SLOW) {
       expect(resourcesOf(await environment.pipe(name))).toBe("4 16Gi 16Gi");
-      await waitFor(() => writesTo(name).length > 2, { what: "the record that the rollout is complete" });
-      expect(writesTo(name)).toEqual(["record", "resize", "record"]);
+      // An adoption whose write conflicts with one of Kubernetes is repeated.
+      await waitFor(() => writesTo(name).at(-1) === "record", {
+        what: "the record that the rollout is complete",
+      });
+      expect(writesTo(name).filter((purpose) => purpose === "resize")).toHaveLength(1);
     }
     await invariants.end();
   });
