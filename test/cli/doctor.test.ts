@@ -129,6 +129,8 @@ const TLS = "ok: The TLS certificate of the API is usable; it expires in 60 d.";
 const LEADER = "ok: The controller ID is the leader; it renewed its lease N s ago.";
 const OF_SERVICES = "ok: Each pipe belongs to a service; pipes: 1.";
 const IN_PLACE = "ok: The pod templates of all pipes allow resizes in place.";
+const CHANGED_API =
+  "warning: The Deployment RECORDS/pipe-scaling-operator-api was changed by kubectl-set, so the next helm upgrade or rollback may fail with a conflict.";
 const NONE_PAUSED = "ok: The controller has left no Deployment paused.";
 const HEALTHY = [
   ...[REACHABLE, SAME_CRD, READY.api, READY.controller],
@@ -366,14 +368,22 @@ describe("the installation check of doctor", () => {
           ...["set", "env", ...deployment("api")],
           "PIPE_SCALING_METRICS_AUTHENTICATION=true",
         ]),
-      { added: LACKS_REVIEWS },
+      { added: [...LACKS_REVIEWS, CHANGED_API] },
     );
   });
 
   it("reports a process that is not installed", async () => {
     await expectChange(() => kubectl(cluster, ["delete", ...deployment("api")]), {
       added: [NO_API, POLICIES_OF_CONTROLLER],
-      removed: [SCALED_TO_ZERO, LACKS_SECRETS, LACKS_CONFIG_MAPS, ...LACKS_REVIEWS, POLICIES, TLS],
+      removed: [
+        SCALED_TO_ZERO,
+        LACKS_SECRETS,
+        LACKS_CONFIG_MAPS,
+        ...LACKS_REVIEWS,
+        CHANGED_API,
+        POLICIES,
+        TLS,
+      ],
     });
   });
 
@@ -456,6 +466,7 @@ describe("doctor with few permissions", () => {
           "jobs.batch",
           "cronjobs.batch",
           "pods",
+          "rollouts.argoproj.io",
         ],
         "pipescalings.pipes.clouddb.dev",
       ].map((kind) =>
