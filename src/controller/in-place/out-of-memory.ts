@@ -1,7 +1,7 @@
 import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
-import type { OutOfMemory } from "../observe/last-rollout.ts";
+import type { LastRollout, OutOfMemory } from "../observe/last-rollout.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
@@ -35,7 +35,7 @@ export function memoryShortage(
   requested: Size,
 ): MemoryShortage | undefined {
   const recorded = snapshot.pipes
-    .flatMap(({ lastRollout }) => lastRollout?.outOfMemory ?? [])
+    .flatMap((pipe) => ownRollout(pipe, snapshot)?.outOfMemory ?? [])
     .find(({ size, atMs }) => sameSize(size, requested) && !isRetryRequested(atMs, { ...snapshot, scaling }));
   return recorded ? { outOfMemory: recorded, unrecorded: undefined } : detected(snapshot, requested);
 }
@@ -61,8 +61,15 @@ function detected(snapshot: Snapshot, requested: Size): MemoryShortage | undefin
   return { outOfMemory, unrecorded: pipe };
 }
 
-function killsIn(pipe: PipeView, { pods, timeouts }: Snapshot, requested: Size): Kills | undefined {
-  const { lastRollout, metadata, size, container, isPausedForCommit } = pipe;
+/** A pipe that moved may bring the size of its earlier service, and what happened with it. */
+function ownRollout({ lastRollout }: PipeView, { serviceId }: Snapshot): LastRollout | undefined {
+  return lastRollout?.serviceId === serviceId ? lastRollout : undefined;
+}
+
+function killsIn(pipe: PipeView, snapshot: Snapshot, requested: Size): Kills | undefined {
+  const { pods, timeouts } = snapshot;
+  const { metadata, size, container, isPausedForCommit } = pipe;
+  const lastRollout = ownRollout(pipe, snapshot);
   if (!lastRollout || "problem" in container || isPausedForCommit) return undefined;
   const { inPlaceStartedAtMs: sinceMs, startedAtMs, lastGoodSize: previous, restarts = 0 } = lastRollout;
   if (sinceMs === undefined || !sameSize(lastRollout.size, requested) || !sameSize(size, requested))

@@ -1,4 +1,4 @@
-import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL } from "../../../src/controller/names.ts";
+import { SERVICE_LABEL } from "../../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { sizeIn } from "../../../src/crd/size-fields.ts";
 import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
@@ -67,21 +67,11 @@ export class AdoptionJudge {
       this.#check(pipe, was, is, `the pod ${after.metadata.name}`);
   }
 
-  /** A pipe that joins may bring a record of kills with it, and then all pipes get the size before them. */
-  #isShortOfMemory(service: string): boolean {
-    return [...this.#cluster.deployments.values()].some(
-      (pipe) =>
-        serviceOf(pipe) === service &&
-        pipe.metadata.annotations?.[LAST_ROLLOUT_ANNOTATION]?.includes('"outOfMemory"'),
-    );
-  }
-
   #check(pipe: Deployment, before: Sized, after: Sized, what: string): void {
     const service = serviceOf(pipe);
     const adopted = this.#adopted.get(keyOf(pipe));
     if (this.#requested.has(service) || !adopted) return;
     if (this.#cluster.clock.monotonic() - adopted.sinceMs < IN_FLIGHT_MS) return;
-    if (this.#isShortOfMemory(service)) return;
     const [was, is] = [before, after].map(amountsOf);
     const requested = sizeIn(this.#cluster.scalings.get(service)?.spec ?? {});
     if (!was || !is) return;

@@ -163,6 +163,15 @@ describe("a service that ran out of memory", () => {
     }
   });
 
+  it("does not get it because of a pipe that ran out of memory in another service", () => {
+    const serviceId = "another";
+    for (const lastRollout of [shrunk({ serviceId }), shrunk({ serviceId, outOfMemory: RECORD })]) {
+      const { actions } = decided([killed("a-1", 2)], { pipe: { lastRollout } });
+      expect(actions).not.toContainEqual(expect.objectContaining({ type: "resize-pod" }));
+      expect(JSON.stringify(actions)).not.toContain("outOfMemory");
+    }
+  });
+
   it("gets it although its containers are not available, and when they run", () => {
     const rollout = { ...COMPLETE, isComplete: false, isAvailable: false };
     const pipe = { ...recorded, rollout };
