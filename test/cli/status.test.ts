@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { CONFIG_MAPS } from "../../src/kube/paths.ts";
@@ -258,7 +259,10 @@ describe("status with few permissions", () => {
 describe("status of a service that is not ready", () => {
   it("shows the state of each pipe during a rescale", async () => {
     await createHeldPipe(environment, "pipe-c");
-    await environment.waitForCondition("Reconciling", "True");
+    // A write that conflicts with one of Kubernetes is repeated first.
+    const isRolling = async () =>
+      (await environment.scaling()).status?.pipes?.pending?.some(({ state }) => state === "Rolling");
+    await waitFor(isRolling, { what: "the rollout of the pipe" });
     const { code, out } = await runProgram(words("orders"));
     expect(code).toBe(0);
     expect(out).toMatch(/^ {2}▸ pipe-c {2}Rolling/m);

@@ -79,8 +79,12 @@ export function isRoomFound(subject: Subject): boolean {
   return record?.outcome.type === "done" && elapsedMs(record.lastAtMs, nowMs) < timeouts.roomFoundMs;
 }
 
-/** A pod without the size. One with it was accepted already. */
-function triedPod({ active }: Subject): PodView | undefined {
+/**
+ * A pod without the size. One with it was accepted already. During a rollout of the owner, a pod may have been created with
+ * other limits than those of now, and old pods are stopped already.
+ */
+function triedPod({ pipe, active }: Subject): PodView | undefined {
+  if (!pipe.rollout.isSeen || !pipe.rollout.isComplete) return undefined;
   return active.find(({ state, own }) => own && state === "unchanged")?.pod;
 }
 

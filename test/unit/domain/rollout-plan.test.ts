@@ -210,10 +210,11 @@ describe("the rollout plan", () => {
         const started = closed.start.flatMap((name) => named(all).get(name) ?? []);
         const running = started.filter(({ replicas }) => replicas > 0);
         expect(running.filter(({ replacesPods }) => held === "all" || replacesPods)).toEqual([]);
-        // Those that may start do not wait for those that are held back.
-        const others = all.filter(
-          ({ state, replicas, replacesPods }) => state !== "waiting" || replicas === 0 || !replacesPods,
-        );
+        // Those that may start do not wait for those that are held back, but for pods that these replace already.
+        const others = all.map((each) => {
+          const isHeld = each.state === "waiting" && each.replicas > 0 && each.replacesPods;
+          return isHeld ? { ...each, state: "unsizable" as const } : each;
+        });
         if (held === "restarts") {
           const { start } = planRollout(others, { ...limitsOf(all), held: undefined });
           expect(closed.start).toEqual(start);
