@@ -2,7 +2,9 @@ import { LAST_ROLLOUT_ANNOTATION, TYPE_LABEL } from "../../../src/controller/nam
 import { isCode } from "../../../src/kube/errors.ts";
 import type { KubeObject, Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, type Resource } from "../../../src/kube/paths.ts";
+import type { Kinds } from "./history.ts";
 import type { Operation, OtherWriters } from "./operation.ts";
+import { serviceOf } from "./pipe-view.ts";
 import type { ServiceUnderTest } from "./service-under-test.ts";
 
 const GROUP = "admissionregistration.k8s.io";
@@ -35,7 +37,8 @@ export class PodOperations implements OtherWriters {
 
   /** The kubelet reports two kills at once. The service may get any last good size back, and then the requested one. */
   async #runOutOfMemory(): Promise<unknown> {
-    for (const { metadata } of await this.#service.deployments()) {
+    const pipes = await this.#service.deployments();
+    for (const { metadata } of pipes) {
       const text = metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "";
       const [, millicores] = /"lastGoodSize":"(\d+)m/.exec(text) ?? [];
       if (millicores !== undefined) this.#service.accept(Number(millicores) / 1000);
@@ -43,6 +46,11 @@ export class PodOperations implements OtherWriters {
     if (this.#service.requested === null) this.#service.acceptDefault();
     else this.#service.accept(this.#service.requested);
     return this.#withPod(async ({ metadata, status }) => {
+      // The other service, to which the pipe may have moved, would get its size back.
+      const isOwn = (pipe: Kinds["Deployment"]) =>
+        serviceOf(pipe) === this.#service.environment.serviceId &&
+        metadata.name.startsWith(`${pipe.metadata.name}-`);
+      if (!pipes.some(isOwn)) return false;
       const terminated = { exitCode: 137, reason: "OOMKilled", finishedAt: new Date().toISOString() };
       const killed = (status?.containerStatuses ?? []).map(({ restartCount = 0, ...each }) => ({
         ...each,

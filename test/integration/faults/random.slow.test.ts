@@ -150,8 +150,14 @@ async function startController(pipeNamespaces: readonly string[]): Promise<Resta
 
 /** Deploys the first pipes. */
 async function prepared(operations: Operations, pipes: number): Promise<void> {
-  operations.service.acceptDefault();
+  const { service } = operations;
+  service.acceptDefault();
   await operations.addPipes(pipes);
+  // The service keeps what its pipes have.
+  const requests = (await service.deployments()).map(
+    ({ spec }) => spec.template.spec.containers[0]?.resources?.requests?.["cpu"],
+  );
+  service.accept(Math.max(...requests.map(Number)));
 }
 
 /** Most services are resized in place: those with this strategy, and those without a strategy. */

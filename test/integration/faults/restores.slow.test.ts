@@ -230,7 +230,9 @@ describe("a PipeScaling", () => {
     const other = randomUUID();
     const record = serviceConfigMap({ id: other, organizationId, name: "other", namespace });
     await environment.create(CONFIG_MAPS, records, record);
-    await environment.createPipe({ name: "other", cores: 1, serviceId: other });
+    // Nothing is written to a pipe whose container is unclear.
+    const containers = ["pipe", "proxy"];
+    await environment.createPipe({ name: "other", cores: 1, serviceId: other, containers });
     await environment.startController({}, AS_SHIPPED);
     await waitFor(() => environment.scaling(other), { what: "the PipeScaling of a new service" });
     const spec = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
