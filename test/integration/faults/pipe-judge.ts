@@ -110,7 +110,9 @@ export class PipeJudge {
       pipe.isRolledBack = false;
       return;
     }
-    const isRollback = size === pipe.completedSize && !pipe.isDone && !pipe.isRolledBack;
+    // While versions are missing, the pipe may seem to have completed a commit that is taken back.
+    const isFormer = (size === pipe.completedSize && !pipe.isDone) || pipe.sizesOfOthers.has(size);
+    const isRollback = isFormer && !pipe.isRolledBack;
     if (!isRollback) {
       this.#context.fault(
         after,
