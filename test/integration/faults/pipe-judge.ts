@@ -110,8 +110,8 @@ export class PipeJudge {
       pipe.isRolledBack = false;
       return;
     }
-    // While versions are missing, the pipe may seem to have completed a commit that is taken back.
-    const isFormer = (size === pipe.completedSize && !pipe.isDone) || pipe.sizesOfOthers.has(size);
+    const isTakenBack = pipe.isAssumed && pipe.sizesOfOthers.has(size);
+    const isFormer = (size === pipe.completedSize && !pipe.isDone) || isTakenBack;
     const isRollback = isFormer && !pipe.isRolledBack;
     if (!isRollback) {
       this.#context.fault(

@@ -12,6 +12,8 @@ export class PipeRecord {
   isDone = false;
   /** The last size whose rollout has completed. */
   completedSize: string | undefined;
+  /** Versions are missing, so the pipe may only seem to have completed it. */
+  isAssumed = false;
   /** The controller applied a size, or rolled back to one, that not all pods have yet. */
   holdsSlot = false;
   /** The controller applied the size during a pause of another writer, who has begun the rollout by resuming it. */
@@ -72,9 +74,11 @@ export class PipeRecord {
   /** @param isBlind versions are missing, in which the rollout may have been complete */
   #look(isBlind: boolean): void {
     const { object } = this;
-    if (isRolledOut(object) || (isBlind && saysRolledOut(object))) {
+    const isSeen = isRolledOut(object);
+    if (isSeen || (isBlind && saysRolledOut(object))) {
       this.isDone = true;
       this.completedSize = this.size;
+      this.isAssumed = !isSeen;
     }
     if (this.isDone && (object.status?.terminatingReplicas ?? 0) === 0) this.holdsSlot = false;
   }
