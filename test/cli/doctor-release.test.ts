@@ -14,6 +14,7 @@ import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { organizationRecord, serviceRecord } from "../support/fixtures/records.ts";
 import { POLICY } from "../support/fixtures/snapshot.ts";
 import { TIERS } from "../support/fixtures/tiers.ts";
+import { injectedContainer, mutatingPolicy } from "../support/mutating-policy.ts";
 import { runProgram } from "../support/terminal/program.ts";
 import { expectChange, type Report, remedyOf, report } from "./doctor-report.ts";
 
@@ -447,7 +448,10 @@ describe("doctor with a release of the chart", () => {
           `patch pipescalings ${SERVICE} --namespace ${release.pipes} --type merge --patch {"spec":{"strategy":${value}}}`,
         );
       await strategy('"InPlaceOrRollout"');
-      await apply(cluster, injection());
+      await apply(
+        cluster,
+        mutatingPolicy({ name: "proxies", namespace: release.pipes, ...injectedContainer("proxy") }),
+      );
       const pod = `run probe --image probe --namespace ${release.pipes} --dry-run=server --output json`;
       await waitFor(async () => (await run(pod)).includes('"proxy"'), { what: "containers to be injected" });
       await expectProblems(
@@ -490,23 +494,3 @@ describe("doctor with a release of the chart", () => {
     });
   });
 });
-
-/** A policy that adds a container to each new pod of pipes, like a service mesh. */
-function injection(): object[] {
-  const metadata = { name: "proxies" };
-  const apiVersion = "admissionregistration.k8s.io/v1";
-  const resources = { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"] };
-  const namespaces = { matchLabels: { "kubernetes.io/metadata.name": release.pipes } };
-  const added = `{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: "proxy", image: "registry.example/proxy:1"}}`;
-  return [
-    {
-      ...{ apiVersion, kind: "MutatingAdmissionPolicy", metadata },
-      spec: {
-        matchConstraints: { resourceRules: [resources], namespaceSelector: namespaces },
-        reinvocationPolicy: "Never",
-        mutations: [{ patchType: "JSONPatch", jsonPatch: { expression: `[JSONPatch${added}]` } }],
-      },
-    },
-    { ...{ apiVersion, kind: "MutatingAdmissionPolicyBinding", metadata }, spec: { policyName: "proxies" } },
-  ];
-}

@@ -11,6 +11,7 @@ import {
 import type { Pod, TemplateContainer } from "../../src/kube/objects.ts";
 import { collectionPath, PODS } from "../../src/kube/paths.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import { injectedContainer, mutatingPolicy } from "../support/mutating-policy.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { restrictController } from "./in-place-account.ts";
 
@@ -68,24 +69,7 @@ describe("the controller", () => {
   /** A service mesh, which adds a container to each pod. */
   async function injectContainers(): Promise<void> {
     const { pipes, cluster, client } = environment;
-    const expression = `Object{spec: Object.spec{containers: [Object.spec.containers{name: "${PROXY}", image: "proxy"}]}}`;
-    const rule = { apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] };
-    const policy = {
-      apiVersion: "admissionregistration.k8s.io/v1",
-      kind: "MutatingAdmissionPolicy",
-      metadata: { name: pipes },
-      spec: {
-        failurePolicy: "Fail",
-        reinvocationPolicy: "Never",
-        matchConstraints: {
-          namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": pipes } },
-          resourceRules: [rule],
-        },
-        mutations: [{ patchType: "ApplyConfiguration", applyConfiguration: { expression } }],
-      },
-    };
-    const binding = { ...policy, kind: "MutatingAdmissionPolicyBinding", spec: { policyName: pipes } };
-    await apply(cluster, [policy, binding]);
+    await apply(cluster, mutatingPolicy({ name: pipes, namespace: pipes, ...injectedContainer(PROXY) }));
     environment.onEnd(() =>
       kubectl(cluster, ["delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", pipes]),
     );

@@ -9,7 +9,7 @@ import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { confirmationOf, type WriteError } from "../observe/write-record.ts";
 import { adopt } from "./adopt.ts";
 import { type Applier, attempt, patchPipe, refresh } from "./applier.ts";
-import { checkRoom } from "./check-room.ts";
+import { checkRoom } from "./capacity.ts";
 import { dryRun } from "./dry-run.ts";
 import { resourcesPatch } from "./pipe-patch.ts";
 import { resizePod } from "./resize-pod.ts";

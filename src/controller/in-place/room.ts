@@ -1,5 +1,6 @@
 import type { Action } from "../actions.ts";
 import type { ActivePod, Failure, Subject } from "../assessment.ts";
+import { mayReplacePods } from "../pods.ts";
 import { lastErrorOf, NO_ROOM, retriedAt } from "../retry.ts";
 import { newRollout } from "../rollout/annotation.ts";
 import { timeoutMsOf } from "../rollout/phase.ts";
@@ -24,8 +25,8 @@ export interface Deferral {
  * @returns `undefined` if it does not wait any more
  */
 export function waitForRoom(found: ActivePod, subject: Subject): Deferral | undefined {
-  const { pipe, container, pods, nowMs, ways } = subject;
-  if (!pipe.stopsOldPodsFirst || !ways.some(({ replacesPods }) => replacesPods)) return undefined;
+  const { pipe, container, pods, nowMs } = subject;
+  if (!pipe.stopsOldPodsFirst || !mayReplacePods(subject)) return undefined;
   if (isRoomFound(subject)) return undefined;
   const record = roomRecord(subject);
   const untilMs = searchedAtMs(subject);

@@ -118,8 +118,7 @@ export function inPlaceFailureTo(
   fallback: Fallback | InPlaceFailure,
   nowMs: number,
 ): InPlaceFailure {
-  const { reason, message, atMs = nowMs, revision } = { ...NOT_RECORDED, ...fallback };
-  return { size, reason, message: clipped(message, MAX_ANNOTATED_MESSAGE), atMs, revision };
+  const { reason, message } = fallback;
+  const known = "atMs" in fallback ? { atMs: fallback.atMs, revision: fallback.revision } : { atMs: nowMs };
+  return { size, reason, message: clipped(message, MAX_ANNOTATED_MESSAGE), ...known };
 }
-
-const NOT_RECORDED: Pick<Partial<InPlaceFailure>, "atMs" | "revision"> = {};

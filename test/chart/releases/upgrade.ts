@@ -154,9 +154,16 @@ export function upgradeSuite(chart: ReleaseCluster): void {
       ]);
       await operate(release);
       await settled(undefined);
+      const size = JSON.stringify({ spec: { replicaCpuMillicores: 2000, replicaMemoryGb: 8 } });
+      await kubectl(cluster, ["patch", "psc", SERVICE, "-n", pipes, "--type", "merge", "--patch", size]);
+      // One ReplicaSet for the original size of each pipe, and one for the new size.
+      const areRolledOut = async () => {
+        untouched = await whatPeopleHave();
+        return untouched.filter(({ kind }) => kind === "ReplicaSet").length === 4;
+      };
+      await waitFor(areRolledOut, { what: "the rollout of both pipes" });
+      await settled(undefined);
       untouched = await whatPeopleHave();
-      // The pipes keep the size that they had.
-      expect(untouched.filter(({ kind }) => kind === "ReplicaSet")).toHaveLength(2);
     });
 
     it("also upgrades the CRD, and restarts no pipe", async () => {

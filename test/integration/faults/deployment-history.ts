@@ -138,6 +138,7 @@ export class DeploymentHistory extends ObjectHistory {
         updatedReplicas: 1,
         availableReplicas: 1,
         terminatingReplicas,
+        conditions: [{ type: "Progressing", status: "True", reason: "NewReplicaSetAvailable" }],
       },
     }));
   }

@@ -80,6 +80,12 @@ it("accepts that a commit is undone after its Deployment moved to another servic
   expect(faults).toEqual([expect.stringContaining("it is not a pipe of an observed service")]);
 });
 
+it("accepts that a commit is undone that seemed complete, because versions are missing", () => {
+  const history = podsResized(service().rolledOut("pipe-a"), "pipe-a", 4);
+  history.gap("Deployment", (unseen) => unseen.pause("pipe-a", 4));
+  expect(violationsOf(history.undoCommit("pipe-a", 1))).toEqual([]);
+});
+
 it("accepts that a rollout begins while commits of more pipes than its limit end", () => {
   const history = service();
   const others = ["pipe-a", "pipe-b", "pipe-c", "pipe-d"];

@@ -7,6 +7,7 @@ import type { KubeRequest } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
 import { setQuota } from "../../support/limits.ts";
+import { mutatingPolicy } from "../../support/mutating-policy.ts";
 import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
 import { errorResponse } from "./faulty-proxy.ts";
 import { type HeldService, HeldServices, PIPE } from "./held-services.ts";
@@ -214,7 +215,7 @@ function stampWhere(service: HeldService, condition: string): Promise<void> {
   const stamp = `{"stamp": string(object.metadata.generation)}`;
   return mutate(service, {
     ...{ group: "apps", resource: "deployments", operation: "UPDATE" },
-    matchCondition: condition,
+    condition: condition,
     expression: `Object{spec: Object.spec{template: Object.spec.template{
       metadata: Object.spec.template.metadata{annotations: ${stamp}}}}}`,
     dryRun: {
@@ -247,7 +248,7 @@ interface Mutation {
   readonly operation: "CREATE" | "UPDATE";
   /** Fields to apply, in CEL. */
   readonly expression: string;
-  readonly matchCondition?: string;
+  readonly condition?: string;
   /** A write that shows if the policy is already in effect. */
   readonly dryRun: Pick<KubeRequest, "method" | "path" | "body" | "patchType">;
   readonly isApplied: (response: string) => boolean;
@@ -256,34 +257,12 @@ interface Mutation {
 /** Changes objects of the service when they are written. */
 async function mutate(
   { environment }: HeldService,
-  { group, resource, operation, expression, matchCondition = "true", dryRun, isApplied }: Mutation,
+  { group, resource, operation, expression, condition = "true", dryRun, isApplied }: Mutation,
 ): Promise<void> {
   const { client, cluster, pipes } = environment;
-  const apiVersion = "admissionregistration.k8s.io/v1";
-  const policy = {
-    apiVersion,
-    kind: "MutatingAdmissionPolicy",
-    metadata: { name: pipes },
-    spec: {
-      failurePolicy: "Fail",
-      reinvocationPolicy: "Never",
-      matchConstraints: {
-        namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": pipes } },
-        resourceRules: [
-          { apiGroups: [group], apiVersions: ["v1"], resources: [resource], operations: [operation] },
-        ],
-      },
-      matchConditions: [{ name: "subject", expression: matchCondition }],
-      mutations: [{ patchType: "ApplyConfiguration", applyConfiguration: { expression } }],
-    },
-  };
-  const binding = {
-    apiVersion,
-    kind: "MutatingAdmissionPolicyBinding",
-    metadata: { name: pipes },
-    spec: { policyName: pipes },
-  };
-  await apply(cluster, [policy, binding]);
+  const mutation = { patchType: "ApplyConfiguration", applyConfiguration: { expression } };
+  const requests = { name: pipes, namespace: pipes, group, resource, operation, condition, mutation };
+  await apply(cluster, mutatingPolicy(requests));
   const request = { ...dryRun, query: { dryRun: "All" } };
   const isKnown = async () => isApplied(JSON.stringify(await client.json(request)));
   await waitFor(isKnown, { what: "the API server to apply the policy" });

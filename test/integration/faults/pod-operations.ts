@@ -2,6 +2,7 @@ import { LAST_ROLLOUT_ANNOTATION, TYPE_LABEL } from "../../../src/controller/nam
 import { isCode } from "../../../src/kube/errors.ts";
 import type { KubeObject, Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, type Resource } from "../../../src/kube/paths.ts";
+import { injectedContainer, mutatingPolicy } from "../../support/mutating-policy.ts";
 import type { Kinds } from "./history.ts";
 import type { Operation, OtherWriters } from "./operation.ts";
 import { serviceOf } from "./pipe-view.ts";
@@ -77,24 +78,11 @@ export class PodOperations implements OtherWriters {
 
   /** New pods of all pipes in the namespace get another container, as in a mesh. */
   async #inject(): Promise<unknown> {
-    const metadata = { name: this.#policy };
-    const resources = { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"] };
-    const namespaces = { matchLabels: { "kubernetes.io/metadata.name": this.#service.environment.pipes } };
-    const proxy = `Object.spec.containers{name: "proxy", image: "registry.example/proxy:1"}`;
-    const expression = `[JSONPatch{op: "add", path: "/spec/containers/-", value: ${proxy}}]`;
-    await this.#create(POLICIES, {
-      metadata,
-      spec: {
-        matchConstraints: { resourceRules: [resources], namespaceSelector: namespaces },
-        // Both services of a namespace may have such a policy.
-        matchConditions: [
-          { name: "once", expression: `object.spec.containers.all(each, each.name != "proxy")` },
-        ],
-        reinvocationPolicy: "Never",
-        mutations: [{ patchType: "JSONPatch", jsonPatch: { expression } }],
-      },
-    });
-    await this.#create(BINDINGS, { metadata, spec: { policyName: this.#policy } });
+    const { pipes: namespace } = this.#service.environment;
+    const requests = { name: this.#policy, namespace, ...injectedContainer("proxy") };
+    const [policy, binding] = mutatingPolicy(requests);
+    await this.#create(POLICIES, policy);
+    await this.#create(BINDINGS, binding);
     return true;
   }
 

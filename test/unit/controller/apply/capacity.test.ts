@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type NodeView, toNodeView } from "../../../../src/capacity/node-view.ts";
 import type { RoomRequest, RoomResult } from "../../../../src/capacity/rooms.ts";
-import { checkRoom } from "../../../../src/controller/apply/check-room.ts";
+import { checkRoom } from "../../../../src/controller/apply/capacity.ts";
 import { dryRun } from "../../../../src/controller/apply/dry-run.ts";
 import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";

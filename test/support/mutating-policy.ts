@@ -1,0 +1,49 @@
+interface MutatedRequests {
+  /** The name of both objects. */
+  readonly name: string;
+  /** Only requests in this namespace are changed. */
+  readonly namespace: string;
+  readonly group?: string;
+  readonly resource?: string;
+  readonly operation?: string;
+  /** CEL; other requests are not changed. */
+  readonly condition?: string;
+  readonly mutation: object;
+}
+
+/** A MutatingAdmissionPolicy and its binding: like a webhook, without a server. By default, it changes new pods. */
+export function mutatingPolicy(requests: MutatedRequests): readonly [policy: object, binding: object] {
+  const { name, namespace, group = "", resource = "pods", operation = "CREATE" } = requests;
+  const { condition = "true", mutation } = requests;
+  const apiVersion = "admissionregistration.k8s.io/v1";
+  const policy = {
+    ...{ apiVersion, kind: "MutatingAdmissionPolicy", metadata: { name } },
+    spec: {
+      failurePolicy: "Fail",
+      reinvocationPolicy: "Never",
+      matchConstraints: {
+        namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } },
+        resourceRules: [
+          { apiGroups: [group], apiVersions: ["v1"], resources: [resource], operations: [operation] },
+        ],
+      },
+      matchConditions: [{ name: "condition", expression: condition }],
+      mutations: [mutation],
+    },
+  };
+  const binding = { ...policy, kind: "MutatingAdmissionPolicyBinding", spec: { policyName: name } };
+  return [policy, binding];
+}
+
+/** Adds a container to new pods, like a service mesh. */
+export function injectedContainer(name: string): Pick<MutatedRequests, "condition" | "mutation"> {
+  const container = `Object.spec.containers{name: "${name}", image: "registry.example/${name}:1"}`;
+  return {
+    // Several policies of a namespace may add it.
+    condition: `object.spec.containers.all(each, each.name != "${name}")`,
+    mutation: {
+      patchType: "JSONPatch",
+      jsonPatch: { expression: `[JSONPatch{op: "add", path: "/spec/containers/-", value: ${container}}]` },
+    },
+  };
+}
