@@ -28,11 +28,14 @@ const MOST_STATUS_WRITES = 12;
 
 const WRITE_VERBS = ["create", "update", "patch", "delete"];
 
-/** Number of writes of the controller so far, by verb and resource, without those to its Lease. */
+/**
+ * Number of writes of the controller so far, by verb and resource, without those to its Lease. A conflict is no write:
+ * it depends on when the controller manager writes, and is repeated.
+ */
 async function writesOf(environment: TestEnvironment): Promise<Readonly<Record<string, number>>> {
   const writes = new Map<string, number>();
-  for (const { verb, resource, count } of parseClusterCalls(await environment.scrape())) {
-    if (!WRITE_VERBS.includes(verb) || resource === "leases") continue;
+  for (const { verb, resource, code, count } of parseClusterCalls(await environment.scrape())) {
+    if (!WRITE_VERBS.includes(verb) || resource === "leases" || code === "409") continue;
     const key = `${verb} ${resource}`;
     writes.set(key, (writes.get(key) ?? 0) + count);
   }
