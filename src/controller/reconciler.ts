@@ -21,7 +21,7 @@ export type ReconcilerOptions = ActionRunnerOptions &
 
 /**
  * One reconciliation of a service: observe, decide, and then either apply or report. A reconciliation that writes to
- * pipes is followed by another one, which reports the state after the writes.
+ * pipes is followed by another one, which reports the state after the writes. A failed write is reported at once.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
@@ -47,9 +47,13 @@ export class Reconciler {
     commits.reconciled(serviceId, waitsForCommit);
     // Before the report, so that a rollout that ends meanwhile wakes this service.
     rollouts.reconciled(serviceId, sizing?.waitReason === "overall-limit");
-    if (failed) throw failed.error;
+    if (failed?.error !== undefined) throw failed.error;
     if (unreported) throw unreported.error;
-    if (actions.some(({ type }) => type !== "refresh")) return { requeue: true };
+    if (actions.some(({ type }) => type !== "refresh")) {
+      // The next reconciliation may write, too, and the delay before it grows.
+      if (failed) await this.#report(serviceId);
+      return { requeue: true };
+    }
     const retryAtMs = await this.#reporter.report(snapshot, sizing);
     // A read can be repeated for as long as a Deployment cannot be resumed, so it does not delay the report.
     if (actions.length > 0) return { requeue: true };
@@ -87,6 +91,11 @@ export class Reconciler {
       if (isConflict(error)) throw error;
       return { error };
     }
+  }
+
+  async #report(serviceId: string): Promise<void> {
+    const { snapshot, decision } = this.#look(serviceId);
+    await this.#reporter.report(snapshot, decision.sizing);
   }
 
   #look(serviceId: string): Seen {

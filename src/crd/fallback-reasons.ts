@@ -16,6 +16,7 @@ export const FALLBACK_REASONS = [
   "Reverted",
   "SizeFromEnvironment",
   "SizeFromPercentage",
+  "SizeNotRequested",
   "TemplateChanged",
 ] as const;
 

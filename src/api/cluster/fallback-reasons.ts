@@ -27,6 +27,7 @@ const SENTENCES: Readonly<Record<ApiFallbackReason, string>> = {
   Reverted: "Another program also sets the size of this pipe.",
   SizeFromEnvironment: READ_ONCE,
   SizeFromPercentage: READ_ONCE,
+  SizeNotRequested: "No size was requested for this pipe, so it is not restarted.",
   TemplateChanged: NOT_SET_UP,
   Other: "The pipe could not be resized without a restart.",
 };

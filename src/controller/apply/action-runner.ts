@@ -5,6 +5,7 @@ import type { WorkQueue } from "../../runtime/work-queue.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Action, PipeAction } from "../actions.ts";
 import { formatAllotment } from "../observe/resources.ts";
+import type { WriteError } from "../observe/write-record.ts";
 import type { Applier } from "./applier.ts";
 import { apply } from "./apply.ts";
 
@@ -13,6 +14,12 @@ export interface ActionRunnerOptions extends Applier {
   readonly log: Logger;
   /** To reconcile a service again when a slow write has ended. */
   readonly queue: Pick<WorkQueue, "add" | "retry">;
+}
+
+/** At least one action failed, and not only because the object changed at the same time. */
+interface Failed {
+  /** Present if our view is outdated, or if the error is not about a single pipe. */
+  readonly error?: unknown;
 }
 
 /**
@@ -36,20 +43,22 @@ export class ActionRunner {
   /**
    * Runs all actions, even if some of them fail.
    *
-   * @returns an error if our view is outdated, or if the error is not about a single pipe
+   * @returns `undefined` if no action has failed so far
    */
   async run(
     serviceId: string,
     actions: readonly Action[],
     requestId: string | undefined,
-  ): Promise<{ readonly error: unknown } | undefined> {
+  ): Promise<Failed | undefined> {
     if (actions.length === 0) return undefined;
     const { clock, queue, log } = this.#options;
     const errors: unknown[] = [];
+    let hasFailed = false;
     let isWaiting = true;
     const done = Promise.allSettled(actions.map((action) => this.#one(serviceId, action, requestId))).then(
       (results) => {
         for (const result of results) if (result.status === "rejected") errors.push(result.reason);
+        hasFailed = results.some((result) => result.status === "fulfilled" && isReported(result.value));
         this.#inFlight.delete(done);
         if (isWaiting) return;
         for (const err of errors) log.warn({ serviceId, err }, "a slow write failed; trying again");
@@ -61,7 +70,8 @@ export class ActionRunner {
     await waitAtMost(clock, PATIENCE_MS, done);
     isWaiting = false;
     const [first] = errors;
-    return errors.length === 0 ? undefined : { error: errors.find((each) => !isConflict(each)) ?? first };
+    if (errors.length > 0) return { error: errors.find((each) => !isConflict(each)) ?? first };
+    return hasFailed ? {} : undefined;
   }
 
   /** Returns true while writes of a service are in flight. */
@@ -74,14 +84,24 @@ export class ActionRunner {
     await waitAtMost(this.#options.clock, SETTLE_MS, Promise.all(this.#inFlight.keys()));
   }
 
-  async #one(serviceId: string, action: Action, requestId: string | undefined): Promise<void> {
+  async #one(
+    serviceId: string,
+    action: Action,
+    requestId: string | undefined,
+  ): Promise<WriteError | undefined> {
     const { log } = this.#options;
     const error = await apply(this.#options, action);
     const line = { serviceId, ...describeAction(action), requestId };
     if (error) log.warn({ ...line, ...error }, `${action.type} failed`);
     else if (action.type === "dry-run" || action.type === "check-room") log.debug(line, action.type);
     else log.info(line, action.type);
+    return error;
   }
+}
+
+/** A conflict is repeated at once. */
+function isReported(error: WriteError | undefined): boolean {
+  return error !== undefined && !error.isConflict;
 }
 
 function retryAfterMs(error: unknown): number {

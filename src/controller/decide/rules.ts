@@ -5,9 +5,10 @@ import type { PipeDecision, Subject, Way } from "../assessment.ts";
 import { commitInFlight, templateFollows } from "../in-place/commit-rules.ts";
 import { waitsForResizer } from "../in-place/drift.ts";
 import { podsFollow, podsInProgress, podsReturn, sizeRefused } from "../in-place/rules.ts";
-import { waitsInPlace } from "../in-place/wait.ts";
+import { isUnrequested, waitsForRequest, waitsInPlace } from "../in-place/wait.ts";
 import { IN_PLACE } from "../in-place/way.ts";
 import { effectOn } from "../observe/autoscaler-view.ts";
+import { hasAllResources } from "../observe/pipe-view.ts";
 import { mayReplacePods, seesPods } from "../pods.ts";
 import { FIELD_CONFLICT } from "../retry.ts";
 import { failedBefore, nextAttempt } from "../rollout/prior-failure.ts";
@@ -139,7 +140,8 @@ function waits(subject: Subject): PipeDecision {
   const hasLastWay = isIdle || mayReplacePods(subject);
   if (!chosen && first?.problem && !hasLastWay) return waitsInPlace(subject, first.problem);
   const way = chosen?.way ?? ROLLOUT;
-  const isReported = first?.way !== way && pipe.replicas > 0 && pipe.size !== undefined;
+  if (way.replacesPods && !isIdle && isUnrequested(subject)) return waitsForRequest(first?.problem);
+  const isReported = first?.way !== way && pipe.replicas > 0 && hasAllResources(pipe);
   return {
     state: "waiting",
     next: { type: "begin", way, ...nextAttempt(subject), fallback: isReported ? first?.problem : undefined },

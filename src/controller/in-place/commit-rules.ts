@@ -3,7 +3,7 @@ import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Action } from "../actions.ts";
 import type { PipeDecision, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
-import type { PipeView } from "../observe/pipe-view.ts";
+import { hasAllResources, type PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { allPodsHaveSize, areOfOneTemplate, mayReplacePods } from "../pods.ts";
@@ -86,7 +86,7 @@ export function commitInFlight(subject: Subject): PipeDecision | undefined {
 /** The pods run the size already, so nothing restarts: the template follows as soon as fewer commits are in flight. */
 export function templateFollows(subject: Subject): PipeDecision | undefined {
   const { pipe, container, active, nowMs } = subject;
-  if (!pipe.size || active.length === 0 || !allPodsHaveSize(subject) || failedBefore(subject))
+  if (!hasAllResources(pipe) || active.length === 0 || !allPodsHaveSize(subject) || failedBefore(subject))
     return undefined;
   const resized = { state: "resized", phase: "settled", activity: FOLLOWS } as const;
   // A pipe that moved to another service, for example: the ReplicaSet must not be changed.

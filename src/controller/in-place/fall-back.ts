@@ -1,6 +1,7 @@
 import type { Action, InPlaceAction } from "../actions.ts";
 import type { PipeDecision, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
+import { presentAllotment } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import {
   formatResources,
@@ -42,9 +43,9 @@ export function recordFailure(subject: Subject, fallback: Fallback): readonly Ac
  * second attempt: a pod that cannot be returned is replaced anyway.
  */
 export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
-  const { size, otherResources, cpuLimitFollows } = subject.pipe;
-  const allotment = size ?? otherResources;
-  return allotment ? returnPods(subject, resourcesFor(allotment, cpuLimitFollows)) : [];
+  const { pipe } = subject;
+  const allotment = presentAllotment(pipe);
+  return allotment ? returnPods(subject, resourcesFor(allotment, pipe.cpuLimitFollows)) : [];
 }
 
 export function returnPods(subject: Subject, resources: Resources): readonly InPlaceAction[] {

@@ -3,8 +3,9 @@ import type { Container } from "../../kube/objects.ts";
 import type { ActivePod, Subject } from "../assessment.ts";
 import { CONTAINER_ANNOTATION } from "../names.ts";
 import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
+import { presentAllotment } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
-import { isSameQuantity, type Resources } from "../observe/resources.ts";
+import { isSameQuantity, type Resources, resourcesFor } from "../observe/resources.ts";
 import type { StartupRead } from "../observe/workloads/startup-reads.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
 import { areOfOneTemplate, mayReplacePods, seesAllPods, seesPods, unseenPods } from "../pods.ts";
@@ -57,13 +58,11 @@ export function refusalOf(record: WriteRecord | undefined, subject: Subject): Fa
  * A program that would not use the size before it starts again. If the template has the size already, the program started
  * with it, and only its pod was changed since then.
  */
-function startupRead({ pipe: { size, startupReads }, desired }: Subject): StartupRead | undefined {
-  if (!size) return undefined;
-  const isChanged = {
-    cpu: size.cpuMillicores !== desired.cpuMillicores,
-    memory: size.memoryGib !== desired.memoryGib,
-  };
-  return startupReads.find(({ resource }) => isChanged[resource]);
+function startupRead({ pipe, target }: Subject): StartupRead | undefined {
+  const present = presentAllotment(pipe);
+  if (!present) return undefined;
+  const resources = resourcesFor(present, pipe.cpuLimitFollows);
+  return pipe.startupReads.find(({ resource }) => changes(resources, target, resource));
 }
 
 /** Only a Deployment whose pods are all of its template can keep its ReplicaSet. */
@@ -153,10 +152,10 @@ function problemOf({ pod, own }: ActivePod, target: Resources): Fallback | undef
   return { reason: "ContainerRestarts", message };
 }
 
-function changes(current: Container["resources"], target: Resources, resource: string): boolean {
+function changes(current: Container["resources"] | Resources, target: Resources, resource: string): boolean {
   if (resource !== "cpu" && resource !== "memory") return false;
   const limit = target.limits[resource];
-  if (!isSameQuantity(current?.requests?.[resource], target.requests[resource])) return true;
+  if (!isSameQuantity(current?.requests?.[resource] ?? undefined, target.requests[resource])) return true;
   // Without one, the limit stays as it is.
-  return limit !== undefined && !isSameQuantity(current?.limits?.[resource], limit);
+  return limit !== undefined && !isSameQuantity(current?.limits?.[resource] ?? undefined, limit);
 }

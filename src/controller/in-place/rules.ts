@@ -1,5 +1,6 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
+import { hasAllResources } from "../observe/pipe-view.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, seesAllPods } from "../pods.ts";
 import { failureOf, repeatableAtMs } from "../retry.ts";
 import { standingFailure } from "./drift.ts";
@@ -84,8 +85,8 @@ export function podsReturn(subject: Subject): PipeDecision | undefined {
 }
 
 function mayResizePods(subject: Subject): boolean {
-  // Without a size, a rollout gives it one.
-  return subject.ways.includes(IN_PLACE) && subject.pipe.size !== undefined && !failedBefore(subject);
+  // Without all of them, a rollout gives it the size.
+  return subject.ways.includes(IN_PLACE) && hasAllResources(subject.pipe) && !failedBefore(subject);
 }
 
 function inProgress(step: PodsStep, subject: Subject): PipeDecision {

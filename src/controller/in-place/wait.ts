@@ -1,10 +1,15 @@
 import type { FallbackReason } from "../../crd/fallback-reasons.ts";
+import { sameSize } from "../../domain/size.ts";
 import type { Failure, PipeDecision, Subject } from "../assessment.ts";
-import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
+import { appliedSize, type Fallback, type InPlaceFailure } from "../observe/last-rollout.ts";
+import { requestedSize } from "../observe/pipe-scaling-view.ts";
+import { hasAnyResource } from "../observe/pipe-view.ts";
+import { isSize } from "../observe/resources.ts";
 
 /*
- * With the strategy InPlace, no pod is replaced. A pipe that cannot be resized in place waits. The kubelet goes on with
- * pods that it has deferred or that had an error, so they keep the size that they wait for, and nothing is remembered.
+ * Pipes that cannot be resized in place, and whose pods must not be replaced: with the strategy InPlace, and before
+ * somebody requests a size. With InPlace, the kubelet goes on with pods that it has deferred or that had an error, so
+ * they keep the size that they wait for, and nothing is remembered.
  */
 
 /** Another attempt would do the same again, so these reasons are recorded, and the pods get their old size. */
@@ -45,12 +50,33 @@ export function waitsInPlace(
   return { ...waiting, state: "failed", failure, next: { type: "continue", actions: [] } };
 }
 
+/**
+ * Labels alone restart nothing. True for a pipe that had resources when it became one of a new service, until somebody
+ * requests a size. One that had the size before is not one of these: its owner has changed it since then.
+ */
+export function isUnrequested({ pipe, scaling, desired }: Subject): boolean {
+  const { lastRollout, resizedAtMs } = pipe;
+  if (!scaling.isUnrequested || requestedSize(scaling) === undefined || !hasAnyResource(pipe)) return false;
+  if (!lastRollout) return resizedAtMs === undefined;
+  const applied = appliedSize(lastRollout);
+  return lastRollout.generation === 0 && !(isSize(applied) && sameSize(applied, desired));
+}
+
+/** @param problem why it cannot be resized in place; absent if its strategy does not allow that */
+export function waitsForRequest(problem: Fallback | undefined): PipeDecision {
+  const because = problem?.message ?? "its strategy is Rollout";
+  const message = `no size was requested since it got its labels, so it keeps its own; another one needs a restart, because ${because}`;
+  return { state: "waiting", hindrance: { reason: NOT_REQUESTED, message }, activity: message };
+}
+
+const NOT_REQUESTED = "SizeNotRequested";
+
 /** A pipe that waited for as long as a rollout may take. */
 export function notResized({ reason, message }: Fallback, atMs: number): Failure {
-  const remedy = "fix that, or set the strategy InPlaceOrRollout";
-  return {
-    reason: "NotResizedInPlace",
-    message: `it cannot be resized in place (${reason}: ${message}), and its strategy replaces no pod: ${remedy}`,
-    ...{ attempts: 1, atMs },
-  };
+  const because = `it cannot be resized in place (${reason}: ${message}), and its strategy replaces no pod`;
+  const text =
+    reason === NOT_REQUESTED
+      ? `${message}: request a size`
+      : `${because}: fix that, or set the strategy InPlaceOrRollout`;
+  return { reason: "NotResizedInPlace", message: text, attempts: 1, atMs };
 }

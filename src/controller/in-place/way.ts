@@ -1,5 +1,6 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
+import { hasAllResources } from "../observe/pipe-view.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isOfWrite, recordOf } from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
 import { failedSearch } from "../rollout/prior-failure.ts";
@@ -15,10 +16,10 @@ export const IN_PLACE: Way = {
   problem(subject) {
     const { pipe } = subject;
     if (pipe.replicas === 0) return { reason: "NotSettled", message: "it has no replicas" };
-    if (pipe.size) return inPlaceProblem(subject);
+    if (hasAllResources(pipe)) return inPlaceProblem(subject);
     return {
       reason: "NotSupported",
-      message: "its template has no size, and only new pods can get their first one",
+      message: "its template lacks a request or the memory limit, and only new pods can get one",
     };
   },
 

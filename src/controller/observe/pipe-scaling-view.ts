@@ -1,7 +1,9 @@
+import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import type { PipeScaling, PipeScalingSpec, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
 import { sizeIn } from "../../crd/size-fields.ts";
 import type { Size } from "../../domain/size.ts";
+import { managersOf } from "../../kube/managers.ts";
 import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
 import { IGNORE_WINDOW_ANNOTATION, RETRY_ANNOTATION } from "../names.ts";
 
@@ -11,6 +13,8 @@ export interface PipeScalingView extends KubeObject {
   readonly isBeingDeleted: boolean;
   readonly spec: PipeScalingSpec;
   readonly status: PipeScalingStatus;
+  /** The controller created it and is the only writer of its spec, and no retry was requested. */
+  readonly isUnrequested: boolean;
   readonly requestAnnotation: string | undefined;
   readonly retryRequestedAtMs: number | undefined;
   /** Until this time, rollouts also start outside the rollout window. */
@@ -27,11 +31,18 @@ export function toPipeScalingView({ metadata, spec, status }: KubeObject & PipeS
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
     spec: spec ?? {},
     status: status ?? {},
+    isUnrequested: isUnwritten(metadata) && retry.ms === undefined,
     requestAnnotation: metadata.annotations?.[REQUEST_ANNOTATION],
     retryRequestedAtMs: retry.ms,
     windowIgnoredUntilMs: ignoreWindow.ms,
     malformedAnnotations: [retry, ignoreWindow].flatMap(({ malformed }) => malformed ?? []),
   };
+}
+
+/** A merge patch with the same values leaves no trace, but server-side apply with them does. */
+function isUnwritten({ generation, managedFields }: KubeObject["metadata"]): boolean {
+  const managers = managersOf(managedFields, [["f:spec"]]);
+  return generation === 1 && managers.length === 1 && managers[0] === CONTROLLER_FIELD_MANAGER;
 }
 
 /** Parses the time in an annotation; `malformed` is the name of the annotation if it is invalid. */

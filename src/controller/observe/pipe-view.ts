@@ -1,7 +1,7 @@
 import { type Size, sameSize } from "../../domain/size.ts";
 import type { DeploymentCondition, Identity, KubeObject } from "../../kube/objects.ts";
 import { appliedSize, type Fallback, type LastRollout } from "./last-rollout.ts";
-import { isSize, type Resources } from "./resources.ts";
+import { type Allotment, isComplete, isSize, type Resources } from "./resources.ts";
 import type { StartupRead } from "./workloads/startup-reads.ts";
 
 /** The fields of a Deployment that decisions need; the cache keeps only these. */
@@ -78,6 +78,25 @@ export interface RolloutProgress {
   /** Only set while the rollout is not complete, to save memory. */
   readonly progressing: DeploymentCondition | undefined;
   readonly replicaFailure: DeploymentCondition | undefined;
+}
+
+/** The resources of the template; `undefined` if it is unclear which container is meant. */
+export function presentAllotment({ size, otherResources }: PipeView): Allotment | undefined {
+  return size ?? otherResources;
+}
+
+/** True if the owner of the pipe has determined any of its requests or its memory limit. */
+export function hasAnyResource({ size, otherResources }: PipeView): boolean {
+  const { requests, limits } = otherResources ?? {};
+  return (
+    size !== undefined ||
+    [requests?.cpu, requests?.memory, limits?.memory].some((each) => (each ?? null) !== null)
+  );
+}
+
+/** True if running pods can get another size, and the present one again: a pod neither gets nor loses a field. */
+export function hasAllResources({ size, otherResources }: PipeView): boolean {
+  return size !== undefined || (otherResources !== undefined && isComplete(otherResources));
 }
 
 /** Returns true if a resize or a rollback of the controller is in progress. */

@@ -10,7 +10,7 @@ import {
   type InPlaceFailure,
   type LastRollout,
 } from "../observe/last-rollout.ts";
-import type { PipeView } from "../observe/pipe-view.ts";
+import { type PipeView, presentAllotment } from "../observe/pipe-view.ts";
 import { type Allotment, hasResources, isSize, resourcesFor } from "../observe/resources.ts";
 import { NO_WRITES } from "../observe/write-record.ts";
 import { recordOf } from "../retry.ts";
@@ -46,7 +46,7 @@ export function committedRollout(subject: Subject): LastRollout {
   return {
     ...newRollout(subject, nextAttempt(subject)),
     // The template, which gets its old size again if the commit does not end.
-    lastGoodSize: pipe.size ?? pipe.otherResources,
+    lastGoodSize: presentAllotment(pipe),
     revision: pipe.revision,
     inPlaceStartedAtMs: Math.min(nowMs, ...begun),
     restarts: subject.active.reduce((sum, { own }) => sum + (own?.restartCount ?? 0), 0),
@@ -61,18 +61,28 @@ function nextAttempt({ pipe, desired }: Subject): number {
   return isRepeated ? lastRollout.attempts + 1 : 1;
 }
 
-/** The annotation of a pipe that has its size already. It records no rollout. */
+/** The annotation of a pipe that has its size, or other resources, already. It records no rollout. */
 export function adoption(subject: Subject): LastRollout | undefined {
   const { pipe } = subject;
-  if (!pipe.size) return undefined;
+  const present = presentAllotment(pipe);
+  if (!present) return undefined;
   return {
     ...newRollout(subject, 0),
-    size: pipe.size,
+    ...applied(present, subject.desired),
     generation: 0,
     revision: pipe.revision,
     progressedAtS: 0,
     cameUp: true,
   };
+}
+
+/** The fields that say what the template has (appliedSize). Resources that are no size can only be those of a rollback. */
+export function applied(
+  present: Allotment,
+  requested: Size,
+): Pick<LastRollout, "size" | "isRollback"> & Partial<Pick<LastRollout, "lastGoodSize">> {
+  if (isSize(present)) return { size: present, isRollback: false };
+  return { size: requested, isRollback: true, lastGoodSize: present };
 }
 
 /**
@@ -81,8 +91,8 @@ export function adoption(subject: Subject): LastRollout | undefined {
  */
 export function lastGoodSize(subject: Subject): Allotment | undefined {
   const { pipe, nowMs, policy } = subject;
-  const { rollout, size, otherResources, lastRollout } = pipe;
-  const present = size ?? otherResources;
+  const { rollout, size, lastRollout } = pipe;
+  const present = presentAllotment(pipe);
   if (rollout.isComplete || hasComeUp(pipe, subject.writes) || runsOnePod(subject)) return present;
   const isOld = lastRollout && elapsedMs(lastRollout.startedAtMs, nowMs) > policy.rolloutTimeoutMs;
   if (isOld && !lastRollout.isRollback && sameSize(lastRollout.size, size)) return present;

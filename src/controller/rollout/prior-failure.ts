@@ -70,7 +70,8 @@ function rolledBack(subject: Subject): Failure | undefined {
   const { pipe, writes, desired, timeouts } = subject;
   // Another writer may have removed the annotation with the rollback.
   const lastRollout = pipe.lastRollout ?? writes.lastAnnotation(pipe.metadata.uid)?.lastRollout;
-  if (!lastRollout?.isRollback || !sameSize(lastRollout.size, desired)) return undefined;
+  if (!lastRollout?.isRollback || lastRollout.generation === 0) return undefined;
+  if (!sameSize(lastRollout.size, desired)) return undefined;
   const cause =
     lastRollout.failure ?? ({ reason: "RolloutFailed", message: "the rollout did not complete" } as const);
   const attempts = Math.max(1, lastRollout.attempts);

@@ -1,3 +1,4 @@
+import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
 import { type Size, sameSize } from "../../../src/domain/size.ts";
@@ -14,7 +15,7 @@ type Scaling = Kinds["PipeScaling"];
 /**
  * Checks that labels take nothing away from a running workload: until somebody requests a size, the controller changes
  * neither the template nor a pod of a pipe, unless the pipe is smaller than another one of a new service, or larger than
- * the maximum of its tier.
+ * the maximum of its tier. Even then, no pod is replaced.
  */
 export class AdoptionJudge {
   readonly #context: JudgeContext;
@@ -32,10 +33,11 @@ export class AdoptionJudge {
   }
 
   scaling(object: Scaling, isBlind: boolean): void {
-    const { name, managedFields = [] } = object.metadata;
-    const isRequested = managedFields.some(
+    const { name, managedFields = [], annotations = {} } = object.metadata;
+    const isWritten = managedFields.some(
       ({ manager, fieldsV1 }) => manager !== CONTROLLER_FIELD_MANAGER && fieldsV1?.["f:spec"] !== undefined,
     );
+    const isRequested = isWritten || annotations[RETRY_ANNOTATION] !== undefined;
     const before = this.#created.get(name);
     const isOfOthers = !managedFields.some(({ manager }) => manager === CONTROLLER_FIELD_MANAGER);
     const isChanged = before && JSON.stringify(before.spec) !== JSON.stringify(object.spec);
@@ -58,7 +60,8 @@ export class AdoptionJudge {
       if (isNew && !this.#created.has(service) && !isBlind) this.#adopted.set(uid, is);
       else this.#adopted.delete(uid);
     } else if (was !== is) {
-      if (isSizedByUs(before, after, pipeContainer(before))) this.#check(before, after, after);
+      const isRollout = !before.spec.paused && !after.spec.paused && (after.spec.replicas ?? 1) > 0;
+      if (isSizedByUs(before, after, pipeContainer(before))) this.#check(before, after, after, isRollout);
       else this.#adopted.delete(uid);
     }
   }
@@ -68,10 +71,11 @@ export class AdoptionJudge {
     const container = pipe && pipeContainer(pipe);
     if (!before || !pipe || !isSizedByUs(before, after, container)) return;
     // A pod gets the size that its owner has given the template.
-    if (sizeIn(before, container) === this.#adopted.get(pipe.metadata.uid)) this.#check(before, after, pipe);
+    if (sizeIn(before, container) === this.#adopted.get(pipe.metadata.uid))
+      this.#check(before, after, pipe, false);
   }
 
-  #check<T extends SizedObject>(before: T, after: T, pipe: Deployment): void {
+  #check<T extends SizedObject>(before: T, after: T, pipe: Deployment, isRollout: boolean): void {
     const service = this.#context.serviceFor(pipe);
     if (!service || !this.#adopted.has(pipe.metadata.uid) || this.#requested.has(service.id)) return;
     const [was, is] = [before, after].map((each) => amountsIn(each, pipeContainer(pipe)));
@@ -81,7 +85,8 @@ export class AdoptionJudge {
     const isClamped = isMaximum && millicores !== undefined && is.cpuMillicores < millicores;
     const isRequestedSize = millicores === is.cpuMillicores;
     const holds = is.cpuMillicores >= was.cpuMillicores && is.memoryGib >= was.memoryGib;
-    if (isClamped || (isRequestedSize && holds && !sameSize(is, was))) return;
+    const isAllowed = isClamped || (isRequestedSize && holds && !sameSize(is, was));
+    if (isAllowed && !isRollout) return;
     const sizes = `${sizeIn(after, pipeContainer(pipe))} instead of ${sizeIn(before, pipeContainer(pipe))}`;
     this.#context.fault(after, `the controller applied ${sizes} to an adopted pipe without a request`);
   }

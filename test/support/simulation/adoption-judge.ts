@@ -26,7 +26,7 @@ type By = Writer | "status";
 /**
  * Checks that labels take nothing away from a running workload: until somebody requests a size, the controller changes
  * neither the template nor a pod of a pipe, unless the pipe is smaller than another one of a new service, or larger than
- * the maximum of its tier.
+ * the maximum of its tier. Even then, no pod is replaced.
  */
 export class AdoptionJudge {
   readonly violations: string[] = [];
@@ -50,7 +50,7 @@ export class AdoptionJudge {
     const [was, is] = [before, after].map((each) => each?.spec.template.spec.containers[0]);
     const key = keyOf(after);
     if (isOurs && sizeOf(was) !== sizeOf(is))
-      this.#check(after, was, is, `the template of ${after.metadata.name}`);
+      this.#check(after, was, is, `the template of ${after.metadata.name}`, isRollout(before, after));
     // A pipe that joins a service gets its size.
     const joins = (!before || serviceOf(before) !== service) && !this.#cluster.scalings.has(service);
     if (joins && service !== "")
@@ -67,7 +67,7 @@ export class AdoptionJudge {
       this.#check(pipe, was, is, `the pod ${after.metadata.name}`);
   }
 
-  #check(pipe: Deployment, before: Sized, after: Sized, what: string): void {
+  #check(pipe: Deployment, before: Sized, after: Sized, what: string, isRollout = false): void {
     const service = serviceOf(pipe);
     const adopted = this.#adopted.get(keyOf(pipe));
     if (this.#requested.has(service) || !adopted) return;
@@ -78,7 +78,7 @@ export class AdoptionJudge {
     const isMaximum = [...TIERS.values()].some(({ maximumSize }) => sameSize(is, maximumSize));
     const isClamped = requested && isMaximum && is.cpuMillicores < requested.cpuMillicores;
     const isLarger = requested && sameSize(is, requested) && holds(is, was) && !sameSize(is, was);
-    if (isClamped || isLarger) return;
+    if ((isClamped || isLarger) && !isRollout) return;
     this.violations.push(
       `${this.#cluster.clock.monotonic() / 1000} s: ${what} got ${formatSize(is)} instead of ${formatSize(was)} without a request`,
     );
@@ -102,4 +102,9 @@ function serviceOf(pipe: Deployment): string {
 
 function keyOf(pipe: Deployment): string {
   return `${pipe.metadata.uid} ${serviceOf(pipe)}`;
+}
+
+/** A template follows its pods while its Deployment is paused, and gets its old size again when that ends. */
+function isRollout(before: Deployment | undefined, { spec }: Deployment): boolean {
+  return !before?.spec.paused && !spec.paused && (spec.replicas ?? 1) > 0;
 }

@@ -185,7 +185,8 @@ export class ClusterState {
     if (isPipe(pipe)) this.#notify((watcher) => watcher.pipeGone(object));
   }
 
-  protected putScaling(scaling: ScalingObject, writer: Writer): ScalingObject {
+  protected putScaling(written: ScalingObject, writer: Writer): ScalingObject {
+    const scaling = withManager(written, this.scalings.get(written.metadata.name), writer);
     this.scalings.set(scaling.metadata.name, scaling);
     this.readyJudge.wroteScaling(scaling, writer);
     this.adoptionJudge.wroteScaling(scaling, writer);
@@ -231,6 +232,23 @@ export class ClusterState {
 function replaceAll<T>(objects: Map<string, T>, others: ReadonlyMap<string, T>): void {
   objects.clear();
   for (const [name, object] of others) objects.set(name, object);
+}
+
+/** The API server records who has written the spec of a PipeScaling. */
+function withManager(
+  scaling: ScalingObject,
+  before: ScalingObject | undefined,
+  { manager }: Writer,
+): ScalingObject {
+  const { uid, generation } = scaling.metadata;
+  const known = before?.metadata.uid === uid ? before.metadata : undefined;
+  const isWritten = known?.generation !== generation;
+  const written = isWritten ? [{ manager, fieldsV1: { "f:spec": {} } }] : [];
+  const managedFields = [
+    ...(known?.managedFields ?? []).filter((each) => !isWritten || each.manager !== manager),
+    ...written,
+  ];
+  return { ...scaling, metadata: { ...scaling.metadata, managedFields } };
 }
 
 function isOfDatabase({ metadata: { labels = {} } }: Pod): boolean {

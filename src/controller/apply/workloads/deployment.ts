@@ -8,7 +8,7 @@ import { type Resources, resourcesFor, resourcesOf, sizeOf } from "../../observe
 import { toPipeView } from "../../observe/workloads/deployment.ts";
 import type { WriteError, WrittenAnnotation } from "../../observe/write-record.ts";
 import { errorOf } from "../../retry.ts";
-import { inPlaceFailureTo } from "../../rollout/annotation.ts";
+import { applied, inPlaceFailureTo } from "../../rollout/annotation.ts";
 import { type Applier, attempt, observePipe, patchPipe, readPipe } from "../applier.ts";
 import { commitPatch } from "../pipe-patch.ts";
 import { writeErrorOf } from "../write-error.ts";
@@ -192,15 +192,16 @@ function takeBack(
   fallback: Fallback | undefined,
 ): Promise<WrittenAnnotation | undefined> {
   const { lastRollout, metadata } = pipe;
-  const size = sizeOf(old);
-  const containers = [{ name: old.name, resources: resourcesOf(old) }];
-  const spec = { paused: null, template: { spec: { containers } } };
-  if (!lastRollout || !size) return patchPipe(applier, pipe, undefined, spec);
-  // Until the Deployment controller has seen it, it counts as a commit.
+  const resources = resourcesOf(old);
+  const spec = { paused: null, template: { spec: { containers: [{ name: old.name, resources }] } } };
+  if (!lastRollout) return patchPipe(applier, pipe, undefined, spec);
   const { isCommitting: _, ...rest } = lastRollout;
   const failed = fallback && inPlaceFailureTo(lastRollout.size, fallback, lastRollout.startedAtMs);
-  const generation = metadata.generation + 1;
-  const adopted = { ...rest, size, generation, attempts: 0, cameUp: true, inPlaceFailure: failed };
+  const size = sizeOf(old);
+  // Until the Deployment controller has seen a size, it counts as a commit.
+  const generation = size ? metadata.generation + 1 : 0;
+  const present = applied(size ?? resources, lastRollout.size);
+  const adopted = { ...rest, ...present, generation, attempts: 0, cameUp: true, inPlaceFailure: failed };
   return patchPipe(applier, pipe, adopted, spec);
 }
 

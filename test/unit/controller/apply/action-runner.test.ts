@@ -72,6 +72,23 @@ describe("a write that fails while the reconciliation waits for it", () => {
   });
 });
 
+it.each<[string, number, object | undefined]>([
+  ["a failed write is reported at once", 500, {}],
+  ["a conflict is repeated first", 409, undefined],
+])("%s", async (_, code, failed) => {
+  const { applier, clock } = anApplier(({ method }) =>
+    method === "PATCH" ? Promise.reject(new KubeApiError("PATCH /pipe", code, "{}")) : { items: [] },
+  );
+  const runner = new ActionRunner({
+    ...{ ...applier, clock },
+    queue: { add: () => undefined, retry: () => undefined },
+    log: createLogger("silent", "controller", { write: () => undefined }),
+  });
+  const rollout = aRollout(sizeOfCores(4));
+  const action = { type: "resize", pipe: aPipe("a"), container: "pipe", rollout } as const;
+  expect(await runner.run("service", [action], undefined)).toEqual(failed);
+});
+
 it("a dry run that succeeds is not logged with the error of an earlier write", async () => {
   const pipe = aPipe("a");
   const rollout = aRollout(sizeOfCores(4));

@@ -51,7 +51,7 @@ describe("a pipe that was never resized, whose owner sets other resources and a 
     const resources = { requests: { cpu: "1500m", memory: "5Gi" }, limits: { memory: "7Gi" } };
     pipe.change({ template: { spec: { containers: [{ name: "pipe", image: "broken", resources }] } } });
     pipe.heal();
-    await pipe.run(17 * MINUTE);
+    await pipe.run(20 * MINUTE);
     expect(pipe.templateSize()).toBe("1000m/4Gi");
     expect(simulation.status(1).failures).toMatchObject([{ pipe: "pipe", reason: "RolloutTimeout" }]);
     pipe.setImage("registry.example/pipe:2");

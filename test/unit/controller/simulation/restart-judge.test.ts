@@ -105,4 +105,30 @@ describe("the judge of adoptions", () => {
     shrink(other);
     expect([group, other].flatMap(({ cluster }) => cluster.adoptionJudge.violations)).toEqual([]);
   });
+
+  it("reports a rollout to the size of the service, and accepts it after a request", async () => {
+    const FOUR = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
+    const violations = async (isRequested: boolean) => {
+      const group = await PipeGroup.start({ pipes: 1, deployment: { cores: 4, podLabels: {} } });
+      group.simulation.stop();
+      await group.run(MINUTE);
+      if (isRequested) group.request(4);
+      group.cluster.change(
+        "pipe-0",
+        { template: { spec: { containers: [{ name: "pipe", resources: TWO }] } } },
+        US,
+      );
+      group.cluster.change(
+        "pipe-0",
+        { template: { spec: { containers: [{ name: "pipe", resources: FOUR }] } } },
+        US,
+      );
+      return group.cluster.adoptionJudge.violations;
+    };
+    expect(await violations(false)).toEqual([
+      expect.stringContaining("the template of pipe-0 got 2000m/8Gi"),
+      expect.stringContaining("the template of pipe-0 got 4000m/16Gi"),
+    ]);
+    expect(await violations(true)).toEqual([]);
+  });
 });

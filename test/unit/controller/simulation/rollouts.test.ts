@@ -309,6 +309,8 @@ describe("a pipe that cannot run its size", () => {
     simulation.cluster.rolloutMs = () => undefined;
     simulation.start();
     await simulation.run(SECOND);
+    simulation.requestSize(1, 1);
+    await simulation.run(SECOND);
     expect(simulation.sizes("a")).toEqual([ONE]);
     await simulation.run(HOUR);
     expect(simulation.sizes("a")).toEqual([
