@@ -51,12 +51,13 @@ export function waitsInPlace(
 }
 
 /**
- * Labels alone restart nothing. True for a pipe that had resources when it became one of a new service, until somebody
- * requests a size. One that had the size before is not one of these: its owner has changed it since then.
+ * Labels alone restart nothing. True for a pipe that had resources when it became one of a new service, until a size is
+ * requested. One that the controller resized before, or that had the size, is not one of these: its owner has moved or
+ * changed it since then.
  */
 export function isUnrequested({ pipe, scaling, desired }: Subject): boolean {
-  const { lastRollout, resizedAtMs } = pipe;
   if (!scaling.isUnrequested || requestedSize(scaling) === undefined || !hasAnyResource(pipe)) return false;
+  const { lastRollout, resizedAtMs } = pipe;
   if (!lastRollout) return resizedAtMs === undefined;
   const applied = appliedSize(lastRollout);
   return lastRollout.generation === 0 && !(isSize(applied) && sameSize(applied, desired));

@@ -160,11 +160,16 @@ async function prepared(operations: Operations, pipes: number): Promise<void> {
   service.accept(Math.max(...requests.map(Number)));
 }
 
-/** Most services are resized in place: those with this strategy, and those without a strategy. */
+/**
+ * Pipes of several sizes may have to restart, for which a written spec is necessary. Most services are resized in place:
+ * those with this strategy, and those without a strategy.
+ */
 async function started({ service }: Operations): Promise<void> {
-  await service.environment.waitForCondition("Ready", "True");
+  const { environment: tested } = service;
+  await waitFor(() => tested.patchScaling({ strategy: "InPlaceOrRollout" }), { what: "the PipeScaling" });
+  await tested.waitForCondition("Ready", "True");
   const strategy = service.pick(["InPlaceOrRollout", null, "Rollout"]);
-  await service.environment.patchScaling({ strategy });
+  await tested.patchScaling({ strategy });
 }
 
 interface Run {

@@ -18,15 +18,15 @@ interface Judged {
   readonly scalings: ReadonlyMap<string, ScalingObject>;
 }
 
-/** A write for the service that the pipe belonged to before may take so long. */
-const IN_FLIGHT_MS = 10_000;
+/** A write for the service that the pipe belonged to before may take so long: that of a commit which is taken back. */
+const IN_FLIGHT_MS = 45_000;
 
 type By = Writer | "status";
 
 /**
  * Checks that labels take nothing away from a running workload: until somebody requests a size, the controller changes
  * neither the template nor a pod of a pipe, unless the pipe is smaller than another one of a new service, or larger than
- * the maximum of its tier. Even then, no pod is replaced.
+ * the maximum of its tier. Even then, no pod is replaced, unless the pipe moved.
  */
 export class AdoptionJudge {
   readonly violations: string[] = [];
@@ -34,7 +34,10 @@ export class AdoptionJudge {
   /** Services with a PipeScaling that a person has written, now or before. */
   readonly #requested = new Set<string>();
   /** The templates of the pipes of other services, until another writer changes them: container, by UID and service. */
-  readonly #adopted = new Map<string, { readonly size: string; readonly sinceMs: number }>();
+  readonly #adopted = new Map<
+    string,
+    { readonly size: string; readonly sinceMs: number; readonly isMoved: boolean }
+  >();
 
   constructor(cluster: Judged) {
     this.#cluster = cluster;
@@ -53,8 +56,9 @@ export class AdoptionJudge {
       this.#check(after, was, is, `the template of ${after.metadata.name}`, isRollout(before, after));
     // A pipe that joins a service gets its size.
     const joins = (!before || serviceOf(before) !== service) && !this.#cluster.scalings.has(service);
+    const isMoved = before !== undefined && serviceOf(before) !== "";
     if (joins && service !== "")
-      this.#adopted.set(key, { size: sizeOf(is), sinceMs: this.#cluster.clock.monotonic() });
+      this.#adopted.set(key, { size: sizeOf(is), sinceMs: this.#cluster.clock.monotonic(), isMoved });
     else if (!isOurs && sizeOf(was) !== sizeOf(is)) this.#adopted.delete(key);
     if (before && keyOf(before) !== key) this.#adopted.delete(keyOf(before));
   }
@@ -78,7 +82,7 @@ export class AdoptionJudge {
     const isMaximum = [...TIERS.values()].some(({ maximumSize }) => sameSize(is, maximumSize));
     const isClamped = requested && isMaximum && is.cpuMillicores < requested.cpuMillicores;
     const isLarger = requested && sameSize(is, requested) && holds(is, was) && !sameSize(is, was);
-    if ((isClamped || isLarger) && !isRollout) return;
+    if ((isClamped || isLarger) && (!isRollout || adopted.isMoved)) return;
     this.violations.push(
       `${this.#cluster.clock.monotonic() / 1000} s: ${what} got ${formatSize(is)} instead of ${formatSize(was)} without a request`,
     );
