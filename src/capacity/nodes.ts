@@ -13,12 +13,11 @@ interface NodesOptions {
   readonly client: Pick<KubeClient, "json">;
   readonly clock: Pick<Clock, "after">;
   readonly log: Pick<Logger, "warn">;
+  /** All services share one list of nodes for this long. */
+  readonly maxAgeMs: number;
 }
 
 const NODE_LIST = listOf(node);
-
-/** All services share one list of nodes for this long. */
-const MAX_AGE_MS = 60_000;
 
 /** Lists nodes on demand. A watch would produce an event for every status update of every kubelet. */
 export class Nodes {
@@ -40,7 +39,8 @@ export class Nodes {
     const forget = () => {
       if (this.#recent === listed) this.#recent = undefined;
     };
-    listed.then(() => this.#options.clock.after(MAX_AGE_MS, forget), forget);
+    const { clock, maxAgeMs } = this.#options;
+    listed.then(() => clock.after(maxAgeMs, forget), forget);
     this.#recent = listed;
     return listed;
   }

@@ -34,7 +34,7 @@ export function createReconciler(setup: ReconcilerSetup) {
   const reconciler = new Reconciler({
     ...{ ...setup, ...limits, writes, departed, deletedScalings },
     endedPods: new EndedPods(caches, clock),
-    nodes: new Nodes(setup),
+    nodes: new Nodes({ ...setup, maxAgeMs: timeouts.nodesMs }),
     rooms: new Rooms(setup),
   });
   const reconcileAll = (signal: AbortSignal) =>

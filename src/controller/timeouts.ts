@@ -15,6 +15,8 @@ export interface Timeouts {
   readonly roomRetry: Doubling;
   /** For which room that was found is expected to be there still. */
   readonly roomFoundMs: number;
+  /** For which all services share one list of nodes, to see whether a node is large enough. */
+  readonly nodesMs: number;
   /** Until any other resize of a pod fails. The kubelet retries an error every 10 to 15 s. */
   readonly resizeMs: number;
   /** Until a commit ends without a response of the Deployment controller, which responds within 200 ms unless it restarts. */
@@ -57,6 +59,7 @@ export const TIMEOUTS: Timeouts = {
   deferredMs: MINUTE_MS,
   roomRetry: { firstMs: MINUTE_MS, mostMs: 10 * MINUTE_MS },
   roomFoundMs: MINUTE_MS,
+  nodesMs: MINUTE_MS,
   resizeMs: 2 * MINUTE_MS,
   commitMs: 30 * SECOND_MS,
   stuckCommitMs: 2 * MINUTE_MS,

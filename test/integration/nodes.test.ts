@@ -21,7 +21,8 @@ describe("a size that fits no node", () => {
     environment = await TestEnvironment.create("basic", cluster);
     invariants = await Invariants.observe(environment);
     invariants.accept(1);
-    await environment.startController();
+    // A test must not see the nodes of the one before it.
+    await environment.startController({}, { timeouts: { nodesMs: 200 } });
   });
   afterAll(async () => {
     await environment?.end();

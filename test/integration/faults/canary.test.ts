@@ -134,6 +134,8 @@ describe("three pipes whose images their owner broke", () => {
         { rolloutTimeoutMs: 4000 },
       );
       for (const name of NAMES) await breakImage(environment, name);
+      // Otherwise, a pipe with another size would wait for the first request.
+      await environment.patchScaling({ suspend: false });
       await environment.createPipe({ name: "pipe-new", cores: 2 });
       const message = await waitFor(
         async () => {

@@ -203,7 +203,7 @@ export class Invariants {
     const others = items.filter((pipe) => serviceOf(pipe) === serviceId && !runs(pipe, size));
     if (others.length > 0) {
       const seen = others.map((each) => `${each.metadata.name} ${sizeIn(each, pipeContainer(each))}`);
-      throw new Error(`not yet: ${seen.join(", ")}`);
+      throw new Error(`not yet: ${seen.join(", ")}; ${await this.#readyOf(serviceId)}`);
     }
     await this.#checkPods(
       items.filter((pipe) => serviceOf(pipe) === serviceId),
@@ -215,6 +215,14 @@ export class Invariants {
     const ready = status?.conditions?.find((each) => each.type === "Ready");
     if (ready?.status === "True" && status?.observedGeneration === metadata.generation) return true;
     throw new Error(`not yet ready: ${ready?.reason} ${ready?.message}`);
+  }
+
+  /** For people. */
+  async #readyOf(serviceId: string): Promise<string> {
+    const path = objectPath(PIPE_SCALINGS, this.#services.get(serviceId) ?? "", serviceId);
+    const { status } = await this.#client.json<Kinds["PipeScaling"]>({ path });
+    const { reason, message } = status?.conditions?.find(({ type }) => type === "Ready") ?? {};
+    return `${reason}: ${message}`;
   }
 
   /** A pod that was resized in place can have another size than the template of its Deployment. */

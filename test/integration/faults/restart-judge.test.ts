@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { HistoryBuilder } from "./history-builder.ts";
 import { labelsOf, NAMESPACE, SERVICE } from "./history-objects.ts";
 import { judge } from "./judge.ts";
@@ -126,15 +126,18 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder]>([
   expect(found.filter((each) => each.includes("without a request"))).toEqual([]);
 });
 
-it("accepts the maximum of the tier for an adopted pipe that is larger", () => {
-  const history = new HistoryBuilder().leader("controller-1").accept(2).pipe("pipe-a", 4).create(4);
-  const found = violationsOf(history.applySize("pipe-a", 2));
-  expect(found.filter((each) => each.includes("without a request"))).toEqual([]);
-});
+describe("an adopted pipe", () => {
+  const larger = () => new HistoryBuilder().leader("controller-1").accept(2).pipe("pipe-a", 4).create(4);
+  const smaller = () =>
+    new HistoryBuilder().leader("controller-1").accept(4).pipe("pipe-a", 1).pipe("pipe-b", 4).create(4);
+  const unrequested = (history: HistoryBuilder) =>
+    violationsOf(history).filter((each) => each.includes("without a request"));
 
-it("accepts that the smaller pipe of a new service gets the size of the larger one", () => {
-  const history = new HistoryBuilder().leader("controller-1").accept(4).pipe("pipe-a", 1).pipe("pipe-b", 4);
-  expect(violationsOf(history.create(4).applySize("pipe-a", 4))).not.toContainEqual(
-    expect.stringContaining("without a request"),
-  );
+  it.each<[string, () => HistoryBuilder, number]>([
+    ["that is larger may get the maximum of the tier", larger, 2],
+    ["that is smaller than another one may get the size of that one", smaller, 4],
+  ])("%s in place, and not by a rollout", (_, adopted, cores) => {
+    expect(unrequested(adopted().pause("pipe-a", cores))).toEqual([]);
+    expect(unrequested(adopted().applySize("pipe-a", cores))).toHaveLength(1);
+  });
 });

@@ -24,7 +24,7 @@ function setup() {
     },
   };
   const log = createLogger("info", "controller", { write: (line) => lines.push(JSON.parse(line)) });
-  return { clock, requests, lines, state, nodes: new Nodes({ client, clock, log }) };
+  return { clock, requests, lines, state, nodes: new Nodes({ client, clock, log, maxAgeMs: 60_000 }) };
 }
 
 describe("the nodes of the cluster", () => {
