@@ -7,6 +7,8 @@ import { WindowOperations } from "./window-operations.ts";
 
 const FEWEST_PIPES = 3;
 const MOST_PIPES = 7;
+/** Cores that the owner of a new pipe gives it. */
+export const SIZES_OF_NEW_PIPES = [1, 2, 3] as const;
 /** Maximum time that a resize of a pod takes. */
 const RESIZE_MS = 4000;
 
@@ -79,7 +81,7 @@ export class Operations {
     if (pipes.size >= MOST_PIPES) return false;
     this.#made += 1;
     const name = `pipe-${environment.serviceId.slice(0, 4)}-${this.#made}`;
-    const cores = 1 + this.service.below(3);
+    const cores = this.service.pick(SIZES_OF_NEW_PIPES);
     // A pipe whose pods do not have its labels is never resized in place.
     const isLabeled = this.service.below(6) > 0;
     const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };

@@ -21,7 +21,7 @@ import { LabelOperations } from "./label-operations.ts";
 import { LimitOperations } from "./limit-operations.ts";
 import { ObjectWriters } from "./object-writers.ts";
 import { OperationLog, type OtherWriters } from "./operation.ts";
-import { Operations } from "./operations.ts";
+import { Operations, SIZES_OF_NEW_PIPES } from "./operations.ts";
 import { PauseOperations } from "./pause-operations.ts";
 import { PodOperations } from "./pod-operations.ts";
 import { RandomFaults } from "./random-faults.ts";
@@ -152,8 +152,9 @@ async function startController(pipeNamespaces: readonly string[]): Promise<Resta
 async function prepared(operations: Operations, pipes: number): Promise<void> {
   const { service } = operations;
   service.acceptDefault();
+  // The service keeps what its pipes have, which may be decided before all of them are there.
+  for (const cores of SIZES_OF_NEW_PIPES) service.accept(cores);
   await operations.addPipes(pipes);
-  // The service keeps what its pipes have.
   const requests = (await service.deployments()).map(
     ({ spec }) => spec.template.spec.containers[0]?.resources?.requests?.["cpu"],
   );
