@@ -6,7 +6,7 @@ import type { LastRollout } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { seesAllPods, seesPods } from "../pods.ts";
-import { dueAtMs, NO_ROOM, recordOf, retryAtMs, retryDelayMs } from "../retry.ts";
+import { dueAtMs, errorOf, isOfWrite, NO_ROOM, recordOf, retryAtMs, retryDelayMs } from "../retry.ts";
 import { newRollout } from "./annotation.ts";
 
 /** Sets the size in the pod template, so that Kubernetes replaces the pods. */
@@ -63,11 +63,15 @@ export function roomRecord(subject: Subject): WriteRecord | undefined {
   return recordOf(subject, "check-room", dryRunSubject(subject));
 }
 
-/** Nodes are searched at most once a minute, whatever the result was. A requested retry searches them at once. */
+/**
+ * Nodes are searched at most once a minute, whatever the result was. A requested retry searches them at once. A search
+ * without a result, for example because of a conflict, is repeated like a write.
+ */
 export function searchedAtMs(subject: Subject): number {
   const record = roomRecord(subject);
   if (!record) return subject.nowMs;
   if (isOpen(record)) return Number.POSITIVE_INFINITY;
+  if (isOfWrite(errorOf(record)?.reason ?? "")) return dueAtMs(record, subject);
   const attempts = record.outcome.type === "done" ? 1 : record.attempts;
   return retryAtMs(record.lastAtMs, retryDelayMs(NO_ROOM, attempts, subject.timeouts), subject);
 }

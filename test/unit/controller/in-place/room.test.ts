@@ -3,7 +3,7 @@ import { decide } from "../../../../src/controller/decide/decide.ts";
 import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
-import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
+import type { WriteError, WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { summaries } from "../../../support/fixtures/decisions.ts";
 import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
@@ -109,6 +109,19 @@ describe("a deferred resize of a pipe that stops its old pods first", () => {
     expect(at(10 * MINUTE - 1, 9)).toEqual([]);
     expect(at(10 * MINUTE, 9)).toEqual(searched);
     expect(at(1000, 3, { scaling: aScaling(4, { retryRequestedAtMs: NOW_MS }) })).toEqual(searched);
+  });
+
+  it.each<[string, number, WriteError, number]>([
+    ["at once after a conflict", 1, { reason: "WriteFailed", message: "changed", isConflict: true }, 0],
+    ["after a second if it had no response", 1, { reason: "WriteFailed", message: "no response" }, 1000],
+    ["after two seconds, and so on", 2, { reason: "WriteFailed", message: "no response" }, 2000],
+  ])("searches again %s, because nothing is known about the room", (_, attempts, error, delayMs) => {
+    const at = (agoMs: number) => {
+      const search = { attempts, lastAtMs: NOW_MS - agoMs, outcome: failed(error) };
+      return decided({ forMs: 5 * MINUTE, search }).summary;
+    };
+    expect(at(delayMs)).toEqual(["search room for a"]);
+    if (delayMs > 0) expect(at(delayMs - 1)).toEqual([]);
   });
 
   it("is a failure with the time of the next search when it has taken as long as a rollout may", () => {
