@@ -18,7 +18,7 @@ interface Judged {
   readonly scalings: ReadonlyMap<string, ScalingObject>;
 }
 
-/** A write for the service that the pipe belonged to before may take so long: that of a commit which is taken back. */
+/** A write for the service that the pipe belonged to before may take so long: the end of a commit, for example. */
 const IN_FLIGHT_MS = 45_000;
 
 type By = Writer | "status";

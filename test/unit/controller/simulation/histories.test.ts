@@ -86,7 +86,7 @@ const steps = fc.oneof(
     4,
   ),
   step("suspend", fc.boolean(), ({ simulation, isClockAhead }, isOn, { service }) => {
-    // While a service is suspended, nothing records that a rollout came up. If its owner changes the pipe then, only the
+    // While a service is suspended, nothing records that a rollout completed. If its owner changes the pipe then, only the
     // time of the API server shows when that rollout started. The real controller follows that clock.
     if (!isClockAhead) simulation.suspend(service, isOn);
   }),
