@@ -1,10 +1,8 @@
 import type { FallbackReason } from "../../crd/fallback-reasons.ts";
-import { sameSize } from "../../domain/size.ts";
 import type { Failure, PipeDecision, Subject } from "../assessment.ts";
-import { appliedSize, type Fallback, type InPlaceFailure } from "../observe/last-rollout.ts";
+import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
 import { hasAnyResource } from "../observe/pipe-view.ts";
-import { isSize } from "../observe/resources.ts";
 
 /*
  * Pipes that cannot be resized in place, and whose pods must not be replaced: with the strategy InPlace, and before
@@ -55,12 +53,12 @@ export function waitsInPlace(
  * requested. One that the controller resized before, or that had the size, is not one of these: its owner has moved or
  * changed it since then.
  */
-export function isUnrequested({ pipe, scaling, desired }: Subject): boolean {
+export function isUnrequested({ pipe, scaling }: Subject): boolean {
   if (!scaling.isUnrequested || requestedSize(scaling) === undefined || !hasAnyResource(pipe)) return false;
   const { lastRollout, resizedAtMs } = pipe;
   if (!lastRollout) return resizedAtMs === undefined;
-  const applied = appliedSize(lastRollout);
-  return lastRollout.generation === 0 && !(isSize(applied) && sameSize(applied, desired));
+  // It was recorded with what it had in place of the size.
+  return lastRollout.generation === 0 && lastRollout.isRollback;
 }
 
 /** @param problem why it cannot be resized in place; absent if its strategy does not allow that */

@@ -61,7 +61,7 @@ function nextAttempt({ pipe, desired }: Subject): number {
   return isRepeated ? lastRollout.attempts + 1 : 1;
 }
 
-/** The annotation of a pipe that has its size, or other resources, already. It records no rollout. */
+/** The annotation of a pipe that the controller has not resized. It records no rollout. */
 export function adoption(subject: Subject): LastRollout | undefined {
   const { pipe } = subject;
   const present = presentAllotment(pipe);
@@ -76,12 +76,12 @@ export function adoption(subject: Subject): LastRollout | undefined {
   };
 }
 
-/** The fields that say what the template has (appliedSize). Resources that are no size can only be those of a rollback. */
+/** The fields that say what the template has (appliedSize). What it has in place of the requested size is like a rollback. */
 export function applied(
   present: Allotment,
   requested: Size,
 ): Pick<LastRollout, "size" | "isRollback"> & Partial<Pick<LastRollout, "lastGoodSize">> {
-  if (isSize(present)) return { size: present, isRollback: false };
+  if (isSize(present) && sameSize(present, requested)) return { size: present, isRollback: false };
   return { size: requested, isRollback: true, lastGoodSize: present };
 }
 

@@ -200,7 +200,7 @@ function takeBack(
   const size = sizeOf(old);
   // Until the Deployment controller has seen a size, it counts as a commit.
   const generation = size ? metadata.generation + 1 : 0;
-  const present = applied(size ?? resources, lastRollout.size);
+  const present = size ? { size } : applied(resources, lastRollout.size);
   const adopted = { ...rest, ...present, generation, attempts: 0, cameUp: true, inPlaceFailure: failed };
   return patchPipe(applier, pipe, adopted, spec);
 }

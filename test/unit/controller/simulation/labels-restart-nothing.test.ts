@@ -147,4 +147,33 @@ describe("running pipes whose resources are no valid size", () => {
     await group.run(HOUR);
     group.expectSettled(2);
   });
+
+  it("are not replaced if they are above the maximum of the tier and cannot get it in place", async () => {
+    const group = await PipeGroup.start({ pipes: 1, deployment: { cores: 2 } });
+    const { simulation, workloads } = group;
+    simulation.setTier("small");
+    simulation.addService(2);
+    simulation.deploy("above", 2, { cores: 4 });
+    await group.run(MINUTE);
+    workloads.replaced.length = 0;
+    await group.run(HOUR);
+    expect(simulation.status(2).pipes?.pending).toMatchObject([
+      { name: "above", reason: "SizeNotRequested" },
+    ]);
+    expect(simulation.sizes("above")).toEqual(["4000m/16Gi"]);
+    expect(workloads.replaced).toEqual([]);
+  });
+
+  it("get the maximum of a smaller tier later, also if they have to restart for it", async () => {
+    const group = await PipeGroup.start({
+      ...{ pipes: 1, replicas: 2 },
+      deployment: { cores: 4, args: ["-XX:MaxRAMPercentage=75"] },
+    });
+    await group.run(MINUTE);
+    group.expectSettled(4);
+    group.simulation.setTier("small");
+    await group.run(HOUR);
+    expect(group.simulation.sizes("pipe-0")).toEqual(["2000m/8Gi"]);
+    expect(group.workloads.replaced).toEqual(["pipe-0"]);
+  });
 });
