@@ -1,7 +1,7 @@
 import { type Size, sameSize } from "../../domain/size.ts";
 import type { DeploymentCondition, Identity, KubeObject } from "../../kube/objects.ts";
 import { appliedSize, type Fallback, type LastRollout } from "./last-rollout.ts";
-import { type Allotment, isComplete, isSize, type Resources } from "./resources.ts";
+import { type Allotment, isSize, type Resources } from "./resources.ts";
 import type { StartupRead } from "./workloads/startup-reads.ts";
 
 /** The fields of a Deployment that decisions need; the cache keeps only these. */
@@ -87,17 +87,20 @@ export function presentAllotment({ size, otherResources }: PipeView): Allotment 
 
 /** True if the owner of the pipe has determined any of its requests or its memory limit. */
 export function hasAnyResource({ size, otherResources }: PipeView): boolean {
-  const { requests, limits } = otherResources ?? {};
-  return (
-    size !== undefined ||
-    [requests?.cpu, requests?.memory, limits?.memory].some((each) => (each ?? null) !== null)
-  );
+  return size !== undefined || amountsOf(otherResources).some((amount) => amount !== null);
 }
 
 /** True if running pods can get another size, and the present one again: a pod neither gets nor loses a field. */
 export function hasAllResources({ size, otherResources }: PipeView): boolean {
-  return size !== undefined || (otherResources !== undefined && isComplete(otherResources));
+  return size !== undefined || amountsOf(otherResources).every((amount) => amount !== null);
 }
+
+function amountsOf(resources: Resources = NO_RESOURCES): readonly (string | null)[] {
+  const { requests, limits } = resources;
+  return [requests.cpu, requests.memory, limits.memory];
+}
+
+const NO_RESOURCES: Resources = { requests: { cpu: null, memory: null }, limits: { memory: null } };
 
 /** Returns true if a resize or a rollback of the controller is in progress. */
 export function isRollingOut(pipe: PipeView): boolean {

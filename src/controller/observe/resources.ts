@@ -30,11 +30,6 @@ export function resourcesOf(container: Container): Resources {
   };
 }
 
-/** False if one is absent: only new pods can get it, and a pod cannot lose it again. */
-export function isComplete({ requests, limits }: Resources): boolean {
-  return requests.cpu !== null && requests.memory !== null && limits.memory !== null;
-}
-
 /** Returns the size of a container, if its requests and memory limit are consistent. */
 export function sizeOf(container: { readonly resources?: Container["resources"] }): Size | undefined {
   const { cpu, memory } = effectiveRequests(container);

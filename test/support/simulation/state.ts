@@ -186,7 +186,7 @@ export class ClusterState {
   }
 
   protected putScaling(written: ScalingObject, writer: Writer): ScalingObject {
-    const scaling = withManager(written, this.scalings.get(written.metadata.name), writer);
+    const scaling = this.#withManagers(written, writer);
     this.scalings.set(scaling.metadata.name, scaling);
     this.readyJudge.wroteScaling(scaling, writer);
     this.adoptionJudge.wroteScaling(scaling, writer);
@@ -215,6 +215,22 @@ export class ClusterState {
     });
   }
 
+  /** Who has written the spec. */
+  #withManagers(scaling: ScalingObject, writer: Writer): ScalingObject {
+    const specOf = ({ metadata, spec = {} }: ScalingObject) => ({ metadata, spec });
+    const { uid, generation } = scaling.metadata;
+    const known = this.scalings.get(scaling.metadata.name);
+    const before = known?.metadata.uid === uid ? known : undefined;
+    if (before && before.metadata.generation === generation)
+      return {
+        ...scaling,
+        metadata: { ...scaling.metadata, managedFields: before.metadata.managedFields ?? [] },
+      };
+    const managedFields =
+      managedFieldsAfter(before && specOf(before), specOf(scaling), writer, timeAt(this.clock.now())) ?? [];
+    return { ...scaling, metadata: { ...scaling.metadata, managedFields } };
+  }
+
   /** Events arrive in the order of the changes. A watcher that was replaced gets no more of them. */
   #notify(notify: (watcher: Watcher) => void): void {
     const watcher = this.#watcher;
@@ -232,23 +248,6 @@ export class ClusterState {
 function replaceAll<T>(objects: Map<string, T>, others: ReadonlyMap<string, T>): void {
   objects.clear();
   for (const [name, object] of others) objects.set(name, object);
-}
-
-/** The API server records who has written the spec of a PipeScaling. */
-function withManager(
-  scaling: ScalingObject,
-  before: ScalingObject | undefined,
-  { manager }: Writer,
-): ScalingObject {
-  const { uid, generation } = scaling.metadata;
-  const known = before?.metadata.uid === uid ? before.metadata : undefined;
-  const isWritten = known?.generation !== generation;
-  const written = isWritten ? [{ manager, fieldsV1: { "f:spec": {} } }] : [];
-  const managedFields = [
-    ...(known?.managedFields ?? []).filter((each) => !isWritten || each.manager !== manager),
-    ...written,
-  ];
-  return { ...scaling, metadata: { ...scaling.metadata, managedFields } };
 }
 
 function isOfDatabase({ metadata: { labels = {} } }: Pod): boolean {

@@ -386,3 +386,21 @@ describe("a commit that is slower than a reconciliation waits for it", () => {
     expect(workloads.replaced).toEqual([]);
   });
 });
+
+it("a failed write is in the status before the service is reconciled again", async () => {
+  const scenario = new Scenario(1, {}, ["pipe-0"]);
+  await scenario.start();
+  const { simulation } = scenario;
+  const { cluster } = simulation;
+  const failed = { atReconciliation: 0 };
+  cluster.fault = ({ path, query }) => {
+    if (!path.endsWith("/resize") || query?.["dryRun"] !== undefined) return undefined;
+    failed.atReconciliation ||= simulation.reconciliations;
+    return BROKEN;
+  };
+  simulation.requestSize(1, 4);
+  for (let ms = 0; ms < MINUTE && !simulation.status(1).failures; ms += 1) await simulation.run(1);
+  expect(simulation.status(1).failures).toMatchObject([{ pipe: "pipe-0", reason: "WriteFailed" }]);
+  // The one that made the write has not ended yet, or only just.
+  expect(simulation.reconciliations - failed.atReconciliation).toBeLessThanOrEqual(1);
+});
