@@ -1,6 +1,6 @@
 import type { Kinds } from "./history.ts";
 import type { JudgeContext } from "./judge-context.ts";
-import { isPausedForCommit, isResumedByUs, pipeContainer } from "./pipe-view.ts";
+import { isPausedForCommit, isResumedByUs, mayBePausedForCommit, pipeContainer } from "./pipe-view.ts";
 import { hasPods, runningSize } from "./pod-view.ts";
 import { isSameBesideOurs, isSizedByUs, ownedBeyond, type SizedObject, sizeIn } from "./sized-object.ts";
 import type { Workloads } from "./workloads.ts";
@@ -54,9 +54,7 @@ export class CommitJudge {
     } else if (commit) {
       this.#continued(commit, before, after, atMs);
     }
-    // Without managed fields, the writer of the pause is unknown.
-    const isOthers = !isPausedForCommit(before) && (before.metadata.managedFields ?? []).length > 0;
-    if (isResumedByUs(before, after) && isOthers)
+    if (isResumedByUs(before, after) && !mayBePausedForCommit(before))
       this.#context.fault(after, "the controller resumed it, although another writer had paused it");
   }
 
@@ -128,7 +126,7 @@ export class CommitJudge {
     const size = sizeIn(object, container) ?? "";
     if (this.#commits.get(uid)?.sizes.has(size)) return;
     // Another writer can change the size of a paused Deployment. Then the ReplicaSet follows it, so that no pod restarts.
-    if (isPausedForCommit(deployment) && sizeIn(deployment, container) === size) return;
+    if (mayBePausedForCommit(deployment) && sizeIn(deployment, container) === size) return;
     // If a pod does not get the size after all, a rollout begins when the ReplicaSet is as before the commit.
     this.#commits.delete(uid);
     const isRestored = this.#workloads.podsOf(uid).some((pod) => runningSize(pod.object, container) === size);

@@ -119,6 +119,12 @@ it("accepts a ReplicaSet with the size that another writer set in the paused Dep
   expect(violationsOf(history.replacePaused("pipe-a", 1).resizeReplicaSet("pipe-a-1", 1))).toEqual([]);
 });
 
+it("accepts a ReplicaSet with the size that another writer set in the paused Deployment without managed fields", () => {
+  const history = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4).resizeReplicaSet("pipe-a-1", 4);
+  history.replacePaused("pipe-a", 1).forgetManagers("pipe-a");
+  expect(violationsOf(history.resizeReplicaSet("pipe-a-1", 1))).toEqual([]);
+});
+
 it("accepts a new ReplicaSet after another writer changed the Deployment", () => {
   const paused = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4);
   expect(violationsOf(paused.overwriteSize("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);

@@ -96,3 +96,10 @@ export function isPausedForCommit({ metadata, spec }: Deployment): boolean {
   const owners = [...managers].filter((each) => ownedLeaves({ metadata }, each).includes("spec.paused"));
   return owners.length === 1 && owners[0] === CONTROLLER_FIELD_MANAGER;
 }
+
+/** Like `isPausedForCommit`, and true if the writer of the pause is unknown because the object has no managed fields. */
+export function mayBePausedForCommit(deployment: Deployment): boolean {
+  const { metadata, spec } = deployment;
+  const isUnknown = spec.paused === true && (metadata.managedFields ?? []).length === 0;
+  return isUnknown || isPausedForCommit(deployment);
+}
