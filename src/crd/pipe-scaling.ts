@@ -110,7 +110,7 @@ const spec = z
     ],
   });
 
-/** Of two workloads with one name, one is a Deployment. */
+/** A Deployment and a StatefulSet can have the same name. */
 const pipeName = name.meta({
   description: "Name of the Deployment, or `statefulset/` and the name of the StatefulSet.",
 });

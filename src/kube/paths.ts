@@ -32,7 +32,7 @@ export const DEPLOYMENTS: Resource<Deployment> = {
   plural: "deployments",
   message: deployment,
 };
-/** As JSON, because its pod template is compared as a whole. */
+/** Read as JSON, because the whole pod template is compared. */
 export const STATEFUL_SETS: Resource<StatefulSet> = { apiVersion: "apps/v1", plural: "statefulsets" };
 export const NODES: Resource<Node> = { apiVersion: "v1", plural: "nodes", message: node };
 export const PODS: Resource<Pod> = { apiVersion: "v1", plural: "pods", message: pod };

@@ -81,11 +81,18 @@ async function message(): Promise<string> {
   return conditionOf(await environment.scaling(), "Ready")?.message ?? "";
 }
 
-/** Starts a controller, and waits until all pipes are ready. */
+/** Starts a controller, and waits until all pipes are ready and all pods of StatefulSets are available. */
 async function start(settings: Parameters<TestEnvironment["startController"]>[0] = {}) {
   const stop = await environment.startController(settings);
   await environment.waitForCondition("Ready", "True");
-  await waitFor(async () => (await environment.scaling()).status?.replicas !== 0, { what: "pipes" });
+  const path = collectionPath(STATEFUL_SETS, environment.pipes);
+  await waitFor(
+    async () => {
+      const { items } = await environment.client.json<{ readonly items: readonly StatefulSet[] }>({ path });
+      return items.every(({ spec, status }) => status?.availableReplicas === spec.replicas);
+    },
+    { what: "all pods to be available" },
+  );
   return stop;
 }
 
@@ -136,7 +143,7 @@ describe("a StatefulSet of three pods", () => {
   });
 
   it("has an Event that says why it is left alone if its service is unknown", async () => {
-    await create({ name: "stray", serviceId: "unknown", replicas: 0 });
+    await create({ name: "unknown", serviceId: "unknown", replicas: 0 });
     await environment.startController();
     interface Report extends KubeObject {
       readonly reason: string;
@@ -150,7 +157,7 @@ describe("a StatefulSet of three pods", () => {
       },
       { what: "the Event" },
     );
-    expect(event.regarding).toMatchObject({ kind: "StatefulSet", name: "stray" });
+    expect(event.regarding).toMatchObject({ kind: "StatefulSet", name: "unknown" });
   });
 });
 

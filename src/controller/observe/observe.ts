@@ -73,7 +73,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
   };
 }
 
-/** Of two pipes with the same name, the Deployment comes first. */
+/** The Deployment comes before the StatefulSet with the same name. */
 function byName(a: PipeView, b: PipeView): number {
   const [nameA, nameB] = [a.metadata.name, b.metadata.name];
   if (nameA === nameB) return nameOf(a).length - nameOf(b).length;

@@ -88,7 +88,7 @@ export interface Hold {
 
 /** Progress of the rollout of the current template, as Kubernetes reports it. */
 export interface RolloutProgress {
-  /** As far as the owner allows. */
+  /** All pods that the owner allows to be replaced have the current template, and all pods are available. */
   readonly isComplete: boolean;
   /** Every wanted replica is available, of whatever template. */
   readonly isAvailable: boolean;

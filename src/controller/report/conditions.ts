@@ -62,7 +62,7 @@ export function summarizeConditions(
   };
 }
 
-/** What people can do about a rescale that does not go on by itself. */
+/** The controller waits for a window or for the owners only if nothing else is in progress. */
 function waitingReason({ assessments, waitReason }: Sizing): Reason {
   const pending = assessments.filter(({ state }) => state !== "done");
   if (pending.every(({ waitsForOwner }) => waitsForOwner)) return "WaitingForOwner";
@@ -121,7 +121,7 @@ function underWay(sizing: Sizing): (string | undefined)[] {
   ];
 }
 
-/** The first one, because a pipe in the list of pending ones has its own. */
+/** Names only the first pipe. The list of pending pipes has a message for each. */
 function ownersChoice({ assessments }: Sizing): string | undefined {
   const held = assessments.find(({ waitsForOwner }) => waitsForOwner);
   return held && sentence(`${nameOf(held.pipe)}: ${held.activity}`);

@@ -15,7 +15,7 @@ import { STATE_NAMES } from "./status.ts";
 const PROPAGATION_SECONDS = [5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600, 4 * 3600];
 
 const PIPE_STATES = ["done", ...Object.keys(STATE_NAMES)];
-/** Nobody needs to be alarmed about what an owner chose. */
+/** The owner chose this, so it is no alarm. */
 const WAITING_FOR_OWNER: Reason = "WaitingForOwner";
 
 const CONDITIONS = ["Stalled", "Reconciling", "Ready", "Suspended"] as const;

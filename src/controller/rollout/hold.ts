@@ -8,7 +8,7 @@ export function heldBy({ inTurn }: Pick<PipeView, "inTurn">): string {
   return inTurn?.hold?.message ?? PAUSED;
 }
 
-/** The owner keeps all pods that do not have the size from rollouts. Nobody needs to be alarmed about what the owner chose. */
+/** The owner keeps all pods that do not have the size from rollouts. The owner chose this, so it is no alarm. */
 export function heldByOwner({ pipe }: Pick<Subject, "pipe">): PipeDecision | undefined {
   const { isPaused, rollout, inTurn } = pipe;
   if (!isPaused && !(inTurn?.hold && rollout.isComplete)) return undefined;

@@ -40,7 +40,7 @@ function record(assessment: Assessment): readonly PipeAction[] {
   // Another size, or a retry, was requested since then.
   if (state === "done" && lastRollout?.outOfMemory && !subject.outOfMemory)
     return adopt(subject, { ...lastRollout, outOfMemory: undefined });
-  // As far as the owner allows.
+  // The rollout has completed as far as the owner allows.
   const isHeldBack = pipe.inTurn?.hold !== undefined && state === "paused";
   const isUp = (state === "done" || isHeldBack) && rollout.isComplete && replicas > 0;
   if (isUp && lastRollout && !hasComeUp(pipe)) return adopt(subject, { ...lastRollout, cameUp: true });

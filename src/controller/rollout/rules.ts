@@ -94,7 +94,7 @@ export function hasSize(subject: Subject): PipeDecision | undefined {
 /** While its owner rolls something out, only the end of that shows what the pods run. */
 function showsSize(pipe: Subject["pipe"]): boolean {
   const { isComplete, isUpdated } = pipe.rollout;
-  // What came up before may have been a part of its pods.
+  // The rollout that completed before may have replaced only a part of the pods.
   if (pipe.inTurn) return isUpdated;
   return isComplete || (hasComeUp(pipe) && (isUpdated || !isChangedByOwner(pipe)));
 }

@@ -34,7 +34,7 @@ export interface OfKind
   readonly inPlaceProblem?: Fallback;
 }
 
-/** What is known before the fields of a kind. */
+/** Facts that are the same for all kinds. */
 export interface Known {
   readonly lastRollout: LastRollout | undefined;
   /** Name of the container to resize, if it can be determined. */

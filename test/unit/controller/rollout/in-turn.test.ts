@@ -21,6 +21,7 @@ import {
   POLICY,
 } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
+import { aWrite, someWrites } from "../../../support/fixtures/writes.ts";
 
 const FOUR = sizeOfCores(4);
 const MINUTE_MS = 60_000;
@@ -119,6 +120,45 @@ describe("a StatefulSet that gets another size", () => {
       state: "rolling",
       activity: "its pod a-1 has another size than its template: delete the pod",
     });
+  });
+});
+
+describe("a StatefulSet that gets a third size while a pod has the second one", () => {
+  const superseded = (pod: Partial<PodView>, agoMs = MINUTE_MS) => {
+    const pods = [old(0), old(1), resized(2, pod)];
+    const pipe = rolling({ updatedReplicas: 1 }, { startedAtMs: NOW_MS - agoMs });
+    return decided(pipe, pods, { scaling: aScaling(2) }).decision.actions;
+  };
+
+  it("returns to the second one only if a pod was ready with it", () => {
+    expect(superseded({})).toMatchObject([{ type: "resize", rollout: { lastGoodSize: FOUR } }]);
+    expect(superseded({ isReady: false })).toMatchObject([{ rollout: { lastGoodSize: sizeOfCores(1) } }]);
+  });
+
+  it("does not take a rollout for proven because of its age before each pod had its time", () => {
+    const after = (agoMs: number) => superseded({ isReady: false }, agoMs);
+    const timeoutMs = POLICY.rolloutTimeoutMs;
+    expect(after(3 * timeoutMs)).toMatchObject([{ rollout: { lastGoodSize: sizeOfCores(1) } }]);
+    expect(after(3 * timeoutMs + 1)).toMatchObject([{ rollout: { lastGoodSize: FOUR } }]);
+  });
+});
+
+describe("the room for the new pods of a StatefulSet", () => {
+  it("is searched before a rollout, in place of the pods that are replaced", () => {
+    const pipe = aStatefulPipe({ options: partition(1) });
+    const subject = `${pipe.inTurn?.template}/pipe/true/4000m/16Gi`;
+    const writes = someWrites([aWrite("uid-a", "dry-run", { subject })]);
+    const snapshot = aSnapshot([pipe], { pods: new Map([["statefulset/a", OLD]]), writes });
+    const { actions } = decide(snapshot, { ...DECIDE_OPTIONS, makesDryRuns: true });
+    expect(actions).toMatchObject([
+      { type: "check-room", stopping: [{ metadata: { name: "a-1" } }, { metadata: { name: "a-2" } }] },
+    ]);
+  });
+
+  it("is not searched if its owner lets no pod be replaced", () => {
+    const snapshot = aSnapshot([aStatefulPipe({ options: partition(3) })]);
+    const { actions } = decide(snapshot, { ...DECIDE_OPTIONS, makesDryRuns: true });
+    expect(summaries(actions)).toEqual(["a 4000m/16Gi"]);
   });
 });
 
