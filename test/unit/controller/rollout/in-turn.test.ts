@@ -136,10 +136,10 @@ describe("a StatefulSet that gets a third size while a pod has the second one", 
   });
 
   it("does not take a rollout for proven because of its age before each pod had its time", () => {
-    const after = (agoMs: number) => superseded({ isReady: false }, agoMs);
+    const supersededAfter = (agoMs: number) => superseded({ isReady: false }, agoMs);
     const timeoutMs = POLICY.rolloutTimeoutMs;
-    expect(after(3 * timeoutMs)).toMatchObject([{ rollout: { lastGoodSize: sizeOfCores(1) } }]);
-    expect(after(3 * timeoutMs + 1)).toMatchObject([{ rollout: { lastGoodSize: FOUR } }]);
+    expect(supersededAfter(3 * timeoutMs)).toMatchObject([{ rollout: { lastGoodSize: sizeOfCores(1) } }]);
+    expect(supersededAfter(3 * timeoutMs + 1)).toMatchObject([{ rollout: { lastGoodSize: FOUR } }]);
   });
 });
 
@@ -187,7 +187,8 @@ describe("a StatefulSet with a partition", () => {
 
   it("is not ready if its pods are not seen", () => {
     const pipe = { ...asAllowed(), hasLabelledPods: false };
-    expect(decided(pipe, []).ready?.status).toBe("False");
+    const { ready, status } = decided(pipe, []);
+    expect([ready?.status, status.effective]).toEqual(["False", undefined]);
     const cameUp = {
       ...rolling({ updatedReplicas: 2 }, { cameUp: true }, partition(1)),
       hasLabelledPods: false,
