@@ -14,7 +14,6 @@ import { type PipeView, presentAllotment, replaceablePods } from "../observe/pip
 import { type Allotment, hasResources, isSize, resourcesFor } from "../observe/resources.ts";
 import { NO_WRITES } from "../observe/write-record.ts";
 import { recordOf } from "../retry.ts";
-import { stepsOf } from "./phase.ts";
 
 /** The annotation of a rollout to the desired size. */
 export function newRollout(subject: Subject, attempts: number, fallback?: Fallback): LastRollout {
@@ -96,8 +95,9 @@ export function lastGoodSize(subject: Subject): Allotment | undefined {
   const { rollout, size, lastRollout } = pipe;
   const present = presentAllotment(pipe);
   if (rollout.isComplete || hasComeUp(pipe, subject.writes) || runsOnePod(subject)) return present;
+  // A pod that is replaced in turn would show it, and the controller may have been away.
   const isOld =
-    lastRollout && elapsedMs(lastRollout.startedAtMs, nowMs) > stepsOf(pipe) * policy.rolloutTimeoutMs;
+    !pipe.inTurn && lastRollout && elapsedMs(lastRollout.startedAtMs, nowMs) > policy.rolloutTimeoutMs;
   if (isOld && !lastRollout.isRollback && sameSize(lastRollout.size, size)) return present;
   return lastRollout?.lastGoodSize;
 }

@@ -63,12 +63,13 @@ function stuckPod(subject: Subject): Stuck | undefined {
   return { pod: found.pod, record, dueAtMs };
 }
 
-/** A size that the controller gave the pipe before the one in its template. A pod with the last good size is its owner's concern. */
+/**
+ * A size that was rolled out and superseded. It may be older than the last rollout, for example if that one made no progress
+ * because of the pod. A pod with the last good size is not ready for a reason of its owner.
+ */
 function hasFailedSize({ own }: ActivePod, { pipe }: Subject): boolean {
-  const { lastRollout } = pipe;
   const size = own && sizeOf(own);
-  if (!lastRollout || !size) return false;
-  const { isRollback, lastGoodSize } = lastRollout;
-  if (isRollback) return sameSize(size, lastRollout.size);
-  return !sameSize(size, pipe.size) && !(isSize(lastGoodSize) && sameSize(size, lastGoodSize));
+  const { lastGoodSize } = pipe.lastRollout ?? {};
+  const isGood = isSize(lastGoodSize) && sameSize(size, lastGoodSize);
+  return size !== undefined && !isGood && !sameSize(size, pipe.size);
 }

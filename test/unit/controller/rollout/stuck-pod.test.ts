@@ -72,7 +72,6 @@ describe("a pod that keeps the size of a failed rollout after its StatefulSet wa
     ["it is ready", { stuck: { isReady: true } }],
     ["it has the present template", { stuck: { templateHash: "a-1" } }],
     ["it has the last good size, so it is its owner's concern", { stuckCores: 1 }],
-    ["it has a size that the controller did not give", { stuckCores: 8 }],
     ["Kubernetes has not seen the rollback", { observed: 6 }],
     ["it is terminating", { stuck: { isTerminating: true, isActive: false } }],
     ["another pod is terminating", { other: { isTerminating: true, isActive: false } }],
@@ -89,6 +88,10 @@ describe("a pod that keeps the size of a failed rollout after its StatefulSet wa
     expect(decided({ ...superseded, snapshot }).actions).toEqual(["delete-pod a-2"]);
     expect(decided({ ...superseded, snapshot, stuckCores: 1 }).actions).toEqual([]);
     expect(decided({ ...superseded, snapshot, stuckCores: 2 }).actions).toEqual([]);
+  });
+
+  it("is deleted if its size is older than the one that failed last", () => {
+    expect(decided({ stuckCores: 8 }).actions).toEqual(["delete-pod a-2"]);
   });
 
   it("is deleted once, and again only if nothing comes of it", () => {
