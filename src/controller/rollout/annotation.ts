@@ -94,10 +94,12 @@ export function lastGoodSize(subject: Subject): Allotment | undefined {
   const { pipe, nowMs, policy } = subject;
   const { rollout, size, lastRollout } = pipe;
   const present = presentAllotment(pipe);
-  if (rollout.isComplete || hasComeUp(pipe, subject.writes) || runsOnePod(subject)) return present;
-  // A pod that is replaced in turn would show it, and the controller may have been away.
-  const isOld =
-    !pipe.inTurn && lastRollout && elapsedMs(lastRollout.startedAtMs, nowMs) > policy.rolloutTimeoutMs;
+  if (hasComeUp(pipe, subject.writes) || runsOnePod(subject)) return present;
+  // If pods are replaced in turn, a pod that is stuck is recognized by its size, so only a pod proves a size.
+  const isByPods = pipe.inTurn !== undefined && lastRollout !== undefined && lastRollout.generation > 0;
+  if (rollout.isComplete && !(isByPods && pipe.replicas === 0)) return present;
+  if (isByPods) return lastRollout.lastGoodSize;
+  const isOld = lastRollout && elapsedMs(lastRollout.startedAtMs, nowMs) > policy.rolloutTimeoutMs;
   if (isOld && !lastRollout.isRollback && sameSize(lastRollout.size, size)) return present;
   return lastRollout?.lastGoodSize;
 }
