@@ -48,7 +48,7 @@ export interface PipeView extends KubeObject {
   readonly pausedForCommitAtMs: number | undefined;
   /** A rollout stops old pods before their replacements run. If these cannot start, the pipe has lost a running pod. */
   readonly stopsOldPodsFirst: boolean;
-  /** Absent if a rollout creates new pods beside the old ones. */
+  /** Absent for workloads whose pods have no numbers. */
   readonly inTurn: InTurn | undefined;
   /** Revision of the pod template; 0 until Kubernetes sets it. */
   readonly revision: number;

@@ -45,6 +45,8 @@ function stuckPod(subject: Subject): Stuck | undefined {
   const { inTurn, lastRollout, rollout } = pipe;
   // Only what the controller wrote itself is its to clean up, and only a template that is seen shows which pods are old.
   if (!inTurn || !lastRollout || lastRollout.generation === 0 || !rollout.isSeen) return undefined;
+  // All pods end.
+  if (pipe.replicas === 0) return undefined;
   if (pods.some(({ isTerminating }) => isTerminating)) return undefined;
   const found = active.find(
     (each) =>

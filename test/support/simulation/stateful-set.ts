@@ -99,6 +99,16 @@ export class SimulatedStatefulSet {
     for (const pod of this.pods) pod.isReady = isHealthy(pod);
   }
 
+  /** A pod is not ready until the next pass of the kubelets. */
+  crash(at: number): void {
+    for (const pod of this.pods.slice(at, at + 1)) pod.isReady = false;
+  }
+
+  /** Somebody deletes a pod, or it is evicted. */
+  delete(at: number): void {
+    for (const pod of this.pods.slice(at, at + 1)) end(pod);
+  }
+
   view() {
     return toStatefulPipeView(this.#object);
   }

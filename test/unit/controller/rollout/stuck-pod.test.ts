@@ -20,6 +20,7 @@ interface Options {
   readonly cores?: number;
   readonly observed?: number;
   readonly partition?: number;
+  readonly replicas?: number;
   readonly rollout?: Partial<LastRollout>;
   readonly stuck?: Partial<PodView>;
   readonly stuckCores?: number;
@@ -29,7 +30,7 @@ interface Options {
 }
 
 function decided(options: Options = {}) {
-  const { cores = 1, observed = 7, partition = 0, stuckCores = 4, writes = [] } = options;
+  const { cores = 1, observed = 7, partition = 0, replicas = 3, stuckCores = 4, writes = [] } = options;
   const failure = { reason: "RolloutTimeout", message: "late" } as const;
   const lastRollout = aRollout(FOUR, {
     ...{ isRollback: true, failure, generation: 7, revision: 3, replicas: 3, template },
@@ -37,7 +38,7 @@ function decided(options: Options = {}) {
   });
   const pipe = aStatefulPipe(
     {
-      options: { cores, updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition } } },
+      options: { cores, replicas, updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition } } },
       status: { observedGeneration: observed, updatedReplicas: 2, availableReplicas: 2 },
     },
     lastRollout,
@@ -76,6 +77,7 @@ describe("a pod that keeps the size of a failed rollout after its StatefulSet wa
     ["it is terminating", { stuck: { isTerminating: true, isActive: false } }],
     ["another pod is terminating", { other: { isTerminating: true, isActive: false } }],
     ["it is below the partition of the owner", { partition: 3 }],
+    ["its owner wants no replicas", { replicas: 0 }],
     ["the controller has rolled nothing out", { rollout: { generation: 0 } }],
     ["the service is suspended", { snapshot: { scaling: aScaling(4, { spec: { suspend: true } }) } }],
   ])("is not deleted if %s", (_, options) => {

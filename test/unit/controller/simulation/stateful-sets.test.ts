@@ -136,6 +136,14 @@ const STEP = fc.oneof(
       .constantFrom(1, 2, 4, BAD_CORES)
       .map((cores) => step(`request ${cores}`, (story) => story.request(cores))),
   },
+  {
+    weight: 2,
+    arbitrary: fc.nat(3).map((at) => step(`pod ${at} is not ready`, ({ set }) => set.crash(at))),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.nat(3).map((at) => step(`pod ${at} is deleted`, ({ set }) => set.delete(at))),
+  },
   { weight: 1, arbitrary: fc.constant(step("retry", (story) => story.requestRetry())) },
   {
     weight: 4,
@@ -181,6 +189,7 @@ describe.each(policies)("a StatefulSet with the policy %s, in virtual time", (po
         story.request(2);
         story.settle();
         // The rollout may have failed because of what the owner repaired meanwhile.
+        story.wait(1);
         story.requestRetry();
         story.settle();
         expect(story.sizes()).toEqual([2, 2, 2]);
