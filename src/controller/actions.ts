@@ -18,7 +18,7 @@ interface OfRollout extends OfContainer {
   readonly rollout: LastRollout;
 }
 
-/** A write to the Deployment of one pipe, with its annotation. */
+/** A write to the workload of one pipe, with its annotation. */
 export type PipeAction =
   /** Applies the desired size, which starts a rollout. */
   | ({ readonly type: "resize" } & OfRollout)
@@ -37,6 +37,12 @@ export interface PodAction extends OfContainer {
   readonly resources: Resources;
   /** People asked for it, so earlier attempts do not count. */
   readonly isRequested?: boolean;
+}
+
+/** Deletes a pod of a size that failed, so that the workload creates it with its present template. */
+export interface DeletePodAction extends OfPipe {
+  readonly type: "delete-pod";
+  readonly pod: PodView;
 }
 
 /** A step of a resize in place. */
@@ -71,6 +77,7 @@ export type InPlaceAction =
 export type Action =
   | PipeAction
   | InPlaceAction
+  | DeletePodAction
   /**
    * Checks whether the API server accepts the desired size of a pipe.
    *

@@ -128,13 +128,15 @@ export type Next =
 /** The result of a rule for a pipe. */
 export interface PipeDecision {
   readonly state: PipeState;
-  /** The phase of its rollout, if it is not the one that its Deployment shows. */
+  /** The phase of its rollout, if it is not the one that its workload shows. */
   readonly phase?: RolloutPhase;
   readonly failure?: Failure | undefined;
   /** The current step of the pipe, for people: the end of a sentence that begins with its name. */
   readonly activity?: string;
   /** Why the pipe cannot be resized in place, if its strategy replaces no pods. It waits until that ends. */
   readonly hindrance?: Fallback;
+  /** Only its owner can go on, and has chosen so. */
+  readonly waitsForOwner?: boolean;
   /** The reason why the rollout makes no progress, if known. */
   readonly obstacle?: string | undefined;
   /** Absent if something has to happen first. */

@@ -5,7 +5,8 @@ import { serviceIdOf } from "../records/service.ts";
 import type { Change, Store } from "../runtime/store.ts";
 import type { Priority, WorkQueue } from "../runtime/work-queue.ts";
 import type { Limits } from "./apply/limits.ts";
-import { BY_ORGANIZATION, type Caches, pipeKeyOf } from "./observe/caches.ts";
+import { BY_ORGANIZATION, type Caches } from "./observe/caches.ts";
+import { pipeKeysOf } from "./observe/pipe-kind.ts";
 import { isInCommit, mayBeRollingOut } from "./observe/pipe-view.ts";
 
 /** Every change enqueues the same kind of key: the ID of the affected service. */
@@ -29,9 +30,14 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, co
     ({ serviceId }) => enqueue(serviceId),
     (pipe) => ({ ...pipe, labeledAtMs: 0 }),
   );
-  eachObject(caches.pods, (pod) => enqueuePipe(pipeKeyOf(pod, pod.pipeName)));
+  // The status of its workload shows when a pod becomes ready.
+  eachObject(
+    caches.pods,
+    (pod) => enqueuePipe(pipeKeysOf(pod, pod.pipeName)),
+    (pod) => ({ ...pod, isReady: false }),
+  );
   for (const store of caches.autoscalers) {
-    eachObject(store, (scaler) => enqueuePipe(pipeKeyOf(scaler, scaler.deployment)));
+    eachObject(store, (scaler) => enqueuePipe(pipeKeysOf(scaler, scaler.pipeName)));
   }
   caches.pipes.onChange((change) => {
     const previous = change.type === "added" ? undefined : change.previous;
@@ -50,7 +56,7 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, co
  * of the status of an autoscaler, enqueues nothing either.
  */
 function eachObject<T extends KubeObject>(
-  store: Store<T>,
+  store: Pick<Store<T>, "onChange">,
   handle: (object: T) => void,
   relevant: (object: T) => T = (object) => object,
 ): void {

@@ -110,6 +110,11 @@ const spec = z
     ],
   });
 
+/** A Deployment and a StatefulSet can have the same name. */
+const pipeName = name.meta({
+  description: "Name of the Deployment, or `statefulset/` and the name of the StatefulSet.",
+});
+
 const condition = z.object({
   type: word.meta({ description: "Ready, Reconciling or Stalled." }),
   status: z.enum(["True", "False", "Unknown"]),
@@ -123,7 +128,7 @@ const condition = z.object({
 });
 
 const failure = z.object({
-  pipe: name.meta({ description: "Name of the Deployment." }),
+  pipe: pipeName,
   size: sizeFields.meta({ description: "Size that could not be applied." }),
   reason: word,
   message,
@@ -135,7 +140,7 @@ const failure = z.object({
 });
 
 const pendingPipe = z.object({
-  name: name.meta({ description: "Name of the Deployment." }),
+  name: pipeName,
   state: z.enum(["Waiting", "Rolling", "Resized", "Retrying", "Failed", "Paused", "Unsizable"]),
   reason: word.optional().meta({
     description: "Why a pipe that waits with the strategy InPlace cannot be resized in place, as one word.",
@@ -144,7 +149,7 @@ const pendingPipe = z.object({
 });
 
 const fallback = z.object({
-  pipe: name.meta({ description: "Name of the Deployment." }),
+  pipe: pipeName,
   reason: word,
   message,
 });

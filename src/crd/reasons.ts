@@ -2,6 +2,7 @@
 const STATE_REASONS = [
   "Progressing",
   "WaitingForWindow",
+  "WaitingForOwner",
   "Scaled",
   "TierLimited",
   "Suspended",

@@ -151,9 +151,22 @@ export interface DeploymentCondition {
   readonly lastTransitionTime?: string;
 }
 
-export interface Deployment extends KubeObject {
+/** A workload that keeps pods of one template, of any kind. */
+export interface Workload extends KubeObject {
   readonly spec: {
     readonly replicas?: number;
+    readonly minReadySeconds?: number;
+    readonly template: PodTemplate;
+  };
+}
+
+export interface PodTemplate {
+  readonly metadata?: Pick<ObjectMeta, "labels" | "annotations">;
+  readonly spec: PodSpec;
+}
+
+export interface Deployment extends Workload {
+  readonly spec: Workload["spec"] & {
     readonly paused?: boolean;
     readonly strategy?: {
       readonly type?: string;
@@ -164,11 +177,6 @@ export interface Deployment extends KubeObject {
     };
     /** The default is 600 s. */
     readonly progressDeadlineSeconds?: number;
-    readonly minReadySeconds?: number;
-    readonly template: {
-      readonly metadata?: Pick<ObjectMeta, "labels" | "annotations">;
-      readonly spec: PodSpec;
-    };
   };
   readonly status?: {
     readonly observedGeneration?: number;
@@ -177,6 +185,29 @@ export interface Deployment extends KubeObject {
     readonly availableReplicas?: number;
     readonly terminatingReplicas?: number;
     readonly conditions?: readonly DeploymentCondition[];
+  };
+}
+
+export interface StatefulSet extends Workload {
+  readonly spec: Workload["spec"] & {
+    readonly updateStrategy?: {
+      readonly type?: string;
+      readonly rollingUpdate?: {
+        /** Pods with a smaller index keep their template. */
+        readonly partition?: number;
+        readonly maxUnavailable?: number | string;
+      };
+    };
+    readonly ordinals?: { readonly start?: number };
+  };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    /** Terminating pods are replicas, too. */
+    readonly replicas?: number;
+    readonly updatedReplicas?: number;
+    readonly availableReplicas?: number;
+    readonly currentRevision?: string;
+    readonly updateRevision?: string;
   };
 }
 

@@ -6,6 +6,7 @@ import type {
   Pod,
   ReplicaSet,
   Secret,
+  StatefulSet,
   VerticalPodAutoscaler,
 } from "./objects.ts";
 import type { Message } from "./protobuf/message.ts";
@@ -31,6 +32,8 @@ export const DEPLOYMENTS: Resource<Deployment> = {
   plural: "deployments",
   message: deployment,
 };
+/** Read as JSON, because the whole pod template is compared. */
+export const STATEFUL_SETS: Resource<StatefulSet> = { apiVersion: "apps/v1", plural: "statefulsets" };
 export const NODES: Resource<Node> = { apiVersion: "v1", plural: "nodes", message: node };
 export const PODS: Resource<Pod> = { apiVersion: "v1", plural: "pods", message: pod };
 /** As JSON, because their templates are compared as a whole. */

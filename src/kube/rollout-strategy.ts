@@ -1,4 +1,4 @@
-import type { Deployment } from "./objects.ts";
+import type { Deployment, StatefulSet } from "./objects.ts";
 
 /** Default of Kubernetes for both fields of a rolling update. */
 const DEFAULT_SHARE = "25%";
@@ -13,6 +13,11 @@ export function stopsOldPodsFirst({ strategy, replicas = 1 }: Deployment["spec"]
   const surge = countOf(maxSurge, replicas, Math.ceil);
   const unavailable = countOf(maxUnavailable, replicas, Math.floor);
   return replicas > 0 && (surge === 0 || unavailable >= replicas);
+}
+
+/** The number of pods of a StatefulSet that may be unavailable during a rolling update: at least one. */
+export function maxUnavailableOf({ updateStrategy, replicas = 1 }: StatefulSet["spec"]): number {
+  return Math.max(1, countOf(updateStrategy?.rollingUpdate?.maxUnavailable ?? 1, replicas, Math.ceil));
 }
 
 /** An absolute number, or a percentage of the replicas. */

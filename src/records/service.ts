@@ -38,7 +38,7 @@ export const serviceData = z.object({
     )
     .meta({
       description:
-        "Namespace of the pipes and of the PipeScaling. Deployments elsewhere are not pipes of the service.",
+        "Namespace of the pipes and of the PipeScaling. Workloads elsewhere are not pipes of the service.",
     }),
   rolloutWindow: rolloutWindowValue.optional().meta({
     description:

@@ -11,7 +11,7 @@ interface Options {
 
 /**
  * An informer of a kind that a process can do without. If the account may not list and watch the kind, the informer
- * counts as synced, and tries again with the backoff of its reflector.
+ * counts as synced, and tries again with the backoff of its reflector. The missing permission is reported once.
  */
 export class OptionalInformer implements Informer {
   readonly synced: Promise<void>;
@@ -58,8 +58,11 @@ export class OptionalInformer implements Informer {
 
   #onProblem(problem: unknown): void {
     if (isForbiddenByRbac(problem) && !isWithoutRoles(problem)) {
-      this.#problem = { message: serverMessage(problem), atMs: this.#options.clock.monotonic() };
+      const message = serverMessage(problem);
+      const isKnown = this.#problem?.message === message;
+      this.#problem = { message, atMs: this.#options.clock.monotonic() };
       this.#refused.resolve();
+      if (isKnown) return;
     }
     this.#options.onProblem(problem);
   }

@@ -370,16 +370,16 @@ describe("doctor with a release of the chart", () => {
       );
     });
 
-    it("reports a StatefulSet with the labels of a pipe, and the remedy removes them", async () => {
-      const { spec, metadata } = pipe("stateful");
-      const { strategy: _, ...others } = spec;
-      const set = { apiVersion: "apps/v1", kind: "StatefulSet", metadata, spec: { ...others, replicas: 0 } };
+    it("reports a DaemonSet with the labels of a pipe, and the remedy removes them", async () => {
+      const { spec, metadata } = pipe("everywhere");
+      const { strategy: _, replicas: _replicas, ...others } = spec;
+      const set = { apiVersion: "apps/v1", kind: "DaemonSet", metadata, spec: others };
       await expectProblems(
         () => apply(cluster, [set]),
         [
-          "warning: The StatefulSet R-pipes/stateful has the labels of a pipe, but only Deployments are resized.",
+          "warning: The DaemonSet R-pipes/everywhere has the labels of a pipe, but only Deployments and StatefulSets are resized.",
         ],
-        (broken) => runRemedy(broken, /stateful/, /kubectl label .*/),
+        (broken) => runRemedy(broken, /everywhere/, /kubectl label .*/),
       );
     });
   });

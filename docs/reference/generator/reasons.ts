@@ -31,6 +31,13 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
       "Pipes wait for the rollout window of the service or its organization; the message has the time at which it opens.",
     remedy: "Wait, or [roll out immediately](../how-to/rollout-windows.md#roll-out-outside-of-the-window).",
   },
+  WaitingForOwner: {
+    shows: "Reconciling",
+    meaning:
+      "The pipes that are left are StatefulSets whose owner keeps pods from rollouts, with the update strategy `OnDelete` or a `partition`; the message names the first one.",
+    remedy:
+      "Set `spec.updateStrategy.type` to `RollingUpdate`, or lower the partition. The controller changes neither.",
+  },
   Scaled: {
     shows: "Ready",
     meaning: "Every pod and every pod template of every pipe has the desired size.",

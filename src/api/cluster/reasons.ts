@@ -13,6 +13,7 @@ const SENTENCES: Readonly<Record<Reason, string>> = {
   Progressing: "The size is being applied to the pipes, a few at a time.",
   Scaled: "Every pipe runs the size.",
   WaitingForWindow: "The pipes wait for the rollout window of the service.",
+  WaitingForOwner: "The pipes wait for the team that runs them, which restarts them by itself.",
   TierLimited:
     "Every pipe runs the largest size of the organization's tier, which is smaller than the requested size.",
   Suspended: "Scaling of this service is suspended: the pipes keep their size until it is resumed.",

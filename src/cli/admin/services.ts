@@ -38,7 +38,7 @@ const create = recordsCommand({
   name: "admin service create",
   summary: "create a service of an organization",
   details:
-    "Its pipes are the Deployments of the pipes' namespace that have the labels\n" +
+    "Its pipes are the Deployments and StatefulSets of the pipes' namespace that have the labels\n" +
     "pipes.clouddb.dev/service=<ID of the service> and pipes.clouddb.dev/type=database.",
   examples: ["admin service create --organization <uuid> --name orders --pipes-namespace acme-pipes"],
   options: {

@@ -1,4 +1,5 @@
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import type { Cluster } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
@@ -15,7 +16,7 @@ const ROLLOUTS = { apiVersion: "argoproj.io/v1alpha1", plural: "rollouts" };
 export async function checkArgoRollouts(cluster: Cluster): Promise<Result[]> {
   const rollouts = await cluster.list<Rollout>({ resource: ROLLOUTS });
   const pipes = rollouts.some(({ spec }) => spec?.workloadRef) ? await cluster.pipes() : [];
-  const namesOfPipes = new Set(pipes.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`));
+  const namesOfPipes = new Set(pipes.map(({ view }) => keyOfPipe(view)));
   return rollouts.flatMap((rollout) => {
     const { name: deployment = "", kind } = rollout.spec?.workloadRef ?? {};
     const isTemplate =
@@ -33,8 +34,8 @@ function hasLabelsOfPipe({ metadata: { labels = {} } }: KubeObject): boolean {
 
 function labeled({ metadata: { namespace, name } }: KubeObject): Result {
   return warning(
-    `The Rollout ${namespace}/${name} has the labels of a pipe, but only Deployments are resized.`,
-    `Run the pipe as a Deployment, or remove the labels: ${removal("rollouts.argoproj.io", name, namespace)}`,
+    `The Rollout ${namespace}/${name} has the labels of a pipe, but only Deployments and StatefulSets are resized.`,
+    `Run the pipe as a Deployment or a StatefulSet, or remove the labels: ${removal("rollouts.argoproj.io", name, namespace)}`,
   );
 }
 

@@ -1,12 +1,25 @@
 import type { VersionInfo } from "@kubernetes/client-node";
 import { DATABASE_TYPE, LEASE_NAME, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import { PIPE_KINDS, type PipeKind, pipeKey } from "../../controller/observe/pipe-kind.ts";
+import type { PipeView } from "../../controller/observe/pipe-view.ts";
 import { toPodView } from "../../controller/observe/pod-view.ts";
+import { KINDS } from "../../controller/observe/workloads/kinds.ts";
 import { GROUP, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { unlessCode } from "../../kube/errors.ts";
 import { memoized } from "../../kube/memoized.ts";
-import type { ConfigMap, Deployment, KubeObject, Lease, Pod, Secret } from "../../kube/objects.ts";
+import type {
+  ConfigMap,
+  Deployment,
+  KubeObject,
+  Lease,
+  Pod,
+  PodTemplate,
+  Secret,
+  StatefulSet,
+  Workload,
+} from "../../kube/objects.ts";
 import {
   CONFIG_MAPS,
   DEPLOYMENTS,
@@ -15,6 +28,7 @@ import {
   PODS,
   type Resource,
   SECRETS,
+  STATEFUL_SETS,
 } from "../../kube/paths.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -36,6 +50,17 @@ export interface ClusterOptions {
 }
 
 export type Scaling = KubeObject & PipeScaling;
+
+/** A pipe as the controller sees it. */
+export interface Pipe {
+  readonly view: PipeView;
+  readonly template: PodTemplate;
+}
+
+/** A workload that is a pipe, or is meant to be one. */
+export interface Labeled extends KubeObject {
+  readonly kind: PipeKind;
+}
 
 /** Selects pipes of any kind. */
 export const OF_PIPES = { labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}` };
@@ -74,13 +99,31 @@ export class Cluster {
     ),
   );
 
-  /** The pipes that the controller sees. */
-  readonly pipes = memoized(() => this.#listOfPipes<Deployment>(DEPLOYMENTS, OF_PIPES));
+  /** The workloads in all namespaces that have a label of pipes. */
+  readonly labeled = memoized(async (): Promise<readonly Labeled[]> => {
+    const isLabeled = ({ metadata }: KubeObject) => hasOwnLabel(metadata);
+    const statefulSets = await this.list<StatefulSet>({ resource: STATEFUL_SETS }, isLabeled);
+    const deployments = (await this.deployments()).filter(isLabeled);
+    return [
+      ...deployments.map(({ metadata }) => ({ kind: "Deployment" as const, metadata })),
+      ...statefulSets.map(({ metadata }) => ({ kind: "StatefulSet" as const, metadata })),
+    ];
+  });
 
-  /** The pods with the label by which the controller sees them, by namespace and name of their pipe. */
+  /** The pipes that the controller sees. */
+  readonly pipes = memoized(async (): Promise<readonly Pipe[]> => {
+    const ofKinds = PIPE_KINDS.map(async (kind) => {
+      const { resource, toView } = KINDS[kind];
+      const workloads = await this.#listOfPipes<Workload>(resource, OF_PIPES);
+      return workloads.map((each) => ({ view: toView(each), template: each.spec.template }));
+    });
+    return (await Promise.all(ofKinds)).flat();
+  });
+
+  /** The pods with the label by which the controller sees them, by the key of their pipe. */
   readonly pods = memoized(async () => {
     const pods = await this.#listOfPipes<Pod>(PODS, { labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE}` });
-    return Map.groupBy(pods.map(toPodView), ({ metadata, pipeName }) => `${metadata.namespace}/${pipeName}`);
+    return Map.groupBy(pods.map(toPodView), (pod) => pipeKey(pod, pod.pipeName ?? ""));
   });
 
   readonly scalings = memoized(() => this.#listOfPipes<Scaling>(PIPE_SCALINGS, {}));

@@ -1,7 +1,6 @@
-import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
+import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
 import { podTemplateProblem } from "../../controller/observe/workloads/pod-template.ts";
-import type { Deployment } from "../../kube/objects.ts";
-import type { Cluster, Scaling } from "./cluster.ts";
+import type { Cluster, Pipe, Scaling } from "./cluster.ts";
 import { note, ok, type Result, warning } from "./result.ts";
 
 /** The release in which the kubelet reports everything that a resize needs. */
@@ -29,28 +28,27 @@ export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
 }
 
 /** The pipes whose strategy is to resize them in place. */
-export async function pipesInPlace(cluster: Cluster): Promise<readonly Deployment[]> {
+export async function pipesInPlace(cluster: Cluster): Promise<readonly Pipe[]> {
   const controller = await cluster.controller();
   const scalings = await cluster.scalings();
   const strategies = new Map(
     scalings.map(({ metadata, spec }) => [`${metadata.namespace}/${metadata.name}`, spec?.strategy]),
   );
-  return (await cluster.pipes()).filter((pipe) => {
-    const { metadata, serviceId } = toPipeView(pipe);
+  return (await cluster.pipes()).filter(({ view: { metadata, serviceId } }) => {
     const strategy = strategies.get(`${metadata.namespace}/${serviceId}`) ?? controller?.resizeStrategy;
     return strategy !== undefined && strategy !== "Rollout";
   });
 }
 
-function checkTemplate(pipe: Deployment): Result[] {
-  const { metadata, serviceId, container } = toPipeView(pipe);
+function checkTemplate({ view, template }: Pipe): Result[] {
+  const { serviceId, container } = view;
   // The status of the PipeScaling reports an unclear container.
   if ("problem" in container) return [];
-  const problem = podTemplateProblem(pipe.spec.template, serviceId, container.name);
+  const problem = podTemplateProblem(template, serviceId, container.name);
   if (!problem) return [];
   return [
     warning(
-      `The pipe ${metadata.namespace}/${metadata.name} cannot be resized in place: ${problem.message}.`,
+      `The pipe ${keyOfPipe(view)} cannot be resized in place: ${problem.message}.`,
       `Add it (${PAGE}). This is a rollout.`,
     ),
   ];

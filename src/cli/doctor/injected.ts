@@ -1,5 +1,5 @@
 import { CONTAINER_ANNOTATION } from "../../controller/names.ts";
-import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
+import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
 import type { Cluster } from "./cluster.ts";
 import { pipesInPlace } from "./in-place.ts";
 import { type Result, warning } from "./result.ts";
@@ -10,15 +10,14 @@ import { type Result, warning } from "./result.ts";
  */
 export async function checkInjected(cluster: Cluster): Promise<Result[]> {
   const pods = await cluster.pods();
-  return (await pipesInPlace(cluster)).flatMap((pipe) => {
-    const { metadata, container } = toPipeView(pipe);
+  return (await pipesInPlace(cluster)).flatMap(({ view, template }) => {
+    const { kind, metadata, container } = view;
     const { namespace, name } = metadata;
-    const { template } = pipe.spec;
     if ("problem" in container || template.metadata?.annotations?.[CONTAINER_ANNOTATION] !== undefined) {
       return [];
     }
     const known = new Set(template.spec.containers.map((each) => each.name));
-    const active = (pods.get(`${namespace}/${name}`) ?? []).filter(({ isActive }) => isActive);
+    const active = (pods.get(keyOfPipe(view)) ?? []).filter(({ isActive }) => isActive);
     const names = active.flatMap(({ containers }) => containers.map((each) => each.name));
     const added = [...new Set(names)].filter((each) => !known.has(each));
     if (added.length === 0) return [];
@@ -26,8 +25,8 @@ export async function checkInjected(cluster: Cluster): Promise<Result[]> {
     const patch = JSON.stringify({ spec: { template: { metadata: { annotations } } } });
     return [
       warning(
-        `Pods of the pipe ${namespace}/${name} have containers that are not in its pod template (${added.join(", ")}), but no annotation ${CONTAINER_ANNOTATION}, so they cannot be resized in place.`,
-        `Add the annotation to the pod template, which is a rollout: kubectl patch deployment ${name} --namespace ${namespace} --patch '${patch}'`,
+        `Pods of the pipe ${keyOfPipe(view)} have containers that are not in its pod template (${added.join(", ")}), but no annotation ${CONTAINER_ANNOTATION}, so they cannot be resized in place.`,
+        `Add the annotation to the pod template, which is a rollout: kubectl patch ${kind.toLowerCase()} ${name} --namespace ${namespace} --patch '${patch}'`,
       ),
     ];
   });

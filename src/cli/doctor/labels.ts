@@ -6,30 +6,31 @@ import {
   TYPE_LABEL,
 } from "../../controller/names.ts";
 import { GROUP } from "../../crd/names.ts";
-import type { Deployment } from "../../kube/objects.ts";
-import type { Cluster } from "./cluster.ts";
+import type { KubeObject } from "../../kube/objects.ts";
+import type { Cluster, Labeled } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 
 const LABELS = `${SERVICE_LABEL}=<id of the service> and ${TYPE_LABEL}=${DATABASE_TYPE}`;
 
-/** Finds Deployments that look like pipes, but that the controller does not see. */
+/** Finds workloads that look like pipes, but that the controller does not see. */
 export async function checkLabels(cluster: Cluster): Promise<Result[]> {
   const { pipeNamespaces = [] } = (await cluster.controller()) ?? {};
   const isWatched = (namespace = "") => pipeNamespaces.length === 0 || pipeNamespaces.includes(namespace);
-  return (await cluster.deployments()).flatMap((deployment) => {
-    const { name, namespace } = deployment.metadata;
-    const problem = labelProblem(deployment);
+  return (await cluster.labeled()).flatMap((workload) => {
+    const { kind, metadata } = workload;
+    const { name, namespace } = metadata;
+    const problem = labelProblem(workload);
     if (problem !== undefined) {
-      const command = `kubectl label deployment ${name} --namespace ${namespace} --overwrite`;
+      const command = `kubectl label ${kind.toLowerCase()} ${name} --namespace ${namespace} --overwrite`;
       return [
         warning(
-          `The Deployment ${namespace}/${name} ${problem}, so it is no pipe and is not resized.`,
+          `The ${kind} ${namespace}/${name} ${problem}, so it is no pipe and is not resized.`,
           `If it is a pipe, set both labels ${LABELS}: ${command} ${SERVICE_LABEL}=<id> ${TYPE_LABEL}=${DATABASE_TYPE}; otherwise remove them.`,
         ),
       ];
     }
-    if (!isPipe(deployment)) return [];
-    if (isWatched(namespace)) return unknownAnnotations(deployment);
+    if (!isPipe(workload)) return [];
+    if (isWatched(namespace)) return unknownAnnotations(workload);
     return [
       warning(
         `The pipe ${namespace}/${name} is in a namespace that the controller does not watch, so it is not resized.`,
@@ -41,7 +42,7 @@ export async function checkLabels(cluster: Cluster): Promise<Result[]> {
 
 const ANNOTATIONS: readonly string[] = [CONTAINER_ANNOTATION, LAST_ROLLOUT_ANNOTATION];
 
-function unknownAnnotations({ metadata }: Deployment): Result[] {
+function unknownAnnotations({ kind, metadata }: Labeled): Result[] {
   const { name, namespace, annotations = {} } = metadata;
   const unknown = Object.keys(annotations).filter(
     (key) => key.startsWith(`${GROUP}/`) && !ANNOTATIONS.includes(key),
@@ -49,20 +50,20 @@ function unknownAnnotations({ metadata }: Deployment): Result[] {
   return unknown.map((key) =>
     warning(
       `The pipe ${namespace}/${name} has the annotation ${key}, which has no effect.`,
-      `The name of the container to resize is in ${CONTAINER_ANNOTATION}. Remove the other one: kubectl annotate deployment ${name} --namespace ${namespace} ${key}-`,
+      `The name of the container to resize is in ${CONTAINER_ANNOTATION}. Remove the other one: kubectl annotate ${kind.toLowerCase()} ${name} --namespace ${namespace} ${key}-`,
     ),
   );
 }
 
-function isPipe({ metadata: { labels = {} } }: Deployment): boolean {
+function isPipe({ metadata: { labels = {} } }: KubeObject): boolean {
   return SERVICE_LABEL in labels && labels[TYPE_LABEL] === DATABASE_TYPE;
 }
 
 /** A key of another spelling counts too, such as `pipes.clouddb.dev/typ`. */
-function labelProblem(deployment: Deployment): string | undefined {
-  const { labels = {} } = deployment.metadata;
+function labelProblem(workload: KubeObject): string | undefined {
+  const { labels = {} } = workload.metadata;
   const own = Object.keys(labels).filter((key) => key.startsWith(`${GROUP}/`));
-  if (own.length === 0 || isPipe(deployment)) return undefined;
+  if (own.length === 0 || isPipe(workload)) return undefined;
   const unknown = own.filter((key) => key !== SERVICE_LABEL && key !== TYPE_LABEL);
   if (unknown.length > 0) {
     const verb = unknown.length === 1 ? "which is no label" : "which are no labels";

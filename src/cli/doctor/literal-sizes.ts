@@ -1,6 +1,6 @@
-import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
-import type { Deployment, TemplateContainer } from "../../kube/objects.ts";
-import type { Cluster } from "./cluster.ts";
+import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
+import type { TemplateContainer } from "../../kube/objects.ts";
+import type { Cluster, Pipe } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 
 /** Options of runtimes that set an amount of memory or CPU. Those that set a percentage have other names. */
@@ -11,21 +11,19 @@ const VARIABLES = ["GOMEMLIMIT", "GOMAXPROCS"];
 /** Finds sizes of programs that do not follow a resize. */
 export async function checkLiteralSizes(cluster: Cluster): Promise<Result[]> {
   return (await cluster.pipes()).flatMap((pipe) => {
-    const { namespace, name } = pipe.metadata;
     const found = sizedContainers(pipe).flatMap(literalsOf);
     if (found.length === 0) return [];
     return [
       warning(
-        `The pipe ${namespace}/${name} sets a fixed size, ${found.join(", ")}: the program does not follow a resize, and is killed if the memory of the pipe becomes less than that.`,
+        `The pipe ${keyOfPipe(pipe.view)} sets a fixed size, ${found.join(", ")}: the program does not follow a resize, and is killed if the memory of the pipe becomes less than that.`,
         "Use a share of the limit, which the program reads at each start: -XX:MaxRAMPercentage=75 (Java), --max-old-space-size-percentage=75 (Node.js), or GOMEMLIMIT from resourceFieldRef limits.memory (Go). Remove a number of CPUs. A pipe with such a share restarts for each resize.",
       ),
     ];
   });
 }
 
-function sizedContainers(pipe: Deployment): readonly TemplateContainer[] {
-  const { container } = toPipeView(pipe);
-  const { containers } = pipe.spec.template.spec;
+function sizedContainers({ view: { container }, template }: Pipe): readonly TemplateContainer[] {
+  const { containers } = template.spec;
   return "problem" in container ? containers : containers.filter(({ name }) => name === container.name);
 }
 

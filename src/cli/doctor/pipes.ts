@@ -1,5 +1,5 @@
 import { SERVICE_LABEL } from "../../controller/names.ts";
-import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
+import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
 import type { Cluster } from "./cluster.ts";
 import { ok, type Result, warning } from "./result.ts";
 
@@ -11,8 +11,8 @@ export async function checkPipes(cluster: Cluster): Promise<Result[]> {
   const { services } = await cluster.records();
   const byId = new Map(services.map((each) => [each.id, each]));
   const pipes = await cluster.pipes();
-  const results = pipes.flatMap((pipe) => {
-    const { serviceId, metadata } = toPipeView(pipe);
+  const results = pipes.flatMap(({ view }) => {
+    const { kind, serviceId, metadata } = view;
     const { name, namespace } = metadata;
     const service = byId.get(serviceId);
     if (service?.namespace === namespace) return [];
@@ -21,8 +21,8 @@ export async function checkPipes(cluster: Cluster): Promise<Result[]> {
       : "this service has no well-formed record";
     return [
       warning(
-        `The pipe ${namespace}/${name} has the label ${SERVICE_LABEL}=${serviceId}, but ${why}: it is not resized.`,
-        `Correct the label (kubectl label deployment ${name} --namespace ${namespace} --overwrite ${SERVICE_LABEL}=<id>), or the record of the service.`,
+        `The pipe ${keyOfPipe(view)} has the label ${SERVICE_LABEL}=${serviceId}, but ${why}: it is not resized.`,
+        `Correct the label (kubectl label ${kind.toLowerCase()} ${name} --namespace ${namespace} --overwrite ${SERVICE_LABEL}=<id>), or the record of the service.`,
       ),
     ];
   });

@@ -1,8 +1,9 @@
+import { keyOfPipe, type PipeKind } from "../../controller/observe/pipe-kind.ts";
+import { isHeld } from "../../controller/observe/pipe-view.ts";
 import type { PodView } from "../../controller/observe/pod-view.ts";
 import { isSameQuantity } from "../../controller/observe/resources.ts";
-import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
 import { PLURAL } from "../../crd/names.ts";
-import type { Container, Deployment } from "../../kube/objects.ts";
+import type { Container, PodTemplate } from "../../kube/objects.ts";
 import type { Cluster, Scaling } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 
@@ -13,16 +14,16 @@ export async function checkPodSizes(cluster: Cluster): Promise<Result[]> {
   );
   const pods = await cluster.pods();
   const tolerated = (await cluster.controller())?.toleratedResizers ?? [];
-  return (await cluster.pipes()).flatMap((pipe) => {
-    const { metadata, serviceId, container, isPaused, rollout } = toPipeView(pipe);
+  return (await cluster.pipes()).flatMap(({ view, template }) => {
+    const { kind, metadata, serviceId, container, isPaused, rollout } = view;
     const { namespace, name } = metadata;
     if ("problem" in container || isPaused || !rollout.isComplete) return [];
     const scaling = scalings.get(`${namespace}/${serviceId}`);
-    const active = (pods.get(`${namespace}/${name}`) ?? []).filter(({ isActive }) => isActive);
-    const different = active.flatMap((pod) => differenceOf(pipe, pod, container.name));
+    const active = (pods.get(keyOfPipe(view)) ?? []).filter((pod) => pod.isActive && !isHeld(view, pod));
+    const different = active.flatMap((pod) => differenceOf(template, pod, container.name));
     const drifted = different.filter(({ writer }) => writer !== undefined);
     const others = isInProgress(scaling) ? [] : different.filter(({ writer }) => writer === undefined);
-    const of = { namespace, name, serviceId, isSuspended: scaling?.spec?.suspend === true };
+    const of = { kind, namespace, name, serviceId, isSuspended: scaling?.spec?.suspend === true };
     return [...ofWriter(drifted, of, tolerated), ...withoutWriter(others, of)];
   });
 }
@@ -35,6 +36,7 @@ interface Difference {
 }
 
 interface PipeOfService {
+  readonly kind: PipeKind;
   readonly namespace: string;
   readonly name: string;
   readonly serviceId: string;
@@ -62,13 +64,13 @@ function ofWriter(
 
 function withoutWriter([first, ...others]: readonly Difference[], pipe: PipeOfService): Result[] {
   if (!first) return [];
-  const { namespace, name, isSuspended } = pipe;
+  const { kind, namespace, name, isSuspended } = pipe;
   return [
     warning(
       `The pod ${first.text}${more(others)}: it differs from the pod template of the pipe ${namespace}/${name}, although no rescale is in progress.`,
       isSuspended
         ? resume(pipe)
-        : `Replace the pods, which restarts the pipe: kubectl rollout restart deployment ${name} --namespace ${namespace}. If new pods differ, too, an admission webhook or an autoscaler changes them: exempt the pipe there.`,
+        : `Replace the pods, which restarts the pipe: kubectl rollout restart ${kind.toLowerCase()} ${name} --namespace ${namespace}. If new pods differ, too, an admission webhook or an autoscaler changes them: exempt the pipe there.`,
     ),
   ];
 }
@@ -93,8 +95,8 @@ function isInProgress(scaling: Scaling | undefined): boolean {
 }
 
 /** Only amounts of the template count, because Kubernetes adds defaults of the namespace to pods. */
-function differenceOf(pipe: Deployment, pod: PodView, name: string): Difference[] {
-  const wanted = amountsOf(pipe.spec.template.spec.containers.find((each) => each.name === name));
+function differenceOf(template: PodTemplate, pod: PodView, name: string): Difference[] {
+  const wanted = amountsOf(template.spec.containers.find((each) => each.name === name));
   const own = pod.containers.find((each) => each.name === name);
   const actual = amountsOf(own);
   const different = Object.entries(wanted).filter(

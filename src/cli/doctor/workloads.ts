@@ -6,7 +6,6 @@ import { type Cluster, OF_PIPES } from "./cluster.ts";
 import { notChecked, type Result, warning } from "./result.ts";
 
 const KINDS: readonly (readonly [kind: string, Resource])[] = [
-  ["StatefulSet", { apiVersion: "apps/v1", plural: "statefulsets" }],
   ["DaemonSet", { apiVersion: "apps/v1", plural: "daemonsets" }],
   ["ReplicaSet", REPLICA_SETS],
   ["Job", { apiVersion: "batch/v1", plural: "jobs" }],
@@ -14,7 +13,7 @@ const KINDS: readonly (readonly [kind: string, Resource])[] = [
   ["Pod", PODS],
 ];
 
-/** Finds workloads of other kinds with the labels of pipes, because only Deployments are resized. */
+/** Finds workloads of other kinds with the labels of pipes, because they are not resized. */
 export async function checkWorkloads(cluster: Cluster): Promise<Result[]> {
   return (await Promise.all(KINDS.map((each) => checkKind(cluster, ...each)))).flat();
 }
@@ -26,8 +25,8 @@ async function checkKind(cluster: Cluster, kind: string, resource: Resource): Pr
     const unowned = objects.filter(({ metadata }) => (metadata.ownerReferences ?? []).length === 0);
     return unowned.map(({ metadata: { namespace, name } }) =>
       warning(
-        `The ${kind} ${namespace}/${name} has the labels of a pipe, but only Deployments are resized.`,
-        `Run the pipe as a Deployment, or remove the labels: kubectl label ${kind.toLowerCase()} ${name} --namespace ${namespace} ${SERVICE_LABEL}- ${TYPE_LABEL}-`,
+        `The ${kind} ${namespace}/${name} has the labels of a pipe, but only Deployments and StatefulSets are resized.`,
+        `Run the pipe as a Deployment or a StatefulSet, or remove the labels: kubectl label ${kind.toLowerCase()} ${name} --namespace ${namespace} ${SERVICE_LABEL}- ${TYPE_LABEL}-`,
       ),
     );
   } catch (cause) {

@@ -127,7 +127,7 @@ export function nextSteps({ service, view }: ServiceStatus, recordsNamespace: st
     case "unknown":
       if (view.reason !== "NoPipeScaling") return [`Check that the controller runs: ${doctor}`];
       return [
-        `The controller creates the PipeScaling when it sees a Deployment in the namespace ${namespace} with the labels ${SERVICE_LABEL}=${id} and ${TYPE_LABEL}=${DATABASE_TYPE}.`,
+        `The controller creates the PipeScaling when it sees a Deployment or StatefulSet in the namespace ${namespace} with the labels ${SERVICE_LABEL}=${id} and ${TYPE_LABEL}=${DATABASE_TYPE}.`,
         `If there is one, check that the controller runs: ${doctor}`,
       ];
     case "failed": {

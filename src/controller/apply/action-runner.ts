@@ -4,6 +4,7 @@ import { type Clock, waitAtMost } from "../../runtime/clock.ts";
 import type { WorkQueue } from "../../runtime/work-queue.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Action, PipeAction } from "../actions.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import { formatAllotment } from "../observe/resources.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import type { Applier } from "./applier.ts";
@@ -112,8 +113,8 @@ function retryAfterMs(error: unknown): number {
 function describeAction(action: Action): object {
   return {
     ...("namespace" in action ? { namespace: action.namespace, spec: action.spec } : {}),
-    ...("pipes" in action ? { pipes: action.pipes.map(({ metadata }) => metadata.name) } : {}),
-    ...("pipe" in action ? { pipe: action.pipe.metadata.name } : {}),
+    ...("pipes" in action ? { pipes: action.pipes.map(nameOf) } : {}),
+    ...("pipe" in action ? { pipe: nameOf(action.pipe) } : {}),
     ...("pod" in action ? { pod: action.pod.metadata.name } : {}),
     ...("resources" in action ? { resources: action.resources } : {}),
     ...("rollout" in action ? describeRollout(action.rollout) : {}),

@@ -1,5 +1,5 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
-import type { Deployment, FieldsV1, ManagedFields } from "../../kube/objects.ts";
+import type { FieldsV1, ManagedFields, Workload } from "../../kube/objects.ts";
 import type { PipeAction } from "../actions.ts";
 import { annotationSubject } from "../observe/last-rollout.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
@@ -13,7 +13,7 @@ import { type Applier, attempt, patchPipe, readPipe } from "./applier.ts";
  *
  * A patch with the same values would not do that: the API server records a writer only for fields that it changes.
  * Server-side apply would, but it would also own the container, so a chart could not rename it. So the controller adds the
- * fields to its own record, as kubectl does when it migrates a Deployment to server-side apply (docs/adr/0036).
+ * fields to its own record, as kubectl does when it migrates an object to server-side apply (docs/adr/0036).
  */
 export function adopt(
   applier: Applier,
@@ -30,8 +30,8 @@ export function adopt(
   });
 }
 
-/** The records of a Deployment, with the fields of the size in our own one. */
-function withSize({ metadata, spec }: Deployment, pipe: PipeView): readonly ManagedFields[] {
+/** The records of a workload, with the fields of the size in our own one. */
+function withSize({ metadata, spec }: Workload, pipe: PipeView): readonly ManagedFields[] {
   const { managedFields = [] } = metadata;
   const name = "problem" in pipe.container ? undefined : pipe.container.name;
   const container = spec.template.spec.containers.find((each) => each.name === name);

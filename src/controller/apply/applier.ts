@@ -2,8 +2,8 @@ import type { Nodes } from "../../capacity/nodes.ts";
 import type { Rooms } from "../../capacity/rooms.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { isConflict, KubeUnreachableError, messageOf } from "../../kube/errors.ts";
-import type { Deployment, Identity, KubeObject, ManagedFields } from "../../kube/objects.ts";
-import { DEPLOYMENTS, type Resource } from "../../kube/paths.ts";
+import type { Identity, KubeObject, ManagedFields, Workload } from "../../kube/objects.ts";
+import type { Resource } from "../../kube/paths.ts";
 import { readByList } from "../../kube/read-by-list.ts";
 import { compareResourceVersions } from "../../runtime/resource-version.ts";
 import { EtcdRollbackError } from "../../runtime/restart-required.ts";
@@ -11,8 +11,9 @@ import { keyOf, type Store } from "../../runtime/store.ts";
 import type { Caches } from "../observe/caches.ts";
 import type { DepartedPipes } from "../observe/departed-pipes.ts";
 import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
+import { keyOfPipe } from "../observe/pipe-kind.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
-import { toPipeView } from "../observe/workloads/deployment.ts";
+import { KINDS } from "../observe/workloads/kinds.ts";
 import {
   READ_LATER,
   type WriteError,
@@ -20,7 +21,6 @@ import {
   type WrittenAnnotation,
 } from "../observe/write-record.ts";
 import { pipePatch } from "./pipe-patch.ts";
-import type { WholeDeployment } from "./workloads/replica-sets.ts";
 import { writeErrorOf } from "./write-error.ts";
 import type { Attempt, WriteMemory } from "./write-memory.ts";
 
@@ -109,19 +109,19 @@ export const CONFLICT: WriteError = {
   isConflict: true,
 };
 
-/** Stores the response to a write to a Deployment, which may have left the cache meanwhile. */
+/** Stores the response to a write to a workload, which may have left the cache meanwhile. */
 export function observePipe({ caches, departed, writes }: Applier, pipe: PipeView): void {
   departed.observe(pipe);
-  if (caches.pipes.get(keyOf(pipe))) caches.pipes.observe(pipe);
+  if (caches.pipes.get(keyOfPipe(pipe))) caches.pipes.observe(pipe);
   // No event ends its records any more.
   else if (!pipe.isPausedForCommit) writes.forgetAll(pipe.metadata.uid);
 }
 
 /**
- * Writes a Deployment with its annotation.
+ * Writes a workload with its annotation.
  *
  * @param rollout absent if something removes the annotation
- * @param managedFields replaces those of the Deployment
+ * @param managedFields replaces those of the workload
  */
 export async function patchPipe(
   applier: Applier,
@@ -131,17 +131,17 @@ export async function patchPipe(
   managedFields?: readonly ManagedFields[],
 ): Promise<WrittenAnnotation | undefined> {
   const written = rollout && { annotation: formatLastRollout(rollout, pipe.metadata.uid), rollout };
-  const patched = await applier.client.json<Deployment>(
+  const patched = await applier.client.json<Workload>(
     pipePatch(pipe, written?.annotation, spec, managedFields),
   );
-  const view = toPipeView(patched, written);
+  const view = KINDS[pipe.kind].toView(patched, written);
   observePipe(applier, view);
   // The stored one is equal, and the cache has it already.
   return rollout && { lastRollout: view.lastRollout ?? rollout, isStripped: view.lastRollout === undefined };
 }
 
 /**
- * Reads a Deployment whose last write got no response or a conflict. A version that is newer than the one in the cache
+ * Reads a workload whose last write got no response or a conflict. A version that is newer than the one in the cache
  * heals a view that is outdated for any reason.
  *
  * @throws EtcdRollbackError if it is older
@@ -150,20 +150,21 @@ export async function refresh(applier: Applier, pipe: PipeView): Promise<void> {
   const { uid, generation } = pipe.metadata;
   const current = await readPipe(applier, pipe);
   applier.writes.resolve(uid, current?.metadata.generation ?? generation);
-  if (current) observePipe(applier, toPipeView(current));
+  if (current) observePipe(applier, KINDS[pipe.kind].toView(current));
 }
 
 /**
- * Reads a whole Deployment.
+ * Reads a whole workload.
  *
  * @returns `undefined` if it is gone, which the watch reports, as it does another object with this name
  * @throws EtcdRollbackError if it is older than in the cache
  */
-export async function readPipe(applier: Applier, pipe: PipeView): Promise<WholeDeployment | undefined> {
+export async function readPipe<T extends Workload>(applier: Applier, pipe: PipeView): Promise<T | undefined> {
   const { caches, departed, writes } = applier;
   const { uid } = pipe.metadata;
-  const isKnown = caches.pipes.get(keyOf(pipe)) !== undefined;
-  const current = await readCurrent<WholeDeployment>(applier, DEPLOYMENTS, caches.pipes, pipe);
+  const isKnown = caches.pipes.get(keyOfPipe(pipe)) !== undefined;
+  const store = caches.pipes.of(pipe.kind);
+  const current = await readCurrent<T>(applier, KINDS[pipe.kind].resource, store, pipe);
   if (current) return current;
   departed.forget(uid);
   if (!isKnown) writes.forgetAll(uid);

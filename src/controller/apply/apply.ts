@@ -10,10 +10,11 @@ import { confirmationOf, type WriteError } from "../observe/write-record.ts";
 import { adopt } from "./adopt.ts";
 import { type Applier, attempt, patchPipe, refresh } from "./applier.ts";
 import { checkRoom } from "./capacity.ts";
+import { deletePod } from "./delete-pod.ts";
 import { dryRun } from "./dry-run.ts";
 import { resourcesPatch } from "./pipe-patch.ts";
 import { resizePod } from "./resize-pod.ts";
-import { DEPLOYMENT } from "./workloads/deployment.ts";
+import { workloadOf } from "./workloads/kinds.ts";
 
 /**
  * Runs one action and stores the response in the caches, so that the next reconciliation sees it. The memory of writes
@@ -48,15 +49,17 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
     case "resize-pod":
     case "return-pod":
       return resizePod(applier, action);
+    case "delete-pod":
+      return deletePod(applier, action);
     case "commit":
-      return DEPLOYMENT.commit(applier, action);
+      return workloadOf(action.pipe).commit(applier, action);
     case "continue-commit":
-      return DEPLOYMENT.continueCommit(applier, action);
+      return workloadOf(action.pipe).continueCommit(applier, action);
     case "resume":
-      return DEPLOYMENT.resume(applier, action);
+      return workloadOf(action.pipe).resume(applier, action);
     case "replace-pods":
       applier.writes.forget(action.pipe.metadata.uid, "check-room");
-      return DEPLOYMENT.replacePods(applier, action);
+      return workloadOf(action.pipe).replacePods(applier, action);
   }
 }
 

@@ -1,9 +1,9 @@
 import { lackOfCapacity } from "../../capacity/fit.ts";
 import { isCode, isDeniedByWebhook } from "../../kube/errors.ts";
-import type { Deployment, PodSpec } from "../../kube/objects.ts";
+import type { PodSpec, Workload } from "../../kube/objects.ts";
 import type { Action } from "../actions.ts";
 import { formatLastRollout } from "../observe/last-rollout.ts";
-import type { PipeView } from "../observe/pipe-view.ts";
+import { type PipeView, replaceablePods } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt } from "./applier.ts";
@@ -39,7 +39,7 @@ export function checkRoom(
   return attempt(applier, pipe, { purpose, subject }, async () => {
     const annotation = formatLastRollout(rollout, pipe.metadata.uid);
     const request = pipePatch(pipe, annotation, resourcesPatch(action, rollout.size));
-    let resized: Deployment;
+    let resized: Workload;
     try {
       resized = await applier.client.json({ ...request, query: { ...request.query, dryRun: "All" } });
     } catch (error) {
@@ -68,7 +68,7 @@ async function roomProblem(
       return without("the controller may not list nodes (rbac.nodes), so it cannot search for room");
     const attempt = writes.get(uid, "check-room")?.attempts ?? 0;
     const places = stopping.map(({ metadata, nodeName }) => ({ uid: metadata.uid, node: nodeName }));
-    const request = { uid, spec, pods: pipe.replicas, stopping: places, fullNodes, attempt };
+    const request = { uid, spec, pods: replaceablePods(pipe), stopping: places, fullNodes, attempt };
     const found = await rooms.find(request, listed);
     if (found.type === "unknown") return without(found.message);
     return found.type === "room" ? undefined : { reason: "NoNodeHasRoom", message: found.message };

@@ -1,5 +1,5 @@
 import { isRefusedSize, isWithoutDryRun } from "../../kube/errors.ts";
-import type { Deployment, Pod, PodSpec } from "../../kube/objects.ts";
+import type { Deployment, Pod, PodSpec, Workload } from "../../kube/objects.ts";
 import { objectPath, PODS } from "../../kube/paths.ts";
 import type { Action } from "../actions.ts";
 import { formatLastRollout } from "../observe/last-rollout.ts";
@@ -29,7 +29,7 @@ export function dryRun(applier: Applier, action: DryRunAction): Promise<WriteErr
  */
 async function commitProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
   const { pipe, container, rollout } = action;
-  const current = await readPipe(applier, pipe);
+  const current = await readPipe<WholeDeployment>(applier, pipe);
   if (!current) return undefined;
   // Without the message of DEPLOYMENTS, the response is the whole object.
   const { message: _, ...request } = requestOf(action, commitPatch(action, rollout.size));
@@ -69,7 +69,7 @@ function withoutAmounts(resources: PodSpec["containers"][number]["resources"]): 
 
 /** Only a rejection counts: a webhook that does not support dry runs or does not respond predicts nothing. */
 async function rolloutProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
-  let resized: Deployment;
+  let resized: Workload;
   try {
     resized = await applier.client.json(requestOf(action, resourcesPatch(action, action.rollout.size)));
   } catch (error) {

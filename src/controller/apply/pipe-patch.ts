@@ -1,23 +1,24 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import type { KubeRequest } from "../../kube/client.ts";
 import type { Identity, ManagedFields } from "../../kube/objects.ts";
-import { DEPLOYMENTS, objectPath, type Resource } from "../../kube/paths.ts";
+import { objectPath, type Resource } from "../../kube/paths.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import { type Allotment, resourcesFor } from "../observe/resources.ts";
+import { KINDS } from "../observe/workloads/kinds.ts";
 
 /** An admission webhook may take 30 s to respond. */
 export const WRITE_TIMEOUT_MS = 35_000;
 
 /** @param lastRollout value of the annotation (formatLastRollout); absent if something removes the annotation */
 export function pipePatch(
-  { metadata }: PipeView,
+  { kind, metadata }: PipeView,
   lastRollout: string | undefined,
   spec: object | undefined,
   managedFields?: readonly ManagedFields[],
 ): KubeRequest {
   const annotations = { [LAST_ROLLOUT_ANNOTATION]: lastRollout };
-  return patchOf(DEPLOYMENTS, metadata, {
+  return patchOf(KINDS[kind].resource, metadata, {
     metadata: { ...(lastRollout === undefined ? {} : { annotations }), managedFields },
     spec,
   });

@@ -4,12 +4,14 @@ import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Assessment, PipeContext, PipeDecision, Subject } from "../assessment.ts";
 import { resizerActivity } from "../in-place/drift.ts";
 import { failedBefore } from "../in-place/problem.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import { isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 import { isSize, resourcesFor } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { activePods } from "../pods.ts";
 import { rolloutOutlook } from "../rollout/failure.ts";
 import { timedPhase, timeoutMsOf } from "../rollout/phase.ts";
+import { deletionDueAtMs, stuckRemark } from "../rollout/stuck-pod.ts";
 import { decidePipe } from "./rules.ts";
 
 type Pods = Pick<Snapshot, "pods" | "podsEndedAtMs">;
@@ -26,13 +28,16 @@ export function assess(pipe: PipeView, pods: Pods, context: PipeContext): Assess
     ...decision,
     ...{ subject, pipe, proof, abandoned },
     ...timed,
-    recheckAtMs: earliest(decision.recheckAtMs, decision.failure?.retryAtMs, recheckAtMs, endsAtMs),
+    recheckAtMs: earliest(
+      ...[decision.recheckAtMs, decision.failure?.retryAtMs, recheckAtMs, endsAtMs],
+      deletionDueAtMs(subject),
+    ),
     remark: remarkOn(subject, decision.state, timed.phase),
   };
 }
 
 function subjectOf(pipe: PipeView, { pods, podsEndedAtMs }: Pods, context: PipeContext): Subject {
-  const { name } = pipe.metadata;
+  const name = nameOf(pipe);
   const container = "problem" in pipe.container ? "" : pipe.container.name;
   const target = resourcesFor(context.desired, pipe.cpuLimitFollows);
   const about = { ...context, pipe, container, target, pods: pods.get(name) ?? [] };
@@ -103,6 +108,7 @@ function remarkOn(subject: Subject, state: PipeState, phase: RolloutPhase): stri
     horizontalAutoscalerRemark(subject),
     qosRemark(subject, state),
     resizerRemark(subject, state),
+    stuckRemark(subject),
   ].filter((each) => each !== undefined);
   return remarks.length === 0 ? undefined : remarks.join(" ");
 }
@@ -112,28 +118,27 @@ function restartRemark({ pipe, desired }: Subject, phase: RolloutPhase): string 
   const { inPlaceFailure } = pipe.lastRollout ?? {};
   if (phase !== "rolling-out" || !inPlaceFailure || !sameSize(inPlaceFailure.size, desired)) return undefined;
   if (!sameSize(pipe.size, desired)) return undefined;
-  return `The pods of ${pipe.metadata.name} are being replaced because they cannot be resized in place: ${inPlaceFailure.message}.`;
+  return `The pods of ${nameOf(pipe)} are being replaced because they cannot be resized in place: ${inPlaceFailure.message}.`;
 }
 
 function horizontalAutoscalerRemark({ pipe, autoscalers }: Subject): string | undefined {
-  const horizontal = autoscalers
-    .get(pipe.metadata.name)
-    ?.find(({ kind }) => kind === "HorizontalPodAutoscaler");
+  const scalers = autoscalers.get(nameOf(pipe));
+  const horizontal = scalers?.find(({ kind }) => kind === "HorizontalPodAutoscaler");
   if (!horizontal) return undefined;
   const name = JSON.stringify(horizontal.metadata.name);
-  return `The HorizontalPodAutoscaler ${name} sets the replicas of ${pipe.metadata.name} by utilization of its requests, so another size may change their number.`;
+  return `The HorizontalPodAutoscaler ${name} sets the replicas of ${nameOf(pipe)} by utilization of its requests, so another size may change their number.`;
 }
 
 function resizerRemark(subject: Subject, state: PipeState): string | undefined {
   const activity = state === "rolling" ? resizerActivity(subject) : undefined;
-  return activity && `${subject.pipe.metadata.name} ${activity}.`;
+  return activity && `${nameOf(subject.pipe)} ${activity}.`;
 }
 
 /** A limit that follows the size is mentioned only while it changes. */
 function qosRemark({ pipe, desired }: Subject, state: PipeState): string | undefined {
-  const { metadata, cpuLimitMillicores, cpuLimitFollows } = pipe;
+  const { cpuLimitMillicores, cpuLimitFollows } = pipe;
   if (cpuLimitFollows && state !== "done")
-    return `The CPU limit of ${metadata.name} follows the size, so its pods keep the QoS class Guaranteed.`;
+    return `The CPU limit of ${nameOf(pipe)} follows the size, so its pods keep the QoS class Guaranteed.`;
   if (cpuLimitMillicores !== desired.cpuMillicores) return undefined;
-  return `The CPU limit of ${metadata.name} equals the size, so its pods have the QoS class Guaranteed and not Burstable.`;
+  return `The CPU limit of ${nameOf(pipe)} equals the size, so its pods have the QoS class Guaranteed and not Burstable.`;
 }

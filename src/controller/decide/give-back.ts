@@ -2,6 +2,7 @@ import type { Action } from "../actions.ts";
 import type { Assessment, Failure } from "../assessment.ts";
 import type { MemoryShortage } from "../in-place/out-of-memory.ts";
 import type { OutOfMemory } from "../observe/last-rollout.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import { dueAtMs, failureOf, retriedAt, retryAtMs } from "../retry.ts";
 import { adopt } from "../rollout/repair.ts";
 import type { Sizing } from "./decision.ts";
@@ -24,7 +25,7 @@ export function recordShortage(
 /** The pipes that have the previous size do not have the requested one: one failed, and the others wait. */
 export function reportShortage(sizing: Sizing): Sizing {
   const { outOfMemory, assessments } = sizing;
-  const named = assessments.find(({ pipe }) => pipe.metadata.name === outOfMemory?.pipe) ?? assessments[0];
+  const named = assessments.find(({ pipe }) => nameOf(pipe) === outOfMemory?.pipe) ?? assessments[0];
   if (!outOfMemory || !named) return sizing;
   const isOver = assessments.every(({ state }) => state === "done");
   const reported = assessments.map((each) => {
@@ -32,7 +33,7 @@ export function reportShortage(sizing: Sizing): Sizing {
     return each === named ? withFailure(assessment, outOfMemory) : assessment;
   });
   if (!isOver || sizing.waitReason !== "nothing") return { ...sizing, assessments: reported };
-  return { ...sizing, assessments: reported, waitReason: "failure", blockedBy: [named.pipe.metadata.name] };
+  return { ...sizing, assessments: reported, waitReason: "failure", blockedBy: [nameOf(named.pipe)] };
 }
 
 /** The actions are decided already. @param whenDone the state of a pipe whose pods and template have the previous size */

@@ -7,6 +7,7 @@ import {
 import { ALWAYS_OPEN, windowAt } from "../../domain/rollout-window.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment, Begin, Way } from "../assessment.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { repair } from "../rollout/repair.ts";
@@ -86,15 +87,13 @@ function choose(draft: Draft): Draft {
   const { start } = planRollout(assessments.map(plannedPipe), limits);
   const planned = assessments.map((each): PlannedPipe => {
     const isOver = each.abandoned !== undefined && each.phase === "overdue";
-    const isRolledBack = isOver && !start.includes(each.pipe.metadata.name) && repair(each).length > 0;
+    const isRolledBack = isOver && !start.includes(nameOf(each.pipe)) && repair(each).length > 0;
     return { ...plannedPipe(each), ...(isRolledBack ? { state: "rolling", phase: "rolling-back" } : {}) };
   });
   const plan = planRollout(planned, limits);
   const { waitReason, blockedBy } = plan;
   // Containers run out of memory meanwhile, and nothing restarts, so these wait neither for a canary nor for a window.
-  const urgent = sizing.outOfMemory
-    ? draft.waiting.filter(isInPlace).map(({ pipe }) => pipe.metadata.name)
-    : [];
+  const urgent = sizing.outOfMemory ? draft.waiting.filter(isInPlace).map(({ pipe }) => nameOf(pipe)) : [];
   const chosen = { ...plan, start: [...new Set([...plan.start, ...urgent])] };
   return { ...draft, plan: chosen, sizing: { ...sizing, waitReason, blockedBy } };
 }
@@ -107,7 +106,7 @@ function plannedPipe({ pipe, state, phase, proof, isUnfinished = false, next }: 
   const beginning = next?.type === "begin" ? next : undefined;
   const { fallback } = beginning ?? {};
   return {
-    name: pipe.metadata.name,
+    name: nameOf(pipe),
     ...{ state, phase, proof, replicas: pipe.replicas },
     // A pipe that could not be resized in place was the first one, and stays it.
     isUnfinished: isUnfinished || (fallback !== undefined && "atMs" in fallback),
@@ -125,11 +124,11 @@ function tryOut(draft: Draft): Draft {
   const tried = waiting.filter((each) => isCanaryOfSeveral(draft) || isChosen(each, plan));
   const results = tried
     .flatMap((each) => beginsOf(each, draft))
-    .map(({ way, ...each }) => ({ ...way.dryRun(each), name: each.subject.pipe.metadata.name }));
+    .map(({ way, ...each }) => ({ ...way.dryRun(each), name: nameOf(each.subject.pipe) }));
   const actions = [...draft.actions, ...results.flatMap(({ action }) => action ?? [])];
   const open = results.flatMap(({ isAccepted, name }) => (isAccepted ? [] : [name]));
   if (open.length === 0) return { ...draft, actions };
-  const heldBack = isCanaryOfSeveral(draft) ? waiting.map(({ pipe }) => pipe.metadata.name) : open;
+  const heldBack = isCanaryOfSeveral(draft) ? waiting.map(({ pipe }) => nameOf(pipe)) : open;
   const start = plan.start.filter((name) => !heldBack.includes(name));
   const held = { waitReason: "dry-runs", blockedBy: [] } as const;
   return { ...draft, actions, plan: { ...plan, start }, sizing: { ...sizing, ...held } };
@@ -163,7 +162,7 @@ function mend(draft: Draft): Draft {
 }
 
 function isChosen({ pipe, state }: Assessment, { start }: RolloutPlan): boolean {
-  return state === "waiting" && start.includes(pipe.metadata.name);
+  return state === "waiting" && start.includes(nameOf(pipe));
 }
 
 function isCanaryOfSeveral({ plan, waiting }: Draft): boolean {

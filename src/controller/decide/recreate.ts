@@ -1,5 +1,6 @@
 import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
 import { allSizes, type Size, sameSize } from "../../domain/size.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { sizeOf } from "../observe/resources.ts";
@@ -43,12 +44,14 @@ export function specForRecreation(
 /** The templates of these pods may have another size. Pods of a pipe that moved in were resized for its earlier service. */
 function resizedPods(pipes: readonly PipeView[], pods: Pods): readonly Applied[] {
   const own = pipes.filter(({ templateProblem }) => templateProblem === undefined);
-  return own.flatMap(({ metadata, container }) =>
-    (pods.get(metadata.name) ?? []).flatMap(({ isActive, resizedAtMs, containers }): readonly Applied[] => {
-      if (!isActive || resizedAtMs === undefined || "problem" in container) return [];
-      const sized = containers.find(({ name }) => name === container.name);
-      return sized ? [{ size: sizeOf(sized), atMs: resizedAtMs }] : [];
-    }),
+  return own.flatMap(({ kind, metadata, container }) =>
+    (pods.get(nameOf({ kind, metadata })) ?? []).flatMap(
+      ({ isActive, resizedAtMs, containers }): readonly Applied[] => {
+        if (!isActive || resizedAtMs === undefined || "problem" in container) return [];
+        const sized = containers.find(({ name }) => name === container.name);
+        return sized ? [{ size: sizeOf(sized), atMs: resizedAtMs }] : [];
+      },
+    ),
   );
 }
 

@@ -8,9 +8,12 @@ import { podsFollow, podsInProgress, podsReturn, sizeRefused } from "../in-place
 import { isUnrequested, waitsForRequest, waitsInPlace } from "../in-place/wait.ts";
 import { IN_PLACE } from "../in-place/way.ts";
 import { effectOn } from "../observe/autoscaler-view.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import { hasAllResources } from "../observe/pipe-view.ts";
+import { ROLLOUT_ONLY } from "../observe/workloads/stateful-set.ts";
 import { mayReplacePods, seesPods } from "../pods.ts";
 import { FIELD_CONFLICT } from "../retry.ts";
+import { leftToOwner } from "../rollout/hold.ts";
 import { failedBefore, nextAttempt } from "../rollout/prior-failure.ts";
 import {
   annotationRemoved,
@@ -97,7 +100,7 @@ function templateHasSize({ pipe, desired }: Subject): boolean {
 }
 
 function hasVisiblePods(subject: Subject): boolean {
-  return subject.pipe.replicas > 0 && seesPods(subject);
+  return subject.pipe.replicas > 0 && seesPods(subject) && subject.pipe.templateProblem !== ROLLOUT_ONLY;
 }
 
 function containerUnclear({ pipe, nowMs }: Subject): PipeDecision | undefined {
@@ -106,7 +109,7 @@ function containerUnclear({ pipe, nowMs }: Subject): PipeDecision | undefined {
 }
 
 function setByAutoscaler({ pipe, container, autoscalers, nowMs }: Subject): PipeDecision | undefined {
-  const found = autoscalers.get(pipe.metadata.name)?.find(({ kind }) => kind === "VerticalPodAutoscaler");
+  const found = autoscalers.get(nameOf(pipe))?.find(({ kind }) => kind === "VerticalPodAutoscaler");
   if (!found) return undefined;
   const name = JSON.stringify(found.metadata.name);
   const problem =
@@ -141,6 +144,8 @@ function waits(subject: Subject): PipeDecision {
   if (!chosen && first?.problem && !hasLastWay) return waitsInPlace(subject, first.problem);
   const way = chosen?.way ?? ROLLOUT;
   if (way.replacesPods && !isIdle && isUnrequested(subject)) return waitsForRequest(first?.problem);
+  const left = way.replacesPods && !isIdle ? leftToOwner(subject) : undefined;
+  if (left) return left;
   const isReported = first?.way !== way && pipe.replicas > 0 && hasAllResources(pipe);
   return {
     state: "waiting",

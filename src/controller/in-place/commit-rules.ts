@@ -9,7 +9,7 @@ import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { allPodsHaveSize, areOfOneTemplate, mayReplacePods } from "../pods.ts";
 import { dueAtMs, errorOf, failureOf, lastErrorOf, recordOf, repeatableAtMs } from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
-import { PAUSED_BY_OWNER } from "../rollout/rules.ts";
+import { heldBy } from "../rollout/hold.ts";
 import { fallsBack } from "./fall-back.ts";
 import { failedBefore, refusalOf } from "./problem.ts";
 import { restarted } from "./resize-pods.ts";
@@ -98,7 +98,7 @@ export function templateFollows(subject: Subject): PipeDecision | undefined {
   // Only what depends on the values is a reason for a rollout.
   const problem = record ? refusalOf(record, subject) : restarted(subject);
   if (problem && (mayReplacePods(subject) || isLasting(problem))) return fallsBack(subject, problem);
-  if (pipe.isPaused) return { ...resized, activity: PAUSED_BY_OWNER };
+  if (pipe.isPaused) return { ...resized, activity: heldBy(pipe) };
   if (isOpen(record)) return { ...resized, failure: failureOf(record) };
   // The Deployment is not paused again before the next write to its ReplicaSet is due.
   const failed = [record, recordOf(subject, "update-replica-set")].filter(

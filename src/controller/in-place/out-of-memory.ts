@@ -2,6 +2,7 @@ import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import type { LastRollout, OutOfMemory } from "../observe/last-rollout.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
@@ -57,7 +58,7 @@ function detected(snapshot: Snapshot, requested: Size): MemoryShortage | undefin
   const minutes = timeouts.outOfMemoryMs / 60_000;
   const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, the last time in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
   const message = clipped(text, MAX_ANNOTATED_MESSAGE);
-  const outOfMemory = { size: requested, previous, pipe: pipe.metadata.name, message, atMs: nowMs };
+  const outOfMemory = { size: requested, previous, pipe: nameOf(pipe), message, atMs: nowMs };
   return { outOfMemory, unrecorded: pipe };
 }
 
@@ -68,7 +69,7 @@ function ownRollout({ lastRollout }: PipeView, { serviceId }: Snapshot): LastRol
 
 function killsIn(pipe: PipeView, snapshot: Snapshot, requested: Size): Kills | undefined {
   const { pods, timeouts } = snapshot;
-  const { metadata, size, container, isPausedForCommit } = pipe;
+  const { size, container, isPausedForCommit } = pipe;
   const lastRollout = ownRollout(pipe, snapshot);
   if (!lastRollout || "problem" in container || isPausedForCommit) return undefined;
   const { inPlaceStartedAtMs: sinceMs, startedAtMs, lastGoodSize: previous, restarts = 0 } = lastRollout;
@@ -76,7 +77,7 @@ function killsIn(pipe: PipeView, snapshot: Snapshot, requested: Size): Kills | u
     return undefined;
   if (!isSize(previous) || previous.memoryGib <= requested.memoryGib) return undefined;
   const untilMs = startedAtMs + timeouts.outOfMemoryMs;
-  const seen = (pods.get(metadata.name) ?? []).flatMap((pod) => {
+  const seen = (pods.get(nameOf(pipe)) ?? []).flatMap((pod) => {
     const own = pod.isActive ? pod.containers.find(({ name }) => name === container.name) : undefined;
     return own ? [{ pod, own }] : [];
   });

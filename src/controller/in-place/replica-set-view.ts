@@ -4,11 +4,11 @@ import {
   type Identity,
   identityOf,
   type KubeObject,
+  type PodTemplate,
   type ReplicaSet,
 } from "../../kube/objects.ts";
 import { parseTime } from "../../kube/time.ts";
 import { REVISION_ANNOTATION, TEMPLATE_HASH_LABEL } from "../names.ts";
-import type { PodTemplate } from "../observe/workloads/pod-template.ts";
 
 /** The fields of a ReplicaSet that in-place resizes need. */
 export interface ReplicaSetView extends KubeObject, TemplateView {

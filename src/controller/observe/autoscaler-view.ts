@@ -8,14 +8,15 @@ import {
   type StartupBoost,
   type VerticalPodAutoscaler,
 } from "../../kube/objects.ts";
+import { PIPE_KINDS, pipeName } from "./pipe-kind.ts";
 
-/** A VerticalPodAutoscaler or HorizontalPodAutoscaler that affects the pods of a Deployment. */
+/** A VerticalPodAutoscaler or HorizontalPodAutoscaler that affects the pods of a pipe. */
 export interface AutoscalerView extends KubeObject {
   readonly metadata: Identity;
   /** Vertical autoscalers replace our size with their own; horizontal ones only depend on it. */
   readonly kind: "HorizontalPodAutoscaler" | "VerticalPodAutoscaler";
-  /** Name of the Deployment; `undefined` if it targets something else, or never sets our fields. */
-  readonly deployment: string | undefined;
+  /** Name of the pipe; `undefined` if it targets something else, or never sets our fields. */
+  readonly pipeName: string | undefined;
   /** The effect on each container, by name. {@link OTHER_CONTAINERS} stands for the rest. */
   readonly policies: ReadonlyMap<string, Effect>;
 }
@@ -35,7 +36,7 @@ export function toHorizontalAutoscalerView({ metadata, spec }: HorizontalPodAuto
   return {
     metadata: identityOf(metadata),
     kind: "HorizontalPodAutoscaler",
-    deployment: isAboutRequests ? deploymentIn(spec.scaleTargetRef) : undefined,
+    pipeName: isAboutRequests ? pipeIn(spec.scaleTargetRef) : undefined,
     policies: NO_POLICIES,
   };
 }
@@ -46,7 +47,7 @@ export function toVerticalAutoscalerView({ metadata, spec }: VerticalPodAutoscal
   return {
     metadata: identityOf(metadata),
     kind: "VerticalPodAutoscaler",
-    deployment: isActing ? deploymentIn(spec.targetRef) : undefined,
+    pipeName: isActing ? pipeIn(spec.targetRef) : undefined,
     policies,
   };
 }
@@ -84,6 +85,7 @@ export function effectOn({ policies }: AutoscalerView, containerName: string): E
   return policies.get(containerName) ?? policies.get(OTHER_CONTAINERS) ?? "size";
 }
 
-function deploymentIn(target: ScaleTarget | undefined): string | undefined {
-  return target?.kind === "Deployment" ? target.name : undefined;
+function pipeIn(target: ScaleTarget | undefined): string | undefined {
+  const kind = PIPE_KINDS.find((each) => each === target?.kind);
+  return kind && target && pipeName(kind, target.name);
 }

@@ -1,13 +1,7 @@
 import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { KubeClient } from "../../kube/client.ts";
-import { type ConfigMap, identityOf, type KubeObject } from "../../kube/objects.ts";
-import {
-  CONFIG_MAPS,
-  DEPLOYMENTS,
-  HORIZONTAL_AUTOSCALERS,
-  PODS,
-  VERTICAL_AUTOSCALERS,
-} from "../../kube/paths.ts";
+import { type ConfigMap, identityOf, type KubeObject, type Workload } from "../../kube/objects.ts";
+import { CONFIG_MAPS, HORIZONTAL_AUTOSCALERS, PODS, VERTICAL_AUTOSCALERS } from "../../kube/paths.ts";
 import { RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { type Organization, parseOrganization } from "../../records/organization.ts";
 import type { Parsed } from "../../records/parse.ts";
@@ -26,10 +20,12 @@ import {
   toHorizontalAutoscalerView,
   toVerticalAutoscalerView,
 } from "./autoscaler-view.ts";
+import { type PipeKind, pipeKeysOf } from "./pipe-kind.ts";
 import { type PipeScalingView, toPipeScalingView } from "./pipe-scaling-view.ts";
-import { isInCommit, mayBeRollingOut, type PipeView } from "./pipe-view.ts";
+import { PipeStore } from "./pipe-store.ts";
+import { isInCommit, mayBeRollingOut } from "./pipe-view.ts";
 import { type PodView, toPodView } from "./pod-view.ts";
-import { toPipeView } from "./workloads/deployment.ts";
+import { KINDS } from "./workloads/kinds.ts";
 
 /** A record of the API, or why it is malformed. */
 export type Cached<T> = KubeObject & { readonly record: Parsed<T> };
@@ -39,7 +35,7 @@ export interface Caches {
   readonly organizations: Store<Cached<Organization>>;
   readonly services: Store<Cached<Service>>;
   readonly scalings: Store<PipeScalingView>;
-  readonly pipes: Store<PipeView>;
+  readonly pipes: PipeStore;
   /** The pods with the label of pipes. Those of other workloads have no effect. */
   readonly pods: Store<PodView>;
   /** Horizontal and vertical autoscalers have separate stores, because they can have the same name. */
@@ -52,7 +48,7 @@ export const BY_ROLLING = "rolling";
 export const BY_COMMIT = "commit";
 export const BY_PIPE = "pipe";
 
-const OF_DEPLOYMENT = { [BY_PIPE]: (scaler: AutoscalerView) => pipeKeyOf(scaler, scaler.deployment) };
+const OF_PIPE = { [BY_PIPE]: (scaler: AutoscalerView) => pipeKeysOf(scaler, scaler.pipeName) };
 
 export function createCaches(): Caches {
   return {
@@ -61,13 +57,13 @@ export function createCaches(): Caches {
       [BY_ORGANIZATION]: ({ record }) => (record.ok ? [record.value.organizationId] : []),
     }),
     scalings: new Store({ [BY_SERVICE]: (scaling) => [scaling.metadata.name] }),
-    pipes: new Store({
+    pipes: new PipeStore({
       [BY_SERVICE]: (pipe) => [pipe.serviceId],
       [BY_ROLLING]: (pipe) => (mayBeRollingOut(pipe) ? ["yes"] : []),
       [BY_COMMIT]: (pipe) => (isInCommit(pipe) ? ["yes"] : []),
     }),
-    pods: new Store({ [BY_PIPE]: (pod) => pipeKeyOf(pod, pod.pipeName) }),
-    autoscalers: [new Store(OF_DEPLOYMENT), new Store(OF_DEPLOYMENT)],
+    pods: new Store({ [BY_PIPE]: (pod) => pipeKeysOf(pod, pod.pipeName) }),
+    autoscalers: [new Store(OF_PIPE), new Store(OF_PIPE)],
   };
 }
 
@@ -86,13 +82,15 @@ export interface InformerOptions extends Pick<ControllerSettings, "namespace" | 
 /** The label of the pods of pipes. They may lack the other one, and still run a size. */
 const POD_SELECTOR = `${TYPE_LABEL}=${DATABASE_TYPE}`;
 
-/** The labels that mark a Deployment as a pipe. */
+/** The labels that mark a workload as a pipe. */
 export const PIPE_SELECTOR = `${POD_SELECTOR},${SERVICE_LABEL}`;
 
 export interface Informers {
   readonly all: readonly Informer[];
   /** The controller can do without pods. */
   readonly pods: OptionalInformer;
+  /** Without the permission for them, pipes are Deployments only. */
+  readonly statefulSets: OptionalInformer;
 }
 
 /** Creates the informers that fill the caches and keep them current. */
@@ -128,28 +126,29 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
     { clock, onProblem, onGranted: options.onPodsGranted },
   );
   caches.pods.onChange(() => pods.granted());
+  const pipesOf = (kind: PipeKind, onProblemOfKind = onProblem): Informer => {
+    const { resource, toView } = KINDS[kind];
+    const store = caches.pipes.of(kind);
+    const project = (workload: Workload) => toView(workload);
+    return informerOf({ resource, labelSelector: PIPE_SELECTOR, store, project, onProblem: onProblemOfKind });
+  };
+  const statefulSets = new OptionalInformer((onSetsProblem) => pipesOf("StatefulSet", onSetsProblem), {
+    ...{ clock, onProblem, onGranted: () => undefined },
+  });
+  caches.pipes.of("StatefulSet").onChange(() => statefulSets.granted());
   const all = [
     recordsOf("organization", organizations, ({ metadata, data }) => parseOrganization(metadata.name, data)),
     recordsOf("service", services, ({ metadata: { name, labels }, data }) =>
       parseService(name, labels, data),
     ),
     informerOf({ resource: PIPE_SCALINGS, store: caches.scalings, project: toPipeScalingView }),
-    informerOf({
-      resource: DEPLOYMENTS,
-      labelSelector: PIPE_SELECTOR,
-      store: caches.pipes,
-      project: (deployment) => toPipeView(deployment),
-    }),
+    pipesOf("Deployment"),
+    statefulSets,
     pods,
     informerOf({ resource: HORIZONTAL_AUTOSCALERS, store: horizontals, project: toHorizontalAutoscalerView }),
     ...(verticalAutoscalers
       ? [informerOf({ resource: VERTICAL_AUTOSCALERS, store: verticals, project: toVerticalAutoscalerView })]
       : []),
   ];
-  return { all, pods };
-}
-
-/** Returns the store key of the Deployment with this name in the object's namespace; empty without a name. */
-export function pipeKeyOf({ metadata }: KubeObject, deployment: string | undefined): readonly string[] {
-  return deployment === undefined ? [] : [`${metadata.namespace}/${deployment}`];
+  return { all, pods, statefulSets };
 }

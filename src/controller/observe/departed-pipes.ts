@@ -1,4 +1,5 @@
-import { keyOf, type Store } from "../../runtime/store.ts";
+import { keyOfPipe } from "./pipe-kind.ts";
+import type { PipeStore } from "./pipe-store.ts";
 import type { PipeView } from "./pipe-view.ts";
 
 /** A Deployment is resumed within 30 s, and this is far more than commits that run at the same time. */
@@ -9,11 +10,11 @@ const MAX_ENTRIES = 1000;
  * them. They are read until they are resumed or gone. After a crash, nothing shows them.
  */
 export class DepartedPipes {
-  readonly #pipes: Store<PipeView>;
+  readonly #pipes: Pick<PipeStore, "get">;
   /** Keyed by UID. */
   readonly #departed = new Map<string, PipeView>();
 
-  constructor(pipes: Store<PipeView>) {
+  constructor(pipes: Pick<PipeStore, "get" | "onChange">) {
     this.#pipes = pipes;
     pipes.onChange((change) => {
       if (change.type === "deleted") this.observe(change.previous);
@@ -24,7 +25,7 @@ export class DepartedPipes {
   /** Call it with the response to a write. The Deployment may have left the cache meanwhile. */
   observe(pipe: PipeView): void {
     const { uid } = pipe.metadata;
-    if (this.#pipes.get(keyOf(pipe))?.metadata.uid === uid) return;
+    if (this.#pipes.get(keyOfPipe(pipe))?.metadata.uid === uid) return;
     // The label of the service may be missing now.
     const serviceId = this.#departed.get(uid)?.serviceId ?? pipe.serviceId;
     if (!pipe.isPausedForCommit || pipe.isBeingDeleted) this.forget(uid);

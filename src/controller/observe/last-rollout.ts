@@ -94,13 +94,15 @@ const lastRollout = z.object({
   scalingGeneration: z.int(),
   /** The API request for `size`, if any. */
   requestId: z.string().optional(),
-  /** Generation of the Deployment after the patch, which identifies the rollout. 0 if nothing was rolled out. */
+  /** Generation of the workload after the patch, which identifies the rollout. 0 if nothing was rolled out. */
   generation: z.int(),
   /** Revision of the pod template after the patch; a later revision is the owner's. */
   revision: z.int(),
+  /** Identifies the pod template without the size, if Kubernetes does not number the templates of the workload. */
+  template: sharedText.optional(),
   /** `lastUpdateTime` of the condition Progressing before the patch, in seconds since 1970; 0 for none. */
   progressedAtS: z.int(),
-  /** Desired replicas at the time of the patch. */
+  /** Desired replicas at the time of the patch, without those that the owner keeps from rollouts. */
   replicas: z.int(),
 });
 
@@ -108,7 +110,7 @@ const lastRollout = z.object({
 const binding = z.object({ version: z.literal(1), deploymentUid: z.string() });
 
 /**
- * The last rollout that the controller started on a pipe. It is stored in an annotation of the Deployment by the patch
+ * The last rollout that the controller started on a pipe. It is stored in an annotation of the workload by the patch
  * that starts the rollout, so that a controller can continue after a crash of its predecessor.
  */
 export type LastRollout = Readonly<z.output<typeof lastRollout>>;

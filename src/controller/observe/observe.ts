@@ -2,7 +2,7 @@ import { sameSize } from "../../domain/size.ts";
 import type { Tiers } from "../../domain/tier.ts";
 import { type Organization, organizationConfigMapName } from "../../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../../records/service.ts";
-import { keyOf, type Store } from "../../runtime/store.ts";
+import type { Store } from "../../runtime/store.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Timeouts } from "../timeouts.ts";
 import { type AutoscalerView, effectOn } from "./autoscaler-view.ts";
@@ -11,6 +11,7 @@ import type { DeletedScalings } from "./deleted-scalings.ts";
 import type { DepartedPipes } from "./departed-pipes.ts";
 import type { EndedPods } from "./ended-pods.ts";
 import { appliedSize } from "./last-rollout.ts";
+import { keyOfPipe, nameOf } from "./pipe-kind.ts";
 import { isAnnouncedBefore, type PipeView } from "./pipe-view.ts";
 import { isSize } from "./resources.ts";
 import type { Found, Obstacle, Snapshot } from "./snapshot.ts";
@@ -47,7 +48,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
   const labelled = caches.pipes.by(BY_SERVICE, serviceId).filter((pipe) => !pipe.isBeingDeleted);
   const pipes = labelled
     .filter(({ metadata }) => metadata.namespace === namespace)
-    .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+    .sort(byName)
     .map((pipe) => withLastRollout(pipe, writes));
   return {
     serviceId,
@@ -62,14 +63,21 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     orphans: labelled.filter(({ metadata }) => metadata.namespace !== namespace),
     pipes,
     departed: departed.of(serviceId),
-    pods: new Map(pipes.map((pipe) => [pipe.metadata.name, caches.pods.by(BY_PIPE, keyOf(pipe))])),
-    podsEndedAtMs: new Map(pipes.map((pipe) => [pipe.metadata.name, endedPods.lastEndedAtMs(pipe)])),
+    pods: new Map(pipes.map((pipe) => [nameOf(pipe), caches.pods.by(BY_PIPE, keyOfPipe(pipe))])),
+    podsEndedAtMs: new Map(pipes.map((pipe) => [nameOf(pipe), endedPods.lastEndedAtMs(pipe)])),
     podsProblem,
     leadingSinceMs,
     writes,
     strategy: scaling?.spec.strategy ?? scope.policy.resizeStrategy,
     autoscalers: findAutoscalers(caches, pipes),
   };
+}
+
+/** The Deployment comes before the StatefulSet with the same name. */
+function byName(a: PipeView, b: PipeView): number {
+  const [nameA, nameB] = [a.metadata.name, b.metadata.name];
+  if (nameA === nameB) return nameOf(a).length - nameOf(b).length;
+  return nameA < nameB ? -1 : 1;
 }
 
 /** If a webhook removes the annotation, the memory of writes still has the rollout. */
@@ -95,9 +103,9 @@ function findAutoscalers(caches: Caches, pipes: readonly PipeView[]): Snapshot["
   return new Map(
     pipes.flatMap((pipe): [string, readonly AutoscalerView[]][] => {
       const container = "problem" in pipe.container ? "" : pipe.container.name;
-      const found = stores.flatMap((store) => store.by(BY_PIPE, keyOf(pipe)));
+      const found = stores.flatMap((store) => store.by(BY_PIPE, keyOfPipe(pipe)));
       const acting = found.filter((autoscaler) => effectOn(autoscaler, container) !== "none");
-      return acting.length === 0 ? [] : [[pipe.metadata.name, acting]];
+      return acting.length === 0 ? [] : [[nameOf(pipe), acting]];
     }),
   );
 }

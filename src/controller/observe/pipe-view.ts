@@ -1,11 +1,13 @@
 import { type Size, sameSize } from "../../domain/size.ts";
 import type { DeploymentCondition, Identity, KubeObject } from "../../kube/objects.ts";
 import { appliedSize, type Fallback, type LastRollout } from "./last-rollout.ts";
+import type { PipeKind } from "./pipe-kind.ts";
 import { type Allotment, isSize, type Resources } from "./resources.ts";
 import type { StartupRead } from "./workloads/startup-reads.ts";
 
-/** The fields of a Deployment that decisions need; the cache keeps only these. */
+/** The fields of a workload that decisions need; the cache keeps only these. */
 export interface PipeView extends KubeObject {
+  readonly kind: PipeKind;
   readonly metadata: Identity;
   readonly serviceId: string;
   /** In milliseconds since 1970. */
@@ -38,27 +40,55 @@ export interface PipeView extends KubeObject {
   readonly startupReads: readonly StartupRead[];
   /** The time without progress that the owner chose for rollouts, plus the time until a pod counts as available. */
   readonly deadlineMs: number;
+  /** A change of the template replaces no pod. */
   readonly isPaused: boolean;
   /** Paused by the controller, to commit a resize in place. */
   readonly isPausedForCommit: boolean;
-  /** During such a pause: when the controller last wrote to the Deployment, in milliseconds since 1970. */
+  /** During such a pause: when the controller last wrote to the workload, in milliseconds since 1970. */
   readonly pausedForCommitAtMs: number | undefined;
   /** A rollout stops old pods before their replacements run. If these cannot start, the pipe has lost a running pod. */
   readonly stopsOldPodsFirst: boolean;
+  /** Absent for workloads whose pods have no numbers. */
+  readonly inTurn: InTurn | undefined;
   /** Revision of the pod template; 0 until Kubernetes sets it. */
   readonly revision: number;
   readonly rollout: RolloutProgress;
-  /** Absent unless the controller itself wrote it to exactly this Deployment. */
+  /** Absent unless the controller itself wrote it to exactly this object. */
   readonly lastRollout: LastRollout | undefined;
   /**
-   * Only without a last rollout, and only if the Deployment shows that the controller resized the pipe before: when
+   * Only without a last rollout, and only if the workload shows that the controller resized the pipe before: when
    * that was, in milliseconds since 1970.
    */
   readonly resizedAtMs: number | undefined;
 }
 
+/** A workload whose pods have numbers. A rollout replaces them from the last one to the first, each in its own place. */
+export interface InTurn {
+  /** Number of steps in which a rollout replaces the pods. Each has the whole timeout. */
+  readonly steps: number;
+  /** Identifies the pod template without the size. If it is another one, its owner changed it. */
+  readonly template: string;
+  /** The `templateHash` of pods that have the newest template; outdated while that is not seen. */
+  readonly templateHash: string;
+  /** No pod is available, and none had another template before. */
+  readonly isFirst: boolean;
+  readonly hold: Hold | undefined;
+}
+
+/** The owner keeps pods from rollouts. */
+export interface Hold {
+  readonly pods: number;
+  /** Pods with a smaller number are kept. */
+  readonly below: number;
+  /** Only its owner replaces pods, by deleting them. */
+  readonly isOnDelete: boolean;
+  /** For people: the end of a sentence. */
+  readonly message: string;
+}
+
 /** Progress of the rollout of the current template, as Kubernetes reports it. */
 export interface RolloutProgress {
+  /** All pods that the owner allows to be replaced have the current template, and all pods are available. */
   readonly isComplete: boolean;
   /** Every wanted replica is available, of whatever template. */
   readonly isAvailable: boolean;
@@ -124,6 +154,17 @@ export function mayBeRollingOut(pipe: PipeView): boolean {
 /** Returns true if another writer changed the pod template since the controller's last rollout. */
 export function isChangedByOwner({ revision, lastRollout }: PipeView): boolean {
   return lastRollout !== undefined && revision > lastRollout.revision;
+}
+
+/** Number of pods that a change of the template replaces. */
+export function replaceablePods({ replicas, inTurn }: PipeView): number {
+  return replicas - (inTurn?.hold?.pods ?? 0);
+}
+
+/** True if the owner keeps this pod from rollouts. */
+export function isHeld({ inTurn }: PipeView, { metadata: { name } }: KubeObject): boolean {
+  const number = Number.parseInt(name.slice(name.lastIndexOf("-") + 1), 10);
+  return inTurn?.hold !== undefined && number < inTurn.hold.below;
 }
 
 /** True for a Deployment that is paused for a commit, or was resumed after it and not seen by the Deployment controller yet. */

@@ -8,21 +8,23 @@ import {
   type Pod,
 } from "../../kube/objects.ts";
 import { parseTime } from "../../kube/time.ts";
-import { CONTAINER_ANNOTATION, TEMPLATE_HASH_LABEL } from "../names.ts";
+import { CONTAINER_ANNOTATION, REVISION_HASH_LABEL, TEMPLATE_HASH_LABEL } from "../names.ts";
+import { pipeName } from "./pipe-kind.ts";
 import { otherResizerOf, resizedAtMs } from "./pod-writers.ts";
 
 /** The fields of a pod of a pipe that decisions need; the cache keeps only these. */
 export interface PodView extends KubeObject {
   readonly metadata: Identity;
-  /** Name of the Deployment of the pod; `undefined` if it has none. */
+  /** Name of the pipe whose workload the pod belongs to (nameOf); `undefined` if it belongs to no such workload. */
   readonly pipeName: string | undefined;
-  /** Identifies the pod template: the label of the ReplicaSet. */
+  /** Identifies the pod template: the label of its ReplicaSet or StatefulSet. */
   readonly templateHash: string;
   readonly createdAtMs: number;
   /** Empty until the pod is scheduled. */
   readonly nodeName: string;
   /** The pod is being deleted, and its containers may still run. */
   readonly isTerminating: boolean;
+  readonly isReady: boolean;
   /** False once it is being deleted or its containers have ended, for example because it was evicted. */
   readonly isActive: boolean;
   readonly observedGeneration: number;
@@ -66,15 +68,17 @@ export interface ContainerView {
 const ENDED: readonly (string | undefined)[] = ["Failed", "Succeeded"];
 
 export function toPodView({ metadata, spec, status }: Pod): PodView {
-  const templateHash = shared(metadata.labels?.[TEMPLATE_HASH_LABEL] ?? "");
+  const { labels = {} } = metadata;
+  const templateHash = shared(labels[TEMPLATE_HASH_LABEL] ?? labels[REVISION_HASH_LABEL] ?? "");
   const isTerminating = metadata.deletionTimestamp !== undefined;
   return {
     metadata: identityOf(metadata),
-    pipeName: deploymentOf(metadata, templateHash),
+    pipeName: pipeNameOf(metadata, templateHash),
     templateHash,
     createdAtMs: parseTime(metadata.creationTimestamp),
     nodeName: shared(spec.nodeName ?? ""),
     isTerminating,
+    isReady: status?.conditions?.some((each) => each.type === "Ready" && each.status === "True") ?? false,
     isActive: !isTerminating && !ENDED.includes(status?.phase),
     observedGeneration: status?.observedGeneration ?? 0,
     resize: resizeConditionOf(status),
@@ -109,10 +113,15 @@ function toContainerView(
 }
 
 /** The name of a ReplicaSet is the name of its Deployment and the template hash, which is also a label of its pods. */
-function deploymentOf({ ownerReferences }: Pod["metadata"], templateHash: string): string | undefined {
-  const replicaSet = ownerReferences?.find(({ kind }) => kind === "ReplicaSet")?.name ?? "";
+function pipeNameOf({ ownerReferences }: Pod["metadata"], templateHash: string): string | undefined {
+  const nameOfOwner = (of: string) => ownerReferences?.find(({ kind }) => kind === of)?.name;
+  const statefulSet = nameOfOwner("StatefulSet");
+  if (statefulSet !== undefined) return shared(pipeName("StatefulSet", statefulSet));
+  const replicaSet = nameOfOwner("ReplicaSet") ?? "";
   const suffix = `-${templateHash}`;
-  return replicaSet.endsWith(suffix) ? shared(replicaSet.slice(0, -suffix.length)) : undefined;
+  return replicaSet.endsWith(suffix)
+    ? shared(pipeName("Deployment", replicaSet.slice(0, -suffix.length)))
+    : undefined;
 }
 
 function resizeConditionOf(status: Pod["status"]): ResizeCondition | undefined {

@@ -39,9 +39,9 @@ export interface Snapshot {
   readonly orphans: readonly PipeView[];
   /** Sorted by name. Only pipes in the service's namespace, because labels in other namespaces are not trusted. */
   readonly pipes: readonly PipeView[];
-  /** Deployments that are no pipes of this service any more, and still paused by the controller. */
+  /** Workloads that are no pipes of this service any more, and still paused by the controller. */
   readonly departed: readonly PipeView[];
-  /** The pods of each pipe, by its name. */
+  /** The pods of each pipe, by its name (nameOf). */
   readonly pods: ReadonlyMap<string, readonly PodView[]>;
   /** When a terminating pod of each pipe was last seen to end, by name of the pipe, in milliseconds since 1970. */
   readonly podsEndedAtMs: ReadonlyMap<string, number>;

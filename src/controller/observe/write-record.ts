@@ -33,6 +33,8 @@ export const WRITE_PURPOSES = [
   "check-room",
   /** Writes to a pod: the size, or the size of its template again. */
   ...["resize-pod", "return-pod"],
+  /** The deletion of a pod that Kubernetes does not replace by itself. */
+  "delete-pod",
   /** The steps by which a template follows its pods. */
   ...["commit", "update-replica-set", "resume"],
   /** A ReplicaSet gets another size than its Deployment, so that its pods are replaced. */

@@ -46,8 +46,10 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
     const verticalAutoscalers = await isServed(client, VERTICAL_AUTOSCALERS);
     const patientUntil = clock.monotonic() + PATIENCE_MS;
     const onProblem = (problem: unknown) => {
-      // Without the permission for pods, pipes are rolled out.
-      if (isForbiddenByRbac(problem) && informers.pods.problem !== undefined) return;
+      // Without the permission for pods, pipes are rolled out. Without that for StatefulSets, these are no pipes.
+      const { pods, statefulSets } = informers;
+      const isMissed = pods.problem !== undefined || statefulSets.problem !== undefined;
+      if (isForbiddenByRbac(problem) && isMissed) return;
       if (!isCode(problem, 429) || clock.monotonic() > patientUntil) failed.reject(problem);
     };
     const options = { ...settings, client, clock, verticalAutoscalers, onProblem };

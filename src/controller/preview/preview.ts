@@ -3,6 +3,7 @@ import type { Action } from "../actions.ts";
 import type { Assessment } from "../assessment.ts";
 import { decide } from "../decide/decide.ts";
 import type { DecideOptions, Sizing } from "../decide/decision.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import { requestedSize, toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -50,7 +51,7 @@ export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
     .filter(({ state }) => state !== "done")
     .map((each) => ({
       ...about,
-      pipe: each.pipe.metadata.name,
+      pipe: nameOf(each.pipe),
       size: each.pipe.size && describeSize(each.pipe.size),
       desired: describeSize(sizing.desired.size),
       action: snapshot.scaling?.spec.suspend ? "leave it: suspended" : actionFor(each, actions, sizing),
@@ -59,7 +60,7 @@ export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
 }
 
 function actionFor(
-  { pipe, state, failure, abandoned, hindrance, activity }: Assessment,
+  { pipe, state, failure, abandoned, hindrance, activity, waitsForOwner }: Assessment,
   actions: readonly Action[],
   sizing: Sizing,
 ): string {
@@ -69,6 +70,8 @@ function actionFor(
   if (own?.type === "resize" || own?.type === "resize-pod") return "resize it now";
   if (own?.type === "roll-back")
     return `roll it back to ${isSize(own.size) ? describeSize(own.size) : "its earlier resources"}: ${(abandoned ?? failure)?.message}`;
+  if (own?.type === "delete-pod")
+    return `delete its pod ${own.pod.metadata.name}, which has a size that failed and is not replaced by itself`;
   switch (state) {
     case "done":
     case "rolling":
@@ -78,7 +81,7 @@ function actionFor(
     case "waiting":
       return hindrance ? `leave it: ${activity}` : `resize it later: it waits${waitingFor(sizing)}`;
     case "paused":
-      return "wait for its owner, who has paused its rollouts";
+      return waitsForOwner ? `leave it: ${activity}` : "wait for its owner, who has paused its rollouts";
     case "failed":
     case "retrying":
     case "unsizable":

@@ -4,6 +4,7 @@ import { describeSize } from "../../domain/size.ts";
 import { formatTime } from "../../kube/time.ts";
 import type { Assessment } from "../assessment.ts";
 import type { Sizing } from "../decide/decision.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { describeFailure } from "./failures.ts";
@@ -27,7 +28,7 @@ export function summarizeConditions(
   if (!tier.ok) return { type: "Stalled", ...tier.obstacle };
   if (!sizing)
     return { type: "Reconciling", reason: "Deleting", message: "The PipeScaling is being deleted." };
-  const { desired, assessments, waitReason } = sizing;
+  const { desired, assessments } = sizing;
   const hasState = (...states: Assessment["state"][]) =>
     assessments.some(({ state }) => states.includes(state));
   const progress = text(progressOf(sizing), ...remarksOf(sizing));
@@ -56,9 +57,17 @@ export function summarizeConditions(
   }
   return {
     type: "Reconciling",
-    reason: waitReason === "window" && !hasState("rolling") ? "WaitingForWindow" : "Progressing",
+    reason: waitingReason(sizing),
     message: text(progress, ...underWay(sizing), malformedMessage(scaling)),
   };
+}
+
+/** The controller waits for a window or for the owners only if nothing else is in progress. */
+function waitingReason({ assessments, waitReason }: Sizing): Reason {
+  const pending = assessments.filter(({ state }) => state !== "done");
+  if (pending.every(({ waitsForOwner }) => waitsForOwner)) return "WaitingForOwner";
+  const isRolling = pending.some(({ state }) => state === "rolling");
+  return waitReason === "window" && !isRolling ? "WaitingForWindow" : "Progressing";
 }
 
 function progressOf({ desired, assessments }: Sizing): string {
@@ -92,7 +101,7 @@ export function allPipes(pipes: number, verb: "run" | "have"): string {
 
 function underWay(sizing: Sizing): (string | undefined)[] {
   const named = (state: Assessment["state"]) =>
-    sizing.assessments.filter((each) => each.state === state).map(({ pipe }) => pipe.metadata.name);
+    sizing.assessments.filter((each) => each.state === state).map(({ pipe }) => nameOf(pipe));
   const resized = named("resized");
   const hindered = sizing.assessments.filter(({ state, hindrance }) => state === "waiting" && hindrance);
   const waiting = named("waiting").length - hindered.length;
@@ -101,14 +110,21 @@ function underWay(sizing: Sizing): (string | undefined)[] {
     listed("Rolling", named("rolling")),
     listed(resized.length === 1 ? "Its template follows" : "Their templates follow", resized),
     unschedulable &&
-      sentence(`${unschedulable.pipe.metadata.name} fits no node at present: ${unschedulable.obstacle}`),
+      sentence(`${nameOf(unschedulable.pipe)} fits no node at present: ${unschedulable.obstacle}`),
     listed("Paused by their owner", named("paused")),
+    ownersChoice(sizing),
     listed(
       "Cannot be resized in place, so waiting",
-      hindered.map(({ pipe, hindrance }) => `${pipe.metadata.name} (${hindrance?.reason})`),
+      hindered.map(({ pipe, hindrance }) => `${nameOf(pipe)} (${hindrance?.reason})`),
     ),
     waiting > 0 ? `${waiting} waiting${waitingFor(sizing)}.` : undefined,
   ];
+}
+
+/** Names only the first pipe. The list of pending pipes has a message for each. */
+function ownersChoice({ assessments }: Sizing): string | undefined {
+  const held = assessments.find(({ waitsForOwner }) => waitsForOwner);
+  return held && sentence(`${nameOf(held.pipe)}: ${held.activity}`);
 }
 
 function malformedMessage({ malformedAnnotations: [name] }: PipeScalingView): string | undefined {

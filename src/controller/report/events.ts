@@ -1,8 +1,8 @@
 import { API_VERSION, KIND } from "../../crd/names.ts";
 import type { Condition, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
-import { DEPLOYMENTS } from "../../kube/paths.ts";
 import type { Event } from "../../runtime/event-recorder.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
+import { KINDS } from "../observe/workloads/kinds.ts";
 import { allPipes } from "./conditions.ts";
 import { describeFailure, newFailures } from "./failures.ts";
 import { newFallbacks, newlyResized, type StatusChange } from "./resize-methods.ts";
@@ -24,9 +24,9 @@ export function eventsOf(change: StatusChange): Event[] {
   return [...news.map((each) => ({ regarding, action: "Rescale", ...each })), ...resizedInPlace(change)];
 }
 
-/** An Event on the Deployment of a pipe. */
-export function pipeEvent({ metadata: { namespace, name, uid } }: PipeView, news: News): Event {
-  const regarding = { apiVersion: DEPLOYMENTS.apiVersion, kind: "Deployment", namespace, name, uid };
+/** An Event on the workload of a pipe. */
+export function pipeEvent({ kind, metadata: { namespace, name, uid } }: PipeView, news: News): Event {
+  const regarding = { apiVersion: KINDS[kind].resource.apiVersion, kind, namespace, name, uid };
   return { regarding, action: "Rescale", ...news };
 }
 

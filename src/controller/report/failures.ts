@@ -2,6 +2,7 @@ import { MAX_MESSAGE_LENGTH, type PipeFailure, type PipeScalingStatus } from "..
 import { describedSize } from "../../crd/size-fields.ts";
 import { clipped } from "../../kube/clipped.ts";
 import type { Assessment } from "../assessment.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import { isOfWrite, isRefusal, NO_ROOM } from "../retry.ts";
 import { ROLLBACK_FAILED } from "../rollout/rules.ts";
 
@@ -11,7 +12,7 @@ export function failuresOf(assessments: readonly Assessment[], previous: PipeSca
     if (!failure) return [];
     const { reason, message, attempts, atMs, retryAtMs } = failure;
     const current = {
-      ...{ pipe: pipe.metadata.name, size: describedSize(subject.desired), reason, attempts },
+      ...{ pipe: nameOf(pipe), size: describedSize(subject.desired), reason, attempts },
       message: clipped(message, MAX_MESSAGE_LENGTH),
       at: new Date(atMs).toISOString(),
       ...(retryAtMs === undefined ? {} : { nextRetryAt: new Date(retryAtMs).toISOString() }),

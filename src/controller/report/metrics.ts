@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { FALLBACK_REASONS } from "../../crd/fallback-reasons.ts";
 import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
-import { FAILURE_REASONS, failureReason } from "../../crd/reasons.ts";
+import { FAILURE_REASONS, failureReason, type Reason } from "../../crd/reasons.ts";
 import type { PipeState } from "../../domain/rollout-plan.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Event } from "../../runtime/event-recorder.ts";
@@ -15,6 +15,9 @@ import { STATE_NAMES } from "./status.ts";
 const PROPAGATION_SECONDS = [5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600, 4 * 3600];
 
 const PIPE_STATES = ["done", ...Object.keys(STATE_NAMES)];
+/** The owner chose this, so it is no alarm. */
+const WAITING_FOR_OWNER: Reason = "WaitingForOwner";
+
 const CONDITIONS = ["Stalled", "Reconciling", "Ready", "Suspended"] as const;
 
 /** The state of a service after its last reconciliation. */
@@ -101,7 +104,8 @@ export class ControllerMetrics {
       return;
     }
     const { propagation } = status;
-    const isUnderWay = propagation !== undefined && propagation.completedAt === undefined;
+    const isLeftToOwner = status.conditions?.some(({ reason }) => reason === WAITING_FOR_OWNER) ?? false;
+    const isUnderWay = propagation !== undefined && propagation.completedAt === undefined && !isLeftToOwner;
     this.#services.set(serviceId, {
       states,
       condition: conditionOf(status),

@@ -11,6 +11,7 @@ import type { RecordSpan } from "../../telemetry/span.ts";
 import { type Applier, readCurrent } from "../apply/applier.ts";
 import type { Sizing } from "../decide/decision.ts";
 import type { Caches } from "../observe/caches.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import { type PipeScalingView, toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { errorOf, repeatableAtMs } from "../retry.ts";
@@ -96,8 +97,8 @@ export class Reporter {
       if (this.#isNoticed(pipe, notice)) continue;
       this.#noticed(pipe, notice);
       this.#options.events.record(pipeEvent(pipe, { type: "Warning", reason, note: message }));
-      const { namespace, name } = pipe.metadata;
-      this.#options.log.warn({ namespace, pipe: name, reason }, `the pipe is left alone: ${message}`);
+      const { namespace } = pipe.metadata;
+      this.#options.log.warn({ namespace, pipe: nameOf(pipe), reason }, `the pipe is left alone: ${message}`);
     }
   }
 

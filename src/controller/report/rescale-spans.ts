@@ -1,6 +1,7 @@
 import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { requestSpanId, type Span, spanIdOf } from "../../telemetry/span.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
 import { describeFailure, newFailures } from "./failures.ts";
 import { newlyResized, type StatusChange } from "./resize-methods.ts";
@@ -21,10 +22,10 @@ export function rescaleSpans(step: Step): Span[] {
 }
 
 function resizedPipes(step: Step): Span[] {
-  return newlyResized(step).flatMap(({ pipe: { metadata }, rollout, method }) => {
+  return newlyResized(step).flatMap(({ pipe, rollout, method }) => {
     const { requestId, attempts, startedAtMs, inPlaceStartedAtMs = startedAtMs, generation } = rollout;
     if (requestId === undefined) return [];
-    const work = { requestId, pipe: metadata.name, attempts, work: `${metadata.uid} ${generation}` };
+    const work = { requestId, pipe: nameOf(pipe), attempts, work: `${pipe.metadata.uid} ${generation}` };
     const isInPlace = method === "InPlace";
     const startMs = isInPlace ? inPlaceStartedAtMs : startedAtMs;
     return pipeSpan(step, { ...work, name: isInPlace ? "resize in place" : "roll out", startMs });
@@ -37,7 +38,7 @@ function failedPipes(step: Step): Span[] {
   if (requestId === undefined) return [];
   return newFailures(scaling.status, after).map((failure) => {
     const { pipe, reason, attempts, at } = failure;
-    const rollout = pipes.find(({ metadata }) => metadata.name === pipe)?.lastRollout;
+    const rollout = pipes.find((each) => nameOf(each) === pipe)?.lastRollout;
     const isOfThis = rollout?.requestId === requestId && rollout.attempts === attempts;
     return pipeSpan(step, {
       ...{ requestId, name: "roll out", pipe, attempts, work: `${pipe} ${reason} ${attempts} ${at}` },

@@ -9,6 +9,7 @@ import {
 import { type Size, sameSize } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
 import type { Assessment } from "../assessment.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import { mayReplacePods } from "../pods.ts";
@@ -17,7 +18,7 @@ import { mayReplacePods } from "../pods.ts";
 export function resizeMethods(assessments: readonly Assessment[], desired: Size) {
   const methods = assessments.flatMap((each) => {
     const method = methodOf(each, desired);
-    return method ? [[each.pipe.metadata.name, method] as const] : [];
+    return method ? [[nameOf(each.pipe), method] as const] : [];
   });
   const fallbacks = assessments.flatMap((each) => fallbackOf(each, desired) ?? []);
   // Callers need not wait for the templates, so a pipe whose template still follows counts already.
@@ -46,14 +47,14 @@ function methodOf(assessment: Assessment, desired: Size): ResizeMethod | undefin
 }
 
 function fallbackOf({ pipe, subject }: Assessment, desired: Size): PipeFallback | undefined {
-  const { metadata, lastRollout, size } = pipe;
+  const { lastRollout, size } = pipe;
   const failure = lastRollout?.inPlaceFailure;
   // With the strategy InPlace, no rollout follows. One that came before may have brought the size.
   if (!mayReplacePods(subject) && !sameSize(size, desired)) return undefined;
   if (!failure || !sameSize(failure.size, desired)) return undefined;
   // An owner who resets managedFields can write an annotation with a longer one.
   const message = clipped(failure.message, MAX_MESSAGE_LENGTH);
-  return { pipe: metadata.name, reason: failure.reason, message };
+  return { pipe: nameOf(pipe), reason: failure.reason, message };
 }
 
 /** A change of the status of a PipeScaling. */
@@ -70,7 +71,7 @@ export function newlyResized({ scaling, after, pipes }: StatusChange) {
   const isSame = isSameDesired(before, after);
   const sinceMs = isSame ? Number.NaN : Date.parse(before.propagation?.startedAt ?? "");
   return pipes.flatMap((pipe) => {
-    const { name } = pipe.metadata;
+    const name = nameOf(pipe);
     const { lastRollout: rollout } = pipe;
     const method = after.pipes?.resizedBy?.[name];
     if (!method || (isSame && before.pipes?.resizedBy?.[name])) return [];

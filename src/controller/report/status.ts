@@ -18,6 +18,7 @@ import { formatTime } from "../../kube/time.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Assessment } from "../assessment.ts";
 import type { Sizing } from "../decide/decision.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { allPodsHaveTemplate, seesPods } from "../pods.ts";
@@ -111,7 +112,7 @@ function pendingPipes(sizing: Sizing): PendingPipe[] | undefined {
       const text = message ? { message: clipped(message, MAX_MESSAGE_LENGTH) } : {};
       const { reason } = each.hindrance ?? {};
       const state = STATE_NAMES[each.state];
-      return [{ name: each.pipe.metadata.name, state, ...(reason ? { reason } : {}), ...text }];
+      return [{ name: nameOf(each.pipe), state, ...(reason ? { reason } : {}), ...text }];
     })
     .sort((a, b) => STATE_ORDER.indexOf(a.state) - STATE_ORDER.indexOf(b.state));
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);
@@ -126,7 +127,8 @@ function effectiveSize({ assessments, desired: { size: desired } }: Sizing): Siz
 
 /** The size with which a pipe runs before its resize; `undefined` during one. */
 function formerSize({ subject, pipe }: Assessment): Size | undefined {
-  const isRun = pipe.rollout.isComplete && (!seesPods(subject) || allPodsHaveTemplate(subject));
+  const { isComplete, isUpdated } = pipe.rollout;
+  const isRun = isComplete && isUpdated && (!seesPods(subject) || allPodsHaveTemplate(subject));
   return isRun ? pipe.size : undefined;
 }
 

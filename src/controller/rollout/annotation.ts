@@ -10,7 +10,7 @@ import {
   type InPlaceFailure,
   type LastRollout,
 } from "../observe/last-rollout.ts";
-import { type PipeView, presentAllotment } from "../observe/pipe-view.ts";
+import { type PipeView, presentAllotment, replaceablePods } from "../observe/pipe-view.ts";
 import { type Allotment, hasResources, isSize, resourcesFor } from "../observe/resources.ts";
 import { NO_WRITES } from "../observe/write-record.ts";
 import { recordOf } from "../retry.ts";
@@ -32,8 +32,9 @@ export function newRollout(subject: Subject, attempts: number, fallback?: Fallba
     requestId,
     generation: pipe.metadata.generation + 1,
     revision: pipe.revision + 1,
+    ...(pipe.inTurn ? { template: pipe.inTurn.template } : {}),
     progressedAtS: pipe.rollout.progressedAtS,
-    replicas: pipe.replicas,
+    replicas: replaceablePods(pipe),
     ...(subject.outOfMemory ? { outOfMemory: subject.outOfMemory } : {}),
     ...(fallback ? { inPlaceFailure: inPlaceFailureTo(desired, fallback, nowMs) } : {}),
   };
@@ -93,7 +94,11 @@ export function lastGoodSize(subject: Subject): Allotment | undefined {
   const { pipe, nowMs, policy } = subject;
   const { rollout, size, lastRollout } = pipe;
   const present = presentAllotment(pipe);
-  if (rollout.isComplete || hasComeUp(pipe, subject.writes) || runsOnePod(subject)) return present;
+  if (hasComeUp(pipe, subject.writes) || runsOnePod(subject)) return present;
+  // If pods are replaced in turn, a pod that is stuck is recognized by its size, so only a pod proves a size.
+  const isByPods = pipe.inTurn !== undefined && lastRollout !== undefined && lastRollout.generation > 0;
+  if (rollout.isComplete && !(isByPods && pipe.replicas === 0)) return present;
+  if (isByPods) return lastRollout.lastGoodSize;
   const isOld = lastRollout && elapsedMs(lastRollout.startedAtMs, nowMs) > policy.rolloutTimeoutMs;
   if (isOld && !lastRollout.isRollback && sameSize(lastRollout.size, size)) return present;
   return lastRollout?.lastGoodSize;
@@ -113,12 +118,16 @@ export function hasComeUp(pipe: PipeView, writes = NO_WRITES): boolean {
   return isSize(applied) ? sameSize(applied, size) : otherResources !== undefined;
 }
 
-function runsOnePod({ pipe: { size, cpuLimitFollows }, active }: Subject): boolean {
+/** A pod that is replaced in turn stops the rollout until it is ready. */
+function runsOnePod({ pipe: { size, cpuLimitFollows, inTurn }, active }: Subject): boolean {
   if (!size) return false;
   const resources = resourcesFor(size, cpuLimitFollows);
   return active.some(
-    ({ own }) =>
-      own?.isRunning && own.restartCount === 0 && hasResources(own.actual ?? own.resources, resources),
+    ({ pod, own }) =>
+      own?.isRunning &&
+      own.restartCount === 0 &&
+      (!inTurn || pod.isReady) &&
+      hasResources(own.actual ?? own.resources, resources),
   );
 }
 

@@ -4,8 +4,9 @@ import { parseTime } from "../../kube/time.ts";
 import type { Cause, Subject } from "../assessment.ts";
 import { isChangedByOwner, type PipeView } from "../observe/pipe-view.ts";
 import { sizeOf } from "../observe/resources.ts";
+import { seesPods } from "../pods.ts";
 import { withRemedy } from "../remedy.ts";
-import { startedAtMs, timeoutMsOf } from "./phase.ts";
+import { startedAtMs, stepsOf, timeoutMsOf } from "./phase.ts";
 
 /** A way in which a rollout fails, and the time at which it has failed unless it makes progress before. */
 interface RolloutEnd extends Cause {
@@ -98,7 +99,19 @@ function timedOut(subject: Subject, because: string): RolloutEnd | undefined {
   const sinceMs = Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs);
   const timeoutMs = timeoutMsOf(pipe, subject);
   const message = `the rollout has not completed in ${describeDuration(timeoutMs)}${because}`;
-  return { reason: "RolloutTimeout", message, atMs: sinceMs + timeoutMs };
+  return { reason: "RolloutTimeout", message, atMs: stepBeganAtMs(subject, sinceMs, timeoutMs) + timeoutMs };
+}
+
+/**
+ * When the present step of a rollout began. A pod is created when the one before it is available. One that is created
+ * again and again makes no progress, so all steps together have a limit.
+ */
+function stepBeganAtMs(subject: Subject, sinceMs: number, timeoutMs: number): number {
+  const { pipe, active } = subject;
+  const latestMs = sinceMs + (stepsOf(pipe) - 1) * timeoutMs;
+  if (!pipe.inTurn || !seesPods(subject)) return latestMs;
+  const replaced = active.filter(({ own }) => own && sameSize(sizeOf(own), pipe.size));
+  return Math.min(latestMs, Math.max(sinceMs, ...replaced.map(({ pod }) => pod.createdAtMs)));
 }
 
 /** Pausing and resuming do not change the status of the condition, so its transition time shows neither. */

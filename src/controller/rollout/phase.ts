@@ -21,7 +21,7 @@ export function timedPhase(pipe: PipeView, timing: Timing): TimedPhase {
   const { rollout, replicas, isPaused, lastRollout } = pipe;
   const { nowMs } = timing;
   const unlessOver = (phase: RolloutPhase, sinceMs: number): TimedPhase | undefined => {
-    const phaseEndsAtMs = Math.min(sinceMs, nowMs) + timeoutMsOf(pipe, timing);
+    const phaseEndsAtMs = Math.min(sinceMs, nowMs) + stepsOf(pipe) * timeoutMsOf(pipe, timing);
     return phaseEndsAtMs > nowMs ? { phase, phaseEndsAtMs } : undefined;
   };
   const isOurs = isRollingOut(pipe);
@@ -59,6 +59,11 @@ function updatedAtMs({ rollout, resizedAtMs = 0 }: PipeView): number {
 /** Terminating pods were replaced by the time of the last progress, or of the last rollout if there is no progress. */
 function endingSinceMs(pipe: PipeView, nowMs: number): number {
   return Math.max(pipe.rollout.progressedAtS * 1000, pipe.lastRollout ? startedAtMs(pipe, nowMs) : 0);
+}
+
+/** A rollout that replaces one pod after another has the whole timeout for each. */
+export function stepsOf({ inTurn }: PipeView): number {
+  return inTurn?.steps ?? 1;
 }
 
 /** The owner may allow a rollout more time than the controller does. */

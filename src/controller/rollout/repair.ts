@@ -1,6 +1,6 @@
 import { type Size, sameSize } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
-import type { PipeAction } from "../actions.ts";
+import type { DeletePodAction, PipeAction } from "../actions.ts";
 import type { Assessment, Cause, Subject } from "../assessment.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import { annotationSubject, appliedSize, type LastRollout } from "../observe/last-rollout.ts";
@@ -11,12 +11,15 @@ import { isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.t
 import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, FIELD_CONFLICT, recordOf } from "../retry.ts";
 import { adoption, hasComeUp, newRollout } from "./annotation.ts";
+import { deleteStuckPod } from "./stuck-pod.ts";
 
 /** Returns the writes for a pipe that is not resized now. Nothing follows from a write whose outcome is unknown. */
-export function repair(assessment: Assessment): readonly PipeAction[] {
+export function repair(assessment: Assessment): readonly (PipeAction | DeletePodAction)[] {
   const { subject, pipe, abandoned } = assessment;
   const isOpenFor = (purpose: WritePurpose) => isOpen(subject.writes.get(pipe.metadata.uid, purpose));
   if (READ_LATER.some(isOpenFor)) return [];
+  const deletions = deleteStuckPod(subject);
+  if (deletions.length > 0) return deletions;
   if (abandoned && pipe.lastRollout) return rollBack(subject, pipe.lastRollout.size, abandoned);
   if (!sameSize(pipe.size, subject.desired)) return [];
   return [...record(assessment), ...rollBackFailed(assessment)];
@@ -37,7 +40,9 @@ function record(assessment: Assessment): readonly PipeAction[] {
   // Another size, or a retry, was requested since then.
   if (state === "done" && lastRollout?.outOfMemory && !subject.outOfMemory)
     return adopt(subject, { ...lastRollout, outOfMemory: undefined });
-  const isUp = state === "done" && rollout.isComplete && replicas > 0;
+  // The rollout has completed as far as the owner allows.
+  const isHeldBack = pipe.inTurn?.hold !== undefined && state === "paused";
+  const isUp = (state === "done" || isHeldBack) && rollout.isComplete && replicas > 0;
   if (isUp && lastRollout && !hasComeUp(pipe)) return adopt(subject, { ...lastRollout, cameUp: true });
   const isSettled = state === "done" || state === "paused";
   return isSettled && !pipe.ownsSize && !pipe.isPausedForCommit ? adopt(subject, lastRollout) : [];

@@ -7,6 +7,7 @@ import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods, seesPods, unseenPods
 import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isRetryRequested, recordOf } from "../retry.ts";
 import { hasComeUp } from "./annotation.ts";
 import { rolloutOutlook } from "./failure.ts";
+import { heldByOwner } from "./hold.ts";
 
 /** A response or a read soon shows whether the template was changed. Until then it counts as a rollout. */
 export function writeInFlight({ pipe, writes, desired }: Subject): PipeDecision | undefined {
@@ -25,15 +26,13 @@ export function writeInFlight({ pipe, writes, desired }: Subject): PipeDecision 
   return { state: "retrying", phase: "rolling-out", failure: failureOf(open) };
 }
 
-export const PAUSED_BY_OWNER = "its owner paused the Deployment: resume it";
-
 /** The template has the size because of the controller, and it has not come up yet. Only then the controller rolls back. */
 export function rolloutOfController(subject: Subject): PipeDecision | undefined {
   const { pipe, writes, nowMs } = subject;
   const { lastRollout, rollout, replicas, isPaused } = pipe;
   if (!lastRollout || lastRollout.generation === 0 || replicas === 0) return undefined;
   if (hasComeUp(pipe, writes) || rollout.isComplete) return undefined;
-  if (isPaused) return { state: "paused", activity: PAUSED_BY_OWNER };
+  if (isPaused) return heldByOwner(subject);
   if (!isRollingOut(pipe) && !isChangedByOwner(pipe)) return undefined;
   const { cause, recheckAtMs, unschedulable: obstacle } = rolloutOutlook(subject);
   if (!cause) return { state: "rolling", recheckAtMs, obstacle };
@@ -95,6 +94,8 @@ export function hasSize(subject: Subject): PipeDecision | undefined {
 /** While its owner rolls something out, only the end of that shows what the pods run. */
 function showsSize(pipe: Subject["pipe"]): boolean {
   const { isComplete, isUpdated } = pipe.rollout;
+  // The rollout that completed before may have replaced only a part of the pods.
+  if (pipe.inTurn) return isUpdated;
   return isComplete || (hasComeUp(pipe) && (isUpdated || !isChangedByOwner(pipe)));
 }
 
@@ -107,6 +108,7 @@ function isNew(subject: Subject): boolean {
   const { rollout, lastRollout } = pipe;
   const isOurs = lastRollout !== undefined && lastRollout.generation !== 0;
   if (isOurs || rollout.isAvailable) return false;
+  if (!rollout.isComplete && pipe.inTurn) return pipe.inTurn.isFirst;
   if (!rollout.isComplete)
     return pipe.revision <= 1 && rollout.progressing?.reason !== "NewReplicaSetAvailable";
   if (!seesPods(subject)) return !rollout.isAnyAvailable;
@@ -118,5 +120,14 @@ function isNew(subject: Subject): boolean {
 /** A rollout of its owner gives its pods the size of the template. */
 export function rolloutOfOwner(subject: Subject): PipeDecision {
   if (seesPods(subject) && !seesAllPods(subject)) return { state: "rolling", activity: unseenPods(subject) };
-  return subject.pipe.isPaused ? { state: "paused", activity: PAUSED_BY_OWNER } : { state: "rolling" };
+  return heldByOwner(subject) ?? { state: "rolling", ...otherSize(subject) };
+}
+
+/** Only for pods that are not resized in place. */
+function otherSize({ pipe, active }: Subject): Pick<PipeDecision, "activity"> {
+  const other = active.find(({ state }) => state !== "done");
+  if (!pipe.inTurn || !pipe.rollout.isComplete || !other) return {};
+  return {
+    activity: `its pod ${other.pod.metadata.name} has another size than its template: delete the pod`,
+  };
 }

@@ -3,6 +3,7 @@ import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Action } from "../actions.ts";
 import type { Begin, DryRun, Subject, Way } from "../assessment.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
+import { isHeld, replaceablePods } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { seesAllPods, seesPods } from "../pods.ts";
@@ -22,9 +23,10 @@ export const ROLLOUT: Way = {
    */
   dryRun(begin) {
     const { subject, isCanaryOfSeveral, isRequested, isRollingOut, attempts, fallback } = begin;
-    const { stopsOldPodsFirst, replicas } = subject.pipe;
+    const { stopsOldPodsFirst } = subject.pipe;
     const isDoubtful = (stopsOldPodsFirst || fallback?.reason === "Infeasible") && !isRollingOut;
-    if (replicas === 0 || (!isCanaryOfSeveral && !isDoubtful)) return ACCEPTED;
+    // Nothing restarts.
+    if (replaceablePods(subject.pipe) === 0 || (!isCanaryOfSeveral && !isDoubtful)) return ACCEPTED;
     const checksNodes = isDoubtful && !isRequested;
     const dryRun = dryRunOf(begin, newRollout(subject, attempts), {
       ...{ isCommit: false, checksNodes, isRequested },
@@ -53,7 +55,8 @@ function searchForRoom({ subject, isNext }: Begin): DryRun {
   if (!pipe.stopsOldPodsFirst || !isNext || isRoomFound(subject)) return ACCEPTED;
   if (!seesPods(subject) || !seesAllPods(subject)) return ACCEPTED;
   if (searchedAtMs(subject) > nowMs) return { isAccepted: false };
-  const about = { subject: dryRunSubject(subject), stopping: pods, fullNodes: [] };
+  const stopping = pods.filter((pod) => !isHeld(pipe, pod));
+  const about = { subject: dryRunSubject(subject), stopping, fullNodes: [] };
   const rollout = newRollout(subject, 1);
   return { isAccepted: false, action: { type: "check-room", pipe, container, rollout, ...about } };
 }
@@ -115,5 +118,10 @@ export function dryRunRecord(subject: Subject, isCommit: boolean): WriteRecord |
  * annotation, and a webhook can be slower than a writer that repeatedly annotates the Deployment.
  */
 export function dryRunSubject({ pipe, container, desired }: Subject): string {
-  return [pipe.revision, container, pipe.stopsOldPodsFirst, formatSize(desired)].join("/");
+  return [
+    pipe.inTurn?.template ?? pipe.revision,
+    container,
+    pipe.stopsOldPodsFirst,
+    formatSize(desired),
+  ].join("/");
 }

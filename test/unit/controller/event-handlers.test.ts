@@ -102,9 +102,9 @@ describe("a service", () => {
 
   it("is not reconciled after a change that no decision can see, or of a pod of another workload", () => {
     const { caches, queue } = setup();
-    const autoscaler = (kind: AutoscalerView["kind"], deployment: string): AutoscalerView => ({
+    const autoscaler = (kind: AutoscalerView["kind"], pipeName: string): AutoscalerView => ({
       metadata: { name: "auto", namespace: "pipes", uid: "u", resourceVersion: "6", generation: 0 },
-      ...{ kind, deployment, policies: new Map([["pipe", "size"]]) },
+      ...{ kind, pipeName, policies: new Map([["pipe", "size"]]) },
     });
     caches.pipes.observe(at("5", aPipe("a")));
     caches.pods.observe(at("6", aPod("a-1")));

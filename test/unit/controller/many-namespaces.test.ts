@@ -8,7 +8,7 @@ import { writeKubeconfig } from "../../support/fixtures/kubeconfig.ts";
 import { POLICY } from "../../support/fixtures/snapshot.ts";
 
 const NAMESPACES = Array.from({ length: 500 }, (_, index) => `pipes-${index}`);
-const KINDS = ["pipescalings", "deployments", "pods", "horizontalpodautoscalers"];
+const KINDS = ["pipescalings", "deployments", "statefulsets", "pods", "horizontalpodautoscalers"];
 
 /** Starts a controller that watches these namespaces. */
 function startController(server: FakeApiServer, pipeNamespaces: readonly string[]) {

@@ -66,6 +66,17 @@ describe("an informer of a kind that the process can do without", () => {
     expect(problems).toHaveLength(1);
   });
 
+  it("reports a missing permission once, because it may have been left out on purpose", () => {
+    const { problems, fail, informer } = setup();
+    fail(403, FORBIDDEN);
+    fail(403, FORBIDDEN);
+    expect(problems).toHaveLength(1);
+    fail(503, "the server is busy");
+    informer.granted();
+    fail(403, FORBIDDEN);
+    expect(problems).toHaveLength(3);
+  });
+
   it("says once that the permission is granted", () => {
     const { informer, inner, fail, grants } = setup();
     informer.granted();

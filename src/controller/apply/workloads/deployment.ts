@@ -27,7 +27,7 @@ export const DEPLOYMENT: Workload = {
     const { pipe, isOverdue } = action;
     const aim = { purpose: isOverdue ? "resume" : "update-replica-set", subject: subjectOf(pipe) } as const;
     return attempt(applier, pipe, aim, async () => {
-      const whole = await readPipe(applier, pipe);
+      const whole = await readPipe<WholeDeployment>(applier, pipe);
       if (!whole) return {};
       const view = toPipeView(whole);
       observePipe(applier, view);
@@ -44,7 +44,7 @@ export const DEPLOYMENT: Workload = {
   replacePods(applier, { pipe, container, resources, templateHash }) {
     const aim = { purpose: "replace-pods", subject: subjectOf(pipe) } as const;
     return attempt(applier, pipe, aim, async () => {
-      const whole = await readPipe(applier, pipe);
+      const whole = await readPipe<WholeDeployment>(applier, pipe);
       const { replicaSets = [] } = whole ? await readCommitFacts(applier.client, whole, container) : {};
       const hasHash = ({ metadata }: KubeObject) => metadata.name.endsWith(`-${templateHash}`);
       const own = replicaSets.find((each) => each.pods > 0 && hasHash(each));
@@ -87,7 +87,7 @@ async function prepare(applier: Applier, action: Of<"commit">): Promise<WriteErr
   const { client } = applier;
   const { pipe, container, rollout } = action;
   const target = resourcesFor(rollout.size, pipe.cpuLimitFollows);
-  const whole = await readPipe(applier, pipe);
+  const whole = await readPipe<WholeDeployment>(applier, pipe);
   if (!whole) return UNSETTLED;
   if (whole.metadata.resourceVersion !== pipe.metadata.resourceVersion) {
     observePipe(applier, toPipeView(whole));

@@ -1,71 +1,29 @@
-import { parseQuantity } from "../../../domain/quantity.ts";
-import { shared } from "../../../kube/memoized.ts";
-import { type Container, type Deployment, identityOf } from "../../../kube/objects.ts";
+import type { Deployment } from "../../../kube/objects.ts";
 import { stopsOldPodsFirst } from "../../../kube/rollout-strategy.ts";
 import { parseTime } from "../../../kube/time.ts";
-import { CONTAINER_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL } from "../../names.ts";
+import { REVISION_ANNOTATION } from "../../names.ts";
 import type { LastRollout, WrittenRollout } from "../last-rollout.ts";
 import { isAnnouncedBefore, type PipeView, type RolloutProgress } from "../pipe-view.ts";
-import { resourcesOf, sizeOf } from "../resources.ts";
-import {
-  cpuLimitFollows,
-  earlierResizeAtMs,
-  labeledAtMs,
-  otherManagersOf,
-  ownLastRollout,
-  ownsSize,
-  pausedByControllerAtMs,
-} from "./field-owners.ts";
-import { chooseContainer, isLabelled, podTemplateProblem } from "./pod-template.ts";
-import { startupReadsOf } from "./startup-reads.ts";
+import { pausedByControllerAtMs } from "./field-owners.ts";
+import { type Known, type OfKind, workloadView } from "./workload.ts";
 
 /** @param written the last rollout that the controller just wrote, if this is the response */
 export function toPipeView(deployment: Deployment, written?: WrittenRollout): PipeView {
-  const { metadata, spec } = deployment;
-  const { annotations = {}, managedFields } = metadata;
-  const chosen = chooseContainer(spec.template, annotations[CONTAINER_ANNOTATION]);
-  const container = "problem" in chosen ? undefined : chosen;
-  const { containers } = spec.template.spec;
-  const size = container && sizeOf(container);
-  const limitFollows = cpuLimitFollows(container, managedFields);
-  const lastRollout = ownLastRollout(metadata, written);
-  const pausedForCommitAtMs = spec.paused ? pausedByControllerAtMs(metadata, lastRollout) : undefined;
-  const serviceId = shared(metadata.labels?.[SERVICE_LABEL] ?? "");
-  // Objects with the same properties in the same order take the least memory, so none is left out.
-  return {
-    metadata: identityOf(metadata),
-    serviceId,
-    createdAtMs: parseTime(metadata.creationTimestamp),
-    labeledAtMs: labeledAtMs(metadata),
-    isBeingDeleted: metadata.deletionTimestamp !== undefined,
-    container: shared(
-      "problem" in chosen ? { ...chosen, resources: containers.map(resourcesOf) } : { name: chosen.name },
-    ),
-    size,
-    otherResources: container && !size ? resourcesOf(container) : undefined,
-    cpuLimitFollows: limitFollows,
-    cpuLimitMillicores: container && !limitFollows ? cpuLimitMillicores(container) : undefined,
-    otherManagers: otherManagersOf(container?.name, managedFields),
-    ownsSize: ownsSize(container, managedFields, limitFollows),
-    replicas: spec.replicas ?? 1,
-    hasLabelledPods: isLabelled(spec.template),
-    templateProblem: container && podTemplateProblem(spec.template, serviceId, container.name),
-    startupReads: startupReadsOf(spec.template, container, limitFollows),
-    deadlineMs: deadlineMsOf(spec),
-    isPaused: spec.paused ?? false,
-    isPausedForCommit: pausedForCommitAtMs !== undefined,
-    pausedForCommitAtMs,
-    stopsOldPodsFirst: stopsOldPodsFirst(spec),
-    revision: Number.parseInt(annotations[REVISION_ANNOTATION] ?? "", 10) || 0,
-    rollout: rolloutProgressOf(deployment, lastRollout),
-    lastRollout,
-    resizedAtMs: lastRollout ? undefined : earlierResizeAtMs(container?.name, metadata),
-  };
+  return workloadView(deployment, written, ofDeployment);
 }
 
-function cpuLimitMillicores({ resources }: Container): number | undefined {
-  const cpuLimit = parseQuantity(resources?.limits?.["cpu"] ?? "");
-  return cpuLimit === undefined ? undefined : Number(cpuLimit / 1_000_000n);
+function ofDeployment(deployment: Deployment, { lastRollout }: Known): OfKind {
+  const { metadata, spec } = deployment;
+  return {
+    kind: "Deployment",
+    deadlineMs: deadlineMsOf(spec),
+    isPaused: spec.paused ?? false,
+    pausedForCommitAtMs: spec.paused ? pausedByControllerAtMs(metadata, lastRollout) : undefined,
+    stopsOldPodsFirst: stopsOldPodsFirst(spec),
+    inTurn: undefined,
+    revision: Number.parseInt(metadata.annotations?.[REVISION_ANNOTATION] ?? "", 10) || 0,
+    rollout: rolloutProgressOf(deployment, lastRollout),
+  };
 }
 
 /** The default of Kubernetes for progressDeadlineSeconds, which every Deployment has. */

@@ -2,7 +2,7 @@ import { isGuaranteed } from "../../../capacity/pod-requests.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../crd/names.ts";
 import { isManagedBy, isUnmanaged, managedAtMs, managersOf } from "../../../kube/managers.ts";
 import { memoized, shared } from "../../../kube/memoized.ts";
-import type { Container, Deployment } from "../../../kube/objects.ts";
+import type { Container, ObjectMeta } from "../../../kube/objects.ts";
 import { parseTime } from "../../../kube/time.ts";
 import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL } from "../../names.ts";
 import { type LastRollout, parseLastRollout, type WrittenRollout } from "../last-rollout.ts";
@@ -12,7 +12,7 @@ import { type LastRollout, parseLastRollout, type WrittenRollout } from "../last
  * object; these records do not.
  */
 
-type Metadata = Deployment["metadata"];
+type Metadata = ObjectMeta;
 
 type ResourceField = readonly [list: "requests" | "limits", resource: "cpu" | "memory"];
 

@@ -1,9 +1,6 @@
-import type { Deployment, TemplateContainer } from "../../../kube/objects.ts";
+import type { PodTemplate, TemplateContainer } from "../../../kube/objects.ts";
 import { CONTAINER_ANNOTATION, DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../names.ts";
 import type { Fallback } from "../last-rollout.ts";
-
-/** A pod template with the fields that decide whether its pods may be resized in place. */
-export type PodTemplate = Deployment["spec"]["template"];
 
 /** The container to resize, or the reason why it cannot be determined. @param named value of its annotation */
 export function chooseContainer(

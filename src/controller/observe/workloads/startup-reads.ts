@@ -1,7 +1,6 @@
 import { shared } from "../../../kube/memoized.ts";
-import type { TemplateContainer } from "../../../kube/objects.ts";
+import type { PodTemplate, TemplateContainer } from "../../../kube/objects.ts";
 import type { Fallback } from "../last-rollout.ts";
-import type { PodTemplate } from "./pod-template.ts";
 
 /** A program of the pods reads a resource of the pipe's container only when it starts, so a resize needs a restart. */
 export interface StartupRead extends Fallback {

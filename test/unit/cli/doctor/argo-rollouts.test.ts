@@ -32,7 +32,7 @@ describe("the check of doctor for Argo Rollouts", () => {
   it("reports a Rollout with the labels of a pipe", async () => {
     expect(await results([rollout(LABELS)])).toEqual([
       [
-        "warning: The Rollout pipes/r has the labels of a pipe, but only Deployments are resized.",
+        "warning: The Rollout pipes/r has the labels of a pipe, but only Deployments and StatefulSets are resized.",
         expect.stringContaining(
           "kubectl label rollouts.argoproj.io r --namespace pipes pipes.clouddb.dev/service- ",
         ),

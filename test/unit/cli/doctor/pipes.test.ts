@@ -12,7 +12,7 @@ import {
   SERVICE_LABEL,
   TYPE_LABEL,
 } from "../../../../src/controller/names.ts";
-import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
+import { pipeDeployment, pipeStatefulSet } from "../../../support/fixtures/pipe.ts";
 import { clusterWith } from "./fake-reads.ts";
 
 const LABELS = { [SERVICE_LABEL]: "service", [TYPE_LABEL]: "database" };
@@ -118,6 +118,21 @@ describe("the label check of doctor", () => {
     ]);
   });
 
+  it("reports a StatefulSet with a wrong label, and the remedy is about that kind", async () => {
+    const metadata = { name: "loader", namespace: "pipes", labels: { ...LABELS, [TYPE_LABEL]: "databse" } };
+    const lists = { "/apis/apps/v1/statefulsets": [{ metadata, spec: {} }] };
+    const remedies: string[] = [];
+    const check = async (cluster: Cluster) => {
+      const all = await checkLabels(cluster);
+      remedies.push(...all.map(({ remedy = "" }) => remedy));
+      return all;
+    };
+    expect(await results(check, { lists })).toEqual([
+      `warning: The StatefulSet pipes/loader has the label ${TYPE_LABEL}=databse instead of database, so it is no pipe and is not resized.`,
+    ]);
+    expect(remedies).toEqual([expect.stringContaining("kubectl label statefulset loader ")]);
+  });
+
   it("reports an annotation of another spelling, and accepts those that exist", async () => {
     const known = { [CONTAINER_ANNOTATION]: "pipe", [LAST_ROLLOUT_ANNOTATION]: "{}", "example.com/a": "b" };
     expect(await results(checkLabels, { annotations: known })).toEqual([]);
@@ -131,7 +146,6 @@ describe("the label check of doctor", () => {
 describe("the workload check of doctor", () => {
   const metadata = { name: "w", namespace: "pipes", labels: LABELS };
   it.each([
-    ["StatefulSet", "/apis/apps/v1/statefulsets"],
     ["DaemonSet", "/apis/apps/v1/daemonsets"],
     ["ReplicaSet", "/apis/apps/v1/replicasets"],
     ["Job", "/apis/batch/v1/jobs"],
@@ -139,7 +153,7 @@ describe("the workload check of doctor", () => {
   ])("reports a %s with the labels of a pipe, unless it has an owner", async (kind, path) => {
     const lists = { [path]: [{ metadata }], "/api/v1/pods": [] };
     expect(await results(checkWorkloads, { lists })).toEqual([
-      `warning: The ${kind} pipes/w has the labels of a pipe, but only Deployments are resized.`,
+      `warning: The ${kind} pipes/w has the labels of a pipe, but only Deployments and StatefulSets are resized.`,
     ]);
     const owned = {
       metadata: { ...metadata, ownerReferences: [{ kind: "Deployment", name: "a", uid: "u" }] },
@@ -159,6 +173,33 @@ describe("the check for pod sizes of doctor", () => {
       limits: { memory: "4Gi", cpu: "8" },
     };
     expect(await results(checkPodSizes, { podResources })).toEqual([]);
+  });
+
+  it("reports a pod of a StatefulSet, except below the partition of its owner", async () => {
+    const made = pipeStatefulSet({ name: "loader", namespace: "pipes", serviceId: "service", cores: 2 });
+    const withPartition = (partition: number) => {
+      const updateStrategy = { type: "RollingUpdate", rollingUpdate: { partition } };
+      const metadata = { ...made.metadata, generation: 1 };
+      const counts = { replicas: 2, updatedReplicas: 1, availableReplicas: 2, observedGeneration: 1 };
+      const status = partition === 0 ? { ...counts, updatedReplicas: 2 } : counts;
+      return { ...made, metadata, spec: { ...made.spec, replicas: 2, updateStrategy }, status };
+    };
+    const podMetadata = {
+      name: "loader-0",
+      ownerReferences: [{ kind: "StatefulSet", name: "loader", uid: "s" }],
+    };
+    const check = (partition: number) =>
+      results(checkPodSizes, {
+        podMetadata,
+        lists: {
+          "/apis/apps/v1/deployments": [],
+          "/apis/apps/v1/statefulsets": [withPartition(partition)],
+        },
+      });
+    expect(await check(0)).toEqual([
+      expect.stringMatching(/^warning: The pod pipes\/loader-0 has a cpu request of 1 instead of 2/),
+    ]);
+    expect(await check(1)).toEqual([]);
   });
 
   it("says how to resume a suspended service, and to replace the pods of others", async () => {

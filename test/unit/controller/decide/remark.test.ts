@@ -29,7 +29,7 @@ describe("the remark on a CPU limit", () => {
     const autoscaler: AutoscalerView = {
       kind: "HorizontalPodAutoscaler",
       metadata: { name: "hpa", namespace: "pipes", uid: "uid-hpa", resourceVersion: "1", generation: 1 },
-      deployment: "a",
+      pipeName: "a",
       policies: new Map(),
     };
     const remark = remarkOn(aPipe("a", { cpuLimitMillicores: 4000 }), {

@@ -36,16 +36,17 @@ describe("a VerticalPodAutoscaler", () => {
     (mode) => {
       const updatePolicy = mode === undefined ? {} : { updatePolicy: { updateMode: mode } };
       const view = toVerticalAutoscalerView({ metadata, spec: { targetRef: deployment, ...updatePolicy } });
-      expect(view.deployment).toBe("a");
+      expect(view.pipeName).toBe("a");
       expect(actsOn(view, "pipe")).toBe(true);
     },
   );
 
-  it("targets no Deployment in the update mode Off, or if it targets another kind", () => {
+  it("targets no pipe in the update mode Off, or if it targets another kind", () => {
     const off = { targetRef: deployment, updatePolicy: { updateMode: "Off" } };
-    expect(toVerticalAutoscalerView({ metadata, spec: off }).deployment).toBeUndefined();
-    const other = { targetRef: { kind: "StatefulSet", name: "a" } };
-    expect(toVerticalAutoscalerView({ metadata, spec: other }).deployment).toBeUndefined();
+    expect(toVerticalAutoscalerView({ metadata, spec: off }).pipeName).toBeUndefined();
+    const ofKind = (kind: string) =>
+      toVerticalAutoscalerView({ metadata, spec: { targetRef: { kind, name: "a" } } }).pipeName;
+    expect(["DaemonSet", "StatefulSet"].map(ofKind)).toEqual([undefined, "statefulset/a"]);
   });
 
   it("does not act on containers without their own policy if the policy * has the mode Off", () => {
@@ -104,7 +105,7 @@ describe("a VerticalPodAutoscaler with a startup boost", () => {
       metadata,
       spec: { targetRef: deployment, updatePolicy: { updateMode }, ...spec },
     });
-    return view.deployment === undefined ? "none" : effectOn(view, "pipe");
+    return view.pipeName === undefined ? "none" : effectOn(view, "pipe");
   };
   const policy = (...containerPolicies: ContainerPolicies) => ({ resourcePolicy: { containerPolicies } });
 
@@ -147,7 +148,7 @@ describe("a VerticalPodAutoscaler with a startup boost", () => {
 
 describe("a horizontal autoscaler", () => {
   const of = (...metrics: readonly object[]) =>
-    toHorizontalAutoscalerView({ metadata, spec: { scaleTargetRef: deployment, metrics } }).deployment;
+    toHorizontalAutoscalerView({ metadata, spec: { scaleTargetRef: deployment, metrics } }).pipeName;
   it("is relevant only if it measures utilization relative to the requests", () => {
     const target = { target: { type: "Utilization" } };
     expect(of({ resource: target })).toBe("a");
@@ -161,7 +162,7 @@ describe("a pipe with an autoscaler", () => {
   const scaler = (kind: AutoscalerView["kind"]): AutoscalerView => ({
     metadata: { ...metadata, generation: 1 },
     kind,
-    deployment: "a",
+    pipeName: "a",
     policies: new Map(),
   });
   const beside = (kind: AutoscalerView["kind"], pipes = [aPipe("a"), aPipe("b")]) =>

@@ -54,6 +54,7 @@ describe("the last rollout of a pipe", () => {
         inPlaceStartedAtMs: NOW_MS - 90_000,
         isCommitting: true,
         restarts: 3,
+        template: "hash",
         outOfMemory: {
           ...{ size: sizeOfCores(1), previous: sizeOfCores(4), pipe: "a", message: "pod a-1" },
           atMs: NOW_MS - 30_000,
@@ -85,7 +86,7 @@ describe("the last rollout of a pipe", () => {
         ...{ size, failure, inPlaceFailure, lastGoodSize: size },
         ...{ isRollback: fc.boolean(), isCommitting: fc.boolean(), cameUp: fc.boolean() },
         ...{ startedAtMs: atMs, inPlaceStartedAtMs: atMs, progressedAtS: count },
-        ...{ serviceId: text, scalingUid: text, requestId: text },
+        ...{ serviceId: text, scalingUid: text, requestId: text, template: text },
         ...{ scalingGeneration: count, attempts: count, generation: count, revision: count, replicas: count },
       },
       { requiredKeys: REQUIRED_KEYS },

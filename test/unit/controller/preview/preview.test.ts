@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { preview } from "../../../../src/controller/preview/preview.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { amounts, aPod } from "../../../support/fixtures/pod.ts";
 import {
   aPipe,
   aRollout,
@@ -14,6 +15,7 @@ import {
   POLICY,
   rollingTo,
 } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
 const FOUR = sizeOfCores(4);
 
@@ -37,6 +39,19 @@ describe("a preview", () => {
       begun: 1,
       steps: [{ service: "service", namespace: "pipes", size: "1 cpu / 4 Gi", desired: "4 cpu / 16 Gi" }, {}],
     });
+  });
+
+  it("shows that a StatefulSet is left to its owner, and a pod that is deleted after a rollback", () => {
+    const options = { updateStrategy: { type: "OnDelete" } } as const;
+    const [held] = linesOf(aSnapshot([aStatefulPipe({ options })]));
+    expect(held).toMatch(/^statefulset\/a: leave it: its update strategy is OnDelete/);
+    const { template } = aStatefulPipe().inTurn ?? {};
+    const rollout = aRollout(FOUR, { isRollback: true, generation: 7, revision: 2, template });
+    const stuck = aPod("a-2", { templateHash: "a-2", isReady: false }, { resources: amounts(FOUR) });
+    const pods = new Map([["statefulset/a", [stuck]]]);
+    expect(linesOf(aSnapshot([aStatefulPipe({}, rollout)], { pods }))).toEqual([
+      "statefulset/a: delete its pod a-2, which has a size that failed and is not replaced by itself",
+    ]);
   });
 
   it("shows a resize in place like a rollout, because the method is not known in advance", () => {

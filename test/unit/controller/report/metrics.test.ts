@@ -72,6 +72,15 @@ describe("the controller's metrics", () => {
     expect(await series(name)).toEqual([`${name} 0`]);
   });
 
+  it("do not count a rescale as in progress that only an owner can complete", async () => {
+    const { clock, metrics, series } = setup();
+    const propagation = { startedAt: new Date(clock.now() - 90_000).toISOString() };
+    const conditions = [{ ...CONDITION, type: "Ready", status: "False", reason: "WaitingForOwner" } as const];
+    metrics.passed("a", aStatus({ propagation, conditions }), ["paused"]);
+    const name = "pipe_scaling_oldest_propagation_seconds";
+    expect(await series(name)).toEqual([`${name} 0`]);
+  });
+
   it("record the duration of a rescale once, when it completes", async () => {
     const { metrics, series } = setup();
     const begun = aStatus({ propagation: { startedAt: "2026-01-01T00:00:00Z" } });

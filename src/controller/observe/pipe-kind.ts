@@ -1,0 +1,39 @@
+import type { ObjectMeta } from "../../kube/objects.ts";
+
+/** The kinds of workloads that can be pipes. */
+export const PIPE_KINDS = ["Deployment", "StatefulSet"] as const;
+
+export type PipeKind = (typeof PIPE_KINDS)[number];
+
+interface Named {
+  readonly metadata: Pick<ObjectMeta, "name" | "namespace">;
+}
+
+interface OfKind extends Named {
+  readonly kind: PipeKind;
+}
+
+/** Name of a pipe, which no other pipe in its namespace has. For other kinds than Deployments, it is the one that kubectl takes. */
+export function nameOf({ kind, metadata }: OfKind): string {
+  return pipeName(kind, metadata.name);
+}
+
+/** The name of a pipe by a reference to its workload. */
+export function pipeName(kind: PipeKind, name: string): string {
+  return kind === "Deployment" ? name : `${kind.toLowerCase()}/${name}`;
+}
+
+/** Identifies a pipe among those of all kinds and namespaces. */
+export function keyOfPipe(pipe: OfKind): string {
+  return pipeKey(pipe, nameOf(pipe));
+}
+
+/** The key of the pipe with this name in the namespace of the object. */
+export function pipeKey({ metadata: { namespace } }: Named, name: string): string {
+  return [namespace, name].join("/");
+}
+
+/** Empty without a name. */
+export function pipeKeysOf(object: Named, name: string | undefined): readonly string[] {
+  return name === undefined ? [] : [pipeKey(object, name)];
+}

@@ -1,0 +1,121 @@
+import { createHash } from "node:crypto";
+import type { Container, ManagedFields, PodTemplate, StatefulSet } from "../../../kube/objects.ts";
+import { maxUnavailableOf } from "../../../kube/rollout-strategy.ts";
+import { parseTime } from "../../../kube/time.ts";
+import type { Fallback, LastRollout, WrittenRollout } from "../last-rollout.ts";
+import type { Hold, PipeView, RolloutProgress } from "../pipe-view.ts";
+import { type Known, type OfKind, workloadView } from "./workload.ts";
+
+/** Pods of StatefulSets are not resized in place. */
+export const ROLLOUT_ONLY: Fallback = {
+  reason: "NotSupported",
+  message: "the pods of a StatefulSet are not resized in place",
+};
+
+/** @param written the last rollout that the controller just wrote, if this is the response */
+export function toStatefulPipeView(statefulSet: StatefulSet, written?: WrittenRollout): PipeView {
+  return workloadView(statefulSet, written, ofStatefulSet);
+}
+
+function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
+  const { spec, status = {} } = statefulSet;
+  const { replicas = 1, minReadySeconds = 0 } = spec;
+  const hold = holdOf(spec);
+  const replaceable = replicas - (hold?.pods ?? 0);
+  const template = templateIdOf(spec.template, known);
+  return {
+    kind: "StatefulSet",
+    deadlineMs: minReadySeconds * 1000,
+    isPaused: replicas > 0 && replaceable === 0,
+    pausedForCommitAtMs: undefined,
+    stopsOldPodsFirst: true,
+    inTurn: {
+      steps: Math.max(1, Math.ceil(replaceable / maxUnavailableOf(spec))),
+      template,
+      templateHash: status.updateRevision ?? "",
+      isFirst: status.currentRevision === status.updateRevision && !status.availableReplicas,
+      hold,
+    },
+    revision: revisionOf(template, known.lastRollout),
+    rollout: rolloutProgressOf(statefulSet, hold),
+    inPlaceProblem: ROLLOUT_ONLY,
+  };
+}
+
+/** The controller leaves both to the owner: the strategy OnDelete, and the partition. */
+function holdOf({ replicas = 1, updateStrategy, ordinals }: StatefulSet["spec"]): Hold | undefined {
+  const { type, rollingUpdate } = updateStrategy ?? {};
+  if (type === "OnDelete") {
+    const message =
+      "its update strategy is OnDelete, so only its owner replaces its pods: set spec.updateStrategy.type to RollingUpdate";
+    return { pods: replicas, below: Number.POSITIVE_INFINITY, isOnDelete: true, message };
+  }
+  const partition = rollingUpdate?.partition ?? 0;
+  const pods = Math.min(partition, replicas);
+  if (pods === 0) return undefined;
+  const message = `${pods} of its ${replicas} pods are below the partition ${partition} of its owner, so they keep their size: lower spec.updateStrategy.rollingUpdate.partition`;
+  return { pods, below: (ordinals?.start ?? 0) + partition, isOnDelete: false, message };
+}
+
+/**
+ * Kubernetes gives the templates of a StatefulSet names and no numbers, and uses the name of an earlier template again. So
+ * the annotation has what the controller wrote, and this shows what the owner changed since then, seen by Kubernetes or not.
+ */
+function revisionOf(template: string, lastRollout: LastRollout | undefined): number {
+  if (!lastRollout) return 1;
+  const { revision, template: written = template } = lastRollout;
+  return written === template ? revision : revision + 1;
+}
+
+/** Equal for templates that differ only in the size. The API server writes the fields of an object in one order. */
+function templateIdOf(template: PodTemplate, { container, cpuLimitFollows }: Known): string {
+  const { containers, ...spec } = template.spec;
+  const others = containers.map(({ resources, ...each }) => {
+    const isSized = each.name === container;
+    return { ...each, resources: isSized ? withoutSize(resources, cpuLimitFollows) : resources };
+  });
+  const text = JSON.stringify({ ...template, spec: { ...spec, containers: others } });
+  return createHash("sha256").update(text).digest("base64url").slice(0, 16);
+}
+
+function withoutSize(resources: Container["resources"] = {}, cpuLimitFollows: boolean): object {
+  const { requests: amounts, limits: most, ...others } = resources;
+  const { cpu: _c, memory: _m, ...requests } = amounts ?? {};
+  const { cpu, memory: _l, ...limits } = most ?? {};
+  return { ...others, requests, limits: cpuLimitFollows ? limits : { ...limits, cpu } };
+}
+
+/** A StatefulSet has no conditions, only counts of its pods. */
+function rolloutProgressOf(
+  { metadata, spec, status = {} }: StatefulSet,
+  hold: Hold | undefined,
+): RolloutProgress {
+  const { replicas = 0, updatedReplicas = 0, availableReplicas = 0 } = status;
+  const wanted = spec.replicas ?? 1;
+  const isSeen = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);
+  const isAvailable = availableReplicas >= wanted;
+  const isUpdated = isSeen && replicas === updatedReplicas && replicas >= wanted;
+  // If no pod may be replaced, nothing is rolled out.
+  const held = hold && hold.pods < wanted ? hold.pods : 0;
+  const isAsAllowed = isSeen && held > 0 && replicas >= wanted && updatedReplicas >= wanted - held;
+  return {
+    isComplete: (isUpdated || isAsAllowed) && isAvailable,
+    isAvailable,
+    isAnyAvailable: availableReplicas > 0,
+    isUpdated,
+    isSeen,
+    isWithoutPods: isSeen && replicas === 0,
+    replicas,
+    // These are among the replicas.
+    terminatingReplicas: 0,
+    progressedAtS: Math.floor(reportedAtMs(metadata.managedFields) / 1000),
+    progressing: undefined,
+    replicaFailure: undefined,
+  };
+}
+
+/** When Kubernetes last changed the status, by the clock of the API server; 0 if nothing shows it. */
+function reportedAtMs(managedFields: readonly ManagedFields[] = []): number {
+  const times = managedFields.filter(({ subresource }) => subresource === "status");
+  return Math.max(0, ...times.map(({ time }) => parseTime(time)));
+}

@@ -1,0 +1,170 @@
+import { describe, expect, it } from "vitest";
+import { isChangedByOwner, isHeld, isRollingOut } from "../../../../../src/controller/observe/pipe-view.ts";
+import { toStatefulPipeView } from "../../../../../src/controller/observe/workloads/stateful-set.ts";
+import { sizeOfCores } from "../../../../../src/domain/size.ts";
+import type { StatefulSet } from "../../../../../src/kube/objects.ts";
+import type { StatefulSetOptions } from "../../../../support/fixtures/pipe.ts";
+import { aRollout } from "../../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe, aStatefulSet } from "../../../../support/fixtures/stateful-set.ts";
+
+const FOUR = sizeOfCores(4);
+
+function partition(value: number): Partial<StatefulSetOptions> {
+  return { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: value } } };
+}
+
+describe("a StatefulSet of three pods", () => {
+  it("is a pipe that stops an old pod before the new one starts, and is not resized in place", () => {
+    expect(aStatefulPipe()).toMatchObject({
+      ...{ kind: "StatefulSet", size: sizeOfCores(1), replicas: 3, stopsOldPodsFirst: true },
+      ...{ serviceId: "service", hasLabelledPods: true, isPaused: false, isPausedForCommit: false },
+      templateProblem: { reason: "NotSupported" },
+      rollout: { isComplete: true, isAvailable: true, isUpdated: true, isWithoutPods: false },
+    });
+  });
+
+  it("counts a pod as available after minReadySeconds, so its rollouts have at least that time", () => {
+    expect(aStatefulPipe({ options: { minReadySeconds: 1200 } }).deadlineMs).toBe(1_200_000);
+  });
+
+  it.each<[string, StatefulSet["status"], boolean]>([
+    ["is complete if all pods have the newest template and are available", {}, true],
+    ["is not complete until its status is about the newest template", { observedGeneration: 6 }, false],
+    ["is not complete while a pod has another template", { updatedReplicas: 2 }, false],
+    ["is not complete while a pod is not available", { availableReplicas: 2 }, false],
+    ["is not complete while a pod is missing", { replicas: 2, updatedReplicas: 2 }, false],
+    ["is not complete while an old pod terminates", { replicas: 3, updatedReplicas: 2 }, false],
+  ])("%s", (_, status, isComplete) => {
+    expect(aStatefulPipe({ status }).rollout.isComplete).toBe(isComplete);
+  });
+
+  it("has no pods only if its current status counts none", () => {
+    const none = { replicas: 0, updatedReplicas: 0, availableReplicas: 0 };
+    const isWithoutPods = (status: StatefulSet["status"]) => aStatefulPipe({ status }).rollout.isWithoutPods;
+    expect(isWithoutPods(none)).toBe(true);
+    expect(isWithoutPods({ ...none, observedGeneration: 6 })).toBe(false);
+    expect(isWithoutPods({ replicas: 1 })).toBe(false);
+  });
+
+  it("made progress when Kubernetes last changed its status", () => {
+    const managedFields = [
+      { manager: "helm", time: "2026-06-01T12:00:00Z", fieldsV1: {} },
+      {
+        manager: "kube-controller-manager",
+        subresource: "status",
+        time: "2026-06-01T11:00:00Z",
+        fieldsV1: {},
+      },
+    ];
+    const { rollout } = aStatefulPipe({ metadata: { managedFields } });
+    expect(rollout.progressedAtS).toBe(Date.parse("2026-06-01T11:00:00Z") / 1000);
+  });
+
+  it.each<[string, Partial<StatefulSetOptions>, number]>([
+    ["one for each pod", {}, 3],
+    ["one for each pod that its owner allows", partition(1), 2],
+    ["at least one", partition(3), 1],
+    [
+      "one for each number of pods that may be unavailable",
+      { updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 2 } } },
+      2,
+    ],
+    [
+      "one for each share of pods that may be unavailable",
+      { updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "34%" } } },
+      2,
+    ],
+  ])("has as many steps: %s", (_, options, steps) => {
+    expect(aStatefulPipe({ options }).inTurn?.steps).toBe(steps);
+  });
+});
+
+describe("the partition of a StatefulSet of three pods", () => {
+  const rolledOut = { updatedReplicas: 2, updateRevision: "a-2" };
+
+  it("keeps the pods below it, and the others can be rolled out completely", () => {
+    const pipe = aStatefulPipe({ options: partition(1), status: rolledOut });
+    expect(pipe).toMatchObject({ isPaused: false, rollout: { isComplete: true, isUpdated: false } });
+    expect(pipe.inTurn?.hold).toMatchObject({
+      ...{ pods: 1, below: 1, isOnDelete: false },
+      message:
+        "1 of its 3 pods are below the partition 1 of its owner, so they keep their size: lower spec.updateStrategy.rollingUpdate.partition",
+    });
+    const names = ["a-0", "a-1", "a-10"].filter((name) =>
+      isHeld(pipe, { metadata: { name, uid: "", resourceVersion: "" } }),
+    );
+    expect(names).toEqual(["a-0"]);
+  });
+
+  it.each<StatefulSet["status"]>([
+    { ...rolledOut, updatedReplicas: 1 },
+    { ...rolledOut, availableReplicas: 2 },
+    { ...rolledOut, observedGeneration: 6 },
+  ])("does not make a rollout complete with the status %o", (status) => {
+    expect(aStatefulPipe({ options: partition(1), status }).rollout.isComplete).toBe(false);
+  });
+
+  it.each([3, 100])("pauses rollouts if it is %i", (value) => {
+    const status = { updatedReplicas: 0, updateRevision: "a-2" };
+    const pipe = aStatefulPipe({ options: partition(value), status });
+    expect(pipe).toMatchObject({ isPaused: true, rollout: { isComplete: false } });
+    expect(pipe.inTurn?.hold?.pods).toBe(3);
+  });
+
+  it("counts from the first number of the pods", () => {
+    const { spec, ...made } = aStatefulSet({ options: partition(1) });
+    const pipe = toStatefulPipeView({ ...made, spec: { ...spec, ordinals: { start: 5 } } });
+    expect(pipe.inTurn?.hold?.below).toBe(6);
+  });
+
+  it("has no effect on a StatefulSet without replicas", () => {
+    const pipe = aStatefulPipe({ options: { ...partition(2), replicas: 0 } });
+    expect([pipe.isPaused, pipe.inTurn?.hold]).toEqual([false, undefined]);
+  });
+});
+
+describe("the strategy OnDelete", () => {
+  it("leaves all pods to the owner", () => {
+    const { isPaused, inTurn } = aStatefulPipe({ options: { updateStrategy: { type: "OnDelete" } } });
+    expect(isPaused).toBe(true);
+    expect(inTurn?.hold).toMatchObject({ pods: 3, isOnDelete: true });
+    expect(inTurn?.hold?.message).toMatch(/OnDelete.*: set spec\.updateStrategy\.type to RollingUpdate$/);
+  });
+});
+
+describe("the owner of a StatefulSet", () => {
+  const before = aStatefulPipe();
+  const rollout = aRollout(FOUR, { generation: 7, revision: 2, template: before.inTurn?.template });
+  const changedWith = (options: Partial<StatefulSetOptions>, generation = 7) =>
+    aStatefulPipe({ options: { cores: 4, ...options }, metadata: { generation } }, rollout);
+
+  it("has not changed the template if only its size differs from the one before", () => {
+    const pipe = changedWith({});
+    expect([pipe.lastRollout, isChangedByOwner(pipe)]).toEqual([rollout, false]);
+  });
+
+  it("has changed the template if anything else differs, even before Kubernetes has seen it", () => {
+    expect(isChangedByOwner(changedWith({ image: "registry.example/pipe:2" }, 8))).toBe(true);
+    expect(isChangedByOwner(changedWith({ podAnnotations: { restarted: "now" } }, 8))).toBe(true);
+  });
+
+  it("has not changed the template by scaling, or by another partition", () => {
+    expect(isChangedByOwner(changedWith({ replicas: 5, ...partition(2) }, 8))).toBe(false);
+  });
+
+  it("has not changed a template that had no resources before the controller gave it a size", () => {
+    const { spec, ...made } = aStatefulSet();
+    const containers = spec.template.spec.containers.map((each) => ({ ...each, resources: {} }));
+    const template = { ...spec.template, spec: { ...spec.template.spec, containers } };
+    const { inTurn } = toStatefulPipeView({ ...made, spec: { ...spec, template } });
+    expect(inTurn?.template).toBe(before.inTurn?.template);
+  });
+
+  it("ends a rollout of the controller by pausing it", () => {
+    const status = { updatedReplicas: 1, updateRevision: "a-2" };
+    const withOptions = (options: Partial<StatefulSetOptions>) =>
+      isRollingOut(aStatefulPipe({ options: { cores: 4, ...options }, status }, rollout));
+    expect(withOptions({})).toBe(true);
+    expect(withOptions({ updateStrategy: { type: "OnDelete" } })).toBe(false);
+  });
+});

@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import { summaries } from "../../../support/fixtures/decisions.ts";
+import { decided, newPod, oldPod, partitionOf, rolling } from "../../../support/fixtures/in-turn.ts";
+import type { StatefulSetOptions } from "../../../support/fixtures/pipe.ts";
+import { aPipe, aSnapshot, DECIDE_OPTIONS } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
+
+const ON_DELETE: Partial<StatefulSetOptions> = { updateStrategy: { type: "OnDelete" } };
+const OLD = [oldPod(0), oldPod(1), oldPod(2)];
+
+describe("a StatefulSet with a partition", () => {
+  const asAllowed = () => rolling({ updatedReplicas: 2 }, {}, partitionOf(1));
+  const pods = [oldPod(0), newPod(1), newPod(2)];
+
+  it("waits for its owner when all other pods have the size, and is never ready", () => {
+    const { assessment, ready, status } = decided(asAllowed(), pods);
+    expect(assessment).toMatchObject({ state: "paused", phase: "settled" });
+    expect(ready).toMatchObject({
+      ...{ status: "False", reason: "WaitingForOwner" },
+      message: expect.stringContaining("1 of its 3 pods are below the partition 1 of its owner"),
+    });
+    expect(status.conditions?.some(({ type }) => type === "Stalled")).toBe(false);
+    expect(status.pipes?.pending).toMatchObject([{ name: "statefulset/a", state: "Paused" }]);
+    expect(status.effective).toBeUndefined();
+  });
+
+  it("has come up as far as its owner allows, so nothing rolls it back later", () => {
+    expect(decided(asAllowed(), pods).actions).toEqual(["adopt a with 4000m/16Gi"]);
+    const late = { cameUp: true, startedAtMs: 0 };
+    const lowered = rolling({ updatedReplicas: 2 }, late);
+    expect(decided(lowered, [oldPod(0, { isReady: false }), newPod(1), newPod(2)]).actions).toEqual([]);
+  });
+
+  it("is not ready if its pods are not seen", () => {
+    const pipe = { ...asAllowed(), hasLabelledPods: false };
+    const { ready, status } = decided(pipe, []);
+    expect([ready?.status, status.effective]).toEqual(["False", undefined]);
+    const cameUp = {
+      ...rolling({ updatedReplicas: 2 }, { cameUp: true }, partitionOf(1)),
+      hasLabelledPods: false,
+    };
+    expect(decided(cameUp, []).ready?.status).toBe("False");
+  });
+
+  it("is done if the pods below it have the size for another reason", () => {
+    const { ready } = decided(asAllowed(), [{ ...newPod(0), templateHash: "a-1" }, newPod(1), newPod(2)]);
+    expect(ready?.status).toBe("True");
+  });
+
+  it("gets the template while the partition keeps all pods, and that is no rollout that could fail", () => {
+    const { decision, actions } = decided(aStatefulPipe({ options: partitionOf(3) }), OLD);
+    expect(actions).toEqual(["a 4000m/16Gi"]);
+    expect(decision.actions).toMatchObject([{ rollout: { replicas: 0 } }]);
+    const late = { replicas: 0, startedAtMs: 0 };
+    expect(decided(rolling({}, late, partitionOf(3)), OLD).assessment?.state).toBe("paused");
+    const lowered = decided(rolling({ updatedReplicas: 1 }, late), [
+      oldPod(0),
+      oldPod(1),
+      newPod(2, { isReady: false }),
+    ]);
+    expect([lowered.assessment?.state, lowered.actions]).toEqual(["rolling", []]);
+  });
+
+  it("keeps no other pipe from its size", () => {
+    const snapshot = aSnapshot([asAllowed(), aPipe("b")], { pods: new Map([["statefulset/a", pods]]) });
+    expect(summaries(decide(snapshot, DECIDE_OPTIONS).actions)).toContain("b 4000m/16Gi");
+  });
+});
+
+describe("a StatefulSet with the strategy OnDelete", () => {
+  it.each(["Rollout", "InPlaceOrRollout"] as const)("is not touched with the strategy %s", (strategy) => {
+    const { actions, ready, status } = decided(aStatefulPipe({ options: ON_DELETE }), OLD, { strategy });
+    expect(actions).toEqual([]);
+    expect(ready).toMatchObject({
+      ...{ status: "False", reason: "WaitingForOwner" },
+      message: expect.stringContaining("its update strategy is OnDelete"),
+    });
+    expect(status.conditions?.some(({ type }) => type === "Stalled")).toBe(false);
+  });
+
+  it("gets its size while it has no replicas", () => {
+    const none = { replicas: 0, updatedReplicas: 0, availableReplicas: 0 };
+    const pipe = aStatefulPipe({ options: { ...ON_DELETE, replicas: 0 }, status: none });
+    expect(decided(pipe, []).actions).toEqual(["a 4000m/16Gi"]);
+  });
+
+  it("is not rolled back if its owner chose that during a rollout", () => {
+    const pipe = rolling({ updatedReplicas: 1 }, { startedAtMs: 0 }, ON_DELETE);
+    const { assessment, actions } = decided(pipe, [oldPod(0), oldPod(1), newPod(2, { isReady: false })]);
+    expect([assessment?.state, actions]).toEqual(["paused", []]);
+  });
+});

@@ -1,0 +1,155 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
+import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
+import { statusOf } from "../../../../src/controller/report/status.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { failuresIn, summaries } from "../../../support/fixtures/decisions.ts";
+import { decided, newPod, oldPod, partitionOf, rolling } from "../../../support/fixtures/in-turn.ts";
+import { aPod } from "../../../support/fixtures/pod.ts";
+import {
+  aPipe,
+  aScaling,
+  aSnapshot,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  POLICY,
+} from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
+import { aWrite, someWrites } from "../../../support/fixtures/writes.ts";
+
+const FOUR = sizeOfCores(4);
+const MINUTE_MS = 60_000;
+const OLD = [oldPod(0), oldPod(1), oldPod(2)];
+
+describe("a StatefulSet that gets another size", () => {
+  it("is rolled out with the strategy InPlaceOrRollout, and the status says why", () => {
+    const { decision, actions } = decided(aStatefulPipe(), OLD, { strategy: "InPlaceOrRollout" });
+    expect(actions).toEqual(["a 4000m/16Gi"]);
+    expect(decision.actions).toMatchObject([
+      { rollout: { replicas: 3, template: expect.any(String), inPlaceFailure: { reason: "NotSupported" } } },
+    ]);
+  });
+
+  it("waits with the strategy InPlace", () => {
+    const { actions, assessment } = decided(aStatefulPipe(), OLD, { strategy: "InPlace" });
+    expect([actions, assessment?.state, assessment?.hindrance?.reason]).toEqual([
+      [],
+      "waiting",
+      "NotSupported",
+    ]);
+  });
+
+  it("is rolling until each pod has the size", () => {
+    const { assessment, actions } = decided(rolling({ updatedReplicas: 2 }), [
+      oldPod(0),
+      newPod(1),
+      newPod(2),
+    ]);
+    expect([assessment?.state, actions]).toEqual(["rolling", []]);
+  });
+
+  it("is done when each pod has the size, and that is recorded", () => {
+    const status = { updatedReplicas: 3, currentRevision: "a-2" };
+    const { ready, actions } = decided(rolling(status), [newPod(0), newPod(1), newPod(2)]);
+    expect([ready?.status, actions]).toEqual(["True", ["adopt a with 4000m/16Gi"]]);
+  });
+
+  it("has a name of its own in the status, also if a Deployment has the same one", () => {
+    const snapshot = aSnapshot([aPipe("a"), aStatefulPipe()], { pods: new Map([["statefulset/a", OLD]]) });
+    const decision = decide(snapshot, DECIDE_OPTIONS);
+    const { pipes } = statusOf(snapshot, aScaling(4), decision.sizing, POLICY);
+    expect(pipes?.pending?.map(({ name }) => name)).toEqual(["a", "statefulset/a"]);
+    expect(decision.sizing?.blockedBy).toEqual(["a"]);
+  });
+
+  it("says which pod has another size although the rollout has completed", () => {
+    const status = { updatedReplicas: 3, currentRevision: "a-2" };
+    const other = aPod("a-1", { templateHash: "a-2" });
+    const { assessment } = decided(rolling(status, { cameUp: true }), [newPod(0), other, newPod(2)]);
+    expect(assessment).toMatchObject({
+      state: "rolling",
+      activity: "its pod a-1 has another size than its template: delete the pod",
+    });
+  });
+});
+
+describe("a StatefulSet that gets a third size while a pod has the second one", () => {
+  const superseded = (pod: Partial<PodView>, agoMs = MINUTE_MS) => {
+    const pods = [oldPod(0), oldPod(1), newPod(2, pod)];
+    const pipe = rolling({ updatedReplicas: 1 }, { startedAtMs: NOW_MS - agoMs });
+    return decided(pipe, pods, { scaling: aScaling(2) }).decision.actions;
+  };
+
+  it("returns to the second one only if a pod was ready with it", () => {
+    expect(superseded({})).toMatchObject([{ type: "resize", rollout: { lastGoodSize: FOUR } }]);
+    expect(superseded({ isReady: false })).toMatchObject([{ rollout: { lastGoodSize: sizeOfCores(1) } }]);
+  });
+
+  it("does not take a rollout for proven because of its age", () => {
+    const actions = superseded({ isReady: false }, 24 * 60 * MINUTE_MS);
+    expect(actions).toMatchObject([{ rollout: { lastGoodSize: sizeOfCores(1) } }]);
+  });
+});
+
+describe("the room for the new pods of a StatefulSet", () => {
+  it("is searched before a rollout, in place of the pods that are replaced", () => {
+    const pipe = aStatefulPipe({ options: partitionOf(1) });
+    const subject = `${pipe.inTurn?.template}/pipe/true/4000m/16Gi`;
+    const writes = someWrites([aWrite("uid-a", "dry-run", { subject })]);
+    const snapshot = aSnapshot([pipe], { pods: new Map([["statefulset/a", OLD]]), writes });
+    const { actions } = decide(snapshot, { ...DECIDE_OPTIONS, makesDryRuns: true });
+    expect(actions).toMatchObject([
+      { type: "check-room", stopping: [{ metadata: { name: "a-1" } }, { metadata: { name: "a-2" } }] },
+    ]);
+  });
+
+  it("is not searched if its owner lets no pod be replaced", () => {
+    const snapshot = aSnapshot([aStatefulPipe({ options: partitionOf(3) })]);
+    const { actions } = decide(snapshot, { ...DECIDE_OPTIONS, makesDryRuns: true });
+    expect(summaries(actions)).toEqual(["a 4000m/16Gi"]);
+  });
+});
+
+describe("the timeout of the rollout of a StatefulSet", () => {
+  const TIMEOUT_MS = POLICY.rolloutTimeoutMs;
+  const slow = (createdAtMs: number, startedAtMs: number) =>
+    decided(rolling({ updatedReplicas: 2, availableReplicas: 2 }, { startedAtMs }), [
+      ...[oldPod(0), newPod(1, { createdAtMs, isReady: false })],
+      newPod(2, { createdAtMs: startedAtMs }),
+    ]);
+
+  it("begins again with each pod", () => {
+    const startedAtMs = NOW_MS - TIMEOUT_MS - MINUTE_MS;
+    const { assessment, snapshot, decision } = slow(NOW_MS - MINUTE_MS, startedAtMs);
+    expect([assessment?.state, assessment?.phase]).toEqual(["rolling", "rolling-out"]);
+    expect(recheckAtMs(snapshot, decision)).toBe(NOW_MS + TIMEOUT_MS - MINUTE_MS);
+  });
+
+  it("is over if one pod does not become ready in time", () => {
+    const { decision, actions } = slow(NOW_MS - TIMEOUT_MS, NOW_MS - TIMEOUT_MS - MINUTE_MS);
+    expect(actions).toEqual(["a back to 1000m/4Gi"]);
+    expect(failuresIn(decision)).toMatchObject([{ pipe: "statefulset/a", reason: "RolloutTimeout" }]);
+  });
+
+  it("does not begin again for ever for a pod that is created again and again", () => {
+    expect(slow(NOW_MS, NOW_MS - 3 * TIMEOUT_MS).actions).toEqual(["a back to 1000m/4Gi"]);
+    expect(slow(NOW_MS, NOW_MS - 3 * TIMEOUT_MS + 1).actions).toEqual([]);
+  });
+
+  it("is that of all pods together if they are not seen", () => {
+    const hidden = (agoMs: number) =>
+      decided({ ...rolling({}, { startedAtMs: NOW_MS - agoMs }), hasLabelledPods: false }, []);
+    expect(hidden(3 * TIMEOUT_MS - 1).actions).toEqual([]);
+    expect(hidden(3 * TIMEOUT_MS).actions).toEqual(["a back to 1000m/4Gi"]);
+  });
+
+  it("is followed by no automatic retry, because a rollback interrupted the pipe too", () => {
+    const failure = { reason: "RolloutTimeout", message: "late" } as const;
+    const rollout = { isRollback: true, failure, startedAtMs: 0 };
+    const back = rolling({ updateRevision: "a-1", updatedReplicas: 3 }, rollout, { cores: 1 });
+    const { decision, actions } = decided(back, OLD);
+    expect(actions).toEqual([]);
+    expect(failuresIn(decision)[0]?.nextRetryAt).toBeUndefined();
+  });
+});
