@@ -60,7 +60,7 @@ beforeAll(async () => {
   for (const name of Object.keys(OWNERS)) await exists(name);
   await pipes.pod("ready-0", isReady);
   for (const name of ["broken-0", "ending-0"]) await pipes.pod(name, isScheduled);
-  // Its owner lets it end slowly.
+  // The owner gives the pod an hour to end.
   const body = { gracePeriodSeconds: 3600 };
   await pipes.admin.json({ method: "DELETE", path: pipes.path("ending-0", PODS), body });
 });
@@ -136,7 +136,7 @@ describe("with the token of the controller, a pod of a StatefulSet", () => {
     expectDenied(await dryRunOf(pipes.controller, request), sentence);
   });
 
-  it("may not get the label if it has not the labels of a pipe", async () => {
+  it("may not get the label without the labels of a pipe", async () => {
     for (const name of ["unlabeled", "without-service", "other-type"]) {
       const outcome = await pipes.patchPod(`${name}-0`, revision(`${name}-6d8f9c7b44`));
       expectDenied(outcome, "only pods of StatefulSets with the labels");
@@ -211,7 +211,7 @@ describe("with the token of the controller, a deletion of a pod", () => {
     expectDenied(await pipes.deletePod("broken-0", options), "only with the propagation policy Background");
   });
 
-  it("is denied if it has not the labels of a pipe", async () => {
+  it("is denied without the labels of a pipe", async () => {
     for (const name of ["unlabeled-0", "without-service-0", "other-type-0"])
       expectDenied(await pipes.deletePod(name), "only pods of StatefulSets with the labels");
   });
