@@ -5,7 +5,7 @@ import { SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
 import { isCode } from "../../src/kube/errors.ts";
-import type { KubeObject } from "../../src/kube/objects.ts";
+import type { KubeObject, ManagedFields } from "../../src/kube/objects.ts";
 import { objectPath, PODS, type Resource } from "../../src/kube/paths.ts";
 import { type PipeOptions, pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
@@ -123,6 +123,22 @@ export class StatefulPipes {
   /** Returns the outcome of a write of the controller to a StatefulSet, which is not stored. */
   send(name: string, body: object): Promise<string> {
     return dryRunOf(this.controller, this.request(this.path(name), body));
+  }
+
+  /** Returns the outcome of a write of the controller with other records of field managers. */
+  sendManagers(
+    name: string,
+    edit: (records: readonly ManagedFields[]) => readonly object[],
+  ): Promise<string> {
+    const attempt = async () => {
+      const { metadata } = await this.admin.json<KubeObject>({ path: this.path(name) });
+      const { managedFields = [], resourceVersion } = metadata;
+      const body = { metadata: { resourceVersion, managedFields: edit(managedFields) } };
+      const outcome = await this.send(name, body);
+      // The controller manager has written the status meanwhile.
+      return outcome.startsWith("409 ") ? undefined : outcome;
+    };
+    return waitFor(attempt, { what: "a write without a conflict" });
   }
 
   /** Stores a write of the controller to a StatefulSet. */

@@ -92,6 +92,7 @@ describe("with the token of the controller, a pod of a StatefulSet", () => {
 
   it.each<[string, string | null]>([
     ["the revision of another StatefulSet", "broken-6d8f9c7b44"],
+    ["the revision of a StatefulSet with a name of the same length", "other-6d8f9c7b44"],
     ["the revision of a StatefulSet whose name begins like its own", "ready-too-6d8f9c7b44"],
     ["the name of its StatefulSet", "ready"],
     ["a longer hash", "ready-6d8f9c7b44x"],

@@ -52,9 +52,6 @@ describe("with the token of the controller, a StatefulSet", () => {
   });
 
   it("may get its size in the records of the controller, when it is adopted", async () => {
-    const { metadata } = await pipes.admin.json<{ metadata: { managedFields: readonly object[] } }>({
-      path: pipes.path("only"),
-    });
     const amount = { "f:cpu": {}, "f:memory": {} };
     const size = { "f:resources": { "f:requests": amount, "f:limits": { "f:memory": {} } } };
     const pod = { "f:spec": { "f:containers": { 'k:{"name":"pipe"}': size } } };
@@ -62,8 +59,7 @@ describe("with the token of the controller, a StatefulSet", () => {
       ...{ manager: CONTROLLER_FIELD_MANAGER, operation: "Update", apiVersion: "apps/v1" },
       ...{ fieldsType: "FieldsV1", fieldsV1: { "f:spec": { "f:template": pod } } },
     };
-    const managedFields = [...metadata.managedFields, own];
-    expect(await pipes.send("only", { metadata: { managedFields } })).toBe("accepted");
+    expect(await pipes.sendManagers("only", (records) => [...records, own])).toBe("accepted");
   });
 
   it("may return to resources that are no size of a tier after the annotation recorded them", async () => {
