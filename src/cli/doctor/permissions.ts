@@ -23,7 +23,7 @@ const LEASES = "coordination.k8s.io";
 const IN_PLACE = "rbac.inPlaceResize";
 const STATEFUL_SETS = "rbac.statefulSets";
 
-/** As the chart grants them; a test compares the two. */
+/** The permissions that the chart grants; a test compares the two. */
 export const PERMISSIONS: Readonly<Record<Component, readonly Permission[]>> = {
   api: [
     allow("records", "", "secrets", "list watch"),
