@@ -435,9 +435,10 @@ describe("with the token of the controller, an Event", () => {
     regarding: { apiVersion, kind, namespace: release.pipes, name: "a", uid: randomUUID() },
   });
 
-  it("may be about a PipeScaling or a Deployment", async () => {
+  it("may be about a PipeScaling, a Deployment or a StatefulSet", async () => {
     expect(await create(EVENTS, release.pipes, event())).toBe("accepted");
-    expect(await create(EVENTS, release.pipes, event(about("apps/v1", "Deployment")))).toBe("accepted");
+    for (const kind of ["Deployment", "StatefulSet"])
+      expect(await create(EVENTS, release.pipes, event(about("apps/v1", kind)))).toBe("accepted");
   });
 
   it.each<[string, () => object]>([

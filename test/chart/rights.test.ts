@@ -158,6 +158,15 @@ const IN_PLACE = [
   "patch pods/resize",
 ];
 
+/** test/chart/statefulset-policy.test.ts and its neighbors show what they allow. */
+const STATEFUL = [
+  "delete pods",
+  "list apps/statefulsets",
+  "patch apps/statefulsets",
+  "patch pods",
+  "watch apps/statefulsets",
+];
+
 describe("a permission of the controller", () => {
   let world: TestEnvironment;
   let rights: Rights;
@@ -380,6 +389,7 @@ describe("a permission of the controller", () => {
         ...Object.keys(TASKS),
         ...RECORDING.map(([right]) => right),
         ...IN_PLACE,
+        ...STATEFUL,
       ];
       expect(rights.names).toEqual(known.toSorted());
     });

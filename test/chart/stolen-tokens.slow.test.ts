@@ -40,6 +40,7 @@ import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
+import { pipeStatefulSet, STATEFUL_SETS } from "./stateful-pipes.ts";
 
 /*
  * The tests send the requests of a thief who wants to leave something behind: texts that fill etcd, forged field
@@ -85,6 +86,7 @@ beforeAll(async () => {
   await apply(cluster, [
     deployment("pipe", 1),
     deployment("edited", 0),
+    pipeStatefulSet("stateful", release.pipes, { replicas: 1 }),
     ...[USAGE, BACKUP].map((record) => ({
       ...record,
       metadata: { ...record.metadata, namespace: release.records },
@@ -108,7 +110,9 @@ beforeAll(async () => {
     () => create(EVENTS, event({ reportingController: "evil" })),
     () => change(DEPLOYMENTS, "pipe", { spec: { replicas: 2 } }),
     () => change(REPLICA_SETS, replicaSet, { spec: { replicas: 2 } }),
-    () => change(PODS, pod, sized({ requests: { cpu: "1m" } })),
+    () => change(PODS, pod, sized({ requests: { cpu: "1m" } }), "/resize"),
+    () => change(STATEFUL_SETS, "stateful", { spec: { replicas: 2 } }),
+    () => change(PODS, "stateful-0", { metadata: { labels: { a: "b" } } }),
     () => changeAsApi(PIPE_SCALINGS, SERVICE, { spec: { suspend: true } }),
     () => changeAsApi(CONFIG_MAPS, BACKUP.metadata.name, { data: { evil: "a" } }),
   ];
@@ -148,10 +152,10 @@ function pathOf(resource: Resource, name: string, subresource = ""): string {
 }
 
 function patchOf(resource: Resource, name: string, body: object, subresource = ""): KubeRequest {
-  const isBuiltIn = [DEPLOYMENTS.plural, REPLICA_SETS.plural, PODS.plural].includes(resource.plural);
+  const isBuiltIn = [DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, PODS].includes(resource);
   return {
     method: "PATCH",
-    path: pathOf(resource, name, subresource || (resource === PODS ? "/resize" : "")),
+    path: pathOf(resource, name, subresource),
     query: { fieldManager: CONTROLLER_FIELD_MANAGER },
     patchType: isBuiltIn ? "application/strategic-merge-patch+json" : "application/merge-patch+json",
     body,
@@ -361,7 +365,9 @@ describe("with the token of the controller, the field managers", () => {
   const CASES: readonly [Resource, string, () => string, string][] = [
     [DEPLOYMENTS, "", () => "pipe", "of a Deployment"],
     [REPLICA_SETS, "", () => replicaSet, "of a ReplicaSet"],
+    [STATEFUL_SETS, "", () => "stateful", "of a StatefulSet"],
     [PODS, "/resize", () => pod, "of a pod"],
+    [PODS, "", () => "stateful-0", "of a pod"],
     [PIPE_SCALINGS, "/status", () => SERVICE, "of a PipeScaling"],
     [LEASES, "", () => LEASE_NAME, "of a Lease"],
   ];

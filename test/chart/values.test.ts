@@ -12,7 +12,7 @@ import { PERMISSIONS, REVIEW_PERMISSIONS } from "../../src/cli/doctor/permission
 import { apiSettings } from "../../src/settings/api.ts";
 import { controllerSettings } from "../../src/settings/controller.ts";
 import { declaredOptions } from "../../src/settings/option.ts";
-import { rolloutController, shippedAccount } from "../support/fixtures/shipped-account.ts";
+import { limitedController, shippedAccount } from "../support/fixtures/shipped-account.ts";
 import { entrypoint } from "./image.ts";
 import { type Manifest, RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
@@ -59,14 +59,17 @@ describe("monitoring.authentication.enabled", () => {
   });
 });
 
-describe("rbac.inPlaceResize", () => {
-  it("adds exactly the permissions that doctor checks if pipes should be resized in place", async () => {
-    const before = granted(await rolloutController("anywhere"));
+describe.each([
+  ["rbac.inPlaceResize", "rbac.inPlaceResize=false,controller.config.resizeStrategy=Rollout"],
+  ["rbac.statefulSets", "rbac.statefulSets=false"],
+])("%s", (value, without) => {
+  it("adds exactly the permissions that doctor checks and calls optional", async () => {
+    const before = granted(await limitedController("anywhere", without));
     const added = granted(shippedAccount("controller", "anywhere")).filter(
       (rule) => !before.some((each) => isDeepStrictEqual(each, rule)),
     );
     const checked = PERMISSIONS.controller
-      .filter(({ optional }) => optional === "rbac.inPlaceResize")
+      .filter(({ optional }) => optional?.includes(value))
       .map(({ group, resource, verbs }) => ({ group, resource, verbs }));
     expect(added).toEqual(checked);
   });
@@ -658,6 +661,22 @@ describe("the rendered chart", () => {
     expect(await made()).toEqual([true, true, true, true]);
     const without = "rbac.inPlaceResize=false,controller.config.resizeStrategy=Rollout";
     expect(await made("--set", without)).toEqual([false, false, false, false]);
+  });
+
+  it("grants permissions for StatefulSets, and limits them, only with rbac.statefulSets", async () => {
+    const made = async (...args: string[]) => {
+      const objects = JSON.stringify(await rendered(...MINIMAL, ...args));
+      const texts = ['"statefulsets"', '["delete"]', "controller-statefulsets", "controller-pods-delete"];
+      return [...texts, "controller-pods.", "hold the pods of a StatefulSet only"].map((text) =>
+        objects.includes(text),
+      );
+    };
+    expect(await made()).toEqual([true, true, true, true, true, true]);
+    const none = [false, false, false, false, false, false];
+    expect(await made("--set", "rbac.statefulSets=false")).toEqual(none);
+    const rollouts = "rbac.inPlaceResize=false,controller.config.resizeStrategy=Rollout";
+    expect(await made("--set", rollouts)).toEqual([true, true, true, true, false, false]);
+    expect(await made("--set", `rbac.statefulSets=false,${rollouts}`)).toEqual(none);
   });
 
   it("gives the controller time to resume the Deployments that it has paused before it is killed", async () => {

@@ -122,8 +122,8 @@ const READY = {
 };
 const REACHABLE = "ok: SERVER is reachable and runs Kubernetes v1.N.";
 const SAME_CRD = "ok: The CRD of PipeScaling is that of this release (v1beta1).";
-const POLICIES_OF_CONTROLLER = "ok: The admission policies are in force: 7.";
-const POLICIES = "ok: The admission policies are in force: 9.";
+const POLICIES_OF_CONTROLLER = "ok: The admission policies are in force: 10.";
+const POLICIES = "ok: The admission policies are in force: 12.";
 const TIERS = "ok: The tiers are valid: basic, enterprise, scale.";
 const TLS = "ok: The TLS certificate of the API is usable; it expires in 60 d.";
 const LEADER = "ok: The controller ID is the leader; it renewed its lease N s ago.";

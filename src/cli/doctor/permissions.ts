@@ -15,14 +15,15 @@ export interface Permission {
   readonly resource: string;
   readonly verbs: readonly string[];
   readonly name?: string;
-  /** The value of the chart that grants it, if the process also works without it. */
-  readonly optional?: string;
+  /** The values of the chart that grant it, if the process also works without it. */
+  readonly optional?: readonly string[];
 }
 
 const LEASES = "coordination.k8s.io";
-const RESIZES = { optional: "rbac.inPlaceResize" };
+const IN_PLACE = "rbac.inPlaceResize";
+const STATEFUL_SETS = "rbac.statefulSets";
 
-/** As the chart grants them; a test compares the two. */
+/** The permissions that the chart grants; a test compares the two. */
 export const PERMISSIONS: Readonly<Record<Component, readonly Permission[]>> = {
   api: [
     allow("records", "", "secrets", "list watch"),
@@ -33,7 +34,7 @@ export const PERMISSIONS: Readonly<Record<Component, readonly Permission[]>> = {
     allow("records", "", "configmaps", "list watch"),
     allow("records", LEASES, "leases", "create"),
     allow("records", LEASES, "leases", "get update", { name: LEASE_NAME }),
-    allow("cluster", "", "nodes", "list", { optional: "rbac.nodes" }),
+    allow("cluster", "", "nodes", "list", { optional: ["rbac.nodes"] }),
     allow("pipes", "apps", "deployments", "list watch patch"),
     allow("pipes", "", "pods", "list watch"),
     allow("pipes", "autoscaling", "horizontalpodautoscalers", "list watch"),
@@ -41,8 +42,11 @@ export const PERMISSIONS: Readonly<Record<Component, readonly Permission[]>> = {
     allow("pipes", GROUP, PLURAL, "get list watch create"),
     allow("pipes", GROUP, `${PLURAL}/status`, "patch"),
     allow("pipes", "events.k8s.io", "events", "create patch"),
-    allow("pipes", "", "pods/resize", "patch", RESIZES),
-    allow("pipes", "apps", "replicasets", "list patch delete", RESIZES),
+    allow("pipes", "", "pods/resize", "patch", { optional: [IN_PLACE] }),
+    allow("pipes", "apps", "replicasets", "list patch delete", { optional: [IN_PLACE] }),
+    allow("pipes", "apps", "statefulsets", "list watch patch", { optional: [STATEFUL_SETS] }),
+    allow("pipes", "", "pods", "delete", { optional: [STATEFUL_SETS] }),
+    allow("pipes", "", "pods", "patch", { optional: [STATEFUL_SETS, IN_PLACE] }),
   ],
 };
 
@@ -100,7 +104,8 @@ function resultFor(
   const kind = group === "" ? resource : `${resource} (${group})`;
   const message = `${subject} may not ${denied.join(", ")} ${kind} in ${where || "all namespaces"}.`;
   if (optional !== undefined) {
-    return note(message, `Unless this is intended: helm upgrade with ${optional}=true.`);
+    const values = optional.map((each) => `${each}=true`).join(" and ");
+    return note(message, `Unless this is intended: helm upgrade with ${values}.`);
   }
   return error(
     message,
@@ -108,12 +113,15 @@ function resultFor(
   );
 }
 
-/** Returns true if the account of a process may resize pods in place. */
-export async function mayResizePods(cluster: Cluster, installation: Installation): Promise<boolean> {
-  const { namespace, account, pipeNamespaces } = installation;
+/** Returns true if the account of a process has this permission for pipes. */
+export async function mayInPipes(
+  cluster: Cluster,
+  { namespace, account, pipeNamespaces }: Installation,
+  [verb, group, resource]: readonly [verb: string, group: string, resource: string],
+): Promise<boolean> {
   const user = { user: `system:serviceaccount:${namespace}:${account}`, namespace };
-  const resize = allow("pipes", "", "pods/resize", "patch");
-  return (await deniedVerbs(cluster, user, resize, pipeNamespaces[0] ?? "")).length === 0;
+  const permission = allow("pipes", group, resource, verb);
+  return (await deniedVerbs(cluster, user, permission, pipeNamespaces[0] ?? "")).length === 0;
 }
 
 async function deniedVerbs(

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { KubeObject } from "../../kube/objects.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Component, Installation } from "./installation.ts";
-import { mayResizePods } from "./permissions.ts";
+import { mayInPipes } from "./permissions.ts";
 import { error, note, ok, type Result } from "./result.ts";
 
 /** A ValidatingAdmissionPolicy or its binding. */
@@ -16,8 +16,12 @@ export const POLICIES: Readonly<Record<Component, readonly string[]>> = {
   controller: ["", "-pipescalings", "-leases", "-events"],
 };
 
-/** Only with rbac.inPlaceResize. */
-export const IN_PLACE_POLICIES = ["-resize", "-replicasets", "-replicasets-delete"];
+/** Policies of the controller that restrict an optional permission, and are expected only with it. */
+const OPTIONAL_POLICIES = [
+  { permission: ["patch", "", "pods/resize"], ends: ["-resize", "-replicasets", "-replicasets-delete"] },
+  { permission: ["patch", "apps", "statefulsets"], ends: ["-statefulsets", "-pods-delete"] },
+  { permission: ["patch", "", "pods"], ends: ["-pods"] },
+] as const;
 
 /** Annotation of the chart with the SHA-256 of the spec as sorted JSON. */
 export const SPEC_CHECKSUM = "pipes.clouddb.dev/spec-checksum";
@@ -62,9 +66,12 @@ async function expectedNames(
   const named = (ends: readonly string[]) => ends.map((end) => `${name}${end}.${namespace}`);
   const always = named(POLICIES[component]);
   if (component === "api") return always;
-  const inPlace = named(IN_PLACE_POLICIES);
-  const isExpected = inPlace.some(exists) || (await mayResizePods(cluster, installation));
-  return isExpected ? [...always, ...inPlace] : always;
+  const optional = OPTIONAL_POLICIES.map(async ({ permission, ends }) => {
+    const names = named(ends);
+    const isExpected = names.some(exists) || (await mayInPipes(cluster, installation, permission));
+    return isExpected ? names : [];
+  });
+  return [...always, ...(await Promise.all(optional)).flat()];
 }
 
 function judge(kind: string, name: string, object: PolicyObject | undefined): Result[] {

@@ -139,10 +139,13 @@ variables.{{ . }}
     '\\"memory\\":' + each[2] + '}}'))
 {{- end }}
 
-{{/* The writers of spec.paused, as the API server recorded them. Takes `object` or `oldObject`. */}}
-{{- define "pipe-scaling.pausedBy" -}}
-dyn({{ . }}.metadata).?managedFields.orValue([])
-  .filter(each, each.?fieldsV1[?'f:spec'][?'f:paused'].hasValue())
+{{/*
+The writers of a field of the spec, as the API server recorded them. A request can change these records. Takes a list:
+`object` or `oldObject`, and the keys that lead to the field in the records.
+*/}}
+{{- define "pipe-scaling.writersOf" -}}
+dyn({{ index . 0 }}.metadata).?managedFields.orValue([])
+  .filter(each, each.?fieldsV1[?'f:spec']{{ range index . 1 }}[?'{{ . }}']{{ end }}.hasValue())
   .map(each, [each.?manager.orValue(''), each.?operation.orValue('')])
 {{- end }}
 

@@ -40,7 +40,10 @@ RBAC rules of the two service accounts. A test removes each rule in turn and exp
   verbs: [list]
 {{- end }}
 
-{{/* For namespaces of pipes. controller-policy.yaml restricts which fields of a Deployment may be patched. */}}
+{{/*
+For namespaces of pipes. controller-policy.yaml and statefulset-policies.yaml restrict which fields of a Deployment and of
+a StatefulSet may be patched.
+*/}}
 {{- define "pipe-scaling.controllerPipeRules" -}}
 - apiGroups: [apps]
   resources: [deployments]
@@ -58,6 +61,22 @@ RBAC rules of the two service accounts. A test removes each rule in turn and exp
 - apiGroups: [apps]
   resources: [replicasets]
   verbs: [list, patch, delete]
+{{- end }}
+{{- if .Values.rbac.statefulSets }}
+# A StatefulSet does not replace a pod that never becomes ready, so a rollback deletes it. statefulset-policies.yaml
+# restricts which pods may be deleted.
+- apiGroups: [apps]
+  resources: [statefulsets]
+  verbs: [list, watch, patch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [delete]
+{{- if .Values.rbac.inPlaceResize }}
+# Resizes in place: the label of a pod with the revision of its StatefulSet.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [patch]
+{{- end }}
 {{- end }}
 # Autoscalers that may conflict with the size of a pipe; the status names them.
 - apiGroups: [autoscaling]

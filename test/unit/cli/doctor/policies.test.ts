@@ -84,10 +84,13 @@ describe("the policies check of doctor", () => {
     ]);
   });
 
-  it("does not expect the policies of resizes in place without the permission", async () => {
-    const isOfResizes = /-(resize|replicasets|replicasets-delete)\./;
-    expect(await results((each) => (isOfResizes.test(each.metadata.name) ? undefined : each))).toEqual([
-      "ok: The admission policies are in force: 6.",
+  it.each([
+    ["resizes in place", /-(resize|replicasets|replicasets-delete|pods)\./, 8],
+    ["StatefulSets", /-(statefulsets|pods-delete|pods)\./, 9],
+    ["both", /-(resize|replicasets|replicasets-delete|statefulsets|pods-delete|pods)\./, 6],
+  ])("does not expect the policies of %s without the permission", async (_, names, count) => {
+    expect(await results((each) => (names.test(each.metadata.name) ? undefined : each))).toEqual([
+      `ok: The admission policies are in force: ${count}.`,
     ]);
   });
 

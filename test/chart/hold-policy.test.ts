@@ -1,0 +1,272 @@
+import { randomUUID } from "node:crypto";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
+import { sizeOfCores } from "../../src/domain/size.ts";
+import type { KubeRequest } from "../../src/kube/client.ts";
+import { install } from "./accounts.ts";
+import { dryRunOf, expectDenied } from "./denials.ts";
+import { REVISION_LABEL, StatefulPipes } from "./stateful-pipes.ts";
+import {
+  amounts,
+  annotationOf,
+  HOLD,
+  hold,
+  ofCores,
+  partition,
+  release,
+  releaseAndResize,
+  resize,
+  template,
+  UNLABEL,
+} from "./stateful-writes.ts";
+
+// Each test sends the writes that begin and end a commit, as the controller or a thief of its token could.
+const LABELED = "only StatefulSets with the labels";
+const PARTITION = "the partition of a StatefulSet only by";
+const FORGET = { metadata: { managedFields: [{}] } };
+
+let pipes: StatefulPipes;
+beforeAll(async () => {
+  pipes = await StatefulPipes.start(await sharedCluster());
+  await pipes.create("only");
+  await pipes.create("on-delete", { spec: { updateStrategy: { type: "OnDelete" } } });
+  await pipes.create("partitioned", {
+    resources: amounts("1", "4Gi", { cpu: "8" }),
+    spec: { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 1 } } },
+  });
+});
+afterAll(() => pipes?.end());
+
+/** Creates a pipe whose owner has this partition, and holds it, as the controller begins a commit. */
+async function heldPipe(name: string, owners = 0, annotatedUid?: string): Promise<void> {
+  await pipes.create(name);
+  if (owners > 0) await pipes.own(name, { spec: partition(owners) });
+  const annotated = annotationOf(annotatedUid ?? (await pipes.uidOf(name)));
+  await pipes.write(name, { ...annotated, ...hold(2, owners) });
+}
+
+describe("with the token of the controller, the pods of a StatefulSet", () => {
+  it("may be held together with a change of the size, whatever the partition of the owner is", async () => {
+    expect(await pipes.send("only", hold(2))).toBe("accepted");
+    expect(await pipes.send("only", { ...annotationOf(await pipes.uidOf("only")), ...hold(2) })).toBe(
+      "accepted",
+    );
+    expect(await pipes.send("partitioned", hold(2, 1))).toBe("accepted");
+  });
+
+  it.each<[string, object]>([
+    ["alone", partition(HOLD)],
+    [
+      "together with the same size in other words",
+      { ...template(amounts("1000m", "4294967296")), ...partition(HOLD) },
+    ],
+  ])("may not be held %s", async (_, spec) => {
+    expectDenied(await pipes.send("only", { spec }), "only together with a change of its size");
+  });
+
+  it("may not be held together with a CPU limit only", async () => {
+    const spec = { ...template({ limits: { cpu: "1" } }), ...partition(HOLD + 1) };
+    expectDenied(await pipes.send("partitioned", { spec }), "only together with a change of its size");
+  });
+
+  it.each<[string, string, number | null]>([
+    ["1", "only", 1],
+    ["one less than a hold", "only", HOLD - 1],
+    ["one more than a hold", "only", HOLD + 1],
+    ["the largest integer", "only", 2 ** 31 - 1],
+    ["less than its owner set", "partitioned", 0],
+    ["more than its owner set", "partitioned", 2],
+    ["a hold without the partition of its owner", "partitioned", HOLD],
+    ["the default, instead of that of its owner", "partitioned", null],
+  ])("may not get the partition %s", async (_, name, value) => {
+    expectDenied(await pipes.send(name, { spec: { ...ofCores(2), ...partition(value) } }), PARTITION);
+    expectDenied(await pipes.send(name, { spec: partition(value) }), PARTITION);
+  });
+
+  it("may not be held in the name of another manager", async () => {
+    const request = pipes.request(pipes.path("only"), hold(2), "helm");
+    const sentence = "may not change the field managers of a StatefulSet";
+    expectDenied(await dryRunOf(pipes.controller, request), sentence);
+  });
+
+  it("may be held only with a partition, which the strategy OnDelete does not have", async () => {
+    expect(await pipes.send("on-delete", hold(2))).toMatch(/^422 .*only allowed for updateStrategy/s);
+  });
+});
+
+describe("with the token of the controller, a StatefulSet whose pods the controller holds", () => {
+  beforeAll(async () => {
+    await heldPipe("held");
+    await heldPipe("held-with-partition", 2);
+  });
+
+  it("may be released to the partition of its owner", async () => {
+    expect(await pipes.send("held", release())).toBe("accepted");
+    expect(await pipes.send("held", { spec: partition(null) })).toBe("accepted");
+    expect(await pipes.send("held-with-partition", release(2))).toBe("accepted");
+  });
+
+  it("may get its old size together with the release", async () => {
+    const taken = annotationOf(await pipes.uidOf("held"), { size: sizeOfCores(1) });
+    expect(await pipes.send("held", { ...taken, ...releaseAndResize(1) })).toBe("accepted");
+  });
+
+  it("may get another size while it stays held", async () => {
+    expect(await pipes.send("held", resize(4))).toBe("accepted");
+  });
+
+  it.each([0, 1, 3, 2 ** 31 - 1])(
+    "may not be released to %d instead of the partition of its owner",
+    async (value) => {
+      expectDenied(await pipes.send("held-with-partition", release(value)), PARTITION);
+    },
+  );
+
+  it("may not be held twice", async () => {
+    expectDenied(await pipes.send("held", { spec: { ...ofCores(4), ...partition(2 * HOLD) } }), PARTITION);
+  });
+
+  it.each<[string, object, string]>([
+    [
+      "another image",
+      { template: { spec: { containers: [{ name: "pipe", image: "evil" }] } } },
+      "one container",
+    ],
+    ["other replicas", { replicas: 5 }, "only the size of a container in the spec"],
+    ["a size of no tier", template({ requests: { cpu: "1001m" } }), "only the sizes of tiers"],
+  ])("may not get %s together with the release", async (_, spec, sentence) => {
+    expectDenied(await pipes.send("held", { spec: { ...spec, ...partition(0) } }), sentence);
+  });
+
+  it("may lose the record of the controller for the partition after the release, but not before", async () => {
+    await heldPipe("yielded");
+    const yieldPartition = () =>
+      pipes.sendManagers("yielded", (records) =>
+        records.map((each) => {
+          if (each.manager !== CONTROLLER_FIELD_MANAGER) return each;
+          const { "f:updateStrategy": strategy, ...spec } = each.fieldsV1?.["f:spec"] ?? {};
+          expect(strategy).toBeDefined();
+          return { ...each, fieldsV1: { ...each.fieldsV1, "f:spec": spec } };
+        }),
+      );
+    expectDenied(await yieldPartition(), "that it does not change");
+    await pipes.write("yielded", release());
+    expect(await yieldPartition()).toBe("accepted");
+  });
+});
+
+describe("with the token of the controller, a StatefulSet that lost the labels of a pipe", () => {
+  beforeAll(async () => {
+    await heldPipe("departed");
+    await pipes.own("departed", UNLABEL);
+  });
+
+  it("may be released if the controller holds its pods", async () => {
+    expect(await pipes.send("departed", release())).toBe("accepted");
+    const taken = annotationOf(await pipes.uidOf("departed"), { size: sizeOfCores(1) });
+    expect(await pipes.send("departed", { ...taken, ...releaseAndResize(1) })).toBe("accepted");
+  });
+
+  it.each([
+    ["a size", resize(4)],
+    ["an annotation", { metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: "{}" } } }],
+  ])("may not get %s without being released", async (_, body) => {
+    expectDenied(await pipes.send("departed", body), LABELED);
+  });
+
+  it("may not be changed any more once it is released", async () => {
+    await heldPipe("ended");
+    await pipes.own("ended", UNLABEL);
+    await pipes.write("ended", release());
+    expectDenied(await pipes.send("ended", resize(4)), LABELED);
+    expectDenied(await pipes.send("ended", hold(4)), LABELED);
+  });
+
+  it("may not be released if its annotation is that of another StatefulSet", async () => {
+    await heldPipe("copied", 0, randomUUID());
+    await pipes.own("copied", UNLABEL);
+    expectDenied(await pipes.send("copied", release()), LABELED);
+  });
+});
+
+describe("with the token of the controller, the partition of an owner", () => {
+  /** Server-side apply of a partition. */
+  function confirm(name: string, value: number, fieldManager: string): KubeRequest {
+    return {
+      method: "PATCH",
+      path: pipes.path(name),
+      query: { fieldManager, force: true },
+      patchType: "application/apply-patch+yaml",
+      body: { apiVersion: "apps/v1", kind: "StatefulSet", metadata: { name }, spec: partition(value) },
+    };
+  }
+  const MANAGERS = "the field managers of a partition that it does not change";
+  const HUGE = { spec: partition(HOLD + 5) };
+
+  it("may not be lowered, even if it looks like a hold", async () => {
+    await pipes.create("of-owner");
+    await pipes.own("of-owner", HUGE);
+    expect(await pipes.send("of-owner", resize(2))).toBe("accepted");
+    expectDenied(await pipes.send("of-owner", release(5)), PARTITION);
+  });
+
+  it("may not be lowered if the owner confirmed the hold of the controller", async () => {
+    await heldPipe("confirmed");
+    await pipes.admin.json(confirm("confirmed", HOLD, "owner"));
+    expectDenied(await pipes.send("confirmed", release()), PARTITION);
+  });
+
+  it("may not be made to look like a hold of the controller", async () => {
+    await pipes.create("disguised");
+    await pipes.own("disguised", HUGE);
+    const request = confirm("disguised", HOLD + 5, CONTROLLER_FIELD_MANAGER);
+    expectDenied(await dryRunOf(pipes.controller, request), MANAGERS);
+    const record = {
+      ...{
+        manager: CONTROLLER_FIELD_MANAGER,
+        operation: "Update",
+        apiVersion: "apps/v1",
+        fieldsType: "FieldsV1",
+      },
+      fieldsV1: { "f:spec": { "f:updateStrategy": { "f:rollingUpdate": { "f:partition": {} } } } },
+    };
+    for (const managedFields of [[record], [{}]])
+      expectDenied(await pipes.send("disguised", { metadata: { managedFields } }), MANAGERS);
+  });
+
+  it("may be lowered by the number of a hold where somebody removed the field managers", async () => {
+    await pipes.create("forgotten");
+    await pipes.own("forgotten", FORGET);
+    await pipes.write("forgotten", { ...annotationOf(await pipes.uidOf("forgotten")), ...hold(2) });
+    expect(await pipes.send("forgotten", release())).toBe("accepted");
+    await pipes.own("forgotten", UNLABEL);
+    expect(await pipes.send("forgotten", release())).toBe("accepted");
+    expectDenied(await pipes.send("forgotten", release(1)), LABELED);
+  });
+
+  it("stays as it is, with its field managers, in each resize of a StatefulSet with more than ten", async () => {
+    await pipes.create("edited");
+    for (let index = 0; index < 12; index += 1) {
+      const body = { metadata: { annotations: { [`example.com/a${index}`]: "a" } } };
+      await pipes.admin.json(pipes.request(pipes.path("edited"), body, `editor-${index}`));
+    }
+    expect(await pipes.send("edited", resize(2))).toBe("accepted");
+    expect(await pipes.send("edited", hold(2))).toBe("accepted");
+  });
+});
+
+it("the pods of a StatefulSet may be released, but not held, after resizes in place are forbidden", async () => {
+  await heldPipe("late", 2);
+  const without = "crds.enabled=false,rbac.inPlaceResize=false,controller.config.resizeStrategy=Rollout";
+  await install(await sharedCluster(), pipes.release, "--set", without);
+  const isDenied = async () =>
+    (await pipes.send("only", hold(2))).includes("the controller may not hold the pods of a StatefulSet");
+  await waitFor(isDenied, { what: "the hold to be denied" });
+  expect(await pipes.send("only", resize(2))).toBe("accepted");
+  expect(await pipes.send("late", release(2))).toBe("accepted");
+  const label = { metadata: { labels: { [REVISION_LABEL]: "first-6d8f" } } };
+  expect(await pipes.patchPod("first-0", label)).toMatch(/^403 /);
+});

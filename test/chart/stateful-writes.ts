@@ -1,0 +1,47 @@
+import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import { formatLastRollout, type LastRollout } from "../../src/controller/observe/last-rollout.ts";
+import { resourcesFor } from "../../src/controller/observe/resources.ts";
+import { sizeOfCores } from "../../src/domain/size.ts";
+
+/** The controller adds it to the partition of a StatefulSet while it holds the pods. */
+export const HOLD = 1_000_000_000;
+
+export const UNLABEL = { metadata: { labels: { [SERVICE_LABEL]: null, [TYPE_LABEL]: null } } };
+
+export const amounts = (cpu: string, memory: string, limits: object = {}) => ({
+  requests: { cpu, memory },
+  limits: { memory, ...limits },
+});
+
+/** The part of a spec with resources of a container. */
+export const template = (resources: object, name = "pipe") => ({
+  template: { spec: { containers: [{ name, resources }] } },
+});
+export const ofCores = (cores: number) => template(resourcesFor(sizeOfCores(cores), false));
+export const resize = (cores: number) => ({ spec: ofCores(cores) });
+
+/** The part of a spec with a partition. */
+export const partition = (value: number | null) => ({
+  updateStrategy: { rollingUpdate: { partition: value } },
+});
+
+/** The write that begins a commit, where the owner has this partition. */
+export const hold = (cores: number, owners = 0) => ({
+  spec: { ...ofCores(cores), ...partition(HOLD + owners) },
+});
+
+/** The write that ends a commit. */
+export const release = (owners = 0) => ({ spec: partition(owners) });
+
+/** The write that takes a commit back. */
+export const releaseAndResize = (cores: number) => ({ spec: { ...ofCores(cores), ...partition(0) } });
+
+export function annotationOf(uid: string, changed: Partial<LastRollout> = {}) {
+  const rollout: LastRollout = {
+    ...{ size: sizeOfCores(2), isRollback: false, lastGoodSize: sizeOfCores(1), startedAtMs: 0 },
+    ...{ cameUp: false, attempts: 1, serviceId: "a", scalingUid: "s", scalingGeneration: 1 },
+    ...{ generation: 2, revision: 1, progressedAtS: 0, replicas: 0 },
+    ...changed,
+  };
+  return { metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) } } };
+}
