@@ -48,18 +48,19 @@ export interface DeletePodAction extends OfPipe {
 /** A step of a resize in place. */
 export type InPlaceAction =
   | PodAction
-  /** All pods have the size: pauses the Deployment and sets the size in its template. */
+  /** All pods have the size: sets it in the template, and pauses rollouts in the same write. */
   | ({ readonly type: "commit" } & OfRollout)
   /**
-   * Reads the paused Deployment and its ReplicaSets, and makes the next write of the commit.
+   * Reads the paused workload and its ReplicaSets or pods, and makes the next write of the commit.
    *
-   * `isOverdue`: the Deployment controller has not responded in time, so the template gets its old size again.
-   * `fallback`: why the pipe is not tried in place again then.
+   * `isOverdue`: Kubernetes has not responded in time, so the template gets its old size again. `fallback`: why the pipe is
+   * not tried in place again then. `mayReplacePods`: if nothing else ends the commit.
    */
   | ({
       readonly type: "continue-commit";
       readonly isOverdue: boolean;
       readonly fallback?: Fallback | undefined;
+      readonly mayReplacePods: boolean;
     } & OfContainer)
   | ({ readonly type: "resume" } & OfPipe)
   /**

@@ -30,7 +30,14 @@ export interface Failure extends Cause {
 export interface PipeContext
   extends Pick<
     Snapshot,
-    "serviceId" | "nowMs" | "timeouts" | "writes" | "autoscalers" | "podsProblem" | "leadingSinceMs"
+    | "serviceId"
+    | "nowMs"
+    | "timeouts"
+    | "writes"
+    | "strategy"
+    | "autoscalers"
+    | "podsProblem"
+    | "leadingSinceMs"
   > {
   /** The size that the pipes get: the requested one, or the one before it if containers ran out of memory. */
   readonly desired: Size;

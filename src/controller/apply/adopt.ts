@@ -3,13 +3,13 @@ import type { FieldsV1, ManagedFields, Workload } from "../../kube/objects.ts";
 import type { PipeAction } from "../actions.ts";
 import { annotationSubject } from "../observe/last-rollout.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
-import { ownableFields } from "../observe/workloads/field-owners.ts";
+import { ownableFields, PARTITION } from "../observe/workloads/field-owners.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, patchPipe, readPipe } from "./applier.ts";
 
 /**
- * Writes the annotation of a pipe, and makes the controller an owner of its size if the action says so. Server-side apply
- * removes a field that an owner no longer applies only if no other manager owns it.
+ * Writes the annotation of a pipe, and makes the controller an owner of its size, and of nothing else, if the action says
+ * so. Server-side apply removes a field that an owner no longer applies only if no other manager owns it.
  *
  * A patch with the same values would not do that: the API server records a writer only for fields that it changes.
  * Server-side apply would, but it would also own the container, so a chart could not rename it. So the controller adds the
@@ -37,7 +37,9 @@ function withSize({ metadata, spec }: Workload, pipe: PipeView): readonly Manage
   const container = spec.template.spec.containers.find((each) => each.name === name);
   const fields = container ? ownableFields(container, pipe.cpuLimitFollows) : [];
   const own = managedFields.find(isOwn) ?? NEW_RECORD;
-  const fieldsV1 = fields.reduce(withField, own.fieldsV1 ?? {});
+  // Otherwise the owner of the partition could not apply another one.
+  const kept = pipe.isPausedForCommit ? own.fieldsV1 : withoutField(own.fieldsV1, PARTITION);
+  const fieldsV1 = fields.reduce(withField, kept ?? {});
   return [...managedFields.filter((each) => !isOwn(each)), { ...own, fieldsV1 }];
 }
 
@@ -51,6 +53,17 @@ const NEW_RECORD: ManagedFields & { readonly apiVersion: string; readonly fields
 /** The API server has one record for each manager, operation and subresource. */
 function isOwn({ manager, operation, subresource = "" }: ManagedFields): boolean {
   return manager === CONTROLLER_FIELD_MANAGER && operation === "Update" && subresource === "";
+}
+
+function withoutField(
+  fields: FieldsV1 | undefined,
+  [step, ...rest]: readonly string[],
+): FieldsV1 | undefined {
+  if (step === undefined || !fields?.[step]) return step === undefined ? undefined : fields;
+  const { [step]: inner, ...others } = fields;
+  const left = withoutField(inner, rest);
+  if (left) return { ...others, [step]: left };
+  return Object.keys(others).length > 0 ? others : undefined;
 }
 
 function withField(fields: FieldsV1, [step, ...rest]: readonly string[]): FieldsV1 {

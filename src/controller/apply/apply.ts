@@ -14,7 +14,7 @@ import { deletePod } from "./delete-pod.ts";
 import { dryRun } from "./dry-run.ts";
 import { resourcesPatch } from "./pipe-patch.ts";
 import { resizePod } from "./resize-pod.ts";
-import { workloadOf } from "./workloads/kinds.ts";
+import { WORKLOADS } from "./workloads/kinds.ts";
 
 /**
  * Runs one action and stores the response in the caches, so that the next reconciliation sees it. The memory of writes
@@ -52,14 +52,14 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
     case "delete-pod":
       return deletePod(applier, action);
     case "commit":
-      return workloadOf(action.pipe).commit(applier, action);
+      return WORKLOADS[action.pipe.kind].commit(applier, action);
     case "continue-commit":
-      return workloadOf(action.pipe).continueCommit(applier, action);
+      return WORKLOADS[action.pipe.kind].continueCommit(applier, action);
     case "resume":
-      return workloadOf(action.pipe).resume(applier, action);
+      return WORKLOADS[action.pipe.kind].resume(applier, action);
     case "replace-pods":
       applier.writes.forget(action.pipe.metadata.uid, "check-room");
-      return workloadOf(action.pipe).replacePods(applier, action);
+      return WORKLOADS[action.pipe.kind].replacePods(applier, action);
   }
 }
 

@@ -1,15 +1,16 @@
 import { isRefusedSize, isWithoutDryRun } from "../../kube/errors.ts";
-import type { Deployment, Pod, PodSpec, Workload } from "../../kube/objects.ts";
+import type { Pod, PodSpec, Workload } from "../../kube/objects.ts";
 import { objectPath, PODS } from "../../kube/paths.ts";
 import type { Action } from "../actions.ts";
 import { formatLastRollout } from "../observe/last-rollout.ts";
 import { resourcesFor } from "../observe/resources.ts";
-import { toPipeView } from "../observe/workloads/deployment.ts";
+import { KINDS } from "../observe/workloads/kinds.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, readPipe } from "./applier.ts";
 import { problemIn, sizeProblem } from "./capacity.ts";
-import { commitPatch, patchOf, pipePatch, resourcesPatch } from "./pipe-patch.ts";
-import type { WholeDeployment } from "./workloads/replica-sets.ts";
+import { patchOf, pipePatch, resourcesPatch } from "./pipe-patch.ts";
+import { fallbackOf } from "./workloads/ended-commit.ts";
+import { WORKLOADS } from "./workloads/kinds.ts";
 import { writeErrorOf } from "./write-error.ts";
 
 type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
@@ -29,36 +30,38 @@ export function dryRun(applier: Applier, action: DryRunAction): Promise<WriteErr
  */
 async function commitProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
   const { pipe, container, rollout } = action;
-  const current = await readPipe<WholeDeployment>(applier, pipe);
+  const current = await readPipe<Workload>(applier, pipe);
   if (!current) return undefined;
+  const patch = { ...resourcesPatch(action, rollout.size), ...WORKLOADS[pipe.kind].pause(pipe) };
   // Without the message of DEPLOYMENTS, the response is the whole object.
-  const { message: _, ...request } = requestOf(action, commitPatch(action, rollout.size));
-  let committed: WholeDeployment;
+  const { message: _, ...request } = requestOf(action, patch);
+  let committed: Workload;
   try {
-    committed = await applier.client.json<WholeDeployment>(request);
+    committed = await applier.client.json<Workload>(request);
   } catch (error) {
     // A rollout needs no pause, so it may be accepted.
-    const problem = writeErrorOf(error);
-    if (problem?.reason === "Refused" || problem?.reason === "Forbidden")
-      return { ...problem, fallback: problem.reason };
+    const problem = fallbackOf(error);
+    if (problem) return problem;
     throw error;
   }
-  if (!toPipeView(committed).isPausedForCommit) {
+  if (!KINDS[pipe.kind].toView(committed).isPausedForCommit) {
     const message = "a pause by the controller would not be recognizable: something removes managedFields";
     return { reason: "Refused", message, fallback: "NotSupported" };
   }
-  const text = ({ spec }: WholeDeployment) => JSON.stringify(withoutSize(spec, container));
+  const text = ({ spec }: Workload) => JSON.stringify(withoutSize(spec, container));
   if (text(committed) === text(current)) return undefined;
   const message =
     "something, probably a mutating admission webhook, changes the pod template at each write: exempt pipes from it";
   return { reason: "Refused", message, fallback: "TemplateChanged" };
 }
 
-function withoutSize({ paused: _, template, ...spec }: Deployment["spec"], name: string): object {
+/** What neither the size nor the pause changes. */
+function withoutSize({ template, ...spec }: Workload["spec"], name: string): object {
   const containers = template.spec.containers.map((container) =>
     container.name === name ? { ...container, resources: withoutAmounts(container.resources) } : container,
   );
-  return { ...spec, template: { ...template, spec: { ...template.spec, containers } } };
+  const { paused: _, updateStrategy: _s, ...others }: Readonly<Record<string, unknown>> = spec;
+  return { ...others, template: { ...template, spec: { ...template.spec, containers } } };
 }
 
 function withoutAmounts(resources: PodSpec["containers"][number]["resources"]): object {

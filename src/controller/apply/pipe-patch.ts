@@ -52,11 +52,3 @@ export function resourcesPatch(
   const resources = resourcesFor(size, pipe.cpuLimitFollows);
   return { template: { spec: { containers: [{ name: container, resources }] } } };
 }
-
-/** Without a pause, the new template would start a rollout. */
-export function commitPatch(
-  pipe: { readonly pipe: PipeView; readonly container: string },
-  size: Allotment,
-): object {
-  return { ...resourcesPatch(pipe, size), paused: true };
-}

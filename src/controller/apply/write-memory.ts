@@ -22,7 +22,7 @@ const MAX_UNRESOLVED_MS = 5 * 60_000;
 const ROLLOUTS: readonly WritePurpose[] = ["resize", "roll-back"];
 
 /** Writes of the steps in which a Deployment is paused, or may be. */
-const COMMITS: readonly WritePurpose[] = ["commit", "update-replica-set", "resume"];
+const COMMITS: readonly WritePurpose[] = ["commit", "continue-commit", "resume"];
 
 /** A write that has begun. */
 export interface Attempt {

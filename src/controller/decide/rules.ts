@@ -10,7 +10,6 @@ import { IN_PLACE } from "../in-place/way.ts";
 import { effectOn } from "../observe/autoscaler-view.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import { hasAllResources } from "../observe/pipe-view.ts";
-import { ROLLOUT_ONLY } from "../observe/workloads/stateful-set.ts";
 import { mayReplacePods, seesPods } from "../pods.ts";
 import { FIELD_CONFLICT } from "../retry.ts";
 import { leftToOwner } from "../rollout/hold.ts";
@@ -100,7 +99,7 @@ function templateHasSize({ pipe, desired }: Subject): boolean {
 }
 
 function hasVisiblePods(subject: Subject): boolean {
-  return subject.pipe.replicas > 0 && seesPods(subject) && subject.pipe.templateProblem !== ROLLOUT_ONLY;
+  return subject.pipe.replicas > 0 && seesPods(subject);
 }
 
 function containerUnclear({ pipe, nowMs }: Subject): PipeDecision | undefined {

@@ -3,7 +3,7 @@ import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Action } from "../actions.ts";
 import type { PipeDecision, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
-import { hasAllResources, type PipeView } from "../observe/pipe-view.ts";
+import { hasAllResources, isPausedForAll, type PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { allPodsHaveSize, areOfOneTemplate, mayReplacePods } from "../pods.ts";
@@ -15,7 +15,7 @@ import { failedBefore, refusalOf } from "./problem.ts";
 import { restarted } from "./resize-pods.ts";
 import { isLasting } from "./wait.ts";
 
-type CommitContext = Pick<Snapshot, "scaling" | "writes" | "nowMs" | "timeouts">;
+type CommitContext = Pick<Snapshot, "scaling" | "writes" | "nowMs" | "timeouts" | "strategy">;
 
 interface CommitStep {
   readonly actions: readonly Action[];
@@ -34,7 +34,7 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const { generation } = pipe.metadata;
   // A commit of another size says nothing about this one.
   const about = { pipe, writes, desired: size };
-  const [resumption, update] = [recordOf(about, "resume"), recordOf(about, "update-replica-set")];
+  const [resumption, update] = [recordOf(about, "resume"), recordOf(about, "continue-commit")];
   const failed = [resumption, update].find((record) => lastErrorOf(record) !== undefined);
   const pausedAtMs = Math.min(pipe.pausedForCommitAtMs ?? nowMs, nowMs);
   const endsAtMs = pausedAtMs + timeouts.commitMs;
@@ -52,7 +52,8 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const isFollowed = rollout.isSeen && (rollout.isUpdated || rollout.replicas === 0);
   if ("problem" in container || !size || isFollowed) return end({ type: "resume", pipe });
   const refused = refusedUpdate(update, pausedAtMs);
-  const next = { type: "continue-commit", pipe, container: container.name } as const;
+  const mayReplacePods = context.strategy !== "InPlace";
+  const next = { type: "continue-commit", pipe, container: container.name, mayReplacePods } as const;
   if (isOverdue || refused) return end({ ...next, isOverdue: true, fallback: refused });
   if (!rollout.isSeen) return wait(endsAtMs);
   const isUpdated = update?.outcome.type === "done" && update.outcome.generation === generation;
@@ -98,10 +99,10 @@ export function templateFollows(subject: Subject): PipeDecision | undefined {
   // Only what depends on the values is a reason for a rollout.
   const problem = record ? refusalOf(record, subject) : restarted(subject);
   if (problem && (mayReplacePods(subject) || isLasting(problem))) return fallsBack(subject, problem);
-  if (pipe.isPaused) return { ...resized, activity: heldBy(pipe) };
+  if (isPausedForAll(pipe)) return { ...resized, activity: heldBy(pipe) };
   if (isOpen(record)) return { ...resized, failure: failureOf(record) };
   // The Deployment is not paused again before the next write to its ReplicaSet is due.
-  const failed = [record, recordOf(subject, "update-replica-set")].filter(
+  const failed = [record, recordOf(subject, "continue-commit")].filter(
     (each) => each?.outcome.type === "failed",
   );
   const dueMs = Math.max(0, ...failed.map((each) => dueAtMs(each, subject)));
@@ -109,7 +110,7 @@ export function templateFollows(subject: Subject): PipeDecision | undefined {
   if (dueMs > nowMs) return { ...decision, recheckAtMs: dueMs };
   // The Deployment controller still has to see a change of the owner, or a pod of another template ends.
   const isSettled = pipe.rollout.isSeen && pipe.rollout.isUpdated && areOfOneTemplate(subject);
-  if (!isSettled) return { ...decision, activity: "its template follows when its Deployment is settled" };
+  if (!isSettled) return { ...decision, activity: `its template follows when its ${pipe.kind} is settled` };
   const action = { type: "commit", pipe, container, rollout: committedRollout(subject) } as const;
   return { ...decision, next: { type: "commit", action } };
 }

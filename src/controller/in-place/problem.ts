@@ -3,7 +3,7 @@ import type { Container } from "../../kube/objects.ts";
 import type { ActivePod, Subject } from "../assessment.ts";
 import { CONTAINER_ANNOTATION } from "../names.ts";
 import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
-import { presentAllotment } from "../observe/pipe-view.ts";
+import { isPausedForAll, presentAllotment } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isSameQuantity, type Resources, resourcesFor } from "../observe/resources.ts";
 import type { StartupRead } from "../observe/workloads/startup-reads.ts";
@@ -68,17 +68,20 @@ function startupRead({ pipe, target }: Subject): StartupRead | undefined {
 /** Only a Deployment whose pods are all of its template can keep its ReplicaSet. */
 function unsettledProblem(subject: Subject): Problem | undefined {
   const { pipe } = subject;
-  if (pipe.isPaused) return { reason: "NotSettled", message: "the Deployment is paused by its owner" };
+  if (isPausedForAll(pipe)) return { reason: "NotSettled", message: "the Deployment is paused by its owner" };
   const { isSeen, isUpdated, isComplete } = pipe.rollout;
   // Every write counts, such as that of an annotation. A rollout would have to wait for the Deployment controller, too.
   if (!isSeen) {
-    const message = "the Deployment controller has not observed the last change of the Deployment";
+    const message = `the ${pipe.kind} controller has not observed the last change of the ${pipe.kind}`;
     return { reason: "NotSettled", message, untilMs: subject.nowMs + subject.timeouts.resizeMs };
   }
   // Containers that run out of memory are not available.
   const isSettled = subject.outOfMemory ? isUpdated : isComplete;
   if (isSettled && areOfOneTemplate(subject)) return undefined;
-  return passing({ reason: "NotSettled", message: "a rollout of the Deployment has not completed" }, subject);
+  return passing(
+    { reason: "NotSettled", message: `a rollout of the ${pipe.kind} has not completed` },
+    subject,
+  );
 }
 
 /** Somebody removed the label from a pod, or a watch is behind the status of the Deployment. */

@@ -1,8 +1,9 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
-import { hasAllResources } from "../observe/pipe-view.ts";
+import { hasAllResources, isHeld } from "../observe/pipe-view.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, seesAllPods } from "../pods.ts";
 import { failureOf, repeatableAtMs } from "../retry.ts";
+import { heldBy } from "../rollout/hold.ts";
 import { standingFailure } from "./drift.ts";
 import { fallsBack, podsToReturn } from "./fall-back.ts";
 import type { PodsStep } from "./pods-step.ts";
@@ -25,7 +26,13 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
   if (active.every(({ state }) => state === "done")) return undefined;
   if (failed && !mayReplacePods(subject)) return waitsInPlace(subject, failed);
   const step = podsStep(subject);
-  if (failed) return replacedBefore(subject) ?? returned(subject, step) ?? waitsFor(REPLACE_PODS, failed);
+  if (failed)
+    return (
+      replacedBefore(subject) ??
+      returned(subject, step) ??
+      keptByOwner(subject) ??
+      waitsFor(REPLACE_PODS, failed)
+    );
   if (step.type === "fail") return fallsBack(subject, step);
   if (step.type === "conflict") return { state: "failed", failure: step.failure };
   const recheckAtMs = step.type === "wait" ? step.untilMs : undefined;
@@ -48,6 +55,12 @@ function returned(subject: Subject, step: PodsStep): PipeDecision | undefined {
     next: { type: "continue", actions },
     ...(step.type === "wait" ? { recheckAtMs: step.untilMs } : {}),
   };
+}
+
+/** Only its owner replaces a pod that is held. */
+function keptByOwner({ pipe, active }: Subject): PipeDecision | undefined {
+  const isKept = active.some(({ pod, state }) => state !== "done" && isHeld(pipe, pod));
+  return isKept ? { state: "paused", activity: heldBy(pipe), waitsForOwner: true } : undefined;
 }
 
 function waitsFor(way: Way, fallback?: Begin["fallback"]): PipeDecision {

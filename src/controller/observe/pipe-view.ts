@@ -29,7 +29,10 @@ export interface PipeView extends KubeObject {
   readonly cpuLimitMillicores: number | undefined;
   /** Field managers other than ours that own a field of the size. */
   readonly otherManagers: readonly string[];
-  /** The controller is an owner of each field of the size, so these stay if an owner no longer applies them. */
+  /**
+   * The controller is an owner of each field of the size, so these stay if an owner no longer applies them. It owns no field
+   * that it has left to the owner again.
+   */
   readonly ownsSize: boolean;
   readonly replicas: number;
   /** The pods have the label by which the controller sees them. */
@@ -73,6 +76,8 @@ export interface InTurn {
   /** No pod is available, and none had another template before. */
   readonly isFirst: boolean;
   readonly hold: Hold | undefined;
+  /** Of the owner: pods with a smaller index are not replaced. Absent with the strategy OnDelete. */
+  readonly partition: number | undefined;
 }
 
 /** The owner keeps pods from rollouts. */
@@ -161,18 +166,23 @@ export function replaceablePods({ replicas, inTurn }: PipeView): number {
   return replicas - (inTurn?.hold?.pods ?? 0);
 }
 
+/** A paused Deployment does not see its template, so it cannot follow its pods. Pods that are replaced in turn are held anyway. */
+export function isPausedForAll({ isPaused, inTurn }: PipeView): boolean {
+  return isPaused && !inTurn;
+}
+
 /** True if the owner keeps this pod from rollouts. */
 export function isHeld({ inTurn }: PipeView, { metadata: { name } }: KubeObject): boolean {
   const number = Number.parseInt(name.slice(name.lastIndexOf("-") + 1), 10);
   return inTurn?.hold !== undefined && number < inTurn.hold.below;
 }
 
-/** True for a Deployment that is paused for a commit, or was resumed after it and not seen by the Deployment controller yet. */
+/** True for a pipe whose template follows its pods, or did so and Kubernetes has not seen the end of it. */
 export function isInCommit(pipe: PipeView): boolean {
   return pipe.isPausedForCommit || isCommitUnseen(pipe);
 }
 
-/** The Deployment controller has not seen the end of a commit. The owner has not changed the Deployment since then. */
+/** Kubernetes has not seen the end of a commit. The owner has not changed the workload since then. */
 export function isCommitUnseen({ metadata, lastRollout, rollout, size }: PipeView): boolean {
   if (rollout.isSeen || lastRollout?.inPlaceStartedAtMs === undefined) return false;
   return sameSize(lastRollout.size, size) && metadata.generation <= lastRollout.generation + 1;

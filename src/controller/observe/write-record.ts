@@ -36,7 +36,7 @@ export const WRITE_PURPOSES = [
   /** The deletion of a pod that Kubernetes does not replace by itself. */
   "delete-pod",
   /** The steps by which a template follows its pods. */
-  ...["commit", "update-replica-set", "resume"],
+  ...["commit", "continue-commit", "resume"],
   /** A ReplicaSet gets another size than its Deployment, so that its pods are replaced. */
   "replace-pods",
   /** Writes to a PipeScaling. One that does not exist yet has its key instead of a UID. */

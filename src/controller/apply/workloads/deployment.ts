@@ -2,21 +2,23 @@ import { formatSize } from "../../../domain/size.ts";
 import { isWithoutDryRun } from "../../../kube/errors.ts";
 import type { Container, KubeObject } from "../../../kube/objects.ts";
 import { beginCommit, type CommitFacts, continueCommit as nextStep } from "../../in-place/commit.ts";
-import type { Fallback, LastRollout } from "../../observe/last-rollout.ts";
+import type { Fallback } from "../../observe/last-rollout.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
 import { type Resources, resourcesFor, resourcesOf, sizeOf } from "../../observe/resources.ts";
 import { toPipeView } from "../../observe/workloads/deployment.ts";
 import type { WriteError, WrittenAnnotation } from "../../observe/write-record.ts";
 import { errorOf } from "../../retry.ts";
-import { applied, inPlaceFailureTo } from "../../rollout/annotation.ts";
 import { type Applier, attempt, observePipe, patchPipe, readPipe } from "../applier.ts";
-import { commitPatch } from "../pipe-patch.ts";
+import { resourcesPatch } from "../pipe-patch.ts";
 import { writeErrorOf } from "../write-error.ts";
+import { endedCommit, fallbackOf, takenBack } from "./ended-commit.ts";
 import { deleteReplicaSet, patchReplicaSet, readCommitFacts, type WholeDeployment } from "./replica-sets.ts";
 import type { Of, Workload } from "./workload.ts";
 
 /** A commit pauses the Deployment, so that its ReplicaSet can follow before its pods are compared with the template. */
 export const DEPLOYMENT: Workload = {
+  pause: () => ({ paused: true }),
+
   commit(applier, action) {
     const { pipe, rollout } = action;
     const aim = { purpose: "commit", subject: formatSize(rollout.size), attempts: rollout.attempts } as const;
@@ -25,7 +27,7 @@ export const DEPLOYMENT: Workload = {
 
   continueCommit(applier, action) {
     const { pipe, isOverdue } = action;
-    const aim = { purpose: isOverdue ? "resume" : "update-replica-set", subject: subjectOf(pipe) } as const;
+    const aim = { purpose: isOverdue ? "resume" : "continue-commit", subject: subjectOf(pipe) } as const;
     return attempt(applier, pipe, aim, async () => {
       const whole = await readPipe<WholeDeployment>(applier, pipe);
       if (!whole) return {};
@@ -68,13 +70,12 @@ async function pause(applier: Applier, action: Of<"commit">) {
     if (error) return { error };
     isPrepared = true;
     applier.assertMayWrite();
-    return { annotation: await patchPipe(applier, pipe, rollout, commitPatch(action, rollout.size)) };
+    const spec = { ...resourcesPatch(action, rollout.size), ...DEPLOYMENT.pause(pipe) };
+    return { annotation: await patchPipe(applier, pipe, rollout, spec) };
   } catch (cause) {
-    // Only what would be refused again is a reason for a rollout, which needs no permission for ReplicaSets.
-    const error = writeErrorOf(cause);
-    const fallback = error?.reason === "Forbidden" && isPrepared ? undefined : error?.reason;
-    if (error && (fallback === "Refused" || fallback === "Forbidden"))
-      return { error: { ...error, fallback } };
+    const error = fallbackOf(cause);
+    // A rollout needs the permission for Deployments, too, but not the one for ReplicaSets.
+    if (error && !(error.reason === "Forbidden" && isPrepared)) return { error };
     throw cause;
   }
 }
@@ -116,7 +117,7 @@ async function tryReplicaSet(
   target: Resources,
 ): Promise<void> {
   const current = replicaSets.find(({ pods }) => pods > 0);
-  if (!current || !errorOf(writes.get(pipe.metadata.uid, "update-replica-set"))) return;
+  if (!current || !errorOf(writes.get(pipe.metadata.uid, "continue-commit"))) return;
   try {
     await patchReplicaSet(client, current, container, target, { dryRun: "All" });
   } catch (error) {
@@ -165,7 +166,7 @@ async function step(
       const old = { name: container, resources: next.resources.get(container) ?? {} };
       const written = await takeBack(applier, view, old, fallback);
       const { uid, generation } = view.metadata;
-      const error = errorOf(applier.writes.get(uid, "update-replica-set"));
+      const error = errorOf(applier.writes.get(uid, "continue-commit"));
       applier.writes.failed({ uid, purpose: "commit" }, error ?? NO_RESPONSE, generation);
       return written;
     }
@@ -178,12 +179,6 @@ function lift(applier: Applier, pipe: PipeView, fallback?: Fallback): Promise<Wr
   return patchPipe(applier, pipe, lastRollout && endedCommit(lastRollout, fallback), { paused: null });
 }
 
-function endedCommit(rollout: LastRollout, fallback: Fallback | undefined): LastRollout {
-  const { isCommitting: _, inPlaceStartedAtMs, ...rest } = rollout;
-  if (!fallback) return { ...rest, inPlaceStartedAtMs, cameUp: true };
-  return { ...rest, inPlaceFailure: inPlaceFailureTo(rollout.size, fallback, rollout.startedAtMs) };
-}
-
 /** The template gets its old size again, in the write that resumes. It equals that of the ReplicaSet, so no pod ends. */
 function takeBack(
   applier: Applier,
@@ -191,18 +186,11 @@ function takeBack(
   old: Container,
   fallback: Fallback | undefined,
 ): Promise<WrittenAnnotation | undefined> {
-  const { lastRollout, metadata } = pipe;
+  const { lastRollout } = pipe;
   const resources = resourcesOf(old);
   const spec = { paused: null, template: { spec: { containers: [{ name: old.name, resources }] } } };
-  if (!lastRollout) return patchPipe(applier, pipe, undefined, spec);
-  const { isCommitting: _, ...rest } = lastRollout;
-  const failed = fallback && inPlaceFailureTo(lastRollout.size, fallback, lastRollout.startedAtMs);
-  const size = sizeOf(old);
-  // Until the Deployment controller has seen a size, it counts as a commit.
-  const generation = size ? metadata.generation + 1 : 0;
-  const present = size ? { size } : applied(resources, lastRollout.size);
-  const adopted = { ...rest, ...present, generation, attempts: 0, cameUp: true, inPlaceFailure: failed };
-  return patchPipe(applier, pipe, adopted, spec);
+  const before = sizeOf(old) ?? resources;
+  return patchPipe(applier, pipe, lastRollout && takenBack(pipe, lastRollout, before, fallback), spec);
 }
 
 const NO_RESPONSE: WriteError = {

@@ -1,4 +1,5 @@
 import type { InPlaceAction } from "../../actions.ts";
+import type { PipeView } from "../../observe/pipe-view.ts";
 import type { WriteError } from "../../observe/write-record.ts";
 import type { Applier } from "../applier.ts";
 
@@ -11,6 +12,8 @@ type Apply<Type extends InPlaceAction["type"]> = (
 
 /** How the template of one kind of workload follows the pods that were resized in place. */
 export interface Workload {
+  /** The part of the spec that changes with the size when a commit begins, so that the new template starts no rollout. */
+  readonly pause: (pipe: PipeView) => object;
   /** Begins to set the size in the template, without a rollout. */
   readonly commit: Apply<"commit">;
   /** Reads the workload, and makes the next write. */

@@ -4,7 +4,7 @@ import { parseTime } from "../../../kube/time.ts";
 import { REVISION_ANNOTATION } from "../../names.ts";
 import type { LastRollout, WrittenRollout } from "../last-rollout.ts";
 import { isAnnouncedBefore, type PipeView, type RolloutProgress } from "../pipe-view.ts";
-import { pausedByControllerAtMs } from "./field-owners.ts";
+import { PAUSED, pausedByControllerAtMs } from "./field-owners.ts";
 import { type Known, type OfKind, workloadView } from "./workload.ts";
 
 /** @param written the last rollout that the controller just wrote, if this is the response */
@@ -18,7 +18,7 @@ function ofDeployment(deployment: Deployment, { lastRollout }: Known): OfKind {
     kind: "Deployment",
     deadlineMs: deadlineMsOf(spec),
     isPaused: spec.paused ?? false,
-    pausedForCommitAtMs: spec.paused ? pausedByControllerAtMs(metadata, lastRollout) : undefined,
+    pausedForCommitAtMs: spec.paused ? pausedByControllerAtMs(metadata, lastRollout, PAUSED) : undefined,
     stopsOldPodsFirst: stopsOldPodsFirst(spec),
     inTurn: undefined,
     revision: Number.parseInt(metadata.annotations?.[REVISION_ANNOTATION] ?? "", 10) || 0,

@@ -117,20 +117,25 @@ export function cpuLimitFollows(
   return isOurs(CPU_LIMIT) || !isOurs(["requests", "cpu"]);
 }
 
-const PAUSED = [["f:spec", "f:paused"]];
+export const PAUSED: readonly string[] = ["f:spec", "f:paused"];
+
+/** The field with which the controller holds the pods of a StatefulSet. */
+export const PARTITION: readonly string[] = ["f:spec", "f:updateStrategy", "f:rollingUpdate", "f:partition"];
 
 /**
- * When the controller paused a Deployment or wrote to it after that, in milliseconds since 1970. A pause by its owner,
- * or one that the owner confirmed, is not ours to lift, so it has no such time. If nothing shows who paused it, the
- * annotation does.
+ * When the controller paused rollouts with this field, or wrote to the workload after that, in milliseconds since 1970. A
+ * pause by the owner, or one that the owner confirmed, is not ours to lift, so it has no such time. If nothing shows who
+ * paused it, the annotation does.
  */
 export function pausedByControllerAtMs(
   { managedFields }: Metadata,
   lastRollout: LastRollout | undefined,
+  path: readonly string[],
 ): number | undefined {
+  const field = [path];
   if (isUnmanaged(managedFields)) return lastRollout?.isCommitting ? lastRollout.startedAtMs : undefined;
-  const isOurs = managersOf(managedFields, PAUSED).every((manager) => manager === CONTROLLER_FIELD_MANAGER);
-  return isOurs ? managedAtMs(managedFields, PAUSED, CONTROLLER_FIELD_MANAGER) : undefined;
+  const isOurs = managersOf(managedFields, field).every((manager) => manager === CONTROLLER_FIELD_MANAGER);
+  return isOurs ? managedAtMs(managedFields, field, CONTROLLER_FIELD_MANAGER) : undefined;
 }
 
 const sizeFields = memoized((container?: string): string[][] =>

@@ -1,33 +1,41 @@
 import { createHash } from "node:crypto";
+import { CONTROLLER_FIELD_MANAGER } from "../../../crd/names.ts";
+import { isManagedBy, isUnmanaged } from "../../../kube/managers.ts";
 import type { Container, ManagedFields, PodTemplate, StatefulSet } from "../../../kube/objects.ts";
 import { maxUnavailableOf } from "../../../kube/rollout-strategy.ts";
 import { parseTime } from "../../../kube/time.ts";
-import type { Fallback, LastRollout, WrittenRollout } from "../last-rollout.ts";
+import type { LastRollout, WrittenRollout } from "../last-rollout.ts";
 import type { Hold, PipeView, RolloutProgress } from "../pipe-view.ts";
+import { PARTITION, pausedByControllerAtMs } from "./field-owners.ts";
 import { type Known, type OfKind, workloadView } from "./workload.ts";
 
-/** Pods of StatefulSets are not resized in place. */
-export const ROLLOUT_ONLY: Fallback = {
-  reason: "NotSupported",
-  message: "the pods of a StatefulSet are not resized in place",
-};
+/**
+ * The controller adds it to the partition of the owner to hold all pods, whatever their index is, while their template
+ * follows them. The number shows whose hold it is, and which partition to restore (docs/adr/0037).
+ */
+export const HOLD = 1_000_000_000;
 
 /** @param written the last rollout that the controller just wrote, if this is the response */
 export function toStatefulPipeView(statefulSet: StatefulSet, written?: WrittenRollout): PipeView {
   return workloadView(statefulSet, written, ofStatefulSet);
 }
 
+const ON_DELETE = "OnDelete";
+
 function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
   const { spec, status = {} } = statefulSet;
+  const { managedFields } = statefulSet.metadata;
   const { replicas = 1, minReadySeconds = 0 } = spec;
-  const hold = holdOf(spec);
+  const heldAtMs = heldByControllerAtMs(statefulSet, known.lastRollout);
+  const partition = partitionOf(spec, heldAtMs !== undefined);
+  const hold = holdOf(spec, partition);
   const replaceable = replicas - (hold?.pods ?? 0);
   const template = templateIdOf(spec.template, known);
   return {
     kind: "StatefulSet",
     deadlineMs: minReadySeconds * 1000,
     isPaused: replicas > 0 && replaceable === 0,
-    pausedForCommitAtMs: undefined,
+    pausedForCommitAtMs: heldAtMs,
     stopsOldPodsFirst: true,
     inTurn: {
       steps: Math.max(1, Math.ceil(replaceable / maxUnavailableOf(spec))),
@@ -35,22 +43,48 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
       templateHash: status.updateRevision ?? "",
       isFirst: status.currentRevision === status.updateRevision && !status.availableReplicas,
       hold,
+      partition,
     },
     revision: revisionOf(template, known.lastRollout),
     rollout: rolloutProgressOf(statefulSet, hold),
-    inPlaceProblem: ROLLOUT_ONLY,
+    ownsMore: heldAtMs === undefined && isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, [PARTITION]),
   };
 }
 
-/** The controller leaves both to the owner: the strategy OnDelete, and the partition. */
-function holdOf({ replicas = 1, updateStrategy, ordinals }: StatefulSet["spec"]): Hold | undefined {
+/**
+ * When the controller began to hold the pods for a commit, in milliseconds since 1970. The strategy OnDelete replaces no
+ * pods, so there only the annotation shows a commit.
+ */
+function heldByControllerAtMs(
+  { metadata, spec }: StatefulSet,
+  lastRollout: LastRollout | undefined,
+): number | undefined {
+  const { type, rollingUpdate } = spec.updateStrategy ?? {};
+  if (type === ON_DELETE) return lastRollout?.isCommitting ? lastRollout.startedAtMs : undefined;
+  if ((rollingUpdate?.partition ?? 0) < HOLD) return undefined;
+  const heldAtMs = pausedByControllerAtMs(metadata, lastRollout, PARTITION);
+  // Then only the number shows whose hold it is.
+  return (
+    heldAtMs ?? (isUnmanaged(metadata.managedFields) ? parseTime(metadata.creationTimestamp) : undefined)
+  );
+}
+
+function partitionOf({ updateStrategy }: StatefulSet["spec"], isHeld: boolean): number | undefined {
   const { type, rollingUpdate } = updateStrategy ?? {};
-  if (type === "OnDelete") {
+  if (type === ON_DELETE) return undefined;
+  return (rollingUpdate?.partition ?? 0) - (isHeld ? HOLD : 0);
+}
+
+/** The controller leaves both to the owner: the strategy OnDelete, and the partition. */
+function holdOf(
+  { replicas = 1, ordinals }: StatefulSet["spec"],
+  partition: number | undefined,
+): Hold | undefined {
+  if (partition === undefined) {
     const message =
       "its update strategy is OnDelete, so only its owner replaces its pods: set spec.updateStrategy.type to RollingUpdate";
     return { pods: replicas, below: Number.POSITIVE_INFINITY, isOnDelete: true, message };
   }
-  const partition = rollingUpdate?.partition ?? 0;
   const pods = Math.min(partition, replicas);
   if (pods === 0) return undefined;
   const message = `${pods} of its ${replicas} pods are below the partition ${partition} of its owner, so they keep their size: lower spec.updateStrategy.rollingUpdate.partition`;

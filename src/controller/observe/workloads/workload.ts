@@ -3,7 +3,7 @@ import { shared } from "../../../kube/memoized.ts";
 import { type Container, identityOf, type Workload } from "../../../kube/objects.ts";
 import { parseTime } from "../../../kube/time.ts";
 import { CONTAINER_ANNOTATION, SERVICE_LABEL } from "../../names.ts";
-import type { Fallback, LastRollout, WrittenRollout } from "../last-rollout.ts";
+import type { LastRollout, WrittenRollout } from "../last-rollout.ts";
 import type { PipeView } from "../pipe-view.ts";
 import { resourcesOf, sizeOf } from "../resources.ts";
 import {
@@ -30,8 +30,8 @@ export interface OfKind
     | "revision"
     | "rollout"
   > {
-  /** Why pods of this kind are not resized in place. */
-  readonly inPlaceProblem?: Fallback;
+  /** The controller owns a field that it changes only during a commit, and no commit is in progress. */
+  readonly ownsMore?: boolean;
 }
 
 /** Facts that are the same for all kinds. */
@@ -74,11 +74,10 @@ export function workloadView<T extends Workload>(
     cpuLimitFollows: limitFollows,
     cpuLimitMillicores: container && !limitFollows ? cpuLimitMillicores(container) : undefined,
     otherManagers: otherManagersOf(container?.name, managedFields),
-    ownsSize: ownsSize(container, managedFields, limitFollows),
+    ownsSize: ownsSize(container, managedFields, limitFollows) && !own.ownsMore,
     replicas: spec.replicas ?? 1,
     hasLabelledPods: isLabelled(spec.template),
-    templateProblem:
-      container && (own.inPlaceProblem ?? podTemplateProblem(spec.template, serviceId, container.name)),
+    templateProblem: container && podTemplateProblem(spec.template, serviceId, container.name),
     startupReads: startupReadsOf(spec.template, container, limitFollows),
     deadlineMs: own.deadlineMs,
     isPaused: own.isPaused,

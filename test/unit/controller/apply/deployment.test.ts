@@ -100,6 +100,7 @@ describe("the next step of a commit", () => {
       pipe,
       container: "pipe",
       isOverdue: false,
+      mayReplacePods: true,
       ...action,
     });
     const of = (purpose: WritePurpose) => made.applier.writes.get("uid-a", purpose);
@@ -116,7 +117,7 @@ describe("the next step of a commit", () => {
       { path: "current", body: { metadata: { uid: "uid-current", resourceVersion: "1" } } },
     ]);
     expect(writes().map(patchedResources)).toEqual([TARGET]);
-    expect(of("update-replica-set")).toMatchObject({
+    expect(of("continue-commit")).toMatchObject({
       subject: "4000m/16Gi",
       outcome: { type: "done", generation: 3 },
     });
@@ -149,7 +150,7 @@ describe("the next step of a commit", () => {
     const listError = refusal(403, 'replicasets is forbidden: User "a" cannot list');
     const early = await step({ listError });
     expect(early.written).toEqual([]);
-    expect(early.of("update-replica-set")?.outcome).toMatchObject({ error: { reason: "Forbidden" } });
+    expect(early.of("continue-commit")?.outcome).toMatchObject({ error: { reason: "Forbidden" } });
     const { written, caches } = await step({ listError }, { isOverdue: true });
     expect(written).toMatchObject([{ path: "a", body: { spec: { paused: null } } }]);
     expect(caches.pipes.get("pipes/a")?.lastRollout?.inPlaceFailure?.reason).toBe("Forbidden");
@@ -191,7 +192,7 @@ describe("the next step of a commit", () => {
         throw refusal(500, "failed calling webhook");
       },
     });
-    expect(of("update-replica-set")?.outcome).toMatchObject({
+    expect(of("continue-commit")?.outcome).toMatchObject({
       type: "failed",
       error: { reason: "WriteFailed" },
     });
@@ -207,6 +208,7 @@ describe("the next step of a commit", () => {
       pipe,
       container: "pipe",
       isOverdue: false,
+      mayReplacePods: true,
     });
     expect(made.writes()).toMatchObject([{ body: { spec: { paused: null } } }]);
     expect([made.caches.pipes.size, made.applier.departed.all()]).toEqual([0, []]);

@@ -140,7 +140,7 @@ describe("the writes without a known outcome", () => {
     const { writes } = setup();
     writes.begin("uid-a", "commit", SIZE);
     writes.begin("uid-a", "resume", "1");
-    const update = writes.begin("uid-b", "update-replica-set", "1");
+    const update = writes.begin("uid-b", "continue-commit", "1");
     expect([...writes.unresolvedCommits()]).toEqual(["uid-a", "uid-b"]);
     writes.done(update);
     expect([...writes.unresolvedCommits()]).toEqual(["uid-a"]);

@@ -35,7 +35,8 @@ const UNSEEN = { rollout: { ...COMPLETE, isSeen: false, isUpdated: false, isComp
 const BEHIND = { rollout: { ...COMPLETE, isUpdated: false, isComplete: false } };
 
 function stepOf(pipe: PipeView, writes: readonly Write[] = []) {
-  const context = { writes: someWrites(writes), nowMs: NOW_MS, timeouts: TIMEOUTS, scaling: aScaling(4) };
+  const about = { nowMs: NOW_MS, timeouts: TIMEOUTS, scaling: aScaling(4), strategy: "Rollout" } as const;
+  const context = { ...about, writes: someWrites(writes) };
   const { actions, recheckAtMs } = commitStep(pipe, context);
   const [action] = actions;
   return { type: action?.type, recheckAtMs, action };
@@ -55,7 +56,7 @@ describe("a Deployment that the controller has paused", () => {
       action: { isOverdue: false },
     });
     const done = (generation: number) =>
-      aWrite("uid-a", "update-replica-set", { outcome: { type: "done", generation } });
+      aWrite("uid-a", "continue-commit", { outcome: { type: "done", generation } });
     expect(stepOf(paused(SECOND, BEHIND), [done(1)]).type).toBeUndefined();
     // The owner changed the Deployment meanwhile.
     const before = done(0);
@@ -88,7 +89,7 @@ describe("a Deployment that the controller has paused", () => {
 
   it("has a failed write repeated with a delay that doubles", () => {
     const failing = (attempts: number, lastAtMs: number) =>
-      aWrite("uid-a", "update-replica-set", { subject: "4000m/16Gi", attempts, lastAtMs, outcome: failed() });
+      aWrite("uid-a", "continue-commit", { subject: "4000m/16Gi", attempts, lastAtMs, outcome: failed() });
     expect(stepOf(paused(9 * SECOND, BEHIND), [failing(3, NOW_MS - 3999)])).toMatchObject({
       ...{ type: undefined, recheckAtMs: NOW_MS + 1 },
     });
@@ -98,7 +99,7 @@ describe("a Deployment that the controller has paused", () => {
   it.each(["Refused", "Forbidden"] as const)(
     "gets its old template again at once, with the reason, after %s",
     (reason) => {
-      const refusal = aWrite("uid-a", "update-replica-set", {
+      const refusal = aWrite("uid-a", "continue-commit", {
         subject: "4000m/16Gi",
         outcome: failed({ reason, message: "never" }),
       });

@@ -1,0 +1,62 @@
+import type { Fallback } from "../observe/last-rollout.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
+
+/*
+ * The template of a StatefulSet follows its pods (docs/explanation/in-place.md): set the template and hold the pods, give
+ * them the label of the new revision, release them. This decides one step from what was read just before it.
+ */
+
+/** The pods of a StatefulSet that do not end. */
+export interface HeldPods<Pod> {
+  readonly pods: readonly Pod[];
+  /** The template of each, by the label that Kubernetes compares. */
+  readonly revisionOf: (pod: Pod) => string | undefined;
+  /** The revision that pods had before, if the StatefulSet shows it. */
+  readonly currentRevision: string | undefined;
+}
+
+export interface CommitState {
+  /** It took too long, or a write was refused. */
+  readonly isOverdue: boolean;
+  readonly canLabel: boolean;
+  /** Why labels would be refused again. */
+  readonly refused?: Fallback | undefined;
+  /** Pods may be replaced if nothing else helps. */
+  readonly mayReplacePods: boolean;
+}
+
+export type HeldStep<Pod> =
+  /** Give these pods the label of the newest revision. */
+  | { readonly type: "label"; readonly pods: readonly Pod[]; readonly revision: string }
+  | { readonly type: "wait" }
+  /** @param fallback why pods are replaced then; absent if none are */
+  | { readonly type: "release"; readonly fallback?: Fallback | undefined }
+  /** The template gets its old size again, so that no pod is replaced. */
+  | { readonly type: "take-back" };
+
+export function heldStep<Pod>(
+  { rollout, inTurn, lastRollout }: Pick<PipeView, "rollout" | "inTurn" | "lastRollout">,
+  { pods, revisionOf, currentRevision }: HeldPods<Pod>,
+  { isOverdue, canLabel, refused, mayReplacePods }: CommitState,
+): HeldStep<Pod> {
+  const { template, templateHash: revision = "", hold } = inTurn ?? {};
+  // With the label of the newest revision, a pod of another template would never be replaced.
+  if (lastRollout?.template !== template) return { type: "release", fallback: CHANGED };
+  if (rollout.isSeen) {
+    const outdated = pods.filter((pod) => revisionOf(pod) !== revision);
+    if (outdated.length === 0) return { type: "release" };
+    if (canLabel) return { type: "label", pods: outdated, revision };
+  }
+  if (!isOverdue) return { type: "wait" };
+  // Nothing replaces its pods, so the template can stay.
+  if (hold?.isOnDelete) return { type: "release" };
+  // The revision of the old template is the one that all pods still have.
+  if (pods.every((pod) => revisionOf(pod) === currentRevision)) return { type: "take-back" };
+  if (!refused || !mayReplacePods) return { type: "wait" };
+  return { type: "release", fallback: refused };
+}
+
+const CHANGED: Fallback = {
+  reason: "NotSettled",
+  message: "its owner changed the pod template meanwhile",
+};
