@@ -21,6 +21,7 @@ import {
   createApiEnvironment,
   type RunningApi,
 } from "../api/environment.ts";
+import { Loaders, templateCpu } from "../integration/stateful-loader.ts";
 import type { KeyRecord } from "../support/fixtures/records.ts";
 import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
@@ -158,14 +159,8 @@ const IN_PLACE = [
   "patch pods/resize",
 ];
 
-/** test/chart/statefulset-policy.test.ts and its neighbors show what they allow. */
-const STATEFUL = [
-  "delete pods",
-  "list apps/statefulsets",
-  "patch apps/statefulsets",
-  "patch pods",
-  "watch apps/statefulsets",
-];
+/** test/integration/stateful-sets.test.ts and stateful-in-place.test.ts show what happens without them. */
+const STATEFUL = ["delete pods", "patch pods"];
 
 describe("a permission of the controller", () => {
   let world: TestEnvironment;
@@ -238,6 +233,28 @@ describe("a permission of the controller", () => {
     expect(await resizedBy(1)).toBe("InPlace");
     await stop();
     await kubectl(cluster, ["delete", "deployment", "pipe-seen", "-n", world.pipes]);
+  });
+
+  const LOADING = reading("apps/statefulsets");
+
+  it.each(LOADING)("%s is required to resize StatefulSets, but not to resize Deployments", async (right) => {
+    const loaders = new Loaders(world);
+    await loaders.create({ replicas: 0 });
+    await rights.without(right, async (refusal) => {
+      await start();
+      await world.waitForCondition("Ready", "True");
+      await world.requestSize(2);
+      await waitForDenial(world.log, refusal);
+      const { status } = await world.waitForCondition("Ready", "True");
+      expect(status?.pipes?.summary).toBe("1/1");
+      expect(templateCpu(await loaders.read())).toBe("1");
+    });
+    await waitFor(async () => templateCpu(await loaders.read()) === "2", {
+      what: "the StatefulSet to follow",
+    });
+    await kubectl(cluster, ["delete", "statefulset", "loader", "-n", world.pipes]);
+    await world.requestSize(1);
+    await world.waitForCondition("Ready", "True");
   });
 
   /** Permissions for the Lease, each with the state of the Lease that requires it. */
@@ -325,6 +342,13 @@ describe("a permission of the controller", () => {
         give: () => world.requestSize(3),
         isDone: async () => resourcesOf(await world.pipe("pipe-a")) === "3 12Gi 12Gi",
       },
+      "patch apps/statefulsets": {
+        give: async () => {
+          await new Loaders(world).create({ replicas: 0 });
+          await world.requestSize(4);
+        },
+        isDone: async () => templateCpu(await new Loaders(world).read()) === "4",
+      },
       // Simulates an etcd restore: the annotation of the pipe has a later generation than the PipeScaling.
       "get pipes.clouddb.dev/pipescalings": {
         async give() {
@@ -384,6 +408,7 @@ describe("a permission of the controller", () => {
       const known = [
         ...READING,
         ...SEEING,
+        ...LOADING,
         ...Object.keys(LEADING),
         NODES,
         ...Object.keys(TASKS),

@@ -1,0 +1,248 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
+import type { StatefulSet } from "../../src/kube/objects.ts";
+import { Rights } from "../chart/rights.ts";
+import { conditionOf, TestEnvironment } from "../support/test-environment.ts";
+import { restrictController } from "./in-place-account.ts";
+import { Loaders, partitionIn, templateCpu } from "./stateful-loader.ts";
+
+const IN_PLACE = { resizeStrategy: "InPlaceOrRollout" } as const;
+
+let environment: TestEnvironment;
+let loaders: Loaders;
+beforeEach(async () => {
+  environment = await TestEnvironment.create();
+  await restrictController(environment);
+  loaders = new Loaders(environment);
+});
+afterEach(() => environment.end());
+
+/** Waits until the StatefulSet has no hold, all pods count as updated, and the controller has left its partition. */
+async function settled(name?: string): Promise<StatefulSet> {
+  return waitFor(
+    async () => {
+      const object = await loaders.read(name);
+      const { status, spec, metadata } = object;
+      const isSeen = status?.observedGeneration === metadata.generation;
+      const isUpdated = status?.updatedReplicas === spec.replicas;
+      return isSeen && isUpdated && !ownsPartition(object) ? object : undefined;
+    },
+    { what: "the commit to end" },
+  );
+}
+
+function ownsPartition({ metadata }: StatefulSet): boolean {
+  return (metadata.managedFields ?? []).some(
+    ({ manager, fieldsV1 }) =>
+      manager === CONTROLLER_FIELD_MANAGER && fieldsV1?.["f:spec"]?.["f:updateStrategy"] !== undefined,
+  );
+}
+
+describe("the pods of a StatefulSet that are resized in place", () => {
+  it.each(["OrderedReady", "Parallel"] as const)(
+    "keep running with the policy %s, and the template has their size",
+    async (podManagementPolicy) => {
+      await loaders.create({ podManagementPolicy });
+      await environment.startController(IN_PLACE);
+      await loaders.ready();
+      const before = await loaders.read();
+      const uids = await loaders.uids();
+      for (const cores of [4, 1]) {
+        await environment.requestSize(cores);
+        const { status } = await environment.waitForCondition("Ready", "True");
+        expect(status?.pipes).toMatchObject({
+          summary: "1/1",
+          resizedBy: { "statefulset/loader": "InPlace" },
+        });
+        expect(status?.pipes?.fallbacks ?? []).toEqual([]);
+        expect(await loaders.sizes()).toEqual(Array(3).fill(`${cores}`));
+        const object = await settled();
+        expect([templateCpu(object), partitionIn(object)]).toEqual([`${cores}`, 0]);
+        expect(object.status?.currentRevision).toBe(object.status?.updateRevision);
+      }
+      expect(await loaders.uids()).toEqual(uids);
+      const after = await settled();
+      expect(after.spec).toEqual(before.spec);
+      // The earlier size has the earlier revision again.
+      expect(after.status?.updateRevision).toBe(before.status?.updateRevision);
+      for (const { status } of await loaders.pods())
+        expect(status?.containerStatuses).toMatchObject([{ restartCount: 0 }]);
+      expect(environment.errors).toEqual([]);
+    },
+  );
+
+  it.each([1, 3, 5])("include those below the partition %i of the owner, which stays", async (partition) => {
+    const updateStrategy = { type: "RollingUpdate", rollingUpdate: { partition } } as const;
+    await loaders.create({ updateStrategy });
+    await environment.startController(IN_PLACE);
+    await loaders.ready();
+    const uids = await loaders.uids();
+    await environment.requestSize(4);
+    await environment.waitForCondition("Ready", "True");
+    expect(await loaders.sizes()).toEqual(["4", "4", "4"]);
+    const object = await settled();
+    expect([templateCpu(object), partitionIn(object)]).toEqual(["4", partition]);
+    await loaders.patch({ updateStrategy: { rollingUpdate: { partition: 0 } } });
+    await settled();
+    expect(await loaders.uids()).toEqual(uids);
+  });
+
+  it("keep running with the strategy OnDelete, and after a change to RollingUpdate", async () => {
+    await loaders.create({ updateStrategy: { type: "OnDelete" } });
+    await environment.startController(IN_PLACE);
+    await loaders.ready();
+    const uids = await loaders.uids();
+    await environment.requestSize(4);
+    await environment.waitForCondition("Ready", "True");
+    expect(await loaders.sizes()).toEqual(["4", "4", "4"]);
+    const object = await settled();
+    expect([templateCpu(object), partitionIn(object)]).toEqual(["4", undefined]);
+    await loaders.patch({ updateStrategy: { type: "RollingUpdate" } });
+    await settled();
+    expect(await loaders.uids()).toEqual(uids);
+  });
+
+  it("are as many as the owner wants while they are scaled up and down", async () => {
+    await loaders.create();
+    await environment.startController(IN_PLACE);
+    await loaders.ready();
+    const uids = await loaders.uids();
+    await environment.requestSize(4);
+    await loaders.patch({ replicas: 5 });
+    await waitFor(async () => (await loaders.sizes()).join() === "4,4,4,4,4", {
+      what: "five pods of the size",
+    });
+    await loaders.ready();
+    await settled();
+    expect((await loaders.uids()).slice(0, 3)).toEqual(uids);
+    await environment.requestSize(2);
+    await loaders.patch({ replicas: 2 });
+    await waitFor(async () => (await loaders.sizes()).join() === "2,2", { what: "two pods of the size" });
+    await environment.waitForCondition("Ready", "True");
+    expect(templateCpu(await settled())).toBe("2");
+    expect(await loaders.uids()).toEqual(uids.slice(0, 2));
+  });
+
+  it("get a second size that is requested at once", async () => {
+    await loaders.create();
+    await environment.startController(IN_PLACE);
+    await loaders.ready();
+    const uids = await loaders.uids();
+    for (const cores of [4, 2, 8, 1, 3]) await environment.requestSize(cores);
+    await environment.waitForCondition("Ready", "True");
+    expect(await loaders.sizes()).toEqual(["3", "3", "3"]);
+    expect(templateCpu(await settled())).toBe("3");
+    expect(await loaders.uids()).toEqual(uids);
+  });
+
+  it("are replaced in turn by a new image of the owner, and have the size", async () => {
+    await loaders.create();
+    await environment.startController(IN_PLACE);
+    await loaders.ready();
+    const uids = await loaders.uids();
+    await environment.requestSize(4);
+    await loaders.patch({
+      template: { spec: { containers: [{ name: "pipe", image: "registry.example/pipe:2" }] } },
+    });
+    await waitFor(
+      async () => {
+        const pods = await loaders.pods();
+        return pods.length === 3 && pods.every(({ spec }) => JSON.stringify(spec).includes("pipe:2"));
+      },
+      { what: "the pods of the new image" },
+    );
+    await environment.waitForCondition("Ready", "True");
+    await settled();
+    expect(await loaders.sizes()).toEqual(["4", "4", "4"]);
+    expect((await loaders.uids()).filter((uid) => uids.includes(uid))).toEqual([]);
+  });
+
+  it("stay if their StatefulSet loses its labels meanwhile", async () => {
+    await loaders.create();
+    await environment.startController(IN_PLACE);
+    await loaders.ready();
+    const uids = await loaders.uids();
+    await environment.requestSize(4);
+    await waitFor(async () => (await loaders.sizes()).includes("4"), { what: "the first pod of the size" });
+    await loaders.patchObject({ metadata: { labels: { [SERVICE_LABEL]: null, [TYPE_LABEL]: null } } });
+    await waitFor(
+      async () => {
+        const object = await loaders.read();
+        return (partitionIn(object) ?? 0) === 0 && object.status?.updatedReplicas === 3;
+      },
+      { what: "the pods to be released" },
+    );
+    expect(await loaders.uids()).toEqual(uids);
+  });
+});
+
+describe("a service with a Deployment and a StatefulSet", () => {
+  it("is resized in place as a whole", async () => {
+    await loaders.create({ name: "same", replicas: 2 });
+    const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: "database" };
+    await environment.createPipe({ name: "same", cores: 1, podLabels });
+    await environment.startController(IN_PLACE);
+    await loaders.ready("same");
+    const uids = await loaders.uids("same");
+    await environment.requestSize(2);
+    const { status } = await environment.waitForCondition("Ready", "True");
+    expect(status?.pipes).toMatchObject({
+      summary: "2/2",
+      resizedBy: { same: "InPlace", "statefulset/same": "InPlace" },
+    });
+    expect(await loaders.uids("same")).toEqual(uids);
+    expect(await loaders.sizes("same")).toEqual(["2", "2", "2"]);
+  });
+});
+
+describe("a StatefulSet that cannot be resized in place", () => {
+  it("is left alone with the strategies InPlace and OnDelete, and reported", async () => {
+    await loaders.create({
+      updateStrategy: { type: "OnDelete" },
+      args: ["-XX:MaxRAMPercentage=75"],
+    });
+    await environment.startController(IN_PLACE);
+    await loaders.ready();
+    const uids = await loaders.uids();
+    await environment.requestSize(4);
+    const scaling = await environment.waitForCondition("Ready", "False", "WaitingForOwner");
+    expect(conditionOf(scaling, "Ready")?.message).toMatch(/its update strategy is OnDelete/);
+    expect([await loaders.sizes(), await loaders.uids()]).toEqual([["1", "1", "1"], uids]);
+    expect(templateCpu(await loaders.read())).toBe("1");
+  });
+
+  it("is rolled out if the controller may not label its pods", async () => {
+    await loaders.create();
+    await environment.startController(IN_PLACE);
+    await loaders.ready();
+    const rights = await Rights.of("controller", environment);
+    try {
+      await rights.without("patch pods", async () => {
+        await environment.requestSize(4);
+        const { status } = await environment.waitForCondition("Ready", "True");
+        expect(status?.pipes).toMatchObject({
+          ...{ summary: "1/1", resizedBy: { "statefulset/loader": "Rollout" } },
+          fallbacks: [{ pipe: "statefulset/loader", reason: "Forbidden" }],
+        });
+        expect(await loaders.sizes()).toEqual(["4", "4", "4"]);
+      });
+    } finally {
+      await rights.close();
+    }
+  });
+
+  it("is rolled out with the reason in the status", async () => {
+    await loaders.create({ args: ["-XX:MaxRAMPercentage=75"] });
+    await environment.startController(IN_PLACE);
+    await loaders.ready();
+    await environment.requestSize(4);
+    const { status } = await environment.waitForCondition("Ready", "True");
+    expect(status?.pipes).toMatchObject({
+      ...{ summary: "1/1", resizedBy: { "statefulset/loader": "Rollout" } },
+      fallbacks: [{ pipe: "statefulset/loader", reason: "SizeFromPercentage" }],
+    });
+    expect(await loaders.sizes()).toEqual(["4", "4", "4"]);
+  });
+});
