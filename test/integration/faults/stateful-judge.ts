@@ -1,3 +1,4 @@
+import { REVISION_HASH_LABEL } from "../../../src/controller/names.ts";
 import type { Pod, StatefulSet } from "../../../src/kube/objects.ts";
 import { collectionPath, PODS, STATEFUL_SETS } from "../../../src/kube/paths.ts";
 import type { TestEnvironment } from "../../support/test-environment.ts";
@@ -6,6 +7,8 @@ import { WatchedKind } from "./watched-kind.ts";
 
 /** 15 s until another leader can take over, and 30 s for it to end the commit. */
 const MOST_HELD_MS = 45_000;
+/** The creation time has whole seconds. */
+const NEW_MS = 2000;
 /** Kubernetes replaces pods within this time after an owner took a hold away. */
 const OWNER_MS = 10_000;
 
@@ -74,7 +77,14 @@ export class StatefulJudge {
     if (!ownerReferences.some(({ kind }) => kind === "StatefulSet")) return;
     if (!(isGone || metadata.deletionTimestamp !== undefined) || this.#ending.has(uid)) return;
     this.#ending.add(uid);
-    if (!this.#isExcused(pod)) this.violations.add(`${name} (${uid}) was replaced without a reason`);
+    if (this.#isExcused(pod)) return;
+    const ageMs = Date.now() - Date.parse(metadata.creationTimestamp ?? "");
+    // Kubernetes created it in the moment of the release, with the revision before. It has not run yet.
+    if (ageMs < NEW_MS) return;
+    const revision = metadata.labels?.[REVISION_HASH_LABEL];
+    this.violations.add(
+      `${name} (${uid}) of ${revision} was replaced ${ageMs} ms after its creation without a reason, at ${new Date().toISOString()}`,
+    );
   }
 
   #isExcused(pod: Pod): boolean {
