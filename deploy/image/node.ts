@@ -8,7 +8,7 @@ const MALLOC = { MALLOC_ARENA_MAX: "2", MALLOC_TRIM_THRESHOLD_: "131072" };
  *
  * The memory of the controller grows with the number of pipes, and its work comes in bursts, so less memory is worth
  * more CPU time: a small young generation of a constant size, and a heap that grows in small steps because V8 optimizes
- * for size and the limit is half of the container's (docs/benchmarks.md). The API has a steady load of short requests.
+ * for size and the limit is half of the container's (bench/NOTES.md). The API has a steady load of short requests.
  * With the young generation that V8 chooses for a container of this size, 1 MB, objects of requests in flight reach the
  * old one, and a cached GET takes up to 1.5 times the CPU time. The limit of its heap leaves room for connections: V8
  * collects garbage before the kernel ends the process.
