@@ -7,6 +7,7 @@ import { type Change, type Indexes, Store } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { UnavailableError } from "../errors.ts";
 import type { CacheState } from "../metrics.ts";
+import { TEMPORARILY_UNAVAILABLE } from "./call-errors.ts";
 
 /** Name and only value of the index of malformed objects. */
 const MALFORMED = "malformed";
@@ -80,7 +81,7 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
         ? `the cache of ${this.what} is ${Math.round(ageMs / 1000)} s old`
         : `${this.what} have not been read from the cluster yet`,
     );
-    throw new UnavailableError("The service is temporarily unavailable. Try again shortly.", { cause });
+    throw new UnavailableError(TEMPORARILY_UNAVAILABLE, { cause });
   }
 
   get(namespace: string, name: string): T | undefined {

@@ -1,6 +1,6 @@
 import { isConflict } from "../../kube/errors.ts";
 import { ApiError, UnavailableError } from "../errors.ts";
-import { toWriteError } from "./write-errors.ts";
+import { toWriteError } from "./call-errors.ts";
 
 /** Maximum number of concurrent writers: in each round of a conflict, one of them succeeds. */
 const ATTEMPTS = 10;

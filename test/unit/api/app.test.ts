@@ -264,6 +264,28 @@ describe("the API when the cluster becomes unreachable", () => {
   });
 });
 
+describe("the history of sizes", () => {
+  it("is read from the cluster for each request, and gets 503 at once while the cluster is unreachable", async () => {
+    const authorization = addKey();
+    const { metadata } = addScaling();
+    const send = await start();
+    const entry = { ...SIZE, source: "Spec", result: "Scaled", startedAt: "2026-01-31T12:00:00Z" };
+    cluster.behavior = () => ({ metadata, status: { history: [entry] } });
+    const request = { path: `${PATH}/history`, authorization };
+    expect(await send(request)).toMatchObject({ status: 200, body: { result: [{ result: "scaled" }] } });
+    expect(cluster.calls).toHaveLength(1);
+    cluster.behavior = () => {
+      throw new KubeUnreachableError("no response");
+    };
+    expectUnavailable(await send(request));
+    cluster.behavior = () => {
+      throw refusal(403);
+    };
+    expectUnavailable(await send(request));
+    expect(cluster.calls).toHaveLength(3);
+  });
+});
+
 describe("after an outage of 10 minutes, while the API keys are relisted", () => {
   /** Statuses before the outage, during it, with half of the list received, and with the complete list. */
   async function statuses(before: Partial<KeyFields>, after: Partial<KeyFields>): Promise<number[]> {

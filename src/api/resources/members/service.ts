@@ -1,11 +1,11 @@
 import { recordLabels } from "../../../records/labels.ts";
-import { isLastAdmin, memberKey, membersConfigMapName } from "../../../records/members.ts";
+import { isLastAdmin, type Member, memberKey, membersConfigMapName } from "../../../records/members.ts";
 import type { Logger } from "../../../telemetry/log.ts";
+import { isOutcomeUnknown } from "../../cluster/call-errors.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
 import type { RecordWriter } from "../../cluster/record-writer.ts";
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
 import { type MembersView, toMembersView } from "../../cluster/views.ts";
-import { isOutcomeUnknown } from "../../cluster/write-errors.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
 import { InvalidRequestError, NotFoundError, UnavailableError } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
@@ -16,6 +16,22 @@ export interface MembersServiceDeps {
   readonly recordWriter: Pick<RecordWriter, "read" | "patch">;
   readonly memberWrites: WriteQueue<MembersView | undefined>;
   readonly log: Logger;
+}
+
+/** Returns the well-formed members of an organization in the order in which they joined. */
+export function listedMembers(
+  organizationId: string,
+  cache: Pick<ClusterCache, "members">,
+): readonly Member[] {
+  const entries = [...(cache.members(organizationId)?.members.values() ?? [])];
+  return entries.flatMap((entry) => (entry.ok ? [entry.value] : [])).toSorted(byJoining);
+}
+
+/** The ID breaks ties, so that the order is always the same. */
+function byJoining(a: Member, b: Member): number {
+  return (
+    a.joinedAt.getTime() - b.joinedAt.getTime() || Number(a.userId > b.userId) - Number(a.userId < b.userId)
+  );
 }
 
 /**

@@ -1,5 +1,6 @@
 import { describeSize, type Size } from "../../../domain/size.ts";
-import type { Tiers } from "../../../domain/tier.ts";
+import type { Tier, Tiers } from "../../../domain/tier.ts";
+import type { Organization } from "../../../records/organization.ts";
 import type { Service } from "../../../records/service.ts";
 import type { Logger } from "../../../telemetry/log.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
@@ -58,7 +59,7 @@ export async function requestSize(
   { permit, ...request }: SizeRequest & Requester,
   { cache, scalingWriter, scalingWrites, tiers, log }: ScalingServiceDeps,
 ): Promise<Size> {
-  requireWithinTier(size, organization.tier, tiers);
+  requireWithinTier(size, tierOf(organization, tiers));
   const { namespace, id } = service;
   const { requestId, apiKey } = request;
   const to = describeSize(size);
@@ -89,17 +90,22 @@ export async function requestSize(
   }
 }
 
-function requireProvisioned(scaling: PipeScalingView | undefined): PipeScalingView {
+/** @throws InvalidRequestError if the PipeScaling of a service does not exist */
+export function requireProvisioned<T>(scaling: T | undefined): T {
   if (scaling) return scaling;
   throw new InvalidRequestError(
     "No database pipe has been provisioned on this service yet: scaling is available once there is one.",
   );
 }
 
-function requireWithinTier(size: Size, tierName: string, tiers: Tiers): void {
-  const tier = tiers.get(tierName);
-  if (!tier) throw new Error(`the organization's tier, ${tierName}, is not in this API's tiers`);
-  const { cpuMillicores, memoryGib } = tier.maximumSize;
+export function tierOf({ tier: name }: Organization, tiers: Tiers): Tier {
+  const tier = tiers.get(name);
+  if (tier) return tier;
+  throw new Error(`the organization's tier, ${name}, is not in this API's tiers`);
+}
+
+function requireWithinTier(size: Size, { maximumSize }: Tier): void {
+  const { cpuMillicores, memoryGib } = maximumSize;
   if (size.cpuMillicores <= cpuMillicores && size.memoryGib <= memoryGib) return;
   throw new InvalidRequestError(
     `The size is above what the organization's tier allows: replicaCpuMillicores at most ${cpuMillicores}, replicaMemoryGb at most ${memoryGib}.`,

@@ -20,6 +20,16 @@ export function toWriteError(error: unknown, what: string): unknown {
   return unavailable(error, error.retryAfterMs);
 }
 
+/** Shown while reads cannot be served, from the caches or from the cluster. */
+export const TEMPORARILY_UNAVAILABLE = "The service is temporarily unavailable. Try again shortly.";
+
+/** Returns the error for the caller after a read that the cluster rejected or did not respond to. */
+export function toReadError(error: unknown): unknown {
+  if (!(error instanceof KubeUnreachableError || error instanceof KubeApiError)) return error;
+  const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
+  return new UnavailableError(TEMPORARILY_UNAVAILABLE, { cause: error, retryAfterMs });
+}
+
 function unavailable(cause: Error, retryAfterMs?: number): UnavailableError {
   return new UnavailableError("The change could not be made. It is safe to repeat it.", {
     cause,
