@@ -75,11 +75,11 @@ describe.each(WAYS)("%s", (way) => {
   it("backup set changes the given fields, and backup get prints them", async () => {
     const service = await newService();
     const env = accessTo(api.url, admin);
-    const set = await run(way, `backup set ${service} --period 48 --start-time 2:00`, env);
+    const set = await run(way, `backup set ${service} --period 48 --retention 72 --start-time 2:00`, env);
     expect([set.code, set.text]).toEqual([0, expect.stringMatching(/BACKUP START TIME +2:00/)]);
     expect((await run(way, `backup set ${service} --start-time default`, env)).code).toBe(0);
     const got = await run(way, `backup get ${service} --output yaml`, env);
-    expect(got.text).toMatch(/^backupPeriodInHours: 48\s+backupRetentionPeriodInHours: 24$/m);
+    expect(got.text).toMatch(/^backupPeriodInHours: 48\s+backupRetentionPeriodInHours: 72$/m);
     expect(got.text).not.toContain("backupStartTime");
   });
 

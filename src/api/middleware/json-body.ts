@@ -7,7 +7,7 @@ import type * as z from "zod";
 import { messageOf } from "../../kube/errors.ts";
 import { InvalidRequestError } from "../errors.ts";
 import { countHeader } from "./http-syntax.ts";
-import { requirePreconditions } from "./preconditions.ts";
+import { refuseQuery, requirePreconditions } from "./preconditions.ts";
 import { announcesBody } from "./unread-body.ts";
 import { describeValidationErrors, quote } from "./validation-errors.ts";
 
@@ -25,13 +25,14 @@ export const MEDIA_TYPES = ["application/json", "application/merge-patch+json"];
  * Checks the preconditions of a write, and returns its validated body. A handler calls it after it resolved the path, so
  * that the checks run in the documented order.
  *
- * @throws HttpError 412, 415, 413, 400, in this order
+ * @throws HttpError 400 for a query, 412, 415, 413, 400, in this order
  */
 export async function readJsonBody<T>(
   request: Request,
   response: Response,
   schema: z.ZodType<T>,
 ): Promise<T> {
+  refuseQuery(request);
   requirePreconditions(request);
   if (!announcesBody(request)) throw new InvalidRequestError("The request must have a body, a JSON object.");
   requireJsonType(request);
@@ -42,9 +43,10 @@ export async function readJsonBody<T>(
  * Checks the preconditions of a write, and waits for the end of its body, which is ignored. A write without a body calls
  * it first: the server responds 400 or 408 to an incomplete body, and a 4xx guarantees that nothing has changed.
  *
- * @throws HttpError 412, 413, 400, in this order
+ * @throws HttpError 400 for a query, 412, 413, 400, in this order
  */
 export async function discardBody(request: Request, response: Response): Promise<void> {
+  refuseQuery(request);
   requirePreconditions(request);
   if (announcesBody(request)) await receive(request, response);
 }

@@ -1,5 +1,21 @@
+import type { IncomingMessage } from "node:http";
 import type { Request } from "express";
 import createError from "http-errors";
+import { InvalidRequestError } from "../errors.ts";
+import { hasQuery } from "./request-target.ts";
+
+/**
+ * Rejects a write with a query string. No operation has one, so a caller who expects `?dryRun=true` to prevent the write
+ * must not cause it. Reads ignore a query string.
+ *
+ * @throws InvalidRequestError
+ */
+export function refuseQuery(request: IncomingMessage): void {
+  if (!hasQuery(request)) return;
+  throw new InvalidRequestError(
+    'The request must not have a query string, because no operation has one. Nothing has changed: repeat it without the part from the "?" on.',
+  );
+}
 
 /**
  * Rejects a write whose precondition is false (RFC 9110, section 13.2). Resources of this API have neither entity tags

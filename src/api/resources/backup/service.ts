@@ -1,10 +1,9 @@
 import {
+  BACKUP_RULES,
   type BackupChange,
   type BackupPolicy,
   changeBackupPolicy,
   DEFAULT_BACKUP_POLICY,
-  START_TIME_RULE,
-  startTimeFits,
 } from "../../../domain/backup-policy.ts";
 import { backupConfigMap, backupConfigMapName, backupData } from "../../../records/backup.ts";
 import { recordLabels } from "../../../records/labels.ts";
@@ -61,9 +60,7 @@ export async function updateBackupPolicy(
       attempt: async (current) => {
         const before = policyOf(current);
         const after = changeBackupPolicy(before, change);
-        if (!startTimeFits(after)) {
-          throw new InvalidRequestError(`${START_TIME_RULE}: send one of these, or backupStartTime null.`);
-        }
+        requireConsistent(after);
         permitted();
         // Written even if it changes nothing: only the cluster knows whether the cached version is current.
         const written = current
@@ -88,6 +85,14 @@ export async function updateBackupPolicy(
     }
     throw err;
   }
+}
+
+/** A value that was sent can contradict one that is stored. */
+function requireConsistent(policy: BackupPolicy): void {
+  const broken = BACKUP_RULES.find(({ isMet }) => !isMet(policy));
+  if (!broken) return;
+  const { field, condition, remedy } = broken;
+  throw new InvalidRequestError(`${field} ${condition}, sent or stored: ${remedy}.`);
 }
 
 function policyOf(record: BackupView | undefined): BackupPolicy {
