@@ -57,7 +57,7 @@ export class PipeScalingWriter {
    * Reads the last sizes live, newest first: the cache does not have them (docs/adr/0039).
    *
    * @returns `undefined` if the object does not exist
-   * @throws UnavailableError if the cluster does not respond
+   * @throws ApiError 503 if the cluster does not respond
    */
   async readHistory(namespace: string, name: string): Promise<readonly HistoryEntry[] | undefined> {
     try {

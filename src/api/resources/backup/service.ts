@@ -14,7 +14,7 @@ import type { RecordWriter } from "../../cluster/record-writer.ts";
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
 import { type BackupView, toBackupView } from "../../cluster/views.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
-import { InvalidRequestError, UnavailableError } from "../../errors.ts";
+import { apiError, isUnavailable } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
 import { readable, type ServiceParams } from "../path-params.ts";
 
@@ -39,9 +39,8 @@ export function backupPolicy({ id }: Service, cache: Pick<ClusterCache, "backup"
  * Changes only the properties that were sent, even if another request changes the others at the same time.
  *
  * @returns the policy after the change
- * @throws InvalidRequestError if the properties contradict each other, or the error of `permit`; then nothing has
- *   changed
- * @throws UnavailableError otherwise
+ * @throws ApiError 400 if the properties contradict each other, or the error of `permit`; then nothing has changed
+ * @throws ApiError 503 otherwise
  */
 export async function updateBackupPolicy(
   { organization, service }: ServiceParams,
@@ -80,7 +79,7 @@ export async function updateBackupPolicy(
     return after;
   } catch (err) {
     // The change may have been made anyway.
-    if (err instanceof UnavailableError) {
+    if (isUnavailable(err)) {
       log.warn({ ...audit, change, err }, "change of the backup configuration not confirmed");
     }
     throw err;
@@ -90,9 +89,7 @@ export async function updateBackupPolicy(
 /** A value that was sent can contradict one that is stored. */
 function requireConsistent(policy: BackupPolicy): void {
   const broken = BACKUP_RULES.find(({ isMet }) => !isMet(policy));
-  if (!broken) return;
-  const { field, condition, remedy } = broken;
-  throw new InvalidRequestError(`${field} ${condition}, sent or stored: ${remedy}.`);
+  if (broken) throw apiError("BackupContradiction", broken);
 }
 
 function policyOf(record: BackupView | undefined): BackupPolicy {

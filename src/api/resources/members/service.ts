@@ -7,7 +7,7 @@ import type { RecordWriter } from "../../cluster/record-writer.ts";
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
 import { type MembersView, toMembersView } from "../../cluster/views.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
-import { InvalidRequestError, NotFoundError, UnavailableError } from "../../errors.ts";
+import { apiError, isUnavailable } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
 import { type MemberParams, readable } from "../path-params.ts";
 
@@ -37,9 +37,9 @@ function byJoining(a: Member, b: Member): number {
 /**
  * Removes a member from an organization.
  *
- * @throws NotFoundError if the member does not exist, InvalidRequestError for the last admin, or the error of `permit`;
- *   then nothing has changed
- * @throws UnavailableError otherwise
+ * @throws ApiError 404 if the member does not exist, 400 for the last admin, or the error of `permit`; then nothing has
+ *   changed
+ * @throws ApiError 503 otherwise
  */
 export async function removeMember(
   { organization, userId }: MemberParams,
@@ -87,19 +87,15 @@ export async function removeMember(
     log.info(audit, "member removed");
   } catch (err) {
     // The member may have been removed anyway.
-    if (err instanceof UnavailableError) log.warn({ ...audit, err }, "removal of a member not confirmed");
+    if (isUnavailable(err)) log.warn({ ...audit, err }, "removal of a member not confirmed");
     throw err;
   }
 }
 
 function requireRemovable(record: MembersView | undefined, entry: string): MembersView {
   const member = record?.members.get(entry);
-  if (!record || !member) throw new NotFoundError("There is no such member in this organization.");
+  if (!record || !member) throw apiError("NoSuchMember");
   readable(member);
-  if (isLastAdmin(record.members, entry)) {
-    throw new InvalidRequestError(
-      "This is the organization's last admin: make another member an admin first.",
-    );
-  }
+  if (isLastAdmin(record.members, entry)) throw apiError("LastAdmin");
   return record;
 }

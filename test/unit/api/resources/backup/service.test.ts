@@ -161,18 +161,18 @@ describe("a change to the backup configuration", () => {
       throw refusal(409);
     };
     await expect(update(await start(), { retentionPeriodInHours: 48 })).rejects.toMatchObject({
-      name: "UnavailableError",
+      reason: "Contended",
     });
   });
 
   it.each([
-    ["no response", new KubeUnreachableError("no response"), "UnavailableError"],
-    ["missing permissions", refusal(403), "UnavailableError"],
-    ["an error from the API server", refusal(500), "UnavailableError"],
-    ["a rejection by an admission policy", refusal(422), "InvalidRequestError"],
-  ])("is not retried after %s", async (_what, error, name) => {
+    ["no response", new KubeUnreachableError("no response"), "NotConfirmed"],
+    ["missing permissions", refusal(403), "NotConfirmed"],
+    ["an error from the API server", refusal(500), "NotConfirmed"],
+    ["a rejection by an admission policy", refusal(422), "PolicyDenied"],
+  ])("is not retried after %s", async (_what, error, reason) => {
     cluster.behavior = responses(error);
-    await expect(update(await start(), { periodInHours: 12 })).rejects.toMatchObject({ name });
+    await expect(update(await start(), { periodInHours: 12 })).rejects.toMatchObject({ reason });
     expect(methods()).toEqual(["POST"]);
   });
 });
