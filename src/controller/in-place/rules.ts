@@ -1,6 +1,6 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
-import { hasAllResources, isHeld } from "../observe/pipe-view.ts";
+import { hasAllResources, isHeld, isOfTemplate } from "../observe/pipe-view.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, seesAllPods } from "../pods.ts";
 import { failureOf, repeatableAtMs } from "../retry.ts";
 import { heldBy } from "../rollout/hold.ts";
@@ -16,6 +16,9 @@ import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
 export function podsFollow(subject: Subject): PipeDecision | undefined {
   const { pipe, active } = subject;
   if (allPodsHaveSize(subject)) return undefined;
+  // With the strategy Rollout, pods that their owner keeps from rollouts keep their size.
+  const isOutdated = active.some(({ state, pod }) => state !== "done" && !isOfTemplate(pipe, pod));
+  if (isOutdated && !subject.ways.includes(IN_PLACE)) return undefined;
   // A pod that another writer resized is repaired in place, whatever failed before.
   const failed = standingFailure(subject);
   const isInProgress = active.some(
