@@ -41,7 +41,7 @@ export const ERRORS = {
   ),
   RoleMissing: row(403, (needed: string, roles: readonly string[]) => {
     const given = roles.length === 0 ? "no role" : `the role ${roles.join(", ")}`;
-    return `This operation needs a key with the role ${needed}; this key has ${given}.`;
+    return `The roles of this key do not allow this operation: it needs the role ${needed}, and this key has ${given}.`;
   }),
   KeyTooFast: row(429, (seconds: string) => `Too many requests with this key: try again in ${seconds} s.`),
   AddressTooFast: row(

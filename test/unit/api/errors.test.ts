@@ -60,7 +60,7 @@ describe("the table of errors", () => {
     const { status, message } = apiError("RoleMissing", "admin", roles);
     expect([status, message]).toEqual([
       403,
-      `This operation needs a key with the role admin; this key has ${given}.`,
+      `The roles of this key do not allow this operation: it needs the role admin, and this key has ${given}.`,
     ]);
   });
 });

@@ -168,8 +168,8 @@ describe("the error message for", () => {
     [
       403,
       GET,
-      "This operation needs a key with the role admin; this key has the role developer.",
-      `This operation needs a key with the role admin; this key has the role developer. The roles and the ipAccessList of the key decide this: \`pipe-scaling keys --profile prod\` shows both. (status 403, ${ID})`,
+      "The roles of this key do not allow this operation: it needs the role admin.",
+      `The roles of this key do not allow this operation: it needs the role admin. The roles and the ipAccessList of the key decide this: \`pipe-scaling keys --profile prod\` shows both. (status 403, ${ID})`,
     ],
     [
       404,

@@ -317,7 +317,7 @@ describe("scaling set", () => {
   test.each([
     [400, "The size is above what the organization's tier allows."],
     [409, "Scaling of this service is suspended."],
-    [403, "This operation needs a key with the role admin; this key has the role developer."],
+    [403, "The roles of this key do not allow this operation: it needs the role admin."],
     [404, "There is no such service in this organization."],
   ])("ends with exit code 1 and the API's message after the response %i", async (status, message) => {
     const api = await apiWith({ [`PATCH ${SCALING}`]: refused(status, message) });
