@@ -53,7 +53,8 @@ function aServer({ statefulSet, pods = [], write }: Answers) {
       write?.(request);
       return statefulSet && request.path.endsWith("/a") ? merged(statefulSet, request) : {};
     }
-    return { items: request.path.endsWith("/pods") ? pods : statefulSet ? [statefulSet] : [] };
+    if (request.path.endsWith("/pods")) return { items: pods };
+    return { items: statefulSet ? [statefulSet] : [] };
   });
   const writes = () => made.requests.filter(({ method }) => method !== undefined);
   return { ...made, writes };
