@@ -1,44 +1,64 @@
-/**
- * Domain errors of requests. Services and caches throw them; only middleware/error-handler.ts maps them to HTTP
- * statuses. The message is for the caller: it tells what to do and reveals nothing about the cluster. Details for the
- * log are in the `cause`.
- */
-export abstract class ApiError extends Error {}
+import { ERRORS, type ErrorFacts, type ErrorReason } from "./error-table.ts";
 
-/** The object does not exist or belongs to another organization; the caller cannot distinguish the two. */
-export class NotFoundError extends ApiError {
-  override readonly name = "NotFoundError";
-}
+/** Suggested wait before a caller repeats a request that got a 503. */
+const RETRY_AFTER_MS = 5000;
+/** Clients of this family of APIs do not wait longer than this, even if the cluster requests a longer delay. */
+const MAX_RETRY_AFTER_MS = 60_000;
 
-/** The request contradicts a rule, so repeating it does not help. Nothing has changed. */
-export class InvalidRequestError extends ApiError {
-  override readonly name = "InvalidRequestError";
-}
-
-/** The state of the object does not allow the change until someone changes that state. Nothing has changed. */
-export class ConflictError extends ApiError {
-  override readonly name = "ConflictError";
-}
-
-export interface UnavailableOptions {
-  /** Suggested delay before the caller repeats the request. */
-  readonly retryAfterMs?: number | undefined;
+interface ErrorDetails {
+  /** For the log. */
   readonly cause?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Suggested wait before the caller repeats the request. */
+  readonly retryAfterMs?: number | undefined;
 }
 
-/**
- * Not the caller's fault: the same request may succeed later. The outcome of a write is unknown, and it is safe to
- * repeat.
- */
-export class UnavailableError extends ApiError {
-  override readonly name = "UnavailableError";
-  readonly retryAfterMs: number | undefined;
+/** Why a request is not served, with the response to it: status, sentence and headers. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  readonly reason: ErrorReason;
+  readonly status: number;
+  headers: Readonly<Record<string, string>> = {};
 
-  constructor(message: string, { retryAfterMs, cause }: UnavailableOptions = {}) {
-    super(message, { cause });
-    this.retryAfterMs = retryAfterMs;
+  constructor(reason: ErrorReason, status: number, sentence: string) {
+    super(sentence);
+    this.reason = reason;
+    this.status = status;
+    if (status === 503) this.with({ retryAfterMs: RETRY_AFTER_MS });
+  }
+
+  /** Adds a cause for the log, or headers of the response. */
+  with({ cause, headers = {}, retryAfterMs }: ErrorDetails): this {
+    if (cause !== undefined) this.cause = cause;
+    const wait = retryAfterMs === undefined ? {} : { "Retry-After": retryAfter(retryAfterMs) };
+    this.headers = { ...this.headers, ...wait, ...headers };
+    return this;
   }
 }
 
-/** Not a failure, unlike other errors with the status 503: callers wait until something exists for the first time. */
-export class NotYetError extends UnavailableError {}
+const TABLE: { readonly [R in ErrorReason]: Row<ErrorFacts[R]> } = ERRORS;
+
+interface Row<Facts extends readonly unknown[]> {
+  readonly status: number;
+  readonly sentence: (...facts: Facts) => string;
+}
+
+/** The error with this reason in the table of errors. */
+export function apiError<R extends ErrorReason>(reason: R, ...facts: ErrorFacts[R]): ApiError {
+  const { status, sentence } = TABLE[reason];
+  return new ApiError(reason, status, sentence(...facts));
+}
+
+/** True if the error follows from the state of an object, which a cache may show as it was a moment ago. */
+export function isAboutState(error: unknown): boolean {
+  return error instanceof ApiError && [400, 404, 409].includes(error.status);
+}
+
+/** True for a 503: the same request may succeed later, and the outcome of a write is unknown. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 503;
+}
+
+function retryAfter(ms: number): string {
+  return String(Math.max(1, Math.ceil(Math.min(ms, MAX_RETRY_AFTER_MS) / 1000)));
+}

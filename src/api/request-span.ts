@@ -1,6 +1,6 @@
 import { requestSpanId, type Span } from "../telemetry/span.ts";
 import { CLIENT_CLOSED_REQUEST, type CompletedRequest } from "./middleware/completed-request.ts";
-import { SCALING_PATH } from "./resources/pipe-scaling/routes.ts";
+import { SCALING_PATH } from "./resources/pipe-scaling/operation-parts.ts";
 
 /**
  * Returns the first span in the trace of a rescale: the request for it. `undefined` for other requests and for rejected

@@ -58,9 +58,9 @@ export const GROUPS: Readonly<Record<string, string>> = {
   "admin member": "manage the members of an organization",
   "admin key": "manage API keys, and rotate their secrets",
   backup: "show and change the backup settings of a service",
-  scaling: "show and change the size of a service's pipes",
+  scaling: "show and change the size of a service's pipes, its limits and its history",
   profile: "manage profiles: addresses of APIs with keys",
-  members: "remove members from the organization",
+  members: "list and remove members of the organization",
 };
 
 export const PROGRAM = "pipe-scaling";

@@ -5,6 +5,10 @@ import { escaped, padded, painter, printable, widest } from "./view/text.ts";
 /** Its properties have the names that the table, the JSON and the YAML show. */
 export type Row = object;
 
+/** Columns of lists that both the platform team and customers see. */
+export const MEMBER_COLUMNS = ["userId", "name", "email", "role", "joinedAt"];
+export const HISTORY_COLUMNS = ["size", "source", "result", "startedAt", "completedAt", "requestId"];
+
 export const FORMATS = ["table", "json", "yaml"] as const;
 export type Format = (typeof FORMATS)[number];
 

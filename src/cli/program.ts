@@ -95,11 +95,12 @@ function termOf(command: Command): string {
   return [command.name(), isGroup ? "" : command.usage().replace("[options]", "").trim()].join(" ").trim();
 }
 
-/** Commander writes "error: unknown option '--prot'", with its suggestion on the next line. */
+/** Commander writes "error: unknown option '--prot'", and on the next line "(Did you mean --port?)". */
 function sentence(text: string): string {
   return text
     .replace(/^error: (.)/, (_, letter: string) => letter.toUpperCase())
-    .replace("\n(Did you mean", " (Did you mean");
+    .replace(/\n\((Did you mean .*\?)\)/, ". $1")
+    .replace(/([^.?\s])\s*$/, "$1.\n");
 }
 
 export function stackOf(error: unknown): string {

@@ -21,9 +21,6 @@ export const REVISION_HASH_LABEL = "controller-revision-hash";
 /** Set by people on a PipeScaling: failed pipes are retried at this time if it is after the failure. */
 export const RETRY_ANNOTATION = "pipes.clouddb.dev/retry-requested-at";
 
-/** Set by people on a PipeScaling: until this time, rollouts also start outside the rollout window. */
-export const IGNORE_WINDOW_ANNOTATION = "pipes.clouddb.dev/ignore-rollout-window-until";
-
 /** An annotation has only the beginning of a message; the status has the whole. */
 export const MAX_ANNOTATED_MESSAGE = 400;
 

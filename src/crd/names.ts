@@ -4,6 +4,9 @@ export const API_VERSION = `${GROUP}/${VERSION}`;
 export const KIND = "PipeScaling";
 export const PLURAL = "pipescalings";
 
+/** Set by people on a PipeScaling: until this time, rollouts also start outside the rollout window. */
+export const IGNORE_WINDOW_ANNOTATION = `${GROUP}/ignore-rollout-window-until`;
+
 /** Managers of fields, as `kubectl get -o yaml --show-managed-fields` names them. */
 export const API_FIELD_MANAGER = "pipe-scaling-api";
 export const CONTROLLER_FIELD_MANAGER = "pipe-scaling-controller";

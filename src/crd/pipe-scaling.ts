@@ -9,6 +9,7 @@ import {
   MEMORY_MINIMUM_GIB,
   MEMORY_STEP_GIB,
 } from "../domain/size.ts";
+import { SIZE_SOURCES } from "../domain/tier.ts";
 
 /**
  * The schema of PipeScaling, from which the TypeScript types and (in manifest.ts) the CRD in crds/ are derived.
@@ -66,7 +67,7 @@ const sizeFields = z.object({
 
 const dateTime = word.meta({ format: "date-time" });
 
-const sizeSource = z.enum(["Spec", "TierDefault", "TierLimit"]);
+const sizeSource = z.enum(SIZE_SOURCES);
 
 const spec = z
   .object({

@@ -32,7 +32,7 @@ export interface BackupChange {
 
 /**
  * The policy after a change whose values are valid by themselves. A start time sent without a period resets a stored
- * period that does not allow one. The result can still break {@link startTimeFits}.
+ * period that does not allow one. The result can still break {@link BACKUP_RULES}.
  */
 export function changeBackupPolicy(current: BackupPolicy, change: BackupChange): BackupPolicy {
   const isStartTimeAlone = typeof change.startTime === "string" && change.periodInHours === undefined;
@@ -57,19 +57,41 @@ function changed<T>(sent: T | null | undefined, current: T, standard: T): T {
   return sent === null ? standard : sent;
 }
 
-export function startTimeFits({ startTime, periodInHours }: BackupPolicy): boolean {
-  return startTime === undefined || allowsStartTime(periodInHours);
-}
-
 function allowsStartTime(periodInHours: number): boolean {
   return BACKUP_PERIODS_WITH_START_TIME_HOURS.includes(periodInHours);
 }
 
 const PERIODS_WITH_START_TIME = BACKUP_PERIODS_WITH_START_TIME_HOURS.join(" or ");
 
-/** The rule that {@link startTimeFits} checks, for people, as the predicate of a sentence about the start time. */
-export const START_TIME_CONDITION = `is allowed only with a backupPeriodInHours of ${PERIODS_WITH_START_TIME}`;
-export const START_TIME_RULE = `backupStartTime ${START_TIME_CONDITION}`;
+/** A rule about two fields of a policy. */
+interface BackupRule {
+  readonly field: "backupStartTime" | "backupRetentionPeriodInHours";
+  /** For people, as the predicate of a sentence about the field. */
+  readonly condition: string;
+  readonly remedy: string;
+  readonly isMet: (policy: BackupPolicy) => boolean;
+}
+
+export const BACKUP_RULES: readonly BackupRule[] = [
+  {
+    field: "backupStartTime",
+    condition: `is allowed only with a backupPeriodInHours of ${PERIODS_WITH_START_TIME}`,
+    remedy: "send one of these, or backupStartTime null",
+    isMet: ({ startTime, periodInHours }) => startTime === undefined || allowsStartTime(periodInHours),
+  },
+  {
+    // There would be times without any backup.
+    field: "backupRetentionPeriodInHours",
+    condition: "must not be shorter than backupPeriodInHours",
+    remedy: "send both, with a longer retention or a shorter period",
+    isMet: ({ periodInHours, retentionPeriodInHours }) => retentionPeriodInHours >= periodInHours,
+  },
+];
+
+/** The rules, for people. */
+export const BACKUP_RULES_TEXT = BACKUP_RULES.map(({ field, condition }) => `${field} ${condition}`).join(
+  ", and ",
+);
 
 /** The effect of {@link changeBackupPolicy} on the period, for people. */
 export const START_TIME_ALONE_RULE = `A backupStartTime without a backupPeriodInHours keeps a stored period of ${PERIODS_WITH_START_TIME} and resets any other to ${DEFAULT_BACKUP_POLICY.periodInHours}`;

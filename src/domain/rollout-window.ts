@@ -53,6 +53,19 @@ export function windowAt(window: Recurrence, nowMs: number): RolloutWindowState 
   return { open: false, opensAtMs: opensAt.getTime() };
 }
 
+/**
+ * Returns the state of a window that may not exist, and that somebody may have opened early.
+ *
+ * @param openedUntilMs until this time, it counts as open whatever its schedule
+ */
+export function rolloutWindowAt(
+  window: Recurrence | undefined,
+  nowMs: number,
+  openedUntilMs = Number.NEGATIVE_INFINITY,
+): RolloutWindowState {
+  return window && nowMs >= openedUntilMs ? windowAt(window, nowMs) : ALWAYS_OPEN;
+}
+
 /** Stricter than the parser of the library, which also accepts dates, @daily and the nonstandard `+`. */
 const FIVE_FIELDS = /^\s*[\w*,/#-]+(?:\s+[\w*,/#-]+){4}\s*$/;
 

@@ -20,8 +20,10 @@ export const BUILT_IN_TIERS: Tiers = new Map(
   ].map((tier) => [tier.name, tier]),
 );
 
-/** The source of a desired size: the request, the default of the tier, or the maximum of the tier. */
-type SizeSource = "Spec" | "TierDefault" | "TierLimit";
+/** The sources of a desired size: the request, the default of the tier, or the maximum of the tier. */
+export const SIZE_SOURCES = ["Spec", "TierDefault", "TierLimit"] as const;
+
+type SizeSource = (typeof SIZE_SOURCES)[number];
 
 export interface DesiredSize {
   readonly size: Size;

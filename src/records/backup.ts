@@ -4,12 +4,11 @@ import {
   BACKUP_RETENTION_MAXIMUM_HOURS,
   BACKUP_RETENTION_MINIMUM_HOURS,
   BACKUP_RETENTION_STEP_HOURS,
+  BACKUP_RULES,
+  BACKUP_RULES_TEXT,
   BACKUP_START_TIME,
   type BackupPolicy,
   DEFAULT_BACKUP_POLICY,
-  START_TIME_CONDITION,
-  START_TIME_RULE,
-  startTimeFits,
 } from "../domain/backup-policy.ts";
 import { recordLabels } from "./labels.ts";
 import { idInName } from "./organization.ts";
@@ -51,7 +50,7 @@ export const backupConfigMapData = z.object({
     .regex(BACKUP_START_TIME, "must be H:00 or HH:00, in UTC")
     .optional()
     .meta({
-      description: `Hour of the backup in UTC, as \`H:00\` or \`HH:00\`. It ${START_TIME_CONDITION}. Without it no hour is fixed.`,
+      description: `Hour of the backup in UTC, as \`H:00\` or \`HH:00\`. Without it no hour is fixed. ${BACKUP_RULES_TEXT}.`,
     }),
 });
 
@@ -63,7 +62,11 @@ const data = backupConfigMapData
       startTime: values.backupStartTime,
     }),
   )
-  .refine(startTimeFits, START_TIME_RULE);
+  .superRefine((policy, context) => {
+    for (const { field, condition, isMet } of BACKUP_RULES) {
+      if (!isMet(policy)) context.addIssue({ code: "custom", message: `${field} ${condition}` });
+    }
+  });
 
 /** ConfigMap `backup-<serviceId>` with the values that differ from the defaults. The service has its own record. */
 export function parseBackup(

@@ -10,6 +10,8 @@ export const PATH_SEGMENTS = [
   "backupConfiguration",
   "pipesCdcScaling",
   "progress",
+  "limits",
+  "history",
 ] as const;
 
 const segments: ReadonlySet<string> = new Set(PATH_SEGMENTS);

@@ -120,18 +120,24 @@ describe("GET backupConfiguration", () => {
   });
 });
 
+const LONG = { backupPeriodInHours: 48, backupRetentionPeriodInHours: 72, backupStartTime: "05:00" };
+
 describe("PATCH backupConfiguration", () => {
   it("stores only values that differ from the defaults, and returns them in the next read", async () => {
     const service = await addService();
 
-    const response = await patch(service, { backupPeriodInHours: 48, backupStartTime: "05:00" });
+    const response = await patch(service, LONG);
 
-    const expected = { ...DEFAULTS, backupPeriodInHours: 48, backupStartTime: "05:00" };
+    const expected = { ...LONG };
     expect(response.status).toBe(200);
     expect(resultOf(response)).toEqual(expected);
     expect(resultOf(await get(service, { key: developer }))).toEqual(expected);
     const written = await record(service);
-    expect(written?.data).toEqual({ backupPeriodInHours: "48", backupStartTime: "05:00" });
+    expect(written?.data).toEqual({
+      backupPeriodInHours: "48",
+      backupRetentionPeriodInHours: "72",
+      backupStartTime: "05:00",
+    });
     expect(written?.metadata.labels).toEqual(recordLabels("backup", organizationId));
     const audit = api.log.find((line) => line["audit"] === "backup" && line["service"] === service);
     expect(audit).toMatchObject({
@@ -169,10 +175,10 @@ describe("PATCH backupConfiguration", () => {
     [48, 48],
   ])("changes a stored period of %i hours to %i if only a start time is sent", async (before, after) => {
     const service = await addService();
-    await patch(service, { backupPeriodInHours: before });
+    await patch(service, { backupPeriodInHours: before, backupRetentionPeriodInHours: 72 });
     expect(resultOf(await patch(service, { backupStartTime: "3:00" }))).toEqual({
-      ...DEFAULTS,
       backupPeriodInHours: after,
+      backupRetentionPeriodInHours: 72,
       backupStartTime: "3:00",
     });
   });
@@ -187,6 +193,23 @@ describe("PATCH backupConfiguration", () => {
     expect(await patch(service, { backupPeriodInHours: 12 })).toMatchObject(rule);
     expect(await record(service)).toEqual(before);
     expect((await patch(service, { backupPeriodInHours: 12, backupStartTime: null })).status).toBe(200);
+  });
+
+  it("rejects a retention that is shorter than the period, sent or stored, and changes nothing", async () => {
+    const service = await addService();
+    const refusal = /^backupRetentionPeriodInHours.* must not be shorter than backupPeriodInHours.*\.$/;
+    const rule = { status: 400, body: { error: expect.stringMatching(refusal) } };
+    // The default retention is 24 hours.
+    expect(await patch(service, { backupPeriodInHours: 36 })).toMatchObject(rule);
+    const shorter = { backupPeriodInHours: 48, backupRetentionPeriodInHours: 24 };
+    expect(await patch(service, shorter)).toMatchObject(rule);
+    expect(await patch(service, { ...shorter, backupRetentionPeriodInHours: null })).toMatchObject(rule);
+    expect(await record(service)).toBeUndefined();
+    await patch(service, LONG);
+    const before = await record(service);
+    expect(await patch(service, { backupRetentionPeriodInHours: 24 })).toMatchObject(rule);
+    expect(await record(service)).toEqual(before);
+    expect((await patch(service, { backupRetentionPeriodInHours: 48 })).status).toBe(200);
   });
 
   it.each([
@@ -222,14 +245,14 @@ describe("PATCH backupConfiguration", () => {
     for (let round = 0; round < 5; round += 1) {
       const service = await addService();
       const responses = await Promise.all([
-        patch(service, { backupPeriodInHours: 48 }),
+        patch(service, { backupPeriodInHours: 12 }),
         patch(service, { backupRetentionPeriodInHours: 72 }, { of: other }),
         patch(service, { backupRetentionPeriodInHours: 72 }, { of: api }),
-        patch(service, { backupPeriodInHours: 48 }, { of: other }),
+        patch(service, { backupPeriodInHours: 12 }, { of: other }),
       ]);
       expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
       expect((await record(service))?.data).toEqual({
-        backupPeriodInHours: "48",
+        backupPeriodInHours: "12",
         backupRetentionPeriodInHours: "72",
       });
     }

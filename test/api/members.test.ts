@@ -1,5 +1,9 @@
 import { randomUUID } from "node:crypto";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, it } from "vitest";
+import { stringify } from "yaml";
+import { successEnvelope } from "../../src/api/resources/envelopes.ts";
+import { listMembers } from "../../src/api/resources/members/routes.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { memberKey } from "../../src/records/members.ts";
@@ -41,6 +45,53 @@ const NO_MEMBER = {
   body: { error: "There is no such member in this organization.", status: 404 },
 };
 const LAST_ADMIN = { status: 400, body: { error: expect.stringContaining("last admin"), status: 400 } };
+
+/** Waits until the API sees this number of members, and returns them. */
+async function listOnce({ organizationId, admin }: Place, count: number) {
+  const path = `/v1/organizations/${organizationId}/members`;
+  return await waitFor(
+    async () => {
+      const response = await api.send({ path, authorization: admin });
+      expect(response.status).toBe(200);
+      const { result } = successEnvelope(listMembers.result).parse(response.body);
+      return result.length === count && result;
+    },
+    { what: "the API to see the members" },
+  );
+}
+
+describe("GET members", () => {
+  it("lists every member with its role, in the order in which they joined", async () => {
+    const later = { name: "Zoe", email: "zoe@example.com", role: "owner", joinedAt: "2026-03-01T00:00:00Z" };
+    const place = await organizationOf(
+      { bob: "developer", "a/b": "admin" },
+      { aaa: stringify({ userId: "aaa", ...later }), malformed: "userId: someone" },
+    );
+    const ada = { name: "Ada", email: "ada@example.com", joinedAt: "2026-02-01T00:00:00.000Z" };
+    expect(await listOnce(place, 3)).toEqual([
+      { userId: "a/b", ...ada, role: "admin" },
+      { userId: "bob", ...ada, role: "developer" },
+      { userId: "aaa", ...later, joinedAt: "2026-03-01T00:00:00.000Z" },
+    ]);
+  });
+
+  it("no longer lists a member that the caller has removed", async () => {
+    const place = await organizationOf({ ada: "admin", "c/d": "developer" });
+    const [, last] = await listOnce(place, 2);
+    expect((await remove(place, encodeURIComponent(last?.userId ?? ""))).status).toBe(200);
+    const path = `/v1/organizations/${place.organizationId}/members`;
+    const { text } = await api.send({ path, authorization: place.admin });
+    expect(text).toContain('"ada"');
+    expect(text).not.toContain("c/d");
+  });
+
+  it("is empty for an organization without a members record", async () => {
+    const organizationId = await environment.addOrganization();
+    const { authorization: admin } = await environment.addKey({ organizationId });
+    await api.waitForOrganization(admin);
+    expect(await listOnce({ organizationId, admin }, 0)).toEqual([]);
+  });
+});
 
 describe("DELETE members", () => {
   it("removes one member, keeps the others, and returns no result", async () => {
@@ -168,7 +219,7 @@ describe("a user ID", () => {
     const place = await organizationOf({ ada: "admin" });
     expect(await remove(place, "")).toMatchObject({
       status: 404,
-      body: { error: "There is nothing at this path." },
+      body: { error: expect.stringMatching(/^This API has no such path: /) },
     });
   });
 });

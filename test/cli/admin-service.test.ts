@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { IGNORE_WINDOW_ANNOTATION } from "../../src/controller/names.ts";
+import { IGNORE_WINDOW_ANNOTATION } from "../../src/crd/names.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";

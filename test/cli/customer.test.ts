@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { setUpEnvironment } from "../api/fixtures.ts";
 import { addMembers, entriesOf } from "../api/member-records.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
-import { refusedAt, reportStatus } from "../api/statuses.ts";
+import { refusedAt, reportStatus, sized } from "../api/statuses.ts";
 import type { KeyFields, KeyRecord } from "../support/fixtures/records.ts";
 import { MAIN, runProgram } from "../support/terminal/program.ts";
 import { startInPty } from "../support/terminal/pty.ts";
@@ -72,14 +72,34 @@ describe.each(WAYS)("%s", (way) => {
     expect((await run(way, `scaling get ${id}`, env)).text).toContain(id);
   });
 
+  it("members list prints the members with the IDs that members remove takes", async () => {
+    const { code, text } = await run(way, "members list", accessTo(api.url, admin));
+    expect(text).toMatch(/^USER ID +NAME +EMAIL +ROLE +JOINED AT\s/);
+    expect(text).toMatch(/^ada +Ada +ada@example\.com +admin +2026-02-01T00:00:00\.000Z\s*$/m);
+    expect(code).toBe(0);
+  });
+
+  it("scaling limits prints the sizes of the tier, and scaling history the reported sizes", async () => {
+    const service = await newService();
+    const startedAt = "2026-01-31T12:00:00Z";
+    const entry = { ...sized(4), source: "Spec", result: "Failed", startedAt } as const;
+    await reportStatus(environment, service, { ...refusedAt(4, 2), history: [entry] });
+    const env = accessTo(api.url, admin);
+    const limits = await run(way, `scaling limits ${service}`, env);
+    expect(limits.text).toMatch(/MINIMUM +1 cpu \/ 4 Gi\s+MAXIMUM +24 cpu \/ 96 Gi/);
+    const history = await run(way, `scaling history ${service}`, env);
+    expect(history.text).toMatch(/4 cpu \/ 16 Gi +Spec +failed +2026-01-31T12:00:00\.000Z +- +-/);
+    expect([limits.code, history.code]).toEqual([0, 0]);
+  });
+
   it("backup set changes the given fields, and backup get prints them", async () => {
     const service = await newService();
     const env = accessTo(api.url, admin);
-    const set = await run(way, `backup set ${service} --period 48 --start-time 2:00`, env);
+    const set = await run(way, `backup set ${service} --period 48 --retention 72 --start-time 2:00`, env);
     expect([set.code, set.text]).toEqual([0, expect.stringMatching(/BACKUP START TIME +2:00/)]);
     expect((await run(way, `backup set ${service} --start-time default`, env)).code).toBe(0);
     const got = await run(way, `backup get ${service} --output yaml`, env);
-    expect(got.text).toMatch(/^backupPeriodInHours: 48\s+backupRetentionPeriodInHours: 24$/m);
+    expect(got.text).toMatch(/^backupPeriodInHours: 48\s+backupRetentionPeriodInHours: 72$/m);
     expect(got.text).not.toContain("backupStartTime");
   });
 
@@ -226,7 +246,8 @@ describe("profile set", () => {
 
 it("a command fails with a clear message if the API address contains an unknown path", async () => {
   const { code, err } = await runProgram(["organizations"], accessTo(`${api.url}/docs`, admin));
-  expect(err).toContain("There is nothing at this path. Check the address");
+  expect(err).toContain("This API has no such path: ");
+  expect(err).toContain("Check the address of the API and its base path");
   expect(code).toBe(1);
 });
 

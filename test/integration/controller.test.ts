@@ -6,13 +6,18 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   CONTAINER_ANNOTATION,
   DATABASE_TYPE,
-  IGNORE_WINDOW_ANNOTATION,
   LAST_ROLLOUT_ANNOTATION,
   REVISION_ANNOTATION,
   SERVICE_LABEL,
   TYPE_LABEL,
 } from "../../src/controller/names.ts";
-import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import {
+  API_VERSION,
+  CONTROLLER_FIELD_MANAGER,
+  IGNORE_WINDOW_ANNOTATION,
+  KIND,
+  PIPE_SCALINGS,
+} from "../../src/crd/names.ts";
 import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import type { WindowScope } from "../../src/domain/rollout-window.ts";

@@ -8,6 +8,8 @@ export interface JsonSchema {
   readonly const?: unknown;
   readonly enum?: readonly unknown[] | undefined;
   readonly anyOf?: readonly JsonSchema[] | undefined;
+  /** Only of conditions. */
+  readonly allOf?: readonly JsonSchema[] | undefined;
   readonly if?: JsonSchema | undefined;
   readonly then?: JsonSchema | undefined;
   readonly properties?: Readonly<Record<string, JsonSchema>> | undefined;
@@ -30,6 +32,7 @@ export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
     const: z.unknown().optional(),
     enum: z.array(z.unknown()).optional(),
     anyOf: z.array(jsonSchema).optional(),
+    allOf: z.array(jsonSchema).optional(),
     if: jsonSchema.optional(),
     // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
     then: jsonSchema.optional(),
@@ -68,12 +71,13 @@ export class Schemas {
     if (anyOf) return anyOf.some((each) => this.conforms(each, value));
     if ("const" in resolved) return value === resolved.const;
     if (values && !values.includes(value)) return false;
-    return this.#hasType(resolved, value) && this.#meetsCondition(resolved, value);
+    return this.#hasType(resolved, value) && this.#meetsConditions(resolved, value);
   }
 
-  #meetsCondition({ if: condition, then: consequence }: JsonSchema, value: unknown): boolean {
-    if (!condition || !consequence || !this.conforms(condition, value)) return true;
-    return this.conforms(consequence, value);
+  #meetsConditions(schema: JsonSchema, value: unknown): boolean {
+    return conditionsOf(schema).every(
+      ({ condition, consequence }) => !this.conforms(condition, value) || this.conforms(consequence, value),
+    );
   }
 
   /** The type, and its keywords. */
@@ -185,9 +189,11 @@ export class Schemas {
             .tuple(valid, name, value)
             .map(([all, key, other]) => ownProperties(new Map(all).set(key, other)));
         const { required = [], ...unconditional } = split(resolved).unconditional;
-        const names = [...required, ...(resolved.if?.required ?? [])];
+        const conditions = conditionsOf(resolved).map(({ condition }) => condition.required ?? []);
         return [
-          this.#unconditionallyValid({ ...unconditional, required: names }),
+          ...(conditions.length === 0 ? [[]] : conditions).map((more) =>
+            this.#unconditionallyValid({ ...unconditional, required: [...required, ...more] }),
+          ),
           ...Object.entries(properties).map(([name, each]) =>
             withOther(fc.constant(name), this.invalid(each)),
           ),
@@ -253,18 +259,42 @@ const STRANGERS = [
   { a: { b: [] } },
 ];
 
-/** The schema without its condition, and with each alternative of the condition's consequence merged into it. */
-function split({ if: condition, then: consequence, ...unconditional }: JsonSchema) {
-  const alternatives = condition && consequence ? (consequence.anyOf ?? [consequence]) : [];
-  const conditional = alternatives.map(
-    (alternative): JsonSchema => ({
-      ...unconditional,
-      ...alternative,
-      properties: { ...unconditional.properties, ...alternative.properties },
-      required: [...(unconditional.required ?? []), ...(condition?.required ?? [])],
-    }),
+interface Condition {
+  readonly condition: JsonSchema;
+  readonly consequence: JsonSchema;
+}
+
+/** The condition of a schema, and those in its `allOf`. */
+function conditionsOf(schema: JsonSchema): readonly Condition[] {
+  return [schema, ...(schema.allOf ?? [])].flatMap(({ if: condition, then: consequence }) =>
+    condition && consequence ? [{ condition, consequence }] : [],
+  );
+}
+
+/** The schema without its conditions, and with each alternative of a condition's consequence merged into it. */
+function split(schema: JsonSchema) {
+  const { if: _if, then: _then, allOf: _allOf, ...unconditional } = schema;
+  const conditional = conditionsOf(schema).flatMap(({ condition, consequence }) =>
+    (consequence.anyOf ?? [consequence]).map(
+      (alternative): JsonSchema => ({
+        ...unconditional,
+        ...alternative,
+        properties: merged(unconditional.properties, alternative.properties),
+        required: [...(unconditional.required ?? []), ...(condition.required ?? [])],
+      }),
+    ),
   );
   return { unconditional, conditional };
+}
+
+/** The keywords of an alternative restrict those of the property. */
+function merged(all: JsonSchema["properties"] = {}, alternative: JsonSchema["properties"] = {}) {
+  const narrowed = Object.entries(alternative).map(([name, more]) => {
+    const { anyOf = [], ...given } = all[name] ?? {};
+    const alike = anyOf.find(({ type }) => type !== undefined && type === more.type);
+    return [name, { ...(alike ?? given), ...more }] as const;
+  });
+  return { ...all, ...Object.fromEntries(narrowed) };
 }
 
 function isObject(value: unknown): value is object {

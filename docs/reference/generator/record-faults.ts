@@ -76,7 +76,8 @@ export const RECORD_FAULTS: Readonly<Record<DescribedRecord, readonly RecordFaul
   ],
   backup: [
     {
-      fault: "a key is malformed, or a start time stands beside another period than it allows",
+      fault:
+        "a key is malformed, or two contradict each other: a start time and a period, or a retention and a longer period",
       api: "GET and PATCH of backupConfiguration: 500; other operations of the service work",
       controller: NOT_READ,
     },

@@ -1,14 +1,17 @@
 import {
   CONTAINER_ANNOTATION,
   DATABASE_TYPE,
-  IGNORE_WINDOW_ANNOTATION,
   LAST_ROLLOUT_ANNOTATION,
   RETRY_ANNOTATION,
   SERVICE_LABEL,
   TYPE_LABEL,
 } from "../../../src/controller/names.ts";
 import { crdManifest } from "../../../src/crd/manifest.ts";
-import { API_FIELD_MANAGER, CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
+import {
+  API_FIELD_MANAGER,
+  CONTROLLER_FIELD_MANAGER,
+  IGNORE_WINDOW_ANNOTATION,
+} from "../../../src/crd/names.ts";
 import { REQUEST_ANNOTATION } from "../../../src/crd/scaling-request.ts";
 import { API_KEY_SECRET_TYPE, ORGANIZATION_LABEL, RESOURCE_LABEL } from "../../../src/records/labels.ts";
 import { block, code, sections, table } from "./markdown.ts";

@@ -117,7 +117,7 @@ export class ClusterCache {
     return [this.#keys, this.#records, ...this.#scalings.values()].map(({ state }) => state);
   }
 
-  /** @throws UnavailableError if keys or records are too old to decide on */
+  /** @throws ApiError 503 if keys or records are too old to decide on */
   requireFreshRecords(): void {
     this.#keys.requireFresh();
     this.#records.requireFresh();
@@ -177,7 +177,7 @@ export class ClusterCache {
     this.#records.observe(object);
   }
 
-  /** @throws UnavailableError if the PipeScalings of that namespace are too old to decide on */
+  /** @throws ApiError 503 if the PipeScalings of that namespace are too old to decide on */
   scaling(namespace: string, name: string): PipeScalingView | undefined {
     const cache = this.#scalingsIn(namespace);
     cache.requireFresh();

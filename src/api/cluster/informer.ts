@@ -5,7 +5,7 @@ import type { ReflectorClient } from "../../runtime/list-watch.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { type Change, type Indexes, Store } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import { UnavailableError } from "../errors.ts";
+import { apiError } from "../errors.ts";
 import type { CacheState } from "../metrics.ts";
 
 /** Name and only value of the index of malformed objects. */
@@ -71,7 +71,7 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
     return this.#reflector.run(signal);
   }
 
-  /** @throws UnavailableError if the cache was confirmed too long ago, or is not filled yet */
+  /** @throws ApiError 503 if the cache was confirmed too long ago, or is not filled yet */
   requireFresh(): void {
     const ageMs = this.#clock.monotonic() - this.#reflector.lastContact;
     if (ageMs <= this.#maxAgeMs) return;
@@ -80,7 +80,7 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
         ? `the cache of ${this.what} is ${Math.round(ageMs / 1000)} s old`
         : `${this.what} have not been read from the cluster yet`,
     );
-    throw new UnavailableError("The service is temporarily unavailable. Try again shortly.", { cause });
+    throw apiError("Unavailable").with({ cause });
   }
 
   get(namespace: string, name: string): T | undefined {

@@ -1,10 +1,12 @@
 import { API_FIELD_MANAGER, API_VERSION, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
+import type { HistoryEntry } from "../../crd/pipe-scaling.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
 import { sizeFields } from "../../crd/size-fields.ts";
 import type { Size } from "../../domain/size.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { unlessCode } from "../../kube/errors.ts";
 import { objectPath } from "../../kube/paths.ts";
+import { toReadError } from "./call-errors.ts";
 import { type PipeScalingResource, type PipeScalingView, toPipeScalingView } from "./views.ts";
 
 /** The request for a size; it travels with the size as an annotation. */
@@ -15,7 +17,7 @@ export interface SizeRequest {
   readonly requestedAt: string;
 }
 
-/** The two calls to the cluster that a change of size needs. */
+/** The calls to the cluster about one PipeScaling: the write of a size, and reads past the cache. */
 export class PipeScalingWriter {
   readonly #client: Pick<KubeClient, "json">;
 
@@ -47,8 +49,27 @@ export class PipeScalingWriter {
 
   /** Reads the object live, past the cache. */
   async read(namespace: string, name: string): Promise<PipeScalingView | undefined> {
-    const path = objectPath(PIPE_SCALINGS, namespace, name);
-    const resource = await unlessCode(404, this.#client.json<PipeScalingResource>({ path }), undefined);
+    const resource = await this.#get(namespace, name);
     return resource && toPipeScalingView(resource);
+  }
+
+  /**
+   * Reads the last sizes live, newest first: the cache does not have them (docs/adr/0039).
+   *
+   * @returns `undefined` if the object does not exist
+   * @throws ApiError 503 if the cluster does not respond
+   */
+  async readHistory(namespace: string, name: string): Promise<readonly HistoryEntry[] | undefined> {
+    try {
+      const resource = await this.#get(namespace, name);
+      return resource && (resource.status?.history ?? []);
+    } catch (error) {
+      throw toReadError(error);
+    }
+  }
+
+  #get(namespace: string, name: string): Promise<PipeScalingResource | undefined> {
+    const path = objectPath(PIPE_SCALINGS, namespace, name);
+    return unlessCode(404, this.#client.json<PipeScalingResource>({ path }), undefined);
   }
 }

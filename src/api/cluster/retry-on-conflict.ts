@@ -1,6 +1,6 @@
 import { isConflict } from "../../kube/errors.ts";
-import { ApiError, UnavailableError } from "../errors.ts";
-import { toWriteError } from "./write-errors.ts";
+import { apiError, isAboutState } from "../errors.ts";
+import { toWriteError } from "./call-errors.ts";
 
 /** Maximum number of concurrent writers: in each round of a conflict, one of them succeeds. */
 const ATTEMPTS = 10;
@@ -24,7 +24,7 @@ export interface RetryOptions<T, R> {
  * Changes an object based on the cached version, normally with one call to the cluster. After a conflict, it reads the
  * object live and decides again. No request is rejected based on the cache alone, because it may be a moment behind.
  *
- * @throws ApiError of `attempt`, and then nothing has changed; UnavailableError otherwise
+ * @throws ApiError of `attempt`, and then nothing has changed; 503 otherwise
  */
 export async function retryOnConflict<T, R>({ cached, read, attempt, what }: RetryOptions<T, R>): Promise<R> {
   let current = cached;
@@ -37,11 +37,9 @@ export async function retryOnConflict<T, R>({ cached, read, attempt, what }: Ret
       }
       return await attempt(current);
     } catch (error) {
-      const isDoubtful = error instanceof ApiError && !(error instanceof UnavailableError) && !isLive;
+      const isDoubtful = isAboutState(error) && !isLive;
       if (!isDoubtful && !isConflict(error)) throw toWriteError(error, what);
     }
   }
-  throw new UnavailableError(
-    "Other requests are changing the same object at the same time. Try again shortly.",
-  );
+  throw apiError("Contended");
 }

@@ -1,3 +1,4 @@
+import { IGNORE_WINDOW_ANNOTATION } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import { sizeIn } from "../../crd/size-fields.ts";
 import { type AccessList, accessListOf } from "../../domain/access-list.ts";
@@ -59,6 +60,8 @@ export interface PipeScalingView extends KubeObject {
   readonly requested: Size | undefined;
   /** The last size that every pipe had at once. */
   readonly effective: Size | undefined;
+  /** Until this time, the rollout window holds nothing back. The key is absent without one, which saves memory. */
+  readonly windowIgnoredUntilMs?: number;
   readonly progress: Progress;
 }
 
@@ -131,12 +134,14 @@ export type PipeScalingResource = PipeScaling & KubeObject;
 
 export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
   const { metadata, spec, status } = raw;
-  const { deletionTimestamp } = metadata;
+  const { deletionTimestamp, annotations } = metadata;
+  const windowIgnoredUntilMs = Date.parse(annotations?.[IGNORE_WINDOW_ANNOTATION] ?? "");
   return {
     metadata: { ...identityOf(metadata), ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
     suspended: spec?.suspend === true,
     requested: spec && sizeIn(spec),
     effective: status?.effective && sizeIn(status.effective),
+    ...(Number.isNaN(windowIgnoredUntilMs) ? {} : { windowIgnoredUntilMs }),
     progress: progressOf(raw),
   };
 }

@@ -1,5 +1,5 @@
 import type { Clock } from "../../runtime/clock.ts";
-import { UnavailableError } from "../errors.ts";
+import { apiError } from "../errors.ts";
 
 /** Maximum number of waiting writes for one object. */
 const MAX_WAITING = 256;
@@ -44,7 +44,7 @@ export class WriteQueue<T> {
 
   /**
    * @param object its name, unique in this queue
-   * @throws UnavailableError if too many writes wait or this one waited too long, or the error of `permit`; nothing was
+   * @throws ApiError 503 if too many writes wait or this one waited too long, or the error of `permit`; nothing was
    *   written
    */
   async run(object: string, write: Write<T>): Promise<T> {
@@ -60,15 +60,13 @@ export class WriteQueue<T> {
 
   #wait(waiting: QueuedWrite<T>[], write: Write<T>, promise: PromiseWithResolvers<T>): void {
     if (waiting.length >= MAX_WAITING) {
-      throw new UnavailableError("Too many changes of the same object at once. Try again shortly.");
+      throw apiError("QueueFull");
     }
     const cancelTimeout = this.#clock.after(MAX_WAIT_MS, () => {
       const at = waiting.indexOf(entry);
       if (at === -1) return;
       waiting.splice(at, 1);
-      promise.reject(
-        new UnavailableError("Earlier changes of the same object took too long. Try again shortly."),
-      );
+      promise.reject(apiError("QueueSlow"));
     });
     const entry = { ...write, promise, cancelTimeout };
     waiting.push(entry);

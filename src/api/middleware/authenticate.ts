@@ -1,9 +1,9 @@
 import type { RequestHandler } from "express";
-import createError from "http-errors";
 import type { ApiKey } from "../../records/api-key.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ClusterCache } from "../cluster/cluster-cache.ts";
 import type { KeyView } from "../cluster/views.ts";
+import { apiError } from "../errors.ts";
 import { countHeader } from "./http-syntax.ts";
 import { chargeFailedAuthentication, type RateLimits } from "./rate-limit/limits.ts";
 import type { RequestContext } from "./request-context.ts";
@@ -59,9 +59,7 @@ export function authenticate({ cache, clock, limits }: AuthenticateOptions): Req
 function unauthenticated(context: RequestContext): Error {
   context.closeConnection = true;
   // The same text for every cause, so that the caller cannot learn which one it was.
-  return createError(401, "Authentication failed: send the key's ID and secret with HTTP Basic.", {
-    headers: { "WWW-Authenticate": CHALLENGE },
-  });
+  return apiError("NotAuthenticated").with({ headers: { "WWW-Authenticate": CHALLENGE } });
 }
 
 function usableKey({ parsed }: KeyView, now: number): ApiKey | undefined {

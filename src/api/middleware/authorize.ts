@@ -1,9 +1,13 @@
 import type { Request, RequestHandler } from "express";
-import createError from "http-errors";
+import { apiError } from "../errors.ts";
 import { requireAllowedIp } from "./client-ip.ts";
 import { authenticatedKey } from "./request-context.ts";
 
-/** `admin` may do everything, `developer` may read, any other role nothing. */
+/** The roles that may read, and those that may write. */
+const READERS: readonly string[] = ["admin", "developer"];
+const WRITERS: readonly string[] = ["admin"];
+
+/** Rejects a request if no role of its key allows it. */
 export const authorize: RequestHandler = (request, _response, next) => {
   requireRole(request);
   next();
@@ -13,7 +17,7 @@ export const authorize: RequestHandler = (request, _response, next) => {
  * Repeats the checks of the key right before a write. The body of a request and its turn in a write queue can take
  * 50 s, and a key that is revoked, changed or expires meanwhile must not write.
  *
- * @throws HttpError 401, 403; UnavailableError if the cached keys are stale
+ * @throws ApiError 401, 403; 503 if the cached keys are stale
  */
 export function reauthorize(request: Request): void {
   request.context.reauthenticate();
@@ -24,6 +28,7 @@ export function reauthorize(request: Request): void {
 function requireRole(request: Request): void {
   const { roles } = authenticatedKey(request);
   const isRead = request.method === "GET" || request.method === "HEAD";
-  if (roles.includes("admin") || (isRead && roles.includes("developer"))) return;
-  throw createError(403, "The roles of this key do not allow this operation.");
+  const allowed = isRead ? READERS : WRITERS;
+  if (!roles.some((role) => allowed.includes(role)))
+    throw apiError("RoleMissing", allowed.join(" or "), roles);
 }

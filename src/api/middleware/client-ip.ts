@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { RequestHandler } from "express";
-import createError from "http-errors";
 import proxyAddr from "proxy-addr";
 import { AddressSet, isAddress } from "../../domain/address-set.ts";
+import { apiError } from "../errors.ts";
 import type { RequestContext } from "./request-context.ts";
 
 /** The proxies whose `X-Forwarded-For` is trusted. */
@@ -62,8 +62,8 @@ export const allowClientIp: RequestHandler = ({ context }, _response, next) => {
   next();
 };
 
-/** @throws HttpError 403 */
+/** @throws ApiError 403 */
 export function requireAllowedIp({ key, clientIp }: Pick<RequestContext, "key" | "clientIp">): void {
   if (key?.view.access.allows(clientIp) === true) return;
-  throw createError(403, "This key may not be used from this address.");
+  throw apiError("AddressNotAllowed");
 }

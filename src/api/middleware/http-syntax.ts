@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { isIPv6 } from "node:net";
 import type { RequestHandler } from "express";
-import createError from "http-errors";
+import { apiError } from "../errors.ts";
 import { MAX_HEADER_BYTES } from "../server/limits.ts";
 
 /** Counts the occurrences of a header; Node silently keeps only the first one. */
@@ -20,25 +20,28 @@ export function countHeader({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">,
  * 6.1). The connection closes, because the boundary to the next request is ambiguous.
  */
 export const httpSyntax: RequestHandler = (request, _response, next) => {
-  const { headers, httpVersion, context } = request;
+  const { headers, context } = request;
   // This server does not support Upgrade. Node stops reading after such a request, so anything that the client sent
   // after it is lost, and the connection must close.
   if (headers.upgrade !== undefined) context.closeConnection = true;
-  const refuse = (status: number, message: string) => {
+  const reason = syntaxErrorOf(request);
+  if (reason === undefined) next();
+  else {
     context.closeConnection = true;
-    next(createError(status, message));
-  };
-  if (httpVersion !== "1.1" && httpVersion !== "1.0") refuse(400, "The HTTP version must be 1.1 or 1.0.");
-  else if (isTooLong(request)) refuse(431, `The headers must not be longer than ${MAX_HEADER_BYTES} bytes.`);
-  else if (!hasOneHost(request)) refuse(400, "The request must have exactly one Host header.");
-  else if (!isHost(headers.host ?? "")) {
-    refuse(400, "The Host header must be a host name or an IP address, with or without a port.");
-  } else if (!isPlainChunked(request)) {
-    refuse(400, "The only supported Transfer-Encoding is chunked, in HTTP/1.1.");
-  } else if (headers.expect !== undefined && headers.expect.toLowerCase() !== "100-continue") {
-    refuse(417, "The only supported expectation is 100-continue.");
-  } else next();
+    next(apiError(reason));
+  }
 };
+
+function syntaxErrorOf(request: IncomingMessage) {
+  const { headers, httpVersion } = request;
+  if (httpVersion !== "1.1" && httpVersion !== "1.0") return "HttpVersion";
+  if (isTooLong(request)) return "HeadersTooLong";
+  if (!hasOneHost(request)) return "HostCount";
+  if (!isHost(headers.host ?? "")) return "HostMalformed";
+  if (!isPlainChunked(request)) return "TransferEncoding";
+  const isExpectation = headers.expect !== undefined && headers.expect.toLowerCase() !== "100-continue";
+  return isExpectation ? "ExpectationUnknown" : undefined;
+}
 
 /** Node counts names and values, but not the four bytes around each, so many short headers get past its limit. */
 function isTooLong({ rawHeaders }: IncomingMessage): boolean {

@@ -1,13 +1,13 @@
 import { MIMEType } from "node:util";
 import type { Request, Response } from "express";
-import createError from "http-errors";
+import { isHttpError } from "http-errors";
 import { parse } from "lossless-json";
 import getRawBody from "raw-body";
 import type * as z from "zod";
 import { messageOf } from "../../kube/errors.ts";
-import { InvalidRequestError } from "../errors.ts";
+import { type ApiError, apiError } from "../errors.ts";
 import { countHeader } from "./http-syntax.ts";
-import { requirePreconditions } from "./preconditions.ts";
+import { refuseQuery, requirePreconditions } from "./preconditions.ts";
 import { announcesBody } from "./unread-body.ts";
 import { describeValidationErrors, quote } from "./validation-errors.ts";
 
@@ -25,15 +25,16 @@ export const MEDIA_TYPES = ["application/json", "application/merge-patch+json"];
  * Checks the preconditions of a write, and returns its validated body. A handler calls it after it resolved the path, so
  * that the checks run in the documented order.
  *
- * @throws HttpError 412, 415, 413, 400, in this order
+ * @throws ApiError 400 for a query, 412, 415, 413, 400, in this order
  */
 export async function readJsonBody<T>(
   request: Request,
   response: Response,
   schema: z.ZodType<T>,
 ): Promise<T> {
+  refuseQuery(request);
   requirePreconditions(request);
-  if (!announcesBody(request)) throw new InvalidRequestError("The request must have a body, a JSON object.");
+  if (!announcesBody(request)) throw apiError("BodyMissing");
   requireJsonType(request);
   return validate(decodeJson(await receive(request, response)), schema);
 }
@@ -42,9 +43,10 @@ export async function readJsonBody<T>(
  * Checks the preconditions of a write, and waits for the end of its body, which is ignored. A write without a body calls
  * it first: the server responds 400 or 408 to an incomplete body, and a 4xx guarantees that nothing has changed.
  *
- * @throws HttpError 412, 413, 400, in this order
+ * @throws ApiError 400 for a query, 412, 413, 400, in this order
  */
 export async function discardBody(request: Request, response: Response): Promise<void> {
+  refuseQuery(request);
   requirePreconditions(request);
   if (announcesBody(request)) await receive(request, response);
 }
@@ -52,10 +54,10 @@ export async function discardBody(request: Request, response: Response): Promise
 function requireJsonType(request: Request): void {
   const encoding = request.headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
-    throw unsupported("The body must not be compressed.");
+    throw unsupported(apiError("BodyCompressed"));
   }
   if (countHeader(request, "content-type") !== 1 || !isJson(request.headers["content-type"] ?? "")) {
-    throw unsupported(`The body's Content-Type must be ${MEDIA_TYPES.join(" or ")}, in UTF-8.`);
+    throw unsupported(apiError("BodyType", MEDIA_TYPES));
   }
 }
 
@@ -71,8 +73,8 @@ function isJson(contentType: string): boolean {
   return MEDIA_TYPES.includes(type.essence) && (charset === "utf-8" || charset === "utf8");
 }
 
-function unsupported(message: string): Error {
-  return createError(415, message, { headers: { "Accept-Patch": MEDIA_TYPES.join(", ") } });
+function unsupported(error: ApiError): ApiError {
+  return error.with({ headers: { "Accept-Patch": MEDIA_TYPES.join(", ") } });
 }
 
 /** The raw bytes, not inflated. */
@@ -101,33 +103,33 @@ async function receive(request: Request, response: Response): Promise<Buffer> {
 }
 
 function toBodyError(error: unknown): unknown {
-  if (!createError.isHttpError(error)) return error;
+  if (!isHttpError(error)) return error;
   if (error["type"] === "entity.too.large") return tooLarge();
   // raw-body reports 400 if the client disconnected, or if the length does not match.
-  if (error.status === 400) return new InvalidRequestError("The body is incomplete.", { cause: error });
+  if (error.status === 400) return apiError("BodyIncomplete").with({ cause: error });
   return error;
 }
 
 function tooLarge(): Error {
-  return createError(413, `The body must not be longer than ${LIMIT_BYTES} bytes.`);
+  return apiError("BodyTooLong", LIMIT_BYTES);
 }
 
 function tooManyChunks(): Error {
-  return createError(413, `The body must not be sent in more than ${MAX_CHUNKS} chunks.`);
+  return apiError("TooManyChunks", MAX_CHUNKS);
 }
 
 /**
  * Parses strict JSON: UTF-8 without a byte order mark, and no duplicate keys with different values, because two parsers
  * of such a body could use different values.
  *
- * @throws InvalidRequestError
+ * @throws ApiError 400
  */
 export function decodeJson(bytes: Buffer): unknown {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (cause) {
-    throw new InvalidRequestError("The body is not UTF-8.", { cause });
+    throw apiError("BodyNotUtf8").with({ cause });
   }
   try {
     return parse(text, null, {
@@ -137,16 +139,14 @@ export function decodeJson(bytes: Buffer): unknown {
       },
     });
   } catch (cause) {
-    if (cause instanceof RangeError)
-      throw new InvalidRequestError("The body is nested too deeply.", { cause });
-    const why = messageOf(cause);
-    throw new InvalidRequestError(`The body is not JSON: ${why}`, { cause });
+    if (cause instanceof RangeError) throw apiError("BodyTooDeep").with({ cause });
+    throw apiError("BodyNotJson", messageOf(cause)).with({ cause });
   }
 }
 
-/** @throws InvalidRequestError that names the fields and the rules */
+/** @throws ApiError 400 that names the fields and the rules */
 export function validate<T>(value: unknown, schema: z.ZodType<T>): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  throw new InvalidRequestError(describeValidationErrors(result.error));
+  throw apiError("BodyInvalid", describeValidationErrors(result.error));
 }

@@ -1,23 +1,19 @@
 import type { RequestHandler } from "express";
-import createError, { type HttpError } from "http-errors";
+import { type ApiError, apiError } from "../errors.ts";
 import { METHODS } from "../openapi/operation.ts";
 
-export function notFoundError(): Error {
-  return createError(404, "There is nothing at this path.");
-}
-
 /** Responds with 404 if no route matches the path. */
-export const notFound: RequestHandler = (_request, _response, next) => next(notFoundError());
+export const notFound: RequestHandler = (_request, _response, next) => next(apiError("NoSuchPath"));
 
 /** For a method that Node's parser does not know: its path is never looked at. */
-export function unknownMethodError(): HttpError {
+export function unknownMethodError(): ApiError {
   const allowed = allowHeader(METHODS);
-  return createError(405, `This API has only the methods ${allowed}.`, { headers: { Allow: allowed } });
+  return apiError("MethodUnknown", allowed).with({ headers: { Allow: allowed } });
 }
 
 /** @param allowed the methods of the path, as the Allow header lists them */
 export function methodNotAllowedError(allowed: string): Error {
-  return createError(405, `This path allows only ${allowed}.`, { headers: { Allow: allowed } });
+  return apiError("MethodNotAllowed", allowed).with({ headers: { Allow: allowed } });
 }
 
 /** The last handler of each route. Responds with 405, and lists the methods of the route in `Allow`. */

@@ -40,7 +40,7 @@ export class RequestContext {
   /**
    * Verifies the credentials again, against the key as it is now.
    *
-   * @throws HttpError 401, UnavailableError if the cached keys are stale
+   * @throws ApiError 401; 503 if the cached keys are stale
    */
   reauthenticate: () => void = () => {
     throw new Error("the request is not authenticated");

@@ -2,6 +2,8 @@ import type { IncomingMessage } from "node:http";
 
 /** Targets whose path is not percent-encoded UTF-8. */
 const malformed = new WeakSet<IncomingMessage>();
+/** Targets with a query. */
+const queried = new WeakSet<IncomingMessage>();
 
 /**
  * Rewrites the target of a request (RFC 9112, section 3.2) to a path that express can route without an error. Otherwise
@@ -10,11 +12,12 @@ const malformed = new WeakSet<IncomingMessage>();
  *
  * - The absolute form, which every server must accept, becomes its path; any other target without a path becomes a path
  *   without a route.
- * - The query is dropped: no operation has one.
+ * - The query is dropped, because no operation has one, and `hasQuery` remembers it.
  * - A path that cannot be decoded stays literal, and `isPathMalformed` remembers it.
  */
 export function normalizeTarget(request: IncomingMessage): void {
   const target = request.url ?? "";
+  if (/\?./.test(target)) queried.add(request);
   const path = pathOf(target);
   if (isDecodable(path)) request.url = path;
   else {
@@ -25,6 +28,11 @@ export function normalizeTarget(request: IncomingMessage): void {
 
 export function isPathMalformed(request: IncomingMessage): boolean {
   return malformed.has(request);
+}
+
+/** Returns true if the target had a query; an empty one does not count. */
+export function hasQuery(request: IncomingMessage): boolean {
+  return queried.has(request);
 }
 
 /** Always starts with a slash, and has no character that ends the path in a URL parser. */

@@ -1,5 +1,5 @@
 import type { Response } from "express";
-import type { HttpError } from "http-errors";
+import type { ApiError } from "../errors.ts";
 import { errorText } from "./error-text.ts";
 import { bytesOf, isShort, type ResponseBody, writeInParts } from "./response-body.ts";
 import { JSON_HEADERS } from "./response-headers.ts";
@@ -28,11 +28,11 @@ export function memoizeJson<T extends object>(toWire: (object: T) => unknown): (
 }
 
 /** Sends the error envelope. If the response has already started, the error is only recorded for the log. */
-export function sendError(response: Response, error: HttpError): void {
+export function sendError(response: Response, error: ApiError): void {
   response.req.context.error ??= error;
   if (response.headersSent) return;
-  const { headers = {} } = error;
-  send(response, error.status, [...JSON_HEADERS, ...Object.entries(headers).flat()], errorBody(error));
+  const headers = [...JSON_HEADERS, ...Object.entries(error.headers).flat()];
+  send(response, error.status, headers, errorBody(error));
 }
 
 /**
@@ -94,6 +94,6 @@ async function sendInParts(response: Response, body: ResponseBody, end: () => vo
 
 const CLOSE: readonly string[] = ["Connection", "close"];
 
-export function errorBody({ message, status }: Pick<HttpError, "message" | "status">): string {
+export function errorBody({ message, status }: Pick<ApiError, "message" | "status">): string {
   return JSON.stringify({ error: errorText(message), status });
 }

@@ -7,13 +7,13 @@ const ERRORS_LIMIT = 5;
 /** Longest quoted name, in UTF-16 code units: a caller's field name can have any length. */
 const NAME_LIMIT = 40;
 
-/** One sentence that names each field and its rule. */
+/** One sentence, without its full stop, that names each field and its rule. */
 export function describeValidationErrors(error: z.ZodError): string {
   // One number can break several parts of the same rule.
   const errors = [...new Set(error.issues.flatMap(describe))];
   const shown = errors.slice(0, ERRORS_LIMIT);
   const more = errors.length - shown.length;
-  return `${shown.join("; ")}${more > 0 ? `; and ${more} more` : ""}.`;
+  return `${shown.join("; ")}${more > 0 ? `; and ${more} more` : ""}`;
 }
 
 function describe(issue: z.core.$ZodIssue): string[] {

@@ -1,6 +1,7 @@
 import { gzipSync } from "node:zlib";
 import type { RequestHandler, Router } from "express";
-import { methodNotAllowed, methodNotAllowedError, notFoundError } from "../middleware/not-found.ts";
+import { apiError } from "../errors.ts";
+import { methodNotAllowed, methodNotAllowedError } from "../middleware/not-found.ts";
 import { send } from "../middleware/respond.ts";
 import { openFile } from "../middleware/response-body.ts";
 import type { ContentPolicy } from "../middleware/response-headers.ts";
@@ -58,7 +59,7 @@ function addPage(router: Router): void {
   router.route("/docs").get(sendPage(index)).all(methodNotAllowed);
   router.route("/docs/:asset").all((request, response, next) => {
     const page = assets.get(request.params.asset);
-    if (!page) throw notFoundError();
+    if (!page) throw apiError("NoSuchPath");
     if (request.method !== "GET" && request.method !== "HEAD") throw methodNotAllowedError("GET, HEAD");
     return sendPage(page)(request, response, next);
   });

@@ -133,11 +133,14 @@ function success({ result }: Operation): ZodOpenApiResponseObject {
   };
 }
 
+const NO_QUERY = " A request with a query string is refused, too.";
+
 /** All responses of an operation, by status. */
 export function responsesOf(operation: Operation): Record<string, ZodOpenApiResponseObject> {
   const { method, path, body, refusals } = operation;
   const invalid = path.includes("{") ? "An ID in the path is not a UUID." : "The request is not valid HTTP.";
-  const own = Object.entries({ 400: invalid, ...refusals }).map(([status, when]) => [
+  const all = { ...refusals, 400: `${refusals[400] ?? invalid}${method === "GET" ? "" : NO_QUERY}` };
+  const own = Object.entries(all).map(([status, when]) => [
     status,
     refusal(Number(status), when, status === "503" ? retryAfter : {}),
   ]);

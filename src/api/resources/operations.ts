@@ -7,8 +7,10 @@ import {
   updateBackupConfiguration,
 } from "./backup/routes.ts";
 import { type KeysDeps, keysRouter, listKeys } from "./keys/routes.ts";
-import { deleteMember, type MembersDeps, membersRouter } from "./members/routes.ts";
+import { deleteMember, listMembers, type MembersDeps, membersRouter } from "./members/routes.ts";
 import { listOrganizations, type OrganizationsDeps, organizationsRouter } from "./organizations/routes.ts";
+import { getPipeScalingHistory } from "./pipe-scaling/history.ts";
+import { getPipeScalingLimits } from "./pipe-scaling/limits.ts";
 import {
   getPipeScaling,
   getPipeScalingProgress,
@@ -23,12 +25,15 @@ export const OPERATIONS: readonly Operation[] = [
   listOrganizations,
   listKeys,
   listServices,
+  listMembers,
   deleteMember,
   getBackupConfiguration,
   updateBackupConfiguration,
   getPipeScaling,
   updatePipeScaling,
   getPipeScalingProgress,
+  getPipeScalingLimits,
+  getPipeScalingHistory,
 ];
 
 export type ResourceDeps = OrganizationsDeps &

@@ -4,7 +4,7 @@ import type { Organization } from "../../records/organization.ts";
 import type { Parsed } from "../../records/parse.ts";
 import type { Service } from "../../records/service.ts";
 import type { ClusterCache } from "../cluster/cluster-cache.ts";
-import { InvalidRequestError, NotFoundError, UnavailableError } from "../errors.ts";
+import { apiError } from "../errors.ts";
 import { reauthorize } from "../middleware/authorize.ts";
 import { authenticatedKey } from "../middleware/request-context.ts";
 
@@ -30,8 +30,8 @@ export function ownOrganization(request: Request, records: TenantRecords): Organ
 /**
  * The organization in the path.
  *
- * @throws InvalidRequestError if the parameter is not a UUID
- * @throws NotFoundError if it is absent or belongs to another key; both look the same
+ * @throws ApiError 400 if the parameter is not a UUID
+ * @throws ApiError 404 if it is absent or belongs to another key; both look the same
  */
 export function organizationParam(request: Request, records: TenantRecords): Organization {
   return requireOwn(uuidParam(request, "organizationId"), request, records);
@@ -40,39 +40,35 @@ export function organizationParam(request: Request, records: TenantRecords): Org
 /**
  * The organization and the service in the path.
  *
- * @throws InvalidRequestError if a parameter is not a UUID
- * @throws NotFoundError if either is absent or belongs to another organization; both look the same
+ * @throws ApiError 400 if a parameter is not a UUID
+ * @throws ApiError 404 if either is absent or belongs to another organization; both look the same
  */
 export function serviceParams(request: Request, records: TenantRecords): ServiceParams {
   const organizationId = uuidParam(request, "organizationId");
   const serviceId = uuidParam(request, "serviceId");
   const organization = requireOwn(organizationId, request, records);
   const view = records.service(serviceId);
-  if (view?.organizationId !== organization.id) {
-    throw new NotFoundError("There is no such service in this organization.");
-  }
+  if (view?.organizationId !== organization.id) throw apiError("NoSuchService");
   return { organization, service: readable(view.parsed) };
 }
 
 /**
  * The organization and the user ID in the path.
  *
- * @throws InvalidRequestError if a parameter is malformed
- * @throws NotFoundError if the organization is absent or belongs to another key; both look the same
+ * @throws ApiError 400 if a parameter is malformed
+ * @throws ApiError 404 if the organization is absent or belongs to another key; both look the same
  */
 export function memberParams(request: Request, records: TenantRecords): MemberParams {
   const organizationId = uuidParam(request, "organizationId");
   const userId = textParam(request, "userId");
-  if (userId === undefined) {
-    throw new InvalidRequestError("The userId in the path must be percent-encoded UTF-8.");
-  }
+  if (userId === undefined) throw apiError("UserIdNotUtf8");
   return { organization: requireOwn(organizationId, request, records), userId };
 }
 
 /**
  * Repeats the checks of a write to an organization, because the key or the organization can change while it waits.
  *
- * @throws HttpError 401, 403; the errors of {@link organizationParam}
+ * @throws ApiError 401, 403; the errors of {@link organizationParam}
  */
 export function permitOrganization(request: Request, records: TenantRecords): void {
   reauthorize(request);
@@ -84,26 +80,26 @@ export function permitOrganization(request: Request, records: TenantRecords): vo
  * waits.
  *
  * @param before the records that the request was checked against
- * @throws HttpError 401, 403; the errors of {@link serviceParams}; UnavailableError if a repeated request is needed
+ * @throws ApiError 401, 403; the errors of {@link serviceParams}; 503 if a repeated request is needed
  */
 export function permitService(request: Request, records: TenantRecords, before: ServiceParams): void {
   reauthorize(request);
   const { organization, service } = serviceParams(request, records);
   if (organization.tier === before.organization.tier && service.namespace === before.service.namespace)
     return;
-  throw new UnavailableError("The organization or the service has just changed. Try again shortly.");
+  throw apiError("JustChanged");
 }
 
 function requireOwn(organizationId: string, request: Request, records: TenantRecords): Organization {
   const isOwn = organizationId === authenticatedKey(request).organizationId;
   const organization = isOwn ? ownOrganization(request, records) : undefined;
-  if (!organization) throw new NotFoundError("There is no such organization.");
+  if (!organization) throw apiError("NoSuchOrganization");
   return organization;
 }
 
 function uuidParam(request: Request, name: string): string {
   const id = canonicalUuid(textParam(request, name) ?? "");
-  if (id === undefined) throw new InvalidRequestError(`The ${name} in the path must be a UUID.`);
+  if (id === undefined) throw apiError("NotUuid", name);
   return id;
 }
 

@@ -2,17 +2,16 @@ import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import createError, { type HttpError } from "http-errors";
 import type { Connections, Exchange } from "../../http/connections.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/log.ts";
+import { type ApiError, apiError } from "../errors.ts";
 import type { ApiMetrics } from "../metrics.ts";
 import { unknownMethodError } from "../middleware/not-found.ts";
 import type { RateLimits } from "../middleware/rate-limit/limits.ts";
 import { contextOf } from "../middleware/request-context.ts";
 import { errorBody } from "../middleware/respond.ts";
 import { JSON_HEADERS } from "../middleware/response-headers.ts";
-import { MAX_HEADER_BYTES } from "./limits.ts";
 
 export interface MalformedRequestsOptions {
   readonly connections: Pick<Connections, "latest">;
@@ -35,20 +34,20 @@ export class MalformedRequests {
 
   /** For the parser's errors. */
   onClientError(error: ParserError, socket: Duplex): void {
-    const httpError = toHttpError(error);
+    const refusal = toApiError(error);
     // A client that opened the connection in advance would read a 408 as the response to its first request.
     const isUnused = socket instanceof Socket && socket.bytesRead === 0;
-    if (httpError && !isUnused) this.#refuse(socket, httpError);
+    if (refusal && !isUnused) this.#refuse(socket, refusal);
     else socket.destroy();
   }
 
   onConnect(socket: Duplex): void {
     // Node has removed its own listener; without one, a client that disconnects now would crash the process.
     socket.on("error", () => socket.destroy());
-    this.#refuse(socket, createError(400, "This server is not a proxy."));
+    this.#refuse(socket, apiError("NotAProxy"));
   }
 
-  #refuse(socket: Duplex, error: HttpError): void {
+  #refuse(socket: Duplex, error: ApiError): void {
     const latest = this.#options.connections.latest(socket);
     if (!socket.writable || !canRespond(latest)) {
       // After the pending bytes of an earlier response.
@@ -70,14 +69,14 @@ export class MalformedRequests {
     this.#options.log.info({ requestId, client, status: error.status }, "request");
   }
 
-  #head(error: HttpError, requestId: string, rateLimitFields: readonly string[]): string {
+  #head(error: ApiError, requestId: string, rateLimitFields: readonly string[]): string {
     const headers = [
       "X-Request-Id",
       requestId,
       "Content-Length",
       String(Buffer.byteLength(errorBody(error))),
       ...JSON_HEADERS,
-      ...Object.entries(error.headers ?? {}).flat(),
+      ...Object.entries(error.headers).flat(),
       ...rateLimitFields,
       "Date",
       new Date(this.#options.clock.now()).toUTCString(),
@@ -101,27 +100,23 @@ function canRespond(latest: Exchange | undefined): boolean {
   return request.complete ? response.writableFinished : response.socket !== null && !response.headersSent;
 }
 
-/** Returns the HTTP status of a parser error; `undefined` if the client disconnected, or if this is not HTTP. */
-function toHttpError(error: ParserError): HttpError | undefined {
+/** Returns the response to a parser error; `undefined` if the client disconnected, or if this is not HTTP. */
+function toApiError(error: ParserError): ApiError | undefined {
   const { code = "" } = error;
   switch (code) {
     case "HPE_HEADER_OVERFLOW":
-      return createError(431, `The headers must not be longer than ${MAX_HEADER_BYTES} bytes.`);
+      return apiError("HeadersTooLong");
     case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
-      return createError(413, "The chunk extensions of the body are too long.");
+      return apiError("ChunkExtensionsTooLong");
     case "ERR_HTTP_REQUEST_TIMEOUT":
-      return createError(408, "The request did not arrive in time.");
+      return apiError("TooSlow");
     case "HPE_INVALID_METHOD":
     // The method is one of another protocol, such as RTSP.
     case "HPE_INVALID_CONSTANT":
-      return startsWithRequestLine(error) ? unknownMethodError() : notHttp();
+      return startsWithRequestLine(error) ? unknownMethodError() : apiError("NotHttp");
     default:
-      return code.startsWith("HPE_") ? notHttp() : undefined;
+      return code.startsWith("HPE_") ? apiError("NotHttp") : undefined;
   }
-}
-
-function notHttp(): HttpError {
-  return createError(400, "The request is not valid HTTP.");
 }
 
 /** An error of Node's parser, with the bytes in which it failed. */

@@ -16,14 +16,12 @@ import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { argument, outputOption, role, yesOption } from "../options.ts";
-import { printList, printOne } from "../output.ts";
+import { MEMBER_COLUMNS, printList, printOne } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import { ORGANIZATIONS } from "./kinds.ts";
 import { organizationOption } from "./options.ts";
 import type { Records } from "./records.ts";
 import { retryOnConflict } from "./retry.ts";
-
-export const MEMBER_COLUMNS = ["userId", "name", "email", "role", "joinedAt"];
 
 const list = recordsCommand({
   name: "admin member list",

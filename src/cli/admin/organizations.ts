@@ -10,11 +10,11 @@ import { nonEmptyText } from "../../settings/values.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import { outputOption, requireChange, switchOption, yesOption } from "../options.ts";
-import { printList, printOne, type Row } from "../output.ts";
+import { MEMBER_COLUMNS, printList, printOne, type Row } from "../output.ts";
 import { counted } from "../view/text.ts";
 import { recordsCommand } from "./command.ts";
 import { ORGANIZATIONS, SERVICES } from "./kinds.ts";
-import { MEMBER_COLUMNS, membersOf } from "./members.ts";
+import { membersOf } from "./members.ts";
 import {
   idOption,
   newNameOption,

@@ -1,5 +1,4 @@
-import { IGNORE_WINDOW_ANNOTATION } from "../../controller/names.ts";
-import { PIPE_SCALINGS } from "../../crd/names.ts";
+import { IGNORE_WINDOW_ANNOTATION, PIPE_SCALINGS } from "../../crd/names.ts";
 import { option } from "../../settings/option.ts";
 import { durationMs } from "../../settings/values.ts";
 import { PROGRAM } from "../command.ts";

@@ -11,7 +11,7 @@ import { option } from "../../settings/option.ts";
 import { namespaceName, nonEmptyText } from "../../settings/values.ts";
 import { confirm } from "../confirm.ts";
 import { outputOption, requireChange, uuid, yesOption } from "../options.ts";
-import { printList, printOne, type Row } from "../output.ts";
+import { HISTORY_COLUMNS, printList, printOne, type Row } from "../output.ts";
 import { viewOf } from "../status/scaling-view.ts";
 import { rowOfView } from "../view/rescale-view.ts";
 import { recordsCommand } from "./command.ts";
@@ -76,8 +76,6 @@ const list = recordsCommand({
     printList(io, output, ["id", "organizationId", "name", "namespace"], services.map(rowOf));
   },
 });
-
-const HISTORY_COLUMNS = ["size", "source", "result", "startedAt", "completedAt", "requestId"];
 
 const show = recordsCommand({
   name: "admin service show",

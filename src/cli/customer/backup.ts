@@ -1,5 +1,9 @@
 import { backupConfiguration } from "../../api/resources/backup/schema.ts";
-import { BACKUP_PERIODS_HOURS, START_TIME_ALONE_RULE, START_TIME_RULE } from "../../domain/backup-policy.ts";
+import {
+  BACKUP_PERIODS_HOURS,
+  BACKUP_RULES_TEXT,
+  START_TIME_ALONE_RULE,
+} from "../../domain/backup-policy.ts";
 import { option } from "../../settings/option.ts";
 import { oneOf } from "../../settings/values.ts";
 import { orWord, outputOption, requireChange } from "../options.ts";
@@ -42,7 +46,7 @@ const changes = {
 const set = apiCommand({
   name: "backup set",
   summary: "change the backup settings of a service",
-  details: `A setting that is not given keeps its value; the word ${DEFAULT} resets it to its default.\n${START_TIME_RULE}. ${START_TIME_ALONE_RULE}.`,
+  details: `A setting that is not given keeps its value; the word ${DEFAULT} resets it to its default.\n${BACKUP_RULES_TEXT}.\n${START_TIME_ALONE_RULE}.`,
   examples: [
     "backup set <uuid> --period 12 --retention 72",
     "backup set <uuid> --period 24 --start-time 2:00",

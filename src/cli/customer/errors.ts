@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { ERRORS } from "../../api/error-table.ts";
 import { messageOf } from "../../kube/errors.ts";
 import { CliError } from "../failure.ts";
 import { printable } from "../view/text.ts";
@@ -83,7 +84,7 @@ export function errorOf(response: RawResponse, { method, path }: ApiRequest, acc
   const id = headers["x-request-id"];
   const sentences = [
     status === 401 ? keyNotAccepted(access) : message,
-    ...hint(status, path, profileFlag(access)),
+    ...(message === ERRORS.NoSuchPath.sentence() ? [OTHER_ADDRESS] : hint(status, path, profileFlag(access))),
     ...(status >= 500 && method !== "GET" ? [UNKNOWN_OUTCOME] : []),
     `(status ${status}${id === undefined ? "" : `, request ${printable(id)}`})`,
   ];
@@ -94,6 +95,10 @@ function keyNotAccepted({ url, keySuffix, profile }: Access): string {
   const from = profile === undefined ? "" : ` of the profile ${profile}`;
   return `${url} does not accept the key that ends in ${keySuffix}${from}: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret with \`pipe-scaling profile set\`.`;
 }
+
+/** Says nothing about the ID of an organization or a service. An API of another version may have another sentence. */
+const OTHER_ADDRESS =
+  "Check the address of the API and its base path, and whether the API is older than this program (`pipe-scaling --version`).";
 
 function hint(status: number, path: string, flag: string): string[] {
   if (status === 403) {

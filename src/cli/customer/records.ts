@@ -1,7 +1,7 @@
 import { written } from "../../settings/values.ts";
 import { confirm } from "../confirm.ts";
 import { argument, outputOption, yesOption } from "../options.ts";
-import { printList } from "../output.ts";
+import { MEMBER_COLUMNS, printList } from "../output.ts";
 import { apiCommand, organizationPath, ownOrganization } from "./command.ts";
 import * as responses from "./responses.ts";
 
@@ -44,6 +44,17 @@ export const keys = apiCommand({
   },
 });
 
+const list = apiCommand({
+  name: "members list",
+  summary: "list the members of the organization",
+  options: outputOption,
+  async run(api, { output }, io) {
+    const path = `${await organizationPath(api)}/members`;
+    const { result } = await api.request({ method: "GET", path }, responses.members);
+    printList(io, output, MEMBER_COLUMNS, result);
+  },
+});
+
 /** Not trimmed: the ID of a user may have any form. */
 const userId = written("it must not be empty", (text) => text || undefined);
 
@@ -52,7 +63,7 @@ const remove = apiCommand({
   summary: "remove a member from the organization",
   details: "Asks first, unless --yes is given. The last admin of an organization cannot be removed.",
   examples: ["members remove u-1", "members remove u-1 --yes"],
-  options: { user: argument(userId, "ID of the user"), ...yesOption },
+  options: { user: argument(userId, "ID of the user (see `pipe-scaling members list`)"), ...yesOption },
   async run(api, { user, yes }, io) {
     const { id, name } = await ownOrganization(api);
     const from = `the organization ${name} (${id})`;
@@ -63,4 +74,4 @@ const remove = apiCommand({
   },
 });
 
-export const members = [remove];
+export const members = [list, remove];

@@ -5,6 +5,7 @@ import type { Value } from "../../settings/values.ts";
 
 export const organizations = z.array(z.looseObject({ id: z.string(), name: z.string() }));
 export const services = z.array(z.looseObject({ id: z.string(), name: z.string() }));
+export const members = z.array(z.looseObject({ userId: z.string(), role: z.string() }));
 export const apiKeys = z.array(
   z.looseObject({ name: z.string(), ipAccessList: z.array(z.looseObject({ source: z.string() })) }),
 );
@@ -31,6 +32,19 @@ export const progress = z.looseObject({
   startedAt: z.string().optional(),
   completedAt: z.string().optional(),
 });
+
+export const limits = z.looseObject({
+  minimum: sizeFields,
+  maximum: sizeFields,
+  step: sizeFields,
+  default: sizeFields,
+  suspended: z.boolean(),
+  rolloutWindow: z
+    .looseObject({ open: z.boolean(), appliesTo: z.string(), opensAt: z.string().optional() })
+    .optional(),
+});
+
+export const history = z.array(sizeFields.extend({ startedAt: z.string(), result: z.string() }));
 
 export type Progress = z.infer<typeof progress>;
 

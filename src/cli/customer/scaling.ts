@@ -17,6 +17,7 @@ import { rowOfView } from "../view/rescale-view.ts";
 import { profileFlag, serviceArgument } from "./access.ts";
 import { apiCommand, servicePath } from "./command.ts";
 import { bodyValue, progress, sizeFields } from "./responses.ts";
+import { history, limits } from "./scaling-facts.ts";
 import { viewOf, watchScaling } from "./scaling-watch.ts";
 
 const get = apiCommand({
@@ -118,4 +119,4 @@ function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size
   );
 }
 
-export const scaling = [get, set];
+export const scaling = [get, set, limits, history];

@@ -4,7 +4,7 @@ import {
   type RolloutLimits,
   type RolloutPlan,
 } from "../../domain/rollout-plan.ts";
-import { ALWAYS_OPEN, windowAt } from "../../domain/rollout-window.ts";
+import { ALWAYS_OPEN, rolloutWindowAt } from "../../domain/rollout-window.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment, Begin, Way } from "../assessment.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
@@ -69,8 +69,8 @@ const NO_PLAN: RolloutPlan = { start: [], waitReason: "nothing", isCanary: false
 function openWindow(draft: Draft): Draft {
   const { snapshot, scaling, sizing, waiting } = draft;
   const { rolloutWindow, nowMs } = snapshot;
-  const isOpen = waiting.length === 0 || nowMs < (scaling.windowIgnoredUntilMs ?? 0);
-  const window = isOpen || !rolloutWindow ? ALWAYS_OPEN : windowAt(rolloutWindow, nowMs);
+  const window =
+    waiting.length === 0 ? ALWAYS_OPEN : rolloutWindowAt(rolloutWindow, nowMs, scaling.windowIgnoredUntilMs);
   return { ...draft, sizing: { ...sizing, window } };
 }
 

@@ -1,11 +1,11 @@
-import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
+import { CONTROLLER_FIELD_MANAGER, IGNORE_WINDOW_ANNOTATION } from "../../crd/names.ts";
 import type { PipeScaling, PipeScalingSpec, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
 import { sizeIn } from "../../crd/size-fields.ts";
 import type { Size } from "../../domain/size.ts";
 import { managersOf } from "../../kube/managers.ts";
 import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
-import { IGNORE_WINDOW_ANNOTATION, RETRY_ANNOTATION } from "../names.ts";
+import { RETRY_ANNOTATION } from "../names.ts";
 
 /** The fields of a PipeScaling that the controller uses. */
 export interface PipeScalingView extends KubeObject {

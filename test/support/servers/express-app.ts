@@ -6,6 +6,7 @@ import { TrustedProxies } from "../../../src/api/middleware/client-ip.ts";
 import { errorHandler } from "../../../src/api/middleware/error-handler.ts";
 import { RateLimits } from "../../../src/api/middleware/rate-limit/limits.ts";
 import { requestContext } from "../../../src/api/middleware/request-context.ts";
+import { normalizeTarget } from "../../../src/api/middleware/request-target.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { RateLimitSettings } from "../../../src/settings/api.ts";
 
@@ -30,7 +31,10 @@ export function appOf(handlers: readonly RequestHandler[], options: MiddlewareOp
 
 /** Serves the app on a free port until the test ends. Returns its base URL. */
 export async function serve(app: ReturnType<typeof express>): Promise<string> {
-  const server = createServer(app).listen(0, "127.0.0.1");
+  const server = createServer((request, response) => {
+    normalizeTarget(request);
+    app(request, response);
+  }).listen(0, "127.0.0.1");
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();

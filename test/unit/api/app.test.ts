@@ -9,6 +9,7 @@ import { ApiMetrics } from "../../../src/api/metrics.ts";
 import { TrustedProxies } from "../../../src/api/middleware/client-ip.ts";
 import { RateLimits } from "../../../src/api/middleware/rate-limit/limits.ts";
 import type { PathAliases } from "../../../src/api/path-aliases.ts";
+import { OPERATIONS } from "../../../src/api/resources/operations.ts";
 import { describeSize } from "../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
@@ -261,6 +262,83 @@ describe("the API when the cluster becomes unreachable", () => {
     cluster.reachable = true;
     await clock.advance(MINUTE_MS);
     expect((await send({ path: PATH, authorization })).status).toBe(200);
+  });
+});
+
+const WRITES = OPERATIONS.filter(({ method }) => method !== "GET");
+const READS = OPERATIONS.filter(({ method }) => method === "GET");
+
+function pathOf({ path }: (typeof OPERATIONS)[number]): string {
+  const ids: Readonly<Record<string, string>> = {
+    organizationId: ORGANIZATION,
+    serviceId: SERVICE,
+    userId: "ada",
+  };
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? "");
+}
+
+describe("a query string", () => {
+  it.each(WRITES)("makes $id fail with 400 and change nothing", async (operation) => {
+    const authorization = addKey();
+    addScaling();
+    cluster.add("configmaps", RECORDS, membersRecord(ORGANIZATION, { ada: "admin", bob: "admin" }));
+    const url = await startUrl();
+    for (const target of [pathOf(operation), `${url}${pathOf(operation)}`]) {
+      const response = await clientOf(url)({
+        method: operation.method,
+        path: `${target}?dryRun=true`,
+        authorization,
+        // The query comes before a body that is invalid, too.
+        headers: { "Content-Type": "application/json" },
+        body: "{}",
+      });
+      expect(response).toMatchObject({
+        status: 400,
+        body: {
+          error: expect.stringMatching(/^The request must not have a query string, .* from the "\?" on\.$/),
+        },
+      });
+    }
+    expect(cluster.calls).toEqual([]);
+  });
+
+  it.each(WRITES)("that is empty does not count in $id", async (operation) => {
+    const authorization = addKey();
+    const send = await start();
+    const { method } = operation;
+    const response = await send({ method, path: `${pathOf(operation)}?`, authorization });
+    expect(response.text).not.toContain("query string");
+  });
+
+  it.each(READS)("has no effect on $id", async (operation) => {
+    const authorization = addKey();
+    const { metadata } = addScaling();
+    cluster.behavior = () => ({ metadata });
+    const send = await start();
+    const response = await send({ path: `${pathOf(operation)}?page=%zz`, authorization });
+    expect(response.status).toBe(200);
+  });
+});
+
+describe("the history of sizes", () => {
+  it("is read from the cluster for each request, and gets 503 at once while the cluster is unreachable", async () => {
+    const authorization = addKey();
+    const { metadata } = addScaling();
+    const send = await start();
+    const entry = { ...SIZE, source: "Spec", result: "Scaled", startedAt: "2026-01-31T12:00:00Z" };
+    cluster.behavior = () => ({ metadata, status: { history: [entry] } });
+    const request = { path: `${PATH}/history`, authorization };
+    expect(await send(request)).toMatchObject({ status: 200, body: { result: [{ result: "scaled" }] } });
+    expect(cluster.calls).toHaveLength(1);
+    cluster.behavior = () => {
+      throw new KubeUnreachableError("no response");
+    };
+    expectUnavailable(await send(request));
+    cluster.behavior = () => {
+      throw refusal(403);
+    };
+    expectUnavailable(await send(request));
+    expect(cluster.calls).toHaveLength(3);
   });
 });
 

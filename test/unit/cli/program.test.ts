@@ -129,16 +129,16 @@ describe("help", () => {
 
 describe("an invalid command line ends with exit code 2 and a message", () => {
   test.each([
-    ["try-it --lout", "Unknown option '--lout' (Did you mean --loud?)\nSee pipe-scaling try-it --help"],
+    ["try-it --lout", "Unknown option '--lout'. Did you mean --loud?\nSee pipe-scaling try-it --help"],
     ["try-it now", "Too many arguments for 'try-it'. Expected 0 arguments but got 1: now."],
-    ["tryit", "Unknown command 'tryit' (Did you mean try-it?)\nSee pipe-scaling --help"],
+    ["tryit", "Unknown command 'tryit'. Did you mean try-it?\nSee pipe-scaling --help"],
     [
       "try-args",
       "<count> is missing: how many.\nPIPE_SCALING_PASSWORD is missing: a password.\nSee pipe-scaling try-args --help",
     ],
     ["try-args ten", '<count> is "ten", but it must be a whole number from 1 to 9.\n'],
     ["try-args 3 title more", "Too many arguments for 'try-args'. Expected 2 arguments but got 3"],
-    ["try-args 3 --password x", "Unknown option '--password'"],
+    ["try-args 3 --password x", "Unknown option '--password'.\nSee pipe-scaling try-args --help"],
     ["admin organization show acme --output xml", "See pipe-scaling admin organization show --help"],
     [
       "admin organization update 6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11",
@@ -146,9 +146,9 @@ describe("an invalid command line ends with exit code 2 and a message", () => {
     ],
     [
       "admin organization lits",
-      "Unknown command 'lits' (Did you mean list?)\nSee pipe-scaling admin organization --help",
+      "Unknown command 'lits'. Did you mean list?\nSee pipe-scaling admin organization --help",
     ],
-    ["try-it --title", "Option '--title <t>' argument missing"],
+    ["try-it --title", "Option '--title <t>' argument missing.\nSee"],
     ["admin organization create --name x", "--tier (or PIPE_SCALING_TIER) is missing: its tier"],
     [
       "admin organization create --name x --tier gold",

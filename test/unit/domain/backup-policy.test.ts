@@ -7,11 +7,11 @@ import {
 } from "../../../src/api/resources/backup/schema.ts";
 import {
   BACKUP_PERIODS_HOURS,
+  BACKUP_RULES,
   type BackupChange,
   type BackupPolicy,
   changeBackupPolicy,
   DEFAULT_BACKUP_POLICY,
-  startTimeFits,
 } from "../../../src/domain/backup-policy.ts";
 import { backupConfigMap, backupData, parseBackup } from "../../../src/records/backup.ts";
 
@@ -29,7 +29,11 @@ const policy: fc.Arbitrary<BackupPolicy> = fc
     retentionPeriodInHours: retention,
     startTime: fc.option(startTime, { nil: undefined }),
   })
-  .filter(startTimeFits);
+  .filter((policy) => brokenIn(policy).length === 0);
+
+function brokenIn(policy: BackupPolicy): string[] {
+  return BACKUP_RULES.filter(({ isMet }) => !isMet(policy)).map(({ field }) => field);
+}
 
 function sent<T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | null | undefined> {
   return fc.oneof(value, fc.constant(null), fc.constant(undefined));
@@ -78,8 +82,20 @@ describe("a change to the backup policy", () => {
       fc.property(policy, change, (before, wanted) => {
         const after = changeBackupPolicy(before, wanted);
         const isWrong = after.startTime !== undefined && ![24, 48].includes(after.periodInHours);
-        expect(startTimeFits(after)).toBe(!isWrong);
+        expect(brokenIn(after).includes("backupStartTime")).toBe(isWrong);
         if (isWrong) expect(wanted.periodInHours).toBe(after.periodInHours);
+      }),
+    );
+  });
+
+  it("leaves a retention that is shorter than the period only if the request contains one of the two", () => {
+    fc.assert(
+      fc.property(policy, change, (before, wanted) => {
+        const after = changeBackupPolicy(before, wanted);
+        const isShorter = after.retentionPeriodInHours < after.periodInHours;
+        expect(brokenIn(after).includes("backupRetentionPeriodInHours")).toBe(isShorter);
+        const isSent = wanted.periodInHours !== undefined || wanted.retentionPeriodInHours !== undefined;
+        if (isShorter) expect(isSent).toBe(true);
       }),
     );
   });
@@ -131,6 +147,11 @@ describe("the record of a backup policy", () => {
     [{ backupStartTime: "24:00" }, "backupStartTime"],
     [{ backupStartTime: "10:00\n" }, "backupStartTime"],
     [{ backupPeriodInHours: "12", backupStartTime: "10:00" }, "24 or 48"],
+    [{ backupPeriodInHours: "36" }, "backupRetentionPeriodInHours must not be shorter"],
+    [
+      { backupPeriodInHours: "48", backupRetentionPeriodInHours: "24" },
+      "must not be shorter than backupPeriod",
+    ],
   ])("is malformed if it contains %j", (data, problem) => {
     expect(parseBackup(`backup-${SERVICE}`, data)).toEqual({
       ok: false,
@@ -153,12 +174,25 @@ describe("the backup configuration on the wire", () => {
       backupPeriodInHours: hours,
       backupStartTime: "3:00",
     });
-    expect(error?.issues).toEqual([
+    expect(error?.issues).toContainEqual(
       expect.objectContaining({
         path: ["backupStartTime"],
         message: "is allowed only with a backupPeriodInHours of 24 or 48",
       }),
-    ]);
+    );
+  });
+
+  it.each([
+    [{ backupPeriodInHours: 48, backupRetentionPeriodInHours: 24 }, false],
+    [{ backupPeriodInHours: 36, backupRetentionPeriodInHours: 24 }, false],
+    [{ backupPeriodInHours: 36, backupRetentionPeriodInHours: null }, false],
+    [{ backupPeriodInHours: 36, backupRetentionPeriodInHours: 48 }, true],
+    [{ backupPeriodInHours: 48, backupRetentionPeriodInHours: 48 }, true],
+    // A stored retention can be long enough.
+    [{ backupPeriodInHours: 48 }, true],
+    [{ backupPeriodInHours: null, backupRetentionPeriodInHours: 24 }, true],
+  ])("%j has a retention that is not shorter than the period: %s", (body, isAccepted) => {
+    expect(backupConfigurationPatch.safeParse(body).success).toBe(isAccepted);
   });
 
   it("matches its schema for every policy, and is itself a valid change", () => {

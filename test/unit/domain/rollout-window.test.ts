@@ -1,10 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import {
+  ALWAYS_OPEN,
   isTimeZone,
   LEAST_WINDOW_MS,
   MOST_WINDOW_MS,
   type RolloutWindow,
+  rolloutWindowAt,
   scheduleProblem,
   windowAt,
 } from "../../../src/domain/rollout-window.ts";
@@ -221,6 +223,22 @@ describe("the validation of a schedule", () => {
     const window = windowOf("0 2 * 2 6#5", 1);
     expect(scheduleProblem(window.schedule)).toBeUndefined();
     expect(stateAt(window, "2026-01-01T00:00:00Z")).toBe("opens at 2048-02-29T02:00Z");
+  });
+});
+
+describe("the window of a service", () => {
+  const window = windowOf("0 2 * * *", 1);
+  const noon = Date.parse("2026-01-31T12:00:00Z");
+
+  it("is always open if there is none", () => {
+    expect(rolloutWindowAt(undefined, noon)).toEqual(ALWAYS_OPEN);
+  });
+
+  it("follows its schedule, except until the time for which somebody opened it", () => {
+    const closed = { open: false, opensAtMs: Date.parse("2026-02-01T02:00:00Z") };
+    expect(rolloutWindowAt(window, noon)).toEqual(closed);
+    expect(rolloutWindowAt(window, noon, noon + 1)).toEqual(ALWAYS_OPEN);
+    expect(rolloutWindowAt(window, noon, noon)).toEqual(closed);
   });
 });
 

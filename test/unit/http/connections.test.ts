@@ -5,9 +5,9 @@ import { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import type { RequestHandler } from "express";
-import createError from "http-errors";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { toKeyView } from "../../../src/api/cluster/views.ts";
+import { apiError } from "../../../src/api/errors.ts";
 import type { RequestContext } from "../../../src/api/middleware/request-context.ts";
 import { sendResult } from "../../../src/api/middleware/respond.ts";
 import { Connections, type DropReason } from "../../../src/http/connections.ts";
@@ -133,7 +133,7 @@ describe("the connection limit", () => {
   it("closes an authenticated connection that is receiving a rejected body if there is no other candidate", async () => {
     const refuse: RequestHandler = (request, _response, next) => {
       request.context.key = anyKey();
-      next(createError(429, "Too many requests"));
+      next(apiError("KeyTooFast", "1"));
     };
     const { port, drops } = await startServer([refuse], { connectionLimits: LIMITS, ...TRUSTED });
     for (const { socket, until } of [await open(port), await open(port), await open(port)]) {

@@ -1,7 +1,7 @@
-import createError from "http-errors";
 import { rateLimitKey } from "../../../http/rate-limit-key.ts";
 import type { Quota, TokenBucket } from "../../../runtime/token-bucket.ts";
 import type { RateLimitSettings } from "../../../settings/api.ts";
+import { apiError } from "../../errors.ts";
 import type { RequestContext } from "../request-context.ts";
 import { Buckets } from "./buckets.ts";
 
@@ -17,7 +17,7 @@ interface Policy extends Quota {
   readonly name: string;
   /** The header fields that are the same in every response, names and values in turn. */
   readonly fields: readonly string[];
-  readonly refusal: string;
+  readonly refusal: "KeyTooFast" | "AddressTooFast";
 }
 
 /** The limits of this process: requests per key, and failed authentications per source address. */
@@ -32,13 +32,8 @@ export class RateLimits {
   readonly uncharged: readonly string[];
 
   constructor({ rateLimit, rateWindowMs: windowMs, failedLogins }: RateLimitSettings) {
-    const perKey = policy("key", rateLimit, windowMs, "Too many requests with this key");
-    const perSource = policy(
-      "failed-logins",
-      failedLogins,
-      windowMs,
-      "Too many failed authentications from this address",
-    );
+    const perKey = policy("key", rateLimit, windowMs, "KeyTooFast");
+    const perSource = policy("failed-logins", failedLogins, windowMs, "AddressTooFast");
     this.#keys = perKey && new Buckets(perKey, MAX_KEYS);
     this.#sources = perSource && new Buckets(perSource, MAX_SOURCES);
     this.uncharged = perKey
@@ -96,9 +91,7 @@ function charge(
   context.rateLimitFields = fieldsOf(bucket, now);
   if (isAdmitted) return undefined;
   const wait = String(seconds(bucket.msUntilNext(now)));
-  return createError(429, `${bucket.quota.refusal}: try again in ${wait} s.`, {
-    headers: { "Retry-After": wait },
-  });
+  return apiError(bucket.quota.refusal, wait).with({ headers: { "Retry-After": wait } });
 }
 
 /**
@@ -120,7 +113,12 @@ function fieldsOf(bucket: TokenBucket<Policy>, now: number): string[] {
   ];
 }
 
-function policy(name: string, requests: number, windowMs: number, refusal: string): Policy | undefined {
+function policy(
+  name: string,
+  requests: number,
+  windowMs: number,
+  refusal: Policy["refusal"],
+): Policy | undefined {
   if (requests === 0) return undefined;
   const limit = String(requests);
   const fields = [

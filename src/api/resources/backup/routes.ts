@@ -1,5 +1,5 @@
 import type { Router } from "express";
-import { START_TIME_RULE } from "../../../domain/backup-policy.ts";
+import { BACKUP_RULES_TEXT } from "../../../domain/backup-policy.ts";
 import { authorize } from "../../middleware/authorize.ts";
 import { readJsonBody } from "../../middleware/json-body.ts";
 import { methodNotAllowed } from "../../middleware/not-found.ts";
@@ -39,7 +39,7 @@ export const updateBackupConfiguration = {
   body: backupConfigurationPatch,
   result: backupConfiguration,
   refusals: {
-    400: `An ID in the path is not a UUID, or the body is invalid. In particular, ${START_TIME_RULE}.`,
+    400: `An ID in the path is not a UUID, or the body is invalid. In particular, ${BACKUP_RULES_TEXT}; this holds for the values that the request sends and those that are stored.`,
     404: NOT_FOUND,
   },
 } as const satisfies Operation;

@@ -5,19 +5,19 @@ import {
   BACKUP_RETENTION_MAXIMUM_HOURS,
   BACKUP_RETENTION_MINIMUM_HOURS,
   BACKUP_RETENTION_STEP_HOURS,
+  BACKUP_RULES,
+  BACKUP_RULES_TEXT,
   BACKUP_START_TIME,
   type BackupChange,
   type BackupPolicy,
   changeBackupPolicy,
   DEFAULT_BACKUP_POLICY,
   START_TIME_ALONE_RULE,
-  START_TIME_CONDITION,
-  START_TIME_RULE,
-  startTimeFits,
 } from "../../../domain/backup-policy.ts";
 
 const PERIOD_RULE = `must be one of ${BACKUP_PERIODS_HOURS.join(", ")}`;
 const RETENTION_RULE = `must be a number from ${BACKUP_RETENTION_MINIMUM_HOURS} to ${BACKUP_RETENTION_MAXIMUM_HOURS}, a multiple of ${BACKUP_RETENTION_STEP_HOURS}`;
+const LONG_PERIODS_HOURS = BACKUP_PERIODS_HOURS.filter((hours) => hours > BACKUP_RETENTION_MINIMUM_HOURS);
 const START_RULE = "must be a full hour in UTC, H:00 or HH:00";
 
 const backupFields = {
@@ -35,7 +35,7 @@ const backupFields = {
     .string(START_RULE)
     .regex(BACKUP_START_TIME, START_RULE)
     .meta({
-      description: `A full hour in UTC, \`H:00\` or \`HH:00\`. ${START_TIME_RULE}.`,
+      description: `A full hour in UTC, \`H:00\` or \`HH:00\`. ${BACKUP_RULES_TEXT}.`,
       examples: ["2:00"],
     }),
 };
@@ -59,7 +59,7 @@ export function toBackupConfiguration(policy: BackupPolicy): BackupConfiguration
   };
 }
 
-/** JSON Schema of the rule that {@link startTimeFits} checks: an absent or null period is the default or a valid one. */
+/** JSON Schema of the rule of the start time: an absent or null period is the default or a valid one. */
 const startTimeRule = {
   if: {
     type: "object",
@@ -75,6 +75,33 @@ const startTimeRule = {
   },
 };
 
+/** JSON Schema of the rule of the retention: an absent one can be stored, and null is the shortest. */
+const retentionRule = {
+  if: {
+    type: "object",
+    description: "A period that is longer than the shortest retention is sent with a retention.",
+    required: ["backupPeriodInHours", "backupRetentionPeriodInHours"],
+    properties: { backupPeriodInHours: { enum: LONG_PERIODS_HOURS } },
+  },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+  then: {
+    type: "object",
+    description: "The retention is not shorter than the period.",
+    anyOf: LONG_PERIODS_HOURS.map((hours) => ({
+      properties: {
+        backupPeriodInHours: { const: hours },
+        backupRetentionPeriodInHours: { type: "number", minimum: hours },
+      },
+    })),
+  },
+};
+
+/** The stored policy that a change contradicts least: a body is invalid if it contradicts even this one. */
+const MOST_TOLERANT_POLICY = {
+  ...DEFAULT_BACKUP_POLICY,
+  retentionPeriodInHours: BACKUP_RETENTION_MAXIMUM_HOURS,
+};
+
 /** The body of a PATCH: an absent field keeps its value, `null` resets it to the default. */
 export const backupConfigurationPatch = z
   .strictObject({
@@ -85,15 +112,17 @@ export const backupConfigurationPatch = z
   .refine((body) => Object.keys(body).length > 0, {
     error: "must have backupPeriodInHours, backupRetentionPeriodInHours, backupStartTime or several of them",
   })
-  .refine((body) => startTimeFits(changeBackupPolicy(DEFAULT_BACKUP_POLICY, toChange(body))), {
-    error: START_TIME_CONDITION,
-    path: ["backupStartTime"],
+  .superRefine((body, context) => {
+    const changed = changeBackupPolicy(MOST_TOLERANT_POLICY, toChange(body));
+    for (const { field, condition, isMet } of BACKUP_RULES) {
+      if (!isMet(changed)) context.addIssue({ code: "custom", message: condition, path: [field] });
+    }
   })
   .meta({
     id: "BackupConfigurationPatch",
-    description: `An absent field keeps its value, \`null\` resets it to its default. ${START_TIME_RULE}. ${START_TIME_ALONE_RULE}.`,
+    description: `An absent field keeps its value, \`null\` resets it to its default. ${BACKUP_RULES_TEXT}; this holds for the values that are sent and those that are stored. ${START_TIME_ALONE_RULE}.`,
     minProperties: 1,
-    ...startTimeRule,
+    allOf: [startTimeRule, retentionRule],
   })
   .transform(toChange);
 

@@ -1,10 +1,9 @@
 import {
+  BACKUP_RULES,
   type BackupChange,
   type BackupPolicy,
   changeBackupPolicy,
   DEFAULT_BACKUP_POLICY,
-  START_TIME_RULE,
-  startTimeFits,
 } from "../../../domain/backup-policy.ts";
 import { backupConfigMap, backupConfigMapName, backupData } from "../../../records/backup.ts";
 import { recordLabels } from "../../../records/labels.ts";
@@ -15,7 +14,7 @@ import type { RecordWriter } from "../../cluster/record-writer.ts";
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
 import { type BackupView, toBackupView } from "../../cluster/views.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
-import { InvalidRequestError, UnavailableError } from "../../errors.ts";
+import { apiError, isUnavailable } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
 import { readable, type ServiceParams } from "../path-params.ts";
 
@@ -40,9 +39,8 @@ export function backupPolicy({ id }: Service, cache: Pick<ClusterCache, "backup"
  * Changes only the properties that were sent, even if another request changes the others at the same time.
  *
  * @returns the policy after the change
- * @throws InvalidRequestError if the properties contradict each other, or the error of `permit`; then nothing has
- *   changed
- * @throws UnavailableError otherwise
+ * @throws ApiError 400 if the properties contradict each other, or the error of `permit`; then nothing has changed
+ * @throws ApiError 503 otherwise
  */
 export async function updateBackupPolicy(
   { organization, service }: ServiceParams,
@@ -61,9 +59,7 @@ export async function updateBackupPolicy(
       attempt: async (current) => {
         const before = policyOf(current);
         const after = changeBackupPolicy(before, change);
-        if (!startTimeFits(after)) {
-          throw new InvalidRequestError(`${START_TIME_RULE}: send one of these, or backupStartTime null.`);
-        }
+        requireConsistent(after);
         permitted();
         // Written even if it changes nothing: only the cluster knows whether the cached version is current.
         const written = current
@@ -83,11 +79,17 @@ export async function updateBackupPolicy(
     return after;
   } catch (err) {
     // The change may have been made anyway.
-    if (err instanceof UnavailableError) {
+    if (isUnavailable(err)) {
       log.warn({ ...audit, change, err }, "change of the backup configuration not confirmed");
     }
     throw err;
   }
+}
+
+/** A value that was sent can contradict one that is stored. */
+function requireConsistent(policy: BackupPolicy): void {
+  const broken = BACKUP_RULES.find(({ isMet }) => !isMet(policy));
+  if (broken) throw apiError("BackupContradiction", broken);
 }
 
 function policyOf(record: BackupView | undefined): BackupPolicy {

@@ -1,13 +1,13 @@
 import { recordLabels } from "../../../records/labels.ts";
-import { isLastAdmin, memberKey, membersConfigMapName } from "../../../records/members.ts";
+import { isLastAdmin, type Member, memberKey, membersConfigMapName } from "../../../records/members.ts";
 import type { Logger } from "../../../telemetry/log.ts";
+import { isOutcomeUnknown } from "../../cluster/call-errors.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
 import type { RecordWriter } from "../../cluster/record-writer.ts";
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
 import { type MembersView, toMembersView } from "../../cluster/views.ts";
-import { isOutcomeUnknown } from "../../cluster/write-errors.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
-import { InvalidRequestError, NotFoundError, UnavailableError } from "../../errors.ts";
+import { apiError, isUnavailable } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
 import { type MemberParams, readable } from "../path-params.ts";
 
@@ -18,12 +18,28 @@ export interface MembersServiceDeps {
   readonly log: Logger;
 }
 
+/** Returns the well-formed members of an organization in the order in which they joined. */
+export function listedMembers(
+  organizationId: string,
+  cache: Pick<ClusterCache, "members">,
+): readonly Member[] {
+  const entries = [...(cache.members(organizationId)?.members.values() ?? [])];
+  return entries.flatMap((entry) => (entry.ok ? [entry.value] : [])).toSorted(byJoining);
+}
+
+/** The ID breaks ties, so that the order is always the same. */
+function byJoining(a: Member, b: Member): number {
+  return (
+    a.joinedAt.getTime() - b.joinedAt.getTime() || Number(a.userId > b.userId) - Number(a.userId < b.userId)
+  );
+}
+
 /**
  * Removes a member from an organization.
  *
- * @throws NotFoundError if the member does not exist, InvalidRequestError for the last admin, or the error of `permit`;
- *   then nothing has changed
- * @throws UnavailableError otherwise
+ * @throws ApiError 404 if the member does not exist, 400 for the last admin, or the error of `permit`; then nothing has
+ *   changed
+ * @throws ApiError 503 otherwise
  */
 export async function removeMember(
   { organization, userId }: MemberParams,
@@ -71,19 +87,15 @@ export async function removeMember(
     log.info(audit, "member removed");
   } catch (err) {
     // The member may have been removed anyway.
-    if (err instanceof UnavailableError) log.warn({ ...audit, err }, "removal of a member not confirmed");
+    if (isUnavailable(err)) log.warn({ ...audit, err }, "removal of a member not confirmed");
     throw err;
   }
 }
 
 function requireRemovable(record: MembersView | undefined, entry: string): MembersView {
   const member = record?.members.get(entry);
-  if (!record || !member) throw new NotFoundError("There is no such member in this organization.");
+  if (!record || !member) throw apiError("NoSuchMember");
   readable(member);
-  if (isLastAdmin(record.members, entry)) {
-    throw new InvalidRequestError(
-      "This is the organization's last admin: make another member an admin first.",
-    );
-  }
+  if (isLastAdmin(record.members, entry)) throw apiError("LastAdmin");
   return record;
 }

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { MAX_FAILURES, MAX_FALLBACKS } from "../../../crd/pipe-scaling.ts";
 import type { Size } from "../../../domain/size.ts";
+import { SIZE_SOURCES } from "../../../domain/tier.ts";
 import { API_FALLBACK_REASONS, fallbackSentence } from "../../cluster/fallback-reasons.ts";
 import type { Progress } from "../../cluster/progress.ts";
 import { REASONS, sentenceOf } from "../../cluster/reasons.ts";
@@ -40,7 +41,7 @@ export const pipeScalingProgress = z
     reason,
     message,
     desired: pipeScaling
-      .extend({ source: z.enum(["Spec", "TierDefault", "TierLimit"]) })
+      .extend({ source: z.enum(SIZE_SOURCES) })
       .optional()
       .meta({
         description:

@@ -9,15 +9,12 @@ import type { Operation } from "../../openapi/operation.ts";
 import { expressPaths, type PathAliases } from "../../path-aliases.ts";
 import { permitService, serviceParams, type TenantRecords } from "../path-params.ts";
 import { createRouter } from "../router.ts";
+import { getPipeScalingHistory, type HistoryDeps, sendHistory } from "./history.ts";
+import { getPipeScalingLimits, sendLimits } from "./limits.ts";
+import { NO_PIPE, READ_REFUSALS, SCALING_PATH } from "./operation-parts.ts";
 import { pipeScalingProgress, toPipeScalingProgress } from "./progress-schema.ts";
 import { pipeScaling, pipeScalingPatch, toPipeScaling } from "./schema.ts";
 import { reachedSize, requestSize, type ScalingServiceDeps, scalingProgress } from "./service.ts";
-
-export const SCALING_PATH = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
-
-const NOT_FOUND =
-  "The organization does not exist, or the key belongs to another one; or it has no such service.";
-const NO_PIPE = "no database pipe has ever been provisioned on the service";
 
 export const getPipeScaling = {
   method: "GET",
@@ -30,8 +27,7 @@ export const getPipeScaling = {
   isBeta: true,
   result: pipeScaling,
   refusals: {
-    400: `An ID in the path is not a UUID, or ${NO_PIPE}.`,
-    404: NOT_FOUND,
+    ...READ_REFUSALS,
     503: "Temporarily unavailable, or the first rollout of the service has not completed, as `GET …/pipesCdcScaling/progress` shows.",
   },
 } as const satisfies Operation;
@@ -49,7 +45,7 @@ export const updatePipeScaling = {
   result: pipeScaling,
   refusals: {
     400: `An ID in the path is not a UUID, the body is invalid, the size is above the limit of the organization's tier, or ${NO_PIPE}.`,
-    404: NOT_FOUND,
+    404: READ_REFUSALS[404],
     409: "Scaling of the service is suspended.",
   },
 } as const satisfies Operation;
@@ -64,13 +60,14 @@ export const getPipeScalingProgress = {
     "The number of pipes that run the last requested size, the pipes that failed to get it with the reasons, and the request for it. Reflects a PATCH immediately. Poll it every few seconds: it is served from memory, but counts toward the rate limit of the key.",
   isBeta: true,
   result: pipeScalingProgress,
-  refusals: { 400: `An ID in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },
+  refusals: READ_REFUSALS,
 } as const satisfies Operation;
 
 const sizeJson = memoizeJson(toPipeScaling);
 
 export interface PipeScalingDeps extends ScalingServiceDeps {
   readonly cache: TenantRecords & ScalingServiceDeps["cache"];
+  readonly scalingWriter: ScalingServiceDeps["scalingWriter"] & HistoryDeps["scalingWriter"];
   readonly clock: Pick<Clock, "now">;
   readonly pathAliases: PathAliases;
 }
@@ -100,6 +97,14 @@ export function pipeScalingRouter(deps: PipeScalingDeps): Router {
       const { progress, effective } = scalingProgress(service, cache);
       sendResult(response, toPipeScalingProgress(progress, effective));
     })
+    .all(methodNotAllowed);
+  router
+    .route(expressPaths(getPipeScalingLimits.path, pathAliases))
+    .get(authorize, (request, response) => sendLimits(request, response, deps))
+    .all(methodNotAllowed);
+  router
+    .route(expressPaths(getPipeScalingHistory.path, pathAliases))
+    .get(authorize, (request, response) => sendHistory(request, response, deps))
     .all(methodNotAllowed);
   return router;
 }

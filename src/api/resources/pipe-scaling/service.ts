@@ -1,5 +1,6 @@
 import { describeSize, type Size } from "../../../domain/size.ts";
-import type { Tiers } from "../../../domain/tier.ts";
+import type { Tier, Tiers } from "../../../domain/tier.ts";
+import type { Organization } from "../../../records/organization.ts";
 import type { Service } from "../../../records/service.ts";
 import type { Logger } from "../../../telemetry/log.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
@@ -7,7 +8,7 @@ import type { PipeScalingWriter, SizeRequest } from "../../cluster/pipe-scaling-
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
 import type { PipeScalingView } from "../../cluster/views.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
-import { ConflictError, InvalidRequestError, NotYetError, UnavailableError } from "../../errors.ts";
+import { apiError, isUnavailable } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
 import type { ServiceParams } from "../path-params.ts";
 
@@ -31,9 +32,7 @@ export interface ScalingServiceDeps {
 export function reachedSize({ namespace, id }: Service, cache: Pick<ScalingCache, "scaling">): Size {
   const { effective } = requireProvisioned(cache.scaling(namespace, id));
   if (effective) return effective;
-  throw new NotYetError(
-    "The pipes of this service have no size yet, because its first rollout has not completed. See its progress, and pipes that fail, at this path followed by /progress.",
-  );
+  throw apiError("NoSizeYet");
 }
 
 /** Returns the progress of the pipes of a service toward the last requested size. */
@@ -48,9 +47,8 @@ export function scalingProgress(
  * Requests a size: normally exactly one call to the cluster.
  *
  * @returns the accepted size
- * @throws InvalidRequestError, ConflictError if the state does not allow it, or the error of `permit`; then nothing has
- *   changed
- * @throws UnavailableError otherwise
+ * @throws ApiError 400, 409 if the state does not allow it, or the error of `permit`; then nothing has changed
+ * @throws ApiError 503 otherwise
  */
 export async function requestSize(
   { organization, service }: ServiceParams,
@@ -58,7 +56,7 @@ export async function requestSize(
   { permit, ...request }: SizeRequest & Requester,
   { cache, scalingWriter, scalingWrites, tiers, log }: ScalingServiceDeps,
 ): Promise<Size> {
-  requireWithinTier(size, organization.tier, tiers);
+  requireWithinTier(size, tierOf(organization, tiers));
   const { namespace, id } = service;
   const { requestId, apiKey } = request;
   const to = describeSize(size);
@@ -84,36 +82,31 @@ export async function requestSize(
     return size;
   } catch (err) {
     // The size may have been accepted anyway.
-    if (err instanceof UnavailableError) log.warn({ ...audit, err }, "size not confirmed");
+    if (isUnavailable(err)) log.warn({ ...audit, err }, "size not confirmed");
     throw err;
   }
 }
 
-function requireProvisioned(scaling: PipeScalingView | undefined): PipeScalingView {
+/** @throws ApiError 400 if the PipeScaling of a service does not exist */
+export function requireProvisioned<T>(scaling: T | undefined): T {
   if (scaling) return scaling;
-  throw new InvalidRequestError(
-    "No database pipe has been provisioned on this service yet: scaling is available once there is one.",
-  );
+  throw apiError("NoPipe");
 }
 
-function requireWithinTier(size: Size, tierName: string, tiers: Tiers): void {
-  const tier = tiers.get(tierName);
-  if (!tier) throw new Error(`the organization's tier, ${tierName}, is not in this API's tiers`);
-  const { cpuMillicores, memoryGib } = tier.maximumSize;
+export function tierOf({ tier: name }: Organization, tiers: Tiers): Tier {
+  const tier = tiers.get(name);
+  if (tier) return tier;
+  throw new Error(`the organization's tier, ${name}, is not in this API's tiers`);
+}
+
+function requireWithinTier(size: Size, { maximumSize }: Tier): void {
+  const { cpuMillicores, memoryGib } = maximumSize;
   if (size.cpuMillicores <= cpuMillicores && size.memoryGib <= memoryGib) return;
-  throw new InvalidRequestError(
-    `The size is above what the organization's tier allows: replicaCpuMillicores at most ${cpuMillicores}, replicaMemoryGb at most ${memoryGib}.`,
-  );
+  throw apiError("AboveTier", maximumSize);
 }
 
 function requireChangeable({ suspended, metadata }: PipeScalingView): void {
-  if (suspended) {
-    throw new ConflictError(
-      "Scaling of this service is suspended: the size cannot be changed until it is resumed.",
-    );
-  }
+  if (suspended) throw apiError("Suspended");
   // A change to an object that is being deleted would be lost.
-  if (metadata.deletionTimestamp !== undefined) {
-    throw new UnavailableError("The service is being set up again. Try again shortly.");
-  }
+  if (metadata.deletionTimestamp !== undefined) throw apiError("BeingSetUp");
 }

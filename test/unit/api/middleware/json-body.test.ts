@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { InvalidRequestError } from "../../../../src/api/errors.ts";
+import { ApiError } from "../../../../src/api/errors.ts";
 import { decodeJson, validate } from "../../../../src/api/middleware/json-body.ts";
 import { pipeScalingPatch } from "../../../../src/api/resources/pipe-scaling/schema.ts";
 
@@ -8,11 +8,11 @@ function decode(text: string): unknown {
   return decodeJson(Buffer.from(text));
 }
 
-function refusalOf(run: () => unknown): InvalidRequestError {
+function refusalOf(run: () => unknown): ApiError {
   try {
     run();
   } catch (error) {
-    if (error instanceof InvalidRequestError) return error;
+    if (error instanceof ApiError && error.status === 400) return error;
     throw error;
   }
   throw new Error("nothing was rejected");
@@ -28,7 +28,7 @@ describe("a JSON body", () => {
     );
   });
 
-  it("is rejected with an InvalidRequestError if JSON.parse rejects it", () => {
+  it("is rejected with a 400 if JSON.parse rejects it", () => {
     const alphabet = fc.constantFrom(
       ...'{}[]",:\\u0061tfn-+.eE19 \t\n/*\u00a0\ufeff\u2028'.split(""),
       "true",
@@ -60,7 +60,7 @@ describe("a JSON body", () => {
         try {
           validate(decodeJson(Buffer.from(bytes)), pipeScalingPatch);
         } catch (error) {
-          expect(error).toBeInstanceOf(InvalidRequestError);
+          expect(error).toBeInstanceOf(ApiError);
           expect(String(error).length).toBeLessThan(520);
         }
       }),

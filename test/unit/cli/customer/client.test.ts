@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { ERRORS } from "../../../../src/api/error-table.ts";
 import type { Access } from "../../../../src/cli/customer/access.ts";
 import { ApiClient } from "../../../../src/cli/customer/client.ts";
 import { NoResponse } from "../../../../src/cli/customer/errors.ts";
@@ -167,8 +168,8 @@ describe("the error message for", () => {
     [
       403,
       GET,
-      "The roles of this key do not allow this operation.",
-      `The roles of this key do not allow this operation. The roles and the ipAccessList of the key decide this: \`pipe-scaling keys --profile prod\` shows both. (status 403, ${ID})`,
+      "The roles of this key do not allow this operation: it needs the role admin.",
+      `The roles of this key do not allow this operation: it needs the role admin. The roles and the ipAccessList of the key decide this: \`pipe-scaling keys --profile prod\` shows both. (status 403, ${ID})`,
     ],
     [
       404,
@@ -185,8 +186,8 @@ describe("the error message for", () => {
     [
       404,
       GET,
-      "There is nothing at this path.",
-      `There is nothing at this path. Check the address and the ID: \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
+      ERRORS.NoSuchPath.sentence(),
+      `${ERRORS.NoSuchPath.sentence()} Check the address of the API and its base path, and whether the API is older than this program (\`pipe-scaling --version\`). (status 404, ${ID})`,
     ],
     [400, PATCH, "The size is too large.", `The size is too large. (status 400, ${ID})`],
     [

@@ -40,7 +40,7 @@ function apiWith(operations: Operations = {}): Promise<FakeHttpServer> {
     const response = operations[`${method} ${path}`];
     if (response !== undefined) return typeof response === "function" ? response(request) : response;
     if (path === "/v1/organizations") return done([OWN]);
-    return refused(404, "There is nothing at this path.");
+    return refused(404, "This API has no such path.");
   });
 }
 
@@ -206,6 +206,27 @@ describe("backup", () => {
   });
 });
 
+describe("members list", () => {
+  const MEMBERS = [
+    {
+      userId: "u-1",
+      name: "Ada",
+      email: "ada@example.com",
+      role: "admin",
+      joinedAt: "2026-01-31T12:00:00.000Z",
+    },
+  ];
+
+  test("lists the members of the key's organization with the IDs that members remove takes", async () => {
+    const api = await apiWith({ [`GET ${BASE}/members`]: done(MEMBERS) });
+    expect((await run(api, "members list")).out).toBe(
+      "USER ID  NAME  EMAIL            ROLE   JOINED AT\n" +
+        "u-1      Ada   ada@example.com  admin  2026-01-31T12:00:00.000Z\n",
+    );
+    expect(JSON.parse((await run(api, "members list --output json")).out)).toEqual(MEMBERS);
+  });
+});
+
 describe("members remove", () => {
   const path = `${BASE}/members/a%2Fb%20%C3%A9`;
   const removed = { [`DELETE ${path}`]: { body: { requestId: REQUEST_ID, status: 200 } } };
@@ -296,7 +317,7 @@ describe("scaling set", () => {
   test.each([
     [400, "The size is above what the organization's tier allows."],
     [409, "Scaling of this service is suspended."],
-    [403, "The roles of this key do not allow this operation."],
+    [403, "The roles of this key do not allow this operation: it needs the role admin."],
     [404, "There is no such service in this organization."],
   ])("ends with exit code 1 and the API's message after the response %i", async (status, message) => {
     const api = await apiWith({ [`PATCH ${SCALING}`]: refused(status, message) });
@@ -367,6 +388,77 @@ describe("scaling get", () => {
     expect(code).toBe(3);
     const json = await run(api, `scaling get ${SERVICE} --output json`);
     expect([json.code, JSON.parse(json.out)]).toEqual([3, { service: SERVICE, ...FAILED }]);
+  });
+});
+
+describe("scaling limits", () => {
+  const LIMITS = {
+    minimum: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
+    maximum: { replicaCpuMillicores: 16_000, replicaMemoryGb: 64 },
+    step: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
+    default: { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
+    suspended: false,
+  };
+  const SIZES = [
+    `SERVICE    ${SERVICE}`,
+    "MINIMUM    1 cpu / 4 Gi",
+    "MAXIMUM    16 cpu / 64 Gi",
+    "STEP       1 cpu / 4 Gi",
+    "DEFAULT    2 cpu / 8 Gi",
+    "SUSPENDED  false",
+    "",
+  ].join("\n");
+
+  test.each([LIMITS, { ...LIMITS, rolloutWindow: { open: true, appliesTo: "restarts" } }])(
+    "shows the sizes of the tier while nothing waits for a window",
+    async (limits) => {
+      const api = await apiWith({ [`GET ${SCALING}/limits`]: done(limits) });
+      expect(await run(api, `scaling limits ${SERVICE}`)).toEqual({ code: 0, err: "", out: SIZES });
+    },
+  );
+
+  test("shows which resizes wait for a closed window, and until when", async () => {
+    const rolloutWindow = { open: false, appliesTo: "restarts", opensAt: "2026-01-31T02:00:00.000Z" };
+    const api = await apiWith({ [`GET ${SCALING}/limits`]: done({ ...LIMITS, rolloutWindow }) });
+    const { out } = await run(api, `scaling limits ${SERVICE}`);
+    expect(out).toMatch(/RESIZES THAT WAIT +restarts\nUNTIL +2026-01-31T02:00:00\.000Z\n$/);
+    const json = await run(api, `scaling limits ${SERVICE} --output json`);
+    expect(JSON.parse(json.out)).toEqual({ service: SERVICE, ...LIMITS, rolloutWindow });
+  });
+});
+
+describe("scaling history", () => {
+  const HISTORY = [
+    {
+      replicaCpuMillicores: 4000,
+      replicaMemoryGb: 16,
+      source: "Spec",
+      result: "propagating",
+      requestId: REQUEST_ID,
+      startedAt: "2026-02-01T12:00:00.000Z",
+    },
+    {
+      replicaCpuMillicores: 2000,
+      replicaMemoryGb: 8,
+      source: "TierDefault",
+      result: "scaled",
+      startedAt: "2026-01-31T12:00:00.000Z",
+      completedAt: "2026-01-31T12:04:00.000Z",
+    },
+  ];
+
+  test("lists the sizes in the order of the API", async () => {
+    const api = await apiWith({ [`GET ${SCALING}/history`]: done(HISTORY) });
+    const { code, out } = await run(api, `scaling history ${SERVICE}`);
+    expect(out.split("\n").map((line) => line.split(/ {2,}/))).toEqual([
+      ["SIZE", "SOURCE", "RESULT", "STARTED AT", "COMPLETED AT", "REQUEST ID"],
+      ["4 cpu / 16 Gi", "Spec", "propagating", "2026-02-01T12:00:00.000Z", "-", REQUEST_ID],
+      ["2 cpu / 8 Gi", "TierDefault", "scaled", "2026-01-31T12:00:00.000Z", "2026-01-31T12:04:00.000Z", "-"],
+      [""],
+    ]);
+    expect(code).toBe(0);
+    const json = await run(api, `scaling history ${SERVICE} --output json`);
+    expect(JSON.parse(json.out)).toEqual(HISTORY);
   });
 });
 

@@ -149,9 +149,9 @@ describe("a change to the backup configuration", () => {
 
   it("is not rejected because of a stale cache", async () => {
     cluster.add("configmaps", RECORDS, stored({ ...DEFAULT_BACKUP_POLICY, startTime: "3:00" }, "4"));
-    const after = { ...DEFAULT_BACKUP_POLICY, periodInHours: 36 };
+    const after = { ...DEFAULT_BACKUP_POLICY, periodInHours: 12 };
     cluster.behavior = responses(stored(DEFAULT_BACKUP_POLICY, "5"), stored(after, "6"));
-    expect(await update(await start(), { periodInHours: 36 })).toEqual(after);
+    expect(await update(await start(), { periodInHours: 12 })).toEqual(after);
     expect(methods()).toEqual(["GET", "PATCH"]);
   });
 
@@ -161,18 +161,18 @@ describe("a change to the backup configuration", () => {
       throw refusal(409);
     };
     await expect(update(await start(), { retentionPeriodInHours: 48 })).rejects.toMatchObject({
-      name: "UnavailableError",
+      reason: "Contended",
     });
   });
 
   it.each([
-    ["no response", new KubeUnreachableError("no response"), "UnavailableError"],
-    ["missing permissions", refusal(403), "UnavailableError"],
-    ["an error from the API server", refusal(500), "UnavailableError"],
-    ["a rejection by an admission policy", refusal(422), "InvalidRequestError"],
-  ])("is not retried after %s", async (_what, error, name) => {
+    ["no response", new KubeUnreachableError("no response"), "NotConfirmed"],
+    ["missing permissions", refusal(403), "NotConfirmed"],
+    ["an error from the API server", refusal(500), "NotConfirmed"],
+    ["a rejection by an admission policy", refusal(422), "PolicyDenied"],
+  ])("is not retried after %s", async (_what, error, reason) => {
     cluster.behavior = responses(error);
-    await expect(update(await start(), { periodInHours: 12 })).rejects.toMatchObject({ name });
+    await expect(update(await start(), { periodInHours: 12 })).rejects.toMatchObject({ reason });
     expect(methods()).toEqual(["POST"]);
   });
 });

@@ -1,5 +1,5 @@
 import { isDeniedByWebhook, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
-import { InvalidRequestError, UnavailableError } from "../errors.ts";
+import { type ApiError, apiError } from "../errors.ts";
 
 /** Returns true if a failed write may have succeeded anyway. */
 export function isOutcomeUnknown(error: unknown): boolean {
@@ -14,17 +14,19 @@ export function isOutcomeUnknown(error: unknown): boolean {
 export function toWriteError(error: unknown, what: string): unknown {
   if (error instanceof KubeUnreachableError) return unavailable(error);
   if (!(error instanceof KubeApiError)) return error;
-  if (isDenied(error)) {
-    return new InvalidRequestError(`The cluster's policy does not allow ${what}.`, { cause: error });
-  }
+  if (isDenied(error)) return apiError("PolicyDenied", what).with({ cause: error });
   return unavailable(error, error.retryAfterMs);
 }
 
-function unavailable(cause: Error, retryAfterMs?: number): UnavailableError {
-  return new UnavailableError("The change could not be made. It is safe to repeat it.", {
-    cause,
-    retryAfterMs,
-  });
+/** Returns the error for the caller after a read that the cluster rejected or did not respond to. */
+export function toReadError(error: unknown): unknown {
+  if (!(error instanceof KubeUnreachableError || error instanceof KubeApiError)) return error;
+  const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
+  return apiError("Unavailable").with({ cause: error, retryAfterMs });
+}
+
+function unavailable(cause: Error, retryAfterMs?: number): ApiError {
+  return apiError("NotConfirmed").with({ cause, retryAfterMs });
 }
 
 /**

@@ -1,0 +1,99 @@
+import type { Request, Response } from "express";
+import * as z from "zod";
+import { type HistoryEntry, MAX_HISTORY } from "../../../crd/pipe-scaling.ts";
+import { sizeOf } from "../../../crd/size-fields.ts";
+import { SIZE_SOURCES } from "../../../domain/tier.ts";
+import type { PipeScalingWriter } from "../../cluster/pipe-scaling-writer.ts";
+import { sendResult } from "../../middleware/respond.ts";
+import type { Operation } from "../../openapi/operation.ts";
+import { serviceParams, type TenantRecords } from "../path-params.ts";
+import { instant } from "../schema-parts.ts";
+import { READ_REFUSALS, SCALING_PATH } from "./operation-parts.ts";
+import { pipeScaling, toPipeScaling } from "./schema.ts";
+import { requireProvisioned } from "./service.ts";
+
+export const pipeScalingChange = pipeScaling
+  .extend({
+    source: z.enum(SIZE_SOURCES).meta({
+      description:
+        "The source of the size: the request, the default of the tier, or the maximum of the tier.",
+    }),
+    result: z.enum(["propagating", "scaled", "superseded", "failed"]).meta({
+      description:
+        "`propagating`: the size is being applied. `scaled`: every pipe ran it. `superseded`: another size replaced it before every pipe ran it. `failed`: it could not be applied to at least one pipe; it can still become `scaled`.",
+    }),
+    requestId: z
+      .string()
+      .optional()
+      .meta({ description: "The ID of the request for the size. Absent if it did not come from a request." }),
+    startedAt: instant.meta({ description: "Time at which the change began." }),
+    completedAt: instant.optional().meta({ description: "Time at which every pipe first ran the size." }),
+  })
+  .meta({
+    id: "PipeScalingChange",
+    description: "A size that the pipes of a service got, or should have got.",
+    examples: [
+      {
+        replicaCpuMillicores: 4000,
+        replicaMemoryGb: 16,
+        source: "Spec",
+        result: "scaled",
+        requestId: "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11",
+        startedAt: "2026-01-31T12:00:00.000Z",
+        completedAt: "2026-01-31T12:04:00.000Z",
+      },
+    ],
+  });
+
+type PipeScalingChangeObject = z.infer<typeof pipeScalingChange>;
+
+export const getPipeScalingHistory = {
+  method: "GET",
+  path: `${SCALING_PATH}/history`,
+  id: "getPipeScalingHistory",
+  tag: "Pipes",
+  summary: "List the last sizes of the pipes of a service",
+  description: `The last ${MAX_HISTORY} sizes of the pipes, newest first. A request appears as soon as the controller has seen it. The list is read from the cluster for each call, so poll \`GET …/pipesCdcScaling/progress\` instead to watch a rescale.`,
+  isBeta: true,
+  result: z.array(pipeScalingChange).max(MAX_HISTORY),
+  refusals: READ_REFUSALS,
+} as const satisfies Operation;
+
+export interface HistoryDeps {
+  readonly cache: TenantRecords;
+  readonly scalingWriter: Pick<PipeScalingWriter, "readHistory">;
+}
+
+export async function sendHistory(
+  request: Request,
+  response: Response,
+  { cache, scalingWriter }: HistoryDeps,
+): Promise<void> {
+  const { namespace, id } = serviceParams(request, cache).service;
+  const history = requireProvisioned(await scalingWriter.readHistory(namespace, id));
+  sendResult(response, history.map(toChange));
+}
+
+const RESULTS = {
+  Progressing: "propagating",
+  Scaled: "scaled",
+  Superseded: "superseded",
+  Failed: "failed",
+} as const satisfies Record<HistoryEntry["result"], PipeScalingChangeObject["result"]>;
+
+function toChange(entry: HistoryEntry): PipeScalingChangeObject {
+  const { source, result, requestId, startedAt, completedAt } = entry;
+  return {
+    ...toPipeScaling(sizeOf(entry)),
+    source,
+    result: RESULTS[result],
+    ...(requestId === undefined ? {} : { requestId }),
+    startedAt: utc(startedAt),
+    ...(completedAt === undefined ? {} : { completedAt: utc(completedAt) }),
+  };
+}
+
+/** The CRD lets only dates into the status, but in any time zone. */
+function utc(dateTime: string): string {
+  return new Date(dateTime).toISOString();
+}

@@ -1,0 +1,97 @@
+import type { Request, Response } from "express";
+import * as z from "zod";
+import { rolloutWindowAt, WINDOW_SCOPES } from "../../../domain/rollout-window.ts";
+import { CPU_MINIMUM_MILLICORES, CPU_STEP_MILLICORES, sizeOfCores } from "../../../domain/size.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { PipeScalingView } from "../../cluster/views.ts";
+import { sendResult } from "../../middleware/respond.ts";
+import type { Operation } from "../../openapi/operation.ts";
+import { type ServiceParams, serviceParams, type TenantRecords } from "../path-params.ts";
+import { instant } from "../schema-parts.ts";
+import { READ_REFUSALS, SCALING_PATH } from "./operation-parts.ts";
+import { pipeScaling, toPipeScaling } from "./schema.ts";
+import { requireProvisioned, type ScalingServiceDeps, tierOf } from "./service.ts";
+
+const rolloutWindow = z.strictObject({
+  open: z.boolean().meta({ description: "False while the window holds resizes back." }),
+  appliesTo: z.enum(WINDOW_SCOPES).meta({
+    description:
+      "The resizes that wait while the window is closed: `restarts`, so that only pipes that can be resized without a restart get a size at once, or `all`.",
+  }),
+  opensAt: instant
+    .optional()
+    .meta({ description: "The time until which resizes wait. Absent while the window is open." }),
+});
+
+export const pipeScalingLimits = z
+  .strictObject({
+    minimum: pipeScaling.meta({ description: "The smallest size." }),
+    maximum: pipeScaling.meta({ description: "The largest size that the tier of the organization allows." }),
+    step: pipeScaling.meta({ description: "The difference between one size and the next." }),
+    default: pipeScaling.meta({
+      description: "The size of pipes for which no size was requested, unless they were larger before.",
+    }),
+    suspended: z
+      .boolean()
+      .meta({ description: "True while scaling of the service is suspended: a PATCH gets 409." }),
+    rolloutWindow: rolloutWindow.optional().meta({
+      description: "Absent if the service has no rollout window, so that resizes never wait for one.",
+    }),
+  })
+  .meta({
+    id: "PipeScalingLimits",
+    description: "The sizes that can be requested for the pipes of a service, and when they are applied.",
+    examples: [
+      {
+        minimum: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
+        maximum: { replicaCpuMillicores: 16_000, replicaMemoryGb: 64 },
+        step: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
+        default: { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
+        suspended: false,
+        rolloutWindow: { open: false, appliesTo: "restarts", opensAt: "2026-01-31T02:00:00.000Z" },
+      },
+    ],
+  });
+
+export const getPipeScalingLimits = {
+  method: "GET",
+  path: `${SCALING_PATH}/limits`,
+  id: "getPipeScalingLimits",
+  tag: "Pipes",
+  summary: "Get the limits of the size of the pipes of a service",
+  description:
+    "The sizes that a PATCH of the service accepts, whether scaling is suspended, and whether a rollout window holds resizes back, and until when. It is served from memory.",
+  isBeta: true,
+  result: pipeScalingLimits,
+  refusals: READ_REFUSALS,
+} as const satisfies Operation;
+
+export interface LimitsDeps extends Pick<ScalingServiceDeps, "tiers"> {
+  readonly cache: TenantRecords & Pick<ScalingServiceDeps["cache"], "scaling">;
+  readonly clock: Pick<Clock, "now">;
+}
+
+export function sendLimits(request: Request, response: Response, { cache, clock, tiers }: LimitsDeps): void {
+  const params = serviceParams(request, cache);
+  const { namespace, id } = params.service;
+  const scaling = requireProvisioned(cache.scaling(namespace, id));
+  const { defaultSize, maximumSize } = tierOf(params.organization, tiers);
+  sendResult(response, {
+    minimum: toPipeScaling(sizeOfCores(CPU_MINIMUM_MILLICORES / 1000)),
+    maximum: toPipeScaling(maximumSize),
+    step: toPipeScaling(sizeOfCores(CPU_STEP_MILLICORES / 1000)),
+    default: toPipeScaling(defaultSize),
+    suspended: scaling.suspended,
+    ...windowOf(params, scaling, clock.now()),
+  } satisfies z.infer<typeof pipeScalingLimits>);
+}
+
+/** The window of the service, or else of its organization, as for the controller. */
+function windowOf({ service, organization }: ServiceParams, scaling: PipeScalingView, nowMs: number) {
+  const window = service.rolloutWindow ?? organization.rolloutWindow;
+  if (!window) return {};
+  const { appliesTo } = window;
+  const state = rolloutWindowAt(window, nowMs, scaling.windowIgnoredUntilMs);
+  const opensAt = state.open ? {} : { opensAt: new Date(state.opensAtMs).toISOString() };
+  return { rolloutWindow: { open: state.open, appliesTo, ...opensAt } };
+}
