@@ -20,6 +20,7 @@ export interface JsonSchema {
   readonly maximum?: number | undefined;
   readonly multipleOf?: number | undefined;
   readonly pattern?: string | undefined;
+  readonly format?: string | undefined;
   readonly minLength?: number | undefined;
 }
 
@@ -44,8 +45,8 @@ export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
     multipleOf: z.number().optional(),
     pattern: z.string().optional(),
     minLength: z.int().optional(),
-    // Annotations: the pattern covers the format, and the others are documentation.
     format: z.string().optional(),
+    // Annotations, which are documentation.
     title: z.string().optional(),
     description: z.string().optional(),
     examples: z.array(z.unknown()).optional(),
@@ -78,7 +79,7 @@ export class Schemas {
 
   /** The type, and its keywords. */
   #hasType(schema: JsonSchema, value: unknown): boolean {
-    const { type, items, maxItems, pattern, minLength, minimum, maximum, multipleOf } = schema;
+    const { type, items, maxItems, pattern, format, minLength, minimum, maximum, multipleOf } = schema;
     switch (type) {
       case "object":
         return isObject(value) && this.#hasProperties(schema, value);
@@ -92,7 +93,8 @@ export class Schemas {
         return (
           typeof value === "string" &&
           value.length >= (minLength ?? 0) &&
-          (pattern === undefined || new RegExp(pattern, "u").test(value))
+          (pattern === undefined || new RegExp(pattern, "u").test(value)) &&
+          (format !== "date-time" || isDateTime(value))
         );
       case "number":
       case "integer":
@@ -260,11 +262,21 @@ function split({ if: condition, then: consequence, ...unconditional }: JsonSchem
     (alternative): JsonSchema => ({
       ...unconditional,
       ...alternative,
-      properties: { ...unconditional.properties, ...alternative.properties },
+      properties: { ...unconditional.properties, ...restricting(alternative.properties) },
       required: [...(unconditional.required ?? []), ...(condition?.required ?? [])],
     }),
   );
   return { unconditional, conditional };
+}
+
+/** As in RFC 3339, always in UTC. */
+function isDateTime(text: string): boolean {
+  return /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/.test(text) && !Number.isNaN(Date.parse(text));
+}
+
+/** Leaves out the properties that are only named, because an empty schema allows every value. */
+function restricting(properties: JsonSchema["properties"] = {}): Record<string, JsonSchema> {
+  return Object.fromEntries(Object.entries(properties).filter(([, each]) => Object.keys(each).length > 0));
 }
 
 function isObject(value: unknown): value is object {

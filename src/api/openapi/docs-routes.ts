@@ -33,7 +33,12 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 export function openApiHandler(operations: readonly Operation[]): RequestHandler {
   const json = Buffer.from(JSON.stringify(openApiDocument(operations)));
   return sendPage(
-    new Page({ contentType: "application/json", gzipped: () => gzipSync(json), plain: () => json }),
+    new Page({
+      contentType: "application/json",
+      anyOrigin: true,
+      gzipped: () => gzipSync(json),
+      plain: () => json,
+    }),
   );
 }
 

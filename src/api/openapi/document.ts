@@ -1,6 +1,5 @@
 import * as z from "zod";
-import { createDocument } from "zod-openapi";
-import { MEDIA_TYPES } from "../middleware/json-body.ts";
+import { createDocument, type ZodOpenApiObject, type ZodOpenApiOverride } from "zod-openapi";
 import type { Operation, Tag } from "./operation.ts";
 import { responsesOf } from "./responses.ts";
 
@@ -15,6 +14,8 @@ Resizes the pipes of a service with one call, and manages the organization aroun
 - **Each key has a rate limit**; the headers \`X-RateLimit-*\` of each response show how many requests are left. Responses 429 and 503 carry \`Retry-After\`.
 - **Paths** are case-sensitive and have no trailing slash. UUIDs are accepted in any case and returned in lower case. HEAD is GET without a body.
 - **Dates** are always in UTC.
+- **New fields and new values of \`reason\`** can appear in any release: accept the ones that you do not know. A request must not contain unknown fields.
+- **Browsers** can read this document from any origin. No operation allows calls from other origins (CORS), because a key does not belong in a web page.
 `.trim();
 
 const TAGS: Readonly<Record<Tag, string>> = {
@@ -43,19 +44,38 @@ export function openApiDocument(operations: readonly Operation[]): ReturnType<ty
     path,
     Object.fromEntries(alternatives.map((each) => [each.method.toLowerCase(), operationObject(each)])),
   ]);
-  return createDocument({
+  const document: ZodOpenApiObject = {
     openapi: "3.1.0",
-    info: { title: "pipe-scaling API", version: VERSION, description: DESCRIPTION },
+    info: {
+      title: "pipe-scaling API",
+      version: VERSION,
+      description: DESCRIPTION,
+      contact: { name: "The platform team that runs this server" },
+      license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
+    },
     servers: [{ url: "/" }],
-    security: [{ apiKey: [] }],
+    security: [{ basicAuth: [] }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: Object.fromEntries(paths),
     components: {
       securitySchemes: {
-        apiKey: { type: "http", scheme: "basic", description: "The ID of an API key, and its secret." },
+        // Not named after the key, because generators would confuse it with the schema ApiKey.
+        basicAuth: { type: "http", scheme: "basic", description: "The ID of an API key, and its secret." },
       },
     },
-  });
+  };
+  return createDocument(document, { override: toGeneratable });
+}
+
+/**
+ * Adapts the schemas to code generators, whose clients must accept responses of later versions.
+ *
+ * - A response is an open object: clients would reject a field that is added later. Requests stay strict.
+ * - The format of a date describes it: generators that map it to a date type cannot apply zod's pattern as well.
+ */
+function toGeneratable({ jsonSchema, io }: Parameters<ZodOpenApiOverride>[0]): void {
+  if (io === "output" && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+  if (jsonSchema.format === "date-time") delete jsonSchema.pattern;
 }
 
 function operationObject(operation: Operation) {
@@ -88,6 +108,6 @@ function parameter(name: string): z.ZodType {
 
 function requestBodyOf({ body }: Operation) {
   if (!body) return {};
-  const content = Object.fromEntries(MEDIA_TYPES.map((type) => [type, { schema: body }]));
-  return { requestBody: { required: true, content } };
+  // The server accepts another media type too, but some generators would declare the body once for each.
+  return { requestBody: { required: true, content: { "application/json": body } } };
 }

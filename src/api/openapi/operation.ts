@@ -16,6 +16,13 @@ export type Tag =
   | "Prometheus"
   | "Pipes";
 
+/** A request body of type `application/json`. */
+export interface RequestBody {
+  readonly schema: z.ZodType;
+  /** A body that the schema accepts, for the documentation and for clients that try the operation. */
+  readonly example: unknown;
+}
+
 /** An operation of the API: the single source of its entry in the OpenAPI document. */
 export interface Operation {
   readonly method: Method;
@@ -27,8 +34,7 @@ export interface Operation {
   /** In CommonMark, like all texts about an operation. */
   readonly description: string;
   readonly isBeta?: true;
-  /** Schema of the request body. */
-  readonly body?: z.ZodType;
+  readonly body?: RequestBody;
   /** Schema of the envelope's `result`; without one, the envelope has only `requestId` and `status`. */
   readonly result?: z.ZodType;
   /** When the operation returns statuses that not every operation can return, or returns them for other reasons. */

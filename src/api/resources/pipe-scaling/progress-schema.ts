@@ -4,12 +4,12 @@ import type { Size } from "../../../domain/size.ts";
 import { API_FALLBACK_REASONS, fallbackSentence } from "../../cluster/fallback-reasons.ts";
 import type { Progress } from "../../cluster/progress.ts";
 import { REASONS, sentenceOf } from "../../cluster/reasons.ts";
-import { instant } from "../schema-parts.ts";
+import { instant, reasonWord } from "../schema-parts.ts";
 import { pipeScaling, toPipeScaling } from "./schema.ts";
 
 /** The progress of a rescale, as the API returns it (docs/adr/0017). */
 
-const reason = z.enum(REASONS).meta({ description: "The reason as one word, for programs." });
+const reason = reasonWord(REASONS);
 const message = z.string().meta({ description: "The reason as a sentence, for people." });
 const pipes = z.int().min(0);
 
@@ -27,7 +27,7 @@ const failure = z.strictObject({
 
 const fallback = z.strictObject({
   pipe: z.string().meta({ description: "The name of the pipe." }),
-  reason: z.enum(API_FALLBACK_REASONS).meta({ description: "The reason as one word, for programs." }),
+  reason: reasonWord(API_FALLBACK_REASONS),
   message,
 });
 

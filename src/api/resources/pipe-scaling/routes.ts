@@ -45,7 +45,7 @@ export const updatePipeScaling = {
   description:
     "For keys with the role `admin`. Changes the size of all database pipes of the service, for the initial load and for change data capture alike. Send one field, from which the API derives the other, or both. Returns the accepted size; a GET returns it as soon as every pipe has it, which takes a few minutes. Scaling is available once a database pipe has been provisioned on the service.",
   isBeta: true,
-  body: pipeScalingPatch,
+  body: { schema: pipeScalingPatch, example: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } },
   result: pipeScaling,
   refusals: {
     400: `An ID in the path is not a UUID, the body is invalid, the size is above the limit of the organization's tier, or ${NO_PIPE}.`,

@@ -53,6 +53,8 @@ const ratioRule = {
     type: "object",
     description: "Both fields are sent.",
     required: ["replicaCpuMillicores", "replicaMemoryGb"],
+    // Linters expect a required property to be declared in the same place.
+    properties: { replicaCpuMillicores: {}, replicaMemoryGb: {} },
   },
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
   then: {
