@@ -15,9 +15,9 @@ const obstacle = python3?.code === 0 ? undefined : "python3 is not installed";
 /** Reads a progress that a later version could send, and prints what the client makes of it. */
 const CLIENT = `
 import json
-from pipe_scaling_api_client import AuthenticatedClient
-from pipe_scaling_api_client.api.pipes import update_pipe_scaling
-from pipe_scaling_api_client.models import PipeScalingPatch, PipeScalingProgress
+from generated import AuthenticatedClient
+from generated.api.pipes import update_pipe_scaling
+from generated.models import PipeScalingPatch, PipeScalingProgress
 
 progress = PipeScalingProgress.from_dict({
     "state": "failed",
@@ -56,7 +56,7 @@ describe("openapi-python-client", () => {
   it("generates a client without a warning, which accepts new reasons and fields", async () => {
     writeFileSync(join(folder, "openapi.json"), JSON.stringify(openApiDocument(OPERATIONS)));
     // Otherwise it would run ruff, which only formats.
-    writeFileSync(join(folder, "config.yaml"), "post_hooks: []\n");
+    writeFileSync(join(folder, "config.yaml"), "post_hooks: []\npackage_name_override: generated\n");
     const options = ["--path", "openapi.json", "--output-path", "client", "--config", "config.yaml"];
     const generated = await python([
       "-m",

@@ -1,5 +1,6 @@
 import { gzipSync } from "node:zlib";
 import type { RequestHandler, Router } from "express";
+import type { Size } from "../../domain/size.ts";
 import { methodNotAllowed, methodNotAllowedError, notFoundError } from "../middleware/not-found.ts";
 import { send } from "../middleware/respond.ts";
 import { openFile } from "../middleware/response-body.ts";
@@ -30,8 +31,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 };
 
 /** Sends the OpenAPI document of these operations. */
-export function openApiHandler(operations: readonly Operation[]): RequestHandler {
-  const json = Buffer.from(JSON.stringify(openApiDocument(operations)));
+export function openApiHandler(operations: readonly Operation[], maximum: Size): RequestHandler {
+  const json = Buffer.from(JSON.stringify(openApiDocument(operations, maximum)));
   return sendPage(
     new Page({
       contentType: "application/json",

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { createDocument, type ZodOpenApiObject, type ZodOpenApiOverride } from "zod-openapi";
+import { DEFAULT_MAXIMUM_CORES, type Size, sizeOfCores } from "../../domain/size.ts";
 import type { Operation, Tag } from "./operation.ts";
 import { responsesOf } from "./responses.ts";
 
@@ -37,12 +38,21 @@ const PARAMETERS: Readonly<Record<string, z.ZodType>> = {
   userId: z.string().min(1).meta({ description: "The ID of a user, in any format." }),
 };
 
-/** The OpenAPI 3.1 document of these operations. */
-export function openApiDocument(operations: readonly Operation[]): ReturnType<typeof createDocument> {
+/**
+ * The OpenAPI 3.1 document of these operations.
+ *
+ * @param maximum the largest size that can be requested, by default that of a platform without the setting
+ */
+export function openApiDocument(
+  operations: readonly Operation[],
+  maximum = sizeOfCores(DEFAULT_MAXIMUM_CORES),
+): ReturnType<typeof createDocument> {
   const byPath = Map.groupBy(operations, ({ path }) => path);
   const paths = [...byPath].map(([path, alternatives]) => [
     path,
-    Object.fromEntries(alternatives.map((each) => [each.method.toLowerCase(), operationObject(each)])),
+    Object.fromEntries(
+      alternatives.map((each) => [each.method.toLowerCase(), operationObject(each, maximum)]),
+    ),
   ]);
   const document: ZodOpenApiObject = {
     openapi: "3.1.0",
@@ -78,7 +88,7 @@ function toGeneratable({ jsonSchema, io }: Parameters<ZodOpenApiOverride>[0]): v
   if (jsonSchema.format === "date-time") delete jsonSchema.pattern;
 }
 
-function operationObject(operation: Operation) {
+function operationObject(operation: Operation, maximum: Size) {
   const { id, tag, summary, description, isBeta = false } = operation;
   return {
     operationId: id,
@@ -87,7 +97,7 @@ function operationObject(operation: Operation) {
     description: isBeta ? `${BETA} ${description}` : description,
     ...(isBeta ? { "x-beta": true } : {}),
     ...parametersOf(operation.path),
-    ...requestBodyOf(operation),
+    ...requestBodyOf(operation, maximum),
     responses: responsesOf(operation),
   };
 }
@@ -106,8 +116,11 @@ function parameter(name: string): z.ZodType {
   return schema;
 }
 
-function requestBodyOf({ body }: Operation) {
+function requestBodyOf({ body }: Operation, maximum: Size) {
   if (!body) return {};
+  const { schema, example } = body;
   // The server accepts another media type too, but some generators would declare the body once for each.
-  return { requestBody: { required: true, content: { "application/json": body } } };
+  return {
+    requestBody: { required: true, content: { "application/json": { schema: schema(maximum), example } } },
+  };
 }

@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import type { Size } from "../../domain/size.ts";
 
 /** The methods of all operations; HEAD comes with GET. */
 export const METHODS = ["GET", "PATCH", "DELETE"] as const;
@@ -18,7 +19,8 @@ export type Tag =
 
 /** A request body of type `application/json`. */
 export interface RequestBody {
-  readonly schema: z.ZodType;
+  /** @param maximum the largest size that can be requested */
+  readonly schema: (maximum: Size) => z.ZodType;
   /** A body that the schema accepts, for the documentation and for clients that try the operation. */
   readonly example: unknown;
 }

@@ -37,7 +37,7 @@ export const updateBackupConfiguration = {
   summary: "Change the backup configuration of a service",
   description: "For keys with the role `admin`. Returns the whole configuration after the change.",
   body: {
-    schema: backupConfigurationPatch,
+    schema: () => backupConfigurationPatch,
     example: { backupPeriodInHours: 24, backupRetentionPeriodInHours: 72, backupStartTime: "2:00" },
   },
   result: backupConfiguration,

@@ -1,4 +1,5 @@
 import type { Router } from "express";
+import type { Size } from "../../../domain/size.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { authorize } from "../../middleware/authorize.ts";
 import { readJsonBody } from "../../middleware/json-body.ts";
@@ -73,10 +74,13 @@ export interface PipeScalingDeps extends ScalingServiceDeps {
   readonly cache: TenantRecords & ScalingServiceDeps["cache"];
   readonly clock: Pick<Clock, "now">;
   readonly pathAliases: PathAliases;
+  /** The largest size that can be requested; a tier can allow less. */
+  readonly maximumSize: Size;
 }
 
 export function pipeScalingRouter(deps: PipeScalingDeps): Router {
-  const { cache, clock, pathAliases } = deps;
+  const { cache, clock, pathAliases, maximumSize } = deps;
+  const body = pipeScalingPatch(maximumSize);
   const router = createRouter();
   router
     .route(expressPaths(SCALING_PATH, pathAliases))
@@ -86,7 +90,7 @@ export function pipeScalingRouter(deps: PipeScalingDeps): Router {
     })
     .patch(authorize, async (request, response) => {
       const params = serviceParams(request, cache);
-      const size = await readJsonBody(request, response, pipeScalingPatch);
+      const size = await readJsonBody(request, response, body);
       const requestedAt = new Date(clock.now()).toISOString();
       const requester = requesterOf(request, () => permitService(request, cache, params));
       const accepted = await requestSize(params, size, { ...requester, requestedAt }, deps);

@@ -14,7 +14,10 @@ import { OPERATIONS } from "../../../../src/api/resources/operations.ts";
 import { organization } from "../../../../src/api/resources/organizations/schema.ts";
 import { pipeScaling, pipeScalingPatch } from "../../../../src/api/resources/pipe-scaling/schema.ts";
 import { BACKUP_PERIODS_HOURS } from "../../../../src/domain/backup-policy.ts";
+import { DEFAULT_MAXIMUM_CORES, sizeOfCores } from "../../../../src/domain/size.ts";
 import { jsonSchema, Schemas } from "../../../support/json-schema.ts";
+
+const MAXIMUM = sizeOfCores(DEFAULT_MAXIMUM_CORES);
 
 const operation: Operation = {
   method: "PATCH",
@@ -34,7 +37,7 @@ const others = [organization, apiKey, backupConfiguration].map(
     path: `/v1/others/${at}`,
     id: `other${at}`,
     result,
-    body: { schema: backupConfigurationPatch, example: { backupPeriodInHours: 24 } },
+    body: { schema: () => backupConfigurationPatch, example: { backupPeriodInHours: 24 } },
     isBeta: true,
   }),
 );
@@ -221,6 +224,25 @@ describe("the document", () => {
     expect([...nodes([complete["paths"], otherComponents])].filter(isClosed)).toEqual([]);
   });
 
+  test.each([8, 24, 128])(
+    "describes %i cores as the largest size in requests, and none in responses",
+    (cores) => {
+      const described = openApiDocument([operation], sizeOfCores(cores)).components?.schemas;
+      expect(described).toMatchObject({
+        PipeScalingPatch: {
+          properties: {
+            replicaCpuMillicores: { maximum: cores * 1000 },
+            replicaMemoryGb: { maximum: cores * 4 },
+          },
+          // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+          then: { anyOf: { length: cores } },
+        },
+      });
+      const response = JSON.parse(JSON.stringify(described?.["PipeScaling"]));
+      expect(validatorOf(response)({ replicaCpuMillicores: 200_000, replicaMemoryGb: 800 })).toBe(true);
+    },
+  );
+
   test("describes a date by its format alone", () => {
     const dates = [...nodes(complete)].filter(({ format }) => format === "date-time");
     expect(dates.length).toBeGreaterThan(5);
@@ -241,7 +263,7 @@ describe("the document", () => {
   test.each(OPERATIONS.flatMap(({ id, body }) => (body ? [{ id, ...body }] : [])))(
     "has an example of the body of $id, which the API accepts",
     ({ schema, example }) => {
-      expect(schema.safeParse(example)).toMatchObject({ success: true });
+      expect(schema(MAXIMUM).safeParse(example)).toMatchObject({ success: true });
     },
   );
 });
@@ -254,7 +276,7 @@ const BODIES: readonly {
 }[] = [
   {
     name: "PipeScalingPatch",
-    accepted: pipeScalingPatch,
+    accepted: pipeScalingPatch(MAXIMUM),
     fields: {
       replicaCpuMillicores: [...multiples(1000, 26), 1500, 2.5, -1000, "4000", [4000], true, null],
       replicaMemoryGb: [...multiples(4, 26), 6, 16.5, -4, "16", {}, false, null],
