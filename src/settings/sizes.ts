@@ -14,7 +14,7 @@ export const sizeSettings = {
   }),
 };
 
-/** @throws UsageError if pipes without a request would have a size that nobody can request */
+/** @throws UsageError if the default size of a tier is above the largest size */
 export function requireDefaultsWithin(maximumCores: number, tiers: Tiers): void {
   const { cpuMillicores } = sizeOfCores(maximumCores);
   for (const { name, defaultSize } of tiers.values()) {

@@ -59,6 +59,8 @@ export interface PipeScalingView extends KubeObject {
   readonly requested: Size | undefined;
   /** The last size that every pipe had at once. */
   readonly effective: Size | undefined;
+  /** Replicas of all pipes together, as the controller last counted them. */
+  readonly replicas: number | undefined;
   readonly progress: Progress;
 }
 
@@ -137,6 +139,7 @@ export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
     suspended: spec?.suspend === true,
     requested: spec && sizeIn(spec),
     effective: status?.effective && sizeIn(status.effective),
+    replicas: status?.replicas,
     progress: progressOf(raw),
   };
 }

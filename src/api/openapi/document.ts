@@ -11,7 +11,7 @@ const DESCRIPTION = `
 Resizes the pipes of a service with one call, and manages the organization around it.
 
 - **Authentication** is HTTP Basic: the user name is the id of an API key, the password its secret.
-- **A 200 is the only success.** Every other response has a body with \`error\`, a sentence for people, and \`status\`. A 4xx has changed nothing. After a 5xx the outcome of a write is unknown, and it is safe to repeat.
+- **A 200 is the only success.** Its body is JSON, except for the metrics. Every other response has a body with \`error\`, a sentence for people, and \`status\`. A 4xx has changed nothing. After a 5xx the outcome of a write is unknown, and it is safe to repeat.
 - **Each key has a rate limit**; the headers \`X-RateLimit-*\` of each response show how many requests are left. Responses 429 and 503 carry \`Retry-After\`.
 - **Paths** are case-sensitive and have no trailing slash. UUIDs are accepted in any case and returned in lower case. HEAD is GET without a body.
 - **Dates** are always in UTC.
@@ -26,7 +26,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   Service: "The services of an organization.",
   Backup: "The schedule and the retention of the backups of a service.",
   OpenAPI: "The API keys of an organization.",
-  Prometheus: "Not part of this server.",
+  Prometheus: "Metrics of services, for a Prometheus of the organization.",
   Pipes: "The size of the pipes of a service, which all of its database pipes share.",
 };
 

@@ -39,6 +39,8 @@ export interface Operation {
   readonly body?: RequestBody;
   /** Schema of the envelope's `result`; without one, the envelope has only `requestId` and `status`. */
   readonly result?: z.ZodType;
+  /** An example of metrics as text for Prometheus, which the operation returns instead of the envelope. */
+  readonly exposition?: string;
   /** When the operation returns statuses that not every operation can return, or returns them for other reasons. */
   readonly refusals: Readonly<Partial<Record<400 | 404 | 409 | 503, string>>>;
 }

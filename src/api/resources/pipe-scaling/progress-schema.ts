@@ -2,7 +2,7 @@ import * as z from "zod";
 import { MAX_FAILURES, MAX_FALLBACKS } from "../../../crd/pipe-scaling.ts";
 import type { Size } from "../../../domain/size.ts";
 import { API_FALLBACK_REASONS, fallbackSentence } from "../../cluster/fallback-reasons.ts";
-import type { Progress } from "../../cluster/progress.ts";
+import { PROGRESS_STATES, type Progress } from "../../cluster/progress.ts";
 import { REASONS, sentenceOf } from "../../cluster/reasons.ts";
 import { instant, reasonWord } from "../schema-parts.ts";
 import { pipeScaling, toPipeScaling } from "./schema.ts";
@@ -33,7 +33,7 @@ const fallback = z.strictObject({
 
 export const pipeScalingProgress = z
   .strictObject({
-    state: z.enum(["propagating", "scaled", "failed", "suspended"]).meta({
+    state: z.enum(PROGRESS_STATES).meta({
       description:
         "`propagating`: the size is being applied, or is about to be. `scaled`: every pipe runs it. `failed`: it could not be applied to at least one pipe; some failures are retried later. `suspended`: nothing is changed.",
     }),
