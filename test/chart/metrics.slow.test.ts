@@ -20,7 +20,7 @@ let api: RunningApi;
 let folder: string;
 /** Metrics of the two processes after a run with every kind of event. */
 let exposed: Readonly<Record<"api" | "controller", Exposition>>;
-/** What a customer's own Prometheus scrapes. */
+/** The metrics that a customer's own Prometheus scrapes. */
 let ofCustomer: string;
 
 beforeAll(async () => {

@@ -99,7 +99,7 @@ function labelsOf({ id, name }: ObservedService["service"]): string {
   return `service_id="${id}",service_name="${escaped(name)}"`;
 }
 
-/** As https://prometheus.io/docs/instrumenting/exposition_formats/ requires for the value of a label. */
+/** Escapes the value of a label (https://prometheus.io/docs/instrumenting/exposition_formats/). */
 function escaped(value: string): string {
   return value.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll('"', '\\"');
 }
