@@ -64,7 +64,7 @@ export function toPipeScaling(size: Size): PipeScalingObject {
 }
 
 /** JSON Schema of the rule between the fields: together they must be one of the sizes. */
-function ratioRule(maximum: Size) {
+export function ratioRule(maximum: Size) {
   return {
     if: {
       type: "object",
@@ -102,22 +102,30 @@ function pipeScalingFields(maximum: Size) {
 
 /** The body of a PATCH: the API derives an absent field from the other; if both are sent, they must agree. */
 export function pipeScalingPatch(maximum: Size) {
-  return pipeScalingFields(maximum).transform((body, context): Size => {
-    const { replicaCpuMillicores, replicaMemoryGb } = body;
-    const cpuMillicores = replicaCpuMillicores ?? cpuOf(replicaMemoryGb);
-    if (cpuMillicores === undefined) {
-      const message = "must have replicaCpuMillicores, replicaMemoryGb or both";
-      context.addIssue({ code: "custom", message });
-      return z.NEVER;
-    }
-    const memoryGib = memoryGibFor(cpuMillicores);
-    if (replicaMemoryGb !== undefined && replicaMemoryGb !== memoryGib) {
-      const message = `must be exactly ${GIB_PER_CORE} times the number of cores: ${memoryGib} for replicaCpuMillicores ${cpuMillicores}`;
-      context.addIssue({ code: "custom", path: ["replicaMemoryGb"], message });
-      return z.NEVER;
-    }
-    return { cpuMillicores, memoryGib };
-  });
+  return pipeScalingFields(maximum).transform(sizeIn);
+}
+
+/** The size in a body; adds the problem to the context if there is none. */
+export function sizeIn(body: SizeInBody, context: z.RefinementCtx): Size {
+  const { replicaCpuMillicores, replicaMemoryGb } = body;
+  const cpuMillicores = replicaCpuMillicores ?? cpuOf(replicaMemoryGb);
+  if (cpuMillicores === undefined) {
+    const message = "must have replicaCpuMillicores, replicaMemoryGb or both";
+    context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  }
+  const memoryGib = memoryGibFor(cpuMillicores);
+  if (replicaMemoryGb !== undefined && replicaMemoryGb !== memoryGib) {
+    const message = `must be exactly ${GIB_PER_CORE} times the number of cores: ${memoryGib} for replicaCpuMillicores ${cpuMillicores}`;
+    context.addIssue({ code: "custom", path: ["replicaMemoryGb"], message });
+    return z.NEVER;
+  }
+  return { cpuMillicores, memoryGib };
+}
+
+interface SizeInBody {
+  readonly replicaCpuMillicores?: number | undefined;
+  readonly replicaMemoryGb?: number | undefined;
 }
 
 function cpuOf(memoryGib: number | undefined): number | undefined {
