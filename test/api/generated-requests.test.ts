@@ -19,10 +19,7 @@ import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
  */
 
 const answerSchema = z.object({
-  content: z.partialRecord(
-    z.enum(["application/json", "text/plain"]),
-    z.object({ schema: jsonSchema, example: z.unknown() }),
-  ),
+  content: z.partialRecord(z.enum(["application/json", "text/plain"]), z.object({ schema: jsonSchema })),
 });
 const operationSchema = z.object({
   operationId: z.string(),
