@@ -3,6 +3,7 @@ import {
   CPU_MAXIMUM_MILLICORES,
   CPU_MINIMUM_MILLICORES,
   CPU_STEP_MILLICORES,
+  DEFAULT_MAXIMUM_CORES,
 } from "../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
 import { apiSettings } from "../../src/settings/api.ts";
@@ -565,6 +566,14 @@ export const chartValues = z.strictObject({
         "Name of the namespace. Store no other Secrets in it, because the service account of the API can read all of them. It must not be the namespace of the release, which has the Secrets of Helm.",
       ),
     createNamespace: on("Create the namespace. It is kept when the release is uninstalled."),
+  }),
+  sizes: group("Sizes that can be requested: whole cores, with 4 GiB for each core.", {
+    maximumCores: integer(
+      1,
+      CPU_MAXIMUM_MILLICORES / 1000,
+      DEFAULT_MAXIMUM_CORES,
+      "Cores of the largest size that can be requested through the API. A tier can allow less; to allow more than 24 cores, raise the maximum of tiers, too. A smaller number resizes no pipe: services with a larger size keep it.",
+    ),
   }),
   tiers: z
     .record(z.string().min(1), tier)

@@ -49,7 +49,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(requestContext(deps));
   app.use(requestLog(deps));
   app.use(httpSyntax);
-  const document = openApiHandler(OPERATIONS);
+  const document = openApiHandler(OPERATIONS, deps.maximumSize);
   // Before authentication, because the document is public.
   app.get("/v1", document);
   app.use("/v1", authenticate(deps), allowClientIp, rateLimit({ ...deps, keyUsage: cache.keyUsageBuffer }));

@@ -3,6 +3,7 @@ import type { Server } from "node:http";
 import { hostname } from "node:os";
 import { Server as TlsServer } from "node:tls";
 import { Registry } from "prom-client";
+import { sizeOfCores } from "../domain/size.ts";
 import { KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
 import { checkReachable, isTransient } from "../kube/reachable.ts";
@@ -69,6 +70,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     recordSpan: tracing.recordSpan,
     isShuttingDown: () => signal.aborted,
     tiers: settings.tiers,
+    maximumSize: sizeOfCores(settings.maximumCores),
     pathAliases: settings.pathAliases,
     disableDocsPage: settings.disableDocsPage,
     scalingWriter: new PipeScalingWriter(client),

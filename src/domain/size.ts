@@ -11,7 +11,10 @@ export interface Size {
 
 export const CPU_STEP_MILLICORES = 1000;
 export const CPU_MINIMUM_MILLICORES = 1000;
-export const CPU_MAXIMUM_MILLICORES = 24_000;
+/** The largest size that a platform can offer (`--maximum-cores`), and the bound of the CRD, which is only ever raised. */
+export const CPU_MAXIMUM_MILLICORES = 128_000;
+/** The largest size that a platform offers without that setting. */
+export const DEFAULT_MAXIMUM_CORES = 24;
 export const GIB_PER_CORE = 4;
 
 export const MEMORY_STEP_GIB = memoryGibFor(CPU_STEP_MILLICORES);
@@ -26,9 +29,9 @@ export function cpuMillicoresFor(memoryGib: number): number {
   return (memoryGib / GIB_PER_CORE) * 1000;
 }
 
-/** Every size that a customer can request, in ascending order. */
-export function allSizes(): Size[] {
-  const count = (CPU_MAXIMUM_MILLICORES - CPU_MINIMUM_MILLICORES) / CPU_STEP_MILLICORES + 1;
+/** Every size up to a maximum, in ascending order. */
+export function allSizes(maximum: Size = LARGEST): Size[] {
+  const count = (maximum.cpuMillicores - CPU_MINIMUM_MILLICORES) / CPU_STEP_MILLICORES + 1;
   return Array.from({ length: count }, (_, step) => {
     const cpuMillicores = CPU_MINIMUM_MILLICORES + step * CPU_STEP_MILLICORES;
     return { cpuMillicores, memoryGib: memoryGibFor(cpuMillicores) };
@@ -39,6 +42,9 @@ export function allSizes(): Size[] {
 export function smallestSizeWith(cpuMillicores: number, memoryGib: number): Size | undefined {
   return allSizes().find((size) => size.cpuMillicores >= cpuMillicores && size.memoryGib >= memoryGib);
 }
+
+/** The largest size that any platform can offer. */
+export const LARGEST = sizeOfCores(CPU_MAXIMUM_MILLICORES / 1000);
 
 export function sizeOfCores(cores: number): Size {
   return { cpuMillicores: cores * 1000, memoryGib: cores * GIB_PER_CORE };

@@ -1,4 +1,4 @@
-import { CPU_MAXIMUM_MILLICORES, type Size, sizeOfCores, smaller } from "./size.ts";
+import { DEFAULT_MAXIMUM_CORES, type Size, sizeOfCores, smaller } from "./size.ts";
 
 /** A tier: default and maximum size of the pipes of an organization. */
 export interface Tier {
@@ -9,14 +9,13 @@ export interface Tier {
 
 export type Tiers = ReadonlyMap<string, Tier>;
 
-/** The largest size that can be requested. */
-export const LARGEST = sizeOfCores(CPU_MAXIMUM_MILLICORES / 1000);
+const MAXIMUM = sizeOfCores(DEFAULT_MAXIMUM_CORES);
 
 export const BUILT_IN_TIERS: Tiers = new Map(
   [
-    { name: "basic", defaultSize: sizeOfCores(1), maximumSize: LARGEST },
-    { name: "scale", defaultSize: sizeOfCores(2), maximumSize: LARGEST },
-    { name: "enterprise", defaultSize: sizeOfCores(2), maximumSize: LARGEST },
+    { name: "basic", defaultSize: sizeOfCores(1), maximumSize: MAXIMUM },
+    { name: "scale", defaultSize: sizeOfCores(2), maximumSize: MAXIMUM },
+    { name: "enterprise", defaultSize: sizeOfCores(2), maximumSize: MAXIMUM },
   ].map((tier) => [tier.name, tier]),
 );
 

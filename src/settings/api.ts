@@ -3,6 +3,7 @@ import { isLoopback } from "../kube/loopback.ts";
 import { option, UsageError, type Values } from "./option.ts";
 import { pathAliases } from "./path-aliases.ts";
 import { opsPort, processSettings } from "./process.ts";
+import { requireDefaultsWithin } from "./sizes.ts";
 import { readTiers } from "./tiers.ts";
 import { addressOrCidr, durationMs, integer, listOf, onOff, port, written } from "./values.ts";
 
@@ -116,7 +117,9 @@ export function toApiSettings(values: Values<typeof apiSettings>) {
   const pipeNamespaces: readonly string[] = values.pipeNamespaces ?? [];
   const trustedProxies: readonly string[] = values.trustedProxies ?? [];
   const aliases: ReadonlyMap<string, string> = values.pathAliases ?? new Map();
-  return { ...settings, pipeNamespaces, trustedProxies, pathAliases: aliases, tiers: readTiers(tiersFile) };
+  const tiers = readTiers(tiersFile);
+  requireDefaultsWithin(values.maximumCores, tiers);
+  return { ...settings, pipeNamespaces, trustedProxies, pathAliases: aliases, tiers };
 }
 
 /** Every request contains a secret, so plain HTTP on an address other than loopback needs a setting that allows it. */

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { option, type Values } from "./option.ts";
 import { opsPort, processSettings } from "./process.ts";
 import { rolloutPolicySettings } from "./rollout-policy.ts";
+import { requireDefaultsWithin } from "./sizes.ts";
 import { readTiers } from "./tiers.ts";
 import { nonEmptyText, onOff } from "./values.ts";
 
@@ -30,5 +31,7 @@ export function toControllerSettings(values: Values<typeof controllerSettings>) 
   const { tiersFile, ...settings } = values;
   const pipeNamespaces: readonly string[] = values.pipeNamespaces ?? [];
   const identity = settings.identity ?? `${hostname()}-${randomBytes(4).toString("hex")}`;
-  return { ...settings, pipeNamespaces, identity, tiers: readTiers(tiersFile) };
+  const tiers = readTiers(tiersFile);
+  requireDefaultsWithin(values.maximumCores, tiers);
+  return { ...settings, pipeNamespaces, identity, tiers };
 }

@@ -12,6 +12,7 @@ export const PATH_SEGMENTS = [
   "progress",
   "limits",
   "history",
+  "prometheus",
 ] as const;
 
 const segments: ReadonlySet<string> = new Set(PATH_SEGMENTS);

@@ -1,6 +1,7 @@
 import { LOG_LEVELS } from "../telemetry/log.ts";
 import { clusterSettings } from "./cluster.ts";
 import { option } from "./option.ts";
+import { sizeSettings } from "./sizes.ts";
 import { tiersFileSetting } from "./tiers.ts";
 import { listenAddress, listOf, namespaceName, oneOf, onOff, port, written } from "./values.ts";
 
@@ -29,6 +30,7 @@ export const processSettings = {
     },
   ),
   ...tiersFileSetting,
+  ...sizeSettings,
   host: option(listenAddress, {
     placeholder: "address",
     description: "listen address; on other than loopback addresses the API requires TLS or --plain-http",

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { RESIZE_STRATEGIES } from "../domain/resize-strategy.ts";
 import { option, type Values } from "./option.ts";
+import type { sizeSettings } from "./sizes.ts";
 import { chartText, durationMs, integer, listOf, written } from "./values.ts";
 
 /** The API server limits the length of a field manager to this, and its characters to printable ones. */
@@ -39,4 +40,4 @@ export const rolloutPolicySettings = {
 };
 
 /** The part of the rollout policy that the platform team configures. */
-export type RolloutPolicy = Values<typeof rolloutPolicySettings>;
+export type RolloutPolicy = Values<typeof rolloutPolicySettings & typeof sizeSettings>;

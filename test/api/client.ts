@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { type OutgoingHttpHeaders, request } from "node:http";
+import { type IncomingMessage, type OutgoingHttpHeaders, request } from "node:http";
 import { request as requestTls } from "node:https";
 import { connect, type Socket, type TcpNetConnectOpts } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -56,13 +56,17 @@ export function clientOf(baseUrl: string): Client {
             status: response.statusCode ?? 0,
             headers: Object.fromEntries(single),
             text,
-            body: text === "" ? undefined : JSON.parse(text),
+            body: isJson(response) && text !== "" ? JSON.parse(text) : undefined,
           });
         });
       });
       if (chunked && body !== undefined) call.write(body);
       call.end(chunked ? undefined : body);
     });
+}
+
+function isJson({ headers }: IncomingMessage): boolean {
+  return headers["content-type"] === "application/json";
 }
 
 /** A raw connection, on which a test sends bytes. */

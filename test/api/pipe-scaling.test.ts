@@ -23,6 +23,11 @@ const environment = setUpEnvironment("pipe-scaling");
 const { organizationId, admin, developer } = setUpTenant(environment);
 const { organizationId: strangers, admin: stranger } = setUpTenant(environment);
 const api = setUpApi(environment, { tiers: TIERS });
+const small = setUpApi(environment, { tiers: TIERS, maximumCores: 4 });
+const large = setUpApi(environment, {
+  tiers: new Map([["scale", { name: "scale", defaultSize: sizeOfCores(2), maximumSize: sizeOfCores(64) }]]),
+  maximumCores: 64,
+});
 
 function pathOf(service: string, organization = organizationId): string {
   return `/v1/organizations/${organization}/services/${service}/pipesCdcScaling`;
@@ -181,6 +186,48 @@ describe("PATCH pipesCdcScaling", () => {
       service,
       apiKey: admin.id,
       to: "4 cpu / 16 Gi",
+    });
+  });
+
+  it("accepts sizes up to the platform's maximum, which can be above 24 cores", async () => {
+    const service = await serviceOf(1);
+    const send = (replicaCpuMillicores: number) =>
+      large.send({
+        ...{ method: "PATCH", path: pathOf(service), authorization: admin.authorization },
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ replicaCpuMillicores }),
+      });
+    expect(await send(64_000)).toMatchObject({
+      status: 200,
+      body: { result: { replicaCpuMillicores: 64_000, replicaMemoryGb: 256 } },
+    });
+    expect((await environment.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 64_000 });
+    expect(await send(65_000)).toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining("must be an integer from 1000 to 64000, a multiple of 1000") },
+    });
+  });
+
+  it("returns a size above the platform's maximum if the service has it, but does not accept it again", async () => {
+    const service = await serviceOf(8);
+    const request = { path: pathOf(service), authorization: admin.authorization };
+    const inUse = { replicaCpuMillicores: 8000, replicaMemoryGb: 32 };
+    expect(await small.send(request)).toMatchObject({ status: 200, body: { result: inUse } });
+    const again = await small.send({
+      ...request,
+      method: "PATCH",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(inUse),
+    });
+    expect(again).toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining("must be an integer from 1000 to 4000") },
+    });
+    const { body } = await small.send({ path: "/openapi.json" });
+    expect(body).toMatchObject({
+      components: {
+        schemas: { PipeScalingPatch: { properties: { replicaCpuMillicores: { maximum: 4000 } } } },
+      },
     });
   });
 

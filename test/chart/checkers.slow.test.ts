@@ -12,7 +12,7 @@ import { stringify } from "yaml";
 import * as z from "zod";
 import { actionlint } from "./checkers/actionlint.ts";
 import { BUILD_MS, checkers } from "./checkers/build.ts";
-import { linters } from "./checkers/linters.ts";
+import { linters } from "./checkers/python-packages.ts";
 import { RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
 /** Kinds of add-ons, whose CRDs the cluster does not have. */

@@ -478,3 +478,23 @@ describe("with the token of the controller, an Event", () => {
     expectDenied(outcome, "only the count of its own Events");
   });
 });
+
+// Last, because it upgrades the release.
+describe("with the token of the controller and the largest possible sizes, the size of a pipe", () => {
+  beforeAll(async () => {
+    const values = "sizes.maximumCores=128,tiers.scale.maximumCpuMillicores=128000";
+    await install(cluster, release, "--set", `crds.enabled=false,${values}`);
+    const isAccepted = async () => (await patchPipe("pipe", sizedTo(128))) === "accepted";
+    await waitFor(isAccepted, { what: "the policies of the upgrade to take effect", timeoutMs: 30_000 });
+  }, 120_000);
+
+  const sizedTo = (cores: number) => resized(resourcesFor(sizeOfCores(cores), false));
+
+  it("may be 128 cores, also as the last good size, but no more", async () => {
+    expect(await patchPipe("small", sizedTo(128))).toBe("accepted");
+    expect(await patchPipe("pipe", annotated(lastRollout(sizeOfCores(128))))).toBe("accepted");
+    expectDenied(await patchPipe("pipe", sizedTo(129)), "only the sizes of tiers");
+    const tooLarge = await patchPipe("pipe", annotated(lastRollout(sizeOfCores(129))));
+    expectDenied(tooLarge, "only a valid size");
+  });
+});

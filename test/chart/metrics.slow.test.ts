@@ -20,6 +20,8 @@ let api: RunningApi;
 let folder: string;
 /** Metrics of the two processes after a run with every kind of event. */
 let exposed: Readonly<Record<"api" | "controller", Exposition>>;
+/** The metrics that a customer's own Prometheus scrapes. */
+let ofCustomer: string;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "pipe-scaling-metrics-"));
@@ -50,6 +52,8 @@ beforeAll(async () => {
     { what: "the failure to be counted" },
   );
 
+  const customers = `/v1/organizations/${organizationId}/prometheus`;
+  ofCustomer = (await api.send({ path: customers, authorization })).text;
   exposed = {
     api: expositionOf((await clientOfText(api.opsUrl)("/metrics")).text),
     controller: expositionOf(await controlled.scrape()),
@@ -124,6 +128,15 @@ describe("Prometheus with the scraped metrics", () => {
   }
 
   const SUCCESS = /^SUCCESS$/;
+
+  it("accepts the metrics of customers without a finding", async () => {
+    const check = (input: string) =>
+      run(promtool, ["check", "metrics"], { env: environment, cwd: folder, input });
+    expect(ofCustomer).toContain("pipe_scaling_service_compute_units{");
+    expect(await check(ofCustomer)).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    const { code } = await check(ofCustomer.replaceAll("service_pipes", "service_pipes_total"));
+    expect(code).not.toBe(0);
+  });
 
   it("has data for every panel of the dashboard", async () => {
     const queries = dashboardQueries().map(({ expr }) =>

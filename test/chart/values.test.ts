@@ -186,6 +186,12 @@ describe("the chart rejects with the field and the reason", () => {
       ["tiers.gold.defaultCpuMillicores=4000,tiers.gold.maximumCpuMillicores=2000"],
       /tiers\.gold: defaultCpuMillicores \(4000\) is greater than maximumCpuMillicores \(2000\)/,
     ],
+    ["a largest size that no platform can offer", ["sizes.maximumCores=129"], /'\/sizes\/maximumCores'.*128/],
+    [
+      "a tier whose default is above the largest size",
+      ["sizes.maximumCores=1"],
+      /tiers\.enterprise: defaultCpuMillicores \(2000\) is greater than sizes\.maximumCores \(1\) allows: lower it, or raise sizes\.maximumCores/,
+    ],
     [
       "values without an image",
       ["image.repository="],

@@ -26,6 +26,8 @@ const HOW_TO = [
   "size-in-git",
   "behind-a-proxy",
   "change-limits-and-tiers",
+  "scrape-your-services",
+  "with-terraform",
 ];
 /** This page needs a chart of a pipe, so test/integration/take-over.slow.test.ts follows it. */
 const FOLLOWED_ELSEWHERE = ["take-over-pipes"];

@@ -45,7 +45,7 @@ describe("the CRD of PipeScaling", () => {
   it.each([
     ["nothing", {}],
     ["the least", { replicaCpuMillicores: 1000, replicaMemoryGb: 4 }],
-    ["the most", { replicaCpuMillicores: 24_000, replicaMemoryGb: 96 }],
+    ["the most", { replicaCpuMillicores: 128_000, replicaMemoryGb: 512 }],
     ["a pause", { suspend: true }],
   ])("accepts %s", async (_, spec) => {
     expect(await kubectlApply(manifest(spec))).toContain("created");
@@ -59,8 +59,8 @@ describe("the CRD of PipeScaling", () => {
     ],
     [
       "too much",
-      { replicaCpuMillicores: 25_000, replicaMemoryGb: 100 },
-      "should be less than or equal to 24000",
+      { replicaCpuMillicores: 129_000, replicaMemoryGb: 516 },
+      "should be less than or equal to 128000",
     ],
     ["half a core", { replicaCpuMillicores: 1500, replicaMemoryGb: 6 }, "should be a multiple of 1000"],
     ["one field alone", { replicaCpuMillicores: 4000 }, "set both, or neither for the default of the tier"],
@@ -130,7 +130,7 @@ describe("the CRD of PipeScaling", () => {
   it("has descriptions for kubectl explain", async () => {
     const explain = async (path: string) =>
       (await kubectl(cluster, ["explain", path])).replaceAll(/\s+/g, " ");
-    expect(await explain("psc.spec.replicaCpuMillicores")).toContain("1000 to 24000 in steps of 1000");
+    expect(await explain("psc.spec.replicaCpuMillicores")).toContain("1000 to 128000 in steps of 1000");
     expect(await explain("psc")).toContain("the size of all database pipes of one service");
     expect(await explain("psc.status.effective")).toContain("Last size that every pipe ran at the same time");
   });

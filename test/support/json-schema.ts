@@ -22,6 +22,7 @@ export interface JsonSchema {
   readonly maximum?: number | undefined;
   readonly multipleOf?: number | undefined;
   readonly pattern?: string | undefined;
+  readonly format?: string | undefined;
   readonly minLength?: number | undefined;
 }
 
@@ -47,8 +48,8 @@ export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
     multipleOf: z.number().optional(),
     pattern: z.string().optional(),
     minLength: z.int().optional(),
-    // Annotations: the pattern covers the format, and the others are documentation.
     format: z.string().optional(),
+    // Annotations, which are documentation.
     title: z.string().optional(),
     description: z.string().optional(),
     examples: z.array(z.unknown()).optional(),
@@ -82,7 +83,7 @@ export class Schemas {
 
   /** The type, and its keywords. */
   #hasType(schema: JsonSchema, value: unknown): boolean {
-    const { type, items, maxItems, pattern, minLength, minimum, maximum, multipleOf } = schema;
+    const { type, items, maxItems, pattern, format, minLength, minimum, maximum, multipleOf } = schema;
     switch (type) {
       case "object":
         return isObject(value) && this.#hasProperties(schema, value);
@@ -96,7 +97,8 @@ export class Schemas {
         return (
           typeof value === "string" &&
           value.length >= (minLength ?? 0) &&
-          (pattern === undefined || new RegExp(pattern, "u").test(value))
+          (pattern === undefined || new RegExp(pattern, "u").test(value)) &&
+          (format !== "date-time" || isDateTime(value))
         );
       case "number":
       case "integer":
@@ -287,14 +289,20 @@ function split(schema: JsonSchema) {
   return { unconditional, conditional };
 }
 
-/** The keywords of an alternative restrict those of the property. */
+/** The keywords of an alternative restrict those of the property. One that is only named has none. */
 function merged(all: JsonSchema["properties"] = {}, alternative: JsonSchema["properties"] = {}) {
-  const narrowed = Object.entries(alternative).map(([name, more]) => {
+  const restricting = Object.entries(alternative).filter(([, each]) => Object.keys(each).length > 0);
+  const narrowed = restricting.map(([name, more]) => {
     const { anyOf = [], ...given } = all[name] ?? {};
     const alike = anyOf.find(({ type }) => type !== undefined && type === more.type);
     return [name, { ...(alike ?? given), ...more }] as const;
   });
   return { ...all, ...Object.fromEntries(narrowed) };
+}
+
+/** As in RFC 3339, always in UTC. */
+function isDateTime(text: string): boolean {
+  return /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/.test(text) && !Number.isNaN(Date.parse(text));
 }
 
 function isObject(value: unknown): value is object {

@@ -1,4 +1,5 @@
 import { REASONS } from "../../../src/api/cluster/reasons.ts";
+import { knownWords } from "../../../src/api/resources/schema-parts.ts";
 import { type Answer, apiDocument, type NamedOperation, operationsOf } from "./api.ts";
 import { REASONS_HEADING } from "./errors.ts";
 import { block, code, linkTo, sections, table } from "./markdown.ts";
@@ -96,8 +97,10 @@ function object(name: string, schema: Schema): string {
 
 /** Replaces the list of all reasons, which is too long for a cell, with a link to errors.md. */
 function withoutReasons(schema: Schema): Schema {
-  const all = JSON.stringify(REASONS);
-  return JSON.parse(JSON.stringify(schema), (_, value: Schema) =>
-    JSON.stringify(value?.enum) === all ? { ...value, enum: undefined, type: REASONS_LINK } : value,
-  );
+  const words = knownWords(REASONS);
+  return JSON.parse(JSON.stringify(schema), (_, value: Schema) => {
+    const { description } = value ?? {};
+    if (typeof description !== "string" || !description.endsWith(words)) return value;
+    return { ...value, type: REASONS_LINK, description: description.replace(words, "").trimEnd() };
+  });
 }

@@ -1,6 +1,7 @@
 import { Registry } from "prom-client";
 import * as z from "zod";
 import { ApiMetrics } from "../../../src/api/metrics.ts";
+import { labelNamesOf, SERVICE_METRICS } from "../../../src/api/resources/prometheus/exposition.ts";
 import { ControllerMetrics } from "../../../src/controller/report/metrics.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { buildInfo } from "../../../src/telemetry/build-info.ts";
@@ -34,6 +35,10 @@ export function allMetrics() {
       clusterMetrics(registry);
     }),
     node: metricsOf(processMetrics),
+    customers: SERVICE_METRICS.map((each): Metric => {
+      const { name, help } = each;
+      return { name, help, type: "gauge", labelNames: [...labelNamesOf(each)] };
+    }),
   };
 }
 
@@ -49,7 +54,7 @@ export function seriesOf({ name, type }: Metric): readonly string[] {
 }
 
 export function metricsPage(): string {
-  const { api, controller, both, node } = allMetrics();
+  const { api, controller, both, node, customers } = allMetrics();
   return sections(
     "# Metrics",
     "Each process serves its metrics at `/metrics` of its operations port. [Scrape the metrics](../how-to/monitor.md) shows how Prometheus gets them; the label `container` of a series is `api` or `controller`. Every label has a bounded set of values, and no value is text from a caller.",
@@ -64,6 +69,9 @@ export function metricsPage(): string {
     "## Node.js, both processes",
     "A timer measures the delays of the event loop every 100 ms, and their values include this interval: in an idle process, the minimum, mean and percentiles are 0.1 s.",
     rowsOf(node),
+    "## For customers",
+    "`GET /v1/organizations/{organizationId}/prometheus` of [the API](http.md), and the same path of a service, return these metrics for a customer's own Prometheus. They are on the public port, and need an API key. [Scrape your services](../how-to/scrape-your-services.md) has the configuration.",
+    rowsOf(customers),
   );
 }
 

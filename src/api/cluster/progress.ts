@@ -7,9 +7,13 @@ import type { KubeObject } from "../../kube/objects.ts";
 import { type ApiFallbackReason, fallbackReasonOf } from "./fallback-reasons.ts";
 import { type Reason, reasonOf } from "./reasons.ts";
 
+export const PROGRESS_STATES = ["propagating", "scaled", "failed", "suspended"] as const;
+
+export type ProgressState = (typeof PROGRESS_STATES)[number];
+
 /** The progress of a rescale: the part of the status that callers may see. The rest is not cached. */
 export interface Progress {
-  readonly state: "propagating" | "scaled" | "failed" | "suspended";
+  readonly state: ProgressState;
   readonly reason: Reason;
   /** Absent until the controller reports a size; without a request it is the default of the tier. */
   readonly desired: DesiredSize | undefined;

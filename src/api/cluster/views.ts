@@ -62,6 +62,8 @@ export interface PipeScalingView extends KubeObject {
   readonly effective: Size | undefined;
   /** Until this time, the rollout window holds nothing back. The key is absent without one, which saves memory. */
   readonly windowIgnoredUntilMs?: number;
+  /** Replicas of all pipes together, as the controller last counted them. */
+  readonly replicas: number | undefined;
   readonly progress: Progress;
 }
 
@@ -142,6 +144,7 @@ export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
     requested: spec && sizeIn(spec),
     effective: status?.effective && sizeIn(status.effective),
     ...(Number.isNaN(windowIgnoredUntilMs) ? {} : { windowIgnoredUntilMs }),
+    replicas: status?.replicas,
     progress: progressOf(raw),
   };
 }

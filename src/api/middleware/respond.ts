@@ -2,7 +2,7 @@ import type { Response } from "express";
 import type { ApiError } from "../errors.ts";
 import { errorText } from "./error-text.ts";
 import { bytesOf, isShort, type ResponseBody, writeInParts } from "./response-body.ts";
-import { JSON_HEADERS } from "./response-headers.ts";
+import { EXPOSITION_HEADERS, JSON_HEADERS } from "./response-headers.ts";
 import { endAfterBody, hasUnreadBody, isShortBody } from "./unread-body.ts";
 
 /** Sends 200 with the envelope; without a result, the envelope has only `requestId` and `status`. */
@@ -15,6 +15,11 @@ export function sendJsonResult(response: Response, json: string | undefined): vo
   const result = json === undefined ? "" : `,"result":${json}`;
   const body = `{"requestId":"${response.req.context.requestId}","status":200${result}}`;
   send(response, 200, JSON_HEADERS, body);
+}
+
+/** Sends 200 with metrics as text for Prometheus. */
+export function sendExposition(response: Response, text: string): void {
+  send(response, 200, EXPOSITION_HEADERS, text);
 }
 
 /** Remembers the JSON of each object: cached objects never change, and clients poll them. */

@@ -1,6 +1,7 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import helmet, { type HelmetOptions } from "helmet";
+import { Registry } from "prom-client";
 
 /** The directives of a Content-Security-Policy. */
 export type ContentPolicy = Readonly<Record<string, readonly string[]>>;
@@ -49,6 +50,9 @@ export function responseHeaders(contentType: string, policy?: ContentPolicy): re
 }
 
 export const JSON_HEADERS: readonly string[] = responseHeaders("application/json");
+
+/** For metrics, which are not shown as a page either. */
+export const EXPOSITION_HEADERS: readonly string[] = responseHeaders(Registry.PROMETHEUS_CONTENT_TYPE);
 
 /** Restores `X-Frame-Options` from `x-frame-options`, because Node returns lowercase names. */
 function canonicalName(name: string): string {

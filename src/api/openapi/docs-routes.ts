@@ -1,5 +1,6 @@
 import { gzipSync } from "node:zlib";
 import type { RequestHandler, Router } from "express";
+import type { Size } from "../../domain/size.ts";
 import { apiError } from "../errors.ts";
 import { methodNotAllowed, methodNotAllowedError } from "../middleware/not-found.ts";
 import { send } from "../middleware/respond.ts";
@@ -31,10 +32,15 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 };
 
 /** Sends the OpenAPI document of these operations. */
-export function openApiHandler(operations: readonly Operation[]): RequestHandler {
-  const json = Buffer.from(JSON.stringify(openApiDocument(operations)));
+export function openApiHandler(operations: readonly Operation[], maximum: Size): RequestHandler {
+  const json = Buffer.from(JSON.stringify(openApiDocument(operations, maximum)));
   return sendPage(
-    new Page({ contentType: "application/json", gzipped: () => gzipSync(json), plain: () => json }),
+    new Page({
+      contentType: "application/json",
+      anyOrigin: true,
+      gzipped: () => gzipSync(json),
+      plain: () => json,
+    }),
   );
 }
 

@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import type { Size } from "../../domain/size.ts";
 
 /** The methods of all operations; HEAD comes with GET. */
 export const METHODS = ["GET", "PATCH", "DELETE"] as const;
@@ -16,6 +17,14 @@ export type Tag =
   | "Prometheus"
   | "Pipes";
 
+/** A request body of type `application/json`. */
+export interface RequestBody {
+  /** @param maximum the largest size that can be requested */
+  readonly schema: (maximum: Size) => z.ZodType;
+  /** A body that the schema accepts, for the documentation and for clients that try the operation. */
+  readonly example: unknown;
+}
+
 /** An operation of the API: the single source of its entry in the OpenAPI document. */
 export interface Operation {
   readonly method: Method;
@@ -27,10 +36,11 @@ export interface Operation {
   /** In CommonMark, like all texts about an operation. */
   readonly description: string;
   readonly isBeta?: true;
-  /** Schema of the request body. */
-  readonly body?: z.ZodType;
+  readonly body?: RequestBody;
   /** Schema of the envelope's `result`; without one, the envelope has only `requestId` and `status`. */
   readonly result?: z.ZodType;
+  /** An example of metrics as text for Prometheus, which the operation returns instead of the envelope. */
+  readonly exposition?: string;
   /** When the operation returns statuses that not every operation can return, or returns them for other reasons. */
   readonly refusals: Readonly<Partial<Record<400 | 404 | 409 | 503, string>>>;
 }

@@ -4,6 +4,8 @@ import { type ContentPolicy, responseHeaders } from "../middleware/response-head
 export interface PageOptions {
   readonly contentType: string;
   readonly policy?: ContentPolicy;
+  /** Pages of other origins may read it. */
+  readonly anyOrigin?: true;
   /** Called once, at the first request that accepts it. */
   readonly gzipped: () => Buffer;
   /** Called once, at the first request of a client that does not accept gzip. */
@@ -24,7 +26,12 @@ export class Page {
 
   constructor(options: PageOptions) {
     this.#options = options;
-    this.#headers = [...responseHeaders(options.contentType, options.policy), "Vary", "Accept-Encoding"];
+    this.#headers = [
+      ...responseHeaders(options.contentType, options.policy),
+      "Vary",
+      "Accept-Encoding",
+      ...(options.anyOrigin ? ["Access-Control-Allow-Origin", "*"] : []),
+    ];
   }
 
   representation(acceptEncoding = ""): Representation {

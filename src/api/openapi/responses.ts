@@ -125,10 +125,15 @@ const anyOther = {
   ),
 };
 
-function success({ result }: Operation): ZodOpenApiResponseObject {
+function success({ result, exposition }: Operation): ZodOpenApiResponseObject {
+  const headers = z.object(everywhere);
+  if (exposition !== undefined) {
+    const content = { "text/plain": { schema: z.string(), example: exposition } };
+    return { description: "Success: metrics, without an envelope.", headers, content };
+  }
   return {
     description: result ? "Success." : "Success, without a result.",
-    headers: z.object(everywhere),
+    headers,
     content: { "application/json": { schema: result ? successEnvelope(result) : emptyEnvelope } },
   };
 }

@@ -18,6 +18,12 @@ import {
   pipeScalingRouter,
   updatePipeScaling,
 } from "./pipe-scaling/routes.ts";
+import {
+  getOrganizationMetrics,
+  getServiceMetrics,
+  type PrometheusDeps,
+  prometheusRouter,
+} from "./prometheus/routes.ts";
 import { listServices, type ServicesDeps, servicesRouter } from "./services/routes.ts";
 
 /** Every operation of the API. The OpenAPI document and the tables of the tests are derived from this list. */
@@ -34,6 +40,8 @@ export const OPERATIONS: readonly Operation[] = [
   getPipeScalingProgress,
   getPipeScalingLimits,
   getPipeScalingHistory,
+  getOrganizationMetrics,
+  getServiceMetrics,
 ];
 
 export type ResourceDeps = OrganizationsDeps &
@@ -41,6 +49,7 @@ export type ResourceDeps = OrganizationsDeps &
   ServicesDeps &
   MembersDeps &
   BackupDeps &
+  PrometheusDeps &
   PipeScalingDeps;
 
 /** The routers of all resources. Express tries them in turn, so the one that clients poll comes first. */
@@ -52,5 +61,6 @@ export function resourceRouters(deps: ResourceDeps): Router[] {
     servicesRouter(deps),
     membersRouter(deps),
     backupRouter(deps),
+    prometheusRouter(deps),
   ];
 }

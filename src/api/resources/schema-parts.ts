@@ -8,8 +8,21 @@ import * as z from "zod";
 /** A UUID of any version. */
 export const id = z.guid();
 
-/** Always in UTC. In the OpenAPI document the format describes the rest; zod's own pattern is unreadable. */
-export const instant = z.iso.datetime().meta({ override: { pattern: "Z$" } });
+/** Always in UTC. */
+export const instant = z.iso.datetime();
+
+/**
+ * A word that explains a state. It is an open string, not an enumeration, because generated clients would reject the
+ * words of later versions.
+ */
+export function reasonWord(known: readonly string[]): z.ZodString {
+  const description = "The reason as one word, for programs. Later versions can add words.";
+  return z.string().meta({ description: `${description} ${knownWords(known)}` });
+}
+
+export function knownWords(words: readonly string[]): string {
+  return `Known words: ${words.map((word) => `\`${word}\``).join(", ")}.`;
+}
 
 export const ID_EXAMPLE = "6f1c2a54-9d0b-4c53-8a42-0f8f6b1d2c11";
 export const CREATED_EXAMPLE = "2026-01-31T12:00:00.000Z";

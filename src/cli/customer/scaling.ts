@@ -1,10 +1,11 @@
-import { pipeScaling, toPipeScaling } from "../../api/resources/pipe-scaling/schema.ts";
+import { requestedFields, toPipeScaling } from "../../api/resources/pipe-scaling/schema.ts";
 import { sizeOf } from "../../crd/size-fields.ts";
 import {
   CPU_MAXIMUM_MILLICORES,
   CPU_MINIMUM_MILLICORES,
   cpuMillicoresFor,
   describeSize,
+  LARGEST,
   type Size,
   sizeOfCores,
 } from "../../domain/size.ts";
@@ -75,7 +76,7 @@ const set = apiCommand({
       placeholder: "number",
       description: "CPU cores of each replica",
     }),
-    memoryGb: option(bodyValue(pipeScaling.shape.replicaMemoryGb, Number).optional(), {
+    memoryGb: option(bodyValue(requestedFields(LARGEST).replicaMemoryGb, Number).optional(), {
       placeholder: "number",
       description: "memory of each replica, in GiB",
     }),

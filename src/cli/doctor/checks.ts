@@ -7,6 +7,7 @@ import { checkInjected } from "./injected.ts";
 import { checkLabels } from "./labels.ts";
 import { checkHolder, checkLease } from "./lease.ts";
 import { checkLiteralSizes } from "./literal-sizes.ts";
+import { checkMaximumSize } from "./maximum-size.ts";
 import { checkPaused } from "./paused.ts";
 import { checkPermissions } from "./permissions.ts";
 import { checkPipes } from "./pipes.ts";
@@ -27,6 +28,7 @@ const CHECKS = [
   ["permissions", checkPermissions],
   ["policies", checkPolicies],
   ["tiers", checkTiers],
+  ["maximum-size", checkMaximumSize],
   ["tls", checkTls],
   ["lease", checkLease],
   ["holder", checkHolder],

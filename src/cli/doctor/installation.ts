@@ -27,6 +27,8 @@ export interface Installation {
   /** How it resizes pipes of a PipeScaling without a strategy. */
   readonly resizeStrategy: ResizeStrategy | undefined;
   readonly toleratedResizers: readonly string[];
+  /** Cores of the largest size that can be requested. */
+  readonly maximumCores: number | undefined;
   /** Name of the ConfigMap with its tiers. */
   readonly tiers: string | undefined;
   /** SHA-256 of the tiers in the values of the chart. */
@@ -74,6 +76,7 @@ export function installationOf({ metadata, spec, status }: ProcessDeployment): I
     pipeNamespaces: variable("PIPE_SCALING_PIPE_NAMESPACES")?.split(",") ?? [],
     resizeStrategy: RESIZE_STRATEGIES.find((each) => each === variable("PIPE_SCALING_RESIZE_STRATEGY")),
     toleratedResizers: variable("PIPE_SCALING_TOLERATED_RESIZERS")?.split(",") ?? [],
+    maximumCores: Number(variable("PIPE_SCALING_MAXIMUM_CORES")) || undefined,
     tiers: volumeOf("PIPE_SCALING_TIERS_FILE")?.configMap?.name,
     tiersChecksum: template.metadata?.annotations?.["checksum/tiers"],
     tlsSecret: volumeOf("PIPE_SCALING_TLS_CERT")?.secret?.secretName,

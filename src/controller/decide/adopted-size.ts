@@ -1,7 +1,7 @@
 import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
 import { gibIn, millicoresIn } from "../../domain/quantity.ts";
-import { type Size, sameSize, smallestSizeWith } from "../../domain/size.ts";
-import { LARGEST, type Tier } from "../../domain/tier.ts";
+import { LARGEST, type Size, sameSize, smallestSizeWith } from "../../domain/size.ts";
+import type { Tier } from "../../domain/tier.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Resources } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -14,14 +14,17 @@ type Amounts = Size;
  * nothing, so the spec asks for the smallest size that holds what each pipe has. A pipe without resources counts with the
  * tier's default. If no pipe has resources, the spec is empty, for that default.
  *
- * The spec is suspended if no size is large enough, because a person must decide what the pipe loses.
+ * The spec is suspended if no size that the platform offers is large enough, because a person must decide what the pipe
+ * loses.
  *
+ * @param maximum the largest size that the platform offers
  * @param wasDeleted the service had a PipeScaling. Its deletion must not resize a pipe, so the spec is also suspended if
  *   it would.
  */
 export function specForAdoption(
   pipes: readonly PipeView[],
   tier: Tier,
+  maximum: Size,
   wasDeleted: boolean,
 ): PipeScalingSpec {
   const amounts = pipes.map(amountsOf);
@@ -29,7 +32,8 @@ export function specForAdoption(
   const held = amounts.map((each) => (hasAny(each) ? each : tier.defaultSize));
   const { cpuMillicores, memoryGib } = largestOf(held);
   const size = smallestSizeWith(cpuMillicores, memoryGib);
-  const isKept = size && !(wasDeleted && pipes.some((pipe) => !sameSize(pipe.size, size)));
+  const isOffered = size && size.cpuMillicores <= maximum.cpuMillicores;
+  const isKept = isOffered && !(wasDeleted && pipes.some((pipe) => !sameSize(pipe.size, size)));
   return { ...specOf(size ?? LARGEST), ...(isKept ? {} : { suspend: true }) };
 }
 

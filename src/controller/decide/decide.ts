@@ -1,6 +1,7 @@
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { serviceLimit } from "../../domain/rollout-plan.ts";
 import { ALWAYS_OPEN } from "../../domain/rollout-window.ts";
+import { sizeOfCores } from "../../domain/size.ts";
 import { type DesiredSize, desiredSize, type Tier } from "../../domain/tier.ts";
 import type { Action } from "../actions.ts";
 import { commitStep } from "../in-place/commit-rules.ts";
@@ -30,7 +31,8 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
     ...{ sizing: sizing && reportShortage(sizing), waitsForCommit: false },
   });
   if (namespace === undefined || !tier.ok) return nothing();
-  if (!scaling) return nothing(undefined, options.isEnding ? [] : create(snapshot, namespace, tier.value));
+  if (!scaling)
+    return nothing(undefined, options.isEnding ? [] : create(snapshot, namespace, tier.value, options));
   if (scaling.isBeingDeleted) return nothing();
   const desired = desiredSize(requestedSize(scaling), tier.value);
   const shortage = memoryShortage(snapshot, scaling, desired.size);
@@ -90,11 +92,18 @@ function confirm(
 }
 
 /** A PipeScaling that certainly never existed is created as soon as all pipes have their labels. */
-function create(snapshot: Snapshot, namespace: string, tier: Tier): readonly Action[] {
+function create(
+  snapshot: Snapshot,
+  namespace: string,
+  tier: Tier,
+  { policy }: DecideOptions,
+): readonly Action[] {
   const { serviceId, pipes, pods, nowMs, recreation } = snapshot;
   if (pipes.length === 0 || creatableAtMs(snapshot) > nowMs) return [];
   if (recreation.atMs > nowMs && (recreation.isSeen || wasResized(serviceId, pipes))) return [];
-  const spec = specForRecreation(serviceId, pipes, pods) ?? specForAdoption(pipes, tier, recreation.isSeen);
+  const maximum = sizeOfCores(policy.maximumCores);
+  const spec =
+    specForRecreation(serviceId, pipes, pods) ?? specForAdoption(pipes, tier, maximum, recreation.isSeen);
   return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];
 }
 

@@ -10,7 +10,7 @@ import { TrustedProxies } from "../../../src/api/middleware/client-ip.ts";
 import { RateLimits } from "../../../src/api/middleware/rate-limit/limits.ts";
 import type { PathAliases } from "../../../src/api/path-aliases.ts";
 import { OPERATIONS } from "../../../src/api/resources/operations.ts";
-import { describeSize } from "../../../src/domain/size.ts";
+import { describeSize, sizeOfCores } from "../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeUnreachableError } from "../../../src/kube/errors.ts";
@@ -128,6 +128,7 @@ async function startUrl(
     recordSpan: (span) => void spans.push(span),
     isShuttingDown: () => ending.signal.aborted,
     tiers: BUILT_IN_TIERS,
+    maximumSize: sizeOfCores(24),
     pathAliases,
     disableDocsPage,
     scalingWriter: new PipeScalingWriter(cluster),

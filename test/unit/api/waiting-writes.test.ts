@@ -8,6 +8,7 @@ import { WriteQueue } from "../../../src/api/cluster/write-queue.ts";
 import { ApiMetrics } from "../../../src/api/metrics.ts";
 import { TrustedProxies } from "../../../src/api/middleware/client-ip.ts";
 import { RateLimits } from "../../../src/api/middleware/rate-limit/limits.ts";
+import { sizeOfCores } from "../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
@@ -97,6 +98,7 @@ async function start(): Promise<void> {
     isShuttingDown: () => false,
     disableDocsPage: false,
     tiers: BUILT_IN_TIERS,
+    maximumSize: sizeOfCores(24),
     pathAliases: new Map(),
     scalingWriter: new PipeScalingWriter(cluster),
     scalingWrites: new WriteQueue(clock),

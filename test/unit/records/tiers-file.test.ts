@@ -27,8 +27,8 @@ describe("a tiers file", () => {
       "is invalid: basic.defaultCpuMillicores: Invalid number: must be a multiple of 1000.",
     ],
     [
-      "basic: {defaultCpuMillicores: 1000, maximumCpuMillicores: 25000}",
-      "is invalid: basic.maximumCpuMillicores: Too big: expected number to be <=24000.",
+      "basic: {defaultCpuMillicores: 1000, maximumCpuMillicores: 129000}",
+      "is invalid: basic.maximumCpuMillicores: Too big: expected number to be <=128000.",
     ],
     [
       "basic: {defaultCpuMillicores: 9000, maximumCpuMillicores: 8000}",

@@ -29,6 +29,7 @@ describe("without flags or variables", () => {
       namespace: "pipe-scaling-records",
       pipeNamespaces: [],
       tiers: BUILT_IN_TIERS,
+      maximumCores: 24,
       host: "127.0.0.1",
       port: 8080,
       opsPort: 9090,
@@ -129,6 +130,13 @@ describe("settings", () => {
     const tiersFile = file("tiny: {defaultCpuMillicores: 1000, maximumCpuMillicores: 2000}");
     expect([...api({ tiersFile }).tiers.keys()]).toEqual(["tiny"]);
   });
+
+  test.each([1, 64, 128])("accept a largest size of %i cores if no tier has a larger default", (cores) => {
+    const tiersFile = file("tiny: {defaultCpuMillicores: 1000, maximumCpuMillicores: 128000}");
+    const flags = { tiersFile, maximumCores: String(cores) };
+    expect(api(flags)).toMatchObject({ maximumCores: cores });
+    expect(controller(flags)).toMatchObject({ maximumCores: cores });
+  });
 });
 
 describe("an invalid setting", () => {
@@ -171,6 +179,11 @@ describe("an invalid setting", () => {
     [{ host: "300.1.1.1" }, "it must be an IP address or a host name"],
     [{ host: "[::]" }, "it must be an IP address or a host name"],
     [{ host: "a b" }, "it must be an IP address or a host name"],
+    [{ maximumCores: "129" }, "it must be a whole number from 1 to 128"],
+    [
+      { maximumCores: "1" },
+      "--maximum-cores (or PIPE_SCALING_MAXIMUM_CORES) is 1, but the default size of the tier scale is 2 cpu / 8 Gi: set at least 2, or lower that default.",
+    ],
     [{ tiersFile: "/no/such/file" }, "--tiers-file (or PIPE_SCALING_TIERS_FILE) cannot be used: ENOENT"],
   ];
   test.each(wrong)("is rejected by the API with the allowed values: %j", (flags, sentence) => {
@@ -184,6 +197,7 @@ describe("an invalid setting", () => {
     [{ maxConcurrentRollouts: "0" }, "a whole number from 1 to 10000"],
     [{ toleratedResizers: "a,,b" }, "it must be the name of a field manager: at most 128 characters"],
     [{ toleratedResizers: "a".repeat(129) }, "it must be the name of a field manager"],
+    [{ maximumCores: "1" }, "the default size of the tier scale is 2 cpu / 8 Gi"],
     [{ identity: "" }, "--identity (or PIPE_SCALING_IDENTITY)"],
   ])("is rejected by the controller with the allowed values: %j", (flags: Flags, sentence) => {
     expect(() => controller(flags)).toThrow(sentence);

@@ -153,6 +153,8 @@ kustomize.toolkit.fluxcd.io/prune: disabled
 {{- end }}
 - name: PIPE_SCALING_TIERS_FILE
   value: /etc/pipe-scaling/tiers.yaml
+- name: PIPE_SCALING_MAXIMUM_CORES
+  value: {{ int .Values.sizes.maximumCores | quote }}
 - name: PIPE_SCALING_HOST
   value: {{ .Values.listenAddress | quote }}
 - name: PIPE_SCALING_OPS_PORT

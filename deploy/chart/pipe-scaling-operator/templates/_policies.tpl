@@ -79,10 +79,12 @@ the annotation.
           key == 'memory' || key in each.?resources.?limits.orValue({})))))
 {{- end }}
 
-{{/* Cores of the largest size that the CRD allows. */}}
+{{/*
+Cores of the largest size that a pipe can have. Lower values do not reduce it below the default, so that pods can return
+to an earlier size.
+*/}}
 {{- define "pipe-scaling.maximumCores" -}}
-{{- $crd := .Files.Get "files/crd.yaml" | fromYaml }}
-{{- div (int (index $crd.spec.versions 0).schema.openAPIV3Schema.properties.spec.properties.replicaCpuMillicores.maximum) 1000 }}
+{{- max 24 (int .Values.sizes.maximumCores) (include "pipe-scaling.largestTierCores" . | int) }}
 {{- end }}
 
 {{/* Cores of the largest size of a tier. */}}

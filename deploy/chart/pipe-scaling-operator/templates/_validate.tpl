@@ -14,6 +14,9 @@ records.namespace is the namespace of the release ({{ .Release.Namespace }}), so
 records.namespace ({{ .Values.records.namespace }}) is one of pipes.namespaces, so the API could read the Secrets of pipes: set another namespace.
 {{- end }}
 {{- range $name, $tier := .Values.tiers }}
+{{- if gt (int $tier.defaultCpuMillicores) (mul (int $.Values.sizes.maximumCores) 1000 | int) }}
+tiers.{{ $name }}: defaultCpuMillicores ({{ int $tier.defaultCpuMillicores }}) is greater than sizes.maximumCores ({{ int $.Values.sizes.maximumCores }}) allows: lower it, or raise sizes.maximumCores.
+{{- end }}
 {{- if gt (int $tier.defaultCpuMillicores) (int $tier.maximumCpuMillicores) }}
 tiers.{{ $name }}: defaultCpuMillicores ({{ int $tier.defaultCpuMillicores }}) is greater than maximumCpuMillicores ({{ int $tier.maximumCpuMillicores }}).
 {{- end }}

@@ -36,7 +36,10 @@ export const updateBackupConfiguration = {
   tag: "Backup",
   summary: "Change the backup configuration of a service",
   description: "For keys with the role `admin`. Returns the whole configuration after the change.",
-  body: backupConfigurationPatch,
+  body: {
+    schema: () => backupConfigurationPatch,
+    example: { backupPeriodInHours: 24, backupRetentionPeriodInHours: 72, backupStartTime: "2:00" },
+  },
   result: backupConfiguration,
   refusals: {
     400: `An ID in the path is not a UUID, or the body is invalid. In particular, ${BACKUP_RULES_TEXT}; this holds for the values that the request sends and those that are stored.`,

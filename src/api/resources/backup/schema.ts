@@ -71,7 +71,12 @@ const startTimeRule = {
   then: {
     type: "object",
     description: "The period is absent, null or one that allows a start time.",
-    properties: { backupPeriodInHours: { enum: [...BACKUP_PERIODS_WITH_START_TIME_HOURS, null] } },
+    properties: {
+      backupPeriodInHours: { enum: [...BACKUP_PERIODS_WITH_START_TIME_HOURS, null] },
+      // Linters check this alternative as if it were the whole schema, so it names every field.
+      backupRetentionPeriodInHours: {},
+      backupStartTime: {},
+    },
   },
 };
 

@@ -3,14 +3,14 @@ import { MAX_FAILURES, MAX_FALLBACKS } from "../../../crd/pipe-scaling.ts";
 import type { Size } from "../../../domain/size.ts";
 import { SIZE_SOURCES } from "../../../domain/tier.ts";
 import { API_FALLBACK_REASONS, fallbackSentence } from "../../cluster/fallback-reasons.ts";
-import type { Progress } from "../../cluster/progress.ts";
+import { PROGRESS_STATES, type Progress } from "../../cluster/progress.ts";
 import { REASONS, sentenceOf } from "../../cluster/reasons.ts";
-import { instant } from "../schema-parts.ts";
+import { instant, reasonWord } from "../schema-parts.ts";
 import { pipeScaling, toPipeScaling } from "./schema.ts";
 
 /** The progress of a rescale, as the API returns it (docs/adr/0017). */
 
-const reason = z.enum(REASONS).meta({ description: "The reason as one word, for programs." });
+const reason = reasonWord(REASONS);
 const message = z.string().meta({ description: "The reason as a sentence, for people." });
 const pipes = z.int().min(0);
 
@@ -28,13 +28,13 @@ const failure = z.strictObject({
 
 const fallback = z.strictObject({
   pipe: z.string().meta({ description: "The name of the pipe." }),
-  reason: z.enum(API_FALLBACK_REASONS).meta({ description: "The reason as one word, for programs." }),
+  reason: reasonWord(API_FALLBACK_REASONS),
   message,
 });
 
 export const pipeScalingProgress = z
   .strictObject({
-    state: z.enum(["propagating", "scaled", "failed", "suspended"]).meta({
+    state: z.enum(PROGRESS_STATES).meta({
       description:
         "`propagating`: the size is being applied, or is about to be. `scaled`: every pipe runs it. `failed`: it could not be applied to at least one pipe; some failures are retried later. `suspended`: nothing is changed.",
     }),

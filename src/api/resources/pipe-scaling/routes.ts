@@ -1,4 +1,5 @@
 import type { Router } from "express";
+import type { Size } from "../../../domain/size.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { authorize } from "../../middleware/authorize.ts";
 import { readJsonBody } from "../../middleware/json-body.ts";
@@ -41,7 +42,7 @@ export const updatePipeScaling = {
   description:
     "For keys with the role `admin`. Changes the size of all database pipes of the service, for the initial load and for change data capture alike. Send one field, from which the API derives the other, or both. Returns the accepted size; a GET returns it as soon as every pipe has it, which takes a few minutes. Scaling is available once a database pipe has been provisioned on the service.",
   isBeta: true,
-  body: pipeScalingPatch,
+  body: { schema: pipeScalingPatch, example: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } },
   result: pipeScaling,
   refusals: {
     400: `An ID in the path is not a UUID, the body is invalid, the size is above the limit of the organization's tier, or ${NO_PIPE}.`,
@@ -70,10 +71,13 @@ export interface PipeScalingDeps extends ScalingServiceDeps {
   readonly scalingWriter: ScalingServiceDeps["scalingWriter"] & HistoryDeps["scalingWriter"];
   readonly clock: Pick<Clock, "now">;
   readonly pathAliases: PathAliases;
+  /** The largest size that can be requested; a tier can allow less. */
+  readonly maximumSize: Size;
 }
 
 export function pipeScalingRouter(deps: PipeScalingDeps): Router {
-  const { cache, clock, pathAliases } = deps;
+  const { cache, clock, pathAliases, maximumSize } = deps;
+  const body = pipeScalingPatch(maximumSize);
   const router = createRouter();
   router
     .route(expressPaths(SCALING_PATH, pathAliases))
@@ -83,7 +87,7 @@ export function pipeScalingRouter(deps: PipeScalingDeps): Router {
     })
     .patch(authorize, async (request, response) => {
       const params = serviceParams(request, cache);
-      const size = await readJsonBody(request, response, pipeScalingPatch);
+      const size = await readJsonBody(request, response, body);
       const requestedAt = new Date(clock.now()).toISOString();
       const requester = requesterOf(request, () => permitService(request, cache, params));
       const accepted = await requestSize(params, size, { ...requester, requestedAt }, deps);

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ApiError } from "../../../../src/api/errors.ts";
 import { decodeJson, validate } from "../../../../src/api/middleware/json-body.ts";
 import { pipeScalingPatch } from "../../../../src/api/resources/pipe-scaling/schema.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
 
 function decode(text: string): unknown {
   return decodeJson(Buffer.from(text));
@@ -17,6 +18,8 @@ function refusalOf(run: () => unknown): ApiError {
   }
   throw new Error("nothing was rejected");
 }
+
+const PATCH = pipeScalingPatch(sizeOfCores(24));
 
 describe("a JSON body", () => {
   it("is parsed to the value that JSON.parse returns", () => {
@@ -58,7 +61,7 @@ describe("a JSON body", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2000 }), (bytes) => {
         try {
-          validate(decodeJson(Buffer.from(bytes)), pipeScalingPatch);
+          validate(decodeJson(Buffer.from(bytes)), PATCH);
         } catch (error) {
           expect(error).toBeInstanceOf(ApiError);
           expect(String(error).length).toBeLessThan(520);
@@ -82,22 +85,23 @@ describe("a size", () => {
     );
     const body = fc.record({ replicaCpuMillicores: cpu, replicaMemoryGb: memory }, { requiredKeys: [] });
     fc.assert(
-      fc.property(body, (sent) => {
+      fc.property(body, fc.constantFrom(8, 24, 128), (sent, maximumCores) => {
+        const schema = pipeScalingPatch(sizeOfCores(maximumCores));
         const { replicaCpuMillicores, replicaMemoryGb } = sent;
         const cores =
           replicaCpuMillicores === undefined ? (replicaMemoryGb ?? 0) / 4 : replicaCpuMillicores / 1000;
         const legal =
           Number.isInteger(cores) &&
           cores >= 1 &&
-          cores <= 24 &&
+          cores <= maximumCores &&
           (replicaMemoryGb === undefined || replicaMemoryGb === cores * 4);
         if (legal) {
-          expect(validate(sent, pipeScalingPatch)).toEqual({
+          expect(validate(sent, schema)).toEqual({
             cpuMillicores: cores * 1000,
             memoryGib: cores * 4,
           });
         } else {
-          refusalOf(() => validate(sent, pipeScalingPatch));
+          refusalOf(() => validate(sent, schema));
         }
       }),
       { numRuns: 2000 },

@@ -2,7 +2,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import type * as z from "zod";
+import * as z from "zod";
 import { openApiDocument } from "../../../../src/api/openapi/document.ts";
 import type { Operation } from "../../../../src/api/openapi/operation.ts";
 import {
@@ -14,7 +14,10 @@ import { OPERATIONS } from "../../../../src/api/resources/operations.ts";
 import { organization } from "../../../../src/api/resources/organizations/schema.ts";
 import { pipeScaling, pipeScalingPatch } from "../../../../src/api/resources/pipe-scaling/schema.ts";
 import { BACKUP_PERIODS_HOURS } from "../../../../src/domain/backup-policy.ts";
+import { DEFAULT_MAXIMUM_CORES, sizeOfCores } from "../../../../src/domain/size.ts";
 import { jsonSchema, Schemas } from "../../../support/json-schema.ts";
+
+const MAXIMUM = sizeOfCores(DEFAULT_MAXIMUM_CORES);
 
 const operation: Operation = {
   method: "PATCH",
@@ -23,7 +26,7 @@ const operation: Operation = {
   tag: "Service",
   summary: "Change a service",
   description: "Changes it.",
-  body: pipeScalingPatch,
+  body: { schema: pipeScalingPatch, example: { replicaMemoryGb: 16 } },
   result: pipeScaling,
   refusals: { 404: "There is none.", 409: "It is busy." },
 };
@@ -34,7 +37,7 @@ const others = [organization, apiKey, backupConfiguration].map(
     path: `/v1/others/${at}`,
     id: `other${at}`,
     result,
-    body: backupConfigurationPatch,
+    body: { schema: () => backupConfigurationPatch, example: { backupPeriodInHours: 24 } },
     isBeta: true,
   }),
 );
@@ -43,6 +46,9 @@ type Node = Readonly<Record<string, unknown>>;
 
 /** The document as a client receives it. */
 const document: Node = JSON.parse(JSON.stringify(openApiDocument([operation, ...others])));
+
+/** The document of all operations. */
+const complete: Node = JSON.parse(JSON.stringify(openApiDocument(OPERATIONS)));
 
 function at(path: string): Node {
   const found = path.split("/").reduce<Node | undefined>((node, step) => {
@@ -72,7 +78,15 @@ describe("an operation", () => {
       parameters: [
         { in: "path", name: "serviceId", required: true, schema: { type: "string", format: "uuid" } },
       ],
-      requestBody: { required: true },
+      requestBody: {
+        required: true,
+        content: {
+          "application/json": {
+            schema: { $ref: "#/components/schemas/PipeScalingPatch" },
+            example: { replicaMemoryGb: 16 },
+          },
+        },
+      },
     });
     expect(Object.keys(at(`${PATCH}/responses`))).toEqual([
       "200",
@@ -135,10 +149,15 @@ describe("the document", () => {
   test("is OpenAPI 3.1 with the published title, security scheme and tags", () => {
     expect(document).toMatchObject({
       openapi: expect.stringMatching(/^3\.1\.\d$/),
-      info: { title: "pipe-scaling API", version: "1.0" },
+      info: {
+        title: "pipe-scaling API",
+        version: "1.0",
+        contact: { name: expect.any(String) },
+        license: { identifier: "Apache-2.0" },
+      },
       servers: [{ url: "/" }],
-      security: [{ apiKey: [] }],
-      components: { securitySchemes: { apiKey: { type: "http", scheme: "basic" } } },
+      security: [{ basicAuth: [] }],
+      components: { securitySchemes: { basicAuth: { type: "http", scheme: "basic" } } },
     });
     expect(document["tags"]).toMatchObject(
       [
@@ -189,8 +208,64 @@ describe("the document", () => {
       for (const example of examples) expect(conforms(example), JSON.stringify(example)).toBe(true);
     }
     expect(() => validatorOf(schema)).not.toThrow();
-    expect(schema).toMatchObject({ type: "object", additionalProperties: false });
+    expect(schema).toMatchObject({ type: "object" });
   });
+
+  test("describes exactly the request bodies as closed objects, so that clients accept new fields of responses", () => {
+    const isClosed = ({ additionalProperties }: Node) => additionalProperties === false;
+    const { schemas, ...otherComponents } = z
+      .looseObject({ schemas: z.record(z.string(), z.unknown()) })
+      .parse(complete["components"]);
+    const closed = Object.keys(schemas).filter((name) => [...nodes(schemas[name])].some(isClosed));
+    const bodies = [...nodes(complete["paths"])].flatMap(({ requestBody }) =>
+      [...nodes(requestBody)].flatMap(({ $ref }) => (typeof $ref === "string" ? [$ref] : [])),
+    );
+    expect(closed.map((name) => `#/components/schemas/${name}`).sort()).toEqual([...new Set(bodies)].sort());
+    expect([...nodes([complete["paths"], otherComponents])].filter(isClosed)).toEqual([]);
+  });
+
+  test.each([8, 24, 128])(
+    "describes %i cores as the largest size in requests, and none in responses",
+    (cores) => {
+      const described = openApiDocument([operation], sizeOfCores(cores)).components?.schemas;
+      expect(described).toMatchObject({
+        PipeScalingPatch: {
+          properties: {
+            replicaCpuMillicores: { maximum: cores * 1000 },
+            replicaMemoryGb: { maximum: cores * 4 },
+          },
+          // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+          then: { anyOf: { length: cores } },
+        },
+      });
+      const response = JSON.parse(JSON.stringify(described?.["PipeScaling"]));
+      expect(validatorOf(response)({ replicaCpuMillicores: 200_000, replicaMemoryGb: 800 })).toBe(true);
+    },
+  );
+
+  test("describes a date by its format alone", () => {
+    const dates = [...nodes(complete)].filter(({ format }) => format === "date-time");
+    expect(dates.length).toBeGreaterThan(5);
+    for (const date of dates) expect(date).not.toHaveProperty("pattern");
+  });
+
+  test("describes a reason as an open string, with the known ones in its description", () => {
+    const reasons = [...nodes(complete)].flatMap(({ properties }) => {
+      const { reason } = Object(properties);
+      return reason === undefined ? [] : [reason];
+    });
+    expect(reasons).toHaveLength(3);
+    for (const reason of reasons) {
+      expect(reason).toEqual({ type: "string", description: expect.stringContaining("`Refused`") });
+    }
+  });
+
+  test.each(OPERATIONS.flatMap(({ id, body }) => (body ? [{ id, ...body }] : [])))(
+    "has an example of the body of $id, which the API accepts",
+    ({ schema, example }) => {
+      expect(schema(MAXIMUM).safeParse(example)).toMatchObject({ success: true });
+    },
+  );
 });
 
 /** Request bodies: the schema name, the schema that validates the body, and values around the limits of its fields. */
@@ -201,7 +276,7 @@ const BODIES: readonly {
 }[] = [
   {
     name: "PipeScalingPatch",
-    accepted: pipeScalingPatch,
+    accepted: pipeScalingPatch(MAXIMUM),
     fields: {
       replicaCpuMillicores: [...multiples(1000, 26), 1500, 2.5, -1000, "4000", [4000], true, null],
       replicaMemoryGb: [...multiples(4, 26), 6, 16.5, -4, "16", {}, false, null],

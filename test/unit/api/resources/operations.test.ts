@@ -7,6 +7,7 @@ import { authorize } from "../../../../src/api/middleware/authorize.ts";
 import { methodNotAllowed } from "../../../../src/api/middleware/not-found.ts";
 import { expressPaths } from "../../../../src/api/path-aliases.ts";
 import { OPERATIONS, resourceRouters } from "../../../../src/api/resources/operations.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../../src/domain/tier.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
@@ -23,6 +24,7 @@ function routers() {
     clock,
     log,
     tiers: BUILT_IN_TIERS,
+    maximumSize: sizeOfCores(24),
     pathAliases: NO_ALIASES,
     scalingWriter: new PipeScalingWriter(client),
     scalingWrites: new WriteQueue(clock),

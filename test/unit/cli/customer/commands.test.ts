@@ -293,9 +293,9 @@ describe("scaling set", () => {
 
   test.each([
     [`${SERVICE}`, "No size is given: give --cores or --memory-gb."],
-    [`${SERVICE} --cores 25`, 'is "25", but it must be a whole number from 1 to 24.'],
-    [`${SERVICE} --cores 0.5`, "but it must be a whole number from 1 to 24."],
-    [`${SERVICE} --memory-gb 6`, "but it must be a number from 4 to 96, a multiple of 4."],
+    [`${SERVICE} --cores 129`, 'is "129", but it must be a whole number from 1 to 128.'],
+    [`${SERVICE} --cores 0.5`, "but it must be a whole number from 1 to 128."],
+    [`${SERVICE} --memory-gb 6`, "but it must be a number from 4 to 512, a multiple of 4."],
     [
       `${SERVICE} --cores 4 --memory-gb 8`,
       "--cores 4 goes with --memory-gb 16, not with 8: give one of the two.",

@@ -3,12 +3,7 @@ import { describe, expect, it } from "vitest";
 import { specForAdoption } from "../../../../src/controller/decide/adopted-size.ts";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
-import {
-  allSizes,
-  CPU_MAXIMUM_MILLICORES,
-  MEMORY_MAXIMUM_GIB,
-  sizeOfCores,
-} from "../../../../src/domain/size.ts";
+import { allSizes, DEFAULT_MAXIMUM_CORES, sizeOfCores } from "../../../../src/domain/size.ts";
 import type { Tier } from "../../../../src/domain/tier.ts";
 import type { Container } from "../../../../src/kube/objects.ts";
 import { assessmentsIn, summaries } from "../../../support/fixtures/decisions.ts";
@@ -16,6 +11,9 @@ import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 import { aScaling, aSnapshot, DECIDE_OPTIONS } from "../../../support/fixtures/snapshot.ts";
 
 const TIER: Tier = { name: "scale", defaultSize: sizeOfCores(2), maximumSize: sizeOfCores(24) };
+
+/** The largest size of a platform without the setting. */
+const MAXIMUM = sizeOfCores(DEFAULT_MAXIMUM_CORES);
 
 type Resources = NonNullable<Container["resources"]>;
 
@@ -35,7 +33,7 @@ function requests(cpu: string, memory: string): Resources {
 }
 
 function adopted(...all: readonly (Resources | undefined)[]) {
-  return specForAdoption(pipes(...all), TIER, false);
+  return specForAdoption(pipes(...all), TIER, MAXIMUM, false);
 }
 
 function cores(count: number) {
@@ -73,7 +71,16 @@ describe("the first PipeScaling of a service", () => {
       cores(3),
     ],
     ["counts pipes without resources with the tier's default", [requests("1", "4Gi"), undefined], cores(2)],
-    ["is suspended if no size is large enough", [requests("32", "64Gi")], { ...cores(24), suspend: true }],
+    [
+      "is suspended if the platform offers no such size",
+      [requests("32", "64Gi")],
+      { ...cores(32), suspend: true },
+    ],
+    [
+      "is suspended if no platform offers such a size",
+      [requests("200", "64Gi")],
+      { ...cores(128), suspend: true },
+    ],
   ])("%s", (_, resources, spec) => {
     expect(adopted(...resources)).toEqual(spec);
   });
@@ -88,7 +95,7 @@ describe("the first PipeScaling of a service", () => {
     const metadata = { ...made.metadata, uid: "uid", resourceVersion: "1", generation: 1 };
     const pipe = toPipeView({ ...made, metadata, spec: { ...made.spec, template } });
     expect(pipe.container).toHaveProperty("problem");
-    expect(specForAdoption([pipe], TIER, false)).toEqual(cores(3));
+    expect(specForAdoption([pipe], TIER, MAXIMUM, false)).toEqual(cores(3));
   });
 
   it("asks for more than the tier's maximum, which the controller applies", () => {
@@ -106,14 +113,14 @@ describe("the first PipeScaling of a service", () => {
 
   it("is suspended if it replaces a deleted one and would resize a pipe", () => {
     const [two, four] = [requests("2", "8Gi"), requests("4", "16Gi")];
-    expect(specForAdoption(pipes(two, two), TIER, true)).toEqual(cores(2));
-    expect(specForAdoption(pipes(two, four), TIER, true)).toEqual({ ...cores(4), suspend: true });
+    expect(specForAdoption(pipes(two, two), TIER, MAXIMUM, true)).toEqual(cores(2));
+    expect(specForAdoption(pipes(two, four), TIER, MAXIMUM, true)).toEqual({ ...cores(4), suspend: true });
   });
 });
 
 const amounts = fc.record({
-  millicores: fc.integer({ min: 1, max: CPU_MAXIMUM_MILLICORES }),
-  mebibytes: fc.integer({ min: 1, max: MEMORY_MAXIMUM_GIB * 1024 }),
+  millicores: fc.integer({ min: 1, max: MAXIMUM.cpuMillicores }),
+  mebibytes: fc.integer({ min: 1, max: MAXIMUM.memoryGib * 1024 }),
 });
 const services = fc.array(amounts, { minLength: 1, maxLength: 5 });
 
@@ -136,7 +143,7 @@ it("the first PipeScaling takes nothing from any pipe, and changes nothing if al
     fc.property(fc.integer({ min: 1, max: 24 }), fc.integer({ min: 1, max: 4 }), (count, length) => {
       const same = pipes(...Array.from({ length }, () => requests(`${count}`, `${count * 4}Gi`)));
       const decision = decide(aSnapshot(same, { scaling: aScaling(count) }), DECIDE_OPTIONS);
-      expect(specForAdoption(same, TIER, false)).toEqual(cores(count));
+      expect(specForAdoption(same, TIER, MAXIMUM, false)).toEqual(cores(count));
       expect(assessmentsIn(decision).map(({ state }) => state)).not.toContain("waiting");
     }),
   );

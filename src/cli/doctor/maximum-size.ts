@@ -1,0 +1,28 @@
+import { sizeIn } from "../../crd/size-fields.ts";
+import { describeSize } from "../../domain/size.ts";
+import type { Cluster } from "./cluster.ts";
+import { note, type Result } from "./result.ts";
+
+/** Finds services whose size is larger than what can be requested now. They keep it. */
+export async function checkMaximumSize(cluster: Cluster): Promise<Result[]> {
+  const installations = await cluster.installations();
+  const api = installations.find(
+    ({ component, records }) => component === "api" && records === cluster.options.records,
+  );
+  const maximumCores = api?.maximumCores;
+  if (maximumCores === undefined) return [];
+  const larger = (await cluster.scalings()).flatMap(({ metadata, spec = {} }) => {
+    const size = sizeIn(spec);
+    if (!size || size.cpuMillicores <= maximumCores * 1000) return [];
+    return [`${metadata.namespace}/${metadata.name} with ${describeSize(size)}`];
+  });
+  const [first] = larger;
+  if (first === undefined) return [];
+  const others = larger.length === 1 ? "" : ` (and ${larger.length - 1} more)`;
+  return [
+    note(
+      `The largest size that can be requested is ${maximumCores} cores, but a service has more: ${first}${others}. It keeps this size until a smaller one is requested, and it cannot be requested again.`,
+      `Request a smaller size (pipe-scaling scaling set <service> --cores ${maximumCores}), or raise sizes.maximumCores in the values of the chart.`,
+    ),
+  ];
+}

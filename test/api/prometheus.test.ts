@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import { expositionOf } from "../chart/exposition.ts";
+import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
+import { progressingTo, reportStatus, scaledTo } from "./statuses.ts";
+
+const environment = setUpEnvironment("prometheus");
+const { organizationId, serviceId, developer } = setUpTenant(environment);
+const api = setUpApi(environment, { rateLimit: 1000 });
+const { authorization } = developer;
+const OF_ALL = `/v1/organizations/${organizationId}/prometheus`;
+const OF_ONE = `/v1/organizations/${organizationId}/services/${serviceId}/prometheus`;
+
+/** The values of a metric, by ID of the service. */
+async function valuesOf(path: string, metric: string): Promise<Record<string, string>> {
+  const { samples } = expositionOf((await api.send({ path, authorization })).text);
+  const own = samples.filter(({ name }) => name === `pipe_scaling_service_${metric}`);
+  return Object.fromEntries(own.map(({ labels, value }) => [labels.get("service_id"), value]));
+}
+
+describe("the metrics of an organization", () => {
+  it("are text for Prometheus, and follow the status of each service", async () => {
+    const other = await environment.addService(organizationId);
+    await environment.addScaling(other, {}, 2);
+    await reportStatus(environment, serviceId, { ...progressingTo(4, 2), replicas: 3 });
+    await reportStatus(environment, other, { ...scaledTo(2), replicas: 1 });
+    await expect.poll(() => valuesOf(OF_ALL, "compute_units")).toEqual({ [serviceId]: "6", [other]: "1" });
+    expect(await valuesOf(OF_ALL, "updated_pipes")).toEqual({ [serviceId]: "1", [other]: "3" });
+    expect(await valuesOf(OF_ALL, "effective_cpu_cores")).toEqual({ [serviceId]: "2", [other]: "2" });
+  });
+
+  it("omit a service that has never had a pipe", async () => {
+    const without = await environment.addService(organizationId);
+    const path = `/v1/organizations/${organizationId}/services/${without}/prometheus`;
+    await expect.poll(async () => (await api.send({ path, authorization })).status).toBe(200);
+    expect(await valuesOf(path, "failed_pipes")).toEqual({});
+    expect(Object.keys(await valuesOf(OF_ALL, "failed_pipes"))).not.toContain(without);
+  });
+});
+
+describe("the metrics of a service", () => {
+  it("are only those of the service", async () => {
+    expect(Object.keys(await valuesOf(OF_ONE, "failed_pipes"))).toEqual([serviceId]);
+  });
+
+  it("count as one request, and have the headers of every response", async () => {
+    const [first, second] = [
+      await api.send({ path: OF_ONE, authorization }),
+      await api.send({ path: OF_ALL, authorization }),
+    ];
+    const remaining = ({ headers }: typeof first) => Number(headers["x-ratelimit-remaining"]);
+    expect(remaining(first) - remaining(second)).toBe(1);
+    expect(first).toMatchObject({
+      status: 200,
+      headers: {
+        "content-type": "text/plain; version=0.0.4; charset=utf-8",
+        "cache-control": "no-store",
+        "x-request-id": expect.stringMatching(/^[0-9a-f-]{36}$/),
+        "x-content-type-options": "nosniff",
+      },
+    });
+    const head = await api.send({ method: "HEAD", path: OF_ONE, authorization });
+    expect(head).toMatchObject({ status: 200, text: "" });
+    expect(head.headers["content-length"]).toBe(first.headers["content-length"]);
+  });
+
+  it("have errors in JSON, like every operation", async () => {
+    expect(await api.send({ path: OF_ONE })).toMatchObject({
+      status: 401,
+      headers: { "content-type": "application/json" },
+      body: { status: 401 },
+    });
+  });
+});
