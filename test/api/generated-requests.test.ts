@@ -331,7 +331,7 @@ describe("a request that the OpenAPI document does not allow", () => {
             fc.pre(query !== "");
             const path = `${pathOf(operation, parameters)}?${query}`;
             const sent = JSON.stringify(body);
-            const response = await send(operation, { path, body: sent });
+            const response = await send(operation, { path, body: sent }, MEDIA_TYPES[0]);
             expectRefused(operation, response, [400]);
           }),
           { numRuns: 50 },
