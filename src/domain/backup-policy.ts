@@ -32,22 +32,30 @@ export interface BackupChange {
 
 /**
  * The policy after a change whose values are valid by themselves. A start time sent without a period resets a stored
- * period that does not allow one. The result can still break {@link BACKUP_RULES}.
+ * period that does not allow one, and a period sent without a retention raises a shorter one. The result can still break
+ * {@link BACKUP_RULES}.
  */
 export function changeBackupPolicy(current: BackupPolicy, change: BackupChange): BackupPolicy {
   const isStartTimeAlone = typeof change.startTime === "string" && change.periodInHours === undefined;
   const resetsPeriod = isStartTimeAlone && !allowsStartTime(current.periodInHours);
+  const periodInHours = changed(
+    resetsPeriod ? null : change.periodInHours,
+    current.periodInHours,
+    DEFAULT_BACKUP_POLICY.periodInHours,
+  );
+  const retentionPeriodInHours = changed(
+    change.retentionPeriodInHours,
+    current.retentionPeriodInHours,
+    DEFAULT_BACKUP_POLICY.retentionPeriodInHours,
+  );
+  const isRetentionAsSent = typeof change.retentionPeriodInHours === "number";
+  const isAboutPeriod = typeof change.periodInHours === "number" || change.retentionPeriodInHours === null;
+  const isRaised = !isRetentionAsSent && isAboutPeriod;
   return {
-    periodInHours: changed(
-      resetsPeriod ? null : change.periodInHours,
-      current.periodInHours,
-      DEFAULT_BACKUP_POLICY.periodInHours,
-    ),
-    retentionPeriodInHours: changed(
-      change.retentionPeriodInHours,
-      current.retentionPeriodInHours,
-      DEFAULT_BACKUP_POLICY.retentionPeriodInHours,
-    ),
+    periodInHours,
+    retentionPeriodInHours: isRaised
+      ? Math.max(retentionPeriodInHours, shortestRetention(periodInHours))
+      : retentionPeriodInHours,
     startTime: changed(change.startTime, current.startTime, DEFAULT_BACKUP_POLICY.startTime),
   };
 }
@@ -55,6 +63,11 @@ export function changeBackupPolicy(current: BackupPolicy, change: BackupChange):
 function changed<T>(sent: T | null | undefined, current: T, standard: T): T {
   if (sent === undefined) return current;
   return sent === null ? standard : sent;
+}
+
+/** So that there is a backup at any time. */
+function shortestRetention(periodInHours: number): number {
+  return Math.ceil(periodInHours / BACKUP_RETENTION_STEP_HOURS) * BACKUP_RETENTION_STEP_HOURS;
 }
 
 function allowsStartTime(periodInHours: number): boolean {
@@ -83,7 +96,7 @@ export const BACKUP_RULES: readonly BackupRule[] = [
     // There would be times without any backup.
     field: "backupRetentionPeriodInHours",
     condition: "must not be shorter than backupPeriodInHours",
-    remedy: "send both, with a longer retention or a shorter period",
+    remedy: "send a longer retention, a shorter period, or no retention",
     isMet: ({ periodInHours, retentionPeriodInHours }) => retentionPeriodInHours >= periodInHours,
   },
 ];
@@ -92,6 +105,10 @@ export const BACKUP_RULES: readonly BackupRule[] = [
 export const BACKUP_RULES_TEXT = BACKUP_RULES.map(({ field, condition }) => `${field} ${condition}`).join(
   ", and ",
 );
+
+/** The effect of {@link changeBackupPolicy} on the retention, for people. */
+export const RETENTION_ALONE_RULE =
+  "Without a backupRetentionPeriodInHours, a retention that is shorter than the period is raised to it, in steps of 24";
 
 /** The effect of {@link changeBackupPolicy} on the period, for people. */
 export const START_TIME_ALONE_RULE = `A backupStartTime without a backupPeriodInHours keeps a stored period of ${PERIODS_WITH_START_TIME} and resets any other to ${DEFAULT_BACKUP_POLICY.periodInHours}`;

@@ -55,7 +55,11 @@ describe("a change to the backup policy", () => {
         const isStartTimeAlone = typeof wanted.startTime === "string" && wanted.periodInHours === undefined;
         for (const field of FIELDS) {
           const value = wanted[field];
-          if (value === null) expect(after[field]).toBe(DEFAULT_BACKUP_POLICY[field]);
+          const isRetention = field === "retentionPeriodInHours" && typeof value !== "number";
+          if (isRetention && (value === null || typeof wanted.periodInHours === "number")) {
+            const kept = value === null ? 24 : before.retentionPeriodInHours;
+            expect(after.retentionPeriodInHours).toBe(Math.max(kept, after.periodInHours > 24 ? 48 : 24));
+          } else if (value === null) expect(after[field]).toBe(DEFAULT_BACKUP_POLICY[field]);
           else if (value !== undefined) expect(after[field]).toBe(value);
           else if (field === "periodInHours" && isStartTimeAlone)
             expect(after[field]).toBe(before[field] === 48 ? 48 : 24);
@@ -98,6 +102,16 @@ describe("a change to the backup policy", () => {
         if (isShorter) expect(isSent).toBe(true);
       }),
     );
+  });
+
+  it.each([
+    [{ periodInHours: 48 }, 48],
+    [{ periodInHours: 36, retentionPeriodInHours: null }, 48],
+    [{ periodInHours: 20 }, 24],
+    [{ periodInHours: 48, retentionPeriodInHours: 24 }, 24],
+    [{ startTime: "3:00" }, 24],
+  ])("%o raises a retention of 24 hours, unless it is sent: %i", (wanted, expected) => {
+    expect(changeBackupPolicy(DEFAULT_BACKUP_POLICY, wanted).retentionPeriodInHours).toBe(expected);
   });
 
   it("changes nothing when it is repeated", () => {

@@ -12,6 +12,7 @@ import {
   type BackupPolicy,
   changeBackupPolicy,
   DEFAULT_BACKUP_POLICY,
+  RETENTION_ALONE_RULE,
   START_TIME_ALONE_RULE,
 } from "../../../domain/backup-policy.ts";
 
@@ -80,13 +81,16 @@ const startTimeRule = {
   },
 };
 
-/** JSON Schema of the rule of the retention: an absent one can be stored, and null is the shortest. */
+/** JSON Schema of the rule of the retention: an absent one, and null, follow the period. */
 const retentionRule = {
   if: {
     type: "object",
     description: "A period that is longer than the shortest retention is sent with a retention.",
     required: ["backupPeriodInHours", "backupRetentionPeriodInHours"],
-    properties: { backupPeriodInHours: { enum: LONG_PERIODS_HOURS } },
+    properties: {
+      backupPeriodInHours: { enum: LONG_PERIODS_HOURS },
+      backupRetentionPeriodInHours: { type: "number" },
+    },
   },
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
   then: {
@@ -125,7 +129,7 @@ export const backupConfigurationPatch = z
   })
   .meta({
     id: "BackupConfigurationPatch",
-    description: `An absent field keeps its value, \`null\` resets it to its default. ${BACKUP_RULES_TEXT}; this holds for the values that are sent and those that are stored. ${START_TIME_ALONE_RULE}.`,
+    description: `An absent field keeps its value, \`null\` resets it to its default. ${BACKUP_RULES_TEXT}; this holds for the values that are sent and those that are stored. ${START_TIME_ALONE_RULE}. ${RETENTION_ALONE_RULE}.`,
     minProperties: 1,
     allOf: [startTimeRule, retentionRule],
   })

@@ -1,7 +1,13 @@
 import type { Request, Response } from "express";
 import * as z from "zod";
 import { rolloutWindowAt, WINDOW_SCOPES } from "../../../domain/rollout-window.ts";
-import { CPU_MINIMUM_MILLICORES, CPU_STEP_MILLICORES, sizeOfCores } from "../../../domain/size.ts";
+import {
+  CPU_MINIMUM_MILLICORES,
+  CPU_STEP_MILLICORES,
+  type Size,
+  sizeOfCores,
+  smaller,
+} from "../../../domain/size.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { PipeScalingView } from "../../cluster/views.ts";
 import { sendResult } from "../../middleware/respond.ts";
@@ -25,12 +31,10 @@ const rolloutWindow = z.strictObject({
 
 export const pipeScalingLimits = z
   .strictObject({
-    minimum: pipeScaling.meta({ description: "The smallest size." }),
-    maximum: pipeScaling.meta({ description: "The largest size that the tier of the organization allows." }),
-    step: pipeScaling.meta({ description: "The difference between one size and the next." }),
-    default: pipeScaling.meta({
-      description: "The size of pipes for which no size was requested, unless they were larger before.",
-    }),
+    minimum: pipeScaling,
+    maximum: pipeScaling,
+    step: pipeScaling,
+    default: pipeScaling,
     suspended: z
       .boolean()
       .meta({ description: "True while scaling of the service is suspended: a PATCH gets 409." }),
@@ -40,7 +44,8 @@ export const pipeScalingLimits = z
   })
   .meta({
     id: "PipeScalingLimits",
-    description: "The sizes that can be requested for the pipes of a service, and when they are applied.",
+    description:
+      "The sizes that can be requested for the pipes of a service, and when they are applied. `minimum` is the smallest one, `maximum` the largest one that the platform and the tier of the organization allow, and `step` the difference between one and the next. `default` is the size of pipes for which none was requested, unless they were larger before.",
     examples: [
       {
         minimum: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
@@ -67,20 +72,23 @@ export const getPipeScalingLimits = {
 } as const satisfies Operation;
 
 export interface LimitsDeps extends Pick<ScalingServiceDeps, "tiers"> {
+  /** The largest size of the platform. */
+  readonly maximumSize: Size;
   readonly cache: TenantRecords & Pick<ScalingServiceDeps["cache"], "scaling">;
   readonly clock: Pick<Clock, "now">;
 }
 
-export function sendLimits(request: Request, response: Response, { cache, clock, tiers }: LimitsDeps): void {
+export function sendLimits(request: Request, response: Response, deps: LimitsDeps): void {
+  const { cache, clock, tiers, maximumSize } = deps;
   const params = serviceParams(request, cache);
   const { namespace, id } = params.service;
   const scaling = requireProvisioned(cache.scaling(namespace, id));
-  const { defaultSize, maximumSize } = tierOf(params.organization, tiers);
+  const tier = tierOf(params.organization, tiers);
   sendResult(response, {
     minimum: toPipeScaling(sizeOfCores(CPU_MINIMUM_MILLICORES / 1000)),
-    maximum: toPipeScaling(maximumSize),
+    maximum: toPipeScaling(smaller(tier.maximumSize, maximumSize)),
     step: toPipeScaling(sizeOfCores(CPU_STEP_MILLICORES / 1000)),
-    default: toPipeScaling(defaultSize),
+    default: toPipeScaling(tier.defaultSize),
     suspended: scaling.suspended,
     ...windowOf(params, scaling, clock.now()),
   } satisfies z.infer<typeof pipeScalingLimits>);

@@ -41,7 +41,7 @@ export const pipeScalingProgress = z
     reason,
     message,
     desired: pipeScaling
-      .extend({ source: z.enum(SIZE_SOURCES) })
+      .extend({ source: reasonWord(SIZE_SOURCES) })
       .optional()
       .meta({
         description:
