@@ -12,9 +12,13 @@ import { pipeScaling, toPipeScaling } from "./schema.ts";
 const reason = z.enum(REASONS).meta({ description: "The reason as one word, for programs." });
 const message = z.string().meta({ description: "The reason as a sentence, for people." });
 const pipes = z.int().min(0);
+const pipe = z.string().meta({
+  description:
+    "The name of the pipe. That of a StatefulSet, such as a pipe for the initial load, begins with `statefulset/`.",
+});
 
 const failure = z.strictObject({
-  pipe: z.string().meta({ description: "The name of the pipe." }),
+  pipe,
   size: pipeScaling.optional().meta({ description: "The size that could not be applied." }),
   reason,
   message,
@@ -26,7 +30,7 @@ const failure = z.strictObject({
 });
 
 const fallback = z.strictObject({
-  pipe: z.string().meta({ description: "The name of the pipe." }),
+  pipe,
   reason: z.enum(API_FALLBACK_REASONS).meta({ description: "The reason as one word, for programs." }),
   message,
 });
