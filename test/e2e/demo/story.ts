@@ -13,7 +13,7 @@ import type { Seeded } from "./seed.ts";
 import type { Stage } from "./stage.ts";
 import { tierStep } from "./tier-change.ts";
 
-/** Pods take two seconds to start, like real pipes, and not all the same time. */
+/** Pods take about two seconds to start, and not all the same time, like those of real pipes. */
 const POD_START = { podStartMs: 1500, podStartJitterMs: 1000 };
 
 export interface DemoOptions {
