@@ -14,6 +14,7 @@ const PORT = "8080";
 /** The how-to pages, in an order in which each can run after the previous ones. */
 const HOW_TO = [
   "dry-run",
+  "initial-load",
   "roll-back",
   "give-a-key",
   "change-tier",

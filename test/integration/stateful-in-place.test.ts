@@ -1,11 +1,11 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
-import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { StatefulSet } from "../../src/kube/objects.ts";
 import { Rights } from "../chart/rights.ts";
 import { conditionOf, TestEnvironment } from "../support/test-environment.ts";
 import { restrictController } from "./in-place-account.ts";
+import { ownsPartition } from "./stateful-commit.ts";
 import { Loaders, partitionIn, templateCpu } from "./stateful-loader.ts";
 
 const IN_PLACE = { resizeStrategy: "InPlaceOrRollout" } as const;
@@ -30,13 +30,6 @@ async function settled(name?: string): Promise<StatefulSet> {
       return isSeen && isUpdated && !ownsPartition(object) ? object : undefined;
     },
     { what: "the commit to end" },
-  );
-}
-
-function ownsPartition({ metadata }: StatefulSet): boolean {
-  return (metadata.managedFields ?? []).some(
-    ({ manager, fieldsV1 }) =>
-      manager === CONTROLLER_FIELD_MANAGER && fieldsV1?.["f:spec"]?.["f:updateStrategy"] !== undefined,
   );
 }
 

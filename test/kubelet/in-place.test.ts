@@ -6,24 +6,27 @@ import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/n
 import type { Timeouts } from "../../src/controller/timeouts.ts";
 import type { KubeObject, Pod, ReplicaSet } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
+import { BothKinds, CANARIES } from "../integration/both-kinds.ts";
 import { restrictController } from "../integration/in-place-account.ts";
-import { committed } from "../integration/stateful-commit.ts";
-import { Loaders } from "../integration/stateful-loader.ts";
 import type { PipeOptions } from "../support/fixtures/pipe.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 /** The kubelet reports an error 15 s after the resize, and the controller gives up after two minutes. */
 const FALLBACK_MS = 170_000;
 
-/** A service on a node with a real kubelet, and a controller that resizes in place. */
-async function start(cpus: number, timeouts: Partial<Timeouts> = {}): Promise<TestEnvironment> {
+/** A service on a node with a real kubelet, and a controller, which resizes in place unless told otherwise. */
+async function start(
+  cpus: number,
+  timeouts: Partial<Timeouts> = {},
+  resizeStrategy: "InPlaceOrRollout" | "Rollout" = "InPlaceOrRollout",
+): Promise<TestEnvironment> {
   const cluster = await startCluster({ nodes: 0 });
   onTestFinished(() => cluster.stop());
   await startKubelet(cluster, { nodeSize: { cpus, memoryGib: cpus * 5 } });
   const environment = await TestEnvironment.create("basic", cluster);
   onTestFinished(() => environment.end());
   await restrictController(environment);
-  await environment.startController({ resizeStrategy: "InPlaceOrRollout" }, { timeouts });
+  await environment.startController({ resizeStrategy }, { timeouts });
   return environment;
 }
 
@@ -71,22 +74,31 @@ async function containers(environment: TestEnvironment): Promise<readonly string
     .sort();
 }
 
-it("a StatefulSet of three pods is rescaled without a restart, and its template and its pods are of one revision", async () => {
-  const environment = await start(64);
-  const loaders = new Loaders(environment);
-  await loaders.create({ image: "pipe" });
-  await loaders.ready();
-  const before = await containers(environment);
-  expect(before.every((each) => each.endsWith(" 0"))).toBe(true);
-  for (const cores of [2, 1]) {
-    await environment.requestSize(cores);
-    await environment.waitForCondition("Ready", "True");
-    await committed(loaders, cores);
+it("a service with a Deployment and a StatefulSet is rescaled without a restart, and its owner's partition stays", async () => {
+  const environment = await start(64, { smallerMemoryMs: 1000 });
+  const pipes = new BothKinds(environment, "cdc", 2);
+  await pipes.create({ image: "pipe" });
+  const before = await pipes.containers();
+  for (const cores of [4, 1]) {
+    await pipes.rescale(cores, "InPlace");
     for (const { status } of await pods(environment))
       expect(status?.containerStatuses?.[0]?.resources?.requests?.["cpu"]).toBe(`${cores}`);
-    expect(await containers(environment)).toEqual(before);
+    expect(await pipes.containers()).toEqual(before);
   }
 });
+
+it.each(CANARIES)(
+  "a service with a Deployment and a StatefulSet is rolled out, and the $canary as its canary first",
+  async ({ deployment }) => {
+    const environment = await start(64, {}, "Rollout");
+    const pipes = new BothKinds(environment, deployment);
+    await pipes.create({ image: "pipe" });
+    for (const cores of [4, 1]) {
+      await pipes.rescale(cores, "Rollout");
+      await pipes.expectCanaryFirst();
+    }
+  },
+);
 
 it("a service of ten pipes with two pods each is rescaled without a restart", async () => {
   const environment = await start(64);

@@ -133,8 +133,10 @@ export function nextSteps({ service, view }: ServiceStatus, recordsNamespace: st
     case "failed": {
       const [failed] = view.pending.filter(({ state }) => FAILED.has(state));
       if (!failed) return [`Check the records: ${doctor}`];
+      // The name of a StatefulSet has its kind already.
+      const workload = failed.name.includes("/") ? failed.name : `deployment ${failed.name}`;
       return [
-        `Find the cause: kubectl describe deployment ${failed.name} --namespace ${namespace}`,
+        `Find the cause: kubectl describe ${workload} --namespace ${namespace}`,
         `After you have corrected it, retry: kubectl annotate ${object} --overwrite ${RETRY_ANNOTATION}="$(date -u +%Y-%m-%dT%H:%M:%SZ)"`,
       ];
     }

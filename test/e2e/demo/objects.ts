@@ -6,13 +6,16 @@ export const ACME_PIPES = "acme-pipes";
 export const GLOBEX_PIPES = "globex-pipes";
 
 export const CONTAINER = "pipe";
-export const DATABASE_PIPES = ["postgres-orders", "mysql-billing", "mongodb-events"] as const;
+/** A StatefulSet, whose pods each load a part of a database. The other pipes are Deployments. */
+export const LOAD_PIPE = "mysql-initial-load";
+export const DATABASE_PIPES = ["postgres-orders", "mysql-billing", "mongodb-events", LOAD_PIPE] as const;
 /** The cluster simulates that the node of this pipe can resize no pod in place. */
 export const REPLACED_PIPE = "postgres-orders";
 export const OTHER_PIPE = "s3-archive";
-export const REPLICAS = 2;
+const REPLICAS = 2;
+const LOAD_REPLICAS = 3;
 
-/** A Deployment of the smallest size, as a team would write it. */
+/** A Deployment of the smallest size, or the StatefulSet for the initial load, as a team would write it. */
 export function pipe(options: {
   readonly name: string;
   readonly namespace: string;
@@ -24,12 +27,15 @@ export function pipe(options: {
     "pipes.clouddb.dev/service": options.serviceId,
     "pipes.clouddb.dev/type": options.type,
   };
+  const isLoad = options.name === LOAD_PIPE;
   return {
     apiVersion: "apps/v1",
-    kind: "Deployment",
+    kind: isLoad ? "StatefulSet" : "Deployment",
     metadata: { name: options.name, namespace: options.namespace, labels },
     spec: {
-      replicas: REPLICAS,
+      ...(isLoad
+        ? { replicas: LOAD_REPLICAS, serviceName: options.name, podManagementPolicy: "Parallel" }
+        : { replicas: REPLICAS }),
       selector: { matchLabels: { "app.kubernetes.io/name": options.name } },
       template: {
         metadata: {
@@ -41,7 +47,7 @@ export function pipe(options: {
             {
               name: CONTAINER,
               image: "clouddb/pipe:1.8.2",
-              args: ["replicate", "--mode=cdc"],
+              args: ["replicate", isLoad ? "--mode=initial-load" : "--mode=cdc"],
               env: [{ name: "SOURCE", value: options.name }],
               resources: { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } },
             },

@@ -5,9 +5,9 @@ import { KubeClient } from "../../../src/kube/client.ts";
 import { connect } from "../../../src/kube/connection.ts";
 import { isCode } from "../../../src/kube/errors.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
-import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { ACME_PIPES, CONTAINER, DATABASE_PIPES } from "./objects.ts";
-import type { ManagedDeployment } from "./ownership.ts";
+import { collectionPath, DEPLOYMENTS, objectPath, STATEFUL_SETS } from "../../../src/kube/paths.ts";
+import { ACME_PIPES, CONTAINER, DATABASE_PIPES, LOAD_PIPE } from "./objects.ts";
+import type { ManagedWorkload } from "./ownership.ts";
 
 const PIPE_SCALINGS = { apiVersion: API_VERSION, plural: PLURAL };
 
@@ -29,12 +29,13 @@ export class Observer {
     return this.#kube.close();
   }
 
-  deployment(name: string): Promise<ManagedDeployment> {
-    return this.#kube.json({ path: objectPath(DEPLOYMENTS, ACME_PIPES, name) });
+  pipe(name: string): Promise<ManagedWorkload> {
+    const resource = name === LOAD_PIPE ? STATEFUL_SETS : DEPLOYMENTS;
+    return this.#kube.json({ path: objectPath(resource, ACME_PIPES, name) });
   }
 
-  databasePipes(): Promise<ManagedDeployment[]> {
-    return Promise.all(DATABASE_PIPES.map((name) => this.deployment(name)));
+  databasePipes(): Promise<ManagedWorkload[]> {
+    return Promise.all(DATABASE_PIPES.map((name) => this.pipe(name)));
   }
 
   async scaling(serviceId: string): Promise<ObservedScaling | undefined> {
@@ -54,22 +55,33 @@ export class Observer {
     return items.map(({ metadata, spec }) => [metadata.name, metadata.generation, spec]);
   }
 
-  /** Returns the UIDs of pods by pipe, which reveal a restart. */
-  async podIds(namespace: string, pipe: string): Promise<string[]> {
+  /** Returns the UIDs and restart counts of the pods of a pipe, which reveal a restart. */
+  async pods(namespace: string, pipe: string): Promise<string[]> {
     const response = await this.#kube.json({
       path: collectionPath({ apiVersion: "v1", plural: "pods" }, namespace),
       query: { labelSelector: `app.kubernetes.io/name=${pipe}` },
     });
     return pods
       .parse(response)
-      .items.map(({ metadata }) => metadata.uid)
+      .items.map(({ metadata, status }) =>
+        [metadata.uid, ...status.containerStatuses.map(({ restartCount }) => restartCount)].join(" "),
+      )
       .sort();
   }
 }
 
-const pods = z.object({ items: z.array(z.object({ metadata: z.object({ uid: z.string() }) })) });
+const pods = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ uid: z.string() }),
+      status: z.object({
+        containerStatuses: z.array(z.object({ restartCount: z.int() })).default([]),
+      }),
+    }),
+  ),
+});
 
-export function resourcesOf(pipe: ManagedDeployment) {
+export function resourcesOf(pipe: ManagedWorkload) {
   const { resources } = pipe.spec.template.spec.containers.find(({ name }) => name === CONTAINER) ?? {};
   return {
     cpu: resources?.requests?.["cpu"] ?? "-",
@@ -78,14 +90,15 @@ export function resourcesOf(pipe: ManagedDeployment) {
   };
 }
 
-/** Returns true if every replica has the current template and is available. */
-export function isRolledOut({ metadata, spec, status }: ManagedDeployment): boolean {
+/** Returns true if every replica has the current template and is available. Only StatefulSets report revisions. */
+export function isRolledOut({ metadata, spec, status }: ManagedWorkload): boolean {
   const { replicas } = spec;
   return (
     status?.observedGeneration === metadata.generation &&
     status?.replicas === replicas &&
     status?.updatedReplicas === replicas &&
-    status?.availableReplicas === replicas
+    status?.availableReplicas === replicas &&
+    status?.currentRevision === status?.updateRevision
   );
 }
 

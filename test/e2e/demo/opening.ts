@@ -4,7 +4,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { accounts, install, RECORDS_NAMESPACE } from "../../../deploy/chart/install.ts";
 import { mayDo } from "./access-review.ts";
 import { check } from "./check.ts";
-import { ACME_PIPES, DATABASE_PIPES, GLOBEX_PIPES, OTHER_PIPE, pipe } from "./objects.ts";
+import { ACME_PIPES, DATABASE_PIPES, GLOBEX_PIPES, LOAD_PIPE, OTHER_PIPE, pipe } from "./objects.ts";
 import { isRolledOut, readyCondition } from "./observer.ts";
 import { type Addresses, OwnProcess } from "./processes.ts";
 import { type Seeded, seed } from "./seed.ts";
@@ -42,7 +42,7 @@ export function seedStep({ cluster, narration, signal }: Stage): Promise<Seeded>
   });
 }
 
-/** Creates three database pipes of Acme, a pipe of another type, and a pipe of Globex. */
+/** Creates the database pipes of Acme, a pipe of another type, and a pipe of Globex. */
 export function pipesStep({ cluster, observer, narration, signal }: Stage, seeded: Seeded): Promise<void> {
   const { acme, globex } = seeded;
   return narration.step("Starting the pipes", async () => {
@@ -65,13 +65,14 @@ export function pipesStep({ cluster, observer, narration, signal }: Stage, seede
     ]);
     await waitFor(
       async () => {
-        const pipes = [...(await observer.databasePipes()), await observer.deployment(OTHER_PIPE)];
+        const pipes = [...(await observer.databasePipes()), await observer.pipe(OTHER_PIPE)];
         return pipes.every(isRolledOut);
       },
       { what: "all pipes of Acme to run", timeoutMs: 60_000, signal },
     );
     return {
       outcome: `${DATABASE_PIPES.length} database pipes of Acme run (${DATABASE_PIPES.join(", ")}), and ${OTHER_PIPE}, a pipe of another type`,
+      details: [`${LOAD_PIPE} is a StatefulSet of three pods, the others are Deployments of two`],
       result: undefined,
     };
   });
@@ -118,7 +119,7 @@ export function processesStep(
 export function adoptedStep(stage: Stage, { acme }: Seeded): Promise<void> {
   const { observer, narration, signal } = stage;
   return narration.step("Waiting for the resource of the service", async () => {
-    const before = await observer.podIds(ACME_PIPES, DATABASE_PIPES[0]);
+    const before = await observer.pods(ACME_PIPES, DATABASE_PIPES[0]);
     const scaling = await waitFor(
       async () => {
         const seen = await observer.scaling(acme.serviceId);
@@ -126,10 +127,11 @@ export function adoptedStep(stage: Stage, { acme }: Seeded): Promise<void> {
       },
       { what: "the PipeScaling of the service to be created and ready", signal },
     );
-    const pods = await observer.podIds(ACME_PIPES, DATABASE_PIPES[0]);
+    const pods = await observer.pods(ACME_PIPES, DATABASE_PIPES[0]);
     check(pods.join() === before.join(), "a pipe that already had the right size was restarted");
     const { desired, pipes } = scaling.status ?? {};
-    check(pipes?.summary === "3/3", `the resource counts ${pipes?.summary} pipes instead of 3/3`);
+    const all = `${DATABASE_PIPES.length}/${DATABASE_PIPES.length}`;
+    check(pipes?.summary === all, `the resource counts ${pipes?.summary} pipes instead of ${all}`);
     return {
       outcome: `The controller created the PipeScaling of the service: ${desired?.summary}, as its pipes have; no pipe restarted`,
       result: undefined,

@@ -1,11 +1,24 @@
 import { isDeepStrictEqual } from "node:util";
 import { CONTROLLER_FIELD_MANAGER, GROUP } from "../../../src/crd/names.ts";
-import type { Deployment, FieldsV1, KubeObject, ManagedFields } from "../../../src/kube/objects.ts";
+import type {
+  Container,
+  Deployment,
+  FieldsV1,
+  KubeObject,
+  ManagedFields,
+  StatefulSet,
+  Workload,
+} from "../../../src/kube/objects.ts";
 import { CONTAINER } from "./objects.ts";
 
-export interface ManagedDeployment extends Deployment {
-  readonly metadata: Deployment["metadata"] & { readonly managedFields: readonly ManagedFields[] };
+interface Managed {
+  readonly metadata: { readonly managedFields: readonly ManagedFields[] };
 }
+
+export type ManagedDeployment = Deployment & Managed;
+
+/** A StatefulSet has every field of the status of a Deployment that the demo reads, and its revisions. */
+export type ManagedWorkload = Workload & Managed & Pick<StatefulSet, "status">;
 
 const RESOURCES = `spec.template.spec.containers[{"name":"${CONTAINER}"}].resources`;
 const SIZE_FIELDS = [
@@ -39,12 +52,12 @@ function step(key: string, first: boolean): string {
 }
 
 /**
- * Checks in the managed fields that the controller owns only the size and its own annotations of a resized Deployment,
+ * Checks in the managed fields that the controller owns only the size and its own annotations of a resized workload,
  * and that nothing else has changed.
  *
  * @returns the errors; empty if there are none
  */
-export function trespasses(before: ManagedDeployment, after: ManagedDeployment): string[] {
+export function trespasses(before: ManagedWorkload, after: ManagedWorkload): string[] {
   const { name } = after.metadata;
   const owned = ownedLeaves(after, CONTROLLER_FIELD_MANAGER);
   const beyond = owned.filter(
@@ -61,8 +74,8 @@ export function trespasses(before: ManagedDeployment, after: ManagedDeployment):
 }
 
 /** Returns the parts that the controller must not change: metadata of people, and the spec without the size. */
-function withoutOurs(deployment: ManagedDeployment): unknown {
-  const { labels, annotations = {} } = deployment.metadata;
+function withoutOurs({ metadata, spec }: ManagedWorkload): unknown {
+  const { labels, annotations = {} } = metadata;
   return {
     labels,
     annotations: Object.entries(annotations).filter(
@@ -70,12 +83,12 @@ function withoutOurs(deployment: ManagedDeployment): unknown {
       ([key]) => !key.startsWith(`${GROUP}/`) && key !== "deployment.kubernetes.io/revision",
     ),
     spec: {
-      ...deployment.spec,
+      ...spec,
       template: {
-        ...deployment.spec.template,
+        ...spec.template,
         spec: {
-          ...deployment.spec.template.spec,
-          containers: deployment.spec.template.spec.containers.map((container) =>
+          ...spec.template.spec,
+          containers: spec.template.spec.containers.map((container) =>
             container.name === CONTAINER ? { ...container, resources: otherResources(container) } : container,
           ),
         },
@@ -84,7 +97,7 @@ function withoutOurs(deployment: ManagedDeployment): unknown {
   };
 }
 
-function otherResources({ resources }: Deployment["spec"]["template"]["spec"]["containers"][number]) {
+function otherResources({ resources }: Container) {
   const { cpu: _cpu, memory: _memory, ...requests } = resources?.requests ?? {};
   const { memory: _limit, ...limits } = resources?.limits ?? {};
   return { ...resources, requests, limits };

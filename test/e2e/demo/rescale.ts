@@ -5,9 +5,9 @@ import { formatTable } from "../../../src/cli/output.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
 import { check } from "./check.ts";
 import type { ApiCaller, Reply } from "./http.ts";
-import { ACME_PIPES, DATABASE_PIPES, OTHER_PIPE, REPLACED_PIPE } from "./objects.ts";
+import { ACME_PIPES, DATABASE_PIPES, LOAD_PIPE, OTHER_PIPE, REPLACED_PIPE } from "./objects.ts";
 import { isRolledOut, type ObservedScaling, type Observer, resourcesOf } from "./observer.ts";
-import { type ManagedDeployment, trespasses } from "./ownership.ts";
+import { type ManagedWorkload, trespasses } from "./ownership.ts";
 import { followRollout, hasSize, kubectlWait } from "./rollout.ts";
 import type { Seeded } from "./seed.ts";
 import type { Stage } from "./stage.ts";
@@ -75,8 +75,8 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
   await expectEffective(caller, seeded, 1);
   const before = await observer.databasePipes();
   const podsBefore = await podsOf(observer);
-  const otherBefore = await observer.deployment(OTHER_PIPE);
-  const otherPods = await observer.podIds(ACME_PIPES, OTHER_PIPE);
+  const otherBefore = await observer.pipe(OTHER_PIPE);
+  const otherPods = await observer.pods(ACME_PIPES, OTHER_PIPE);
 
   await narration.step("PATCH pipesCdcScaling", async () => {
     const reply = await caller.patch(scalingPath(seeded.acme), REQUESTED);
@@ -110,17 +110,13 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
   narration.seen(`kubectl wait --for=condition=Ready psc/${serviceId} returned together with the last pipe`);
 
   await podsStep(stage, podsBefore, followed.scaling);
-  const after = await observer.databasePipes();
-  await narration.step("Comparing the Deployments", async () => {
-    const wrong = after.flatMap((pipe, index) => {
-      const was = before[index];
-      return was ? trespasses(was, pipe) : [`${pipe.metadata.name} is new`];
-    });
-    check(wrong.length === 0, `the controller changed more than the size:\n${wrong.join("\n")}`);
-    const other = await observer.deployment(OTHER_PIPE);
+  await narration.step("Comparing the workloads", async () => {
+    const after = await untouched(stage, before);
+    const load = after.find(({ metadata }) => metadata.name === LOAD_PIPE);
+    const other = await observer.pipe(OTHER_PIPE);
     check(
       other.metadata.resourceVersion === otherBefore.metadata.resourceVersion &&
-        (await observer.podIds(ACME_PIPES, OTHER_PIPE)).join() === otherPods.join(),
+        (await observer.pods(ACME_PIPES, OTHER_PIPE)).join() === otherPods.join(),
       `${OTHER_PIPE} has another type, but was changed`,
     );
     await expectEffective(caller, seeded, 4);
@@ -129,6 +125,7 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
       details: [
         sizesTable(before, [...after, other], otherBefore),
         `managedFields: the controller owns only the size and its annotation; ${OTHER_PIPE} is unchanged`,
+        `${LOAD_PIPE}: currentRevision and updateRevision are ${load?.status?.updateRevision}`,
         await kubectl(cluster, ["get", "psc", "-A"], { signal }),
       ],
       result: undefined,
@@ -136,11 +133,33 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
   });
 }
 
-type PodIds = ReadonlyMap<string, string>;
+/**
+ * Waits until nothing beside the size differs, and the controller owns nothing else. It leaves the partition of a
+ * StatefulSet to its owner with its last write, right after the resource is ready.
+ */
+function untouched(
+  { observer, signal }: Stage,
+  before: readonly ManagedWorkload[],
+): Promise<readonly ManagedWorkload[]> {
+  return waitFor(
+    async () => {
+      const after = await observer.databasePipes();
+      const wrong = after.flatMap((pipe, index) => {
+        const was = before[index];
+        return was ? trespasses(was, pipe) : [`${pipe.metadata.name} is new`];
+      });
+      check(wrong.length === 0, `the controller changed more than the size:\n${wrong.join("\n")}`);
+      return after;
+    },
+    { what: "the controller to own nothing but the size", timeoutMs: 10_000, signal },
+  );
+}
 
-async function podsOf(observer: Observer): Promise<PodIds> {
+type PodsByPipe = ReadonlyMap<string, string>;
+
+async function podsOf(observer: Observer): Promise<PodsByPipe> {
   const pods = DATABASE_PIPES.map(
-    async (name) => [name, (await observer.podIds(ACME_PIPES, name)).join()] as const,
+    async (name) => [name, (await observer.pods(ACME_PIPES, name)).join()] as const,
   );
   return new Map(await Promise.all(pods));
 }
@@ -148,7 +167,7 @@ async function podsOf(observer: Observer): Promise<PodIds> {
 /** Checks that only the pods of the pipe that cannot be resized in place were replaced. */
 function podsStep(
   { observer, narration }: Stage,
-  before: PodIds,
+  before: PodsByPipe,
   { status }: ObservedScaling,
 ): Promise<void> {
   return narration.step("Comparing the pods", async () => {
@@ -160,9 +179,11 @@ function podsStep(
       fallback !== undefined,
       `the resource has no reason why the pods of ${REPLACED_PIPE} were replaced`,
     );
+    const method = status?.pipes?.resizedBy?.[`statefulset/${LOAD_PIPE}`];
+    check(method === "InPlace", `the resource says that ${LOAD_PIPE} was resized by ${method}`);
     const kept = DATABASE_PIPES.filter((name) => name !== REPLACED_PIPE);
     return {
-      outcome: `${kept.join(" and ")} were resized in place: they have the same pods as before, without a restart`,
+      outcome: `${new Intl.ListFormat("en-US").format(kept)} were resized in place: they have the same pods as before, without a restart`,
       details: [
         `${REPLACED_PIPE} cannot be resized in place, so it fell back to a rollout: ${fallback?.message}`,
       ],
@@ -173,13 +194,13 @@ function podsStep(
 
 /** Prints requests and limits before and after. */
 function sizesTable(
-  before: readonly ManagedDeployment[],
-  after: readonly ManagedDeployment[],
-  other: ManagedDeployment,
+  before: readonly ManagedWorkload[],
+  after: readonly ManagedWorkload[],
+  other: ManagedWorkload,
 ): string {
   const was = new Map([...before, other].map((pipe) => [pipe.metadata.name, sizeText(pipe)]));
   return formatTable([
-    ["DEPLOYMENT", "CPU, MEMORY, LIMIT", "AFTER"],
+    ["PIPE", "CPU, MEMORY, LIMIT", "AFTER"],
     ...after.map((pipe) => {
       const { name } = pipe.metadata;
       const now = sizeText(pipe);
@@ -188,7 +209,7 @@ function sizesTable(
   ]);
 }
 
-function sizeText(pipe: ManagedDeployment): string {
+function sizeText(pipe: ManagedWorkload): string {
   const { cpu, memory, memoryLimit } = resourcesOf(pipe);
   return `${cpu}, ${memory}, ${memoryLimit}`;
 }

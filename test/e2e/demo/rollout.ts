@@ -4,7 +4,7 @@ import { sameQuantity } from "../../../src/domain/quantity.ts";
 import type { Size } from "../../../src/domain/size.ts";
 import { DATABASE_PIPES } from "./objects.ts";
 import { isRolledOut, type ObservedScaling, readyCondition, resourcesOf } from "./observer.ts";
-import type { ManagedDeployment } from "./ownership.ts";
+import type { ManagedWorkload } from "./ownership.ts";
 import type { Stage } from "./stage.ts";
 
 const ROLLOUT_TIMEOUT_MS = 60_000;
@@ -14,11 +14,11 @@ export interface RolloutSeen {
   /** The resource when it became ready. */
   readonly scaling: ObservedScaling;
   readonly seconds: number;
-  /** Time at which the demo saw the last Deployment rolled out (performance.now). */
+  /** Time at which the demo saw that the last pipe was done (performance.now). */
   readonly lastPipeAt: number;
 }
 
-export function hasSize(pipe: ManagedDeployment, size: Size): boolean {
+export function hasSize(pipe: ManagedWorkload, size: Size): boolean {
   const { cpu, memory, memoryLimit } = resourcesOf(pipe);
   return (
     sameQuantity(cpu, `${size.cpuMillicores}m`) &&
@@ -80,8 +80,8 @@ function bar(done: number, total: number): string {
 
 export interface ReadyWait {
   readonly returnedAt: number;
-  /** Deployments right after kubectl returned. */
-  readonly pipes: readonly ManagedDeployment[];
+  /** The pipes right after kubectl returned. */
+  readonly pipes: readonly ManagedWorkload[];
 }
 
 /** Waits for the resource with kubectl, as a script does. */

@@ -13,8 +13,8 @@ import type { Seeded } from "./seed.ts";
 import type { Stage } from "./stage.ts";
 import { tierStep } from "./tier-change.ts";
 
-/** Pods take some seconds to start, like real pipes, and not all the same time. */
-const POD_START = { podStartMs: 2500, podStartJitterMs: 1000 };
+/** Pods take about two seconds to start, and not all the same time, like those of real pipes. */
+const POD_START = { podStartMs: 1500, podStartJitterMs: 1000 };
 
 export interface DemoOptions {
   readonly narration: Narration;

@@ -5,7 +5,7 @@ import { SIZE_SOURCES } from "../../../domain/tier.ts";
 import { API_FALLBACK_REASONS, fallbackSentence } from "../../cluster/fallback-reasons.ts";
 import { PROGRESS_STATES, type Progress } from "../../cluster/progress.ts";
 import { REASONS, sentenceOf } from "../../cluster/reasons.ts";
-import { instant, reasonWord } from "../schema-parts.ts";
+import { instant, knownWords, reasonWord } from "../schema-parts.ts";
 import { pipeScaling, toPipeScaling } from "./schema.ts";
 
 /** The progress of a rescale, as the API returns it (docs/adr/0017). */
@@ -13,9 +13,13 @@ import { pipeScaling, toPipeScaling } from "./schema.ts";
 const reason = reasonWord(REASONS);
 const message = z.string().meta({ description: "The reason as a sentence, for people." });
 const pipes = z.int().min(0);
+const pipe = z.string().meta({
+  description:
+    "The name of the pipe. That of a StatefulSet, such as a pipe for the initial load, begins with `statefulset/`.",
+});
 
 const failure = z.strictObject({
-  pipe: z.string().meta({ description: "The name of the pipe." }),
+  pipe,
   size: pipeScaling.optional().meta({ description: "The size that could not be applied." }),
   reason,
   message,
@@ -27,7 +31,7 @@ const failure = z.strictObject({
 });
 
 const fallback = z.strictObject({
-  pipe: z.string().meta({ description: "The name of the pipe." }),
+  pipe,
   reason: reasonWord(API_FALLBACK_REASONS),
   message,
 });
@@ -41,7 +45,11 @@ export const pipeScalingProgress = z
     reason,
     message,
     desired: pipeScaling
-      .extend({ source: reasonWord(SIZE_SOURCES) })
+      .extend({
+        source: z
+          .string()
+          .meta({ description: `Where the size comes from, in one word. ${knownWords(SIZE_SOURCES)}` }),
+      })
       .optional()
       .meta({
         description:

@@ -27,3 +27,20 @@ test("the next step of a rescale in progress is to watch it", () => {
   const conditions = [{ ...ready, lastTransitionTime: "2026-06-01T12:00:00Z" }];
   expect(steps({ observedGeneration: 1, conditions })).toEqual([WATCH]);
 });
+
+test.each([
+  ["mysql-billing", "deployment mysql-billing"],
+  ["statefulset/mysql-load", "statefulset/mysql-load"],
+])("the next step after a failure of %s is kubectl describe %s", (name, workload) => {
+  const stalled = { type: "Stalled", status: "True", reason: "RolloutTimeout", message: "" } as const;
+  const conditions = [{ ...stalled, lastTransitionTime: "2026-06-01T12:00:00Z" }];
+  const pipes = {
+    total: 1,
+    updated: 0,
+    summary: "0/1",
+    pending: [{ name, state: "Failed" as const, message: "" }],
+  };
+  expect(steps({ observedGeneration: 1, conditions, pipes })[0]).toContain(
+    `kubectl describe ${workload} --namespace pipes`,
+  );
+});
