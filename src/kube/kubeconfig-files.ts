@@ -97,10 +97,15 @@ export interface CurrentEntries {
  * Reads the given kubeconfig, or else the files that kubectl would read: those in `KUBECONFIG`, or `~/.kube/config`.
  * Files that do not exist are skipped, unless they are given. The first file that has an entry wins.
  *
+ * @param contextName instead of the current context
  * @returns undefined if no file exists
  * @throws KubeConfigError
  */
-export function readKubeconfig(given: string | undefined, env: Environment): CurrentEntries | undefined {
+export function readKubeconfig(
+  given: string | undefined,
+  env: Environment,
+  contextName?: string,
+): CurrentEntries | undefined {
   const paths = given === undefined ? usualPaths(env) : [given];
   const files = paths.flatMap((path) => {
     const content = read(path);
@@ -108,12 +113,22 @@ export function readKubeconfig(given: string | undefined, env: Environment): Cur
   });
   if (files.length === 0) return undefined;
   const origin = `The kubeconfig ${files.map(({ path }) => path).join(delimiter)}`;
-  const currentName = files.map((file) => file["current-context"]).find(Boolean);
+  const currentName = contextName ?? files.map((file) => file["current-context"]).find(Boolean);
   const current = find(files, ({ contexts }) => contexts, currentName)?.context;
+  if (contextName !== undefined && !current) {
+    const names = files.flatMap(({ contexts }) => contexts.map(({ name }) => name));
+    throw new KubeConfigError(
+      `${origin} has no context "${contextName}": name one of its contexts: ${names.join(", ")}.`,
+    );
+  }
   const ofCluster = find(files, ({ clusters }) => clusters, current?.cluster);
   const server = ofCluster?.cluster.server;
   if (!ofCluster || server === undefined) {
-    throw new KubeConfigError(`${origin} names no cluster: set current-context to a context that does.`);
+    const remedy =
+      contextName === undefined
+        ? "set current-context to a context that does"
+        : `the context "${contextName}" has none, so name another one`;
+    throw new KubeConfigError(`${origin} names no cluster: ${remedy}.`);
   }
   const ofUser = find(files, ({ users }) => users, current?.user);
   if (current?.user && !ofUser) {

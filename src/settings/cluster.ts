@@ -11,9 +11,21 @@ export const clusterSettings = {
     chart: false,
   }),
   namespace: option(namespaceName, {
+    short: "-n",
     placeholder: "name",
     description: "namespace of the records: organizations, services, members and keys",
     default: DEFAULT_RECORDS_NAMESPACE,
     chart: false,
   }),
+};
+
+/** The cluster and the namespace for a command that a person runs, with the options of kubectl. */
+export const commandClusterSettings = {
+  kubeconfig: clusterSettings.kubeconfig,
+  context: option(nonEmptyText.optional(), {
+    placeholder: "name",
+    description: "context of the kubeconfig; by default its current context",
+    chart: false,
+  }),
+  namespace: clusterSettings.namespace,
 };

@@ -18,7 +18,7 @@ function program(body: string): string[] {
       async run(values, io) { ${body} },
     });
     const spec = { version: "1", commands: [command] };
-    process.exitCode = await runProgram(spec, ["try-it"], processIo(process.env));`;
+    process.exitCode = await runProgram(spec, ["try-it"], processIo(process.env, "pipe-scaling"));`;
   return ["--input-type=module", "--eval", code];
 }
 
