@@ -15,9 +15,9 @@ export const kubectlCompletion = defineCommand({
   name: "completion",
   summary: `print ${KUBECTL_COMPLETION}, the program that kubectl runs to complete this command`,
   details:
-    "The npm package installs this program. If you installed the plugin in another way, write it to a folder of your\n" +
-    "PATH and make it executable. It calls kubectl-pipes, so it stays valid after an update. The completion of kubectl\n" +
-    "itself must be set up in your shell: see kubectl completion --help.",
+    "The npm package installs this program, and krew does not. Write it to a folder of your PATH, and make it\n" +
+    "executable. It calls kubectl-pipes, so it stays valid after an update. Your shell needs the completion of kubectl\n" +
+    "itself: see kubectl completion --help.",
   examples: [`completion > ~/bin/${KUBECTL_COMPLETION} && chmod +x ~/bin/${KUBECTL_COMPLETION}`],
   options: {},
   async run(_values, io) {

@@ -123,7 +123,7 @@ const LINES: readonly (readonly [line: string, offers: readonly string[]])[] = [
   ["pipe-scaling admin organization ", ["create", "delete", "list", "show", "update"]],
   ["pipe-scaling admin key ro", ["rotate"]],
   ["pipe-scaling completion ", ["bash", "fish", "zsh"]],
-  ["pipe-scaling admin key rotate --c", ["--cancel"]],
+  ["pipe-scaling admin key rotate --ca", ["--cancel"]],
   ["pipe-scaling admin organization list --output ", ["json", "table", "yaml"]],
   ["pipe-scaling admin key create --organization x --role ", ["admin", "developer"]],
   // The value of a flag is not a command.
