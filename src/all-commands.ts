@@ -96,7 +96,7 @@ export const COMMANDS: ProgramSpec = {
   ],
 };
 
-/** The plugin of kubectl: the commands that use a kubeconfig. */
+/** The kubectl plugin: the commands that use a kubeconfig. */
 export const KUBECTL_COMMANDS: ProgramSpec = {
   version,
   description:

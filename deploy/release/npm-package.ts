@@ -62,7 +62,7 @@ export function packNpmPackage(folder: string, out: string): string {
 function readme(name: string, source: string): string {
   return `# ${name}
 
-\`pipe-scaling\`, the command line of [pipe-scaling-operator](${source}), and \`kubectl pipes\`, the plugin of kubectl with
+\`pipe-scaling\`, the command line of [pipe-scaling-operator](${source}), and \`kubectl pipes\`, the kubectl plugin with
 its commands for platform teams.
 
 \`\`\`console

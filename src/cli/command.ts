@@ -64,7 +64,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
 };
 
 export const PROGRAM = "pipe-scaling";
-/** The plugin of kubectl: the same program, with the commands that use a kubeconfig. */
+/** The kubectl plugin: the same program, with the commands that use a kubeconfig. */
 export const KUBECTL_PLUGIN = "kubectl pipes";
 
 export function defineCommand<O extends Options>(spec: CommandSpec<O>): CommandDefinition;

@@ -106,17 +106,13 @@ export function readKubeconfig(
   env: Environment,
   contextName?: string,
 ): CurrentEntries | undefined {
-  const paths = given === undefined ? usualPaths(env) : [given];
-  const files = paths.flatMap((path) => {
-    const content = read(path);
-    return content === undefined ? [] : [{ ...parsed(path, content), path }];
-  });
+  const files = readFiles(given, env);
   if (files.length === 0) return undefined;
   const origin = `The kubeconfig ${files.map(({ path }) => path).join(delimiter)}`;
   const currentName = contextName ?? files.map((file) => file["current-context"]).find(Boolean);
   const current = find(files, ({ contexts }) => contexts, currentName)?.context;
   if (contextName !== undefined && !current) {
-    const names = files.flatMap(({ contexts }) => contexts.map(({ name }) => name));
+    const names = contextNames(files);
     throw new KubeConfigError(
       `${origin} has no context "${contextName}": name one of its contexts: ${names.join(", ")}.`,
     );
@@ -143,6 +139,28 @@ export function readKubeconfig(
     cluster: { ...ofCluster.cluster, server, "certificate-authority": authority },
     user: ofUser ? userIn(ofUser.path, ofUser.user) : { ...user.parse({}), exec: undefined },
   };
+}
+
+/** Returns the contexts of the same files, to complete a name; none if a file cannot be read. */
+export function readContextNames(given: string | undefined, env: Environment): string[] {
+  try {
+    return contextNames(readFiles(given, env));
+  } catch (error) {
+    if (error instanceof KubeConfigError) return [];
+    throw error;
+  }
+}
+
+function contextNames(files: readonly Kubeconfig[]): string[] {
+  return [...new Set(files.flatMap(({ contexts }) => contexts.map(({ name }) => name)))];
+}
+
+function readFiles(given: string | undefined, env: Environment): (Kubeconfig & { readonly path: string })[] {
+  const paths = given === undefined ? usualPaths(env) : [given];
+  return paths.flatMap((path) => {
+    const content = read(path);
+    return content === undefined ? [] : [{ ...parsed(path, content), path }];
+  });
 }
 
 function usualPaths(env: Environment): string[] {

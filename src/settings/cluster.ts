@@ -1,4 +1,5 @@
-import { option } from "./option.ts";
+import { readContextNames } from "../kube/kubeconfig-files.ts";
+import { option, variableOf } from "./option.ts";
 import { namespaceName, nonEmptyText } from "./values.ts";
 
 export const DEFAULT_RECORDS_NAMESPACE = "pipe-scaling-records";
@@ -25,6 +26,7 @@ export const commandClusterSettings = {
   context: option(nonEmptyText.optional(), {
     placeholder: "name",
     description: "context of the kubeconfig; by default its current context",
+    complete: (env) => readContextNames(env[variableOf("kubeconfig")] || undefined, env),
     chart: false,
   }),
   namespace: clusterSettings.namespace,

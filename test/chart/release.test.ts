@@ -164,7 +164,7 @@ function packedProgram(dir: string): string {
 }
 
 describe("the npm package of a release", () => {
-  it("installs the command line and the plugin of kubectl without any other package", async () => {
+  it("installs the command line and the kubectl plugin without any other package", async () => {
     const dir = temporaryFolder();
     const file = packedProgram(dir);
     const options = { env: { ...environment, npm_config_cache: join(dir, "cache") }, cwd: dir };

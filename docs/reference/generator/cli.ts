@@ -20,7 +20,7 @@ const VARIABLES = [
   ["`XDG_CONFIG_HOME`", "folder of the profiles, instead of `~/.config`"],
 ] as const;
 
-/** The part of the page about the plugin of kubectl. */
+/** The part of the page about the kubectl plugin. */
 function kubectlPlugin(): string {
   const groups = new Set(KUBECTL_COMMANDS.commands.map(({ name }) => name.split(" ")[0] ?? ""));
   const commands = [...groups].map((name) => code(`${KUBECTL_PLUGIN} ${name}`)).join(", ");
@@ -28,8 +28,8 @@ function kubectlPlugin(): string {
     (each) => optionTerm(each) ?? [],
   );
   return sections(
-    "## The plugin of kubectl",
-    `[Installed as a plugin](../install.md#use-it-as-a-plugin-of-kubectl), the program is also \`${KUBECTL_PLUGIN}\`, with the commands that use a kubeconfig: ${commands}. Their arguments, options, variables and exit codes are those below.`,
+    "## The kubectl plugin",
+    `[Installed as a plugin](../install.md#use-it-as-a-kubectl-plugin), the program is also \`${KUBECTL_PLUGIN}\`, with the commands that use a kubeconfig: ${commands}. Their arguments, options, variables and exit codes are those below.`,
     `These options may also come before the command: ${common.map(code).join(", ")}. kubectl itself rejects options before the name of a plugin. \`--namespace\` is the namespace of the records, and its default is not that of the context.`,
     block(
       "sh",

@@ -5,12 +5,17 @@ import { KUBECTL_COMMANDS } from "../../../src/all-commands.ts";
 import { KUBECTL_PLUGIN } from "../../../src/cli/command.ts";
 import { KUBECTL_COMPLETION_SCRIPT } from "../../../src/cli/completion/kubectl.ts";
 import { runProgram } from "../../../src/cli/program.ts";
+import type { Environment } from "../../../src/settings/option.ts";
 import { startFakeHttpServer } from "../../support/fakes/fake-http-server.ts";
 import { fakeIo } from "../../support/fakes/fake-io.ts";
 import { temporaryFolder } from "../../support/fixtures/kubeconfig.ts";
 
-async function run(...words: readonly string[]) {
-  const io = fakeIo({ program: KUBECTL_PLUGIN });
+function run(...words: readonly string[]) {
+  return runIn({}, ...words);
+}
+
+async function runIn(env: Environment, ...words: readonly string[]) {
+  const io = fakeIo({ env, program: KUBECTL_PLUGIN });
   const code = await runProgram(KUBECTL_COMMANDS, words, io);
   return { code, ...io.written };
 }
@@ -166,12 +171,27 @@ describe("the completion of the plugin", () => {
       ["json", ":4"],
     ],
     [
-      ["status", "orders", "--context", "x", "--wat"],
+      ["status", "orders", "-w", "--context", "x", "--wat"],
       ["--watch", ":4"],
     ],
     [["nonsense", ""], [":4"]],
   ])("of %j is %j", async (words, lines) => {
     expect(await complete(...words)).toEqual(lines);
+  });
+
+  test.each(["KUBECONFIG", "PIPE_SCALING_KUBECONFIG"])("offers the contexts of %s", async (variable) => {
+    const { kubeconfig } = await twoClusters();
+    const env = { [variable]: kubeconfig };
+    const names = async (...words: readonly string[]) =>
+      (await runIn(env, "__complete", "--", ...words)).out.replace(/\t.*/gm, "");
+    expect(await names("--context", "")).toBe("first\nsecond\n:4\n");
+    expect(await names("status", "--context", "s")).toBe("second\n:4\n");
+  });
+
+  test("offers no contexts if the kubeconfig cannot be read", async () => {
+    const broken = join(temporaryFolder(), "broken");
+    writeFileSync(broken, "contexts: [");
+    expect((await runIn({ KUBECONFIG: broken }, "__complete", "--", "--context", "")).out).toBe(":4\n");
   });
 
   test("has a description after a tab in each line", async () => {
