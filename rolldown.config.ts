@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { defineConfig, type Plugin } from "rolldown";
 import { thirdPartyLicenses } from "./deploy/image/third-party-licenses.ts";
 import { DOCS_ASSETS, docsAssetPath, gzippedAsset } from "./src/api/openapi/docs-assets.ts";
+import { KUBECTL_COMPLETION, KUBECTL_COMPLETION_SCRIPT } from "./src/cli/completion/kubectl.ts";
 
 /** Writes the files of the docs page, also compressed, and replaces the module that reads them from the packages. */
 const docsAssets: Plugin = {
@@ -95,15 +96,30 @@ const thirdPartyLicenseFile: Plugin = {
   },
 };
 
+/** Writes the program that kubectl runs to complete its plugin. */
+const kubectlCompletion: Plugin = {
+  name: "kubectl-completion",
+  generateBundle() {
+    this.emitFile({ type: "asset", fileName: KUBECTL_COMPLETION, source: KUBECTL_COMPLETION_SCRIPT });
+  },
+};
+
 /** The whole program, so that an image needs no packages. Modules that are imported lazily have files of their own. */
 export default defineConfig({
-  input: { "pipe-scaling": "src/main.ts" },
+  input: { "pipe-scaling": "src/main.ts", "kubectl-pipes": "src/kubectl-pipes.ts" },
   platform: "node",
   // The client library has a module for each kind, which reading a kubeconfig does not need. None has side effects.
   treeshake: { moduleSideEffects: (id) => !id.includes("/node_modules/@kubernetes/client-node/") },
   // Otherwise V8 compiles lazy modules eagerly, and keeps the code.
   optimization: { pifeForModuleWrappers: false },
-  plugins: [docsAssets, lazyHttp, usedPartsOfUndici, escapeLegalComments, thirdPartyLicenseFile],
+  plugins: [
+    docsAssets,
+    lazyHttp,
+    usedPartsOfUndici,
+    escapeLegalComments,
+    kubectlCompletion,
+    thirdPartyLicenseFile,
+  ],
   output: {
     dir: "dist",
     // The extension .mjs makes it an ES module without a package.json.

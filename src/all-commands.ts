@@ -2,6 +2,7 @@ import packageJson from "../package.json" with { type: "json" };
 import { admin } from "./cli/admin/admin.ts";
 import { defineCommand, section } from "./cli/command.ts";
 import { completion } from "./cli/completion/command.ts";
+import { kubectlCompletion } from "./cli/completion/kubectl.ts";
 import { backup } from "./cli/customer/backup.ts";
 import { profile } from "./cli/customer/profile.ts";
 import { keys, members, organizations, services } from "./cli/customer/records.ts";
@@ -13,6 +14,7 @@ import type { ProgramSpec } from "./cli/program.ts";
 import { status } from "./cli/status/status.ts";
 import { runProcess } from "./run-process.ts";
 import { apiSettings, toApiSettings } from "./settings/api.ts";
+import { commandClusterSettings } from "./settings/cluster.ts";
 import { type ControllerSettings, controllerSettings, toControllerSettings } from "./settings/controller.ts";
 
 /*
@@ -78,13 +80,28 @@ const PROCESSES = "Processes of the operator:";
 const BY_KUBECONFIG = "For the platform team, by a kubeconfig:";
 const BY_KEY = "For customers, by an API key:";
 
+const { version } = packageJson;
+const kubeconfigCommands = [...admin, status, doctor];
+
 /** The program: help, completion and what runs come from this. */
 export const COMMANDS: ProgramSpec = {
-  version: packageJson.version,
+  version,
+  description:
+    "Resizes the change-data-capture pipes of a service on Kubernetes: the two processes of the operator, and what people do with it.",
   commands: [
     ...section(PROCESSES, api, controller),
-    ...section(BY_KUBECONFIG, ...admin, status, doctor),
+    ...section(BY_KUBECONFIG, ...kubeconfigCommands),
     ...section(BY_KEY, organizations, services, keys, ...scaling, ...backup, ...members, ...profile),
     completion,
   ],
+};
+
+/** The kubectl plugin: the commands that use a kubeconfig. */
+export const KUBECTL_COMMANDS: ProgramSpec = {
+  version,
+  description:
+    "Shows the progress of rescales, checks the installation of pipe-scaling-operator, and manages its records.",
+  commands: [...kubeconfigCommands, kubectlCompletion],
+  commonOptions: commandClusterSettings,
+  isKubectlPlugin: true,
 };

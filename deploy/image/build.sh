@@ -13,3 +13,4 @@ npm exec -- rolldown -c rolldown.config.ts --dir "$out"
 rm "$out"/*.map "$out"/chunks/*.map
 cp LICENSE "$out/"
 chmod -R a=rX "$out"
+chmod a+x "$out/pipe-scaling.mjs" "$out/kubectl-pipes.mjs" "$out/kubectl_complete-pipes"

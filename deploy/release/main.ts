@@ -8,6 +8,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import { plainManifests } from "../manifests/plain-manifests.ts";
 import { changelogSection } from "./changelog.ts";
 import { packageChart, type Release, writeChart } from "./chart.ts";
+import { KREW_PLUGIN, krewManifest } from "./krew.ts";
 import { packNpmPackage, writeNpmPackage } from "./npm-package.ts";
 
 /**
@@ -50,7 +51,9 @@ async function write(out: string, { npmName, ...rest }: WriteOptions): Promise<v
   execFileSync(join(ROOT, "deploy", "image", "build.sh"), [program], { stdio: "inherit" });
   const npm = join(out, "npm");
   writeNpmPackage({ name: npmName, version, source: release.source }, program, npm);
-  renameSync(packNpmPackage(npm, work), join(files, `pipe-scaling-${version}.tgz`));
+  const npmFile = join(files, `pipe-scaling-${version}.tgz`);
+  renameSync(packNpmPackage(npm, work), npmFile);
+  writeFileSync(join(files, `${KREW_PLUGIN}.yaml`), krewManifest(release, npmFile));
 }
 
 const program = new Command("node deploy/release/main.ts").description(

@@ -3,6 +3,7 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
+import { KUBECTL_COMPLETION } from "../../src/cli/completion/kubectl.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -38,7 +39,11 @@ export function writeNpmPackage({ name, version, source }: NpmPackage, program: 
     engines,
     repository: { type: "git", url: `git+${source}.git` },
     type: "module",
-    bin: { "pipe-scaling": "pipe-scaling.mjs" },
+    bin: {
+      "pipe-scaling": "pipe-scaling.mjs",
+      "kubectl-pipes": "kubectl-pipes.mjs",
+      [KUBECTL_COMPLETION]: KUBECTL_COMPLETION,
+    },
     files: readdirSync(program),
   };
   writeFileSync(join(out, "package.json"), `${JSON.stringify(packageJson, undefined, 2)}\n`);
@@ -57,11 +62,13 @@ export function packNpmPackage(folder: string, out: string): string {
 function readme(name: string, source: string): string {
   return `# ${name}
 
-\`pipe-scaling\`, the command line of [pipe-scaling-operator](${source}).
+\`pipe-scaling\`, the command line of [pipe-scaling-operator](${source}), and \`kubectl pipes\`, the kubectl plugin with
+its commands for platform teams.
 
 \`\`\`console
 $ npm install --global ${name}
 $ pipe-scaling --help
+$ kubectl pipes --help
 \`\`\`
 `;
 }

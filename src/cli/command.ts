@@ -64,6 +64,8 @@ export const GROUPS: Readonly<Record<string, string>> = {
 };
 
 export const PROGRAM = "pipe-scaling";
+/** The kubectl plugin: the same program, with the commands that use a kubeconfig. */
+export const KUBECTL_PLUGIN = "kubectl pipes";
 
 export function defineCommand<O extends Options>(spec: CommandSpec<O>): CommandDefinition;
 export function defineCommand(spec: CommandSpec<Options>): CommandDefinition {
@@ -79,17 +81,17 @@ export function defineCommand(spec: CommandSpec<Options>): CommandDefinition {
     options,
     addTo(parent, io, ended) {
       const command = parent.command(name.replace(/.* /, "")).summary(summary).description(describe(spec));
-      command.showHelpAfterError(`See ${PROGRAM} ${name} --help.`);
+      command.showHelpAfterError(`See ${io.program} ${name} --help.`);
       command.usage(["[options]", ...args.map(argumentTerm)].join(" "));
       // Optional for commander, so that our own error reports a missing argument.
       for (const { key, description } of args) command.argument(`[${hyphenated(key)}]`, description);
       for (const each of options) addOption(command, each);
       return command
-        .addHelpText("after", variables(options) + examplesText(examples))
+        .addHelpText("after", variables(options) + examplesText(io.program, examples))
         .action(async (...given: unknown[]) => {
           const words = Object.fromEntries(args.map(({ key }, at) => [withoutUnit(key), given[at]]));
           try {
-            const values = readOptions(spec.options, textsOf({ ...words, ...command.opts() }), io.env);
+            const values = readOptions(spec.options, textsOf({ ...words, ...givenOptions(command) }), io.env);
             spec.check?.(values);
             ended((await spec.run(values, io)) ?? EXIT_DONE);
           } catch (error) {
@@ -120,18 +122,30 @@ function variables(options: readonly DeclaredOption[]): string {
   return lines.length === 0 ? "" : ["", "Variables without a flag:", ...lines, ""].join("\n");
 }
 
-function examplesText(lines: readonly string[]): string {
-  return ["", "Examples:", ...lines.map((line) => `  ${PROGRAM} ${line}`)].join("\n");
+function examplesText(program: string, lines: readonly string[]): string {
+  return ["", "Examples:", ...lines.map((line) => `  ${program} ${line}`)].join("\n");
 }
 
 /** Commander only finds the flags; what they mean is read from the declaration (option.ts). */
-function addOption(command: Command, declared: DeclaredOption): void {
-  const { flag, placeholder, list } = declared;
-  if (flag === undefined) return;
-  const flags = placeholder === undefined ? flag : `${flag} <${placeholder}>`;
-  command.option(flags, helpText(declared), (value: string, previous: string | undefined) =>
+export function addOption(command: Command, declared: DeclaredOption): void {
+  const { list } = declared;
+  const term = optionTerm(declared);
+  if (term === undefined) return;
+  command.option(term, helpText(declared), (value: string, previous: string | undefined) =>
     list && previous !== undefined ? `${previous},${value}` : value,
   );
+}
+
+/** Returns an option as the help lists it, such as `-n, --namespace <name>`; `undefined` for one without a flag. */
+export function optionTerm({ flag, short, placeholder }: DeclaredOption): string | undefined {
+  if (flag === undefined) return undefined;
+  const flags = short === undefined ? flag : `${short}, ${flag}`;
+  return placeholder === undefined ? flags : `${flags} <${placeholder}>`;
+}
+
+/** Returns the options of a command, and of the commands above it, which may come before its name. */
+function givenOptions(command: Command): Record<string, unknown> {
+  return { ...(command.parent ? givenOptions(command.parent) : {}), ...command.opts() };
 }
 
 function helpText({ description, list, required, variable, ...option }: DeclaredOption): string {

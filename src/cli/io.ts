@@ -3,6 +3,8 @@ import type { Environment } from "../settings/option.ts";
 /** The world of a command; the process's own (process-io.ts), or a test's. */
 export interface Io {
   readonly env: Environment;
+  /** The program as people type it, for help and messages: `pipe-scaling`, or `kubectl pipes`. */
+  readonly program: string;
   /** Writes the result, and nothing else, because programs read it. */
   readonly out: (text: string) => void;
   /** Writes messages for people. */

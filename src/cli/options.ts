@@ -25,6 +25,7 @@ export function switchOption(description: string) {
 
 export const outputOption = {
   output: option(oneOf(...FORMATS), {
+    short: "-o",
     placeholder: "format",
     description: "table is for people, json and yaml are for programs",
     default: "table",
@@ -33,6 +34,7 @@ export const outputOption = {
 
 export const wideOutputOption = {
   output: option(oneOf(...FORMATS, "wide"), {
+    short: "-o",
     placeholder: "format",
     description: "table and wide, which has more columns, are for people, json and yaml for programs",
     default: "table",
@@ -46,7 +48,12 @@ export const yesOption = {
 
 /** Options of a command that shows the state of a rescale, to follow its progress. */
 export const watchOptions = {
-  watch: option(onOff, { description: "continue until the outcome", default: "false", flagOnly: true }),
+  watch: option(onOff, {
+    short: "-w",
+    description: "continue until the outcome",
+    default: "false",
+    flagOnly: true,
+  }),
   timeout: option(durationMs("1s", "24h").optional(), {
     placeholder: "duration",
     description: "with --watch: how long at most, such as 15m; without it until the outcome",

@@ -16,7 +16,7 @@ const COLUMNS = 80;
 const ROWS = 24;
 
 /** Terminal, signals and environment of this process. */
-export function processIo(env: Environment): Io {
+export function processIo(env: Environment, program: string): Io {
   const { stdout, stderr } = process;
   // A dumb terminal cannot redraw lines.
   const isTerminal = { input: isatty(0), output: isatty(1) && env["TERM"] !== "dumb" };
@@ -37,6 +37,7 @@ export function processIo(env: Environment): Io {
   stderr.on("error", exitWithoutOutput);
   const io: Io = {
     env,
+    program,
     out: (text) => stdout.write(text),
     err: (text) => stderr.write(harmless(text)),
     terminal: {

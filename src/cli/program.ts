@@ -1,20 +1,26 @@
 import { Command, CommanderError } from "commander";
-import { type CommandDefinition, capitalized, GROUPS, PROGRAM } from "./command.ts";
-import { candidateLines } from "./completion/candidates.ts";
+import { declaredOptions, type Options } from "../settings/option.ts";
+import { addOption, type CommandDefinition, capitalized, GROUPS } from "./command.ts";
+import { candidateLines, cobraLines } from "./completion/candidates.ts";
 import { EXIT_CODES, EXIT_DONE, EXIT_FAILURE, EXIT_USAGE } from "./exit-codes.ts";
 import { sentenceFor } from "./failure.ts";
 import { Interruption, type Io } from "./io.ts";
 
 export interface ProgramSpec {
   readonly version: string;
+  readonly description: string;
   readonly commands: readonly CommandDefinition[];
+  /** Options of all commands that may also come before the command. */
+  readonly commonOptions?: Options;
+  /** Completion prints what kubectl expects from a plugin. */
+  readonly isKubectlPlugin?: boolean;
 }
 
 /** Hidden command of the completion scripts, followed by `--` and the words of the command line. */
 const COMPLETE = "__complete";
 
 const EPILOGUE = `
-Flags are also environment variables: --ops-port is PIPE_SCALING_OPS_PORT. The flag wins, and an empty
+Flags are also environment variables: --namespace is PIPE_SCALING_NAMESPACE. The flag wins, and an empty
 variable counts as not set. --watch and the values that an update changes are flags only.
 
 Exit codes:
@@ -24,7 +30,7 @@ ${EXIT_CODES.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}
 export async function runProgram(spec: ProgramSpec, words: readonly string[], io: Io): Promise<number> {
   const [first, ...rest] = words;
   if (first === COMPLETE) {
-    for (const line of candidateLines(spec.commands, words.slice(2), io.env)) io.out(`${line}\n`);
+    printCandidates(spec, words.slice(2), io);
     return EXIT_DONE;
   }
   let exitCode = EXIT_DONE;
@@ -49,16 +55,20 @@ export async function runProgram(spec: ProgramSpec, words: readonly string[], io
   }
 }
 
+function printCandidates(spec: ProgramSpec, words: readonly string[], io: Io): void {
+  const lines = candidateLines(spec, words, io.env);
+  for (const line of spec.isKubectlPlugin ? cobraLines(lines) : lines) io.out(`${line}\n`);
+}
+
 function program(spec: ProgramSpec, io: Io, ended: (exitCode: number) => void): Command {
-  const root = new Command(PROGRAM)
-    .description(
-      "Resizes the change-data-capture pipes of a service on Kubernetes: the two processes of the operator, and what people do with it.",
-    )
+  const root = new Command(io.program)
+    .description(spec.description)
     .version(spec.version, "-V, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "print the help of a command")
     .exitOverride()
-    .showHelpAfterError(`See ${PROGRAM} --help.`)
+    .enablePositionalOptions()
+    .showHelpAfterError(`See ${io.program} --help.`)
     .configureHelp({ helpWidth: 110, showGlobalOptions: false, subcommandTerm: termOf })
     .configureOutput({
       writeOut: io.out,
@@ -66,27 +76,32 @@ function program(spec: ProgramSpec, io: Io, ended: (exitCode: number) => void): 
       outputError: (text, write) => write(sentence(text)),
     })
     .addHelpText("after", EPILOGUE);
+  const common = declaredOptions(spec.commonOptions ?? {});
+  for (const option of common) addOption(root, option);
+
+  /** Returns the command of these words, which has others below it. */
+  function groupOf(words: readonly string[]): Command {
+    const name = words.at(-1);
+    if (name === undefined) return root;
+    const parent = groupOf(words.slice(0, -1));
+    const known = parent.commands.find((each) => each.name() === name);
+    if (known) return known;
+    const summary = GROUPS[words.join(" ")] ?? "";
+    const group = parent
+      .command(name)
+      .summary(summary)
+      .description(`${capitalized(summary)}.`)
+      .showHelpAfterError(`See ${[io.program, ...words].join(" ")} --help.`);
+    for (const option of common) addOption(group, option);
+    return group;
+  }
+
   for (const command of spec.commands) {
     const words = command.name.split(" ");
-    command.addTo(groupOf(root, words.slice(0, -1)), io, ended);
-    if (command.section) groupOf(root, words.slice(0, 1)).helpGroup(command.section);
+    command.addTo(groupOf(words.slice(0, -1)), io, ended);
+    if (command.section) groupOf(words.slice(0, 1)).helpGroup(command.section);
   }
   return root;
-}
-
-/** The command of these words, which has others below it. */
-function groupOf(root: Command, words: readonly string[]): Command {
-  const name = words.at(-1);
-  if (name === undefined) return root;
-  const parent = groupOf(root, words.slice(0, -1));
-  const known = parent.commands.find((each) => each.name() === name);
-  if (known) return known;
-  const summary = GROUPS[words.join(" ")] ?? "";
-  return parent
-    .command(name)
-    .summary(summary)
-    .description(`${capitalized(summary)}.`)
-    .showHelpAfterError(`See ${[PROGRAM, ...words].join(" ")} --help.`);
 }
 
 /** A command with its arguments, as a list of commands has it. */

@@ -97,23 +97,34 @@ export interface CurrentEntries {
  * Reads the given kubeconfig, or else the files that kubectl would read: those in `KUBECONFIG`, or `~/.kube/config`.
  * Files that do not exist are skipped, unless they are given. The first file that has an entry wins.
  *
+ * @param contextName instead of the current context
  * @returns undefined if no file exists
  * @throws KubeConfigError
  */
-export function readKubeconfig(given: string | undefined, env: Environment): CurrentEntries | undefined {
-  const paths = given === undefined ? usualPaths(env) : [given];
-  const files = paths.flatMap((path) => {
-    const content = read(path);
-    return content === undefined ? [] : [{ ...parsed(path, content), path }];
-  });
+export function readKubeconfig(
+  given: string | undefined,
+  env: Environment,
+  contextName?: string,
+): CurrentEntries | undefined {
+  const files = readFiles(given, env);
   if (files.length === 0) return undefined;
   const origin = `The kubeconfig ${files.map(({ path }) => path).join(delimiter)}`;
-  const currentName = files.map((file) => file["current-context"]).find(Boolean);
+  const currentName = contextName ?? files.map((file) => file["current-context"]).find(Boolean);
   const current = find(files, ({ contexts }) => contexts, currentName)?.context;
+  if (contextName !== undefined && !current) {
+    const names = contextNames(files);
+    throw new KubeConfigError(
+      `${origin} has no context "${contextName}": name one of its contexts: ${names.join(", ")}.`,
+    );
+  }
   const ofCluster = find(files, ({ clusters }) => clusters, current?.cluster);
   const server = ofCluster?.cluster.server;
   if (!ofCluster || server === undefined) {
-    throw new KubeConfigError(`${origin} names no cluster: set current-context to a context that does.`);
+    const remedy =
+      contextName === undefined
+        ? "set current-context to a context that does"
+        : `the context "${contextName}" has none, so name another one`;
+    throw new KubeConfigError(`${origin} names no cluster: ${remedy}.`);
   }
   const ofUser = find(files, ({ users }) => users, current?.user);
   if (current?.user && !ofUser) {
@@ -128,6 +139,28 @@ export function readKubeconfig(given: string | undefined, env: Environment): Cur
     cluster: { ...ofCluster.cluster, server, "certificate-authority": authority },
     user: ofUser ? userIn(ofUser.path, ofUser.user) : { ...user.parse({}), exec: undefined },
   };
+}
+
+/** Returns the contexts of the same files, to complete a name; none if a file cannot be read. */
+export function readContextNames(given: string | undefined, env: Environment): string[] {
+  try {
+    return contextNames(readFiles(given, env));
+  } catch (error) {
+    if (error instanceof KubeConfigError) return [];
+    throw error;
+  }
+}
+
+function contextNames(files: readonly Kubeconfig[]): string[] {
+  return [...new Set(files.flatMap(({ contexts }) => contexts.map(({ name }) => name)))];
+}
+
+function readFiles(given: string | undefined, env: Environment): (Kubeconfig & { readonly path: string })[] {
+  const paths = given === undefined ? usualPaths(env) : [given];
+  return paths.flatMap((path) => {
+    const content = read(path);
+    return content === undefined ? [] : [{ ...parsed(path, content), path }];
+  });
 }
 
 function usualPaths(env: Environment): string[] {

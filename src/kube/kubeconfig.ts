@@ -43,6 +43,8 @@ const HOW_TO_NAME_ONE = "set --kubeconfig or PIPE_SCALING_KUBECONFIG to the path
 export interface LoadOptions {
   /** Maximum time of a run of the exec plugin. */
   readonly pluginTimeoutMs?: number | undefined;
+  /** Context of the kubeconfig; by default its current context. */
+  readonly context?: string | undefined;
 }
 
 /**
@@ -52,15 +54,16 @@ export interface LoadOptions {
  */
 export function loadClusterConfig(
   path: string | undefined,
-  { pluginTimeoutMs = PLUGIN_TIMEOUT_MS }: LoadOptions = {},
+  { pluginTimeoutMs = PLUGIN_TIMEOUT_MS, context }: LoadOptions = {},
 ): ClusterConfig {
   const { env } = process;
-  const entries = readKubeconfig(path, env);
+  const entries = readKubeconfig(path, env, context);
   if (entries) return configOf(entries, env, pluginTimeoutMs);
   if (path !== undefined) {
     throw new KubeConfigError(`The kubeconfig ${path} does not exist: ${HOW_TO_NAME_ONE}.`);
   }
-  if (env["KUBERNETES_SERVICE_HOST"] && env["KUBERNETES_SERVICE_PORT"] && fs.existsSync(TOKEN_OF_POD)) {
+  const isInPod = env["KUBERNETES_SERVICE_HOST"] && env["KUBERNETES_SERVICE_PORT"];
+  if (isInPod && context === undefined && fs.existsSync(TOKEN_OF_POD)) {
     return configOfPod();
   }
   const missing = env["KUBECONFIG"]

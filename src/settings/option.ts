@@ -6,6 +6,8 @@ export interface OptionText {
   readonly description: string;
   /** Placeholder for the value in the help; a switch has none. The shell completes `file` and `folder`. */
   readonly placeholder?: string;
+  /** Short form of the flag, as in kubectl: `-n`. */
+  readonly short?: string;
   /** The default as text; the schema parses it like any other value. */
   readonly default?: string;
   /** The flag may be repeated; its values are joined by commas, the format of the variable. */

@@ -53,6 +53,8 @@ describe("the image that buildah builds from deploy/Dockerfile", () => {
       "THIRD-PARTY-LICENSES.txt",
       "chunks",
       "docs",
+      "kubectl-pipes.mjs",
+      "kubectl_complete-pipes",
       "pipe-scaling.mjs",
     ]);
     expect(image.annotations).toMatchObject({

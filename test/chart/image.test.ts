@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CHART } from "../../deploy/chart/path.ts";
@@ -25,8 +26,16 @@ describe("the image", { timeout: 60_000 }, () => {
       "THIRD-PARTY-LICENSES.txt",
       "chunks",
       "docs",
+      "kubectl-pipes.mjs",
+      "kubectl_complete-pipes",
       "pipe-scaling.mjs",
     ]);
+  });
+
+  it("holds programs that kubectl and krew can execute", () => {
+    for (const name of ["pipe-scaling.mjs", "kubectl-pipes.mjs", "kubectl_complete-pipes"]) {
+      expect(statSync(join(image.folder, name)).mode & 0o111, name).toBe(0o111);
+    }
   });
 
   it("runs its entry point without warnings, as a user without write permission", async () => {

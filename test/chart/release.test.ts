@@ -9,6 +9,7 @@ import { parse } from "yaml";
 import * as z from "zod";
 import { changelogSection } from "../../deploy/release/changelog.ts";
 import { packageChart, writeChart } from "../../deploy/release/chart.ts";
+import { KREW_PLUGIN, krewManifest } from "../../deploy/release/krew.ts";
 import { packNpmPackage, writeNpmPackage } from "../../deploy/release/npm-package.ts";
 import packageJson from "../../package.json" with { type: "json" };
 import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
@@ -145,23 +146,104 @@ describe("the chart of a release", () => {
   });
 });
 
+/** Writes an npm package of a program that prints its name. @returns path of the package */
+function packedProgram(dir: string): string {
+  const program = join(dir, "program");
+  mkdirSync(program);
+  for (const file of ["pipe-scaling.mjs", "kubectl-pipes.mjs"]) {
+    writeFileSync(join(program, file), `#!/usr/bin/env node\nconsole.log(${JSON.stringify(file)});\n`);
+  }
+  writeFileSync(join(program, "kubectl_complete-pipes"), "#!/bin/sh\necho completions\n");
+  for (const file of ["LICENSE", "THIRD-PARTY-LICENSES.txt"]) writeFileSync(join(program, file), "text");
+  writeNpmPackage(
+    { name: "@acme/pipe-scaling", version: "0.1.1", source: RELEASE.source },
+    program,
+    join(dir, "npm"),
+  );
+  return packNpmPackage(join(dir, "npm"), dir);
+}
+
 describe("the npm package of a release", () => {
-  it("installs the command line without any other package", async () => {
+  it("installs the command line and the kubectl plugin without any other package", async () => {
     const dir = temporaryFolder();
-    const program = join(dir, "program");
-    mkdirSync(program);
-    writeFileSync(join(program, "pipe-scaling.mjs"), "#!/usr/bin/env node\nconsole.log('it runs');\n");
-    for (const file of ["LICENSE", "THIRD-PARTY-LICENSES.txt"]) writeFileSync(join(program, file), "text");
-    const npm = { name: "@acme/pipe-scaling", version: "0.1.1", source: RELEASE.source };
-    writeNpmPackage(npm, program, join(dir, "npm"));
-    const file = packNpmPackage(join(dir, "npm"), dir);
+    const file = packedProgram(dir);
     const options = { env: { ...environment, npm_config_cache: join(dir, "cache") }, cwd: dir };
     const flags = ["--global", "--offline", "--no-audit", "--no-fund", "--prefix", join(dir, "prefix")];
     const installed = await run("npm", ["install", ...flags, file], options);
     expect(installed.code, installed.stderr).toBe(0);
-    expect(await run(join(dir, "prefix", "bin", "pipe-scaling"), [], options)).toMatchObject({
-      code: 0,
-      stdout: "it runs\n",
-    });
+    for (const [name, stdout] of [
+      ["pipe-scaling", "pipe-scaling.mjs\n"],
+      ["kubectl-pipes", "kubectl-pipes.mjs\n"],
+      ["kubectl_complete-pipes", "completions\n"],
+    ] as const) {
+      expect(await run(join(dir, "prefix", "bin", name), [], options)).toMatchObject({ code: 0, stdout });
+    }
+  });
+});
+
+describe("the manifest of the kubectl plugin for krew", () => {
+  /** The rules of krew (pkg/index/validation/validate.go in its repository), and a summary that fits in one line. */
+  const manifest = z.strictObject({
+    apiVersion: z.literal("krew.googlecontainertools.github.com/v1alpha2"),
+    kind: z.literal("Plugin"),
+    metadata: z.strictObject({ name: z.string().regex(/^[\w-]+$/) }),
+    spec: z.strictObject({
+      version: z.string().regex(/^v\d+\.\d+\.\d+/),
+      homepage: z.url(),
+      shortDescription: z.string().min(1).max(50),
+      description: z.string().min(1),
+      caveats: z.string().min(1),
+      platforms: z
+        .array(
+          z.strictObject({
+            selector: z.strictObject({
+              matchExpressions: z
+                .array(
+                  z.strictObject({
+                    key: z.enum(["os", "arch"]),
+                    operator: z.literal("In"),
+                    values: z.array(z.string()).min(1),
+                  }),
+                )
+                .min(1),
+            }),
+            uri: z.url(),
+            sha256: z.string().regex(/^[a-f0-9]{64}$/),
+            files: z.array(z.strictObject({ from: z.string(), to: z.string() })).min(1),
+            bin: z.string().min(1),
+          }),
+        )
+        .min(1),
+    }),
+  });
+
+  it("follows the rules of krew, and has the version, the address and the checksum of the npm package", async () => {
+    const dir = temporaryFolder();
+    const file = packedProgram(dir);
+    const { metadata, spec } = manifest.parse(parse(krewManifest(RELEASE, file)));
+    expect(metadata.name).toBe(KREW_PLUGIN);
+    expect(spec).toMatchObject({ version: "v0.1.1", homepage: RELEASE.source });
+    const [platform, ...others] = spec.platforms;
+    expect(others).toEqual([]);
+    const name = "acme-pipe-scaling-0.1.1.tgz";
+    expect(platform?.uri).toBe(`${RELEASE.source}/releases/download/v0.1.1/${name}`);
+    const { stdout } = await run("sha256sum", [file], { env: environment });
+    expect(stdout.split(" ")[0]).toBe(platform?.sha256);
+  });
+
+  it("names a program and a license in the archive, in the folder whose files are installed", async () => {
+    const dir = temporaryFolder();
+    const file = packedProgram(dir);
+    const [platform] = manifest.parse(parse(krewManifest(RELEASE, file))).spec.platforms;
+    expect(platform?.files).toEqual([{ from: "package/*", to: "." }]);
+    const { stdout } = await run("tar", ["--list", "--gzip", "--file", file], { env: environment });
+    const files = stdout.trim().split("\n");
+    expect(files).toEqual(expect.arrayContaining([`package/${platform?.bin}`, "package/LICENSE"]));
+  });
+
+  it("says how to complete the commands, and which Node.js the plugin needs", () => {
+    const { caveats } = manifest.parse(parse(krewManifest(RELEASE, packedProgram(temporaryFolder())))).spec;
+    expect(caveats).toContain("Node.js 24 or newer");
+    expect(caveats).toContain("kubectl pipes completion > ~/.krew/bin/kubectl_complete-pipes");
   });
 });

@@ -5,6 +5,7 @@ import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-ac
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
+import { COMMANDS } from "../../src/all-commands.ts";
 import { admin } from "../../src/cli/admin/admin.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import type { ConfigMap, Secret } from "../../src/kube/objects.ts";
@@ -26,7 +27,7 @@ async function run(
 ) {
   const io = fakeIo();
   const code = await runProgram(
-    { version: "0", commands: admin },
+    { ...COMMANDS, commands: admin },
     [...words, "--kubeconfig", kubeconfig, "--namespace", namespace],
     io,
   );

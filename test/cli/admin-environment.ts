@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import type * as z from "zod";
+import { COMMANDS } from "../../src/all-commands.ts";
 import { admin } from "../../src/cli/admin/admin.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
@@ -35,7 +36,7 @@ export class AdminTestEnvironment {
 
   async run(words: string | readonly string[], ioOptions: IoOptions = {}): Promise<Ended> {
     const io = fakeIo(ioOptions);
-    const spec = { version: "0", commands: admin };
+    const spec = { ...COMMANDS, commands: admin };
     const given = typeof words === "string" ? words.split(" ") : words;
     const code = await runProgram(spec, [...given, ...this.clusterFlags], io);
     return { code, ...io.written };

@@ -111,7 +111,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
   test.each(["api", "controller"])("%s --help lists the flags that scripts rely on", async (name) => {
     const { code, out, err } = await run([name, "--help"]);
     expect([code, err]).toEqual([0, ""]);
-    for (const flag of ["--kubeconfig", "--namespace", "--ops-port"]) expect(out).toContain(`  ${flag} <`);
+    for (const flag of ["--kubeconfig", "--namespace", "--ops-port"]) expect(out).toContain(` ${flag} <`);
     expect(out.includes("  --port <")).toBe(name === "api");
   });
 

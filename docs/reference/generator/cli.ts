@@ -1,7 +1,8 @@
-import { COMMANDS } from "../../../src/all-commands.ts";
-import { type CommandDefinition, PROGRAM } from "../../../src/cli/command.ts";
+import { COMMANDS, KUBECTL_COMMANDS } from "../../../src/all-commands.ts";
+import { type CommandDefinition, KUBECTL_PLUGIN, optionTerm, PROGRAM } from "../../../src/cli/command.ts";
+import { KUBECTL_COMPLETION } from "../../../src/cli/completion/kubectl.ts";
 import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
-import { argumentTerm, type DeclaredOption } from "../../../src/settings/option.ts";
+import { argumentTerm, type DeclaredOption, declaredOptions } from "../../../src/settings/option.ts";
 import { block, code, linkTo, sections, sentence, table } from "./markdown.ts";
 
 const OTHERS = "Others:";
@@ -19,6 +20,29 @@ const VARIABLES = [
   ["`XDG_CONFIG_HOME`", "folder of the profiles, instead of `~/.config`"],
 ] as const;
 
+/** The part of the page about the kubectl plugin. */
+function kubectlPlugin(): string {
+  const groups = new Set(KUBECTL_COMMANDS.commands.map(({ name }) => name.split(" ")[0] ?? ""));
+  const commands = [...groups].map((name) => code(`${KUBECTL_PLUGIN} ${name}`)).join(", ");
+  const common = declaredOptions(KUBECTL_COMMANDS.commonOptions ?? {}).flatMap(
+    (each) => optionTerm(each) ?? [],
+  );
+  return sections(
+    "## The kubectl plugin",
+    `[Installed as a plugin](../install.md#use-it-as-a-kubectl-plugin), the program is also \`${KUBECTL_PLUGIN}\`, with the commands that use a kubeconfig: ${commands}. Their arguments, options, variables and exit codes are those below.`,
+    `These options may also come before the command: ${common.map(code).join(", ")}. kubectl itself rejects options before the name of a plugin. \`--namespace\` is the namespace of the records, and its default is not that of the context.`,
+    block(
+      "sh",
+      [
+        `${KUBECTL_PLUGIN} status orders --watch`,
+        `${KUBECTL_PLUGIN} --context production -n acme-records doctor`,
+        `${KUBECTL_PLUGIN} admin service list -o json`,
+      ].join("\n"),
+    ),
+    `kubectl completes the commands if \`${KUBECTL_COMPLETION}\` is on the \`PATH\`. The npm package installs it, and \`${KUBECTL_PLUGIN} completion\` prints it.`,
+  );
+}
+
 export function cliPage(): string {
   const all = COMMANDS.commands;
   const headings = [...new Set(all.map(headingOf))];
@@ -32,6 +56,7 @@ export function cliPage(): string {
     ),
     "## Variables of other programs",
     table(["variable", "effect"], VARIABLES),
+    kubectlPlugin(),
     "## Commands",
     ...headings.map((heading) =>
       overview(
@@ -74,20 +99,12 @@ function argumentRow(argument: DeclaredOption): string[] {
   return [code(argumentTerm(argument)), sentence(description) + oneOf(choices, description)];
 }
 
-function optionRow({
-  flag,
-  variable,
-  placeholder,
-  description,
-  required,
-  list,
-  choices,
-  ...option
-}: DeclaredOption) {
-  const value = placeholder === undefined ? "" : ` <${placeholder}>`;
+function optionRow(option: DeclaredOption) {
+  const { variable, description, required, list, choices } = option;
+  const term = optionTerm(option);
   const notes = [...(required ? ["Required."] : []), ...(list ? ["Repeatable."] : [])];
   return [
-    flag === undefined ? "no flag: a secret" : code(`${flag}${value}`),
+    term === undefined ? "no flag: a secret" : code(term),
     variable === undefined ? "" : code(variable),
     option.default === undefined ? "" : code(option.default),
     [sentence(description) + oneOf(choices, description), ...notes].join(" "),

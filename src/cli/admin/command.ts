@@ -1,5 +1,5 @@
 import { KubeClient } from "../../kube/client.ts";
-import { clusterSettings } from "../../settings/cluster.ts";
+import { commandClusterSettings } from "../../settings/cluster.ts";
 import type { Options } from "../../settings/option.ts";
 import { type CommandDefinition, type CommandSpec, defineCommand } from "../command.ts";
 import { Records } from "./records.ts";
@@ -9,14 +9,14 @@ export function recordsCommand<O extends Options>(
   spec: CommandSpec<O, [records: Records]>,
 ): CommandDefinition;
 export function recordsCommand(spec: CommandSpec<Options, [records: Records]>): CommandDefinition {
-  return defineCommand<Options & typeof clusterSettings>({
+  return defineCommand<Options & typeof commandClusterSettings>({
     ...spec,
-    options: { ...spec.options, ...clusterSettings },
+    options: { ...spec.options, ...commandClusterSettings },
     async run(values, io) {
-      const { kubeconfig, namespace } = values;
+      const { kubeconfig, context, namespace } = values;
       // Loads the client library, which weighs more than all the rest: not for --help.
       const { connect } = await import("../../kube/connection.ts");
-      const client = new KubeClient(await connect(kubeconfig, io.signal));
+      const client = new KubeClient(await connect(kubeconfig, io.signal, { context }));
       try {
         return await spec.run(new Records(client, namespace, io.signal), values, io);
       } finally {

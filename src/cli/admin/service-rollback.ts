@@ -13,7 +13,6 @@ import {
 } from "../../domain/size.ts";
 import { option } from "../../settings/option.ts";
 import { integer } from "../../settings/values.ts";
-import { PROGRAM } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { outputOption, recordsFlag, switchOption } from "../options.ts";
 import { printOne } from "../output.ts";
@@ -89,7 +88,7 @@ export const rollback = recordsCommand({
     io.err(
       dryRun
         ? "Dry run: nothing was written.\n"
-        : `To watch the rescale: ${PROGRAM} status ${id} --watch${recordsFlag(records.namespace)}\n`,
+        : `To watch the rescale: ${io.program} status ${id} --watch${recordsFlag(records.namespace)}\n`,
     );
   },
 });

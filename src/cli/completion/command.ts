@@ -8,7 +8,7 @@ import { FILES } from "./candidates.ts";
  * saves a third of the time.
  */
 
-const COMPILE_CACHE = `\${XDG_CACHE_HOME:-$HOME/.cache}/pipe-scaling`;
+export const COMPILE_CACHE = `\${XDG_CACHE_HOME:-$HOME/.cache}/pipe-scaling`;
 
 /** For bash 3.2 and newer (macOS has no other), without the package bash-completion. */
 const bash = `# bash completion of pipe-scaling

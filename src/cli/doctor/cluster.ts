@@ -48,6 +48,8 @@ export interface ClusterOptions {
   readonly clock: Clock;
   /** Namespace of the records. */
   readonly records: string;
+  /** The program as people type it, for remedies. */
+  readonly program: string;
 }
 
 export type Scaling = KubeObject & PipeScaling;

@@ -21,7 +21,7 @@ export const doctor = recordsCommand({
     "size differs from their pipe; memory sizes in arguments and variables that no resize changes; requirements of\n" +
     "resizes in place; and Deployments and StatefulSets that a killed controller left paused.\n\n" +
     "Each result has a remedy. Writes nothing. Exits with 3 if there is an error. For the progress of rescales and\n" +
-    "what blocks them, such as an unknown tier, see pipe-scaling status.\n\n" +
+    "what blocks them, such as an unknown tier, use status.\n\n" +
     "Checks what your kubeconfig may read, and lists what it may not. A full check needs permission to list\n" +
     "Namespaces, ValidatingAdmissionPolicies and their bindings; PipeScalings, pods, Deployments and all other\n" +
     "workloads in all namespaces; and ConfigMaps and Secrets in the namespace of the records; to get\n" +
@@ -30,7 +30,13 @@ export const doctor = recordsCommand({
   examples: ["doctor", "doctor --output json"],
   options: outputOption,
   async run({ kube, namespace }, { output }, io) {
-    const options = { client: kube, signal: io.signal, clock: systemClock, records: namespace };
+    const options = {
+      client: kube,
+      signal: io.signal,
+      clock: systemClock,
+      records: namespace,
+      program: io.program,
+    };
     const checked = await runChecks(new Cluster(options));
     const results = SEVERITIES.flatMap((severity) => checked.filter((each) => each.severity === severity));
     if (output === "table") printResults(io, results);

@@ -10,7 +10,7 @@ const LOST: Readonly<Record<Component, string>> = {
 
 /** Checks that both processes are installed and ready. */
 export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
-  const { records } = cluster.options;
+  const { records, program } = cluster.options;
   const installations = await cluster.installations();
   if (installations.length === 0) {
     return [
@@ -26,7 +26,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
     return [...others].map((namespace) =>
       error(
         `An installation uses the records in the namespace ${namespace}, not those in ${records}.`,
-        `Check it with pipe-scaling doctor --namespace ${namespace}`,
+        `Check it with ${program} doctor --namespace ${namespace}`,
       ),
     );
   }

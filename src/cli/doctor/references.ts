@@ -8,11 +8,11 @@ export async function checkRecords(cluster: Cluster): Promise<Result[]> {
   const { organizations, services, malformed } = await cluster.records();
   if (malformed.length > 0) return malformed;
   if (organizations.length === 0) {
-    const { records } = cluster.options;
+    const { records, program } = cluster.options;
     return [
       note(
         `The namespace ${records} has no organization yet.`,
-        `pipe-scaling admin organization create --create-namespace --name <name> --tier <tier>${recordsFlag(records)}`,
+        `${program} admin organization create --create-namespace --name <name> --tier <tier>${recordsFlag(records)}`,
       ),
     ];
   }
@@ -24,7 +24,8 @@ export async function checkRecords(cluster: Cluster): Promise<Result[]> {
 export async function checkKeys(cluster: Cluster): Promise<Result[]> {
   const { keys, malformed } = await cluster.keys();
   const { organizations } = await cluster.records();
-  const flag = recordsFlag(cluster.options.records);
+  const { records, program } = cluster.options;
+  const flag = recordsFlag(records);
   const known = new Set(organizations.map(({ id }) => id));
   const orphans = keys.filter(({ organizationId }) => !known.has(organizationId));
   return [
@@ -32,7 +33,7 @@ export async function checkKeys(cluster: Cluster): Promise<Result[]> {
     ...orphans.map(({ id, name, organizationId }) =>
       warning(
         `The API key ${name} (${id}) belongs to the organization ${organizationId}, which has no well-formed record, so it cannot be used.`,
-        `pipe-scaling admin key delete ${id}${flag}, or create the organization: pipe-scaling admin organization create --id ${organizationId} --name <name> --tier <tier>${flag}`,
+        `${program} admin key delete ${id}${flag}, or create the organization: ${program} admin organization create --id ${organizationId} --name <name> --tier <tier>${flag}`,
       ),
     ),
   ];
@@ -41,21 +42,22 @@ export async function checkKeys(cluster: Cluster): Promise<Result[]> {
 /** Checks that the organizations of services exist. */
 export async function checkServices(cluster: Cluster): Promise<Result[]> {
   const { organizations, services } = await cluster.records();
-  const flag = recordsFlag(cluster.options.records);
+  const { records, program } = cluster.options;
+  const flag = recordsFlag(records);
   const known = new Set(organizations.map(({ id }) => id));
   return services
     .filter(({ organizationId }) => !known.has(organizationId))
     .map(({ id, name, organizationId }) =>
       error(
         `The service ${name} (${id}) belongs to the organization ${organizationId}, which has no well-formed record, so its pipes are not resized.`,
-        `Create the organization: pipe-scaling admin organization create --id ${organizationId} --name <name> --tier <tier>${flag}; or delete the service: pipe-scaling admin service delete ${id}${flag}`,
+        `Create the organization: ${program} admin organization create --id ${organizationId} --name <name> --tier <tier>${flag}; or delete the service: ${program} admin service delete ${id}${flag}`,
       ),
     );
 }
 
 /** Checks that the namespaces of the records and of pipes exist, and that the controller watches those of pipes. */
 export async function checkNamespaces(cluster: Cluster): Promise<Result[]> {
-  const { records } = cluster.options;
+  const { records, program } = cluster.options;
   const namespaces = await cluster.list({ resource: { apiVersion: "v1", plural: "namespaces" } });
   const existing = new Set(namespaces.map(({ metadata }) => metadata.name));
   const { pipeNamespaces = [] } = (await cluster.controller()) ?? {};
@@ -75,7 +77,7 @@ export async function checkNamespaces(cluster: Cluster): Promise<Result[]> {
   return [
     error(
       `The namespace ${records} of the records does not exist.`,
-      "Name another one with --namespace, or create it with the first organization: pipe-scaling admin organization create --create-namespace",
+      `Name another one with --namespace, or create it with the first organization: ${program} admin organization create --create-namespace`,
     ),
     ...results,
   ];

@@ -1,7 +1,6 @@
 import { toPipeScaling } from "../../api/resources/pipe-scaling/schema.ts";
 import { DATABASE_TYPE, RETRY_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
 import { PLURAL } from "../../crd/names.ts";
-import { PROGRAM } from "../command.ts";
 import type { Io } from "../io.ts";
 import { recordsFlag } from "../options.ts";
 import type { Row } from "../output.ts";
@@ -68,14 +67,14 @@ const LABEL_COLUMNS = 14;
 
 /** One service for people: the frame of the live view, its details, and the next steps. */
 export function printService(
-  io: Pick<Io, "out" | "terminal">,
+  io: Pick<Io, "out" | "terminal" | "program">,
   status: ServiceStatus,
   recordsNamespace: string,
 ): void {
   const columns = lineWidth(io);
   const paint = painter(io);
   const nowMs = Date.now();
-  const steps = nextSteps(status, recordsNamespace).map((step) => ["NEXT", step] as const);
+  const steps = nextSteps(io, status, recordsNamespace).map((step) => ["NEXT", step] as const);
   const details = [...detailsOf(status, nowMs), ...steps].flatMap(([label, text]) =>
     labeled(paint("bold", label) + padded(label, LABEL_COLUMNS).slice(label.length), text, columns),
   );
@@ -109,16 +108,20 @@ function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: stri
 }
 
 /** The next steps for a person, one sentence each, with the commands. */
-export function nextSteps({ service, view }: ServiceStatus, recordsNamespace: string): string[] {
+export function nextSteps(
+  { program }: Pick<Io, "program">,
+  { service, view }: ServiceStatus,
+  recordsNamespace: string,
+): string[] {
   const { id, namespace } = service;
   const flag = recordsFlag(recordsNamespace);
   const object = `${PLURAL} ${id} --namespace ${namespace}`;
-  const doctor = `${PROGRAM} doctor${flag}`;
+  const doctor = `${program} doctor${flag}`;
   switch (view.state) {
     case "scaled":
       return [];
     case "propagating": {
-      const watch = `Watch the progress: ${PROGRAM} status ${id} --watch${flag}`;
+      const watch = `Watch the progress: ${program} status ${id} --watch${flag}`;
       if (view.reason !== "NotObservedYet") return [watch];
       return [`If this stays, check that the controller runs: ${doctor}`, watch];
     }

@@ -9,8 +9,8 @@ import type { Organization } from "../../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../../records/service.ts";
 import { SERVICES } from "../admin/kinds.ts";
 import type { Records } from "../admin/records.ts";
-import { PROGRAM } from "../command.ts";
 import { CliError } from "../failure.ts";
+import type { Io } from "../io.ts";
 import { recordsFlag } from "../options.ts";
 import { listAll, type Selection } from "../reading.ts";
 import type { RescaleView } from "../view/rescale-view.ts";
@@ -81,6 +81,7 @@ async function listScalings(
  * @throws CliError if there is none, if its record is malformed, or if several have the name
  */
 export function findService(
+  { program }: Pick<Io, "program">,
   { namespace }: Records,
   objects: readonly ConfigMap[],
   idOrName: string,
@@ -92,7 +93,7 @@ export function findService(
   const [service, ...others] = services;
   if (!service) {
     throw new CliError(
-      `There is no service ${JSON.stringify(idOrName)} in the namespace ${namespace}: ${PROGRAM} admin service list${recordsFlag(namespace)} lists all services.`,
+      `There is no service ${JSON.stringify(idOrName)} in the namespace ${namespace}: ${program} admin service list${recordsFlag(namespace)} lists all services.`,
     );
   }
   if (others.length === 0) return service;

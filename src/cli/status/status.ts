@@ -53,7 +53,7 @@ export const status = recordsCommand({
       const services = SERVICES.wellFormed(io, objects);
       return showAll(io, output, await readStatuses(kube, services, organizations, io.signal), isWide);
     }
-    const service = findService(records, objects, idOrName);
+    const service = findService(io, records, objects, idOrName);
     const read = () => readStatus(kube, service, organizations, io.signal);
     if (isWatch) return await watchOne(io, output, read, namespace, timeoutMs);
     const status = await read();
@@ -68,7 +68,7 @@ function showAll(io: Io, output: Format, statuses: readonly ServiceStatus[], isW
   const columns = isWide ? [...TABLE_COLUMNS, ...WIDE_COLUMNS] : TABLE_COLUMNS;
   if (output !== "table") printData(io, output, statuses.map(dataRow));
   else if (statuses.length > 0) printList(io, output, columns, statuses.map(tableRow));
-  else io.err("There is no service yet: see pipe-scaling admin service create --help.\n");
+  else io.err(`There is no service yet: see ${io.program} admin service create --help.\n`);
   const isUnhealthy = statuses.some(({ view }) => exitCodeOf(view) === EXIT_UNHEALTHY);
   return isUnhealthy ? EXIT_UNHEALTHY : EXIT_DONE;
 }
@@ -88,7 +88,7 @@ async function watchOne(
     return { view: last.view, data: dataRow(last) };
   };
   const exitCode = await watch(io, output, { read, retryAfterMs, intervalMs: POLL_MS }, timeoutMs);
-  const steps = exitCode === EXIT_UNHEALTHY && last ? nextSteps(last, namespace) : [];
+  const steps = exitCode === EXIT_UNHEALTHY && last ? nextSteps(io, last, namespace) : [];
   for (const step of steps) io.err(`${step}\n`);
   return exitCode;
 }

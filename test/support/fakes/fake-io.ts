@@ -1,3 +1,4 @@
+import { PROGRAM } from "../../../src/cli/command.ts";
 import type { Io, Terminal } from "../../../src/cli/io.ts";
 
 export interface FakeIo extends Io {
@@ -7,6 +8,7 @@ export interface FakeIo extends Io {
 
 interface Given extends Partial<Terminal> {
   readonly env?: Io["env"];
+  readonly program?: string;
   /** The answers typed at the terminal, in order. */
   readonly answers?: readonly string[];
   /** Runs while a question waits for its answer. */
@@ -15,7 +17,14 @@ interface Given extends Partial<Terminal> {
 }
 
 /** The input and output of a command, by default without a terminal. */
-export function fakeIo({ env = {}, answers = [], beforeAnswer, signal, ...terminal }: Given = {}): FakeIo {
+export function fakeIo({
+  env = {},
+  program = PROGRAM,
+  answers = [],
+  beforeAnswer,
+  signal,
+  ...terminal
+}: Given = {}): FakeIo {
   const written = { out: "", err: "" };
   const left = [...answers];
   const err = (text: string) => {
@@ -29,6 +38,7 @@ export function fakeIo({ env = {}, answers = [], beforeAnswer, signal, ...termin
   return {
     written,
     env,
+    program,
     out: (text) => {
       written.out += text;
     },

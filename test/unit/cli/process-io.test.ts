@@ -17,8 +17,8 @@ function program(body: string): string[] {
       name: "try-it", summary: "try it", examples: [], options: {},
       async run(values, io) { ${body} },
     });
-    const spec = { version: "1", commands: [command] };
-    process.exitCode = await runProgram(spec, ["try-it"], processIo(process.env));`;
+    const spec = { version: "1", description: "tries it", commands: [command] };
+    process.exitCode = await runProgram(spec, ["try-it"], processIo(process.env, "pipe-scaling"));`;
   return ["--input-type=module", "--eval", code];
 }
 

@@ -50,7 +50,7 @@ async function run(
   });
   const io = fakeIo({ env });
   const code = await runProgram(
-    { version: "1.2.3", commands: [tryIt, tryArgs, ...admin] },
+    { version: "1.2.3", description: "Tries commands.", commands: [tryIt, tryArgs, ...admin] },
     words.split(" ").filter(Boolean),
     io,
   );

@@ -127,6 +127,23 @@ describe("an unusable kubeconfig", () => {
     expect(error).toMatchObject({ message: expect.stringMatching(sentence) });
   });
 
+  it.each([
+    [
+      "the named context does not exist",
+      [{ name: "a", context: { cluster: "a" } }, { name: "b" }],
+      /has no context "c": name one of its contexts: a, b\.$/,
+    ],
+    [
+      "the named context has no cluster",
+      [{ name: "c", context: {} }],
+      /names no cluster: the context "c" has none, so name another one\.$/,
+    ],
+  ])("is reported in a sentence when %s", async (_, contexts, sentence) => {
+    const clusters = [{ name: "a", cluster: { server: "http://127.0.0.1:1" } }];
+    const path = file(JSON.stringify({ "current-context": "a", clusters, contexts }));
+    await expect(connect(path, never, { context: "c" })).rejects.toThrow(sentence);
+  });
+
   it("is reported in a sentence when no kubeconfig exists", async () => {
     setEnvironment({ HOME: temporaryFolder(), KUBECONFIG: undefined });
     await expect(connect(undefined)).rejects.toThrow(
@@ -255,6 +272,13 @@ describe("in a pod without a kubeconfig", () => {
     mount({ token: "t0ken", "ca.crt": certificatePair("another").cert });
     const other = await clientOf(undefined);
     await expect(other.json({ path: "/things" })).rejects.toThrow("self-signed certificate");
+  });
+
+  it("a context needs a kubeconfig, so the pod's service account is not used", async () => {
+    mount({ token: "t", "ca.crt": certificatePair("kubernetes").cert });
+    vi.stubEnv("KUBERNETES_SERVICE_HOST", "localhost");
+    vi.stubEnv("KUBERNETES_SERVICE_PORT", "443");
+    await expect(connect(undefined, never, { context: "c" })).rejects.toThrow(/^No kubeconfig was found: /);
   });
 
   it("HTTPS_PROXY is ignored", async () => {

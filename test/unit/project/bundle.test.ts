@@ -51,6 +51,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
       "THIRD-PARTY-LICENSES.txt",
       "chunks",
       "docs",
+      "kubectl_complete-pipes",
       "program.mjs",
       "program.mjs.map",
     ]);

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { COMMANDS } from "../../../../src/all-commands.ts";
 import { admin } from "../../../../src/cli/admin/admin.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import type { HistoryEntry, PipeScaling, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
@@ -53,7 +54,7 @@ async function rollBack(words: string, { scalings = [scalingOf()], onWrite }: Gi
   };
   const { url, requests } = await startFakeHttpServer(respond);
   const io = fakeIo();
-  const spec = { version: "0", commands: admin };
+  const spec = { ...COMMANDS, commands: admin };
   const place = ["--kubeconfig", writeKubeconfig(url)];
   const code = await runProgram(
     spec,

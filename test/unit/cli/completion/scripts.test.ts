@@ -123,7 +123,7 @@ const LINES: readonly (readonly [line: string, offers: readonly string[]])[] = [
   ["pipe-scaling admin organization ", ["create", "delete", "list", "show", "update"]],
   ["pipe-scaling admin key ro", ["rotate"]],
   ["pipe-scaling completion ", ["bash", "fish", "zsh"]],
-  ["pipe-scaling admin key rotate --c", ["--cancel"]],
+  ["pipe-scaling admin key rotate --ca", ["--cancel"]],
   ["pipe-scaling admin organization list --output ", ["json", "table", "yaml"]],
   ["pipe-scaling admin key create --organization x --role ", ["admin", "developer"]],
   // The value of a flag is not a command.
@@ -224,7 +224,7 @@ test.each(SHELLS)("the program prints the tested script for %s", async (shell) =
 
 describe("the completions of profile names", () => {
   const offers = (...words: readonly string[]) =>
-    candidateLines(COMMANDS.commands, words, { HOME: folder }).map((line) => line.split("\t")[0]);
+    candidateLines(COMMANDS, words, { HOME: folder }).map((line) => line.split("\t")[0]);
 
   test("are offered by every command that takes a profile", () => {
     for (const { name, options } of COMMANDS.commands.filter((each) => each.options.some(isProfile))) {
@@ -247,7 +247,7 @@ function isProfile({ flag }: { readonly flag: string | undefined }): boolean {
 
 test("the completions of every command include its flags", () => {
   for (const { name, options } of COMMANDS.commands) {
-    const lines = candidateLines(COMMANDS.commands, [...name.split(" "), "--"], {});
+    const lines = candidateLines(COMMANDS, [...name.split(" "), "--"], {});
     const flags = options.flatMap(({ flag }) => flag ?? []);
     expect(lines.map((line) => line.split("\t")[0])).toEqual([...flags, "--help"]);
   }

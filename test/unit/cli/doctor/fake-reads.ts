@@ -16,6 +16,7 @@ export function clusterWith(responses: Readonly<Record<string, object>>, records
     signal: new AbortController().signal,
     clock: systemClock,
     records,
+    program: "pipe-scaling",
   });
 }
 

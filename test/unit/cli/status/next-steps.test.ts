@@ -8,7 +8,7 @@ function steps(status: PipeScalingStatus) {
   const scaling = aScaling(4, { status });
   const service = { id: "service", name: "orders", organizationId: "o", namespace: "pipes" };
   const found = { service, organization: undefined, scaling, view: viewOf("orders", scaling) };
-  return nextSteps(found, "other-records");
+  return nextSteps({ program: "pipe-scaling" }, found, "other-records");
 }
 
 const DOCTOR = expect.stringMatching(/check that the controller runs: pipe-scaling doctor .*other-records$/);
