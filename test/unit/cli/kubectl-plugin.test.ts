@@ -47,10 +47,10 @@ describe("the help of the plugin", () => {
 });
 
 test.each([
-  ["stats", "Unknown command 'stats' (Did you mean status?)\nSee kubectl pipes --help.\n"],
-  ["admin key lits", "Unknown command 'lits' (Did you mean list?)\nSee kubectl pipes admin key --help.\n"],
+  ["stats", "Unknown command 'stats'. Did you mean status?\nSee kubectl pipes --help.\n"],
+  ["admin key lits", "Unknown command 'lits'. Did you mean list?\nSee kubectl pipes admin key --help.\n"],
   ["status --timeout 5m", "--timeout goes with --watch.\nSee kubectl pipes status --help.\n"],
-  ["keys", "Unknown command 'keys'\nSee kubectl pipes --help.\n"],
+  ["keys", "Unknown command 'keys'.\nSee kubectl pipes --help.\n"],
 ])("the wrong command line %s gets an error that names kubectl pipes", async (words, error) => {
   expect(await run(...words.split(" "))).toEqual({ code: 2, out: "", err: error });
 });
@@ -116,7 +116,7 @@ describe("the options of kubectl", () => {
   test("get an error if their value is missing", async () => {
     expect(await run("status", "--context")).toMatchObject({
       code: 2,
-      err: "Option '--context <name>' argument missing\nSee kubectl pipes status --help.\n",
+      err: "Option '--context <name>' argument missing.\nSee kubectl pipes status --help.\n",
     });
   });
 });

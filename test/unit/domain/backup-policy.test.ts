@@ -199,7 +199,7 @@ describe("the backup configuration on the wire", () => {
   it.each([
     [{ backupPeriodInHours: 48, backupRetentionPeriodInHours: 24 }, false],
     [{ backupPeriodInHours: 36, backupRetentionPeriodInHours: 24 }, false],
-    [{ backupPeriodInHours: 36, backupRetentionPeriodInHours: null }, false],
+    [{ backupPeriodInHours: 36, backupRetentionPeriodInHours: null }, true],
     [{ backupPeriodInHours: 36, backupRetentionPeriodInHours: 48 }, true],
     [{ backupPeriodInHours: 48, backupRetentionPeriodInHours: 48 }, true],
     // A stored retention can be long enough.
