@@ -65,8 +65,8 @@ function changed<T>(sent: T | null | undefined, current: T, standard: T): T {
   return sent === null ? standard : sent;
 }
 
-/** So that there is a backup at any time. */
-function shortestRetention(periodInHours: number): number {
+/** The shortest retention with which there is a backup at any time. */
+export function shortestRetention(periodInHours: number): number {
   return Math.ceil(periodInHours / BACKUP_RETENTION_STEP_HOURS) * BACKUP_RETENTION_STEP_HOURS;
 }
 

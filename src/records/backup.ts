@@ -9,6 +9,7 @@ import {
   BACKUP_START_TIME,
   type BackupPolicy,
   DEFAULT_BACKUP_POLICY,
+  shortestRetention,
 } from "../domain/backup-policy.ts";
 import { recordLabels } from "./labels.ts";
 import { idInName } from "./organization.ts";
@@ -43,7 +44,7 @@ export const backupConfigMapData = z.object({
     )
     .default(DEFAULT_BACKUP_POLICY.retentionPeriodInHours)
     .meta({
-      description: `Hours for which a backup is kept: ${BACKUP_RETENTION_MINIMUM_HOURS} to ${BACKUP_RETENTION_MAXIMUM_HOURS} in steps of ${BACKUP_RETENTION_STEP_HOURS}. Without it ${DEFAULT_BACKUP_POLICY.retentionPeriodInHours}.`,
+      description: `Hours for which a backup is kept: ${BACKUP_RETENTION_MINIMUM_HOURS} to ${BACKUP_RETENTION_MAXIMUM_HOURS} in steps of ${BACKUP_RETENTION_STEP_HOURS}. Without it ${DEFAULT_BACKUP_POLICY.retentionPeriodInHours}, and at least as long as the period.`,
     }),
   backupStartTime: z
     .string()
@@ -58,7 +59,11 @@ const data = backupConfigMapData
   .transform(
     (values): BackupPolicy => ({
       periodInHours: values.backupPeriodInHours,
-      retentionPeriodInHours: values.backupRetentionPeriodInHours,
+      // An earlier version accepted a shorter one.
+      retentionPeriodInHours: Math.max(
+        values.backupRetentionPeriodInHours,
+        shortestRetention(values.backupPeriodInHours),
+      ),
       startTime: values.backupStartTime,
     }),
   )

@@ -92,7 +92,7 @@ describe("kubectl pipes", () => {
     const { code, stderr } = await runKubectl("pipes", "stats");
     expect({ code, stderr }).toEqual({
       code: 2,
-      stderr: "Unknown command 'stats' (Did you mean status?)\nSee kubectl pipes --help.\n",
+      stderr: "Unknown command 'stats'. Did you mean status?\nSee kubectl pipes --help.\n",
     });
   });
 });

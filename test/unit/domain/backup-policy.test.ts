@@ -151,6 +151,14 @@ describe("the record of a backup policy", () => {
     );
   });
 
+  it.each([{ backupPeriodInHours: "36" }, { backupPeriodInHours: "48", backupRetentionPeriodInHours: "24" }])(
+    "of an earlier version, %j, has the shortest retention with which there always is a backup",
+    (data) => {
+      const parsed = parseBackup(`backup-${SERVICE}`, data);
+      expect(parsed).toMatchObject({ ok: true, value: { retentionPeriodInHours: 48 } });
+    },
+  );
+
   it.each([
     [{ backupPeriodInHours: "7" }, "backupPeriodInHours"],
     [{ backupPeriodInHours: "24h" }, "backupPeriodInHours"],
@@ -161,11 +169,6 @@ describe("the record of a backup policy", () => {
     [{ backupStartTime: "24:00" }, "backupStartTime"],
     [{ backupStartTime: "10:00\n" }, "backupStartTime"],
     [{ backupPeriodInHours: "12", backupStartTime: "10:00" }, "24 or 48"],
-    [{ backupPeriodInHours: "36" }, "backupRetentionPeriodInHours must not be shorter"],
-    [
-      { backupPeriodInHours: "48", backupRetentionPeriodInHours: "24" },
-      "must not be shorter than backupPeriod",
-    ],
   ])("is malformed if it contains %j", (data, problem) => {
     expect(parseBackup(`backup-${SERVICE}`, data)).toEqual({
       ok: false,
