@@ -70,6 +70,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     isShuttingDown: () => signal.aborted,
     tiers: settings.tiers,
     pathAliases: settings.pathAliases,
+    maxBoostMs: settings.maxBoostMs,
     disableDocsPage: settings.disableDocsPage,
     scalingWriter: new PipeScalingWriter(client),
     scalingWrites: new WriteQueue(clock),

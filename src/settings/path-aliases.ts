@@ -10,6 +10,7 @@ export const PATH_SEGMENTS = [
   "backupConfiguration",
   "pipesCdcScaling",
   "progress",
+  "boost",
 ] as const;
 
 const segments: ReadonlySet<string> = new Set(PATH_SEGMENTS);

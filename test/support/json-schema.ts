@@ -21,6 +21,7 @@ export interface JsonSchema {
   readonly multipleOf?: number | undefined;
   readonly pattern?: string | undefined;
   readonly minLength?: number | undefined;
+  readonly format?: string | undefined;
 }
 
 export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
@@ -44,13 +45,31 @@ export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
     multipleOf: z.number().optional(),
     pattern: z.string().optional(),
     minLength: z.int().optional(),
-    // Annotations: the pattern covers the format, and the others are documentation.
+    // Of the formats, only date-time has an effect: a pattern covers the others.
     format: z.string().optional(),
+    // Annotations, which are documentation.
     title: z.string().optional(),
     description: z.string().optional(),
     examples: z.array(z.unknown()).optional(),
   }),
 );
+
+const DATE_TIME = "date-time";
+const dateTime = z.iso.datetime({ offset: true });
+
+/** As in RFC 3339, which requires seconds. */
+function isDateTime(text: string): boolean {
+  return dateTime.safeParse(text).success && /T\d\d:\d\d:\d\d/.test(text);
+}
+
+/** In the next days: a time of a request must be in the future and not too far away, which no schema can say. */
+function dateTimes(): fc.Arbitrary<string> {
+  const [min, max] = [1, 20].map((days) => new Date(Date.now() + days * 86_400_000));
+  const offset = fc.constantFrom("Z", "+00:00", "-07:00", "+05:45");
+  return fc
+    .tuple(fc.date({ ...(min && max ? { min, max } : {}), noInvalidDate: true }), offset)
+    .map(([date, zone]) => date.toISOString().replace("Z", zone));
+}
 
 /** Schemas by their `$ref`. */
 export type References = Readonly<Record<string, JsonSchema>>;
@@ -78,7 +97,7 @@ export class Schemas {
 
   /** The type, and its keywords. */
   #hasType(schema: JsonSchema, value: unknown): boolean {
-    const { type, items, maxItems, pattern, minLength, minimum, maximum, multipleOf } = schema;
+    const { type, items, maxItems, pattern, minLength, minimum, maximum, multipleOf, format } = schema;
     switch (type) {
       case "object":
         return isObject(value) && this.#hasProperties(schema, value);
@@ -92,7 +111,8 @@ export class Schemas {
         return (
           typeof value === "string" &&
           value.length >= (minLength ?? 0) &&
-          (pattern === undefined || new RegExp(pattern, "u").test(value))
+          (pattern === undefined || new RegExp(pattern, "u").test(value)) &&
+          (format !== DATE_TIME || isDateTime(value))
         );
       case "number":
       case "integer":
@@ -138,7 +158,7 @@ export class Schemas {
 
   #unconditionallyValid(schema: JsonSchema): fc.Arbitrary<unknown> {
     const { anyOf, enum: values, type, properties = {}, required = [], minProperties = 0 } = schema;
-    const { minimum = -1e9, maximum = 1e9, multipleOf = 1, pattern, minLength = 0 } = schema;
+    const { minimum = -1e9, maximum = 1e9, multipleOf = 1, pattern, minLength = 0, format } = schema;
     if (anyOf) return fc.oneof(...anyOf.map((each) => this.valid(each)));
     if ("const" in schema) return fc.constant(schema.const);
     if (values) return fc.constantFrom(...values);
@@ -151,6 +171,7 @@ export class Schemas {
           )
           .filter((value) => Object.keys(value).length >= minProperties);
       case "string":
+        if (format === DATE_TIME) return dateTimes();
         return pattern === undefined
           ? fc.string({ minLength, unit: "grapheme" })
           : fc.stringMatching(new RegExp(pattern));

@@ -1,7 +1,8 @@
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
-import { sizeIn } from "../../crd/size-fields.ts";
+import { boostIn, sizeIn } from "../../crd/size-fields.ts";
 import { type AccessList, accessListOf } from "../../domain/access-list.ts";
 import type { BackupPolicy } from "../../domain/backup-policy.ts";
+import { type Boost, boostAt } from "../../domain/boost.ts";
 import type { Size } from "../../domain/size.ts";
 import { type ConfigMap, identityOf, type KubeObject, type Secret } from "../../kube/objects.ts";
 import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
@@ -59,7 +60,10 @@ export interface PipeScalingView extends KubeObject {
   readonly requested: Size | undefined;
   /** The last size that every pipe had at once. */
   readonly effective: Size | undefined;
+  /** While no boost is in effect. */
   readonly progress: Progress;
+  /** The boost in the spec, whether or not it has ended, and the progress while it is in effect. */
+  readonly boosted?: { readonly boost: Boost; readonly progress: Progress };
 }
 
 export function toKeyView(raw: Secret): KeyView {
@@ -132,13 +136,21 @@ export type PipeScalingResource = PipeScaling & KubeObject;
 export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
   const { metadata, spec, status } = raw;
   const { deletionTimestamp } = metadata;
+  const boost = spec && boostIn(spec);
   return {
     metadata: { ...identityOf(metadata), ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
     suspended: spec?.suspend === true,
     requested: spec && sizeIn(spec),
     effective: status?.effective && sizeIn(status.effective),
     progress: progressOf(raw),
+    ...(boost ? { boosted: { boost, progress: progressOf(raw, boost) } } : {}),
   };
+}
+
+/** The boost in effect at a time, and the progress then. */
+export function atTime({ progress, boosted }: Pick<PipeScalingView, "progress" | "boosted">, nowMs: number) {
+  const boost = boostAt(boosted?.boost, nowMs);
+  return { boost, progress: (boost && boosted?.progress) ?? progress };
 }
 
 /** The problem of a malformed record, worded for the person who edits it. */

@@ -10,6 +10,13 @@ import { type KeysDeps, keysRouter, listKeys } from "./keys/routes.ts";
 import { deleteMember, type MembersDeps, membersRouter } from "./members/routes.ts";
 import { listOrganizations, type OrganizationsDeps, organizationsRouter } from "./organizations/routes.ts";
 import {
+  type BoostDeps,
+  boostRouter,
+  deleteBoost,
+  getBoost,
+  updateBoost,
+} from "./pipe-scaling/boost-routes.ts";
+import {
   getPipeScaling,
   getPipeScalingProgress,
   type PipeScalingDeps,
@@ -29,6 +36,9 @@ export const OPERATIONS: readonly Operation[] = [
   getPipeScaling,
   updatePipeScaling,
   getPipeScalingProgress,
+  getBoost,
+  updateBoost,
+  deleteBoost,
 ];
 
 export type ResourceDeps = OrganizationsDeps &
@@ -36,7 +46,8 @@ export type ResourceDeps = OrganizationsDeps &
   ServicesDeps &
   MembersDeps &
   BackupDeps &
-  PipeScalingDeps;
+  PipeScalingDeps &
+  BoostDeps;
 
 /** The routers of all resources. Express tries them in turn, so the one that clients poll comes first. */
 export function resourceRouters(deps: ResourceDeps): Router[] {
@@ -47,5 +58,6 @@ export function resourceRouters(deps: ResourceDeps): Router[] {
     servicesRouter(deps),
     membersRouter(deps),
     backupRouter(deps),
+    boostRouter(deps),
   ];
 }

@@ -129,6 +129,7 @@ async function startUrl(
     tiers: BUILT_IN_TIERS,
     pathAliases,
     disableDocsPage,
+    maxBoostMs: 30 * 86_400_000,
     scalingWriter: new PipeScalingWriter(cluster),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(cluster, RECORDS),

@@ -98,6 +98,7 @@ async function start(): Promise<void> {
     disableDocsPage: false,
     tiers: BUILT_IN_TIERS,
     pathAliases: new Map(),
+    maxBoostMs: 30 * 86_400_000,
     scalingWriter: new PipeScalingWriter(cluster),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(cluster, RECORDS),

@@ -48,7 +48,7 @@ export function toPipeScaling(size: Size): PipeScalingObject {
 }
 
 /** JSON Schema of the rule between the fields: together they must be one of the sizes. */
-const ratioRule = {
+export const ratioRule = {
   if: {
     type: "object",
     description: "Both fields are sent.",
@@ -73,7 +73,10 @@ const pipeScalingFields = pipeScaling.partial().meta({
 });
 
 /** The body of a PATCH: the API derives an absent field from the other; if both are sent, they must agree. */
-export const pipeScalingPatch = pipeScalingFields.transform((body, context): Size => {
+export const pipeScalingPatch = pipeScalingFields.transform(sizeIn);
+
+/** The size in a body; adds the problem to the context if there is none. */
+export function sizeIn(body: SizeInBody, context: z.RefinementCtx): Size {
   const { replicaCpuMillicores, replicaMemoryGb } = body;
   const cpuMillicores = replicaCpuMillicores ?? cpuOf(replicaMemoryGb);
   if (cpuMillicores === undefined) {
@@ -88,7 +91,12 @@ export const pipeScalingPatch = pipeScalingFields.transform((body, context): Siz
     return z.NEVER;
   }
   return { cpuMillicores, memoryGib };
-});
+}
+
+interface SizeInBody {
+  readonly replicaCpuMillicores?: number | undefined;
+  readonly replicaMemoryGb?: number | undefined;
+}
 
 function cpuOf(memoryGib: number | undefined): number | undefined {
   return memoryGib === undefined ? undefined : cpuMillicoresFor(memoryGib);

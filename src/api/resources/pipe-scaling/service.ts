@@ -1,34 +1,24 @@
 import { describeSize, type Size } from "../../../domain/size.ts";
-import type { Tiers } from "../../../domain/tier.ts";
 import type { Service } from "../../../records/service.ts";
-import type { Logger } from "../../../telemetry/log.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
-import type { PipeScalingWriter, SizeRequest } from "../../cluster/pipe-scaling-writer.ts";
-import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
-import type { PipeScalingView } from "../../cluster/views.ts";
-import type { WriteQueue } from "../../cluster/write-queue.ts";
-import { ConflictError, InvalidRequestError, NotYetError, UnavailableError } from "../../errors.ts";
+import type { SizeRequest } from "../../cluster/pipe-scaling-writer.ts";
+import { atTime } from "../../cluster/views.ts";
+import { NotYetError } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
 import type { ServiceParams } from "../path-params.ts";
+import {
+  changeScaling,
+  requireProvisioned,
+  requireWithinTier,
+  type ScalingChange,
+  type ScalingChangeDeps,
+} from "./change.ts";
+import type { ProgressAt } from "./progress-schema.ts";
 
-type ScalingCache = Pick<ClusterCache, "scaling" | "observeScaling">;
-
-/** An accepted size, and the previously requested one. */
-export interface ScalingWrite {
-  readonly from: Size | undefined;
-  readonly written: PipeScalingView;
-}
-
-export interface ScalingServiceDeps {
-  readonly cache: ScalingCache;
-  readonly scalingWriter: Pick<PipeScalingWriter, "write" | "read">;
-  readonly scalingWrites: WriteQueue<ScalingWrite>;
-  readonly tiers: Tiers;
-  readonly log: Logger;
-}
+type Scalings = Pick<ClusterCache, "scaling">;
 
 /** Returns the size that every pipe of a service runs: the last one that all had at the same time. */
-export function reachedSize({ namespace, id }: Service, cache: Pick<ScalingCache, "scaling">): Size {
+export function reachedSize({ namespace, id }: Service, cache: Scalings): Size {
   const { effective } = requireProvisioned(cache.scaling(namespace, id));
   if (effective) return effective;
   throw new NotYetError(
@@ -36,84 +26,32 @@ export function reachedSize({ namespace, id }: Service, cache: Pick<ScalingCache
   );
 }
 
-/** Returns the progress of the pipes of a service toward the last requested size. */
-export function scalingProgress(
-  { namespace, id }: Service,
-  cache: Pick<ScalingCache, "scaling">,
-): Pick<PipeScalingView, "progress" | "effective"> {
-  return requireProvisioned(cache.scaling(namespace, id));
+/** Returns the progress of the pipes of a service toward the size that they should have at this time. */
+export function scalingProgress({ namespace, id }: Service, cache: Scalings, nowMs: number): ProgressAt {
+  const scaling = requireProvisioned(cache.scaling(namespace, id));
+  return { ...atTime(scaling, nowMs), effective: scaling.effective, nowMs };
 }
 
 /**
- * Requests a size: normally exactly one call to the cluster.
+ * Requests a size, which the pipes get at once or, during a boost, after it.
  *
  * @returns the accepted size
- * @throws InvalidRequestError, ConflictError if the state does not allow it, or the error of `permit`; then nothing has
- *   changed
- * @throws UnavailableError otherwise
+ * @throws the errors of {@link changeScaling}; InvalidRequestError for a size above the tier
  */
 export async function requestSize(
-  { organization, service }: ServiceParams,
+  params: ServiceParams,
   size: Size,
-  { permit, ...request }: SizeRequest & Requester,
-  { cache, scalingWriter, scalingWrites, tiers, log }: ScalingServiceDeps,
+  request: SizeRequest & Requester,
+  deps: ScalingChangeDeps,
 ): Promise<Size> {
-  requireWithinTier(size, organization.tier, tiers);
-  const { namespace, id } = service;
-  const { requestId, apiKey } = request;
+  requireWithinTier(size, params.organization.tier, deps.tiers);
   const to = describeSize(size);
-  const audit = { audit: "scaling", requestId, apiKey, organization: organization.id, service: id, to };
-  const write = async (permitted: () => void) => {
-    const change = await retryOnConflict({
-      cached: cache.scaling(namespace, id),
-      read: () => scalingWriter.read(namespace, id),
-      attempt: async (target) => {
-        const current = requireProvisioned(target);
-        requireChangeable(current);
-        permitted();
-        return { from: current.requested, written: await scalingWriter.write(current, size, request) };
-      },
-      what: "this size",
-    });
-    cache.observeScaling(namespace, change.written);
-    return change;
-  };
-  try {
-    const { from } = await scalingWrites.run(`${namespace}/${id}`, { permit, write, coalesceKey: to });
-    log.info({ ...audit, from: from && describeSize(from) }, "size accepted");
-    return size;
-  } catch (err) {
-    // The size may have been accepted anyway.
-    if (err instanceof UnavailableError) log.warn({ ...audit, err }, "size not confirmed");
-    throw err;
-  }
-}
-
-function requireProvisioned(scaling: PipeScalingView | undefined): PipeScalingView {
-  if (scaling) return scaling;
-  throw new InvalidRequestError(
-    "No database pipe has been provisioned on this service yet: scaling is available once there is one.",
-  );
-}
-
-function requireWithinTier(size: Size, tierName: string, tiers: Tiers): void {
-  const tier = tiers.get(tierName);
-  if (!tier) throw new Error(`the organization's tier, ${tierName}, is not in this API's tiers`);
-  const { cpuMillicores, memoryGib } = tier.maximumSize;
-  if (size.cpuMillicores <= cpuMillicores && size.memoryGib <= memoryGib) return;
-  throw new InvalidRequestError(
-    `The size is above what the organization's tier allows: replicaCpuMillicores at most ${cpuMillicores}, replicaMemoryGb at most ${memoryGib}.`,
-  );
-}
-
-function requireChangeable({ suspended, metadata }: PipeScalingView): void {
-  if (suspended) {
-    throw new ConflictError(
-      "Scaling of this service is suspended: the size cannot be changed until it is resumed.",
-    );
-  }
-  // A change to an object that is being deleted would be lost.
-  if (metadata.deletionTimestamp !== undefined) {
-    throw new UnavailableError("The service is being set up again. Try again shortly.");
-  }
+  const { permit: _, ...author } = request;
+  const change = {
+    ...{ audit: "scaling", to, coalesceKey: to, what: "this size" },
+    valueIn: ({ requested }) => requested && describeSize(requested),
+    write: (current) => deps.scalingWriter.write(current, size, author),
+  } satisfies ScalingChange;
+  await changeScaling(params, change, request, deps);
+  return size;
 }

@@ -24,6 +24,7 @@ function routers() {
     log,
     tiers: BUILT_IN_TIERS,
     pathAliases: NO_ALIASES,
+    maxBoostMs: 30 * 86_400_000,
     scalingWriter: new PipeScalingWriter(client),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(client, "records"),
