@@ -69,7 +69,7 @@ describe("a boost", () => {
         status.effective?.replicaCpuMillicores === cores * 1000
       );
     };
-    await waitFor(isSettled, { what: `${cores} cores, from ${source}` });
+    await waitFor(isSettled, { what: `${cores} cores, from ${source}`, timeoutMs: 120_000 });
     const amounts = { cpu: `${cores}`, memory: `${cores * 4}Gi` };
     for (const { status } of await pods())
       expect(status?.containerStatuses).toMatchObject([
@@ -110,7 +110,7 @@ describe("a boost", () => {
     ["behind", -HOUR_MS],
   ])("ends by itself and on time under a controller whose clock is an hour %s", async (_, errorMs) => {
     const clock = { ...systemClock, now: () => Date.now() + errorMs };
-    await environment.startController(IN_PLACE, { clock });
+    await environment.startController(IN_PLACE, { clock, timeouts: { smallerMemoryMs: 500 } });
     await environment.waitForCondition("Ready", "True");
     const untilMs = await boost();
     await settledAt(2, "Spec");

@@ -5,7 +5,7 @@ import {
   REQUEST_ANNOTATION,
   scalingRequestFor,
 } from "../../crd/scaling-request.ts";
-import { sizeIn } from "../../crd/size-fields.ts";
+import { boostIn, sizeIn } from "../../crd/size-fields.ts";
 import type { Boost } from "../../domain/boost.ts";
 import { type Size, sameSize } from "../../domain/size.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
@@ -67,8 +67,7 @@ export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Pro
   const isCurrent = status.observedGeneration === metadata.generation;
   const isSeen = isCurrent && (boost !== undefined || !status.boost);
   const reported = desiredOf(status);
-  // The controller ends a boost, and its clock may be ahead of ours.
-  const { size, source, requestId } = wishOf(object, isSeen && !status.boost ? undefined : boost);
+  const { size, source, requestId } = wishOf(object, boost);
   const outcome = outcomeOf(spec, status);
   // A second request for the same size does not change the generation, but it is a new request.
   const isCredited = status.propagation?.requestId === requestId;
@@ -94,6 +93,16 @@ export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Pro
     requestId,
     ...NO_TIMES,
   };
+}
+
+/** The boost in the spec, unless the controller has reported its end. Its clock may be ahead of ours. */
+export function unendedBoost({
+  metadata,
+  spec = {},
+  status = {},
+}: PipeScaling & KubeObject): Boost | undefined {
+  const isOver = status.observedGeneration === metadata.generation && !status.boost;
+  return isOver ? undefined : boostIn(spec);
 }
 
 /** The size that the pipes should have, as far as it is known, and the request for it. */

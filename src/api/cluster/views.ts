@@ -1,5 +1,5 @@
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
-import { boostIn, sizeIn } from "../../crd/size-fields.ts";
+import { sizeIn } from "../../crd/size-fields.ts";
 import { type AccessList, accessListOf } from "../../domain/access-list.ts";
 import type { BackupPolicy } from "../../domain/backup-policy.ts";
 import { type Boost, boostAt } from "../../domain/boost.ts";
@@ -13,7 +13,7 @@ import { type Members, parseMembers } from "../../records/members.ts";
 import { type Organization, parseOrganization } from "../../records/organization.ts";
 import { describeProblems, type Parsed } from "../../records/parse.ts";
 import { parseService, type Service } from "../../records/service.ts";
-import { type Progress, progressOf } from "./progress.ts";
+import { type Progress, progressOf, unendedBoost } from "./progress.ts";
 
 /**
  * Reduced forms of the cluster's objects that the API keeps in memory. Each object is parsed once, when it enters the
@@ -62,7 +62,7 @@ export interface PipeScalingView extends KubeObject {
   readonly effective: Size | undefined;
   /** While no boost is in effect. */
   readonly progress: Progress;
-  /** The boost in the spec, whether or not it has ended, and the progress while it is in effect. */
+  /** The boost in the spec, unless its end has been reported, and the progress while it is in effect. */
   readonly boosted?: { readonly boost: Boost; readonly progress: Progress };
 }
 
@@ -136,7 +136,7 @@ export type PipeScalingResource = PipeScaling & KubeObject;
 export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
   const { metadata, spec, status } = raw;
   const { deletionTimestamp } = metadata;
-  const boost = spec && boostIn(spec);
+  const boost = unendedBoost(raw);
   return {
     metadata: { ...identityOf(metadata), ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
     suspended: spec?.suspend === true,

@@ -44,7 +44,8 @@ export function statusOf(
   const hindered = sizing ? overdueHindrances({ scaling, sizing, policy, nowMs }) : [];
   const failures = sizing ? failuresOf([...sizing.assessments, ...hindered], previous) : [];
   const observed = observedStatus(scaling, summarizeConditions(scaling, tier, sizing, failures), nowMs);
-  if (!sizing) return observed;
+  // Nothing applies a boost meanwhile.
+  if (!sizing) return { ...observed, boost: undefined };
   const { assessments, serviceLimit, boost } = sizing;
   const desired = { ...describedSize(sizing.desired.size), source: sizing.desired.source };
   const effective = effectiveSize(sizing);

@@ -8,7 +8,7 @@ const UNTIL_RULE = "must be a date-time with seconds and a time zone, such as 20
 const dateTime = z.iso.datetime({ offset: true });
 
 /** RFC 3339 requires seconds, unlike ISO 8601. */
-const until = z
+export const until = z
   .string(UNTIL_RULE)
   .refine((text) => dateTime.safeParse(text).success && /T\d\d:\d\d:\d\d/.test(text), UNTIL_RULE);
 

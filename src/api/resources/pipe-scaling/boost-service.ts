@@ -86,7 +86,7 @@ function changeOf(
 function requireBoost(scaling: PipeScalingView, nowMs: number): Boost {
   const { boost } = atTime(scaling, nowMs);
   if (boost) return boost;
-  throw new NotFoundError("The service has no boost, or it has ended: start one with PUT.");
+  throw new NotFoundError("The service has no boost, or its boost has ended.");
 }
 
 function requireNearEnd(untilMs: number, { clock, maxBoostMs }: BoostServiceDeps): void {

@@ -25,6 +25,7 @@ const HOUR_MS = 3_600_000;
 const UNTIL_MS = NOW_MS + HOUR_MS;
 const FOUR = sizeOfCores(4);
 const EIGHT = sizeOfCores(8);
+const BOOST = { size: EIGHT, untilMs: UNTIL_MS };
 
 /** Four cores are requested, and eight until the end of the boost. */
 function boosted(changes: Partial<PipeScalingView> = {}, untilMs = UNTIL_MS): PipeScalingView {
@@ -52,7 +53,7 @@ describe("a service with a boost", () => {
     expect(actions).toEqual(["a 8000m/32Gi"]);
     expect(status).toMatchObject({
       desired: { replicaCpuMillicores: 8000, source: "Boost" },
-      boost: { ...boostFields({ size: EIGHT, untilMs: UNTIL_MS }), until: "2026-06-01T13:00:00Z" },
+      boost: { ...boostFields(BOOST), until: "2026-06-01T13:00:00Z" },
     });
     expect(decided([resizedTo("a", EIGHT)]).status?.conditions?.[0]).toMatchObject({
       ...{ type: "Ready", status: "True", reason: "Scaled" },
@@ -61,7 +62,7 @@ describe("a service with a boost", () => {
   });
 
   it("returns to the requested size at its end, and the status no longer has the boost", () => {
-    const status = { boost: { ...boostFields({ size: EIGHT, untilMs: UNTIL_MS }), summary: "" } };
+    const status = { boost: { ...boostFields(BOOST), summary: "" } };
     const scaling = boosted({ status });
     const { actions, status: after } = decided([resizedTo("a", EIGHT)], { scaling, nowMs: UNTIL_MS });
     expect(actions).toEqual(["a 4000m/16Gi"]);
@@ -91,6 +92,14 @@ describe("a service with a boost", () => {
     expect(decided([resizedTo("a", FOUR)], { nowMs: UNTIL_MS }).atMs).toBe(Number.POSITIVE_INFINITY);
   });
 
+  it("has none in its status while the tier is unknown, because nothing applies it", () => {
+    const scaling = boosted({ status: { boost: { ...boostFields(BOOST), summary: "" } } });
+    const obstacle = { reason: "UnknownTier", message: "" } as const;
+    const { status } = decided([aPipe("a")], { scaling, tier: { ok: false, obstacle } });
+    expect(status?.conditions).toMatchObject([{ type: "Ready" }, { type: "Stalled", reason: "UnknownTier" }]);
+    expect(status?.boost).toBeUndefined();
+  });
+
   it("credits the boost to its request, and the size after it to the other one", () => {
     const annotated = { apiKey: "key", requestedAt: "2026-06-01T11:00:00Z" };
     const scaling = boosted({
@@ -98,7 +107,7 @@ describe("a service with a boost", () => {
         ...{ ...annotated, requestId: "size", replicaCpuMillicores: 4000, replicaMemoryGb: 16 },
       }),
       boostRequestAnnotation: formatScalingRequest({
-        ...{ ...annotated, requestId: "boost", ...boostFields({ size: EIGHT, untilMs: UNTIL_MS }) },
+        ...{ ...annotated, requestId: "boost", ...boostFields(BOOST) },
       }),
     });
     expect(decided([aPipe("a")], { scaling }).requestId).toBe("boost");
