@@ -77,7 +77,7 @@ const MEMORY = `Memory of each replica of each database pipe, in GiB: ${MEMORY_M
 const RATIO_RULE = `self.replicaMemoryGb * ${1000 / GIB_PER_CORE} == self.replicaCpuMillicores`;
 const RATIO = `replicaMemoryGb must be exactly ${GIB_PER_CORE} for each core: ${GIB_PER_CORE} for 1000 millicores, 16 for 4000`;
 
-/** Its size and its end belong together, so one writer owns all of it (docs/adr/0040). */
+/** The size of a boost and its end belong together, so one writer owns both (docs/adr/0040). */
 const boost = z
   .object({
     replicaCpuMillicores: cpu.meta({ description: CPU }),

@@ -8,7 +8,7 @@ export interface Boost {
 }
 
 /**
- * Returns the boost if it is in effect. Only its end and the present time decide: nobody has to be there when it ends.
+ * Returns the boost if it is in effect. Only its end and the present time decide, so no process has to run when it ends.
  */
 export function boostAt(boost: Boost | undefined, nowMs: number): Boost | undefined {
   return boost && nowMs < boost.untilMs ? boost : undefined;

@@ -96,7 +96,7 @@ describe("a boost", () => {
       { what: "the end of the boost", timeoutMs: 2 * BOOST_MS },
     );
     expect(status?.desired?.source).toBe("Boost");
-    // Its clock is behind, so that the boost has not ended by it.
+    // By the clock of this controller, which is behind, the boost has not ended.
     const next = start(-HOUR_MS);
     environment.onEnd(() => next.kill());
     await settledAt(2, "Spec");

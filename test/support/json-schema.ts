@@ -45,7 +45,7 @@ export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
     multipleOf: z.number().optional(),
     pattern: z.string().optional(),
     minLength: z.int().optional(),
-    // Of the formats, only date-time has an effect: a pattern covers the others.
+    // Only the format date-time has an effect: a pattern covers the others.
     format: z.string().optional(),
     // Annotations, which are documentation.
     title: z.string().optional(),
@@ -57,7 +57,7 @@ export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
 const DATE_TIME = "date-time";
 const dateTime = z.iso.datetime({ offset: true });
 
-/** As in RFC 3339, which requires seconds. */
+/** RFC 3339 requires seconds, unlike ISO 8601. */
 function isDateTime(text: string): boolean {
   return dateTime.safeParse(text).success && /T\d\d:\d\d:\d\d/.test(text);
 }

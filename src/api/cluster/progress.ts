@@ -95,7 +95,10 @@ export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Pro
   };
 }
 
-/** The boost in the spec, unless the controller has reported its end. Its clock may be ahead of ours. */
+/**
+ * The boost in the spec, unless the controller has reported its end. The clock of the controller may be ahead of this
+ * process.
+ */
 export function unendedBoost({
   metadata,
   spec = {},

@@ -20,7 +20,7 @@ export interface ScalingWatchOptions {
 export interface RequestedSize {
   readonly size: Size;
   readonly requestId: string;
-  /** Of a boost. */
+  /** The end of the requested boost; absent for a size without an end. */
   readonly until?: string;
 }
 

@@ -23,7 +23,7 @@ export function toBoost({ size, untilMs }: Boost): BoostObject {
   return { ...toPipeScaling(size), until: new Date(untilMs).toISOString() };
 }
 
-/** The body of a PUT. Whether its end is near enough depends on the time. */
+/** The body of a PUT. The service checks the end, because the allowed ends depend on the time. */
 export const boostRequest = pipeScaling
   .partial()
   .extend({

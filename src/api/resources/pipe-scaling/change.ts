@@ -29,7 +29,7 @@ export interface ScalingChange {
   /** For the audit log: the kind of change, and the value after it. */
   readonly audit: "scaling" | "boost";
   readonly to: string | undefined;
-  /** The same for an object, for the value before the change. */
+  /** Returns the value in an object, for the value before the change in the audit log. */
   readonly valueIn: (scaling: PipeScalingView) => string | undefined;
   /** The object of the sentence "The cluster's policy does not allow …". */
   readonly what: string;

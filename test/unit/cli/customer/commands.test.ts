@@ -271,7 +271,7 @@ describe("scaling set", () => {
   });
 
   test.each([
-    [`${SERVICE}`, "No size is given: give --cores or --memory-gb."],
+    [`${SERVICE}`, "Specify a size with --cores or --memory-gb."],
     [`${SERVICE} --cores 25`, 'is "25", but it must be a whole number from 1 to 24.'],
     [`${SERVICE} --cores 0.5`, "but it must be a whole number from 1 to 24."],
     [`${SERVICE} --memory-gb 6`, "but it must be a number from 4 to 96, a multiple of 4."],

@@ -171,7 +171,7 @@ type Step = typeof steps extends fc.Arbitrary<infer T> ? T : never;
 
 const NO_BOOST = { cores: 0, untilMs: Number.NEGATIVE_INFINITY };
 
-/** What the pipes should have, without a look at the controller. */
+/** The size that the pipes should have, without a look at the controller. */
 class Wish {
   requested = 2;
   boosted = NO_BOOST;
