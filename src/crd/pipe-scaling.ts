@@ -188,9 +188,12 @@ const status = z
       .extend({ source: sizeSource })
       .optional()
       .meta({ description: "Desired size of the pipes, and its source." }),
-    boost: sizeFields.extend({ until: dateTime }).optional().meta({
-      description: "The boost in effect, with its end. Absent if there is none, or if it has ended.",
-    }),
+    boost: sizeFields
+      .extend({ until: dateTime.meta({ description: "End of the boost." }) })
+      .optional()
+      .meta({
+        description: "The boost in effect, with its end. Absent if there is none, or if it has ended.",
+      }),
     effective: sizeFields.optional().meta({ description: "Last size that every pipe ran at the same time." }),
     pipes: z
       .object({

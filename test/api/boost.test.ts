@@ -159,14 +159,15 @@ describe("the progress and the size during a boost", () => {
 
 describe("the end of a boost", () => {
   it("by DELETE returns 200 without a result, removes the boost and its request, and keeps the size", async () => {
-    const service = await aService(FOUR);
+    const service = await aService();
+    expect((await call("PATCH", pathOf(service, ""), FOUR)).status).toBe(200);
     expect((await call("PUT", pathOf(service), { ...SIXTEEN, until: inMs(3_600_000) })).status).toBe(200);
     const response = await call("DELETE", pathOf(service));
     expect(response).toMatchObject({ status: 200, body: { status: 200 } });
     expect(response.body).not.toHaveProperty("result");
     const { spec, metadata } = await environment.scaling(service);
     expect(spec).toEqual(FOUR);
-    expect(metadata.annotations ?? {}).toEqual({});
+    expect(Object.keys(metadata.annotations ?? {})).toEqual([REQUEST_ANNOTATION]);
     const again = await call("DELETE", pathOf(service));
     expect(again).toMatchObject({ status: 404, body: { error: expect.stringContaining("has no boost") } });
     expect((await call("GET", pathOf(service))).status).toBe(404);

@@ -15,7 +15,8 @@ import { NO_PIPE, NOT_FOUND, SCALING_PATH } from "./routes.ts";
 
 const path = `${SCALING_PATH}/boost` as const;
 
-const NO_BOOST = `${NOT_FOUND} Or the service has no boost, or its boost has ended.`;
+const NO_BOOST =
+  "The organization does not exist, or the key belongs to another one; or it has no such service; or no boost is in effect.";
 const SUSPENDED = "Scaling of the service is suspended.";
 
 export const getBoost = {
