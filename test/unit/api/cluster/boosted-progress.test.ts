@@ -53,9 +53,14 @@ const BOOSTED = done(8, {
 const TWO: PipeScalingSpec = sizeFields(sizeOfCores(2));
 const WITH_BOOST: PipeScalingSpec = { ...TWO, boost: boostFields(BOOST) };
 
-function progressAt(nowMs: number, spec: PipeScalingSpec, status: PipeScalingStatus) {
+function progressAt(
+  nowMs: number,
+  spec: PipeScalingSpec,
+  status: PipeScalingStatus,
+  annotations: Readonly<Record<string, string>> = ANNOTATIONS,
+) {
   const metadata = { ...{ name: "s", namespace: "n", uid: "u", resourceVersion: "1", generation: 2 } };
-  const view = toPipeScalingView({ metadata: { ...metadata, annotations: ANNOTATIONS }, spec, status });
+  const view = toPipeScalingView({ metadata: { ...metadata, annotations }, spec, status });
   const progress = toPipeScalingProgress({ ...atTime(view, nowMs), effective: view.effective, nowMs });
   const object: unknown = JSON.parse(JSON.stringify(progress));
   return pipeScalingProgress.parse(object);
@@ -88,6 +93,16 @@ describe("the progress of a PipeScaling with a boost", () => {
     const removed = progressAt(NOW_MS, TWO, { ...BOOSTED, observedGeneration: 1 });
     expect(removed).toMatchObject({ state: "propagating", requestId: "r1", desired: { source: "Spec" } });
     expect(removed).not.toHaveProperty("boost");
+  });
+
+  it("is also pending after the end of a boost that was set without a request", () => {
+    const { propagation: _, ...status } = BOOSTED;
+    const after = progressAt(BOOST.untilMs, WITH_BOOST, status, {});
+    expect(after).toMatchObject({
+      ...{ state: "propagating", reason: "Pending", pipes: { updated: 0 } },
+      desired: { ...sizeFields(sizeOfCores(2)), source: "Spec" },
+    });
+    expect(progressAt(NOW_MS, WITH_BOOST, status, {})).toMatchObject({ state: "scaled" });
   });
 
   it("has no desired size after the boost if the tier decides it, until the controller has observed the end", () => {
