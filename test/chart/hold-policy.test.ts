@@ -2,17 +2,17 @@ import { randomUUID } from "node:crypto";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
+import { LAST_ROLLOUT_ANNOTATION, REVISION_HASH_LABEL } from "../../src/controller/names.ts";
+import { HOLD } from "../../src/controller/observe/workloads/stateful-set.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { KubeRequest } from "../../src/kube/client.ts";
 import { install } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
-import { REVISION_LABEL, StatefulPipes } from "./stateful-pipes.ts";
+import { StatefulPipes } from "./stateful-pipes.ts";
 import {
   amounts,
   annotationOf,
-  HOLD,
   hold,
   ofCores,
   partition,
@@ -267,6 +267,6 @@ it("the pods of a StatefulSet may be released, but not held, after resizes in pl
   await waitFor(isDenied, { what: "the hold to be denied" });
   expect(await pipes.send("only", resize(2))).toBe("accepted");
   expect(await pipes.send("late", release(2))).toBe("accepted");
-  const label = { metadata: { labels: { [REVISION_LABEL]: "first-6d8f" } } };
+  const label = { metadata: { labels: { [REVISION_HASH_LABEL]: "first-6d8f" } } };
   expect(await pipes.patchPod("first-0", label)).toMatch(/^403 /);
 });

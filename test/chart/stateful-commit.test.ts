@@ -1,11 +1,12 @@
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { REVISION_HASH_LABEL } from "../../src/controller/names.ts";
 import { resourcesFor } from "../../src/controller/observe/resources.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { PODS } from "../../src/kube/paths.ts";
-import { isReady, REVISION_LABEL, StatefulPipes } from "./stateful-pipes.ts";
+import { isReady, StatefulPipes } from "./stateful-pipes.ts";
 import { annotationOf, hold, partition, release } from "./stateful-writes.ts";
 
 /*
@@ -84,7 +85,7 @@ it.each([
   await resize(`${name}-2`);
 
   for (const pod of pods) {
-    const labels = { [REVISION_LABEL]: status?.updateRevision };
+    const labels = { [REVISION_HASH_LABEL]: status?.updateRevision };
     await store(pipes.path(pod, PODS), { metadata: { labels } });
   }
   await observed(name, "all pods to count as updated", ({ updatedReplicas }) => updatedReplicas === 3);

@@ -1,21 +1,16 @@
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import { REVISION_HASH_LABEL, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
 import { isCode } from "../../src/kube/errors.ts";
 import type { KubeObject, ManagedFields } from "../../src/kube/objects.ts";
-import { objectPath, PODS, type Resource } from "../../src/kube/paths.ts";
+import { objectPath, PODS, type Resource, STATEFUL_SETS } from "../../src/kube/paths.ts";
 import { type PipeOptions, pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, outcomeOf } from "./denials.ts";
-
-export const STATEFUL_SETS: Resource = { apiVersion: "apps/v1", plural: "statefulsets" };
-
-/** Set by Kubernetes on the pods of a StatefulSet: the revision of its template. */
-export const REVISION_LABEL = "controller-revision-hash";
 
 export const PIPE_LABELS = { [SERVICE_LABEL]: "a", [TYPE_LABEL]: "database" };
 
@@ -84,7 +79,7 @@ export class StatefulPipes {
     const pipes = new StatefulPipes(cluster, release, controller, await PatientClient.of(cluster));
     await pipes.create("first", { replicas: 1 });
     await pipes.pod("first-0", isReady);
-    const labels = { a: "b", [REVISION_LABEL]: "b" };
+    const labels = { a: "b", [REVISION_HASH_LABEL]: "b" };
     const denied: readonly (() => Promise<string>)[] = [
       () => pipes.send("first", { metadata: { labels }, spec: { replicas: 2 } }),
       () => pipes.patchPod("first-0", { metadata: { labels } }),

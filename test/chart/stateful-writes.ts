@@ -1,10 +1,8 @@
 import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { formatLastRollout, type LastRollout } from "../../src/controller/observe/last-rollout.ts";
 import { resourcesFor } from "../../src/controller/observe/resources.ts";
+import { HOLD } from "../../src/controller/observe/workloads/stateful-set.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
-
-/** The controller adds it to the partition of a StatefulSet while it holds the pods. */
-export const HOLD = 1_000_000_000;
 
 export const UNLABEL = { metadata: { labels: { [SERVICE_LABEL]: null, [TYPE_LABEL]: null } } };
 

@@ -4,18 +4,12 @@ import { NEVER_READY_LABEL, STOP_AFTER_ANNOTATION } from "@pipe-scaling/local-cl
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { TYPE_LABEL } from "../../src/controller/names.ts";
+import { REVISION_HASH_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, PODS } from "../../src/kube/paths.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { dryRunOf, expectDenied, outcomeOf } from "./denials.ts";
-import {
-  isReady,
-  PIPE_LABELS,
-  REVISION_LABEL,
-  type StatefulOptions,
-  StatefulPipes,
-} from "./stateful-pipes.ts";
+import { isReady, PIPE_LABELS, type StatefulOptions, StatefulPipes } from "./stateful-pipes.ts";
 
 // Each test sends a write to a pod or its deletion, as the controller or a thief of its token could.
 const BROKEN = { ...PIPE_LABELS, [NEVER_READY_LABEL]: "true" };
@@ -76,7 +70,7 @@ function isScheduled(pod: KubeObject & { readonly spec?: { readonly nodeName?: s
 }
 
 const labeled = (labels: object) => ({ metadata: { labels } });
-const revision = (value: string | null) => labeled({ [REVISION_LABEL]: value });
+const revision = (value: string | null) => labeled({ [REVISION_HASH_LABEL]: value });
 
 describe("with the token of the controller, a pod of a StatefulSet", () => {
   it.each([
@@ -126,7 +120,7 @@ describe("with the token of the controller, a pod of a StatefulSet", () => {
     ["a finalizer", { finalizers: ["example.com/never"] }, {}],
     ["an image", {}, { containers: [{ name: "pipe", image: "evil" }] }],
   ])("may not get %s together with the label", async (_, metadata, spec) => {
-    const labels = { [REVISION_LABEL]: "ready-6d8f9c7b44" };
+    const labels = { [REVISION_HASH_LABEL]: "ready-6d8f9c7b44" };
     expectDenied(await pipes.patchPod("ready-0", { metadata: { ...metadata, labels }, spec }), ONLY_LABEL);
   });
 

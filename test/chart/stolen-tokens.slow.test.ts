@@ -33,6 +33,7 @@ import {
   PODS,
   REPLICA_SETS,
   type Resource,
+  STATEFUL_SETS,
 } from "../../src/kube/paths.ts";
 import { backupConfigMap } from "../../src/records/backup.ts";
 import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
@@ -40,7 +41,7 @@ import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
-import { pipeStatefulSet, STATEFUL_SETS } from "./stateful-pipes.ts";
+import { pipeStatefulSet } from "./stateful-pipes.ts";
 
 /*
  * The tests send the requests of a thief who wants to leave something behind: texts that fill etcd, forged field
@@ -152,7 +153,9 @@ function pathOf(resource: Resource, name: string, subresource = ""): string {
 }
 
 function patchOf(resource: Resource, name: string, body: object, subresource = ""): KubeRequest {
-  const isBuiltIn = [DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, PODS].includes(resource);
+  const isBuiltIn = [DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, PODS].some(
+    ({ plural }) => plural === resource.plural,
+  );
   return {
     method: "PATCH",
     path: pathOf(resource, name, subresource),

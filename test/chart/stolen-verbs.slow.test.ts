@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { KubeRequest } from "../../src/kube/client.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
-import { collectionPath, PODS, type Resource } from "../../src/kube/paths.ts";
+import { collectionPath, PODS, type Resource, STATEFUL_SETS } from "../../src/kube/paths.ts";
 import { dryRunOf } from "./denials.ts";
-import { isReady, PIPE_LABELS, pipeStatefulSet, STATEFUL_SETS, StatefulPipes } from "./stateful-pipes.ts";
+import { isReady, PIPE_LABELS, pipeStatefulSet, StatefulPipes } from "./stateful-pipes.ts";
 
 /*
  * The policies restrict patches and deletions. A thief may try other ways to the same objects, which the policies do not

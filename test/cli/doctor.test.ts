@@ -131,7 +131,7 @@ const OF_SERVICES = "ok: Each pipe belongs to a service; pipes: 1.";
 const IN_PLACE = "ok: The pod templates of all pipes allow resizes in place.";
 const CHANGED_API =
   "warning: The Deployment RECORDS/pipe-scaling-operator-api was changed by kubectl-set, so the next helm upgrade or rollback may fail with a conflict.";
-const NONE_PAUSED = "ok: The controller has left no Deployment paused.";
+const NONE_PAUSED = "ok: The controller has left no Deployment or StatefulSet paused.";
 const HEALTHY = [
   ...[REACHABLE, SAME_CRD, READY.api, READY.controller],
   `ok: ${account("api")} has all permissions that it needs.`,

@@ -7,6 +7,8 @@ import type { Timeouts } from "../../src/controller/timeouts.ts";
 import type { KubeObject, Pod, ReplicaSet } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
 import { restrictController } from "../integration/in-place-account.ts";
+import { committed } from "../integration/stateful-commit.ts";
+import { Loaders } from "../integration/stateful-loader.ts";
 import type { PipeOptions } from "../support/fixtures/pipe.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
@@ -68,6 +70,23 @@ async function containers(environment: TestEnvironment): Promise<readonly string
     })
     .sort();
 }
+
+it("a StatefulSet of three pods is rescaled without a restart, and its template and its pods are of one revision", async () => {
+  const environment = await start(64);
+  const loaders = new Loaders(environment);
+  await loaders.create({ image: "pipe" });
+  await loaders.ready();
+  const before = await containers(environment);
+  expect(before.every((each) => each.endsWith(" 0"))).toBe(true);
+  for (const cores of [2, 1]) {
+    await environment.requestSize(cores);
+    await environment.waitForCondition("Ready", "True");
+    await committed(loaders, cores);
+    for (const { status } of await pods(environment))
+      expect(status?.containerStatuses?.[0]?.resources?.requests?.["cpu"]).toBe(`${cores}`);
+    expect(await containers(environment)).toEqual(before);
+  }
+});
 
 it("a service of ten pipes with two pods each is rescaled without a restart", async () => {
   const environment = await start(64);

@@ -4,6 +4,7 @@ import { PIPE_KINDS, type PipeKind, pipeKey } from "../../controller/observe/pip
 import type { PipeView } from "../../controller/observe/pipe-view.ts";
 import { toPodView } from "../../controller/observe/pod-view.ts";
 import { KINDS } from "../../controller/observe/workloads/kinds.ts";
+import { HOLD } from "../../controller/observe/workloads/stateful-set.ts";
 import { GROUP, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeClient } from "../../kube/client.ts";
@@ -99,10 +100,19 @@ export class Cluster {
     ),
   );
 
+  /** The StatefulSets in all namespaces that a controller may hold, or that have a label of pipes. */
+  readonly statefulSets = memoized(() =>
+    this.list<StatefulSet>(
+      { resource: STATEFUL_SETS },
+      ({ metadata, spec }) =>
+        (spec.updateStrategy?.rollingUpdate?.partition ?? 0) >= HOLD || hasOwnLabel(metadata),
+    ),
+  );
+
   /** The workloads in all namespaces that have a label of pipes. */
   readonly labeled = memoized(async (): Promise<readonly Labeled[]> => {
     const isLabeled = ({ metadata }: KubeObject) => hasOwnLabel(metadata);
-    const statefulSets = await this.list<StatefulSet>({ resource: STATEFUL_SETS }, isLabeled);
+    const statefulSets = (await this.statefulSets()).filter(isLabeled);
     const deployments = (await this.deployments()).filter(isLabeled);
     return [
       ...deployments.map(({ metadata }) => ({ kind: "Deployment" as const, metadata })),

@@ -17,9 +17,9 @@ export const doctor = recordsCommand({
     "admission policies, tiers and TLS Secret, and the Lease of the controller.\n\n" +
     "Checks all records, and whether the organizations and namespaces that they name exist and are watched.\n\n" +
     "Checks the pipes: labels with typos, of an unknown service, in a namespace that is not watched, or on other\n" +
-    "workloads than Deployments; pipes that are the pod template of an Argo Rollout; pods whose size differs from\n" +
-    "their pipe; memory sizes in arguments and variables that no resize changes; requirements of resizes in place;\n" +
-    "and Deployments that a killed controller left paused.\n\n" +
+    "workloads than Deployments and StatefulSets; pipes that are the pod template of an Argo Rollout; pods whose\n" +
+    "size differs from their pipe; memory sizes in arguments and variables that no resize changes; requirements of\n" +
+    "resizes in place; and Deployments and StatefulSets that a killed controller left paused.\n\n" +
     "Each result has a remedy. Writes nothing. Exits with 3 if there is an error. For the progress of rescales and\n" +
     "what blocks them, such as an unknown tier, see pipe-scaling status.\n\n" +
     "Checks what your kubeconfig may read, and lists what it may not. A full check needs permission to list\n" +

@@ -1,29 +1,51 @@
+import type { PipeView } from "../../controller/observe/pipe-view.ts";
 import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
+import { toStatefulPipeView } from "../../controller/observe/workloads/stateful-set.ts";
 import { roughly } from "../view/time.ts";
 import type { Cluster } from "./cluster.ts";
 import { error, ok, type Result } from "./result.ts";
 
-/** A controller that runs resumes a Deployment after 30 s at most. */
+/** A controller that runs ends a pause after 30 s at most. */
 const LEFT_MS = 60_000;
 
 /**
- * Finds Deployments that a controller paused for a resize in place and did not resume, because it was killed or lost its
+ * Finds workloads that a controller paused for a resize in place and did not resume, because it was killed or lost its
  * permissions. They may have lost their labels, too, or be in a namespace that no controller watches any more.
  */
 export async function checkPaused(cluster: Cluster): Promise<Result[]> {
   const nowMs = cluster.options.clock.now();
-  const results = (await cluster.deployments()).flatMap((deployment) => {
-    const { metadata, pausedForCommitAtMs, isBeingDeleted } = toPipeView(deployment);
+  const deployments = (await cluster.deployments()).map((each) => toPipeView(each));
+  const statefulSets = (await cluster.statefulSets()).map((each) => toStatefulPipeView(each));
+  const results = [...deployments, ...statefulSets].flatMap((pipe) => {
+    const { pausedForCommitAtMs, isBeingDeleted } = pipe;
     if (pausedForCommitAtMs === undefined || isBeingDeleted) return [];
     const pausedMs = nowMs - pausedForCommitAtMs;
-    if (pausedMs <= LEFT_MS) return [];
-    const { name, namespace } = metadata;
+    return pausedMs > LEFT_MS ? left(pipe, roughly(pausedMs)) : [];
+  });
+  return results.length === 0
+    ? [ok("The controller has left no Deployment or StatefulSet paused.")]
+    : results;
+}
+
+function left({ kind, metadata, inTurn }: PipeView, ago: string): Result[] {
+  const { name, namespace } = metadata;
+  const effect = "so no change of its pod template is rolled out";
+  if (kind === "Deployment")
     return [
       error(
-        `A controller paused the Deployment ${namespace}/${name} ${roughly(pausedMs)} ago and did not resume it, so no change of its pod template is rolled out.`,
+        `A controller paused the Deployment ${namespace}/${name} ${ago} ago and did not resume it, ${effect}.`,
         `Resume it, which may replace its pods: kubectl rollout resume deployment ${name} --namespace ${namespace}`,
       ),
     ];
+  // With the strategy OnDelete, only its owner replaces pods, so nothing is held.
+  if (inTurn?.partition === undefined) return [];
+  const patch = JSON.stringify({
+    spec: { updateStrategy: { rollingUpdate: { partition: inTurn.partition } } },
   });
-  return results.length === 0 ? [ok("The controller has left no Deployment paused.")] : results;
+  return [
+    error(
+      `A controller began to hold the pods of the StatefulSet ${namespace}/${name} ${ago} ago and did not release them, ${effect}.`,
+      `Release them, which may replace its pods: kubectl patch statefulset ${name} --namespace ${namespace} --type merge --patch '${patch}'`,
+    ),
+  ];
 }

@@ -1,7 +1,7 @@
 import type { Action, InPlaceAction } from "../actions.ts";
 import type { PipeDecision, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
-import { presentAllotment } from "../observe/pipe-view.ts";
+import { isOfTemplate, presentAllotment } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import {
   formatResources,
@@ -56,7 +56,8 @@ export function returnPods(subject: Subject, resources: Resources): readonly InP
     return record.outcome.type === "failed" && repeatableAtMs(record, generation, subject) <= nowMs;
   };
   return active
-    .filter(({ pod, own }) => !hasResources(own?.resources, resources) && isDue(pod))
+    .filter(({ pod, own }) => isOfTemplate(pipe, pod) && !hasResources(own?.resources, resources))
+    .filter(({ pod }) => isDue(pod))
     .map(({ pod }) => ({ type: "return-pod", pipe, pod, container, resources }));
 }
 

@@ -52,7 +52,7 @@ export function heldStep<Pod>(
   if (hold?.isOnDelete) return { type: "release" };
   // The revision of the old template is the one that all pods still have.
   if (pods.every((pod) => revisionOf(pod) === currentRevision)) return { type: "take-back" };
-  if (!refused || !mayReplacePods) return { type: "wait" };
+  if (!rollout.isSeen || !refused || !mayReplacePods) return { type: "wait" };
   return { type: "release", fallback: refused };
 }
 

@@ -77,7 +77,9 @@ function unsettledProblem(subject: Subject): Problem | undefined {
   }
   // Containers that run out of memory are not available.
   const isSettled = subject.outOfMemory ? isUpdated : isComplete;
-  if (isSettled && areOfOneTemplate(subject)) return undefined;
+  // Those that the owner keeps have an earlier one, and need no other if the present one has the size already.
+  const isKept = pipe.inTurn?.hold !== undefined && sameSize(pipe.size, subject.desired);
+  if (isSettled && (isKept || areOfOneTemplate(subject))) return undefined;
   return passing(
     { reason: "NotSettled", message: `a rollout of the ${pipe.kind} has not completed` },
     subject,

@@ -1,6 +1,6 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
-import { hasAllResources, isHeld } from "../observe/pipe-view.ts";
+import { hasAllResources, isHeld, isOfTemplate } from "../observe/pipe-view.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, seesAllPods } from "../pods.ts";
 import { failureOf, repeatableAtMs } from "../retry.ts";
 import { heldBy } from "../rollout/hold.ts";
@@ -15,7 +15,7 @@ import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
 /** The template has the size, and a pod has not: only a resize of the pod, or another ReplicaSet, can change that. */
 export function podsFollow(subject: Subject): PipeDecision | undefined {
   const { pipe, active } = subject;
-  if (allPodsHaveSize(subject)) return undefined;
+  if (allPodsHaveSize(subject) || isLeftToRollouts(subject)) return undefined;
   // A pod that another writer resized is repaired in place, whatever failed before.
   const failed = standingFailure(subject);
   const isInProgress = active.some(
@@ -37,6 +37,12 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
   if (step.type === "conflict") return { state: "failed", failure: step.failure };
   const recheckAtMs = step.type === "wait" ? step.untilMs : undefined;
   return { ...waitsFor(IN_PLACE), failure: step.failure, recheckAtMs };
+}
+
+/** With the strategy Rollout, pods that their owner keeps from rollouts keep their size. */
+function isLeftToRollouts({ pipe, active, ways }: Subject): boolean {
+  if (ways.includes(IN_PLACE)) return false;
+  return active.some(({ state, pod }) => state !== "done" && !isOfTemplate(pipe, pod));
 }
 
 /**

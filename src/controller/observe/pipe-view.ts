@@ -171,6 +171,11 @@ export function isPausedForAll({ isPaused, inTurn }: PipeView): boolean {
   return isPaused && !inTurn;
 }
 
+/** False for a pod of an earlier template, whose size says nothing about the present one. */
+export function isOfTemplate({ inTurn }: PipeView, pod: { readonly templateHash: string }): boolean {
+  return !inTurn || pod.templateHash === inTurn.templateHash;
+}
+
 /** True if the owner keeps this pod from rollouts. */
 export function isHeld({ inTurn }: PipeView, { metadata: { name } }: KubeObject): boolean {
   const number = Number.parseInt(name.slice(name.lastIndexOf("-") + 1), 10);

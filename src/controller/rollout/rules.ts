@@ -120,14 +120,5 @@ function isNew(subject: Subject): boolean {
 /** A rollout of its owner gives its pods the size of the template. */
 export function rolloutOfOwner(subject: Subject): PipeDecision {
   if (seesPods(subject) && !seesAllPods(subject)) return { state: "rolling", activity: unseenPods(subject) };
-  return heldByOwner(subject) ?? { state: "rolling", ...otherSize(subject) };
-}
-
-/** Only for pods that are not resized in place. */
-function otherSize({ pipe, active }: Subject): Pick<PipeDecision, "activity"> {
-  const other = active.find(({ state }) => state !== "done");
-  if (!pipe.inTurn || !pipe.rollout.isComplete || !other) return {};
-  return {
-    activity: `its pod ${other.pod.metadata.name} has another size than its template: delete the pod`,
-  };
+  return heldByOwner(subject) ?? { state: "rolling" };
 }

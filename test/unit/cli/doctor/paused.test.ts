@@ -5,12 +5,16 @@ import { formatLastRollout } from "../../../../src/controller/observe/last-rollo
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
+import { aHeldStatefulSet, aStatefulSet } from "../../../support/fixtures/stateful-set.ts";
 import { clusterWith } from "./fake-reads.ts";
 
 const MINUTE_MS = 60_000;
-const NONE = "ok: The controller has left no Deployment paused.";
+const NONE = "ok: The controller has left no Deployment or StatefulSet paused.";
 const LEFT =
   "error: A controller paused the Deployment pipes/a 5 min ago and did not resume it, so no change of its pod template is rolled out.";
+
+const PARTITION = { "f:spec": { "f:updateStrategy": { "f:rollingUpdate": { "f:partition": {} } } } };
+const OWNERS = [{ manager: "helm", operation: "Update", fieldsV1: PARTITION }];
 
 interface Options {
   readonly minutesAgo?: number;
@@ -37,11 +41,15 @@ async function results(options: Options = {}) {
   return checkPaused(cluster);
 }
 
+async function resultsFor(statefulSet: object) {
+  return checkPaused(clusterWith({ "/apis/apps/v1/statefulsets": { metadata: {}, items: [statefulSet] } }));
+}
+
 async function texts(options: Options = {}) {
   return (await results(options)).map(({ severity, message }) => `${severity}: ${message}`);
 }
 
-describe("the check for paused Deployments of doctor", () => {
+describe("the check for paused workloads of doctor", () => {
   it("reports one that the controller left paused, with the command that resumes it", async () => {
     expect(await texts()).toEqual([LEFT]);
     expect((await results())[0]?.remedy).toBe(
@@ -72,5 +80,33 @@ describe("the check for paused Deployments of doctor", () => {
     expect(await texts({ pausedBy: [], metadata: annotationOf(true, "u") })).toEqual([LEFT]);
     expect(await texts({ pausedBy: [], metadata: annotationOf(false, "u") })).toEqual([NONE]);
     expect(await texts({ pausedBy: [], metadata: annotationOf(true, "of another") })).toEqual([NONE]);
+  });
+});
+
+describe("the check for held StatefulSets of doctor", () => {
+  it("reports one that the controller left held, with the command that restores the partition of its owner", async () => {
+    const held = aHeldStatefulSet({ metadata: { labels: {} } }, 2);
+    const [result, ...others] = await resultsFor(held);
+    expect(others).toEqual([]);
+    expect(result).toMatchObject({
+      severity: "error",
+      message: expect.stringMatching(
+        /^A controller began to hold the pods of the StatefulSet pipes\/a .* ago and did not release them/,
+      ),
+      remedy:
+        'Release them, which may replace its pods: kubectl patch statefulset a --namespace pipes --type merge --patch \'{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}\'',
+    });
+  });
+
+  it.each([
+    ["is not held", aStatefulSet()],
+    [
+      "has a partition of its owner that is as large",
+      aHeldStatefulSet({ metadata: { managedFields: OWNERS } }),
+    ],
+    ["is being deleted", aHeldStatefulSet({ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } })],
+  ])("does not report one that %s", async (_, statefulSet) => {
+    const results = await resultsFor(statefulSet);
+    expect(results.map(({ severity, message }) => `${severity}: ${message}`)).toEqual([NONE]);
   });
 });

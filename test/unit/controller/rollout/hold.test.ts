@@ -62,6 +62,15 @@ describe("a StatefulSet with a partition", () => {
     expect([lowered.assessment?.state, lowered.actions]).toEqual(["rolling", []]);
   });
 
+  it("gets its size in place if the strategy allows that, also below the partition", () => {
+    const strategy = "InPlaceOrRollout";
+    const cameUp = rolling({ updatedReplicas: 2 }, { cameUp: true }, partitionOf(1));
+    expect(decided(cameUp, pods, { strategy }).actions).toEqual(["resize-pod a-0"]);
+    expect(decided(cameUp, pods).actions).toEqual([]);
+    const sameTemplate = decided(aStatefulPipe({ options: partitionOf(3) }), OLD, { strategy });
+    expect(sameTemplate.actions).toEqual(["resize-pod a-0"]);
+  });
+
   it("keeps no other pipe from its size", () => {
     const snapshot = aSnapshot([asAllowed(), aPipe("b")], { pods: new Map([["statefulset/a", pods]]) });
     expect(summaries(decide(snapshot, DECIDE_OPTIONS).actions)).toContain("b 4000m/16Gi");
@@ -69,8 +78,8 @@ describe("a StatefulSet with a partition", () => {
 });
 
 describe("a StatefulSet with the strategy OnDelete", () => {
-  it.each(["Rollout", "InPlaceOrRollout"] as const)("is not touched with the strategy %s", (strategy) => {
-    const { actions, ready, status } = decided(aStatefulPipe({ options: ON_DELETE }), OLD, { strategy });
+  it("is not touched with the strategy Rollout", () => {
+    const { actions, ready, status } = decided(aStatefulPipe({ options: ON_DELETE }), OLD);
     expect(actions).toEqual([]);
     expect(ready).toMatchObject({
       ...{ status: "False", reason: "WaitingForOwner" },
@@ -78,6 +87,14 @@ describe("a StatefulSet with the strategy OnDelete", () => {
     });
     expect(status.conditions?.some(({ type }) => type === "Stalled")).toBe(false);
   });
+
+  it.each(["InPlace", "InPlaceOrRollout"] as const)(
+    "is resized in place with the strategy %s",
+    (strategy) => {
+      const { actions } = decided(aStatefulPipe({ options: ON_DELETE }), OLD, { strategy });
+      expect(actions).toEqual(["resize-pod a-0"]);
+    },
+  );
 
   it("gets its size while it has no replicas", () => {
     const none = { replicas: 0, updatedReplicas: 0, availableReplicas: 0 };

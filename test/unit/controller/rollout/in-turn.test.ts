@@ -23,22 +23,18 @@ const MINUTE_MS = 60_000;
 const OLD = [oldPod(0), oldPod(1), oldPod(2)];
 
 describe("a StatefulSet that gets another size", () => {
-  it("is rolled out with the strategy InPlaceOrRollout, and the status says why", () => {
-    const { decision, actions } = decided(aStatefulPipe(), OLD, { strategy: "InPlaceOrRollout" });
+  it("is rolled out with the strategy Rollout", () => {
+    const { decision, actions } = decided(aStatefulPipe(), OLD);
     expect(actions).toEqual(["a 4000m/16Gi"]);
-    expect(decision.actions).toMatchObject([
-      { rollout: { replicas: 3, template: expect.any(String), inPlaceFailure: { reason: "NotSupported" } } },
-    ]);
+    expect(decision.actions).toMatchObject([{ rollout: { replicas: 3, template: expect.any(String) } }]);
   });
 
-  it("waits with the strategy InPlace", () => {
-    const { actions, assessment } = decided(aStatefulPipe(), OLD, { strategy: "InPlace" });
-    expect([actions, assessment?.state, assessment?.hindrance?.reason]).toEqual([
-      [],
-      "waiting",
-      "NotSupported",
-    ]);
-  });
+  it.each(["InPlace", "InPlaceOrRollout"] as const)(
+    "is resized in place with the strategy %s",
+    (strategy) => {
+      expect(decided(aStatefulPipe(), OLD, { strategy }).actions).toEqual(["resize-pod a-0"]);
+    },
+  );
 
   it("is rolling until each pod has the size", () => {
     const { assessment, actions } = decided(rolling({ updatedReplicas: 2 }), [
@@ -63,14 +59,11 @@ describe("a StatefulSet that gets another size", () => {
     expect(decision.sizing?.blockedBy).toEqual(["a"]);
   });
 
-  it("says which pod has another size although the rollout has completed", () => {
+  it("has a pod resized in place that has another size although the rollout has completed", () => {
     const status = { updatedReplicas: 3, currentRevision: "a-2" };
     const other = aPod("a-1", { templateHash: "a-2" });
-    const { assessment } = decided(rolling(status, { cameUp: true }), [newPod(0), other, newPod(2)]);
-    expect(assessment).toMatchObject({
-      state: "rolling",
-      activity: "its pod a-1 has another size than its template: delete the pod",
-    });
+    const { actions } = decided(rolling(status, { cameUp: true }), [newPod(0), other, newPod(2)]);
+    expect(actions).toEqual(["resize-pod a-1"]);
   });
 });
 

@@ -1,24 +1,26 @@
 import { describe, expect, it } from "vitest";
 import { isChangedByOwner, isHeld, isRollingOut } from "../../../../../src/controller/observe/pipe-view.ts";
-import { toStatefulPipeView } from "../../../../../src/controller/observe/workloads/stateful-set.ts";
+import { HOLD, toStatefulPipeView } from "../../../../../src/controller/observe/workloads/stateful-set.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../../src/domain/size.ts";
 import type { StatefulSet } from "../../../../../src/kube/objects.ts";
 import type { StatefulSetOptions } from "../../../../support/fixtures/pipe.ts";
 import { aRollout } from "../../../../support/fixtures/snapshot.ts";
-import { aStatefulPipe, aStatefulSet } from "../../../../support/fixtures/stateful-set.ts";
+import { aHeldStatefulSet, aStatefulPipe, aStatefulSet } from "../../../../support/fixtures/stateful-set.ts";
 
 const FOUR = sizeOfCores(4);
+const PARTITIONED = { "f:spec": { "f:updateStrategy": { "f:rollingUpdate": { "f:partition": {} } } } };
 
 function partition(value: number): Partial<StatefulSetOptions> {
   return { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: value } } };
 }
 
 describe("a StatefulSet of three pods", () => {
-  it("is a pipe that stops an old pod before the new one starts, and is not resized in place", () => {
+  it("is a pipe that stops an old pod before the new one starts", () => {
     expect(aStatefulPipe()).toMatchObject({
       ...{ kind: "StatefulSet", size: sizeOfCores(1), replicas: 3, stopsOldPodsFirst: true },
       ...{ serviceId: "service", hasLabelledPods: true, isPaused: false, isPausedForCommit: false },
-      templateProblem: { reason: "NotSupported" },
+      templateProblem: undefined,
       rollout: { isComplete: true, isAvailable: true, isUpdated: true, isWithoutPods: false },
     });
   });
@@ -120,6 +122,56 @@ describe("the partition of a StatefulSet of three pods", () => {
   it("has no effect on a StatefulSet without replicas", () => {
     const pipe = aStatefulPipe({ options: { ...partition(2), replicas: 0 } });
     expect([pipe.isPaused, pipe.inTurn?.hold]).toEqual([false, undefined]);
+  });
+});
+
+describe("a StatefulSet whose pods the controller holds", () => {
+  const BEGUN_MS = Date.parse("2026-01-01T00:00:00Z");
+
+  it("is in a commit since then, and has the partition of its owner", () => {
+    for (const owners of [0, 2]) {
+      const pipe = toStatefulPipeView(aHeldStatefulSet({}, owners));
+      expect(pipe).toMatchObject({ isPausedForCommit: true, pausedForCommitAtMs: BEGUN_MS });
+      expect([pipe.inTurn?.partition, pipe.inTurn?.hold?.pods ?? 0]).toEqual([owners, owners]);
+    }
+  });
+
+  it("is not in a commit if another writer confirmed the partition, or set it", () => {
+    const metadata = (managers: readonly string[]) => ({
+      managedFields: managers.map((manager) => ({
+        manager,
+        fieldsV1: PARTITIONED,
+        time: "2026-01-01T00:00:00Z",
+      })),
+    });
+    for (const managers of [["helm"], ["helm", CONTROLLER_FIELD_MANAGER]]) {
+      const pipe = toStatefulPipeView(aHeldStatefulSet({ metadata: metadata(managers) }));
+      expect(pipe).toMatchObject({ isPausedForCommit: false, isPaused: true });
+      expect(pipe.inTurn?.partition).toBe(HOLD);
+    }
+  });
+
+  it("is recognized by the number alone if another writer has removed all managed fields", () => {
+    const creationTimestamp = "2025-01-01T00:00:00Z";
+    const unmanaged = { managedFields: [], creationTimestamp };
+    const pipe = toStatefulPipeView(aHeldStatefulSet({ metadata: unmanaged }, 1));
+    expect(pipe).toMatchObject({
+      isPausedForCommit: true,
+      pausedForCommitAtMs: Date.parse(creationTimestamp),
+    });
+    expect(pipe.inTurn?.partition).toBe(1);
+  });
+
+  it("is recognized by the annotation with the strategy OnDelete, which holds all pods", () => {
+    const options = { updateStrategy: { type: "OnDelete" } } as const;
+    expect(aStatefulPipe({ options }, aRollout(FOUR, { isCommitting: true })).isPausedForCommit).toBe(true);
+    expect(aStatefulPipe({ options }, aRollout(FOUR)).isPausedForCommit).toBe(false);
+  });
+
+  it("has to be left to its owner again when it is released", () => {
+    const managedFields = [{ manager: CONTROLLER_FIELD_MANAGER, operation: "Update", fieldsV1: PARTITIONED }];
+    const released = aStatefulPipe({ options: partition(0), metadata: { managedFields } });
+    expect([released.isPausedForCommit, released.ownsSize]).toEqual([false, false]);
   });
 });
 

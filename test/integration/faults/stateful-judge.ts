@@ -1,0 +1,95 @@
+import type { Pod, StatefulSet } from "../../../src/kube/objects.ts";
+import { collectionPath, PODS, STATEFUL_SETS } from "../../../src/kube/paths.ts";
+import type { TestEnvironment } from "../../support/test-environment.ts";
+import { isHeld } from "../stateful-commit.ts";
+import { WatchedKind } from "./watched-kind.ts";
+
+/** 15 s until another leader can take over, and 30 s for it to end the commit. */
+const MOST_HELD_MS = 45_000;
+/** Kubernetes replaces pods within this time after an owner took a hold away. */
+const OWNER_MS = 10_000;
+
+/** Checks each version of one StatefulSet and its pods: no pod is replaced without a reason of the owner, and holds end. */
+export class StatefulJudge {
+  readonly violations = new Set<string>();
+  readonly #abort = new AbortController();
+  readonly #runs: Promise<void>[] = [];
+  readonly #ending = new Set<string>();
+  /** Names of pods that somebody deletes, and until when the owner may have caused a replacement. */
+  readonly #deleted = new Set<string>();
+  #excusedUntilMs = 0;
+  #heldSinceMs: number | undefined;
+  #set: StatefulSet | undefined;
+
+  static async observe({ client, pipes }: TestEnvironment): Promise<StatefulJudge> {
+    const judge = new StatefulJudge();
+    const { signal } = judge.#abort;
+    const onGap = () => judge.violations.add("the history has a gap");
+    const sets = new WatchedKind<StatefulSet>({
+      ...{ client, signal, onGap, path: collectionPath(STATEFUL_SETS, pipes) },
+      onObservation: ({ object }) => judge.#seen(object),
+    });
+    const pods = new WatchedKind<Pod>({
+      ...{ client, signal, onGap, path: collectionPath(PODS, pipes) },
+      onObservation: ({ type, object }) => judge.#podSeen(object, type === "gone"),
+    });
+    await sets.begin();
+    await pods.begin();
+    judge.#runs.push(sets.run(), pods.run());
+    return judge;
+  }
+
+  /** Somebody deletes this pod now. */
+  deletes(uid: string): void {
+    this.#deleted.add(uid);
+  }
+
+  /** The owner takes a hold away. */
+  excuse(): void {
+    this.#excusedUntilMs = performance.now() + OWNER_MS;
+  }
+
+  /** All pods have their size and their label. */
+  settled(): void {
+    this.#excusedUntilMs = 0;
+  }
+
+  async end(): Promise<void> {
+    this.#abort.abort();
+    await Promise.all(this.#runs);
+  }
+
+  #seen(object: StatefulSet): void {
+    const nowMs = performance.now();
+    this.#set = object;
+    if (!isHeld(object)) this.#heldSinceMs = undefined;
+    else this.#heldSinceMs ??= nowMs;
+    const heldMs = this.#heldSinceMs === undefined ? 0 : nowMs - this.#heldSinceMs;
+    if (heldMs > MOST_HELD_MS) this.violations.add(`the pods were held for ${Math.round(heldMs)} ms`);
+  }
+
+  #podSeen(pod: Pod, isGone: boolean): void {
+    const { metadata } = pod;
+    const { name, uid, ownerReferences = [] } = metadata;
+    if (!ownerReferences.some(({ kind }) => kind === "StatefulSet")) return;
+    if (!(isGone || metadata.deletionTimestamp !== undefined) || this.#ending.has(uid)) return;
+    this.#ending.add(uid);
+    if (!this.#isExcused(pod)) this.violations.add(`${name} (${uid}) was replaced without a reason`);
+  }
+
+  #isExcused(pod: Pod): boolean {
+    const { name, uid } = pod.metadata;
+    if (this.#deleted.has(uid) || performance.now() < this.#excusedUntilMs) return true;
+    const number = Number(name.slice(name.lastIndexOf("-") + 1));
+    const isSurplus = number >= (this.#set?.spec.replicas ?? 1);
+    return isSurplus || imageIn(pod) !== imageOf(this.#set);
+  }
+}
+
+function imageIn({ spec }: Pick<Pod, "spec">): string | undefined {
+  return /"image":"([^"]*)"/.exec(JSON.stringify(spec))?.[1];
+}
+
+function imageOf(object: StatefulSet | undefined): string | undefined {
+  return object && /"image":"([^"]*)"/.exec(JSON.stringify(object.spec.template))?.[1];
+}

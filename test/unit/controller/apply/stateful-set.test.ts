@@ -1,0 +1,260 @@
+import { describe, expect, it } from "vitest";
+import { STATEFUL_SET } from "../../../../src/controller/apply/workloads/stateful-set.ts";
+import type { Fallback } from "../../../../src/controller/observe/last-rollout.ts";
+import { keyOfPipe } from "../../../../src/controller/observe/pipe-kind.ts";
+import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
+import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import { HOLD, toStatefulPipeView } from "../../../../src/controller/observe/workloads/stateful-set.ts";
+import type { WritePurpose } from "../../../../src/controller/observe/write-record.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import type { KubeRequest } from "../../../../src/kube/client.ts";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import type { Pod, StatefulSet } from "../../../../src/kube/objects.ts";
+import { anApplier } from "../../../support/fixtures/applier.ts";
+import { patchedResources } from "../../../support/fixtures/committing.ts";
+import { amounts } from "../../../support/fixtures/pod.ts";
+import { aRollout } from "../../../support/fixtures/snapshot.ts";
+import { aHeldStatefulSet, aStatefulSet, withAnnotation } from "../../../support/fixtures/stateful-set.ts";
+
+const FOUR = sizeOfCores(4);
+const refusal = (code: number, message: string) =>
+  new KubeApiError("PATCH", code, JSON.stringify({ message }));
+
+const TEMPLATE = toStatefulPipeView(aStatefulSet()).inTurn?.template;
+const COMMITTING = aRollout(FOUR, {
+  ...{ isCommitting: true, inPlaceStartedAtMs: 0, startedAtMs: 1000, generation: 7 },
+  ...{ lastGoodSize: sizeOfCores(1), template: TEMPLATE },
+});
+
+/** A pod of the StatefulSet, as the API server has it. */
+function pod(number: number, revision: string, changes: Partial<Pod["metadata"]> = {}, cores = 4): Pod {
+  return {
+    metadata: {
+      ...{ name: `a-${number}`, namespace: "pipes", uid: `uid-${number}`, resourceVersion: `${number}0` },
+      labels: { app: "a", "controller-revision-hash": revision },
+      ownerReferences: [{ kind: "StatefulSet", name: "a", uid: "uid-a" }],
+      ...changes,
+    },
+    spec: { containers: [{ name: "pipe", resources: amounts(sizeOfCores(cores)) }] },
+  };
+}
+
+interface Answers {
+  readonly statefulSet?: StatefulSet | undefined;
+  readonly pods?: readonly Pod[];
+  /** It may throw. */
+  readonly write?: (request: KubeRequest) => unknown;
+}
+
+/** An API server with one StatefulSet and its pods. */
+function aServer({ statefulSet, pods = [], write }: Answers) {
+  const made = anApplier((request) => {
+    if (request.method !== undefined) {
+      write?.(request);
+      return statefulSet && request.path.endsWith("/a") ? merged(statefulSet, request) : {};
+    }
+    if (request.path.endsWith("/pods")) return { items: pods };
+    return { items: statefulSet ? [statefulSet] : [] };
+  });
+  const writes = () => made.requests.filter(({ method }) => method !== undefined);
+  return { ...made, writes };
+}
+
+/** The StatefulSet after a merge of the annotation, the partition and the size of a patch. */
+function merged(before: StatefulSet, { body }: KubeRequest): StatefulSet {
+  const { metadata, spec = {} } = JSON.parse(JSON.stringify(body));
+  const updateStrategy = spec.updateStrategy ? { type: "RollingUpdate", ...spec.updateStrategy } : {};
+  return {
+    ...before,
+    metadata: {
+      ...{ ...before.metadata, resourceVersion: "9" },
+      annotations: { ...before.metadata.annotations, ...metadata.annotations },
+    },
+    spec: { ...before.spec, ...(spec.updateStrategy ? { updateStrategy } : {}) },
+  };
+}
+
+describe("the commit of a StatefulSet", () => {
+  const begun = async (statefulSet: StatefulSet, write?: Answers["write"]) => {
+    const pipe = toStatefulPipeView(statefulSet);
+    const made = aServer({ statefulSet, ...(write ? { write } : {}) });
+    made.caches.pipes.apply(pipe);
+    const rollout = { ...COMMITTING, template: pipe.inTurn?.template };
+    await STATEFUL_SET.commit(made.applier, { type: "commit", pipe, container: "pipe", rollout });
+    return { ...made, outcome: made.applier.writes.get("uid-a", "commit")?.outcome };
+  };
+  const partition = (value: number) =>
+    aStatefulSet({
+      options: { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: value } } },
+    });
+
+  it.each([0, 2, 100])(
+    "holds all pods in the write of the size, on top of the partition %i",
+    async (value) => {
+      const { writes } = await begun(partition(value));
+      const spec = { updateStrategy: { rollingUpdate: { partition: HOLD + value } } };
+      const metadata = { uid: "uid-a", resourceVersion: "1" };
+      expect(writes()).toMatchObject([{ method: "PATCH", body: { metadata, spec } }]);
+      expect(writes().map(patchedResources)).toEqual([resourcesFor(FOUR, false)]);
+    },
+  );
+
+  it("changes no partition with the strategy OnDelete, which has none", async () => {
+    const { writes } = await begun(aStatefulSet({ options: { updateStrategy: { type: "OnDelete" } } }));
+    expect(writes()).toMatchObject([{ body: { spec: { template: {} } } }]);
+    expect(JSON.stringify(writes())).not.toContain("updateStrategy");
+  });
+
+  it.each([
+    [403, 'is forbidden: User "a" cannot patch', "Forbidden"],
+    [422, "a policy says no", "Refused"],
+  ])("begins only if a pod could get a label: %i", async (code, message, fallback) => {
+    const statefulSet = aStatefulSet();
+    const pipe = toStatefulPipeView(statefulSet);
+    const made = aServer({
+      statefulSet,
+      write: ({ path }) => {
+        if (path.endsWith("/pods/a-0")) throw refusal(code, message);
+      },
+    });
+    made.caches.pipes.apply(pipe);
+    made.caches.pods.apply(toPodView(pod(0, "a-1")));
+    await STATEFUL_SET.commit(made.applier, { type: "commit", pipe, container: "pipe", rollout: COMMITTING });
+    expect(made.writes()).toMatchObject([
+      { path: expect.stringMatching(/\/pods\/a-0$/), query: { dryRun: "All" } },
+    ]);
+    expect(made.applier.writes.get("uid-a", "commit")?.outcome).toMatchObject({ error: { fallback } });
+  });
+});
+
+describe("the next step of the commit of a StatefulSet", () => {
+  const committed = withAnnotation(aHeldStatefulSet({ options: { cores: 4 } }), COMMITTING);
+  const status = { updateRevision: "a-2", updatedReplicas: 0 };
+  const seen: StatefulSet = { ...committed, status: { ...committed.status, ...status } };
+  const unseen: StatefulSet = { ...committed, status: { ...committed.status, observedGeneration: 6 } };
+  const step = async (
+    answers: Answers,
+    action: {
+      readonly isOverdue?: boolean;
+      readonly fallback?: Fallback;
+      readonly mayReplacePods?: boolean;
+    } = {},
+  ) => {
+    const made = aServer(answers);
+    const pipe = toStatefulPipeView(answers.statefulSet ?? seen);
+    made.caches.pipes.apply(pipe);
+    made.applier.writes.done(made.applier.writes.begin("uid-a", "commit", "4000m/16Gi"));
+    await STATEFUL_SET.continueCommit(made.applier, {
+      ...{ type: "continue-commit", pipe, container: "pipe", isOverdue: false, mayReplacePods: true },
+      ...action,
+    });
+    const of = (purpose: WritePurpose) => made.applier.writes.get("uid-a", purpose)?.outcome;
+    const written = made.writes().map(({ path, body }) => ({ path: path.split("/").at(-1), body }));
+    return { ...made, of, written, lastRollout: made.caches.pipes.get(keyOfPipe(pipe))?.lastRollout };
+  };
+  const label = (revision: string) => ({ metadata: { labels: { "controller-revision-hash": revision } } });
+
+  it("labels each pod that does not end, in the version that was read", async () => {
+    const ending = pod(2, "a-1", { deletionTimestamp: "2026-01-01T00:00:00Z" });
+    const strange = pod(3, "a-1", { ownerReferences: [] });
+    const { written } = await step({
+      statefulSet: seen,
+      pods: [pod(0, "a-1"), pod(1, "a-2"), ending, strange],
+    });
+    expect(written).toMatchObject([{ path: "a-0", body: label("a-2") }]);
+    expect(written).toMatchObject([{ body: { metadata: { uid: "uid-0", resourceVersion: "00" } } }]);
+  });
+
+  it("releases the pods with the partition of the owner when all have the label", async () => {
+    const { written, lastRollout } = await step({ statefulSet: seen, pods: [pod(0, "a-2")] });
+    expect(written).toMatchObject([
+      { path: "a", body: { spec: { updateStrategy: { rollingUpdate: { partition: 0 } } } } },
+    ]);
+    expect(lastRollout).toMatchObject({ cameUp: true, size: FOUR });
+    expect(lastRollout?.isCommitting ?? false).toBe(false);
+  });
+
+  it("gives the template its old size in the write that releases them, if Kubernetes does not see it", async () => {
+    const pods = [pod(0, "a-1"), pod(1, "a-1")];
+    expect((await step({ statefulSet: unseen, pods })).written).toEqual([]);
+    const { written, writes, of, lastRollout } = await step(
+      { statefulSet: unseen, pods },
+      { isOverdue: true },
+    );
+    expect(written).toMatchObject([
+      { path: "a", body: { spec: { updateStrategy: { rollingUpdate: { partition: 0 } } } } },
+    ]);
+    expect(writes().map(patchedResources)).toEqual([resourcesFor(sizeOfCores(1), false)]);
+    expect(lastRollout).toMatchObject({ size: sizeOfCores(1), attempts: 0 });
+    expect(of("commit")).toMatchObject({
+      type: "failed",
+      error: { message: expect.stringContaining("see the kube-controller-manager") },
+    });
+  });
+
+  it("takes it back if labels are refused, and records why the size is not tried in place again", async () => {
+    const fallback = { reason: "Refused", message: "a policy says no" } as const;
+    const { written, lastRollout } = await step(
+      { statefulSet: seen, pods: [pod(0, "a-1")] },
+      { isOverdue: true, fallback },
+    );
+    expect(written).toMatchObject([{ path: "a" }]);
+    expect(lastRollout?.inPlaceFailure).toMatchObject(fallback);
+  });
+
+  it("tries the labels once more at the end of its time, and looks at the pods again if that fails", async () => {
+    const answers = {
+      statefulSet: seen,
+      pods: [pod(0, "a-1"), pod(1, "a-1")],
+      write: ({ path }: KubeRequest) => {
+        if (path.endsWith("/pods/a-0")) throw refusal(500, "failed calling webhook");
+      },
+    };
+    const { written } = await step(answers, { isOverdue: true });
+    expect(written.map(({ path }) => path)).toEqual(["a-0", "a"]);
+    const partly = { ...answers, pods: [pod(0, "a-1"), pod(1, "a-2")] };
+    const failed = await step(partly, { isOverdue: true });
+    expect(failed.written.map(({ path }) => path)).toEqual(["a-0"]);
+    expect(failed.of("resume")).toMatchObject({ type: "failed", error: { reason: "WriteFailed" } });
+  });
+
+  it("replaces the rest if some pods have the label and others may not get it, unless that is forbidden", async () => {
+    const fallback = { reason: "Refused", message: "a policy says no" } as const;
+    const answers = { statefulSet: seen, pods: [pod(0, "a-1"), pod(1, "a-2")] };
+    const { written, lastRollout } = await step(answers, { isOverdue: true, fallback });
+    expect(written).toMatchObject([{ path: "a" }]);
+    expect(lastRollout?.inPlaceFailure).toMatchObject(fallback);
+    const kept = await step(answers, { isOverdue: true, fallback, mayReplacePods: false });
+    expect(kept.written).toEqual([]);
+  });
+
+  it.each<[string, StatefulSet | undefined]>([
+    ["is gone", undefined],
+    ["is not held any more", aStatefulSet({ options: { cores: 4 } })],
+  ])("writes nothing if the StatefulSet %s", async (_, statefulSet) => {
+    const made = aServer({ statefulSet, pods: [pod(0, "a-1")] });
+    await STATEFUL_SET.continueCommit(made.applier, {
+      ...{ type: "continue-commit", pipe: toStatefulPipeView(seen), container: "pipe" },
+      ...{ isOverdue: true, mayReplacePods: true },
+    });
+    expect(made.writes()).toEqual([]);
+  });
+});
+
+describe("pods of a StatefulSet that cannot be resized although its template has the size", () => {
+  it("get the label of no revision, so that Kubernetes replaces them in turn", async () => {
+    const stale = pod(0, "a-1", {}, 1);
+    const statefulSet = aStatefulSet({ options: { cores: 4 } });
+    const made = aServer({ statefulSet, pods: [stale, pod(1, "a-1")] });
+    const pipe = toStatefulPipeView(statefulSet);
+    made.caches.pipes.apply(pipe);
+    await STATEFUL_SET.replacePods(made.applier, {
+      ...{ type: "replace-pods", pipe, container: "pipe", templateHash: "a-1" },
+      resources: { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } },
+    });
+    expect(made.writes()).toMatchObject([
+      { body: { metadata: { uid: "uid-0", labels: { "controller-revision-hash": "a-outdated" } } } },
+    ]);
+    expect(made.writes()).toHaveLength(1);
+  });
+});

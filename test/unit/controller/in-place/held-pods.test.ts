@@ -1,0 +1,101 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type CommitState, type HeldPods, heldStep } from "../../../../src/controller/in-place/held-pods.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { aRollout } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
+
+const { inTurn } = aStatefulPipe();
+const ON_DELETE = { options: { updateStrategy: { type: "OnDelete" } } } as const;
+const REFUSED = { reason: "Refused", message: "a policy says no" } as const;
+const STATE: CommitState = { isOverdue: false, canLabel: true, mayReplacePods: true };
+const OVERDUE = { ...STATE, isOverdue: true, canLabel: false };
+
+/** A StatefulSet whose template the controller changed to the revision `a-2`, seen by Kubernetes or not. */
+function held(isSeen = true, changes: Parameters<typeof aStatefulPipe>[0] = {}): PipeView {
+  const status = isSeen ? { updateRevision: "a-2", updatedReplicas: 0 } : { observedGeneration: 6 };
+  const rollout = aRollout(sizeOfCores(4), { template: inTurn?.template, isCommitting: true });
+  const options = { cores: 4, ...changes?.options };
+  return aStatefulPipe({ ...changes, options, status: { ...status, ...changes?.status } }, rollout);
+}
+
+function pods(...revisions: readonly string[]): HeldPods<string> {
+  return { pods: revisions, revisionOf: (pod) => pod, currentRevision: "a-1" };
+}
+
+describe("the next step for pods that are held", () => {
+  it("labels those that do not have the newest revision", () => {
+    const step = heldStep(held(), pods("a-1", "a-2", "a-1"), STATE);
+    expect(step).toEqual({ type: "label", pods: ["a-1", "a-1"], revision: "a-2" });
+  });
+
+  it("releases them when all have it, and when there are none", () => {
+    for (const all of [pods("a-2", "a-2"), pods()]) {
+      expect(heldStep(held(), all, STATE)).toEqual({ type: "release" });
+      expect(heldStep(held(), all, { ...OVERDUE, refused: REFUSED })).toEqual({ type: "release" });
+    }
+  });
+
+  it("waits until Kubernetes has seen the template", () => {
+    expect(heldStep(held(false), pods("a-1", "a-1"), STATE)).toEqual({ type: "wait" });
+  });
+
+  it("labels them even if it is late, because that replaces none", () => {
+    expect(heldStep(held(), pods("a-1"), { ...STATE, isOverdue: true }).type).toBe("label");
+  });
+
+  it("takes the template back if Kubernetes does not see it in time, or if no pod may get the label", () => {
+    expect(heldStep(held(false), pods("a-1", "a-1"), OVERDUE)).toEqual({ type: "take-back" });
+    expect(heldStep(held(), pods("a-1"), { ...OVERDUE, refused: REFUSED })).toEqual({ type: "take-back" });
+  });
+
+  it("replaces pods if others have the label already, but only if labels are refused and pods may be replaced", () => {
+    const some = pods("a-1", "a-2");
+    const refused = { ...OVERDUE, refused: REFUSED };
+    expect(heldStep(held(), some, refused)).toEqual({ type: "release", fallback: REFUSED });
+    expect(heldStep(held(), some, { ...refused, mayReplacePods: false })).toEqual({ type: "wait" });
+    expect(heldStep(held(), some, OVERDUE)).toEqual({ type: "wait" });
+    expect(heldStep(held(false), some, OVERDUE)).toEqual({ type: "wait" });
+  });
+
+  it("releases them with a reason if their owner changed the template, or if nothing shows that", () => {
+    const changed = held(true, { options: { image: "registry.example/pipe:2" } });
+    for (const pipe of [changed, { ...held(), lastRollout: undefined }])
+      expect(heldStep(pipe, pods("a-1"), STATE)).toMatchObject({
+        type: "release",
+        fallback: { reason: "NotSettled" },
+      });
+  });
+
+  it("leaves the template as it is with the strategy OnDelete, which replaces no pod", () => {
+    expect(heldStep(held(true, ON_DELETE), pods("a-1"), STATE).type).toBe("label");
+    const refused = { ...OVERDUE, refused: REFUSED };
+    expect(heldStep(held(true, ON_DELETE), pods("a-1"), refused)).toEqual({ type: "release" });
+  });
+});
+
+describe("in any state, a step", () => {
+  const STATES = fc.record({
+    isOverdue: fc.boolean(),
+    canLabel: fc.boolean(),
+    refused: fc.constantFrom(undefined, REFUSED),
+    mayReplacePods: fc.boolean(),
+  });
+  const REVISIONS = fc.array(fc.constantFrom("a-1", "a-2", "a-3"), { maxLength: 5 });
+
+  it("that replaces pods has a reason, and that without a reason replaces none", () => {
+    fc.assert(
+      fc.property(fc.boolean(), REVISIONS, STATES, (isSeen, revisions, state) => {
+        const step = heldStep(held(isSeen), pods(...revisions), state);
+        const isOutdated = revisions.some((each) => each !== "a-2");
+        if (step.type === "release")
+          expect([isSeen, step.fallback !== undefined]).toEqual([true, isOutdated]);
+        if (step.type === "release" && step.fallback) expect(state.mayReplacePods).toBe(true);
+        // The old template is the revision of all pods.
+        if (step.type === "take-back") expect(new Set(revisions).size).toBeLessThanOrEqual(1);
+        if (step.type === "label") expect(isSeen && state.canLabel).toBe(true);
+      }),
+    );
+  });
+});
