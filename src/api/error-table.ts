@@ -61,6 +61,7 @@ export const ERRORS = {
   NoSuchOrganization: row(404, "There is no such organization."),
   NoSuchService: row(404, "There is no such service in this organization."),
   NoSuchMember: row(404, "There is no such member in this organization."),
+  NoBoost: row(404, "The service has no boost, or its boost has ended."),
 
   // The preconditions of a write, and its body
   QueryRefused: row(
@@ -96,6 +97,7 @@ export const ERRORS = {
     ({ cpuMillicores, memoryGib }: Size) =>
       `The size is above what the organization's tier allows: replicaCpuMillicores at most ${cpuMillicores}, replicaMemoryGb at most ${memoryGib}.`,
   ),
+  BoostEnd: row(400, (rule: string) => `until ${rule}.`),
   BackupContradiction: row(
     400,
     ({ field, condition, remedy }: { field: string; condition: string; remedy: string }) =>

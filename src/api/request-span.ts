@@ -1,6 +1,10 @@
 import { requestSpanId, type Span } from "../telemetry/span.ts";
 import { CLIENT_CLOSED_REQUEST, type CompletedRequest } from "./middleware/completed-request.ts";
-import { SCALING_PATH } from "./resources/pipe-scaling/operation-parts.ts";
+import { updateBoost } from "./resources/pipe-scaling/boost-routes.ts";
+import { updatePipeScaling } from "./resources/pipe-scaling/routes.ts";
+
+/** The operations that request a size. */
+const REQUESTS = [updatePipeScaling, updateBoost];
 
 /**
  * Returns the first span in the trace of a rescale: the request for it. `undefined` for other requests and for rejected
@@ -13,7 +17,8 @@ export function requestSpan(
   { request, context: { requestId, key }, route, status, durationMs }: CompletedRequest,
   endMs: number,
 ): Span | undefined {
-  if (request.method !== "PATCH" || route !== SCALING_PATH || key === undefined) return undefined;
+  const operation = REQUESTS.find(({ method, path }) => method === request.method && path === route);
+  if (!operation || key === undefined) return undefined;
   if (status !== 200 && status < CLIENT_CLOSED_REQUEST) return undefined;
   const [path] = request.originalUrl.split("?");
   return {
@@ -21,12 +26,12 @@ export function requestSpan(
     id: requestSpanId(requestId),
     parentId: undefined,
     kind: "server",
-    name: `PATCH ${SCALING_PATH}`,
+    name: `${operation.method} ${operation.path}`,
     startMs: endMs - durationMs,
     endMs,
     attributes: {
-      "http.request.method": "PATCH",
-      "http.route": SCALING_PATH,
+      "http.request.method": operation.method,
+      "http.route": operation.path,
       "http.response.status_code": status,
       ...(path ? { "url.path": path } : {}),
       "pipe_scaling.api_key": key.apiKey.id,

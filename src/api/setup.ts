@@ -72,6 +72,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     tiers: settings.tiers,
     maximumSize: sizeOfCores(settings.maximumCores),
     pathAliases: settings.pathAliases,
+    maxBoostMs: settings.maxBoostMs,
     disableDocsPage: settings.disableDocsPage,
     scalingWriter: new PipeScalingWriter(client),
     scalingWrites: new WriteQueue(clock),

@@ -32,6 +32,8 @@ export function crdManifest(): object {
             column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
             column("Reason", '.status.conditions[?(@.type=="Ready")].reason'),
             column("Age", ".metadata.creationTimestamp", { type: "date" }),
+            // A column of dates shows only times in the past.
+            column("Boost Until", ".status.boost.until", { priority: 1 }),
             column("Units", ".status.computeUnits", { type: "number", priority: 1 }),
             column("In Place", ".status.pipes.inPlace", { type: "integer", priority: 1 }),
             column("Tier", ".status.tier", { priority: 1 }),

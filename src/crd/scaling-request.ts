@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { Boost } from "../domain/boost.ts";
 import type { Size } from "../domain/size.ts";
 import { GROUP } from "./names.ts";
 import { MAX_WORD_LENGTH } from "./pipe-scaling.ts";
@@ -8,6 +9,9 @@ import { MAX_WORD_LENGTH } from "./pipe-scaling.ts";
  * kubectl is not attributed to an old request.
  */
 export const REQUEST_ANNOTATION = `${GROUP}/scaling-request`;
+
+/** Like {@link REQUEST_ANNOTATION}, for the boost. */
+export const BOOST_REQUEST_ANNOTATION = `${GROUP}/boost-request`;
 
 /** Longest annotation that is parsed; our own have about 230 characters. */
 const MAX_LENGTH = 1000;
@@ -19,6 +23,8 @@ const schema = z.object({
   requestedAt: z.string(),
   replicaCpuMillicores: z.int(),
   replicaMemoryGb: z.int(),
+  /** Only of a boost. */
+  until: z.string().optional(),
 });
 
 export type ScalingRequest = z.infer<typeof schema>;
@@ -33,6 +39,15 @@ export function scalingRequestFor(size: Size, annotation: string | undefined): S
   const matches =
     request?.replicaCpuMillicores === size.cpuMillicores && request.replicaMemoryGb === size.memoryGib;
   return matches ? request : undefined;
+}
+
+/** Returns the request for this boost, or `undefined` if it did not come from a request. */
+export function boostRequestFor(
+  { size, untilMs }: Boost,
+  annotation: string | undefined,
+): ScalingRequest | undefined {
+  const request = scalingRequestFor(size, annotation);
+  return Date.parse(request?.until ?? "") === untilMs ? request : undefined;
 }
 
 function parse(annotation: string): ScalingRequest | undefined {

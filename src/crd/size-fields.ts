@@ -1,3 +1,4 @@
+import type { Boost } from "../domain/boost.ts";
 import { describeSize, type Size } from "../domain/size.ts";
 import type { PipeScalingSpec } from "./pipe-scaling.ts";
 
@@ -24,4 +25,13 @@ export function describedSize(size: Size): SizeFields & { readonly summary: stri
 export function sizeIn({ replicaCpuMillicores, replicaMemoryGb }: PipeScalingSpec): Size | undefined {
   if (replicaCpuMillicores === undefined || replicaMemoryGb === undefined) return undefined;
   return sizeOf({ replicaCpuMillicores, replicaMemoryGb });
+}
+
+/** Returns the boost in the fields of a PipeScaling, whether or not it has ended. */
+export function boostIn({ boost }: PipeScalingSpec): Boost | undefined {
+  return boost && { size: sizeOf(boost), untilMs: Date.parse(boost.until) };
+}
+
+export function boostFields({ size, untilMs }: Boost): NonNullable<PipeScalingSpec["boost"]> {
+  return { ...sizeFields(size), until: new Date(untilMs).toISOString() };
 }

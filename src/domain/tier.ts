@@ -1,3 +1,4 @@
+import type { Boost } from "./boost.ts";
 import { DEFAULT_MAXIMUM_CORES, type Size, sizeOfCores, smaller } from "./size.ts";
 
 /** A tier: default and maximum size of the pipes of an organization. */
@@ -19,8 +20,8 @@ export const BUILT_IN_TIERS: Tiers = new Map(
   ].map((tier) => [tier.name, tier]),
 );
 
-/** The sources of a desired size: the request, the default of the tier, or the maximum of the tier. */
-export const SIZE_SOURCES = ["Spec", "TierDefault", "TierLimit"] as const;
+/** The sources of a desired size: the request, a boost, the default of the tier, or the maximum of the tier. */
+export const SIZE_SOURCES = ["Spec", "Boost", "TierDefault", "TierLimit"] as const;
 
 type SizeSource = (typeof SIZE_SOURCES)[number];
 
@@ -29,10 +30,15 @@ export interface DesiredSize {
   readonly source: SizeSource;
 }
 
-/** Returns the smaller of the requested size (or the tier's default) and the tier's maximum. */
-export function desiredSize(requested: Size | undefined, tier: Tier): DesiredSize {
-  const wanted = requested ?? tier.defaultSize;
+/**
+ * Returns the size of the boost, or else the requested one, or else the tier's default, but at most the tier's maximum.
+ *
+ * @param boost only while it is in effect
+ */
+export function desiredSize(requested: Size | undefined, tier: Tier, boost?: Boost): DesiredSize {
+  const wanted = boost?.size ?? requested ?? tier.defaultSize;
   const size = smaller(wanted, tier.maximumSize);
   if (size !== wanted) return { size, source: "TierLimit" };
+  if (boost) return { size, source: "Boost" };
   return { size, source: requested ? "Spec" : "TierDefault" };
 }

@@ -86,6 +86,11 @@ export const apiSettings = {
       "do not serve /docs, the page that shows the OpenAPI document; the document itself stays at /openapi.json",
     default: "false",
   }),
+  maxBoostMs: option(durationMs("1m", "8760h"), {
+    placeholder: "duration",
+    description: "most time between the request for a boost and its end",
+    default: "720h",
+  }),
   maxCacheAgeMs: option(durationMs("2m", "24h"), {
     placeholder: "duration",
     description:

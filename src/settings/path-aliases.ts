@@ -13,6 +13,7 @@ export const PATH_SEGMENTS = [
   "limits",
   "history",
   "prometheus",
+  "boost",
 ] as const;
 
 const segments: ReadonlySet<string> = new Set(PATH_SEGMENTS);

@@ -30,7 +30,7 @@ const operationSchema = z.object({
   responses: z.record(z.string(), z.union([z.object({ $ref: z.string() }), answerSchema])),
 });
 const documentSchema = z.object({
-  paths: z.record(z.string(), z.partialRecord(z.enum(["get", "patch", "delete"]), operationSchema)),
+  paths: z.record(z.string(), z.partialRecord(z.enum(["get", "put", "patch", "delete"]), operationSchema)),
   components: z.object({
     schemas: z.record(z.string(), jsonSchema),
     responses: z.record(z.string(), answerSchema),

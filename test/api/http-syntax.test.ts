@@ -135,7 +135,7 @@ describe("a valid but rare HTTP request", () => {
       const request = `FOO /v1/organizations HTTP/1.1\r\nHost: a\r\n${given}\r\n`;
       const response = parseRaw(await exchangeRaw(api.url, request));
       expectRefusal(response, 405);
-      expect(response.headers).toMatchObject({ allow: "DELETE, GET, HEAD, PATCH", connection: "close" });
+      expect(response.headers).toMatchObject({ allow: "DELETE, GET, HEAD, PATCH, PUT", connection: "close" });
     }
   });
 

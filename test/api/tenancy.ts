@@ -14,6 +14,12 @@ interface Write {
   readonly changes: (own: Ids) => string;
 }
 
+/** A boost that ends in an hour. */
+export function aBoost(): { replicaCpuMillicores: number; replicaMemoryGb: number; until: string } {
+  const until = new Date(Date.now() + 3_600_000).toISOString();
+  return { replicaCpuMillicores: 8000, replicaMemoryGb: 32, until };
+}
+
 /** A row for each write, by operation ID. */
 const WRITES: Readonly<Record<string, Write>> = {
   updateBackupConfiguration: {
@@ -24,6 +30,11 @@ const WRITES: Readonly<Record<string, Write>> = {
     body: '{"replicaCpuMillicores":4000}',
     changes: ({ service }) => `pipescalings/${service}`,
   },
+  startPipeScalingBoost: {
+    body: JSON.stringify(aBoost()),
+    changes: ({ service }) => `pipescalings/${service}`,
+  },
+  endPipeScalingBoost: { changes: ({ service }) => `pipescalings/${service}` },
   removeMember: { changes: ({ organization }) => `configmaps/members-${organization}` },
 };
 

@@ -13,7 +13,7 @@ import { type KeyFields, type KeyRecord, serviceRecord } from "../support/fixtur
 import type { ApiRequest, ApiResponse } from "./client.ts";
 import { PIPE_SCALINGS } from "./environment.ts";
 import { setUpApi, setUpEnvironment } from "./fixtures.ts";
-import { type Ids, type TenantOperation, tenantOperations } from "./tenancy.ts";
+import { aBoost, type Ids, type TenantOperation, tenantOperations } from "./tenancy.ts";
 
 /*
  * Combines every operation with every kind of key and every kind of path. The tables are the specification: KEYS has
@@ -98,7 +98,7 @@ beforeAll(async () => {
     const organization = hasNoOrganization ? withoutRecord : organizationId;
     const own = { organization, service: await environment.addService(organization), member: randomUUID() };
     members.get(organization)?.push(own.member);
-    await environment.addScaling(own.service, {}, 2);
+    await environment.addScaling(own.service, { boost: aBoost() }, 2);
     tenants.set(name, { own, key: await environment.addKey({ ...key, organizationId: organization }) });
   }
   for (const [id, users] of members) await environment.addRecord(membersConfigMap(id, users.map(memberOf)));

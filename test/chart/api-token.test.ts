@@ -5,7 +5,7 @@ import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { API_FIELD_MANAGER, API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
-import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
+import { BOOST_REQUEST_ANNOTATION, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
 import { CONFIG_MAPS, collectionPath, objectPath } from "../../src/kube/paths.ts";
 import { backupConfigMap } from "../../src/records/backup.ts";
@@ -26,6 +26,8 @@ const MEMBERS = membersConfigMap(ORGANIZATION, [ADA, { ...ADA, userId: "bob", ro
 const BACKUP = backupConfigMap(SERVICE, ORGANIZATION, POLICY);
 const USAGE = keyUsageConfigMap(ORGANIZATION, new Map([[randomUUID(), JOINED]]));
 const RECORDS = { members: MEMBERS, backup: BACKUP, usage: USAGE };
+
+const BOOST = { replicaCpuMillicores: 8000, replicaMemoryGb: 32, until: "2030-01-01T00:00:00Z" };
 
 /** As the API patches. */
 const MERGE = {
@@ -141,12 +143,47 @@ describe("with the token of the API, an update of a PipeScaling", () => {
     expect(outcome).toBe("accepted");
   });
 
+  it("may set a boost with the request for it", async () => {
+    const annotations = { [BOOST_REQUEST_ANNOTATION]: "{}" };
+    expect(await patchScaling({ metadata: { annotations }, spec: { boost: BOOST } })).toBe("accepted");
+  });
+
+  it("may replace and remove a boost that another manager set with a size", async () => {
+    const name = randomUUID();
+    const admin = await PatientClient.of(cluster);
+    await admin.json({
+      method: "PATCH",
+      path: objectPath(PIPE_SCALINGS, release.pipes, name),
+      query: { fieldManager: "argocd-controller" },
+      patchType: "application/apply-patch+yaml",
+      body: {
+        ...{ apiVersion: API_VERSION, kind: KIND, metadata: { name } },
+        spec: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, boost: BOOST },
+      },
+    });
+    await admin.close();
+    const path = objectPath(PIPE_SCALINGS, release.pipes, name);
+    const boosts = [{ ...BOOST, until: "2030-02-01T00:00:00Z" }, null];
+    for (const boost of boosts) {
+      const outcome = await dryRunOf(api, { method: "PATCH", path, ...MERGE, body: { spec: { boost } } });
+      expect(outcome).toBe("accepted");
+    }
+  });
+
+  it("may not write a boost in the name of another field manager", async () => {
+    const outcome = await dryRunOf(api, {
+      ...scaling(),
+      ...{ ...MERGE, query: { fieldManager: "kubectl" }, body: { spec: { boost: BOOST } } },
+    });
+    expectDenied(outcome, "field managers of a PipeScaling");
+  });
+
   it.each(METADATA)("may not change %s", async (_, metadata) => {
     expectDenied(await patchScaling({ metadata }), "of a PipeScaling");
   });
 
-  it("may not write a request of 200 kB", async () => {
-    const annotations = { [REQUEST_ANNOTATION]: "a".repeat(200_000) };
+  it.each([REQUEST_ANNOTATION, BOOST_REQUEST_ANNOTATION])("may not write a %s of 200 kB", async (name) => {
+    const annotations = { [name]: "a".repeat(200_000) };
     expectDenied(await patchScaling({ metadata: { annotations } }), "at most 1024 characters");
   });
 
@@ -154,7 +191,7 @@ describe("with the token of the API, an update of a PipeScaling", () => {
     ["suspend", { suspend: true }],
     ["strategy", { strategy: null }],
   ])("may not change %s", async (_, spec) => {
-    expectDenied(await patchScaling({ spec }), "only the size in the spec of a PipeScaling");
+    expectDenied(await patchScaling({ spec }), "only the size and the boost in the spec");
   });
 });
 

@@ -40,10 +40,10 @@ describe("a duration among the chart values", () => {
   });
 
   it("is rejected outside of its range with the value and the sentence of the process", async () => {
-    const sets = DURATIONS.flatMap(({ path }) => ["--set", `${path}=999h`]);
+    const sets = DURATIONS.flatMap(({ path }) => ["--set", `${path}=99999h`]);
     const found = await errors(...sets);
     for (const { path, sentence } of DURATIONS)
-      expect(found).toContain(`${path} is "999h", but ${sentence}.\n`);
+      expect(found).toContain(`${path} is "99999h", but ${sentence}.\n`);
   });
 
   it.each([

@@ -81,7 +81,7 @@ describe("status of all services", () => {
   it("has more columns with --output wide", async () => {
     const { code, out, err } = await runProgram(words("--output", "wide"));
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(cells(out)[0]?.slice(-4)).toEqual(["REASON", "IN PLACE", "FALLBACKS", "REQUEST ID"]);
+    expect(cells(out)[0]?.slice(-4)).toEqual(["BOOST", "IN PLACE", "FALLBACKS", "REQUEST ID"]);
     const one = await runProgram(words("orders", "--output", "wide"));
     expect({ code: one.code, err: one.err }).toEqual({ code: 0, err: "" });
     expect(one.out).toContain("SERVICE");

@@ -23,6 +23,7 @@ const HOW_TO = [
   "find-out-why",
   "back-up-and-restore",
   "trace-a-rescale",
+  "boost",
   "monitor",
   "size-in-git",
   "behind-a-proxy",

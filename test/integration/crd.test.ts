@@ -7,6 +7,9 @@ import { API_VERSION, KIND } from "../../src/crd/names.ts";
 
 const FILE = "crds/pipes.clouddb.dev_pipescalings.yaml";
 
+const SIXTEEN = { replicaCpuMillicores: 16_000, replicaMemoryGb: 64 };
+const UNTIL = "2026-01-31T20:00:00Z";
+
 describe("the CRD of PipeScaling", () => {
   const namespace = `crd-${randomUUID().slice(0, 8)}`;
   let cluster: Cluster;
@@ -47,6 +50,8 @@ describe("the CRD of PipeScaling", () => {
     ["the least", { replicaCpuMillicores: 1000, replicaMemoryGb: 4 }],
     ["the most", { replicaCpuMillicores: 128_000, replicaMemoryGb: 512 }],
     ["a pause", { suspend: true }],
+    ["a boost", { boost: { ...SIXTEEN, until: "2026-01-31T20:00:00Z" } }],
+    ["a boost with an offset", { boost: { ...SIXTEEN, until: "2026-01-31T20:00:00.5+02:00" } }],
   ])("accepts %s", async (_, spec) => {
     expect(await kubectlApply(manifest(spec))).toContain("created");
   });
@@ -67,6 +72,29 @@ describe("the CRD of PipeScaling", () => {
     ["another ratio", { replicaCpuMillicores: 4000, replicaMemoryGb: 8 }, "must be exactly 4 for each core"],
     ["text", { replicaCpuMillicores: "4000", replicaMemoryGb: 16 }, "must be of type integer"],
     ["an unknown field", { replicaCpu: 4000 }, 'unknown field "spec.replicaCpu"'],
+    ["a boost without an end", { boost: SIXTEEN }, "spec.boost.until: Required value"],
+    [
+      "a boost without a size",
+      { boost: { until: UNTIL } },
+      "spec.boost.replicaCpuMillicores: Required value",
+    ],
+    [
+      "a boost with another ratio",
+      { boost: { ...SIXTEEN, replicaMemoryGb: 16, until: UNTIL } },
+      "must be exactly 4 for each core",
+    ],
+    [
+      "a boost that is too large",
+      { boost: { replicaCpuMillicores: 25_000, replicaMemoryGb: 100, until: UNTIL } },
+      "should be less than or equal to 24000",
+    ],
+    ...["tomorrow", "2026-01-31", "2026-01-31T20:00:00", "2026-01-31t20:00:00z", "2026-13-31T20:00:00Z"].map(
+      (until): [string, object, string] => [
+        `the end ${until} of a boost`,
+        { boost: { ...SIXTEEN, until } },
+        "spec.boost.until: Invalid value",
+      ],
+    ),
   ])("refuses %s with a message", async (_, spec, sentence) => {
     expect(await refusalOf(manifest(spec))).toContain(sentence);
   });
@@ -94,6 +122,10 @@ describe("the CRD of PipeScaling", () => {
     const status = {
       desired: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "4 cpu / 16 Gi", source: "Spec" },
       effective: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, summary: "1 cpu / 4 Gi" },
+      boost: {
+        ...{ replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "4 cpu / 16 Gi" },
+        until: "2030-01-01T20:00:00Z",
+      },
       pipes: { total: 5, updated: 2, summary: "2/5" },
       computeUnits: 7.5,
       tier: "scale",
@@ -123,14 +155,16 @@ describe("the CRD of PipeScaling", () => {
     expect(narrow).toMatch(/^NAME +DESIRED +EFFECTIVE +PIPES +READY +REASON +AGE\n/);
     expect(narrow).toMatch(/4 cpu \/ 16 Gi +1 cpu \/ 4 Gi +2\/5 +False +Progressing/);
     const wide = await kubectl(cluster, ["get", "pipes", "-n", namespace, "-o", "wide"]);
-    expect(wide).toMatch(/AGE +UNITS +IN PLACE +TIER +MESSAGE\n/);
-    expect(wide).toMatch(/7.5 +scale +2 of 5\./);
+    expect(wide).toMatch(/AGE +BOOST UNTIL +UNITS +IN PLACE +TIER +MESSAGE\n/);
+    expect(wide).toMatch(/2030-01-01T20:00:00Z +7.5 +scale +2 of 5\./);
   });
 
   it("has descriptions for kubectl explain", async () => {
     const explain = async (path: string) =>
       (await kubectl(cluster, ["explain", path])).replaceAll(/\s+/g, " ");
     expect(await explain("psc.spec.replicaCpuMillicores")).toContain("1000 to 128000 in steps of 1000");
+    expect(await explain("psc.spec.boost")).toContain("takes the place of the requested one until a time");
+    expect(await explain("psc.spec.boost.until")).toContain("End of the boost");
     expect(await explain("psc")).toContain("the size of all database pipes of one service");
     expect(await explain("psc.status.effective")).toContain("Last size that every pipe ran at the same time");
   });

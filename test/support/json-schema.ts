@@ -48,6 +48,7 @@ export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
     multipleOf: z.number().optional(),
     pattern: z.string().optional(),
     minLength: z.int().optional(),
+    // Only the format date-time has an effect: a pattern covers the others.
     format: z.string().optional(),
     // Annotations, which are documentation.
     title: z.string().optional(),
@@ -55,6 +56,23 @@ export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
     examples: z.array(z.unknown()).optional(),
   }),
 );
+
+const DATE_TIME = "date-time";
+const dateTime = z.iso.datetime({ offset: true });
+
+/** RFC 3339 requires seconds, unlike ISO 8601. */
+function isDateTime(text: string): boolean {
+  return dateTime.safeParse(text).success && /T\d\d:\d\d:\d\d/.test(text);
+}
+
+/** In the next days: a time of a request must be in the future and not too far away, which no schema can say. */
+function dateTimes(): fc.Arbitrary<string> {
+  const [min, max] = [1, 20].map((days) => new Date(Date.now() + days * 86_400_000));
+  const offset = fc.constantFrom("Z", "+00:00", "-07:00", "+05:45");
+  return fc
+    .tuple(fc.date({ ...(min && max ? { min, max } : {}), noInvalidDate: true }), offset)
+    .map(([date, zone]) => date.toISOString().replace("Z", zone));
+}
 
 /** Schemas by their `$ref`. */
 export type References = Readonly<Record<string, JsonSchema>>;
@@ -83,7 +101,7 @@ export class Schemas {
 
   /** The type, and its keywords. */
   #hasType(schema: JsonSchema, value: unknown): boolean {
-    const { type, items, maxItems, pattern, format, minLength, minimum, maximum, multipleOf } = schema;
+    const { type, items, maxItems, pattern, minLength, minimum, maximum, multipleOf, format } = schema;
     switch (type) {
       case "object":
         return isObject(value) && this.#hasProperties(schema, value);
@@ -98,7 +116,7 @@ export class Schemas {
           typeof value === "string" &&
           value.length >= (minLength ?? 0) &&
           (pattern === undefined || new RegExp(pattern, "u").test(value)) &&
-          (format !== "date-time" || isDateTime(value))
+          (format !== DATE_TIME || isDateTime(value))
         );
       case "number":
       case "integer":
@@ -144,7 +162,7 @@ export class Schemas {
 
   #unconditionallyValid(schema: JsonSchema): fc.Arbitrary<unknown> {
     const { anyOf, enum: values, type, properties = {}, required = [], minProperties = 0 } = schema;
-    const { minimum = -1e9, maximum = 1e9, multipleOf = 1, pattern, minLength = 0 } = schema;
+    const { minimum = -1e9, maximum = 1e9, multipleOf = 1, pattern, minLength = 0, format } = schema;
     if (anyOf) return fc.oneof(...anyOf.map((each) => this.valid(each)));
     if ("const" in schema) return fc.constant(schema.const);
     if (values) return fc.constantFrom(...values);
@@ -157,6 +175,7 @@ export class Schemas {
           )
           .filter((value) => Object.keys(value).length >= minProperties);
       case "string":
+        if (format === DATE_TIME) return dateTimes();
         return pattern === undefined
           ? fc.string({ minLength, unit: "grapheme" })
           : fc.stringMatching(new RegExp(pattern));
@@ -298,11 +317,6 @@ function merged(all: JsonSchema["properties"] = {}, alternative: JsonSchema["pro
     return [name, { ...(alike ?? given), ...more }] as const;
   });
   return { ...all, ...Object.fromEntries(narrowed) };
-}
-
-/** As in RFC 3339, always in UTC. */
-function isDateTime(text: string): boolean {
-  return /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/.test(text) && !Number.isNaN(Date.parse(text));
 }
 
 function isObject(value: unknown): value is object {

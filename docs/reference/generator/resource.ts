@@ -12,7 +12,7 @@ import {
   CONTROLLER_FIELD_MANAGER,
   IGNORE_WINDOW_ANNOTATION,
 } from "../../../src/crd/names.ts";
-import { REQUEST_ANNOTATION } from "../../../src/crd/scaling-request.ts";
+import { BOOST_REQUEST_ANNOTATION, REQUEST_ANNOTATION } from "../../../src/crd/scaling-request.ts";
 import { API_KEY_SECRET_TYPE, ORGANIZATION_LABEL, RESOURCE_LABEL } from "../../../src/records/labels.ts";
 import { block, code, sections, table } from "./markdown.ts";
 import { REASON_TEXTS } from "./reasons.ts";
@@ -94,6 +94,12 @@ const NAMES = [
     "API",
     "The API request that set the size, and the size. JSON.",
   ],
+  [
+    BOOST_REQUEST_ANNOTATION,
+    "annotation of a PipeScaling",
+    "API",
+    "The API request that set the boost, and the boost. JSON.",
+  ],
   [RESOURCE_LABEL, "label of a record", "command line, API, people", "Kind of the record."],
   [
     ORGANIZATION_LABEL,
@@ -133,7 +139,7 @@ export function resourcePage(): string {
     `The controller creates it with an empty spec when the first pipe of a service appears. Deleting it resizes no pipe: the controller creates it again with the size of the pipes. Its short name is \`${names.shortNames.join()}\`, and its category is \`${names.categories.join()}\`. To wait for a rescale, use \`kubectl wait --for=condition=Ready psc/<service>\`.`,
     block("yaml", example),
     "## Spec",
-    "The size needs a single owner: if you keep it in git, do not change it through the API.",
+    "The size needs a single owner: if you keep it in git, do not change it through the API. A [boost](../how-to/boost.md) has an owner of its own.",
     fields(properties.spec),
     [
       "Validation rules:",

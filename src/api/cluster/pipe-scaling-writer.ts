@@ -1,7 +1,12 @@
 import { API_FIELD_MANAGER, API_VERSION, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { HistoryEntry } from "../../crd/pipe-scaling.ts";
-import { formatScalingRequest, REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
-import { sizeFields } from "../../crd/size-fields.ts";
+import {
+  BOOST_REQUEST_ANNOTATION,
+  formatScalingRequest,
+  REQUEST_ANNOTATION,
+} from "../../crd/scaling-request.ts";
+import { boostFields, sizeFields } from "../../crd/size-fields.ts";
+import type { Boost } from "../../domain/boost.ts";
 import type { Size } from "../../domain/size.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { unlessCode } from "../../kube/errors.ts";
@@ -17,7 +22,7 @@ export interface SizeRequest {
   readonly requestedAt: string;
 }
 
-/** The calls to the cluster about one PipeScaling: the write of a size, and reads past the cache. */
+/** The calls to the cluster about one PipeScaling: the writes of a size and of a boost, and reads past the cache. */
 export class PipeScalingWriter {
   readonly #client: Pick<KubeClient, "json">;
 
@@ -43,6 +48,35 @@ export class PipeScalingWriter {
         query: { fieldManager: API_FIELD_MANAGER, force: true, fieldValidation: "Strict" },
         patchType: "application/apply-patch+yaml",
         body: { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace, uid, annotations }, spec },
+      }),
+    );
+  }
+
+  /**
+   * Sets or removes the boost, and nothing else. A merge patch, because server-side apply would give up the size, which
+   * this field manager applied before. It also replaces or removes a boost of another writer.
+   *
+   * @throws KubeApiError 409, 404, or 422 on metadata.uid, if the object was deleted or replaced
+   * @throws KubeUnreachableError if there was no response; the outcome is unknown
+   */
+  async writeBoost(
+    { metadata }: PipeScalingView,
+    boost: Boost | undefined,
+    request: SizeRequest,
+  ): Promise<PipeScalingView> {
+    const { name, uid, namespace = "" } = metadata;
+    const fields = boost ? boostFields(boost) : null;
+    const annotation = fields && formatScalingRequest({ ...request, ...fields });
+    return toPipeScalingView(
+      await this.#client.json<PipeScalingResource>({
+        method: "PATCH",
+        path: objectPath(PIPE_SCALINGS, namespace, name),
+        query: { fieldManager: API_FIELD_MANAGER, fieldValidation: "Strict" },
+        patchType: "application/merge-patch+json",
+        body: {
+          metadata: { uid, annotations: { [BOOST_REQUEST_ANNOTATION]: annotation } },
+          spec: { boost: fields },
+        },
       }),
     );
   }

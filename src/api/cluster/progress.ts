@@ -1,6 +1,12 @@
 import type { PipeFailure, PipeScaling, PipeScalingSpec, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
-import { REQUEST_ANNOTATION, scalingRequestFor } from "../../crd/scaling-request.ts";
-import { sizeIn } from "../../crd/size-fields.ts";
+import {
+  BOOST_REQUEST_ANNOTATION,
+  boostRequestFor,
+  REQUEST_ANNOTATION,
+  scalingRequestFor,
+} from "../../crd/scaling-request.ts";
+import { boostIn, sizeIn } from "../../crd/size-fields.ts";
+import type { Boost } from "../../domain/boost.ts";
 import { type Size, sameSize } from "../../domain/size.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
 import type { KubeObject } from "../../kube/objects.ts";
@@ -56,15 +62,16 @@ const NO_FALLBACKS: readonly Fallback[] = [];
 
 /**
  * Derives the progress from a PipeScaling. It never describes an older request: until the controller has observed the
- * current one, the size is pending and no pipe has it.
+ * current one, or the end of a boost, the size is pending and no pipe has it.
+ *
+ * @param boost only while it is in effect
  */
-export function progressOf({ metadata, spec = {}, status = {} }: PipeScaling & KubeObject): Progress {
-  const requested = sizeIn(spec);
+export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Progress {
+  const { metadata, spec = {}, status = {} } = object;
+  const isCurrent = status.observedGeneration === metadata.generation;
+  const isSeen = isCurrent && (boost !== undefined || !status.boost);
   const reported = desiredOf(status);
-  const wanted = requested ?? reported?.size;
-  const requestId =
-    wanted && scalingRequestFor(wanted, metadata.annotations?.[REQUEST_ANNOTATION])?.requestId;
-  const isSeen = status.observedGeneration === metadata.generation;
+  const { size, source, requestId } = wishOf(object, boost);
   const outcome = outcomeOf(spec, status);
   // A second request for the same size does not change the generation, but it is a new request.
   const isCredited = status.propagation?.requestId === requestId;
@@ -80,16 +87,42 @@ export function progressOf({ metadata, spec = {}, status = {} }: PipeScaling & K
       ...times,
     };
   }
-  const isSame = requested === undefined || sameSize(requested, reported?.size);
+  const isSame = sameSize(size, reported?.size);
   return {
     ...(spec.suspend ? outcome : PENDING),
-    desired: isSame ? reported : { size: requested, source: "Spec" },
+    desired: isSame ? reported : size && { size, source },
     pipes: pipesOf(status, isSame),
     failures: NO_FAILURES,
     fallbacks: NO_FALLBACKS,
     requestId,
     ...NO_TIMES,
   };
+}
+
+/**
+ * The boost in the spec, unless the controller has reported its end. The clock of the controller may be ahead of this
+ * process.
+ */
+export function unendedBoost({
+  metadata,
+  spec = {},
+  status = {},
+}: PipeScaling & KubeObject): Boost | undefined {
+  const isOver = status.observedGeneration === metadata.generation && !status.boost;
+  return isOver ? undefined : boostIn(spec);
+}
+
+/** The size that the pipes should have, as far as it is known, and the request for it. */
+function wishOf({ metadata, spec = {}, status = {} }: PipeScaling & KubeObject, boost: Boost | undefined) {
+  const { annotations = {} } = metadata;
+  if (boost) {
+    const request = boostRequestFor(boost, annotations[BOOST_REQUEST_ANNOTATION]);
+    return { size: boost.size, source: "Boost", requestId: request?.requestId } as const;
+  }
+  // Without a size in the spec, the size of a boost that is over says nothing about the one after it.
+  const size = sizeIn(spec) ?? (status.boost ? undefined : desiredOf(status)?.size);
+  const request = size && scalingRequestFor(size, annotations[REQUEST_ANNOTATION]);
+  return { size, source: "Spec", requestId: request?.requestId } as const;
 }
 
 const PENDING = { state: "propagating", reason: "Pending" } as const;

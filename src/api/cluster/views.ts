@@ -3,6 +3,7 @@ import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import { sizeIn } from "../../crd/size-fields.ts";
 import { type AccessList, accessListOf } from "../../domain/access-list.ts";
 import type { BackupPolicy } from "../../domain/backup-policy.ts";
+import { type Boost, boostAt } from "../../domain/boost.ts";
 import type { Size } from "../../domain/size.ts";
 import { type ConfigMap, identityOf, type KubeObject, type Secret } from "../../kube/objects.ts";
 import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
@@ -13,7 +14,7 @@ import { type Members, parseMembers } from "../../records/members.ts";
 import { type Organization, parseOrganization } from "../../records/organization.ts";
 import { describeProblems, type Parsed } from "../../records/parse.ts";
 import { parseService, type Service } from "../../records/service.ts";
-import { type Progress, progressOf } from "./progress.ts";
+import { type Progress, progressOf, unendedBoost } from "./progress.ts";
 
 /**
  * Reduced forms of the cluster's objects that the API keeps in memory. Each object is parsed once, when it enters the
@@ -64,7 +65,10 @@ export interface PipeScalingView extends KubeObject {
   readonly windowIgnoredUntilMs?: number;
   /** Replicas of all pipes together, as the controller last counted them. */
   readonly replicas: number | undefined;
+  /** While no boost is in effect. */
   readonly progress: Progress;
+  /** The boost in the spec, unless its end has been reported, and the progress while it is in effect. */
+  readonly boosted?: { readonly boost: Boost; readonly progress: Progress };
 }
 
 export function toKeyView(raw: Secret): KeyView {
@@ -138,6 +142,7 @@ export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
   const { metadata, spec, status } = raw;
   const { deletionTimestamp, annotations } = metadata;
   const windowIgnoredUntilMs = Date.parse(annotations?.[IGNORE_WINDOW_ANNOTATION] ?? "");
+  const boost = unendedBoost(raw);
   return {
     metadata: { ...identityOf(metadata), ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
     suspended: spec?.suspend === true,
@@ -146,7 +151,14 @@ export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
     ...(Number.isNaN(windowIgnoredUntilMs) ? {} : { windowIgnoredUntilMs }),
     replicas: status?.replicas,
     progress: progressOf(raw),
+    ...(boost ? { boosted: { boost, progress: progressOf(raw, boost) } } : {}),
   };
+}
+
+/** The boost in effect at a time, and the progress then. */
+export function atTime({ progress, boosted }: Pick<PipeScalingView, "progress" | "boosted">, nowMs: number) {
+  const boost = boostAt(boosted?.boost, nowMs);
+  return { boost, progress: (boost && boosted?.progress) ?? progress };
 }
 
 /** The problem of a malformed record, worded for the person who edits it. */

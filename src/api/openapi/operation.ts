@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { Size } from "../../domain/size.ts";
 
 /** The methods of all operations; HEAD comes with GET. */
-export const METHODS = ["GET", "PATCH", "DELETE"] as const;
+export const METHODS = ["GET", "PUT", "PATCH", "DELETE"] as const;
 
 export type Method = (typeof METHODS)[number];
 

@@ -9,6 +9,13 @@ import {
 import { type KeysDeps, keysRouter, listKeys } from "./keys/routes.ts";
 import { deleteMember, listMembers, type MembersDeps, membersRouter } from "./members/routes.ts";
 import { listOrganizations, type OrganizationsDeps, organizationsRouter } from "./organizations/routes.ts";
+import {
+  type BoostDeps,
+  boostRouter,
+  deleteBoost,
+  getBoost,
+  updateBoost,
+} from "./pipe-scaling/boost-routes.ts";
 import { getPipeScalingHistory } from "./pipe-scaling/history.ts";
 import { getPipeScalingLimits } from "./pipe-scaling/limits.ts";
 import {
@@ -40,6 +47,9 @@ export const OPERATIONS: readonly Operation[] = [
   getPipeScalingProgress,
   getPipeScalingLimits,
   getPipeScalingHistory,
+  getBoost,
+  updateBoost,
+  deleteBoost,
   getOrganizationMetrics,
   getServiceMetrics,
 ];
@@ -50,7 +60,8 @@ export type ResourceDeps = OrganizationsDeps &
   MembersDeps &
   BackupDeps &
   PrometheusDeps &
-  PipeScalingDeps;
+  PipeScalingDeps &
+  BoostDeps;
 
 /** The routers of all resources. Express tries them in turn, so the one that clients poll comes first. */
 export function resourceRouters(deps: ResourceDeps): Router[] {
@@ -61,6 +72,7 @@ export function resourceRouters(deps: ResourceDeps): Router[] {
     servicesRouter(deps),
     membersRouter(deps),
     backupRouter(deps),
+    boostRouter(deps),
     prometheusRouter(deps),
   ];
 }

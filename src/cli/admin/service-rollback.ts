@@ -1,5 +1,5 @@
-import type { PipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
-import { PIPE_SCALINGS } from "../../crd/names.ts";
+import { activeBoost, type PipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
+import { PIPE_SCALINGS, PLURAL } from "../../crd/names.ts";
 import type { HistoryEntry } from "../../crd/pipe-scaling.ts";
 import { REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
 import { sizeOf } from "../../crd/size-fields.ts";
@@ -53,6 +53,7 @@ export const rollback = recordsCommand({
     const to = cores === undefined ? undefined : sizeOfCores(cores);
     const service = await SERVICES.require(records, id);
     const first = await requireScaling(records, service, NO_SIZE);
+    requireNoBoost(first);
     const from = desiredSize(first);
     const entry = requirePrevious(first, from, to);
     const { replicaCpuMillicores, replicaMemoryGb } = entry;
@@ -102,6 +103,17 @@ function requireSameSpec({ metadata: first }: PipeScalingView, { metadata }: Pip
   );
 }
 
+/** During a boost, the current size is not the one to roll back. @throws CliError then */
+function requireNoBoost(scaling: PipeScalingView): void {
+  const { name, namespace } = scaling.metadata;
+  const boost = activeBoost(scaling, Date.now());
+  if (!boost) return;
+  const end = `kubectl patch ${PLURAL} ${name} --namespace ${namespace} --type merge --patch '{"spec":{"boost":null}}'`;
+  throw new CliError(
+    `Service ${name} has a boost to ${describeSize(boost.size)} until ${new Date(boost.untilMs).toISOString()}, and returns to the requested size after it, so nothing was written. To end the boost now: ${end}`,
+  );
+}
+
 /** @throws CliError if the history has no size to return to */
 function requirePrevious(
   { metadata: { name }, status: { history = [] } }: PipeScalingView,
@@ -126,6 +138,8 @@ export function findPrevious(
 ): HistoryEntry | undefined {
   return history.find((entry) => {
     const size = sizeOf(entry);
-    return entry.result === "Scaled" && !sameSize(size, current) && (to === undefined || sameSize(size, to));
+    // The size of a boost was never the one to stay.
+    if (entry.source === "Boost" || entry.result !== "Scaled" || sameSize(size, current)) return false;
+    return to === undefined || sameSize(size, to);
   });
 }

@@ -107,6 +107,11 @@ function hint(status: number, path: string, flag: string): string[] {
     ];
   }
   if (status !== 404) return [];
+  if (path.endsWith("/boost")) {
+    return [
+      `\`pipe-scaling scaling get${flag}\` shows the boost of a service, and \`pipe-scaling services${flag}\` lists the services.`,
+    ];
+  }
   const what = path.includes("/services/")
     ? `Check the ID: \`pipe-scaling services${flag}\` lists the services, and`
     : "Check the address and the ID:";

@@ -14,11 +14,14 @@ export const nothing = z.undefined().optional();
 
 export const sizeFields = z.looseObject({ replicaCpuMillicores: z.number(), replicaMemoryGb: z.number() });
 
+export const boost = sizeFields.extend({ until: z.string() });
+
 export const progress = z.looseObject({
   state: z.string(),
   reason: z.string(),
   message: z.string(),
   desired: sizeFields.extend({ source: z.string() }).optional(),
+  boost: sizeFields.extend({ until: z.string(), remainingSeconds: z.number() }).optional(),
   effective: sizeFields.optional(),
   pipes: z.looseObject({ total: z.number(), updated: z.number(), inPlace: z.number().optional() }).optional(),
   failures: z.array(

@@ -14,7 +14,14 @@ export interface ScalingWatchOptions {
   readonly path: string;
   readonly service: string;
   /** The size that this command requested. */
-  readonly requested: { readonly size: Size; readonly requestId: string } | undefined;
+  readonly requested: RequestedSize | undefined;
+}
+
+export interface RequestedSize {
+  readonly size: Size;
+  readonly requestId: string;
+  /** The end of the requested boost; absent for a size without an end. */
+  readonly until?: string;
 }
 
 /** A key may send 10 requests in 10 s by default, and others may use it, too. */
@@ -33,7 +40,8 @@ export function watchScaling({ api, path, service, requested }: ScalingWatchOpti
       const request = { method: "GET", path: `${path}/progress` } as const;
       const { result } = await api.requestOnce(request, progress);
       const isForeign = isOfAnother(result, requested);
-      if (isForeign && isMaybeSuperseded) throw superseded(result, service, profileFlag(api.access));
+      if (requested && isForeign && isMaybeSuperseded)
+        throw superseded(result, requested, service, profileFlag(api.access));
       isMaybeSuperseded = isForeign;
       if (isForeign) return { view: undefined };
       return { view: viewOf(service, result), data: { service, ...result } };
@@ -50,7 +58,20 @@ function isOfAnother({ requestId, desired }: Progress, requested: ScalingWatchOp
   return !sameSize(desired && sizeOf(desired), requested.size);
 }
 
-function superseded({ requestId, desired }: Progress, service: string, flag: string): CliError {
+function superseded(
+  { requestId, desired, boost }: Progress,
+  requested: RequestedSize,
+  service: string,
+  flag: string,
+): CliError {
+  if (boost && requested.until === undefined)
+    return new CliError(
+      `A boost is in effect until ${boost.until}, so the pipes get ${describeSize(requested.size)} after it. To end it now: pipe-scaling scaling boost ${service} --end${flag}`,
+    );
+  if (!boost && requested.until !== undefined && Date.parse(requested.until) <= Date.now())
+    return new CliError(
+      `The boost ended at ${requested.until}, before every pipe had its size. To watch the return to the requested size: pipe-scaling scaling get ${service} --watch${flag}`,
+    );
   const size = desired ? ` (${describeSize(sizeOf(desired))})` : "";
   const who = requestId === undefined ? "A change without a request" : `Another request, ${requestId},`;
   return new CliError(
@@ -67,12 +88,15 @@ function retryAfterMs(error: unknown): number | undefined {
 const STATES: readonly RescaleState[] = ["propagating", "scaled", "failed", "suspended"];
 
 export function viewOf(service: string, of: Progress): RescaleView {
-  const { state, desired, effective, pipes, failures, fallbacks = [] } = of;
+  const { state, desired, boost, effective, pipes, failures, fallbacks = [] } = of;
   const { requestId, reason, message, startedAt, completedAt } = of;
   return {
     ...{ service, requestId, reason, message },
     desired: desired && sizeOf(desired),
     source: desired?.source,
+    boost: boost && {
+      ...{ size: sizeOf(boost), until: boost.until, leftMs: boost.remainingSeconds * 1000 },
+    },
     effective: effective && sizeOf(effective),
     pipes: pipes ?? { total: 0, updated: 0 },
     startedAt: startedAt === undefined ? undefined : new Date(startedAt),

@@ -1,25 +1,18 @@
-import { requestedFields, toPipeScaling } from "../../api/resources/pipe-scaling/schema.ts";
+import { toPipeScaling } from "../../api/resources/pipe-scaling/schema.ts";
 import { sizeOf } from "../../crd/size-fields.ts";
-import {
-  CPU_MAXIMUM_MILLICORES,
-  CPU_MINIMUM_MILLICORES,
-  cpuMillicoresFor,
-  describeSize,
-  LARGEST,
-  type Size,
-  sizeOfCores,
-} from "../../domain/size.ts";
-import { option, UsageError } from "../../settings/option.ts";
-import { integer } from "../../settings/values.ts";
+import { describeSize } from "../../domain/size.ts";
 import { outputOption, requireWatch, watchOptions } from "../options.ts";
 import { printData, printOne, printTable } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
 import { rowOfView } from "../view/rescale-view.ts";
-import { profileFlag, serviceArgument } from "./access.ts";
+import { followAccepted } from "./accepted.ts";
+import { serviceArgument } from "./access.ts";
+import { boost } from "./boost.ts";
 import { apiCommand, servicePath } from "./command.ts";
-import { bodyValue, progress, sizeFields } from "./responses.ts";
+import { progress, sizeFields } from "./responses.ts";
 import { history, limits } from "./scaling-facts.ts";
 import { viewOf, watchScaling } from "./scaling-watch.ts";
+import { sizeFrom, sizeOptions } from "./size-options.ts";
 
 const get = apiCommand({
   name: "scaling get",
@@ -64,60 +57,27 @@ const set = apiCommand({
   summary: "change the size of all pipes of a service",
   details:
     "Cores and memory go together, 4 GiB for each core, so one of them is enough. The API accepts the size at\n" +
-    "once; the rescale takes some minutes. --watch shows the progress. Ctrl-C ends the watch, not the rescale.",
+    "once; the rescale takes some minutes. --watch shows the progress. Ctrl-C ends the watch, not the rescale.\n" +
+    "During a boost, this changes the size after the boost.",
   examples: [
     "scaling set <uuid> --cores 4 --watch",
     "scaling set <uuid> --memory-gb 32",
     "scaling set <uuid> --cores 4 --watch --timeout 15m --output json",
   ],
-  options: {
-    ...serviceArgument,
-    cores: option(integer(CPU_MINIMUM_MILLICORES / 1000, CPU_MAXIMUM_MILLICORES / 1000).optional(), {
-      placeholder: "number",
-      description: "CPU cores of each replica",
-    }),
-    memoryGb: option(bodyValue(requestedFields(LARGEST).replicaMemoryGb, Number).optional(), {
-      placeholder: "number",
-      description: "memory of each replica, in GiB",
-    }),
-    ...watchOptions,
-    ...outputOption,
-  },
+  options: { ...serviceArgument, ...sizeOptions, ...watchOptions, ...outputOption },
   check({ cores, memoryGb, watch, timeout }) {
     requireWatch(watch, timeout);
     sizeFrom(cores, memoryGb);
   },
-  async run(api, { service, cores, memoryGb, watch: isWatch, timeout, output }, io) {
+  async run(api, { service, cores, memoryGb, ...options }, io) {
     const path = await servicePath(api, service, "pipesCdcScaling");
     const body = toPipeScaling(sizeFrom(cores, memoryGb));
     const { requestId, result } = await api.request({ method: "PATCH", path, body }, sizeFields);
     const size = sizeOf(result);
-    const command = `pipe-scaling scaling get ${service} --watch${profileFlag(api.access)}`;
-    if (isWatch) {
-      io.err(`Accepted: ${describeSize(size)} (request ${requestId}).\n`);
-      const watched = { api, path, service, requested: { size, requestId } };
-      try {
-        return await watch(io, output, watchScaling(watched), timeout);
-      } finally {
-        if (io.signal.aborted) io.err(`The rescale continues. To watch it: ${command}\n`);
-      }
-    }
-    if (output === "table") printOne(io, output, { service, accepted: describeSize(size), requestId });
-    else printData(io, output, { service, ...result, requestId });
-    io.err(`The rescale takes some minutes. To watch it: ${command}\n`);
-    return 0;
+    const requested = { size, requestId };
+    const accepted = { service, path, requestId, text: describeSize(size), data: result, requested };
+    return await followAccepted(api, accepted, options, io);
   },
 });
 
-/** @throws UsageError if there is no size, or two that do not match */
-function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size {
-  const given = cores ?? (memoryGb === undefined ? undefined : cpuMillicoresFor(memoryGb) / 1000);
-  if (given === undefined) throw new UsageError("No size is given: give --cores or --memory-gb.");
-  const size = sizeOfCores(given);
-  if (memoryGb === undefined || memoryGb === size.memoryGib) return size;
-  throw new UsageError(
-    `--cores ${cores} goes with --memory-gb ${size.memoryGib}, not with ${memoryGb}: give one of the two.`,
-  );
-}
-
-export const scaling = [get, set, limits, history];
+export const scaling = [get, set, boost, limits, history];

@@ -4,7 +4,7 @@ import type { Access } from "./access.ts";
 import { noResponse } from "./errors.ts";
 
 export interface ApiRequest {
-  readonly method: "GET" | "PATCH" | "DELETE";
+  readonly method: "GET" | "PUT" | "PATCH" | "DELETE";
   /** Begins with /v1. */
   readonly path: string;
   readonly body?: object;

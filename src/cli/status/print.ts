@@ -5,7 +5,7 @@ import type { Io } from "../io.ts";
 import { recordsFlag } from "../options.ts";
 import type { Row } from "../output.ts";
 import { frame } from "../view/render.ts";
-import { rowOfView } from "../view/rescale-view.ts";
+import { describeBoost, rowOfView } from "../view/rescale-view.ts";
 import { counted, labeled, lineWidth, padded, painter } from "../view/text.ts";
 import { roughly } from "../view/time.ts";
 import { currentCondition } from "./scaling-view.ts";
@@ -16,7 +16,7 @@ export const TABLE_COLUMNS = [
 ];
 
 /** The further columns of the wide table. */
-export const WIDE_COLUMNS = ["inPlace", "fallbacks", "requestId"];
+export const WIDE_COLUMNS = ["boost", "inPlace", "fallbacks", "requestId"];
 
 /** A row of the table of all services. */
 export function tableRow(status: ServiceStatus): Row {
@@ -38,13 +38,14 @@ export function tableRow(status: ServiceStatus): Row {
 export function dataRow(status: ServiceStatus): Row {
   const { service, organization, view, scaling } = status;
   const { id, name, namespace, organizationId } = service;
-  const { state, reason, message, source, requestId, startedAt, completedAt, retryAt } = view;
+  const { state, reason, message, source, boost, requestId, startedAt, completedAt, retryAt } = view;
   const { conditions = [], failures = [], limits } = scaling?.status ?? {};
   return {
     ...{ id, name, namespace, organizationId, organization: organization?.name, tier: organization?.tier },
     ...{ state, reason, message, since: sinceOf(status) },
     desired: view.desired && toPipeScaling(view.desired),
     source,
+    boost: boost && { ...toPipeScaling(boost.size), until: boost.until },
     effective: view.effective && toPipeScaling(view.effective),
     pipes: { ...view.pipes, pending: view.pending, ...methodsOf(status) },
     ...{ requestId, startedAt, completedAt, retryAt, limits, conditions, failures },
@@ -97,6 +98,7 @@ function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: stri
     ],
     ["NAMESPACE", service.namespace],
     ["STATE", state.filter((text) => text !== "").join(", ")],
+    ["BOOST", view.boost && describeBoost(view.boost)],
     ["REQUEST", view.requestId],
     ["CONDITIONS", conditions.map((each) => `${each.type}=${each.status} (${each.reason})`).join(", ")],
     ...failures.map(({ pipe, reason, message, attempts, at }): readonly [string, string] => {

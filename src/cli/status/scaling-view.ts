@@ -1,17 +1,26 @@
-import { type PipeScalingView, requestedSize } from "../../controller/observe/pipe-scaling-view.ts";
+import {
+  activeBoost,
+  type PipeScalingView,
+  requestedSize,
+} from "../../controller/observe/pipe-scaling-view.ts";
 import type { Condition } from "../../crd/pipe-scaling.ts";
 import { sizeOf } from "../../crd/size-fields.ts";
 import type { Size } from "../../domain/size.ts";
-import { earliestRetry, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
+import { type BoostView, earliestRetry, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
 
 /** The rescale of a service as its PipeScaling reports it. */
-export function viewOf(serviceName: string, scaling: PipeScalingView | undefined): RescaleView {
+export function viewOf(
+  serviceName: string,
+  scaling: PipeScalingView | undefined,
+  nowMs = Date.now(),
+): RescaleView {
   const { desired, effective, pipes, propagation, failures = [] } = scaling?.status ?? {};
   const isCurrent = scaling !== undefined && isObserved(scaling);
   return {
     service: serviceName,
     desired: scaling && desiredSize(scaling),
     source: isCurrent ? desired?.source : undefined,
+    boost: scaling && boostOf(scaling, nowMs),
     effective: effective && sizeOf(effective),
     pipes: { total: pipes?.total ?? 0, updated: pipes?.updated ?? 0, inPlace: pipes?.inPlace },
     startedAt: dateIn(propagation?.startedAt),
@@ -28,7 +37,16 @@ export function viewOf(serviceName: string, scaling: PipeScalingView | undefined
 export function desiredSize(scaling: PipeScalingView): Size | undefined {
   const { desired } = scaling.status;
   const reported = desired && sizeOf(desired);
-  return isObserved(scaling) ? reported : (requestedSize(scaling) ?? reported);
+  if (isObserved(scaling)) return reported;
+  return activeBoost(scaling, Date.now())?.size ?? requestedSize(scaling) ?? reported;
+}
+
+/** The boost in effect, unless the controller has reported its end. */
+function boostOf(scaling: PipeScalingView, nowMs: number): BoostView | undefined {
+  const boost = activeBoost(scaling, nowMs);
+  if (!boost || (isObserved(scaling) && !scaling.status.boost)) return undefined;
+  const { size, untilMs } = boost;
+  return { size, until: new Date(untilMs).toISOString(), leftMs: untilMs - nowMs };
 }
 
 /** Returns true if the status is about the newest spec. */

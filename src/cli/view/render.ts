@@ -1,6 +1,6 @@
 import type { PendingPipe } from "../../crd/pipe-scaling.ts";
 import { describeSize, sameSize } from "../../domain/size.ts";
-import type { RescaleState, RescaleView } from "./rescale-view.ts";
+import { describeBoost, type RescaleState, type RescaleView } from "./rescale-view.ts";
 import { counted, labeled, padded, type painter, printable, type Style, widest } from "./text.ts";
 import { roughly, stopwatch } from "./time.ts";
 
@@ -36,8 +36,9 @@ const SOURCES: ReadonlyMap<string | undefined, string> = new Map([
 
 /** A rescale as lines for a terminal: sizes, a bar, pending pipes, the message. */
 export function frame(view: RescaleView, nowMs: number, { columns, paint }: Canvas): string[] {
-  const { service, source, pending, state } = view;
+  const { service, source, boost, pending, state } = view;
   const title = `${paint("bold", printable(service))}  ${sizeChange(view)}${SOURCES.get(source) ?? ""}`;
+  const boosted = boost ? labeled("", `Boost: ${describeBoost(boost)}`, columns) : [];
   const nameColumns = widest(pending.map(({ name }) => printable(name))) + 2;
   const pipes = pending.flatMap((pipe) => {
     const [symbol, style] = PIPE_MARKS[pipe.state];
@@ -47,6 +48,7 @@ export function frame(view: RescaleView, nowMs: number, { columns, paint }: Canv
   const restarts = restartsOf(view).map((text) => labeled(`  ${paint("yellow", "↻")} `, text, columns));
   return [
     title.trimEnd(),
+    ...boosted,
     progressLine(view, nowMs, paint),
     ...pipes,
     ...restarts.flat(),
@@ -59,7 +61,7 @@ export function frame(view: RescaleView, nowMs: number, { columns, paint }: Canv
 
 /** The same as lines without colors, for logs and programs; a line that was printed before is not repeated. */
 export function plainLines(view: RescaleView, nowMs: number): string[] {
-  const { service, requestId, pending, pipes, state, reason, message } = view;
+  const { service, requestId, boost, pending, pipes, state, reason, message } = view;
   const change = sizeChange(view);
   const request = requestId === undefined ? "" : ` (request ${requestId})`;
   const count = pipes.total === 0 ? "" : `, ${pipesUpdated(view)}`;
@@ -70,6 +72,8 @@ export function plainLines(view: RescaleView, nowMs: number): string[] {
       : "";
   return [
     change === "" ? "" : `${service}: ${change}${request}`,
+    // Without the time left, which would make it another line each time.
+    boost ? `boost until ${boost.until}` : "",
     // The reason for waiting changes with every other pipe.
     ...pending.map((pipe) => `${pipe.name}: ${pipe.state === "Waiting" ? "Waiting" : describePipe(pipe)}`),
     ...restartsOf(view),

@@ -1,14 +1,17 @@
 import type { PendingPipe, PipeFallback } from "../../crd/pipe-scaling.ts";
 import { describeSize, type Size } from "../../domain/size.ts";
 import type { Row } from "../output.ts";
+import { roughly } from "./time.ts";
 
 /** The rescale of a service at one moment, as the controller or the API reports it. */
 export interface RescaleView {
   /** ID or name of the service. */
   readonly service: string;
   readonly desired: Size | undefined;
-  /** Source of the desired size: Spec, TierDefault or TierLimit. */
+  /** Source of the desired size: Spec, Boost, TierDefault or TierLimit. */
   readonly source: string | undefined;
+  /** The boost in effect, with the time left. */
+  readonly boost?: BoostView | undefined;
   /** The last size that every pipe had at once. */
   readonly effective: Size | undefined;
   readonly pipes: { readonly total: number; readonly updated: number; readonly inPlace?: number | undefined };
@@ -27,6 +30,14 @@ export interface RescaleView {
   readonly fallbacks: readonly PipeFallback[];
 }
 
+export interface BoostView {
+  readonly size: Size;
+  /** In UTC. */
+  readonly until: string;
+  /** At the moment of the view. */
+  readonly leftMs: number;
+}
+
 /** As in the API; unknown: nothing has been reported yet. */
 export type RescaleState = "propagating" | "scaled" | "failed" | "suspended" | "unknown";
 
@@ -38,12 +49,18 @@ export function earliestRetry(
   return earliest === undefined ? undefined : new Date(earliest);
 }
 
+export function describeBoost({ size, until, leftMs }: BoostView): string {
+  return `${describeSize(size)} until ${until} (${roughly(leftMs)} left)`;
+}
+
 /** The state and the sizes, as tables show them. */
-export function rowOfView({ state, reason, message, desired, source, effective, pipes }: RescaleView): Row {
+export function rowOfView(view: RescaleView): Row {
+  const { state, reason, message, desired, source, boost, effective, pipes } = view;
   return {
     ...{ state, reason, message },
     desired: desired && describeSize(desired),
     source,
+    ...(boost ? { boost: describeBoost(boost) } : {}),
     effective: effective && describeSize(effective),
     pipes: pipes.total === 0 ? undefined : `${pipes.updated}/${pipes.total}`,
   };

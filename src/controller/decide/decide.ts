@@ -1,4 +1,4 @@
-import { scalingRequestFor } from "../../crd/scaling-request.ts";
+import type { Boost } from "../../domain/boost.ts";
 import { serviceLimit } from "../../domain/rollout-plan.ts";
 import { ALWAYS_OPEN } from "../../domain/rollout-window.ts";
 import { sizeOfCores } from "../../domain/size.ts";
@@ -6,7 +6,7 @@ import { type DesiredSize, desiredSize, type Tier } from "../../domain/tier.ts";
 import type { Action } from "../actions.ts";
 import { commitStep } from "../in-place/commit-rules.ts";
 import { type MemoryShortage, memoryShortage } from "../in-place/out-of-memory.ts";
-import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
+import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { confirmationOf, READ_LATER } from "../observe/write-record.ts";
@@ -34,9 +34,10 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   if (!scaling)
     return nothing(undefined, options.isEnding ? [] : create(snapshot, namespace, tier.value, options));
   if (scaling.isBeingDeleted) return nothing();
-  const desired = desiredSize(requestedSize(scaling), tier.value);
+  const boost = activeBoost(scaling, snapshot.nowMs);
+  const desired = desiredSize(requestedSize(scaling), tier.value, boost);
   const shortage = memoryShortage(snapshot, scaling, desired.size);
-  const sizing = sizingOf(snapshot, { scaling, desired, shortage }, options);
+  const sizing = sizingOf(snapshot, { scaling, boost, desired, shortage }, options);
   if (options.isEnding) return nothing(sizing);
   if (scaling.spec.suspend) return nothing({ ...sizing, waitReason: "suspended" });
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
@@ -53,26 +54,26 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
 
 interface Wanted {
   readonly scaling: PipeScalingView;
+  readonly boost: Boost | undefined;
   readonly desired: DesiredSize;
   readonly shortage: MemoryShortage | undefined;
 }
 
 function sizingOf(
   snapshot: Snapshot,
-  { scaling, desired, shortage }: Wanted,
+  { scaling, boost, desired, shortage }: Wanted,
   { policy }: DecideOptions,
 ): Sizing {
   const { pipes, strategy } = snapshot;
   const { outOfMemory } = shortage ?? {};
-  const requested = requestedSize(scaling) ?? desired.size;
-  const { requestId } = scalingRequestFor(requested, scaling.requestAnnotation) ?? {};
+  const { requestId } = requestOf(scaling, boost, desired.size) ?? {};
   const context = {
     ...snapshot,
     ...{ scaling, policy, requestId, outOfMemory, ways: WAYS[strategy] },
     desired: outOfMemory?.previous ?? desired.size,
   };
   return {
-    ...{ desired, requestId, outOfMemory, waitReason: "nothing", blockedBy: [], window: ALWAYS_OPEN },
+    ...{ desired, boost, requestId, outOfMemory, waitReason: "nothing", blockedBy: [], window: ALWAYS_OPEN },
     assessments: pipes.map((pipe) => assess(pipe, snapshot, context)),
     serviceLimit: serviceLimit(pipes.length),
   };

@@ -1,3 +1,4 @@
+import type { Boost } from "../../domain/boost.ts";
 import type { PlanWaitReason } from "../../domain/rollout-plan.ts";
 import type { RolloutWindowState } from "../../domain/rollout-window.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
@@ -18,6 +19,8 @@ export type WaitReason =
 /** The desired size of a service, and the state of its pipes. */
 export interface Sizing {
   readonly desired: DesiredSize;
+  /** The boost in effect, if any. */
+  readonly boost: Boost | undefined;
   readonly requestId: string | undefined;
   /** The desired size is too small, so the pipes get the previous one. */
   readonly outOfMemory: OutOfMemory | undefined;

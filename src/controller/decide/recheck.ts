@@ -14,8 +14,8 @@ const DEPARTED_MS = 500;
 
 /**
  * Returns the time at which the decision may change without an event, in milliseconds since 1970: a retry, a timeout,
- * the end of a phase that other pipes wait for, the recreation of a PipeScaling, or the end of a pause. Infinite if only
- * an event can change it.
+ * the end of a phase that other pipes wait for, the recreation of a PipeScaling, the end of a pause, or the end of a boost.
+ * Infinite if only an event can change it.
  */
 export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
   const { nowMs, recreation, scaling, orphans, departed, pipes } = snapshot;
@@ -27,6 +27,7 @@ export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
     ...paused.map((pipe) => commitStep(pipe, snapshot).recheckAtMs),
     ...orphans.map((orphan) => orphanResumedAtMs(orphan, snapshot)),
     ...departed.map(() => nowMs + DEPARTED_MS),
+    ...(sizing?.boost ? [sizing.boost.untilMs] : []),
     ...(scaling ? [] : [recreation.atMs, creatableAtMs(snapshot)]),
     ...(waitReason === "window" && window && !window.open ? [window.opensAtMs] : []),
   ];

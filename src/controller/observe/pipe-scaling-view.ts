@@ -1,7 +1,14 @@
 import { CONTROLLER_FIELD_MANAGER, IGNORE_WINDOW_ANNOTATION } from "../../crd/names.ts";
 import type { PipeScaling, PipeScalingSpec, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
-import { REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
-import { sizeIn } from "../../crd/size-fields.ts";
+import {
+  BOOST_REQUEST_ANNOTATION,
+  boostRequestFor,
+  REQUEST_ANNOTATION,
+  type ScalingRequest,
+  scalingRequestFor,
+} from "../../crd/scaling-request.ts";
+import { boostIn, sizeIn } from "../../crd/size-fields.ts";
+import { type Boost, boostAt } from "../../domain/boost.ts";
 import type { Size } from "../../domain/size.ts";
 import { managersOf } from "../../kube/managers.ts";
 import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
@@ -16,6 +23,7 @@ export interface PipeScalingView extends KubeObject {
   /** The controller created it and is the only writer of its spec, and no retry was requested. */
   readonly isUnrequested: boolean;
   readonly requestAnnotation: string | undefined;
+  readonly boostRequestAnnotation: string | undefined;
   readonly retryRequestedAtMs: number | undefined;
   /** Until this time, rollouts also start outside the rollout window. */
   readonly windowIgnoredUntilMs: number | undefined;
@@ -33,6 +41,7 @@ export function toPipeScalingView({ metadata, spec, status }: KubeObject & PipeS
     status: status ?? {},
     isUnrequested: isUnwritten(metadata) && retry.ms === undefined,
     requestAnnotation: metadata.annotations?.[REQUEST_ANNOTATION],
+    boostRequestAnnotation: metadata.annotations?.[BOOST_REQUEST_ANNOTATION],
     retryRequestedAtMs: retry.ms,
     windowIgnoredUntilMs: ignoreWindow.ms,
     malformedAnnotations: [retry, ignoreWindow].flatMap(({ malformed }) => malformed ?? []),
@@ -59,4 +68,25 @@ function timeIn(
 /** The size in the spec; `undefined` for the default of the tier. */
 export function requestedSize({ spec }: PipeScalingView): Size | undefined {
   return sizeIn(spec);
+}
+
+/** The boost in the spec that is in effect at a time. */
+export function activeBoost({ spec }: PipeScalingView, nowMs: number): Boost | undefined {
+  return boostAt(boostIn(spec), nowMs);
+}
+
+/**
+ * The API request for the boost, or else for the size; `undefined` if that did not come from a request.
+ *
+ * @param boost only while it is in effect
+ * @param size the desired size, for a spec without a size
+ */
+export function requestOf(
+  scaling: PipeScalingView,
+  boost: Boost | undefined,
+  size?: Size,
+): ScalingRequest | undefined {
+  if (boost) return boostRequestFor(boost, scaling.boostRequestAnnotation);
+  const requested = requestedSize(scaling) ?? size;
+  return requested && scalingRequestFor(requested, scaling.requestAnnotation);
 }

@@ -31,7 +31,7 @@ export function summarizeConditions(
   const { desired, assessments } = sizing;
   const hasState = (...states: Assessment["state"][]) =>
     assessments.some(({ state }) => states.includes(state));
-  const progress = text(progressOf(sizing), ...remarksOf(sizing));
+  const progress = text(progressOf(sizing), boostNote(sizing), ...remarksOf(sizing));
   if (scaling.spec.suspend)
     return { type: "Suspended", reason: "Suspended", message: `Suspended: ${progress}` };
   const [worst, ...others] = failures;
@@ -79,6 +79,10 @@ function progressOf({ desired, assessments }: Sizing): string {
   if (idle === 0) return `${allPipes(done, "run")} ${size}.`;
   if (idle === done) return `${allPipes(done, "have")} ${size}, and no replicas.`;
   return `${done - idle} of ${done} pipes run ${size}, and ${idle} without replicas ${idle === 1 ? "has" : "have"} it.`;
+}
+
+function boostNote({ boost }: Sizing): string | undefined {
+  return boost && `The boost ends at ${formatTime(boost.untilMs)}.`;
 }
 
 /** True if the pods of a pipe run the desired size. */

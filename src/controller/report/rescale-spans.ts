@@ -1,8 +1,7 @@
 import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
-import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { requestSpanId, type Span, spanIdOf } from "../../telemetry/span.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
-import { requestedSize } from "../observe/pipe-scaling-view.ts";
+import { activeBoost, requestOf } from "../observe/pipe-scaling-view.ts";
 import { describeFailure, newFailures } from "./failures.ts";
 import { newlyResized, type StatusChange } from "./resize-methods.ts";
 
@@ -91,8 +90,7 @@ function rescaleSpan(
   attributes: Span["attributes"],
 ): Span[] {
   if (requestId === undefined) return [];
-  const size = requestedSize(scaling);
-  const request = size && scalingRequestFor(size, scaling.requestAnnotation);
+  const request = requestOf(scaling, activeBoost(scaling, nowMs));
   // The status has whole seconds, and the first one may not have been written. No rescale starts before its request.
   const requestedAtMs = request?.requestId === requestId ? Date.parse(request.requestedAt) || 0 : 0;
   const starts = pipes.map(({ lastRollout: last }) =>

@@ -44,8 +44,9 @@ export function statusOf(
   const hindered = sizing ? overdueHindrances({ scaling, sizing, policy, nowMs }) : [];
   const failures = sizing ? failuresOf([...sizing.assessments, ...hindered], previous) : [];
   const observed = observedStatus(scaling, summarizeConditions(scaling, tier, sizing, failures), nowMs);
-  if (!sizing) return observed;
-  const { assessments, serviceLimit } = sizing;
+  // Nothing applies a boost meanwhile.
+  if (!sizing) return { ...observed, boost: undefined };
+  const { assessments, serviceLimit, boost } = sizing;
   const desired = { ...describedSize(sizing.desired.size), source: sizing.desired.source };
   const effective = effectiveSize(sizing);
   const replicas = pipes.reduce((sum, pipe) => sum + pipe.replicas, 0);
@@ -57,6 +58,7 @@ export function statusOf(
   return {
     ...observed,
     desired,
+    boost: boost && { ...describedSize(boost.size), until: formatTime(boost.untilMs) },
     ...(effective ? { effective: describedSize(effective) } : {}),
     pipes: {
       total: pipes.length,

@@ -1,5 +1,6 @@
 import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import type { Condition } from "../../../src/crd/pipe-scaling.ts";
+import { boostFields } from "../../../src/crd/size-fields.ts";
 import type { ResizeStrategy } from "../../../src/domain/resize-strategy.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
 import type { ConfigMap, Container, Deployment } from "../../../src/kube/objects.ts";
@@ -75,6 +76,17 @@ export abstract class SimulatedInputs {
   /** Removes the size from the PipeScaling, so that the default of the tier applies. */
   requestDefaultSize(service: number): void {
     this.cluster.patchScaling(idOf(service), { replicaCpuMillicores: null, replicaMemoryGb: null });
+  }
+
+  /** Sets a boost in place of an earlier one. @param inMs its end, from now on */
+  boost(service: number, cores: number, inMs: number): void {
+    const untilMs = this.clock.now() + inMs;
+    this.cluster.patchScaling(idOf(service), { boost: boostFields({ size: sizeOfCores(cores), untilMs }) });
+  }
+
+  /** Removes the boost. */
+  endBoost(service: number): void {
+    this.cluster.patchScaling(idOf(service), { boost: null });
   }
 
   /** @param strategy `null` for the setting of the controller */

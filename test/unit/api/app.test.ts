@@ -131,6 +131,7 @@ async function startUrl(
     maximumSize: sizeOfCores(24),
     pathAliases,
     disableDocsPage,
+    maxBoostMs: 30 * 86_400_000,
     scalingWriter: new PipeScalingWriter(cluster),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(cluster, RECORDS),
@@ -679,6 +680,22 @@ it("records a span for a rescale even if its client disconnects before the respo
   release();
   await expect.poll(() => lines).toContainEqual(expect.objectContaining({ msg: "size accepted" }));
   expect(spans).toMatchObject([{ failure: "499" }]);
+});
+
+it("records a span for a boost, and none for its end", async () => {
+  const authorization = addKey();
+  addScaling();
+  const send = await start();
+  const metadata = { name: SERVICE, namespace: PIPES, uid: "u", resourceVersion: "2", generation: 2 };
+  cluster.behavior = ({ body }) => ({ ...Object(body), metadata });
+  const path = `${PATH}/boost`;
+  const headers = { "Content-Type": "application/json" };
+  const body = '{"replicaCpuMillicores":4000,"until":"2026-01-02T00:00:00Z"}';
+  expect((await send({ method: "PUT", path, authorization, headers, body })).status).toBe(200);
+  expect((await send({ method: "DELETE", path, authorization })).status).toBe(200);
+  await expect
+    .poll(() => spans)
+    .toMatchObject([{ name: expect.stringMatching(/^PUT .*\/pipesCdcScaling\/boost$/), kind: "server" }]);
 });
 
 it("sends no 100 Continue to an HTTP/1.0 client, because HTTP/1.0 does not define it", async () => {

@@ -21,6 +21,7 @@ const FACTS: { readonly [R in ErrorReason as ErrorFacts[R] extends [] ? never : 
   BodyNotJson: ["Unexpected token at position 3"],
   BodyInvalid: ["replicaMemoryGb must be a number"],
   AboveTier: [sizeOfCores(8)],
+  BoostEnd: ["must be in the future: it is now 2026-01-31T20:00:00.000Z"],
   BackupContradiction: [BACKUP_RULES[0] ?? { field: "", condition: "", remedy: "" }],
   PolicyDenied: ["this size"],
 };

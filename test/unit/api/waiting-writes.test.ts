@@ -100,6 +100,7 @@ async function start(): Promise<void> {
     tiers: BUILT_IN_TIERS,
     maximumSize: sizeOfCores(24),
     pathAliases: new Map(),
+    maxBoostMs: 30 * 86_400_000,
     scalingWriter: new PipeScalingWriter(cluster),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(cluster, RECORDS),

@@ -17,6 +17,20 @@ describe("the desired size", () => {
     },
   );
 
+  it.each([
+    [undefined, 2, 2, "Boost"],
+    [1, 2, 2, "Boost"],
+    [2, 1, 1, "Boost"],
+    [1, 3, 2, "TierLimit"],
+  ] as const)(
+    "for %s requested cores and a boost of %s is %s in a tier with a maximum of 2, with the source %s",
+    (requestedCores, boostedCores, cores, source) => {
+      const requested = requestedCores === undefined ? undefined : sizeOfCores(requestedCores);
+      const boost = { size: sizeOfCores(boostedCores), untilMs: 1 };
+      expect(desiredSize(requested, tier, boost)).toEqual({ size: sizeOfCores(cores), source });
+    },
+  );
+
   it("without a request is the published default size of each built-in tier", () => {
     const defaults = [...BUILT_IN_TIERS.values()].map((each) => [
       each.name,

@@ -45,6 +45,7 @@ describe("without flags or variables", () => {
       disableDocsPage: false,
       keepAliveMs: 75_000,
       drainDelayMs: 0,
+      maxBoostMs: 2_592_000_000,
       maxCacheAgeMs: 300_000,
       logLevel: "info",
     });

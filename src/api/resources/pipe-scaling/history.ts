@@ -8,9 +8,9 @@ import { sendResult } from "../../middleware/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { serviceParams, type TenantRecords } from "../path-params.ts";
 import { instant } from "../schema-parts.ts";
+import { requireProvisioned } from "./change.ts";
 import { READ_REFUSALS, SCALING_PATH } from "./operation-parts.ts";
 import { pipeScaling, toPipeScaling } from "./schema.ts";
-import { requireProvisioned } from "./service.ts";
 
 export const pipeScalingChange = pipeScaling
   .extend({

@@ -14,9 +14,9 @@ import { sendResult } from "../../middleware/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { type ServiceParams, serviceParams, type TenantRecords } from "../path-params.ts";
 import { instant } from "../schema-parts.ts";
+import { requireProvisioned, type ScalingChangeDeps, tierOf } from "./change.ts";
 import { READ_REFUSALS, SCALING_PATH } from "./operation-parts.ts";
 import { pipeScaling, toPipeScaling } from "./schema.ts";
-import { requireProvisioned, type ScalingServiceDeps, tierOf } from "./service.ts";
 
 const rolloutWindow = z.strictObject({
   open: z.boolean().meta({ description: "False while the window holds resizes back." }),
@@ -71,10 +71,10 @@ export const getPipeScalingLimits = {
   refusals: READ_REFUSALS,
 } as const satisfies Operation;
 
-export interface LimitsDeps extends Pick<ScalingServiceDeps, "tiers"> {
+export interface LimitsDeps extends Pick<ScalingChangeDeps, "tiers"> {
   /** The largest size of the platform. */
   readonly maximumSize: Size;
-  readonly cache: TenantRecords & Pick<ScalingServiceDeps["cache"], "scaling">;
+  readonly cache: TenantRecords & Pick<ScalingChangeDeps["cache"], "scaling">;
   readonly clock: Pick<Clock, "now">;
 }
 

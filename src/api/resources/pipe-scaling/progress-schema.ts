@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { MAX_FAILURES, MAX_FALLBACKS } from "../../../crd/pipe-scaling.ts";
+import type { Boost } from "../../../domain/boost.ts";
 import type { Size } from "../../../domain/size.ts";
 import { SIZE_SOURCES } from "../../../domain/tier.ts";
 import { API_FALLBACK_REASONS, fallbackSentence } from "../../cluster/fallback-reasons.ts";
@@ -53,8 +54,15 @@ export const pipeScalingProgress = z
       .optional()
       .meta({
         description:
-          "The size that every pipe should have, and its source: the request, the default of the organization's tier, or the maximum of the tier. Absent for a moment after the first pipe of a service appears.",
+          "The size that every pipe should have, and its source: the request, the boost, the default of the organization's tier, or the maximum of the tier. Absent for a moment after the first pipe of a service appears.",
       }),
+    boost: pipeScaling
+      .extend({
+        until: instant.meta({ description: "End of the boost." }),
+        remainingSeconds: z.int().min(0).meta({ description: "Time left until then, in seconds." }),
+      })
+      .optional()
+      .meta({ description: "The boost in effect. Absent if there is none, or if it has ended." }),
     effective: pipeScaling
       .optional()
       .meta({ description: "The last size that all pipes had at the same time. Absent until there is one." }),
@@ -107,10 +115,21 @@ export const pipeScalingProgress = z
 
 export type PipeScalingProgressObject = z.infer<typeof pipeScalingProgress>;
 
-export function toPipeScalingProgress(
-  progress: Progress,
-  effective: Size | undefined,
-): PipeScalingProgressObject {
+/** The progress at a time. */
+export interface ProgressAt {
+  readonly progress: Progress;
+  readonly effective: Size | undefined;
+  /** The boost in effect. */
+  readonly boost: Boost | undefined;
+  readonly nowMs: number;
+}
+
+export function toPipeScalingProgress({
+  progress,
+  effective,
+  boost,
+  nowMs,
+}: ProgressAt): PipeScalingProgressObject {
   const { state, reason, desired, pipes, failures, fallbacks, requestId } = progress;
   const { startedAtMs, completedAtMs } = progress;
   return {
@@ -118,6 +137,7 @@ export function toPipeScalingProgress(
     reason,
     message: sentenceOf(reason),
     ...(desired ? { desired: { ...toPipeScaling(desired.size), source: desired.source } } : {}),
+    ...(boost ? { boost: toBoost(boost, nowMs) } : {}),
     ...(effective ? { effective: toPipeScaling(effective) } : {}),
     ...(pipes ? { pipes } : {}),
     failures: failures.map(toFailure),
@@ -126,6 +146,11 @@ export function toPipeScalingProgress(
     ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
     ...(completedAtMs === undefined ? {} : { completedAt: iso(completedAtMs) }),
   };
+}
+
+function toBoost({ size, untilMs }: Boost, nowMs: number) {
+  const remainingSeconds = Math.ceil((untilMs - nowMs) / 1000);
+  return { ...toPipeScaling(size), until: iso(untilMs), remainingSeconds };
 }
 
 function toFailure({ pipe, size, reason, attempts, atMs, nextRetryAtMs }: Progress["failures"][number]) {

@@ -10,12 +10,13 @@ import type { Operation } from "../../openapi/operation.ts";
 import { expressPaths, type PathAliases } from "../../path-aliases.ts";
 import { permitService, serviceParams, type TenantRecords } from "../path-params.ts";
 import { createRouter } from "../router.ts";
+import type { ScalingChangeDeps } from "./change.ts";
 import { getPipeScalingHistory, type HistoryDeps, sendHistory } from "./history.ts";
 import { getPipeScalingLimits, sendLimits } from "./limits.ts";
 import { NO_PIPE, READ_REFUSALS, SCALING_PATH } from "./operation-parts.ts";
 import { pipeScalingProgress, toPipeScalingProgress } from "./progress-schema.ts";
 import { pipeScaling, pipeScalingPatch, toPipeScaling } from "./schema.ts";
-import { reachedSize, requestSize, type ScalingServiceDeps, scalingProgress } from "./service.ts";
+import { reachedSize, requestSize, scalingProgress } from "./service.ts";
 
 export const getPipeScaling = {
   method: "GET",
@@ -40,7 +41,7 @@ export const updatePipeScaling = {
   tag: "Pipes",
   summary: "Scale the pipes of a service",
   description:
-    "For keys with the role `admin`. Changes the size of all database pipes of the service, for the initial load and for change data capture alike. Send one field, from which the API derives the other, or both. Returns the accepted size; a GET returns it as soon as every pipe has it, which takes seconds if the pods of all pipes can be resized in place, and otherwise a few minutes. Scaling is available once a database pipe has been provisioned on the service.",
+    "For keys with the role `admin`. Changes the size of all database pipes of the service, for the initial load and for change data capture alike. Send one field, from which the API derives the other, or both. Returns the accepted size; a GET returns it as soon as every pipe has it, which takes seconds if the pods of all pipes can be resized in place, and otherwise a few minutes. During a boost, it changes the size after the boost. Scaling is available once a database pipe has been provisioned on the service.",
   isBeta: true,
   body: { schema: pipeScalingPatch, example: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } },
   result: pipeScaling,
@@ -58,7 +59,7 @@ export const getPipeScalingProgress = {
   tag: "Pipes",
   summary: "Get the progress of a rescale",
   description:
-    "The number of pipes that run the last requested size, the pipes that failed to get it with the reasons, and the request for it. Reflects a PATCH immediately. Poll it every few seconds: it is served from memory, but counts toward the rate limit of the key.",
+    "The number of pipes that run the last requested size, or that of the boost in effect, the pipes that failed to get it with the reasons, and the request for it. Reflects a PATCH immediately. Poll it every few seconds: it is served from memory, but counts toward the rate limit of the key.",
   isBeta: true,
   result: pipeScalingProgress,
   refusals: READ_REFUSALS,
@@ -66,9 +67,9 @@ export const getPipeScalingProgress = {
 
 const sizeJson = memoizeJson(toPipeScaling);
 
-export interface PipeScalingDeps extends ScalingServiceDeps {
-  readonly cache: TenantRecords & ScalingServiceDeps["cache"];
-  readonly scalingWriter: ScalingServiceDeps["scalingWriter"] & HistoryDeps["scalingWriter"];
+export interface PipeScalingDeps extends ScalingChangeDeps {
+  readonly cache: TenantRecords & ScalingChangeDeps["cache"];
+  readonly scalingWriter: ScalingChangeDeps["scalingWriter"] & HistoryDeps["scalingWriter"];
   readonly clock: Pick<Clock, "now">;
   readonly pathAliases: PathAliases;
   /** The largest size that can be requested; a tier can allow less. */
@@ -98,8 +99,7 @@ export function pipeScalingRouter(deps: PipeScalingDeps): Router {
     .route(expressPaths(getPipeScalingProgress.path, pathAliases))
     .get(authorize, (request, response) => {
       const { service } = serviceParams(request, cache);
-      const { progress, effective } = scalingProgress(service, cache);
-      sendResult(response, toPipeScalingProgress(progress, effective));
+      sendResult(response, toPipeScalingProgress(scalingProgress(service, cache, clock.now())));
     })
     .all(methodNotAllowed);
   router

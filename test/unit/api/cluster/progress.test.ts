@@ -62,9 +62,13 @@ function scaling(of: PipeScaling, request?: { id: string; cores: number }): Pipe
 
 const sizeFields = (cores: number) => fieldsOf(sizeOfCores(cores));
 
+function shownAt(progress: Progress) {
+  return toPipeScalingProgress({ progress, effective: undefined, boost: undefined, nowMs: 0 });
+}
+
 /** The response, checked against its schema. */
 function responseOf(progress: Progress) {
-  const object: unknown = JSON.parse(JSON.stringify(toPipeScalingProgress(progress, undefined)));
+  const object: unknown = JSON.parse(JSON.stringify(shownAt(progress)));
   return pipeScalingProgress.parse(object);
 }
 
@@ -242,7 +246,7 @@ describe("the progress of pipes that were resized in place", () => {
     ],
   };
   const shown = (status: PipeScalingStatus) =>
-    toPipeScalingProgress(progressOf(scaling({ spec: fieldsOf(sizeOfCores(4)), status })), undefined);
+    shownAt(progressOf(scaling({ spec: fieldsOf(sizeOfCores(4)), status })));
 
   it("counts them, and names the pipes that restarted, without the cluster's messages", () => {
     const object = shown({ ...done(4), pipes });

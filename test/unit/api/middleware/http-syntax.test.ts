@@ -98,8 +98,8 @@ describe.each([
       const send = await startSyntax({ isTls });
       expect(await send(`${method} /path?query HTTP/1.1\r\nHost: a\r\n\r\n`)).toMatchObject({
         status: 405,
-        headers: { allow: "DELETE, GET, HEAD, PATCH", connection: "close" },
-        body: { error: "This API has only the methods DELETE, GET, HEAD, PATCH.", status: 405 },
+        headers: { allow: "DELETE, GET, HEAD, PATCH, PUT", connection: "close" },
+        body: { error: "This API has only the methods DELETE, GET, HEAD, PATCH, PUT.", status: 405 },
       });
     },
   );

@@ -26,6 +26,7 @@ function routers() {
     tiers: BUILT_IN_TIERS,
     maximumSize: sizeOfCores(24),
     pathAliases: NO_ALIASES,
+    maxBoostMs: 30 * 86_400_000,
     scalingWriter: new PipeScalingWriter(client),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(client, "records"),

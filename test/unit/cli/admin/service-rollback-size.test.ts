@@ -32,6 +32,12 @@ describe("the previous size", () => {
     expect(find([historyEntry(4), historyEntry(2)], 8)).toBe("4 cpu / 16 Gi");
   });
 
+  it("is never the size of a boost", () => {
+    expect(find([historyEntry(4), historyEntry(16, { source: "Boost" }), historyEntry(2)], 4)).toBe(
+      "2 cpu / 8 Gi",
+    );
+  });
+
   it("is absent if every pipe ran only the current size", () => {
     expect(find([historyEntry(4)], 4)).toBeUndefined();
     expect(find([], 4)).toBeUndefined();

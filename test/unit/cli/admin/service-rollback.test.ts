@@ -126,6 +126,18 @@ describe("admin service rollback", () => {
     expect(out).toMatch(/^FROM +4 cpu \/ 16 Gi\nTO +2 cpu \/ 8 Gi\n/m);
   });
 
+  it("writes nothing during a boost, and says how to end it", async () => {
+    const boost = { ...fieldsOf(16), until: new Date(Date.now() + 3_600_000).toISOString() };
+    const { code, err, writes } = await rollBack("", { scalings: [scalingOf(HISTORY, { boost })] });
+    expect({ code, writes }).toEqual({ code: 1, writes: [] });
+    expect(err).toContain(`has a boost to 16 cpu / 64 Gi until ${boost.until}`);
+    expect(err).toContain(
+      `kubectl patch pipescalings ${ID} --namespace acme-pipes --type merge --patch '{"spec":{"boost":null}}'`,
+    );
+    const ended = { boost: { ...boost, until: "2026-01-31T12:00:00Z" } };
+    expect((await rollBack("", { scalings: [scalingOf(HISTORY, ended)] })).writes).toHaveLength(1);
+  });
+
   it("reports that no pipe of a suspended service is resized", async () => {
     const { code, err, writes } = await rollBack("", { scalings: [scalingOf(HISTORY, { suspend: true })] });
     expect({ code, writes: writes.length }).toEqual({ code: 0, writes: 1 });

@@ -2,11 +2,12 @@ import { describe, expect, test } from "vitest";
 import type { ApiClient } from "../../../../src/cli/customer/client.ts";
 import { ErrorResponse, NoResponse } from "../../../../src/cli/customer/errors.ts";
 import { progress } from "../../../../src/cli/customer/responses.ts";
-import { watchScaling } from "../../../../src/cli/customer/scaling-watch.ts";
+import { type RequestedSize, watchScaling } from "../../../../src/cli/customer/scaling-watch.ts";
 import { poll, type Update } from "../../../../src/cli/view/poll.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 
 const PATH = "/v1/organizations/o/services/s/pipesCdcScaling";
+const UNTIL = "2026-01-31T20:00:00.000Z";
 const OURS = { size: sizeOfCores(4), requestId: "ours" };
 
 type FakeResult = object | Error;
@@ -35,7 +36,10 @@ const OTHERS = progressWith({
 });
 
 /** A watch of an API that sends these responses in order, and then repeats the last one. */
-function watchOf(responses: { progress?: readonly FakeResult[] }, { hasRequest = true } = {}) {
+function watchOf(
+  responses: { progress?: readonly FakeResult[] },
+  { requested }: { requested: RequestedSize | undefined } = { requested: OURS },
+) {
   const left = [...(responses.progress ?? [])];
   const requests: string[] = [];
   const waits: number[] = [];
@@ -47,7 +51,6 @@ function watchOf(responses: { progress?: readonly FakeResult[] }, { hasRequest =
     return { requestId: "r", result: schema.parse(response) };
   };
   const access = { url: "https://api", authorization: "", keySuffix: "", ca: undefined, profile: undefined };
-  const requested = hasRequest ? OURS : undefined;
   const options = watchScaling({ api: { requestOnce, access }, path: PATH, service: "s", requested });
   const wait = async (ms: number) => void waits.push(ms);
   const updates = poll({ ...options, wait }, new AbortController().signal);
@@ -133,7 +136,7 @@ describe("a watch through the API", () => {
     ["that no longer accepts the key", [progressWith(), refusal(401)], true],
     ["that no longer knows the service", [progressWith(), refusal(404)], true],
   ])("ends with the error of an API %s", async (_, progress, hasRequest) => {
-    const { updates } = watchOf({ progress }, { hasRequest });
+    const { updates } = watchOf({ progress }, { requested: hasRequest ? OURS : undefined });
     await expect(take(updates, 3)).rejects.toThrow(progress.at(-1));
   });
 
@@ -168,8 +171,26 @@ describe("a watch through the API", () => {
     ]);
   });
 
+  test("explains during a boost that the size of its request applies after it", async () => {
+    const eight = { replicaCpuMillicores: 8000, replicaMemoryGb: 32 };
+    const boost = { ...eight, until: UNTIL, remainingSeconds: 60 };
+    const desired = { ...eight, source: "Boost" };
+    const { updates } = watchOf({ progress: [progressWith({ requestId: "boost", desired, boost })] });
+    await expect(updates.next()).rejects.toThrow(
+      `A boost is in effect until ${UNTIL}, so the pipes get 4 cpu / 16 Gi after it. To end it now: pipe-scaling scaling boost s --end`,
+    );
+  });
+
+  test("reports the end of its boost if it comes before every pipe has its size", async () => {
+    const requested = { ...OURS, until: UNTIL };
+    const { updates } = watchOf({ progress: [OTHERS] }, { requested });
+    await expect(updates.next()).rejects.toThrow(
+      `The boost ended at ${UNTIL}, before every pipe had its size. To watch the return to the requested size: pipe-scaling scaling get s --watch`,
+    );
+  });
+
   test("is never superseded if it did not request a size", async () => {
-    const { updates } = watchOf({ progress: [progressWith(), OTHERS] }, { hasRequest: false });
+    const { updates } = watchOf({ progress: [progressWith(), OTHERS] }, { requested: undefined });
     expect(await take(updates, 2)).toMatchObject([
       { view: {} },
       { view: { requestId: "theirs", state: "scaled" } },

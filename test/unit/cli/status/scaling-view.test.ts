@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
 import type { Condition, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { sizeFields } from "../../../../src/crd/size-fields.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { aScaling, NOW_MS } from "../../../support/fixtures/snapshot.ts";
 
@@ -69,6 +70,20 @@ describe("the view of a PipeScaling", () => {
     expect(state([], -1)).toEqual(["unknown", "NotObservedYet"]);
     const old = view({ ...IN_PROGRESS, observedGeneration: 0, desired: { ...fields(2), source: "Spec" } });
     expect(old).toMatchObject({ desired: sizeOfCores(4), pending: [] });
+  });
+
+  test("has the boost in effect with the time left, unless the controller has reported its end", () => {
+    const boost = { ...fields(8), until: rfc3339(NOW_MS + 60_000) };
+    const scaling = aScaling(4);
+    const boosted = (status: PipeScalingStatus, nowMs = NOW_MS) => {
+      const spec = { ...scaling.spec, boost: { ...sizeFields(sizeOfCores(8)), until: boost.until } };
+      return viewOf("orders", aScaling(4, { spec, status }), nowMs).boost;
+    };
+    const until = new Date(NOW_MS + 60_000).toISOString();
+    expect(boosted({ ...IN_PROGRESS, boost })).toEqual({ size: sizeOfCores(8), until, leftMs: 60_000 });
+    expect(boosted({ ...IN_PROGRESS, observedGeneration: 0 })).toMatchObject({ leftMs: 60_000 });
+    expect(boosted(IN_PROGRESS)).toBeUndefined();
+    expect(boosted({ ...IN_PROGRESS, boost }, NOW_MS + 60_000)).toBeUndefined();
   });
 
   test("has the time of the next attempt after a failure", () => {

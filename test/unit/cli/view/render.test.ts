@@ -37,7 +37,15 @@ const anyPipe: fc.Arbitrary<PendingPipe> = fc.record({
 const anyView: fc.Arbitrary<RescaleView> = fc.record({
   service: anyText,
   desired: anySize,
-  source: fc.constantFrom(undefined, "Spec", "TierDefault", "TierLimit"),
+  source: fc.constantFrom(undefined, "Spec", "Boost", "TierDefault", "TierLimit"),
+  boost: fc.option(
+    fc.record({
+      size: fc.integer({ min: 1, max: 24 }).map(sizeOfCores),
+      until: anyText,
+      leftMs: fc.integer(),
+    }),
+    { nil: undefined },
+  ),
   effective: anySize,
   startedAt: anyDate,
   completedAt: anyDate,

@@ -6,6 +6,7 @@ import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WritePurpose, WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { boostFields } from "../../../../src/crd/size-fields.ts";
 import { RESIZE_STRATEGIES } from "../../../../src/domain/resize-strategy.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { summaries } from "../../../support/fixtures/decisions.ts";
@@ -47,6 +48,7 @@ const anyStatus: fc.Arbitrary<PipeScalingStatus> = fc.record(
       { maxLength: 2 },
     ),
     desired: fc.tuple(sizeFields, source).map(([size, from]) => ({ ...size, source: from })),
+    boost: fc.tuple(sizeFields, time).map(([size, until]) => ({ ...size, until })),
     effective: sizeFields,
     pipes: fc.record({
       ...{ total: fc.nat(4), updated: fc.nat(4), summary: word },
@@ -121,9 +123,15 @@ const snapshot = fc
   .record({
     states: fc.array(state, { minLength: 1, maxLength: NAMES.length }),
     wanted: fc.option(cores, { nil: undefined }),
+    boost: fc.option(fc.record({ size: cores.map(sizeOfCores), inMs: fc.constantFrom(-1000, 0, 60_000) }), {
+      nil: undefined,
+    }),
     strategy: fc.constantFrom(...RESIZE_STRATEGIES),
   })
-  .map(({ states, wanted, strategy }) => {
+  .map(({ states, wanted, boost, strategy }) => {
+    const requested = aScaling(wanted);
+    const boosted = boost && { boost: boostFields({ size: boost.size, untilMs: NOW_MS + boost.inMs }) };
+    const scaling = { ...requested, spec: { ...requested.spec, ...boosted } };
     const named = states.map((each, at) => [NAMES[at] ?? "", each] as const);
     const writes = named.flatMap(([name, { write }]) => {
       if (!write) return [];
@@ -133,7 +141,7 @@ const snapshot = fc
     return aSnapshot(
       named.map(([name, each]) => pipeOf(name, each)),
       {
-        ...{ strategy, scaling: aScaling(wanted), writes: someWrites(writes) },
+        ...{ strategy, scaling, writes: someWrites(writes) },
         pods: new Map(named.map(([name, each]) => [name, [podOf(name, each)]])),
       },
     );

@@ -113,7 +113,7 @@ describe("the history in the status", () => {
   function sizingOf({ cores, source, requestId, states }: Step): Sizing {
     return {
       desired: { size: sizeOfCores(cores), source },
-      ...{ requestId, outOfMemory: undefined },
+      ...{ boost: undefined, requestId, outOfMemory: undefined },
       assessments: states.map((state, at) => {
         const name = NAMES[at] ?? "";
         const failure = { reason: "Refused", message: "no", attempts: 1, atMs: Date.parse(NOON) } as const;

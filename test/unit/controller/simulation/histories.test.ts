@@ -52,6 +52,7 @@ class Scenario {
     }
     for (const service of SERVICES) {
       simulation.suspend(service, false);
+      simulation.endBoost(service);
       simulation.requestSize(service, cores);
       simulation.askToRetry(service);
     }
@@ -84,6 +85,11 @@ const steps = fc.oneof(
     cores,
     ({ simulation }, value, { service }) => simulation.requestSize(service, value),
     4,
+  ),
+  step(
+    "boost",
+    fc.tuple(cores, fc.constantFrom(0, 30_000, HOUR, 5 * HOUR)),
+    ({ simulation }, [value, ms], { service }) => simulation.boost(service, value, ms),
   ),
   step("suspend", fc.boolean(), ({ simulation, isClockAhead }, isOn, { service }) => {
     // While a service is suspended, nothing records that a rollout completed. If its owner changes the pipe then, only the

@@ -1,0 +1,109 @@
+import type { Boost } from "../../../domain/boost.ts";
+import { describeSize } from "../../../domain/size.ts";
+import type { Service } from "../../../records/service.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { ClusterCache } from "../../cluster/cluster-cache.ts";
+import type { SizeRequest } from "../../cluster/pipe-scaling-writer.ts";
+import { atTime, type PipeScalingView } from "../../cluster/views.ts";
+import { apiError } from "../../errors.ts";
+import type { Requester } from "../../middleware/request-context.ts";
+import type { ServiceParams } from "../path-params.ts";
+import {
+  changeScaling,
+  requireProvisioned,
+  requireWithinTier,
+  type ScalingChange,
+  type ScalingChangeDeps,
+} from "./change.ts";
+
+export interface BoostServiceDeps extends ScalingChangeDeps {
+  readonly clock: Pick<Clock, "now">;
+  /** Most time that a boost may last. */
+  readonly maxBoostMs: number;
+}
+
+/** @throws ApiError 404 if no boost is in effect */
+export function currentBoost(
+  { namespace, id }: Service,
+  { cache, clock }: { readonly cache: Pick<ClusterCache, "scaling">; readonly clock: Pick<Clock, "now"> },
+): Boost {
+  return requireBoost(requireProvisioned(cache.scaling(namespace, id)), clock.now());
+}
+
+/**
+ * Sets the boost of a service, in place of an earlier one.
+ *
+ * @throws the errors of {@link changeScaling}; ApiError 400 for a size above the tier, or an end that is past or too
+ *   far away
+ */
+export async function startBoost(
+  params: ServiceParams,
+  boost: Boost,
+  request: SizeRequest & Requester,
+  deps: BoostServiceDeps,
+): Promise<void> {
+  requireWithinTier(boost.size, params.organization, deps.tiers);
+  requireNearEnd(boost.untilMs, deps);
+  const to = describeBoost(boost);
+  await changeScaling(
+    params,
+    { ...changeOf(boost, request, deps), to, coalesceKey: `boost ${to}` },
+    request,
+    deps,
+  );
+}
+
+/**
+ * Ends the boost of a service now.
+ *
+ * @throws the errors of {@link changeScaling}; ApiError 404 if no boost is in effect
+ */
+export async function endBoost(
+  params: ServiceParams,
+  request: SizeRequest & Requester,
+  deps: BoostServiceDeps,
+): Promise<void> {
+  const change = changeOf(undefined, request, deps);
+  const write: ScalingChange["write"] = async (current) => {
+    requireBoost(current, deps.clock.now());
+    return await change.write(current);
+  };
+  await changeScaling(params, { ...change, write }, request, deps);
+}
+
+function changeOf(
+  boost: Boost | undefined,
+  { permit: _, ...author }: SizeRequest & Requester,
+  { scalingWriter }: BoostServiceDeps,
+): ScalingChange {
+  return {
+    ...{ audit: "boost", to: undefined, what: "this boost" },
+    valueIn: ({ boosted }) => boosted && describeBoost(boosted.boost),
+    write: (current) => scalingWriter.writeBoost(current, boost, author),
+  };
+}
+
+function requireBoost(scaling: PipeScalingView, nowMs: number): Boost {
+  const { boost } = atTime(scaling, nowMs);
+  if (boost) return boost;
+  throw apiError("NoBoost");
+}
+
+function requireNearEnd(untilMs: number, { clock, maxBoostMs }: BoostServiceDeps): void {
+  const nowMs = clock.now();
+  const latestMs = nowMs + maxBoostMs;
+  if (untilMs > nowMs && untilMs <= latestMs) return;
+  const rule =
+    untilMs <= nowMs
+      ? `must be in the future: it is now ${formatInstant(nowMs)}`
+      : `must be at most ${Math.floor(maxBoostMs / 60_000)} minutes ahead, so not after ${formatInstant(latestMs)}`;
+  throw apiError("BoostEnd", rule);
+}
+
+function describeBoost({ size, untilMs }: Boost): string {
+  return `${describeSize(size)} until ${formatInstant(untilMs)}`;
+}
+
+function formatInstant(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,108 @@
+import type { Size } from "../../../domain/size.ts";
+import type { Tier, Tiers } from "../../../domain/tier.ts";
+import type { Organization } from "../../../records/organization.ts";
+import type { Logger } from "../../../telemetry/log.ts";
+import type { ClusterCache } from "../../cluster/cluster-cache.ts";
+import type { PipeScalingWriter, SizeRequest } from "../../cluster/pipe-scaling-writer.ts";
+import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
+import type { PipeScalingView } from "../../cluster/views.ts";
+import type { WriteQueue } from "../../cluster/write-queue.ts";
+import { apiError, isUnavailable } from "../../errors.ts";
+import type { Requester } from "../../middleware/request-context.ts";
+import type { ServiceParams } from "../path-params.ts";
+
+/** The object before and after a change. */
+export interface ScalingWrite {
+  readonly before: PipeScalingView;
+  readonly written: PipeScalingView;
+}
+
+export interface ScalingChangeDeps {
+  readonly cache: Pick<ClusterCache, "scaling" | "observeScaling">;
+  readonly scalingWriter: Pick<PipeScalingWriter, "write" | "writeBoost" | "read">;
+  readonly scalingWrites: WriteQueue<ScalingWrite>;
+  readonly tiers: Tiers;
+  readonly log: Logger;
+}
+
+/** A change that a caller requests of what the pipes of a service should have. */
+export interface ScalingChange {
+  /** For the audit log: the kind of change, and the value after it. */
+  readonly audit: "scaling" | "boost";
+  readonly to: string | undefined;
+  /** Returns the value in an object, for the value before the change in the audit log. */
+  readonly valueIn: (scaling: PipeScalingView) => string | undefined;
+  /** The object of the sentence "The cluster's policy does not allow …". */
+  readonly what: string;
+  /** Waiting changes with the same key are made once. Absent if each is made. */
+  readonly coalesceKey?: string;
+  /** @throws ApiError if the state does not allow the change; then nothing has changed */
+  readonly write: (current: PipeScalingView) => Promise<PipeScalingView>;
+}
+
+/**
+ * Makes a change: normally exactly one call to the cluster.
+ *
+ * @throws ApiError 400, 409 if the state does not allow it, or the error of `permit` or of the change; then nothing has
+ *   changed
+ * @throws ApiError 503 otherwise
+ */
+export async function changeScaling(
+  { organization, service }: ServiceParams,
+  { audit, to, valueIn, what, coalesceKey, write: writeTo }: ScalingChange,
+  { permit, requestId, apiKey }: SizeRequest & Requester,
+  { cache, scalingWriter, scalingWrites, log }: ScalingChangeDeps,
+): Promise<void> {
+  const { namespace, id } = service;
+  const line = { audit, requestId, apiKey, organization: organization.id, service: id, to };
+  const write = async (permitted: () => void) => {
+    const change = await retryOnConflict({
+      cached: cache.scaling(namespace, id),
+      read: () => scalingWriter.read(namespace, id),
+      attempt: async (target) => {
+        const before = requireProvisioned(target);
+        requireChangeable(before);
+        permitted();
+        return { before, written: await writeTo(before) };
+      },
+      what,
+    });
+    cache.observeScaling(namespace, change.written);
+    return change;
+  };
+  const queued = { permit, write, ...(coalesceKey === undefined ? {} : { coalesceKey }) };
+  try {
+    const { before } = await scalingWrites.run(`${namespace}/${id}`, queued);
+    log.info({ ...line, from: valueIn(before) }, "size accepted");
+  } catch (err) {
+    // The change may have been made anyway.
+    if (isUnavailable(err)) log.warn({ ...line, err }, "size not confirmed");
+    throw err;
+  }
+}
+
+/** @throws ApiError 400 if the PipeScaling of a service does not exist */
+export function requireProvisioned<T>(scaling: T | undefined): T {
+  if (scaling) return scaling;
+  throw apiError("NoPipe");
+}
+
+export function tierOf({ tier: name }: Organization, tiers: Tiers): Tier {
+  const tier = tiers.get(name);
+  if (tier) return tier;
+  throw new Error(`the organization's tier, ${name}, is not in this API's tiers`);
+}
+
+/** @throws ApiError 400 for a size above the maximum of the tier */
+export function requireWithinTier(size: Size, organization: Organization, tiers: Tiers): void {
+  const { maximumSize } = tierOf(organization, tiers);
+  const { cpuMillicores, memoryGib } = maximumSize;
+  if (size.cpuMillicores <= cpuMillicores && size.memoryGib <= memoryGib) return;
+  throw apiError("AboveTier", maximumSize);
+}
+
+function requireChangeable({ suspended, metadata }: PipeScalingView): void {
+  if (suspended) throw apiError("Suspended");
+  // A change to an object that is being deleted would be lost.
+  if (metadata.deletionTimestamp !== undefined) throw apiError("BeingSetUp");
+}

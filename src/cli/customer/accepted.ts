@@ -1,0 +1,48 @@
+import type { Io } from "../io.ts";
+import { type Format, printData, printOne, type Row } from "../output.ts";
+import { watch } from "../view/follow.ts";
+import { profileFlag } from "./access.ts";
+import type { ApiClient } from "./client.ts";
+import { type RequestedSize, watchScaling } from "./scaling-watch.ts";
+
+/** A change of size that the API has accepted. */
+interface Accepted {
+  readonly service: string;
+  /** Path of the service's pipesCdcScaling. */
+  readonly path: string;
+  readonly requestId: string;
+  /** For people. */
+  readonly text: string;
+  /** For programs. */
+  readonly data: Row;
+  /** Absent if the size that follows is not known. */
+  readonly requested: RequestedSize | undefined;
+}
+
+interface AcceptedOptions {
+  readonly watch: boolean;
+  readonly timeout: number | undefined;
+  readonly output: Format;
+}
+
+/** Follows the rescale, or prints how to. @returns the exit code */
+export async function followAccepted(
+  api: ApiClient,
+  { service, path, requestId, text, data, requested }: Accepted,
+  { watch: isWatch, timeout, output }: AcceptedOptions,
+  io: Io,
+): Promise<number> {
+  const command = `pipe-scaling scaling get ${service} --watch${profileFlag(api.access)}`;
+  if (isWatch) {
+    io.err(`Accepted: ${text} (request ${requestId}).\n`);
+    try {
+      return await watch(io, output, watchScaling({ api, path, service, requested }), timeout);
+    } finally {
+      if (io.signal.aborted) io.err(`The rescale continues. To watch it: ${command}\n`);
+    }
+  }
+  if (output === "table") printOne(io, output, { service, accepted: text, requestId });
+  else printData(io, output, { service, ...data, requestId });
+  io.err(`The rescale takes some minutes. To watch it: ${command}\n`);
+  return 0;
+}

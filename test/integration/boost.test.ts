@@ -1,0 +1,125 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import { boostFields } from "../../src/crd/size-fields.ts";
+import { sizeOfCores } from "../../src/domain/size.ts";
+import type { Pod } from "../../src/kube/objects.ts";
+import { collectionPath, PODS } from "../../src/kube/paths.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
+import { ControllerProcess, controllerKubeconfig } from "./faults/controller-process.ts";
+import { restrictController } from "./in-place-account.ts";
+
+const IN_PLACE = { resizeStrategy: "InPlaceOrRollout" } as const;
+const NAMES = ["pipe-a", "pipe-b"];
+const HOUR_MS = 3_600_000;
+/** Long enough for the pipes to get the size of the boost before its end. */
+const BOOST_MS = 30_000;
+/** Precision of the server's `Date` header, which the controller's clock follows. */
+const FEW_SECONDS_MS = 5000;
+
+describe("a boost", () => {
+  let environment: TestEnvironment;
+  let before: readonly string[];
+  beforeEach(async () => {
+    environment = await TestEnvironment.create();
+    await restrictController(environment);
+    const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+    for (const name of NAMES) await environment.createPipe({ name, cores: 1, podLabels });
+    const areRunning = async () => {
+      const all = await pods();
+      return all.length === 2 && all.every(({ status }) => status?.containerStatuses?.[0]?.resources);
+    };
+    await waitFor(areRunning, { what: "the pods to run" });
+    before = await uids();
+  });
+  afterEach(() => environment.end());
+
+  async function pods(): Promise<readonly Pod[]> {
+    const { items } = await environment.client.json<{ readonly items: readonly Pod[] }>({
+      path: collectionPath(PODS, environment.pipes),
+    });
+    return items;
+  }
+
+  async function uids(): Promise<readonly string[]> {
+    return (await pods()).map(({ metadata }) => metadata.uid).sort();
+  }
+
+  /** Boosts the pipes to eight cores. Resolves with the end of the boost when all of them run that size. */
+  async function boost(): Promise<number> {
+    await environment.requestSize(2);
+    await settledAt(2, "Spec");
+    const untilMs = Date.now() + BOOST_MS;
+    await environment.patchScaling({ boost: boostFields({ size: sizeOfCores(8), untilMs }) });
+    await settledAt(8, "Boost");
+    expect((await environment.scaling()).status?.boost).toMatchObject({ summary: "8 cpu / 32 Gi" });
+    return untilMs;
+  }
+
+  /** Waits until every pod and template has the size, and the status says so. */
+  async function settledAt(cores: number, source: string): Promise<void> {
+    const isSettled = async () => {
+      const { status, metadata } = await environment.scaling();
+      const ready = status?.conditions?.find(({ type }) => type === "Ready");
+      return (
+        status?.observedGeneration === metadata.generation &&
+        ready?.status === "True" &&
+        status?.desired?.source === source &&
+        status.effective?.replicaCpuMillicores === cores * 1000
+      );
+    };
+    await waitFor(isSettled, { what: `${cores} cores, from ${source}`, timeoutMs: 120_000 });
+    const amounts = { cpu: `${cores}`, memory: `${cores * 4}Gi` };
+    for (const { status } of await pods())
+      expect(status?.containerStatuses).toMatchObject([
+        { restartCount: 0, resources: { requests: amounts } },
+      ]);
+    for (const name of NAMES)
+      expect(resourcesOf(await environment.pipe(name))).toBe(
+        `${amounts.cpu} ${amounts.memory} ${amounts.memory}`,
+      );
+    expect(await uids()).toEqual(before);
+  }
+
+  it("begins and ends in place although the controller is killed before its end and starts after it", async () => {
+    const kubeconfig = await controllerKubeconfig(environment);
+    const start = (clockErrorMs = 0) =>
+      new ControllerProcess(environment, kubeconfig, "the-same", { ...IN_PLACE, clockErrorMs });
+    const first = start();
+    environment.onEnd(() => first.kill());
+    await environment.waitForCondition("Ready", "True");
+    const untilMs = await boost();
+    await first.kill();
+    const { status, spec } = await waitFor(
+      async () => (Date.now() > untilMs ? await environment.scaling() : undefined),
+      { what: "the end of the boost", timeoutMs: 2 * BOOST_MS },
+    );
+    expect(status?.desired?.source).toBe("Boost");
+    // By the clock of this controller, which is behind, the boost has not ended.
+    const next = start(-HOUR_MS);
+    environment.onEnd(() => next.kill());
+    await settledAt(2, "Spec");
+    const after = await environment.scaling();
+    expect(after.status?.boost).toBeUndefined();
+    expect(after.spec).toEqual(spec);
+  });
+
+  it.each([
+    ["ahead", HOUR_MS],
+    ["behind", -HOUR_MS],
+  ])("ends by itself and on time under a controller whose clock is an hour %s", async (_, errorMs) => {
+    const clock = { ...systemClock, now: () => Date.now() + errorMs };
+    await environment.startController(IN_PLACE, { clock, timeouts: { smallerMemoryMs: 500 } });
+    await environment.waitForCondition("Ready", "True");
+    const untilMs = await boost();
+    await settledAt(2, "Spec");
+    const { status } = await environment.scaling();
+    const [latest, boosted] = status?.history ?? [];
+    expect(latest).toMatchObject({ summary: "2 cpu / 8 Gi", source: "Spec", result: "Scaled" });
+    expect(boosted).toMatchObject({ summary: "8 cpu / 32 Gi", source: "Boost", result: "Scaled" });
+    const startedAtMs = Date.parse(latest?.startedAt ?? "");
+    expect(startedAtMs).toBeGreaterThan(untilMs - FEW_SECONDS_MS);
+    expect(startedAtMs).toBeLessThan(untilMs + FEW_SECONDS_MS);
+  });
+});

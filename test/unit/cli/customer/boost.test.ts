@@ -1,0 +1,140 @@
+import { describe, expect, test } from "vitest";
+import { COMMANDS } from "../../../../src/all-commands.ts";
+import { runProgram } from "../../../../src/cli/program.ts";
+import {
+  done,
+  type FakeHttpServer,
+  type FakeResponse,
+  REQUEST_ID,
+  type ReceivedRequest,
+  refused,
+  startFakeHttpServer,
+} from "../../../support/fakes/fake-http-server.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
+
+const ORGANIZATION = "6f1c2a54-9d0b-4c53-8a42-0f8f6b1d2c11";
+const SERVICE = "01234567-89ab-4cde-8f01-23456789abcd";
+const SCALING = `/v1/organizations/${ORGANIZATION}/services/${SERVICE}/pipesCdcScaling`;
+const HOUR_MS = 3_600_000;
+const UNTIL = "2026-01-31T20:00:00.000Z";
+const SIXTEEN = { replicaCpuMillicores: 16_000, replicaMemoryGb: 64 };
+
+const BOOSTED = {
+  ...{ state: "scaled", reason: "Scaled", message: "Every pipe runs the size." },
+  desired: { ...SIXTEEN, source: "Boost" },
+  boost: { ...SIXTEEN, until: UNTIL, remainingSeconds: 7200 },
+  effective: SIXTEEN,
+  pipes: { total: 3, updated: 3 },
+  failures: [],
+  requestId: REQUEST_ID,
+};
+
+type Operations = Readonly<Record<string, FakeResponse | ((request: ReceivedRequest) => FakeResponse)>>;
+
+async function run(words: string, operations: Operations = {}) {
+  const api: FakeHttpServer = await startFakeHttpServer((request) => {
+    const response = operations[`${request.method} ${request.path}`];
+    if (response !== undefined) return typeof response === "function" ? response(request) : response;
+    if (request.path === "/v1/organizations") return done([{ id: ORGANIZATION, name: "Acme" }]);
+    return refused(404, "There is nothing at this path.");
+  });
+  const env = {
+    PIPE_SCALING_API_URL: api.url,
+    PIPE_SCALING_KEY_ID: "key1",
+    PIPE_SCALING_KEY_SECRET: "tops3cret",
+  };
+  const io = fakeIo({ env });
+  const code = await runProgram(COMMANDS, `scaling boost ${words}`.split(" "), io);
+  const writes = api.requests.filter(({ method }) => method !== "GET");
+  return { code, ...io.written, writes };
+}
+
+/** Returns the boost that it gets. */
+function echo({ body }: ReceivedRequest): FakeResponse {
+  return done(body);
+}
+
+describe("scaling boost", () => {
+  test("starts a boost that ends after a time, and says how to watch it", async () => {
+    const startedAt = Date.now();
+    const { code, out, err, writes } = await run(`${SERVICE} --cores 16 --for 8h`, {
+      [`PUT ${SCALING}/boost`]: echo,
+    });
+    expect(code).toBe(0);
+    expect(writes).toMatchObject([{ method: "PUT", path: `${SCALING}/boost`, body: SIXTEEN }]);
+    const { until } = Object(writes[0]?.body);
+    expect(Date.parse(until)).toBeGreaterThanOrEqual(startedAt + 8 * HOUR_MS);
+    expect(Date.parse(until)).toBeLessThanOrEqual(Date.now() + 8 * HOUR_MS);
+    expect(out).toContain(`ACCEPTED    16 cpu / 64 Gi until ${until}`);
+    expect(err).toContain(`To watch it: pipe-scaling scaling get ${SERVICE} --watch`);
+  });
+
+  test("starts a boost that ends at a time, and watches it", async () => {
+    const { code, out, err, writes } = await run(`${SERVICE} --memory-gb 64 --until ${UNTIL} --watch`, {
+      [`PUT ${SCALING}/boost`]: echo,
+      [`GET ${SCALING}/progress`]: done(BOOSTED),
+    });
+    expect(writes).toMatchObject([{ body: { ...SIXTEEN, until: UNTIL } }]);
+    expect(err).toContain(`Accepted: 16 cpu / 64 Gi until ${UNTIL} (request ${REQUEST_ID}).`);
+    expect(out).toContain(`boost until ${UNTIL}`);
+    expect(out).toContain("scaled, 3/3 pipes");
+    expect(code).toBe(0);
+  });
+
+  test("prints the boost as data", async () => {
+    const { out } = await run(`${SERVICE} --cores 16 --until ${UNTIL} --output json`, {
+      [`PUT ${SCALING}/boost`]: echo,
+    });
+    expect(JSON.parse(out)).toEqual({ service: SERVICE, ...SIXTEEN, until: UNTIL, requestId: REQUEST_ID });
+  });
+
+  test("ends a boost", async () => {
+    const { code, out, writes } = await run(`${SERVICE} --end`, {
+      [`DELETE ${SCALING}/boost`]: { body: { requestId: REQUEST_ID, status: 200 } },
+    });
+    expect({ code, writes }).toMatchObject({ code: 0, writes: [{ method: "DELETE" }] });
+    expect(out).toContain("ACCEPTED    the end of the boost");
+  });
+
+  test("explains that there is no boost to end", async () => {
+    const { code, err } = await run(`${SERVICE} --end`, {
+      [`DELETE ${SCALING}/boost`]: refused(404, "The service has no boost, or its boost has ended."),
+    });
+    expect(code).toBe(1);
+    expect(err).toContain(
+      "The service has no boost, or its boost has ended. `pipe-scaling scaling get` shows the boost of a service",
+    );
+  });
+
+  test("shows the boost in effect with the time left, or how to start one", async () => {
+    const boosted = { [`GET ${SCALING}/progress`]: done(BOOSTED) };
+    expect(await run(SERVICE, boosted)).toMatchObject({
+      ...{ code: 0, err: "", writes: [] },
+      out: `SERVICE  ${SERVICE}\nBOOST    16 cpu / 64 Gi until ${UNTIL} (2 h left)\n`,
+    });
+    const json = await run(`${SERVICE} --output json`, boosted);
+    expect(JSON.parse(json.out)).toEqual({ service: SERVICE, boost: BOOSTED.boost });
+    const { boost: _, ...none } = BOOSTED;
+    expect(await run(SERVICE, { [`GET ${SCALING}/progress`]: done(none) })).toMatchObject({
+      ...{ code: 0, out: "" },
+      err: `No boost is in effect. To start one: pipe-scaling scaling boost ${SERVICE} --cores 16 --for 8h\n`,
+    });
+  });
+
+  test.each([
+    ["--cores 16", "The end of the boost is missing: give --for, such as --for 8h, or --until."],
+    ["--for 8h", "Specify a size with --cores or --memory-gb."],
+    [`--cores 16 --for 8h --until ${UNTIL}`, "give one of the two"],
+    ["--cores 16 --memory-gb 32 --for 8h", "--cores 16 goes with --memory-gb 64"],
+    ["--cores 25 --for 8h", "it must be a whole number from 1 to 24"],
+    ["--cores 16 --for tomorrow", "it must be a duration from 1s to 8760h"],
+    ["--cores 16 --until tomorrow", "it must be a date-time with seconds and a time zone"],
+    ["--end --cores 16", "--end ends the boost now"],
+    ["--watch", "`scaling get --watch` follows any rescale"],
+    ["--end --timeout 5m", "--timeout goes with --watch"],
+  ])("rejects %s, and says what is allowed", async (words, sentence) => {
+    const { code, err, writes } = await run(`${SERVICE} ${words}`);
+    expect({ code, writes }).toEqual({ code: 2, writes: [] });
+    expect(err).toContain(sentence);
+  });
+});

@@ -1,0 +1,238 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
+import { Simulation } from "../../../support/simulation/simulation.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Two pipes of two cores. */
+async function start(): Promise<PipeGroup> {
+  const group = await PipeGroup.start({ pipes: 2 });
+  group.request(2);
+  await group.run(MINUTE);
+  group.expectSettled(2);
+  group.workloads.replaced.length = 0;
+  group.before = group.uids();
+  return group;
+}
+
+function sourceOf(group: PipeGroup): string | undefined {
+  return group.simulation.status(1).desired?.source;
+}
+
+describe("a boost", () => {
+  it("begins at once and ends by itself, in place", async () => {
+    const group = await start();
+    group.simulation.boost(1, 8, HOUR);
+    await group.run(5 * MINUTE);
+    group.expectSettled(8);
+    expect(group.messages()).toContain("The boost ends at 2026-01-01T01:01:05Z.");
+    await group.run(54 * MINUTE);
+    group.expectSettled(8);
+    await group.run(5 * MINUTE);
+    group.expectSettled(2);
+    group.expectSamePods();
+    expect(group.messages()).not.toContain("boost");
+  });
+
+  it("that lasts for 40 days ends by itself", async () => {
+    const group = await start();
+    group.simulation.boost(1, 8, 40 * DAY);
+    await group.run(40 * DAY - MINUTE);
+    group.expectSettled(8);
+    await group.run(5 * MINUTE);
+    group.expectSettled(2);
+  });
+
+  it("that ended while no controller ran has ended for the next one", async () => {
+    const group = await start();
+    group.simulation.boost(1, 8, HOUR);
+    await group.run(5 * MINUTE);
+    group.simulation.stop();
+    await group.run(2 * HOUR);
+    expect(group.simulation.sizes(...group.names)).toEqual(group.names.map(() => "8000m/32Gi"));
+    group.simulation.start();
+    await group.run(5 * MINUTE);
+    group.expectSettled(2);
+    group.expectSamePods();
+  });
+
+  it("that began and ended while no controller ran changes nothing", async () => {
+    const group = await start();
+    group.simulation.stop();
+    group.simulation.boost(1, 8, HOUR);
+    await group.run(2 * HOUR);
+    group.simulation.start();
+    await group.run(MINUTE);
+    expect(group.attemptsOf(/^pods/, { sinceMs: group.cluster.clock.monotonic() - MINUTE })).toBe(0);
+    group.expectSettled(2);
+  });
+
+  it.each([
+    ["right", 0],
+    ["an hour ahead", HOUR],
+    ["an hour behind", -HOUR],
+  ])("ends at its time by a clock that is %s, and does not begin again", async (_, skewMs) => {
+    const simulation = new Simulation({ skewMs });
+    simulation.addService(1);
+    simulation.deploy("a", 1);
+    simulation.start();
+    await simulation.run(MINUTE);
+    simulation.boost(1, 8, 3 * HOUR);
+    await simulation.run(3 * HOUR - skewMs - MINUTE);
+    expect(simulation.sizes("a")).toEqual(["8000m/32Gi"]);
+    await simulation.run(2 * MINUTE);
+    expect(simulation.sizes("a")).toEqual(["1000m/4Gi"]);
+    const writes = simulation.cluster.writes.length;
+    await simulation.run(DAY);
+    expect(simulation.cluster.writes.length).toBe(writes);
+  });
+
+  it("ends even if the status of the PipeScaling was emptied, because no status decides", async () => {
+    const group = await start();
+    group.simulation.boost(1, 8, HOUR);
+    await group.run(5 * MINUTE);
+    group.simulation.emptyStatus(1);
+    await group.run(HOUR);
+    group.expectSettled(2);
+  });
+
+  it("leaves the pipes at the size that was requested meanwhile", async () => {
+    const group = await start();
+    group.simulation.boost(1, 8, HOUR);
+    await group.run(5 * MINUTE);
+    group.request(4);
+    await group.run(5 * MINUTE);
+    group.expectSettled(8);
+    await group.run(HOUR);
+    group.expectSettled(4);
+    group.expectSamePods();
+  });
+
+  it("can be replaced by a shorter one, and ended at once", async () => {
+    const group = await start();
+    group.simulation.boost(1, 8, 10 * HOUR);
+    await group.run(5 * MINUTE);
+    group.simulation.boost(1, 16, 30 * MINUTE);
+    await group.run(5 * MINUTE);
+    group.expectSettled(16);
+    await group.run(HOUR);
+    group.expectSettled(2);
+    group.simulation.boost(1, 8, 10 * HOUR);
+    await group.run(5 * MINUTE);
+    group.simulation.endBoost(1);
+    await group.run(5 * MINUTE);
+    group.expectSettled(2);
+  });
+
+  it("that ends while the service is suspended has its effect when the service is resumed", async () => {
+    const group = await start();
+    group.simulation.boost(1, 8, HOUR);
+    await group.run(5 * MINUTE);
+    group.simulation.suspend(1, true);
+    await group.run(HOUR);
+    expect(group.simulation.sizes(...group.names)).toEqual(group.names.map(() => "8000m/32Gi"));
+    expect(sourceOf(group)).toBe("Spec");
+    group.simulation.suspend(1, false);
+    await group.run(5 * MINUTE);
+    group.expectSettled(2);
+  });
+
+  it("of a tier with a smaller maximum has its effect up to that", async () => {
+    const group = await start();
+    group.simulation.boost(1, 24, HOUR);
+    group.simulation.setTier("small");
+    await group.run(5 * MINUTE);
+    expect(sourceOf(group)).toBe("TierLimit");
+    expect(group.simulation.status(1).boost?.summary).toBe("24 cpu / 96 Gi");
+    await group.run(HOUR);
+    group.expectSettled(2);
+  });
+});
+
+/** A step, and the time until the next one. */
+const steps = fc.record({
+  step: fc.oneof(
+    fc.record({
+      what: fc.constant("boost" as const),
+      cores: fc.constantFrom(1, 4, 8),
+      ms: fc.constantFrom(-HOUR, 0, 1, 30 * SECOND, HOUR, 30 * HOUR),
+    }),
+    fc.record({ what: fc.constant("request" as const), cores: fc.constantFrom(1, 2, 4) }),
+    fc.record({ what: fc.constant("suspend" as const), isOn: fc.boolean() }),
+    fc.record({ what: fc.constantFrom("end", "start", "stop", "empty the status") }),
+  ),
+  waitMs: fc.constantFrom(0, 100, 2 * SECOND, 30 * SECOND, 30 * MINUTE, 2 * HOUR),
+});
+type Step = typeof steps extends fc.Arbitrary<infer T> ? T : never;
+
+const NO_BOOST = { cores: 0, untilMs: Number.NEGATIVE_INFINITY };
+
+/** The size that the pipes should have, without a look at the controller. */
+class Wish {
+  requested = 2;
+  boosted = NO_BOOST;
+
+  coresAt(ms: number): number {
+    return ms < this.boosted.untilMs ? this.boosted.cores : this.requested;
+  }
+}
+
+function act({ simulation }: PipeGroup, wish: Wish, { step }: Step): void {
+  switch (step.what) {
+    case "boost":
+      wish.boosted = { cores: step.cores, untilMs: simulation.clock.now() + step.ms };
+      simulation.boost(1, step.cores, step.ms);
+      break;
+    case "request":
+      wish.requested = step.cores;
+      simulation.requestSize(1, step.cores);
+      break;
+    case "suspend":
+      simulation.suspend(1, step.isOn);
+      break;
+    case "end":
+      wish.boosted = NO_BOOST;
+      simulation.endBoost(1);
+      break;
+    case "start":
+      simulation.start();
+      break;
+    case "stop":
+      simulation.stop();
+      break;
+    case "empty the status":
+      simulation.emptyStatus(1);
+  }
+}
+
+it("in every history of boosts, requests and restarts, the pipes get what is wanted then, in place, and stay there", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(steps, { maxLength: 12 }), async (happens) => {
+      const group = await start();
+      const wish = new Wish();
+      const { simulation, cluster } = group;
+      for (const each of happens) {
+        act(group, wish, each);
+        await group.run(each.waitMs);
+      }
+      simulation.start();
+      simulation.suspend(1, false);
+      await group.run(10 * MINUTE);
+      group.expectSettled(wish.coresAt(simulation.clock.now()));
+      // After the end of each boost.
+      await group.run(40 * HOUR);
+      group.expectSettled(wish.requested);
+      group.expectSamePods();
+      const writes = cluster.writes.length;
+      await group.run(DAY);
+      expect(cluster.writes.length).toBe(writes);
+      expect(cluster.readyJudge.violations).toEqual([]);
+      simulation.stop();
+    }),
+    { numRuns: 60 },
+  );
+});
