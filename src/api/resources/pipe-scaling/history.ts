@@ -7,16 +7,15 @@ import type { PipeScalingWriter } from "../../cluster/pipe-scaling-writer.ts";
 import { sendResult } from "../../middleware/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { serviceParams, type TenantRecords } from "../path-params.ts";
-import { instant } from "../schema-parts.ts";
+import { instant, knownWords } from "../schema-parts.ts";
 import { requireProvisioned } from "./change.ts";
 import { READ_REFUSALS, SCALING_PATH } from "./operation-parts.ts";
 import { pipeScaling, toPipeScaling } from "./schema.ts";
 
 export const pipeScalingChange = pipeScaling
   .extend({
-    source: z.enum(SIZE_SOURCES).meta({
-      description:
-        "The source of the size: the request, the default of the tier, or the maximum of the tier.",
+    source: z.string().meta({
+      description: `Where the size comes from, in one word: the request, a boost, or the default or the maximum of the tier. ${knownWords(SIZE_SOURCES)}`,
     }),
     result: z.enum(["propagating", "scaled", "superseded", "failed"]).meta({
       description:

@@ -123,7 +123,7 @@ describe("scaling boost", () => {
 
   test.each([
     ["--cores 16", "The end of the boost is missing: give --for, such as --for 8h, or --until."],
-    ["--for 8h", "Specify a size with --cores or --memory-gb."],
+    ["--for 8h", "No size is given: give --cores or --memory-gb."],
     [`--cores 16 --for 8h --until ${UNTIL}`, "give one of the two"],
     ["--cores 16 --memory-gb 32 --for 8h", "--cores 16 goes with --memory-gb 64"],
     ["--cores 25 --for 8h", "it must be a whole number from 1 to 24"],
