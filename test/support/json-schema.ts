@@ -300,7 +300,7 @@ function merged(all: JsonSchema["properties"] = {}, alternative: JsonSchema["pro
   return { ...all, ...Object.fromEntries(narrowed) };
 }
 
-/** As in RFC 3339, always in UTC. */
+/** The format of RFC 3339, always in UTC. */
 function isDateTime(text: string): boolean {
   return /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$/.test(text) && !Number.isNaN(Date.parse(text));
 }

@@ -42,7 +42,7 @@ function pod(number: number, revision: string, changes: Partial<Pod["metadata"]>
 interface Answers {
   readonly statefulSet?: StatefulSet | undefined;
   readonly pods?: readonly Pod[];
-  /** It may throw. */
+  /** The effect of a write. It throws to refuse the write. */
   readonly write?: (request: KubeRequest) => unknown;
 }
 
