@@ -192,6 +192,18 @@ describe("the next step of the commit of a StatefulSet", () => {
     });
   });
 
+  it("releases the pods with a reason if something removed the old size from the annotation", async () => {
+    const { lastGoodSize: _, ...without } = COMMITTING;
+    const statefulSet = withAnnotation(unseen, without);
+    const { written, writes, lastRollout } = await step(
+      { statefulSet, pods: [pod(0, "a-1")] },
+      { isOverdue: true },
+    );
+    expect(written).toMatchObject([{ path: "a" }]);
+    expect(writes().map(patchedResources)).toEqual([undefined]);
+    expect(lastRollout?.inPlaceFailure?.reason).toBe("NotSettled");
+  });
+
   it("takes it back if labels are refused, and records why the size is not tried in place again", async () => {
     const fallback = { reason: "Refused", message: "a policy says no" } as const;
     const { written, lastRollout } = await step(
