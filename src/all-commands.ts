@@ -87,7 +87,7 @@ const kubeconfigCommands = [...admin, status, doctor];
 export const COMMANDS: ProgramSpec = {
   version,
   description:
-    "Resizes the change-data-capture pipes of a service on Kubernetes: the two processes of the operator, and what people do with it.",
+    "Resizes the change-data-capture pipes of a service on Kubernetes: the two processes of the operator, and the commands of platform teams and customers.",
   commands: [
     ...section(PROCESSES, api, controller),
     ...section(BY_KUBECONFIG, ...kubeconfigCommands),

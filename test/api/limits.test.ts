@@ -100,12 +100,13 @@ describe("the default limits", () => {
 
 describe("every response", () => {
   it("to a key has the number of remaining requests, regardless of the status", async () => {
-    const api = await start({ ...SLOW, rateLimit: 5 });
+    const api = await start({ ...SLOW, rateLimit: 6 });
     const { authorization } = freshKey();
     const service = `/v1/organizations/${organizationId}/services/none/pipesCdcScaling`;
     const headers = { "Content-Type": "text/plain" };
     const requests = [
       [200, { path: "/v1/organizations" }],
+      [200, { path: `/v1/organizations/${organizationId}/prometheus` }],
       [404, { path: "/v1/none" }],
       [405, { path: "/v1/organizations", method: "DELETE" }],
       [400, { path: service }],
@@ -113,19 +114,19 @@ describe("every response", () => {
     ] as const;
     for (const [at, [status, send]] of requests.entries()) {
       const response = await api.send({ ...send, authorization });
-      const remaining = String(4 - at);
+      const remaining = String(5 - at);
       expect(response.status).toBe(status);
       expect(response.headers).toMatchObject({
-        "x-ratelimit-limit": "5",
+        "x-ratelimit-limit": "6",
         "x-ratelimit-remaining": remaining,
         "x-ratelimit-reset": expect.stringMatching(/^\d+$/),
-        "ratelimit-policy": '"key";q=5;w=55',
+        "ratelimit-policy": '"key";q=6;w=55',
         ratelimit: expect.stringMatching(new RegExp(`^"key";r=${remaining};t=1?\\d$`)),
       });
     }
     expect(await list(api, viewer.authorization)).toMatchObject({
       status: 403,
-      headers: { "x-ratelimit-remaining": "4" },
+      headers: { "x-ratelimit-remaining": "5" },
     });
   });
 

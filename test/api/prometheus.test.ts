@@ -42,13 +42,8 @@ describe("the metrics of a service", () => {
     expect(Object.keys(await valuesOf(OF_ONE, "failed_pipes"))).toEqual([serviceId]);
   });
 
-  it("count as one request, and have the headers of every response", async () => {
-    const [first, second] = [
-      await api.send({ path: OF_ONE, authorization }),
-      await api.send({ path: OF_ALL, authorization }),
-    ];
-    const remaining = ({ headers }: typeof first) => Number(headers["x-ratelimit-remaining"]);
-    expect(remaining(first) - remaining(second)).toBe(1);
+  it("have the headers of every response", async () => {
+    const first = await api.send({ path: OF_ONE, authorization });
     expect(first).toMatchObject({
       status: 200,
       headers: {

@@ -33,6 +33,14 @@ async function settled(name?: string): Promise<StatefulSet> {
   );
 }
 
+/** Starts a controller for a StatefulSet. Resolves with the UIDs of its pods when they run. */
+async function running(options: Parameters<Loaders["create"]>[0] = {}): Promise<readonly string[]> {
+  await loaders.create(options);
+  await environment.startController(IN_PLACE);
+  await loaders.ready();
+  return loaders.uids();
+}
+
 describe("the pods of a StatefulSet that are resized in place", () => {
   it.each(["OrderedReady", "Parallel"] as const)(
     "keep running with the policy %s, and the template has their size",
@@ -68,10 +76,7 @@ describe("the pods of a StatefulSet that are resized in place", () => {
 
   it.each([1, 3, 5])("include those below the partition %i of the owner, which stays", async (partition) => {
     const updateStrategy = { type: "RollingUpdate", rollingUpdate: { partition } } as const;
-    await loaders.create({ updateStrategy });
-    await environment.startController(IN_PLACE);
-    await loaders.ready();
-    const uids = await loaders.uids();
+    const uids = await running({ updateStrategy });
     await environment.requestSize(4);
     await environment.waitForCondition("Ready", "True");
     expect(await loaders.sizes()).toEqual(["4", "4", "4"]);
@@ -83,10 +88,7 @@ describe("the pods of a StatefulSet that are resized in place", () => {
   });
 
   it("keep running with the strategy OnDelete, and after a change to RollingUpdate", async () => {
-    await loaders.create({ updateStrategy: { type: "OnDelete" } });
-    await environment.startController(IN_PLACE);
-    await loaders.ready();
-    const uids = await loaders.uids();
+    const uids = await running({ updateStrategy: { type: "OnDelete" } });
     await environment.requestSize(4);
     await environment.waitForCondition("Ready", "True");
     expect(await loaders.sizes()).toEqual(["4", "4", "4"]);
@@ -98,10 +100,7 @@ describe("the pods of a StatefulSet that are resized in place", () => {
   });
 
   it("are as many as the owner wants while they are scaled up and down", async () => {
-    await loaders.create();
-    await environment.startController(IN_PLACE);
-    await loaders.ready();
-    const uids = await loaders.uids();
+    const uids = await running();
     await environment.requestSize(4);
     await loaders.patch({ replicas: 5 });
     await waitFor(async () => (await loaders.sizes()).join() === "4,4,4,4,4", {
@@ -119,10 +118,7 @@ describe("the pods of a StatefulSet that are resized in place", () => {
   });
 
   it("get a second size that is requested at once", async () => {
-    await loaders.create();
-    await environment.startController(IN_PLACE);
-    await loaders.ready();
-    const uids = await loaders.uids();
+    const uids = await running();
     for (const cores of [4, 2, 8, 1, 3]) await environment.requestSize(cores);
     await environment.waitForCondition("Ready", "True");
     expect(await loaders.sizes()).toEqual(["3", "3", "3"]);
@@ -131,10 +127,7 @@ describe("the pods of a StatefulSet that are resized in place", () => {
   });
 
   it("are replaced in turn by a new image of the owner, and have the size", async () => {
-    await loaders.create();
-    await environment.startController(IN_PLACE);
-    await loaders.ready();
-    const uids = await loaders.uids();
+    const uids = await running();
     await environment.requestSize(4);
     await loaders.patch({
       template: { spec: { containers: [{ name: "pipe", image: "registry.example/pipe:2" }] } },
@@ -153,10 +146,7 @@ describe("the pods of a StatefulSet that are resized in place", () => {
   });
 
   it("stay if their StatefulSet loses its labels meanwhile", async () => {
-    await loaders.create();
-    await environment.startController(IN_PLACE);
-    await loaders.ready();
-    const uids = await loaders.uids();
+    const uids = await running();
     await environment.requestSize(4);
     await waitFor(async () => (await loaders.sizes()).includes("4"), { what: "the first pod of the size" });
     await loaders.patchObject({ metadata: { labels: { [SERVICE_LABEL]: null, [TYPE_LABEL]: null } } });
@@ -192,13 +182,10 @@ describe("a service with a Deployment and a StatefulSet", () => {
 
 describe("a StatefulSet that cannot be resized in place", () => {
   it("is left alone with the strategies InPlace and OnDelete, and reported", async () => {
-    await loaders.create({
+    const uids = await running({
       updateStrategy: { type: "OnDelete" },
       args: ["-XX:MaxRAMPercentage=75"],
     });
-    await environment.startController(IN_PLACE);
-    await loaders.ready();
-    const uids = await loaders.uids();
     await environment.requestSize(4);
     const scaling = await environment.waitForCondition("Ready", "False", "WaitingForOwner");
     expect(conditionOf(scaling, "Ready")?.message).toMatch(/its update strategy is OnDelete/);
@@ -207,9 +194,7 @@ describe("a StatefulSet that cannot be resized in place", () => {
   });
 
   it("is rolled out if the controller may not label its pods", async () => {
-    await loaders.create();
-    await environment.startController(IN_PLACE);
-    await loaders.ready();
+    await running();
     const rights = await Rights.of("controller", environment);
     try {
       await rights.without("patch pods", async () => {
@@ -227,9 +212,7 @@ describe("a StatefulSet that cannot be resized in place", () => {
   });
 
   it("is rolled out with the reason in the status", async () => {
-    await loaders.create({ args: ["-XX:MaxRAMPercentage=75"] });
-    await environment.startController(IN_PLACE);
-    await loaders.ready();
+    await running({ args: ["-XX:MaxRAMPercentage=75"] });
     await environment.requestSize(4);
     const { status } = await environment.waitForCondition("Ready", "True");
     expect(status?.pipes).toMatchObject({

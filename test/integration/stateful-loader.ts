@@ -40,7 +40,7 @@ export class Loaders {
     });
   }
 
-  /** By name. */
+  /** The pods of a StatefulSet, sorted by name. */
   async pods(name = "loader"): Promise<readonly Pod[]> {
     const { client, pipes } = this.#environment;
     const query = { labelSelector: `app=${name}` };

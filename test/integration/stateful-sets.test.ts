@@ -192,7 +192,7 @@ describe("a StatefulSet whose pod of the new size does not become ready", () => 
     "is rolled back with the policy %s, and only that pod is replaced",
     async (podManagementPolicy) => {
       await loaders.create({ podManagementPolicy, ...SLOW });
-      await start({ rolloutTimeoutMs: 3000 });
+      await start({ rolloutTimeoutMs: 8000 });
       const before = await loaders.uids();
       await environment.requestSize(4);
       const stuck = await crashLastPod();
@@ -231,7 +231,7 @@ describe("a StatefulSet whose pod of the new size does not become ready", () => 
 
   it("is cleaned up by the next controller if the first one ended after the rollback", async () => {
     await loaders.create({ ...SLOW });
-    const stop = await start({ rolloutTimeoutMs: 3000 });
+    const stop = await start({ rolloutTimeoutMs: 8000 });
     const rights = await Rights.of("controller", environment);
     try {
       await rights.without("delete pods", async () => {
@@ -246,7 +246,7 @@ describe("a StatefulSet whose pod of the new size does not become ready", () => 
     } finally {
       await rights.close();
     }
-    await environment.startController({ rolloutTimeoutMs: 3000 });
+    await environment.startController({ rolloutTimeoutMs: 8000 });
     await waitFor(async () => (await loaders.sizes()).join() === "1,1,1", {
       what: "the old size of all pods",
     });

@@ -55,7 +55,7 @@ async function commitProblem(applier: Applier, action: DryRunAction): Promise<Wr
   return { reason: "Refused", message, fallback: "TemplateChanged" };
 }
 
-/** What neither the size nor the pause changes. */
+/** The parts of the spec that neither the size nor the pause changes. */
 function withoutSize({ template, ...spec }: Workload["spec"], name: string): object {
   const containers = template.spec.containers.map((container) =>
     container.name === name ? { ...container, resources: withoutAmounts(container.resources) } : container,

@@ -16,7 +16,7 @@ export interface HeldPods<Pod> {
 }
 
 export interface CommitState {
-  /** It took too long, or a write was refused. */
+  /** The commit took too long, or a write was refused. */
   readonly isOverdue: boolean;
   readonly canLabel: boolean;
   /** Why labels would be refused again. */

@@ -57,7 +57,7 @@ export function isUnrequested({ pipe, scaling }: Subject): boolean {
   if (!scaling.isUnrequested || requestedSize(scaling) === undefined || !hasAnyResource(pipe)) return false;
   const { lastRollout, resizedAtMs } = pipe;
   if (!lastRollout) return resizedAtMs === undefined;
-  // It was recorded with what it had in place of the size.
+  // The annotation has the resources of the pipe in place of the size.
   return lastRollout.generation === 0 && lastRollout.isRollback;
 }
 

@@ -76,7 +76,7 @@ export interface InTurn {
   /** No pod is available, and none had another template before. */
   readonly isFirst: boolean;
   readonly hold: Hold | undefined;
-  /** Of the owner: pods with a smaller index are not replaced. Absent with the strategy OnDelete. */
+  /** The partition of the owner: pods with a smaller number are not replaced. Absent with the strategy OnDelete. */
   readonly partition: number | undefined;
 }
 

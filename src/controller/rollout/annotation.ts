@@ -77,7 +77,7 @@ export function adoption(subject: Subject): LastRollout | undefined {
   };
 }
 
-/** The fields that say what the template has (appliedSize). What it has in place of the requested size is like a rollback. */
+/** The fields for the resources of the template (appliedSize). Other resources than the requested size are like a rollback. */
 export function applied(
   present: Allotment,
   requested: Size,

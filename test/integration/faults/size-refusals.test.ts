@@ -87,7 +87,9 @@ describe.each(Object.entries(REFUSALS))("a size that %s does not allow", (_what,
       };
       if (refusal.isFirst) await limit();
       invariants.accept(1);
-      await environment.startController({ resizeStrategy });
+      // In production, a search for room is repeated after a minute.
+      const timeouts = { nodesMs: 0, roomRetry: { firstMs: 1000, mostMs: 5000 } };
+      await environment.startController({ resizeStrategy }, { timeouts });
       await environment.createPipe({
         name: PIPE,
         cores: 1,

@@ -11,8 +11,8 @@ import { Loaders } from "../stateful-loader.ts";
 import { FaultyProxy, type Handling } from "./faulty-proxy.ts";
 
 /*
- * What happens to a StatefulSet while its pods are held for a commit. The controller has to wait for a proxy before it
- * gives a pod its label.
+ * Changes of a StatefulSet while its pods are held for a commit. A proxy delays the labels of the pods until a test releases
+ * them.
  */
 
 let environment: TestEnvironment;

@@ -215,7 +215,7 @@ export class ClusterState {
     });
   }
 
-  /** Who has written the spec. */
+  /** Adds the records of the writers of the spec. */
   #withManagers(scaling: ScalingObject, writer: Writer): ScalingObject {
     const specOf = ({ metadata, spec = {} }: ScalingObject) => ({ metadata, spec });
     const { uid, generation } = scaling.metadata;

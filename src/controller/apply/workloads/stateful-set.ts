@@ -199,10 +199,16 @@ function takeBack(
 ): Promise<WrittenAnnotation | undefined> {
   const { lastRollout } = pipe;
   const old = lastRollout?.lastGoodSize;
-  if (!lastRollout || !old) return release(applier, pipe, fallback);
+  // Nothing shows the old size, so the pods are replaced.
+  if (!lastRollout || !old) return release(applier, pipe, fallback ?? UNKNOWN_SIZE);
   const spec = { ...resourcesPatch({ pipe, container }, old), ...partitionPatch(pipe, 0) };
   return patchPipe(applier, pipe, takenBack(pipe, lastRollout, old, fallback), spec);
 }
+
+const UNKNOWN_SIZE: Fallback = {
+  reason: "NotSettled",
+  message: "something removed the old size from the annotation of the StatefulSet during the commit",
+};
 
 /** The pods that do not end, as they are now. */
 async function readPods({ client }: Applier, { metadata, spec }: WholeStatefulSet): Promise<readonly Pod[]> {

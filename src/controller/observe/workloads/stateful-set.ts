@@ -63,7 +63,7 @@ function heldByControllerAtMs(
   if (type === ON_DELETE) return lastRollout?.isCommitting ? lastRollout.startedAtMs : undefined;
   if ((rollingUpdate?.partition ?? 0) < HOLD) return undefined;
   const heldAtMs = pausedByControllerAtMs(metadata, lastRollout, PARTITION);
-  // Then only the number shows whose hold it is.
+  // Without managed fields, only the number shows whose hold it is.
   return (
     heldAtMs ?? (isUnmanaged(metadata.managedFields) ? parseTime(metadata.creationTimestamp) : undefined)
   );

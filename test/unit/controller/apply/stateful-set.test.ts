@@ -42,7 +42,7 @@ function pod(number: number, revision: string, changes: Partial<Pod["metadata"]>
 interface Answers {
   readonly statefulSet?: StatefulSet | undefined;
   readonly pods?: readonly Pod[];
-  /** It may throw. */
+  /** The effect of a write. It throws to refuse the write. */
   readonly write?: (request: KubeRequest) => unknown;
 }
 
@@ -190,6 +190,18 @@ describe("the next step of the commit of a StatefulSet", () => {
       type: "failed",
       error: { message: expect.stringContaining("see the kube-controller-manager") },
     });
+  });
+
+  it("releases the pods with a reason if something removed the old size from the annotation", async () => {
+    const { lastGoodSize: _, ...without } = COMMITTING;
+    const statefulSet = withAnnotation(unseen, without);
+    const { written, writes, lastRollout } = await step(
+      { statefulSet, pods: [pod(0, "a-1")] },
+      { isOverdue: true },
+    );
+    expect(written).toMatchObject([{ path: "a" }]);
+    expect(writes().map(patchedResources)).toEqual([undefined]);
+    expect(lastRollout?.inPlaceFailure?.reason).toBe("NotSettled");
   });
 
   it("takes it back if labels are refused, and records why the size is not tried in place again", async () => {

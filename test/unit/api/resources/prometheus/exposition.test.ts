@@ -134,7 +134,8 @@ it("a name of a service with any characters stays within its label", () => {
   const size = describedSize(sizeOfCores(1));
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (name) => {
-      const text = exposition([observed(name, { effective: size })]);
+      const service = { id: "a", name };
+      const text = exposition([{ ...observed("orders", { effective: size }), service }]);
       const lines = text.split("\n").filter((line) => line.startsWith("pipe_scaling_service_effective_cpu"));
       expect(lines).toHaveLength(1);
       const [, label = ""] = /service_name="((?:[^"\\]|\\.)*)"\} 1$/s.exec(lines[0] ?? "") ?? [];
