@@ -126,7 +126,7 @@ describe("scaling boost", () => {
     ["--for 8h", "No size is given: give --cores or --memory-gb."],
     [`--cores 16 --for 8h --until ${UNTIL}`, "give one of the two"],
     ["--cores 16 --memory-gb 32 --for 8h", "--cores 16 goes with --memory-gb 64"],
-    ["--cores 25 --for 8h", "it must be a whole number from 1 to 24"],
+    ["--cores 129 --for 8h", "it must be a whole number from 1 to 128"],
     ["--cores 16 --for tomorrow", "it must be a duration from 1s to 8760h"],
     ["--cores 16 --until tomorrow", "it must be a date-time with seconds and a time zone"],
     ["--end --cores 16", "--end ends the boost now"],
