@@ -85,8 +85,8 @@ describe("the CRD of PipeScaling", () => {
     ],
     [
       "a boost that is too large",
-      { boost: { replicaCpuMillicores: 25_000, replicaMemoryGb: 100, until: UNTIL } },
-      "should be less than or equal to 24000",
+      { boost: { replicaCpuMillicores: 129_000, replicaMemoryGb: 516, until: UNTIL } },
+      "should be less than or equal to 128000",
     ],
     ...["tomorrow", "2026-01-31", "2026-01-31T20:00:00", "2026-01-31t20:00:00z", "2026-13-31T20:00:00Z"].map(
       (until): [string, object, string] => [
