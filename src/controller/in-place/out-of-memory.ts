@@ -38,7 +38,7 @@ export function memoryShortage(
   const recorded = snapshot.pipes
     .flatMap((pipe) => ownRollout(pipe, snapshot)?.outOfMemory ?? [])
     .find(({ size, atMs }) => sameSize(size, requested) && !isRetryRequested(atMs, { ...snapshot, scaling }));
-  return recorded ? { outOfMemory: recorded, unrecorded: undefined } : detected(snapshot, requested);
+  return recorded ? { outOfMemory: recorded, unrecorded: undefined } : detected(snapshot, scaling, requested);
 }
 
 interface Kills {
@@ -49,9 +49,9 @@ interface Kills {
   readonly pod: string;
 }
 
-function detected(snapshot: Snapshot, requested: Size): MemoryShortage | undefined {
+function detected(snapshot: Snapshot, scaling: PipeScalingView, requested: Size): MemoryShortage | undefined {
   const { pipes, nowMs, timeouts } = snapshot;
-  const kills = pipes.flatMap((pipe) => killsIn(pipe, snapshot, requested) ?? []);
+  const kills = pipes.flatMap((pipe) => killsIn(pipe, snapshot, scaling, requested) ?? []);
   const [first] = kills;
   if (!first || kills.reduce((sum, { count }) => sum + count, 0) < KILLS) return undefined;
   const { pipe, previous, pod } = first;
@@ -67,7 +67,12 @@ function ownRollout({ lastRollout }: PipeView, { serviceId }: Snapshot): LastRol
   return lastRollout?.serviceId === serviceId ? lastRollout : undefined;
 }
 
-function killsIn(pipe: PipeView, snapshot: Snapshot, requested: Size): Kills | undefined {
+function killsIn(
+  pipe: PipeView,
+  snapshot: Snapshot,
+  scaling: PipeScalingView,
+  requested: Size,
+): Kills | undefined {
   const { pods, timeouts } = snapshot;
   const { size, container, isPausedForCommit } = pipe;
   const lastRollout = ownRollout(pipe, snapshot);
@@ -81,7 +86,12 @@ function killsIn(pipe: PipeView, snapshot: Snapshot, requested: Size): Kills | u
     const own = pod.isActive ? pod.containers.find(({ name }) => name === container.name) : undefined;
     return own ? [{ pod, own }] : [];
   });
-  const ended = seen.filter(({ own }) => own.restartedAtMs > sinceMs);
+  // A pipe that could not get its previous size back still shows the kills that a retry forgives. Nothing tells how many
+  // of its restarts came after that, so only the kills that are visible count.
+  const { retryRequestedAtMs = sinceMs } = scaling;
+  const isRetried = isRetryRequested(startedAtMs, { ...snapshot, scaling });
+  const fromMs = isRetried ? retryRequestedAtMs : sinceMs;
+  const ended = seen.filter(({ own }) => own.restartedAtMs > fromMs);
   const killed = ended.filter(({ own }) => own.isOomKilled && own.restartedAtMs <= untilMs);
   const [last] = killed.toSorted((a, b) => b.own.restartedAtMs - a.own.restartedAtMs);
   if (!last) return undefined;
@@ -90,7 +100,8 @@ function killsIn(pipe: PipeView, snapshot: Snapshot, requested: Size): Kills | u
   const before = restartsOf(seen.filter(({ pod }) => !isLater(pod)));
   const others = ended.filter(({ own }) => !own.isOomKilled).length;
   const unseen = later + Math.max(0, before - restarts) - others;
-  return { pipe, previous, count: Math.max(killed.length, unseen), pod: last.pod.metadata.name };
+  const count = isRetried ? killed.length : Math.max(killed.length, unseen);
+  return { pipe, previous, count, pod: last.pod.metadata.name };
 }
 
 function restartsOf(seen: readonly { readonly own: ContainerView }[]): number {

@@ -110,6 +110,48 @@ describe("a service whose pipe is OOM-killed twice after a smaller memory in pla
   });
 });
 
+describe("a service with a pipe that could not get its previous size back", () => {
+  let group: PipeGroup;
+  beforeEach(async () => {
+    group = await start(3);
+    group.simulation.setStrategy(1, "InPlace");
+    group.request(1);
+    await group.run(2 * MINUTE);
+    group.expectSettled(1);
+    const stuck = group.pods("pipe-1").map(({ metadata }) => metadata.name);
+    group.workloads.outcome = ({ metadata }) => (stuck.includes(metadata.name) ? "Infeasible" : "Done");
+    for (let times = 0; times < 2; times += 1) {
+      kill(group, "pipe-1", SECOND);
+      await group.run(20 * SECOND);
+    }
+    expect(group.podSizes()).toEqual([FOUR, ONE, FOUR]);
+    group.workloads.outcome = () => "Done";
+  });
+
+  it.each([1, 60])("gets the smaller size again when a retry is requested %i min later", async (minutes) => {
+    await group.run(minutes * MINUTE);
+    group.simulation.askToRetry(1);
+    await group.run(2 * MINUTE);
+    group.expectSettled(1);
+    expect(group.uids()).toEqual(group.before);
+    kill(group, "pipe-0");
+    kill(group, "pipe-2");
+    await group.run(MINUTE);
+    expectGivenBack(group);
+  });
+
+  it("counts the kills after the retry also of the pipe that kept the smaller size", async () => {
+    group.simulation.askToRetry(1);
+    await group.run(2 * MINUTE);
+    kill(group, "pipe-1");
+    await group.run(MINUTE);
+    group.expectSettled(1);
+    kill(group, "pipe-2");
+    await group.run(MINUTE);
+    expectGivenBack(group);
+  });
+});
+
 describe("a service", () => {
   it("keeps a smaller memory in place if one container is OOM-killed once", async () => {
     const group = await start(3);
