@@ -1,31 +1,12 @@
 import * as z from "zod";
-import { RESIZE_STRATEGIES } from "../domain/resize-strategy.ts";
-import {
-  CPU_MAXIMUM_MILLICORES,
-  CPU_MINIMUM_MILLICORES,
-  CPU_STEP_MILLICORES,
-  GIB_PER_CORE,
-  MEMORY_MAXIMUM_GIB,
-  MEMORY_MINIMUM_GIB,
-  MEMORY_STEP_GIB,
-} from "../domain/size.ts";
 import { SIZE_SOURCES } from "../domain/tier.ts";
+import { dateTime, MAX_CONDITION_MESSAGE_LENGTH, MAX_NAME_LENGTH, message, name, word } from "./fields.ts";
+import { spec } from "./pipe-scaling-spec.ts";
 
 /**
  * The schema of PipeScaling, from which the TypeScript types and (in manifest.ts) the CRD in crds/ are derived.
  * Keys that start with `x-kubernetes-` are copied into the CRD.
  */
-
-/**
- * A rule about both size fields, which only the schema of the object around them can express. It does not apply while both
- * fields are unchanged, so that a later, stricter rule never blocks `suspend: true` on an old object.
- */
-function aboutSize(rule: string, message: string) {
-  // Without `orValue`, Kubernetes 1.32 estimates that the comparison costs too much, and refuses the CRD.
-  const isSame = (field: string) => `oldSelf.value().?${field}.orValue(0) == self.?${field}.orValue(0)`;
-  const unchanged = `oldSelf.hasValue() && ${isSame("replicaCpuMillicores")} && ${isSame("replicaMemoryGb")}`;
-  return { rule: `(${unchanged}) || (${rule})`, message, optionalOldSelf: true };
-}
 
 /** More than the controller writes, for those of other tools. */
 export const MAX_CONDITIONS = 8;
@@ -35,20 +16,6 @@ export const MAX_PENDING = 20;
 export const MAX_FALLBACKS = 20;
 export const MAX_METHODS = 1000;
 
-// Lengths in characters: they bound the status that a stolen token of the controller can write.
-
-/** As of the names of Kubernetes objects. */
-export const MAX_NAME_LENGTH = 253;
-/** For a message about one pipe. */
-export const MAX_MESSAGE_LENGTH = 1024;
-/** It can contain messages and names of several pipes. */
-export const MAX_CONDITION_MESSAGE_LENGTH = 8192;
-/** For a size, an identifier or a time. */
-export const MAX_WORD_LENGTH = 128;
-
-const name = z.string().max(MAX_NAME_LENGTH);
-const message = z.string().max(MAX_MESSAGE_LENGTH);
-const word = z.string().max(MAX_WORD_LENGTH);
 /** The names of pipes as keys, whose length only a rule can restrict. */
 const keys = {
   "x-kubernetes-validations": [
@@ -65,61 +32,7 @@ const sizeFields = z.object({
   summary: word.meta({ description: "The size for people, such as `4 cpu / 16 Gi`." }),
 });
 
-const dateTime = word.meta({ format: "date-time" });
-
 const sizeSource = z.enum(SIZE_SOURCES);
-
-const cpu = z.int().min(CPU_MINIMUM_MILLICORES).max(CPU_MAXIMUM_MILLICORES).multipleOf(CPU_STEP_MILLICORES);
-const memory = z.int().min(MEMORY_MINIMUM_GIB).max(MEMORY_MAXIMUM_GIB).multipleOf(MEMORY_STEP_GIB);
-const CPU = `CPU of each replica of each database pipe, in millicores: ${CPU_MINIMUM_MILLICORES} to ${CPU_MAXIMUM_MILLICORES} in steps of ${CPU_STEP_MILLICORES}.`;
-const MEMORY = `Memory of each replica of each database pipe, in GiB: ${MEMORY_MINIMUM_GIB} to ${MEMORY_MAXIMUM_GIB} in steps of ${MEMORY_STEP_GIB}, and exactly ${GIB_PER_CORE} for each core.`;
-
-const RATIO_RULE = `self.replicaMemoryGb * ${1000 / GIB_PER_CORE} == self.replicaCpuMillicores`;
-const RATIO = `replicaMemoryGb must be exactly ${GIB_PER_CORE} for each core: ${GIB_PER_CORE} for 1000 millicores, 16 for 4000`;
-
-/** The size of a boost and its end belong together, so one writer owns both (docs/adr/0040). */
-const boost = z
-  .object({
-    replicaCpuMillicores: cpu.meta({ description: CPU }),
-    replicaMemoryGb: memory.meta({ description: MEMORY }),
-    // JavaScript parses less than the API server takes for a date-time.
-    until: dateTime.meta({
-      pattern: "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?(Z|[+-]\\d{2}:\\d{2})$",
-      description: "End of the boost, such as 2026-01-31T20:00:00Z. From then on, the boost has no effect.",
-    }),
-  })
-  .meta({
-    description:
-      "A size that takes the place of the requested one until a time, for example for an initial load. The pipes then return to the size that the rest of the spec requests. An ended boost stays in the spec and has no effect; status.boost shows the one in effect.",
-    "x-kubernetes-map-type": "atomic",
-    "x-kubernetes-validations": [aboutSize(RATIO_RULE, RATIO)],
-  });
-
-const spec = z
-  .object({
-    replicaCpuMillicores: cpu.optional().meta({
-      description: `${CPU} Requires replicaMemoryGb; if both are omitted, the organization's tier determines the size.`,
-    }),
-    replicaMemoryGb: memory.optional().meta({ description: MEMORY }),
-    boost: boost.optional(),
-    strategy: z.enum(RESIZE_STRATEGIES).optional().meta({
-      description:
-        "How pipes are resized. InPlaceOrRollout changes running pods without a restart, and replaces the pods of a pipe where that is not possible. InPlace never replaces pods: a pipe that cannot be resized in place keeps its size, and the status says why. Rollout always replaces them. Without it, the setting of the controller applies.",
-    }),
-    suspend: z.boolean().optional().meta({
-      description: "While true, the controller does not change the pipes and only reports their state.",
-    }),
-  })
-  .meta({
-    description: "The requested size of all database pipes of the service that this resource is named after.",
-    "x-kubernetes-validations": [
-      aboutSize(
-        "has(self.replicaCpuMillicores) == has(self.replicaMemoryGb)",
-        "replicaCpuMillicores and replicaMemoryGb must be set together: set both, or neither for the default of the tier",
-      ),
-      aboutSize(`!has(self.replicaCpuMillicores) || !has(self.replicaMemoryGb) || ${RATIO_RULE}`, RATIO),
-    ],
-  });
 
 /** A Deployment and a StatefulSet can have the same name. */
 const pipeName = name.meta({

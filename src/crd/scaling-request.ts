@@ -1,8 +1,8 @@
 import * as z from "zod";
 import type { Boost } from "../domain/boost.ts";
 import type { Size } from "../domain/size.ts";
+import { MAX_WORD_LENGTH } from "./fields.ts";
 import { GROUP } from "./names.ts";
-import { MAX_WORD_LENGTH } from "./pipe-scaling.ts";
 
 /**
  * Annotation of a PipeScaling with the API request that set its size. It includes the size, so that a later edit with

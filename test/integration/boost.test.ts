@@ -3,12 +3,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { boostFields } from "../../src/crd/size-fields.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
-import type { Pod } from "../../src/kube/objects.ts";
-import { collectionPath, PODS } from "../../src/kube/paths.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { ControllerProcess, controllerKubeconfig } from "./faults/controller-process.ts";
 import { restrictController } from "./in-place-account.ts";
+import { podsOf, podUids } from "./pods.ts";
 
 const IN_PLACE = { resizeStrategy: "InPlaceOrRollout" } as const;
 const NAMES = ["pipe-a", "pipe-b"];
@@ -27,24 +26,13 @@ describe("a boost", () => {
     const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
     for (const name of NAMES) await environment.createPipe({ name, cores: 1, podLabels });
     const areRunning = async () => {
-      const all = await pods();
+      const all = await podsOf(environment);
       return all.length === 2 && all.every(({ status }) => status?.containerStatuses?.[0]?.resources);
     };
     await waitFor(areRunning, { what: "the pods to run" });
-    before = await uids();
+    before = await podUids(environment);
   });
   afterEach(() => environment.end());
-
-  async function pods(): Promise<readonly Pod[]> {
-    const { items } = await environment.client.json<{ readonly items: readonly Pod[] }>({
-      path: collectionPath(PODS, environment.pipes),
-    });
-    return items;
-  }
-
-  async function uids(): Promise<readonly string[]> {
-    return (await pods()).map(({ metadata }) => metadata.uid).sort();
-  }
 
   /** Boosts the pipes to eight cores. Resolves with the end of the boost when all of them run that size. */
   async function boost(): Promise<number> {
@@ -71,7 +59,7 @@ describe("a boost", () => {
     };
     await waitFor(isSettled, { what: `${cores} cores, from ${source}`, timeoutMs: 120_000 });
     const amounts = { cpu: `${cores}`, memory: `${cores * 4}Gi` };
-    for (const { status } of await pods())
+    for (const { status } of await podsOf(environment))
       expect(status?.containerStatuses).toMatchObject([
         { restartCount: 0, resources: { requests: amounts } },
       ]);
@@ -79,7 +67,7 @@ describe("a boost", () => {
       expect(resourcesOf(await environment.pipe(name))).toBe(
         `${amounts.cpu} ${amounts.memory} ${amounts.memory}`,
       );
-    expect(await uids()).toEqual(before);
+    expect(await podUids(environment)).toEqual(before);
   }
 
   it("begins and ends in place although the controller is killed before its end and starts after it", async () => {
@@ -96,7 +84,7 @@ describe("a boost", () => {
       { what: "the end of the boost", timeoutMs: 2 * BOOST_MS },
     );
     expect(status?.desired?.source).toBe("Boost");
-    // By the clock of this controller, which is behind, the boost has not ended.
+    // The clock of this controller is behind: for it, the boost would not have ended.
     const next = start(-HOUR_MS);
     environment.onEnd(() => next.kill());
     await settledAt(2, "Spec");

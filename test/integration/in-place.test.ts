@@ -11,13 +11,14 @@ import {
 } from "../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
-import type { KubeObject, Pod, ReplicaSet } from "../../src/kube/objects.ts";
+import type { KubeObject, ReplicaSet } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
 import { Rights } from "../chart/rights.ts";
 import { startFakeCollector } from "../support/fakes/fake-collector.ts";
 import type { PipeOptions } from "../support/fixtures/pipe.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { restrictController } from "./in-place-account.ts";
+import { podsOf, podUids } from "./pods.ts";
 
 interface ToldEvent extends KubeObject {
   readonly reason: string;
@@ -52,13 +53,6 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     return waitFor(read, { what: "the reason for the rollout in the status", intervalMs: 20 });
   }
 
-  async function pods(): Promise<readonly Pod[]> {
-    const { items } = await environment.client.json<{ readonly items: readonly Pod[] }>({
-      path: collectionPath(PODS, environment.pipes),
-    });
-    return items;
-  }
-
   async function replicaSets(): Promise<readonly ReplicaSet[]> {
     const { items } = await environment.client.json<{ readonly items: readonly ReplicaSet[] }>({
       path: collectionPath(REPLICA_SETS, environment.pipes),
@@ -66,13 +60,9 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     return items;
   }
 
-  async function uids(): Promise<readonly string[]> {
-    return (await pods()).map(({ metadata }) => metadata.uid).sort();
-  }
-
   async function runningPods(count: number): Promise<void> {
     const areRunning = async () => {
-      const all = await pods();
+      const all = await podsOf(environment);
       return all.length === count && all.every(({ status }) => status?.containerStatuses?.[0]?.resources);
     };
     await waitFor(areRunning, { what: "the pods to run" });
@@ -94,17 +84,17 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     for (const name of ["pipe-a", "pipe-b"]) await createPipe({ name, cores: 1, replicas: 2 });
     await environment.waitForCondition("Ready", "True");
     await runningPods(4);
-    const before = await uids();
+    const before = await podUids(environment);
     await environment.requestSize(4);
     await environment.waitForCondition("Ready", "True");
-    expect(await uids()).toEqual(before);
+    expect(await podUids(environment)).toEqual(before);
     for (const name of ["pipe-a", "pipe-b"]) {
       const pipe = await environment.pipe(name);
       expect(resourcesOf(pipe)).toBe("4 16Gi 16Gi");
       expect(pipe.spec.paused).toBeUndefined();
     }
     expect(await replicaSets()).toHaveLength(2);
-    for (const pod of await pods()) {
+    for (const pod of await podsOf(environment)) {
       expect(pod.status?.containerStatuses).toMatchObject([
         { restartCount: 0, resources: { requests: { cpu: "4", memory: "16Gi" } } },
       ]);
@@ -116,7 +106,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
     await runningPods(1);
-    const [evicted] = await pods();
+    const [evicted] = await podsOf(environment);
     if (!evicted) throw new Error("the pipe has no pod");
     await environment.client.json({
       method: "PATCH",
@@ -125,7 +115,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
       body: { status: { phase: "Failed", reason: "Evicted", containerStatuses: null } },
     });
     const started = async () =>
-      (await pods()).find(
+      (await podsOf(environment)).find(
         ({ status }) => status?.phase === "Running" && status.containerStatuses?.[0]?.resources,
       );
     const before = await waitFor(started, { what: "another pod to run" });
@@ -134,7 +124,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await environment.waitForCondition("Ready", "True");
     const { status } = await environment.scaling();
     expect(status?.pipes).toMatchObject({ resizedBy: { "pipe-a": "InPlace" } });
-    const active = (await pods()).filter(({ status }) => status?.phase !== "Failed");
+    const active = (await podsOf(environment)).filter(({ status }) => status?.phase !== "Failed");
     expect(active.map(({ metadata }) => metadata.uid)).toEqual([before.metadata.uid]);
     expect(await replicaSets()).toHaveLength(1);
   });
@@ -148,14 +138,16 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     });
     await environment.waitForCondition("Ready", "True");
     await runningPods(1);
-    const [before] = await pods();
+    const [before] = await podsOf(environment);
     await environment.requestSize(4);
     expect(await fallbackMessage()).toContain(
       "The pods of pipe-a are being replaced because they cannot be resized in place: pod pipe-a-",
     );
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
-    expect((await pods()).map(({ metadata }) => metadata.uid)).not.toContain(before?.metadata.uid);
+    expect((await podsOf(environment)).map(({ metadata }) => metadata.uid)).not.toContain(
+      before?.metadata.uid,
+    );
     const metrics = await environment.scrape();
     expect(metrics).toContain('pipe_scaling_in_place_fallbacks_total{reason="Infeasible"} 1');
   });
@@ -215,9 +207,9 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await createPipe({ name: "pipe-a", cores: 1, replicas: 2 });
     await environment.waitForCondition("Ready", "True");
     await runningPods(2);
-    const before = await uids();
+    const before = await podUids(environment);
     await end();
-    for (const { metadata } of await pods()) await resize(metadata.name);
+    for (const { metadata } of await podsOf(environment)) await resize(metadata.name);
     const resources = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
     await environment.patchPipe(
       "pipe-a",
@@ -237,7 +229,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
       },
       { what: "the end of the commit" },
     );
-    expect(await uids()).toEqual(before);
+    expect(await podUids(environment)).toEqual(before);
     expect(await replicaSets()).toHaveLength(1);
   });
 
@@ -293,12 +285,14 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await createPipe({ name: "pipe-a", cores: 1, ...options });
     await environment.waitForCondition("Ready", "True");
     await runningPods(1);
-    const [before] = await pods();
+    const [before] = await podsOf(environment);
     await environment.requestSize(2);
     expect(await fallbackMessage()).toContain(message);
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
-    expect((await pods()).map(({ metadata }) => metadata.uid)).not.toContain(before?.metadata.uid);
+    expect((await podsOf(environment)).map(({ metadata }) => metadata.uid)).not.toContain(
+      before?.metadata.uid,
+    );
   });
 
   it("resizes the container that the annotations of the Deployment and its pod template name", async () => {
@@ -308,11 +302,11 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await createPipe({ name: "pipe-a", cores: 1, containers, annotations, podAnnotations: annotations });
     await environment.waitForCondition("Ready", "True");
     await runningPods(1);
-    const before = await uids();
+    const before = await podUids(environment);
     await environment.requestSize(2);
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
-    expect(await uids()).toEqual(before);
+    expect(await podUids(environment)).toEqual(before);
   });
 
   it("deletes an empty ReplicaSet that would replace the current one", async () => {
@@ -323,13 +317,13 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await environment.waitForCondition("Ready", "True");
     await end();
     await runningPods(1);
-    const before = await uids();
+    const before = await podUids(environment);
     const empty = (await replicaSets()).find(({ spec }) => spec.replicas === 0);
     expect(empty).toBeDefined();
     await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await environment.requestSize(2);
     await environment.waitForCondition("Ready", "True");
-    expect(await uids()).toEqual(before);
+    expect(await podUids(environment)).toEqual(before);
     expect((await replicaSets()).map(({ metadata }) => metadata.uid)).not.toContain(empty?.metadata.uid);
   });
 
@@ -347,7 +341,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await environment.waitForCondition("Ready", "True");
     await end();
     await runningPods(1);
-    const [before] = await pods();
+    const [before] = await podsOf(environment);
     await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await rights.without(right, async (refusal) => {
       const startedAt = performance.now();
@@ -359,6 +353,6 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     const pipe = await environment.pipe("pipe-a");
     expect(resourcesOf(pipe)).toBe("2 8Gi 8Gi");
     expect(pipe.spec.paused).toBeUndefined();
-    if (before) expect(await uids()).not.toContain(before.metadata.uid);
+    if (before) expect(await podUids(environment)).not.toContain(before.metadata.uid);
   });
 });

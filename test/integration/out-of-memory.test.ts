@@ -1,10 +1,10 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DATABASE_TYPE, RETRY_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
-import type { Pod } from "../../src/kube/objects.ts";
-import { collectionPath, objectPath, PODS } from "../../src/kube/paths.ts";
+import { objectPath, PODS } from "../../src/kube/paths.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { restrictController } from "./in-place-account.ts";
+import { podsOf, podUids } from "./pods.ts";
 
 const IN_PLACE = { resizeStrategy: "InPlaceOrRollout" } as const;
 /** The canary needs less time, so that the test does. */
@@ -19,20 +19,9 @@ describe("a service whose containers are OOM-killed after a smaller memory in pl
   });
   afterEach(() => environment.end());
 
-  async function pods(): Promise<readonly Pod[]> {
-    const { items } = await environment.client.json<{ readonly items: readonly Pod[] }>({
-      path: collectionPath(PODS, environment.pipes),
-    });
-    return items;
-  }
-
-  async function uids(): Promise<readonly string[]> {
-    return (await pods()).map(({ metadata }) => metadata.uid).sort();
-  }
-
   /** The kernel kills the container of a pod, and the kubelet starts it again. Times have whole seconds. */
   async function kill(pipe: string): Promise<void> {
-    const pod = (await pods()).find(({ metadata }) => metadata.name.startsWith(`${pipe}-`));
+    const pod = (await podsOf(environment)).find(({ metadata }) => metadata.name.startsWith(`${pipe}-`));
     if (!pod) throw new Error(`${pipe} has no pod`);
     const resizes = pod.metadata.managedFields?.filter(({ subresource }) => subresource === "resize") ?? [];
     const resizedAtMs = Math.max(...resizes.map(({ time = "" }) => Date.parse(time)));
@@ -63,7 +52,7 @@ describe("a service whose containers are OOM-killed after a smaller memory in pl
     for (const name of NAMES) await environment.createPipe({ name, cores: 1, podLabels });
     await environment.waitForCondition("Ready", "True");
     const areRunning = async () => {
-      const all = await pods();
+      const all = await podsOf(environment);
       return all.length === 2 && all.every(({ status }) => status?.containerStatuses?.[0]?.resources);
     };
     await waitFor(areRunning, { what: "the pods to run" });
@@ -81,13 +70,13 @@ describe("a service whose containers are OOM-killed after a smaller memory in pl
       ...{ pipes: { updated: 0 }, failures: [{ reason: "OutOfMemory" }] },
     });
     for (const name of NAMES) expect(resourcesOf(await environment.pipe(name))).toBe("4 16Gi 16Gi");
-    for (const { spec } of await pods())
+    for (const { spec } of await podsOf(environment))
       expect(spec.containers).toMatchObject([{ resources: { requests: { cpu: "4", memory: "16Gi" } } }]);
   }
 
   it("gets its previous size back in place, and keeps it under the next controller, until a retry is requested", async () => {
     const end = await start();
-    const before = await uids();
+    const before = await podUids(environment);
     await kill("pipe-a");
     await kill("pipe-a");
     await expectGivenBack();
@@ -100,20 +89,20 @@ describe("a service whose containers are OOM-killed after a smaller memory in pl
     });
     await expectGivenBack();
     expect(environment.log.filter(({ msg }) => msg === "resize-pod")).toHaveLength(writes);
-    expect(await uids()).toEqual(before);
+    expect(await podUids(environment)).toEqual(before);
     await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
-    expect(await uids()).toEqual(before);
+    expect(await podUids(environment)).toEqual(before);
   });
 
   it("gets it back if two pods are killed while no controller runs", async () => {
     const end = await start();
-    const before = await uids();
+    const before = await podUids(environment);
     await end();
     for (const name of NAMES) await kill(name);
     await environment.startController(IN_PLACE, TIMEOUTS);
     await expectGivenBack();
-    expect(await uids()).toEqual(before);
+    expect(await podUids(environment)).toEqual(before);
   });
 });

@@ -54,7 +54,7 @@ export const rollback = recordsCommand({
     const service = await SERVICES.require(records, id);
     const first = await requireScaling(records, service, NO_SIZE);
     requireNoBoost(first);
-    const from = desiredSize(first);
+    const from = desiredSize(first, Date.now());
     const entry = requirePrevious(first, from, to);
     const { replicaCpuMillicores, replicaMemoryGb } = entry;
     const change = {

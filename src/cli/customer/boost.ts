@@ -21,7 +21,7 @@ const options = {
   ...sizeOptions,
   forMs: option(durationMs("1s", "8760h").optional(), {
     placeholder: "duration",
-    description: "how long the boost lasts from now on, such as 8h",
+    description: "duration of the boost, such as 8h",
     flagOnly: true,
   }),
   until: option(bodyValue(until, String).optional(), {

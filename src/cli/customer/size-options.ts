@@ -26,7 +26,7 @@ export const sizeOptions = {
 /** @throws UsageError if there is no size, or two that do not match */
 export function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size {
   const given = cores ?? (memoryGb === undefined ? undefined : cpuMillicoresFor(memoryGb) / 1000);
-  if (given === undefined) throw new UsageError("No size is given: give --cores or --memory-gb.");
+  if (given === undefined) throw new UsageError("Give a size: --cores or --memory-gb.");
   const size = sizeOfCores(given);
   if (memoryGb === undefined || memoryGb === size.memoryGib) return size;
   throw new UsageError(

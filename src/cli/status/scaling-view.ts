@@ -18,7 +18,7 @@ export function viewOf(
   const isCurrent = scaling !== undefined && isObserved(scaling);
   return {
     service: serviceName,
-    desired: scaling && desiredSize(scaling),
+    desired: scaling && desiredSize(scaling, nowMs),
     source: isCurrent ? desired?.source : undefined,
     boost: scaling && boostOf(scaling, nowMs),
     effective: effective && sizeOf(effective),
@@ -34,11 +34,11 @@ export function viewOf(
 }
 
 /** The desired size: of the status, or of a newer spec that the controller has not observed yet. */
-export function desiredSize(scaling: PipeScalingView): Size | undefined {
+export function desiredSize(scaling: PipeScalingView, nowMs: number): Size | undefined {
   const { desired } = scaling.status;
   const reported = desired && sizeOf(desired);
   if (isObserved(scaling)) return reported;
-  return activeBoost(scaling, Date.now())?.size ?? requestedSize(scaling) ?? reported;
+  return activeBoost(scaling, nowMs)?.size ?? requestedSize(scaling) ?? reported;
 }
 
 /** The boost in effect, unless the controller has reported its end. */

@@ -1,4 +1,5 @@
-import { MAX_MESSAGE_LENGTH, type PipeFailure, type PipeScalingStatus } from "../../crd/pipe-scaling.ts";
+import { MAX_MESSAGE_LENGTH } from "../../crd/fields.ts";
+import type { PipeFailure, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { describedSize } from "../../crd/size-fields.ts";
 import { clipped } from "../../kube/clipped.ts";
 import type { Assessment } from "../assessment.ts";

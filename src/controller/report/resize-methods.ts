@@ -1,6 +1,6 @@
+import { MAX_MESSAGE_LENGTH } from "../../crd/fields.ts";
 import {
   MAX_FALLBACKS,
-  MAX_MESSAGE_LENGTH,
   MAX_METHODS,
   type PipeFallback,
   type PipeScalingStatus,

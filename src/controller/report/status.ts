@@ -1,11 +1,9 @@
+import { MAX_CONDITION_MESSAGE_LENGTH, MAX_MESSAGE_LENGTH, MAX_NAME_LENGTH } from "../../crd/fields.ts";
 import {
   type Condition,
   type HistoryEntry,
-  MAX_CONDITION_MESSAGE_LENGTH,
   MAX_FAILURES,
   MAX_HISTORY,
-  MAX_MESSAGE_LENGTH,
-  MAX_NAME_LENGTH,
   MAX_PENDING,
   type PendingPipe,
   type PipeScalingStatus,

@@ -1,21 +1,14 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
 import { DATABASE_TYPE, RETRY_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
-import type { Pod } from "../../../src/kube/objects.ts";
-import { collectionPath, objectPath, PODS } from "../../../src/kube/paths.ts";
+import { objectPath, PODS } from "../../../src/kube/paths.ts";
 import { conditionOf, type TestEnvironment } from "../../support/test-environment.ts";
+import { podsOf } from "../pods.ts";
 import { it } from "./fixtures.ts";
 
 const SMALL = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
 const LARGE = { requests: { cpu: "8", memory: "32Gi" }, limits: { memory: "32Gi" } };
 const FOUR = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
-
-async function podsOf({ client, pipes }: TestEnvironment): Promise<readonly Pod[]> {
-  const { items } = await client.json<{ readonly items: readonly Pod[] }>({
-    path: collectionPath(PODS, pipes),
-  });
-  return items;
-}
 
 /** Another tool resizes a pod. */
 async function resize(

@@ -45,12 +45,7 @@ export async function startBoost(
   requireWithinTier(boost.size, params.organization, deps.tiers);
   requireNearEnd(boost.untilMs, deps);
   const to = describeBoost(boost);
-  await changeScaling(
-    params,
-    { ...changeOf(boost, request, deps), to, coalesceKey: `boost ${to}` },
-    request,
-    deps,
-  );
+  await changeScaling(params, { ...changeOf(boost, deps), to, coalesceKey: `boost ${to}` }, request, deps);
 }
 
 /**
@@ -63,23 +58,19 @@ export async function endBoost(
   request: SizeRequest & Requester,
   deps: BoostServiceDeps,
 ): Promise<void> {
-  const change = changeOf(undefined, request, deps);
-  const write: ScalingChange["write"] = async (current) => {
+  const change = changeOf(undefined, deps);
+  const write: ScalingChange["write"] = async (current, author) => {
     requireBoost(current, deps.clock.now());
-    return await change.write(current);
+    return await change.write(current, author);
   };
   await changeScaling(params, { ...change, write }, request, deps);
 }
 
-function changeOf(
-  boost: Boost | undefined,
-  { permit: _, ...author }: SizeRequest & Requester,
-  { scalingWriter }: BoostServiceDeps,
-): ScalingChange {
+function changeOf(boost: Boost | undefined, { scalingWriter }: BoostServiceDeps): ScalingChange {
   return {
     ...{ audit: "boost", to: undefined, what: "this boost" },
     valueIn: ({ boosted }) => boosted && describeBoost(boosted.boost),
-    write: (current) => scalingWriter.writeBoost(current, boost, author),
+    write: (current, author) => scalingWriter.writeBoost(current, boost, author),
   };
 }
 

@@ -37,7 +37,7 @@ export interface ScalingChange {
   /** Waiting changes with the same key are made once. Absent if each is made. */
   readonly coalesceKey?: string;
   /** @throws ApiError if the state does not allow the change; then nothing has changed */
-  readonly write: (current: PipeScalingView) => Promise<PipeScalingView>;
+  readonly write: (current: PipeScalingView, request: SizeRequest) => Promise<PipeScalingView>;
 }
 
 /**
@@ -50,10 +50,11 @@ export interface ScalingChange {
 export async function changeScaling(
   { organization, service }: ServiceParams,
   { audit, to, valueIn, what, coalesceKey, write: writeTo }: ScalingChange,
-  { permit, requestId, apiKey }: SizeRequest & Requester,
+  { permit, ...request }: SizeRequest & Requester,
   { cache, scalingWriter, scalingWrites, log }: ScalingChangeDeps,
 ): Promise<void> {
   const { namespace, id } = service;
+  const { requestId, apiKey } = request;
   const line = { audit, requestId, apiKey, organization: organization.id, service: id, to };
   const write = async (permitted: () => void) => {
     const change = await retryOnConflict({
@@ -63,7 +64,7 @@ export async function changeScaling(
         const before = requireProvisioned(target);
         requireChangeable(before);
         permitted();
-        return { before, written: await writeTo(before) };
+        return { before, written: await writeTo(before, request) };
       },
       what,
     });

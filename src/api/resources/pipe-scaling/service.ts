@@ -44,11 +44,10 @@ export async function requestSize(
 ): Promise<Size> {
   requireWithinTier(size, params.organization, deps.tiers);
   const to = describeSize(size);
-  const { permit: _, ...author } = request;
   const change = {
     ...{ audit: "scaling", to, coalesceKey: to, what: "this size" },
     valueIn: ({ requested }) => requested && describeSize(requested),
-    write: (current) => deps.scalingWriter.write(current, size, author),
+    write: (current, author) => deps.scalingWriter.write(current, size, author),
   } satisfies ScalingChange;
   await changeScaling(params, change, request, deps);
   return size;

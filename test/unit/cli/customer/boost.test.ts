@@ -3,18 +3,14 @@ import { COMMANDS } from "../../../../src/all-commands.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import {
   done,
-  type FakeHttpServer,
   type FakeResponse,
   REQUEST_ID,
   type ReceivedRequest,
   refused,
-  startFakeHttpServer,
 } from "../../../support/fakes/fake-http-server.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
+import { accessTo, apiWith, type Operations, SCALING, SERVICE, writesTo } from "./fake-api.ts";
 
-const ORGANIZATION = "6f1c2a54-9d0b-4c53-8a42-0f8f6b1d2c11";
-const SERVICE = "01234567-89ab-4cde-8f01-23456789abcd";
-const SCALING = `/v1/organizations/${ORGANIZATION}/services/${SERVICE}/pipesCdcScaling`;
 const HOUR_MS = 3_600_000;
 const UNTIL = "2026-01-31T20:00:00.000Z";
 const SIXTEEN = { replicaCpuMillicores: 16_000, replicaMemoryGb: 64 };
@@ -29,24 +25,11 @@ const BOOSTED = {
   requestId: REQUEST_ID,
 };
 
-type Operations = Readonly<Record<string, FakeResponse | ((request: ReceivedRequest) => FakeResponse)>>;
-
 async function run(words: string, operations: Operations = {}) {
-  const api: FakeHttpServer = await startFakeHttpServer((request) => {
-    const response = operations[`${request.method} ${request.path}`];
-    if (response !== undefined) return typeof response === "function" ? response(request) : response;
-    if (request.path === "/v1/organizations") return done([{ id: ORGANIZATION, name: "Acme" }]);
-    return refused(404, "There is nothing at this path.");
-  });
-  const env = {
-    PIPE_SCALING_API_URL: api.url,
-    PIPE_SCALING_KEY_ID: "key1",
-    PIPE_SCALING_KEY_SECRET: "tops3cret",
-  };
-  const io = fakeIo({ env });
+  const api = await apiWith(operations);
+  const io = fakeIo({ env: accessTo(api) });
   const code = await runProgram(COMMANDS, `scaling boost ${words}`.split(" "), io);
-  const writes = api.requests.filter(({ method }) => method !== "GET");
-  return { code, ...io.written, writes };
+  return { code, ...io.written, writes: writesTo(api) };
 }
 
 /** Returns the boost that it gets. */
@@ -123,7 +106,7 @@ describe("scaling boost", () => {
 
   test.each([
     ["--cores 16", "The end of the boost is missing: give --for, such as --for 8h, or --until."],
-    ["--for 8h", "No size is given: give --cores or --memory-gb."],
+    ["--for 8h", "Give a size: --cores or --memory-gb."],
     [`--cores 16 --for 8h --until ${UNTIL}`, "give one of the two"],
     ["--cores 16 --memory-gb 32 --for 8h", "--cores 16 goes with --memory-gb 64"],
     ["--cores 129 --for 8h", "it must be a whole number from 1 to 128"],

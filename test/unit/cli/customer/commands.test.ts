@@ -10,39 +10,19 @@ import { runProgram } from "../../../../src/cli/program.ts";
 import {
   done,
   type FakeHttpServer,
-  type FakeResponse,
   REQUEST_ID,
-  type ReceivedRequest,
   refused,
   startFakeHttpServer,
 } from "../../../support/fakes/fake-http-server.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { basic } from "../../../support/fixtures/records.ts";
-
-const ORGANIZATION = "6f1c2a54-9d0b-4c53-8a42-0f8f6b1d2c11";
-const SERVICE = "01234567-89ab-4cde-8f01-23456789abcd";
-const OWN = { id: ORGANIZATION, name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", byocConfig: [] };
-const BASE = `/v1/organizations/${ORGANIZATION}`;
-const SCALING = `${BASE}/services/${SERVICE}/pipesCdcScaling`;
+import { accessTo, apiWith, BASE, ORGANIZATION, OWN, SCALING, SERVICE, writesTo } from "./fake-api.ts";
 
 let home: string;
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), "pipe-scaling-http-"));
   onTestFinished(() => rmSync(home, { recursive: true }));
 });
-
-type Operations = Readonly<Record<string, FakeResponse | ((request: ReceivedRequest) => FakeResponse)>>;
-
-/** An API with the organization and these operations, with keys such as `GET /v1/x`. */
-function apiWith(operations: Operations = {}): Promise<FakeHttpServer> {
-  return startFakeHttpServer((request) => {
-    const { method, path } = request;
-    const response = operations[`${method} ${path}`];
-    if (response !== undefined) return typeof response === "function" ? response(request) : response;
-    if (path === "/v1/organizations") return done([OWN]);
-    return refused(404, "This API has no such path.");
-  });
-}
 
 interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
@@ -56,22 +36,13 @@ async function run(
   words: string,
   { env, answers, signal }: RunOptions = {},
 ) {
-  const access = api && {
-    PIPE_SCALING_API_URL: api.url,
-    PIPE_SCALING_KEY_ID: "key1",
-    PIPE_SCALING_KEY_SECRET: "tops3cret",
-  };
   const io = fakeIo({
-    env: { XDG_CONFIG_HOME: home, ...access, ...env },
+    env: { XDG_CONFIG_HOME: home, ...(api ? accessTo(api) : {}), ...env },
     ...(answers ? { answers, input: true } : {}),
     ...(signal ? { signal } : {}),
   });
   const code = await runProgram(COMMANDS, words.split(" "), io);
   return { code, ...io.written };
-}
-
-function writes({ requests }: FakeHttpServer): ReceivedRequest[] {
-  return requests.filter(({ method }) => method !== "GET");
 }
 
 describe("organizations", () => {
@@ -190,7 +161,7 @@ describe("backup", () => {
     const api = await apiWith({ [`PATCH ${path}`]: done(settings) });
     const { code, out } = await run(api, `backup set ${SERVICE} ${flags} --output json`);
     expect([code, JSON.parse(out)]).toEqual([0, settings]);
-    expect(writes(api)).toMatchObject([{ path, body, contentType: "application/json; charset=utf-8" }]);
+    expect(writesTo(api)).toMatchObject([{ path, body, contentType: "application/json; charset=utf-8" }]);
   });
 
   test.each([
@@ -249,7 +220,9 @@ describe("members remove", () => {
       out: "",
       err: `Remove the user "a/b é" from the organization Acme (${ORGANIZATION})? [y/N] Removed the user "a/b é" (request ${REQUEST_ID}).\n`,
     });
-    expect(writes(api)).toMatchObject([{ method: "DELETE", path, body: undefined, contentType: undefined }]);
+    expect(writesTo(api)).toMatchObject([
+      { method: "DELETE", path, body: undefined, contentType: undefined },
+    ]);
   });
 
   test("does nothing without confirmation", async () => {
@@ -259,7 +232,7 @@ describe("members remove", () => {
       code: 2,
       err: expect.stringContaining("give --yes to confirm"),
     });
-    expect(writes(api)).toEqual([]);
+    expect(writesTo(api)).toEqual([]);
     expect(await remove(api, undefined, "--yes")).toMatchObject({ code: 0 });
   });
 });
@@ -277,7 +250,7 @@ describe("scaling set", () => {
         out: `SERVICE     ${SERVICE}\nACCEPTED    4 cpu / 16 Gi\nREQUEST ID  ${REQUEST_ID}\n`,
       });
       expect(err).toContain(`pipe-scaling scaling get ${SERVICE} --watch`);
-      expect(writes(api)).toMatchObject([{ body: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } }]);
+      expect(writesTo(api)).toMatchObject([{ body: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } }]);
     },
   );
 
@@ -292,7 +265,7 @@ describe("scaling set", () => {
   });
 
   test.each([
-    [`${SERVICE}`, "No size is given: give --cores or --memory-gb."],
+    [`${SERVICE}`, "Give a size: --cores or --memory-gb."],
     [`${SERVICE} --cores 129`, 'is "129", but it must be a whole number from 1 to 128.'],
     [`${SERVICE} --cores 0.5`, "but it must be a whole number from 1 to 128."],
     [`${SERVICE} --memory-gb 6`, "but it must be a number from 4 to 512, a multiple of 4."],

@@ -1,0 +1,16 @@
+import type { Pod } from "../../src/kube/objects.ts";
+import { collectionPath, PODS } from "../../src/kube/paths.ts";
+import type { TestEnvironment } from "../support/test-environment.ts";
+
+/** All pods of the pipes of an environment, read live. */
+export async function podsOf({ client, pipes }: TestEnvironment): Promise<readonly Pod[]> {
+  const { items } = await client.json<{ readonly items: readonly Pod[] }>({
+    path: collectionPath(PODS, pipes),
+  });
+  return items;
+}
+
+/** Their UIDs, sorted, which the replacement of a pod changes. */
+export async function podUids(environment: TestEnvironment): Promise<readonly string[]> {
+  return (await podsOf(environment)).map(({ metadata }) => metadata.uid).sort();
+}
