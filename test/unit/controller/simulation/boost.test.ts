@@ -151,6 +151,31 @@ describe("a boost", () => {
     await group.run(HOUR);
     group.expectSettled(2);
   });
+
+  it("whose PipeScaling is deleted leaves its size as the requested one, because a deletion resizes nothing", async () => {
+    const group = await start();
+    group.simulation.boost(1, 8, HOUR);
+    await group.run(5 * MINUTE);
+    group.simulation.removeScaling(1);
+    await group.run(2 * HOUR);
+    group.expectSettled(8);
+    group.expectSamePods();
+    expect(sourceOf(group)).toBe("Spec");
+  });
+
+  it("gives its size back to pipes that run out of memory twice soon after its end", async () => {
+    const group = await start();
+    group.simulation.boost(1, 8, HOUR);
+    await group.run(HOUR + 2 * MINUTE);
+    group.expectSettled(2);
+    for (const name of group.names)
+      for (const { metadata } of group.pods(name)) group.workloads.crash(metadata.name, SECOND, "OOMKilled");
+    await group.run(2 * MINUTE);
+    expect(group.podSizes()).toEqual(["8000m/32Gi", "8000m/32Gi"]);
+    expect(group.simulation.condition(1)).toMatchObject({ reason: "OutOfMemory" });
+    expect(sourceOf(group)).toBe("Spec");
+    expect(group.uids()).toEqual(group.before);
+  });
 });
 
 /** A step, and the time until the next one. */
