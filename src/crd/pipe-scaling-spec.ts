@@ -48,7 +48,7 @@ const boost = z
     "x-kubernetes-validations": [aboutSize(RATIO_RULE, RATIO)],
   });
 
-/** What people and the API request. */
+/** The part that people and the API write. */
 export const spec = z
   .object({
     replicaCpuMillicores: cpu.optional().meta({

@@ -10,7 +10,7 @@ export async function podsOf({ client, pipes }: TestEnvironment): Promise<readon
   return items;
 }
 
-/** Their UIDs, sorted, which the replacement of a pod changes. */
+/** The sorted UIDs of these pods: the replacement of a pod changes them. */
 export async function podUids(environment: TestEnvironment): Promise<readonly string[]> {
   return (await podsOf(environment)).map(({ metadata }) => metadata.uid).sort();
 }
