@@ -14,7 +14,7 @@ export async function confirm(io: Io, yes: boolean, sentence: string): Promise<v
   // Names may contain line breaks, and the whole question must be visible.
   const question = printable(sentence);
   if (!io.terminal.input) {
-    throw new UsageError(`${question} Standard input is not a terminal: give --yes to confirm.`);
+    throw new UsageError(`${question} Standard input is not a terminal. Confirm with --yes.`);
   }
   const answer = await io.ask(`${question} [y/N] `);
   if (!/^\s*y(es)?\s*$/i.test(answer ?? "")) throw new CliError("Nothing was changed.");

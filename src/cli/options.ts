@@ -27,7 +27,7 @@ export const outputOption = {
   output: option(oneOf(...FORMATS), {
     short: "-o",
     placeholder: "format",
-    description: "table is for people, json and yaml are for programs",
+    description: "table is for people; json and yaml are for programs",
     default: "table",
   }),
 };
@@ -36,7 +36,7 @@ export const wideOutputOption = {
   output: option(oneOf(...FORMATS, "wide"), {
     short: "-o",
     placeholder: "format",
-    description: "table and wide, which has more columns, are for people, json and yaml for programs",
+    description: "table, and wide with more columns, are for people; json and yaml are for programs",
     default: "table",
   }),
 };
@@ -50,27 +50,27 @@ export const yesOption = {
 export const watchOptions = {
   watch: option(onOff, {
     short: "-w",
-    description: "continue until the outcome",
+    description: "show the progress until the rescale ends",
     default: "false",
     flagOnly: true,
   }),
   timeout: option(durationMs("1s", "24h").optional(), {
     placeholder: "duration",
-    description: "with --watch: how long at most, such as 15m; without it until the outcome",
+    description: "with --watch, the longest time to wait, such as 15m (default: no limit)",
     flagOnly: true,
   }),
 };
 
 /** @throws UsageError for a timeout without a watch */
 export function requireWatch(watch: boolean, timeoutMs: number | undefined): void {
-  if (timeoutMs !== undefined && !watch) throw new UsageError("--timeout goes with --watch.");
+  if (timeoutMs !== undefined && !watch) throw new UsageError("--timeout needs --watch.");
 }
 
 /** @throws UsageError if an update changes nothing: none of these options has a value */
 export function requireChange(options: object, values: Readonly<Record<string, unknown>>): void {
   const keys = Object.keys(options);
   if (keys.some((key) => values[key] !== undefined)) return;
-  throw new UsageError(`There is nothing to change: give ${alternatives(keys.map(flagOf))}.`);
+  throw new UsageError(`Nothing to change. Specify ${alternatives(keys.map(flagOf))}.`);
 }
 
 /** The flag that makes another command find the same records, with a leading blank. */

@@ -92,7 +92,9 @@ describe("admin organization create", () => {
       ...["--output", "json"],
     ]);
     expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(err).toBe(`The organization with the ID ${organization} already exists; it was not changed.\n`);
+    expect(err).toBe(
+      `The organization with the ID ${organization} already exists, and nothing was changed.\n`,
+    );
     expect(await object("configmap", `organization-${organization}`)).toEqual(before);
   });
 
@@ -152,7 +154,7 @@ describe("admin organization list", () => {
       { namespace },
     );
     expect(service.code).toBe(1);
-    expect(service.err).toContain("is malformed, correct it first (kubectl edit configmap");
+    expect(service.err).toContain("is malformed: ");
   });
 });
 
@@ -179,7 +181,7 @@ describe("admin service create", () => {
     const { id } = await json(made, ...create("--organization", organization));
     const { code, err } = await run(create("--organization", organization, "--id", id));
     expect(code).toBe(1);
-    expect(err).toBe(`The service with the ID ${id} already exists; it was not changed.\n`);
+    expect(err).toBe(`The service with the ID ${id} already exists, and nothing was changed.\n`);
   });
 
   test("rejects an unknown organization", async () => {
@@ -213,7 +215,7 @@ describe("admin member add", () => {
     const done = await Promise.all(Array.from({ length: 12 }, () => run(add(organization, "u-once"))));
     expect(done.filter(({ code }) => code === 0)).toHaveLength(1);
     for (const { code, err } of done) {
-      if (code !== 0) expect(err).toContain("User u-once is a member of organization");
+      if (code !== 0) expect(err).toContain("User u-once is already a member of organization");
     }
   });
 
@@ -223,9 +225,7 @@ describe("admin member add", () => {
     const before = await object<ConfigMap>("configmap", `members-${organization}`);
     const { code, err } = await run(add(organization, "u-1"));
     expect(code).toBe(1);
-    expect(err).toBe(
-      `User u-1 is a member of organization ${organization} already; the entry was left as it is.\n`,
-    );
+    expect(err).toBe(`User u-1 is already a member of organization ${organization}. Nothing was changed.\n`);
     expect(await object("configmap", `members-${organization}`)).toEqual(before);
   });
 
@@ -294,7 +294,7 @@ describe("admin key create", () => {
     const { code, out, err } = await run(create(organization));
     expect(code).toBe(0);
     expect(out).toMatch(/^KEY ID +[A-Za-z0-9]{20}\nKEY SECRET +\S{43}\n/);
-    expect(err).toBe("Keep the key secret now: it is not shown again.\n");
+    expect(err).toBe("Save the key secret now. It cannot be shown again.\n");
   });
 
   test("rejects an unknown organization", async () => {

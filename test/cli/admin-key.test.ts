@@ -103,7 +103,7 @@ describe("admin key show", () => {
     expect(await records.run(`admin key show ${id}`)).toEqual({
       code: 1,
       out: "",
-      err: `There is no API key with the ID ${id} in the namespace ${records.environment.records}: see admin key list --organization <uuid>.\n`,
+      err: `There is no API key with the ID ${id} in the namespace ${records.environment.records}. To list the IDs: admin key list --organization <uuid>.\n`,
     });
   });
 
@@ -187,7 +187,7 @@ describe("admin key update", () => {
   });
 
   it.each([
-    ["", "There is nothing to change: give --name, --role, --expire-at or --allow-from."],
+    ["", "Nothing to change. Specify --name, --role, --expire-at or --allow-from."],
     [
       "--expire-at 2020-01-01T00:00:00Z",
       "it must be a date and time to come, such as 2030-01-31T12:00:00Z, or never",
@@ -206,7 +206,7 @@ describe("admin key update", () => {
     await records.environment.addRecord(malformed);
     const { code, err } = await records.run(`admin key update ${id} --name x`);
     expect(code).toBe(1);
-    expect(err).toMatch(/is malformed, correct it first \(kubectl edit secret api-key-.*createdAt: must be/);
+    expect(err).toMatch(/is malformed: .*createdAt: must be.* Fix it with `kubectl edit secret api-key-/);
     expect((await records.run(`admin key delete ${id} --yes`)).code).toBe(0);
   });
 });
@@ -249,7 +249,7 @@ describe("admin key rotate", () => {
     const { code, out, err } = await records.run(`admin key rotate ${key.id}`);
     expect(code).toBe(0);
     expect(err).toBe(
-      `Keep the key secret now: it is not shown again. Both secrets work until admin key rotate ${key.id} --finish.\n`,
+      `Save the key secret now. It cannot be shown again. Both secrets work until admin key rotate ${key.id} --finish.\n`,
     );
     const keySecret = /^KEY SECRET +(\S{43})$/m.exec(out)?.[1] ?? "";
     const { metadata, data } = await secretOf(key);
@@ -271,7 +271,7 @@ describe("admin key rotate", () => {
     for (const { code, out, err } of ended) {
       if (code === 0) continue;
       expect(out).toBe("");
-      expect(err).toContain(`API key ${key.id} has two secrets already: end that rotation first`);
+      expect(err).toContain(`API key ${key.id} is being rotated already. End that rotation first`);
     }
   });
 
@@ -281,7 +281,7 @@ describe("admin key rotate", () => {
       const key = await makeKey();
       const { code, err } = await refusal(key, `admin key rotate ${key.id} ${flag} --yes`);
       expect(code).toBe(1);
-      expect(err).toContain("has one secret only, and it was left");
+      expect(err).toContain("has only one secret, so nothing was changed");
     },
   );
 
@@ -289,7 +289,7 @@ describe("admin key rotate", () => {
     const key = await makeKey();
     const { code, err } = await refusal(key, `admin key rotate ${key.id} --finish --cancel`);
     expect(code).toBe(2);
-    expect(err).toContain("--finish and --cancel exclude each other");
+    expect(err).toContain("--finish and --cancel cannot be combined");
   });
 
   it("asks for confirmation before it removes a secret, and keeps changes made in the meantime", async () => {
@@ -312,7 +312,7 @@ describe("admin key rotate", () => {
       },
     });
     expect(slow.code).toBe(1);
-    expect(slow.err).toContain("have changed meanwhile, and were kept");
+    expect(slow.err).toContain("were changed by another writer, so this command changed nothing");
     expect(await records.json(shownKey, `admin key show ${key.id}`)).toMatchObject({ secrets: 2 });
   });
 });
@@ -347,7 +347,7 @@ describe("admin key delete", () => {
       },
     });
     expect(code).toBe(1);
-    expect(err).toContain(`API key ${key.id} has changed since it was read, and was not deleted`);
+    expect(err).toContain(`API key ${key.id} has changed since this command read it, so it was not deleted`);
     await until(key.authorization, 200);
   });
 });

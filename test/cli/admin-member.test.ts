@@ -76,7 +76,7 @@ describe("admin member remove", () => {
     expect(await membersOf(id)).toEqual(["ada", "bob"]);
     expect(await records.run(`${words} --yes`)).toMatchObject({
       code: 1,
-      err: `User a/b is not a member of organization ${id}: see admin member list --organization ${id}.\n`,
+      err: `User a/b is not a member of organization ${id}. To list the members: admin member list --organization ${id}.\n`,
     });
   });
 
@@ -93,7 +93,7 @@ describe("admin member remove", () => {
     const { code, err } = await records.run(`admin member remove ada --organization ${id} --yes`);
     expect(code).toBe(1);
     expect(err).toBe(
-      `User ada is the last admin of organization ${id} and was left: make another member an admin first.\n`,
+      `User ada is the last admin of organization ${id} so nothing was changed. Make another member an admin first.\n`,
     );
     expect(await records.object(CONFIG_MAPS, `members-${id}`)).toEqual(before);
   });

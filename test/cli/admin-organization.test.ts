@@ -157,7 +157,7 @@ describe("admin organization update", () => {
   });
 
   it.each([
-    ["", 2, "There is nothing to change: give --tier, --name or --rollout-window."],
+    ["", 2, "Nothing to change. Specify --tier, --name or --rollout-window."],
     [
       "--tier gold",
       2,
@@ -199,7 +199,7 @@ describe("admin organization delete", () => {
     expect(await records.run(`admin organization delete ${id} --yes`)).toEqual({
       code: 1,
       out: "",
-      err: `Organization ${id} has 1 service, and nothing was deleted: delete them first (admin service list --organization ${id}), or give --with-services.\n`,
+      err: `Organization ${id} has 1 service, so nothing was deleted. Delete the services first (admin service list --organization ${id}), or specify --with-services.\n`,
     });
     expect(await inventory()).toEqual(before);
   });
@@ -248,7 +248,7 @@ describe("admin organization delete", () => {
       },
     });
     expect(code).toBe(1);
-    expect(err).toContain("has changed since it was read, and was not deleted");
+    expect(err).toContain("has changed since this command read it, so it was not deleted");
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `organization-${id}`))?.data).toMatchObject({
       name: "Important",
     });

@@ -80,7 +80,7 @@ describe("admin service show", () => {
     expect(await records.run(`admin service show ${id}`)).toEqual({
       code: 1,
       out: "",
-      err: `There is no service with the ID ${id} in the namespace ${records.environment.records}: see admin service list.\n`,
+      err: `There is no service with the ID ${id} in the namespace ${records.environment.records}. To list the IDs: admin service list.\n`,
     });
     const malformed = serviceRecord({ organizationId: organization, namespace: "Not a namespace" });
     await records.environment.addRecord(malformed);
@@ -158,7 +158,7 @@ describe("admin service update", () => {
     const id = await records.environment.addService(organization);
     expect(await records.run(`admin service update ${id}`)).toMatchObject({
       code: 2,
-      err: expect.stringContaining("There is nothing to change: give --name or --rollout-window."),
+      err: expect.stringContaining("Nothing to change. Specify --name or --rollout-window."),
     });
     const unknown = await records.run(`admin service update ${randomUUID()} --name billing`);
     expect(unknown).toMatchObject({

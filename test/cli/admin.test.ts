@@ -37,7 +37,7 @@ const pipe: Medium = {
   async destroy(words) {
     const refused = await this.run(words);
     expect(refused).toMatchObject({ code: 2, out: "" });
-    expect(refused.err).toMatch(/\? Standard input is not a terminal: give --yes/);
+    expect(refused.err).toMatch(/\? Standard input is not a terminal. Confirm with --yes/);
     return await this.run(`${words} --yes`);
   },
 };

@@ -189,7 +189,7 @@ describe("members remove", () => {
 
   it("requires --yes in a pipe", async () => {
     const { code, err } = await runProgram(["members", "remove", "bob"], accessTo(api.url, admin));
-    expect(err).toContain("Standard input is not a terminal: give --yes to confirm");
+    expect(err).toContain("Standard input is not a terminal. Confirm with --yes");
     expect(code).toBe(2);
   });
 });

@@ -215,11 +215,11 @@ describe("doctor with a release of the chart", () => {
           ),
         [
           expect.stringMatching(
-            `^error: The ${kind} ${ofRelease} is not as the chart made it, .*Field managers of its spec: (helm, )?${manager}\\.$`,
+            `^error: The ${kind} ${ofRelease} differs from the chart, .*Field managers of its spec: (helm, )?${manager}\\.$`,
           ),
         ],
         async (broken) => {
-          await runRemedy(broken, /is not as the chart made it/, /kubectl delete \S+ [^,\s]+/);
+          await runRemedy(broken, /differs from the chart/, /kubectl delete \S+ [^,\s]+/);
           await upgrade();
         },
       );
@@ -252,15 +252,11 @@ describe("doctor with a release of the chart", () => {
     const what = "The ConfigMap R-system/RELEASE-tiers with the tiers";
 
     it.each([
-      [
-        "are not YAML",
-        "basic: [",
-        /^error: .* is not YAML without aliases: .*a pod that starts now does not come up/,
-      ],
+      ["are not YAML", "basic: [", /^error: .* is not YAML without aliases: .*new pods cannot start/],
       [
         "are invalid",
         "basic: {}\n",
-        /^error: .* is invalid: basic\.defaultCpuMillicores: .*does not come up/,
+        /^error: .* is invalid: basic\.defaultCpuMillicores: .*new pods cannot start/,
       ],
       [
         "were edited",
@@ -292,7 +288,7 @@ describe("doctor with a release of the chart", () => {
     it("reports that it does not exist, and helm upgrade creates it", async () => {
       await expectProblems(
         () => run(`delete secret ${secret()} --namespace ${release.namespace}`),
-        [`error: ${what} does not exist, so a pod of the API that starts now does not come up.`],
+        [`error: ${what} does not exist, so new pods of the API cannot start.`],
         () => upgrade(),
       );
     });
@@ -331,7 +327,7 @@ describe("doctor with a release of the chart", () => {
           added: [
             `error: The Lease ${LEASE_NAME} in R-records is valid for 24855 d after each renewal, which no controller writes: at most 60 s are allowed. Its holder, thief, is no controller of this release.`,
             expect.stringMatching(
-              /^error: The holder of the Lease .*, thief, is no pod of R-system\/RELEASE-controller/,
+              /^error: The holder of the Lease .*, thief, is not a pod of R-system\/RELEASE-controller/,
             ),
           ],
           removed: idle,
@@ -353,7 +349,7 @@ describe("doctor with a release of the chart", () => {
       await expectProblems(
         () => apply(cluster, [pipe("typo", { type: "databse" })]),
         [
-          "warning: The Deployment R-pipes/typo has the label pipes.clouddb.dev/type=databse instead of database, so it is no pipe and is not resized.",
+          "warning: The Deployment R-pipes/typo has the label pipes.clouddb.dev/type=databse instead of database, so it is not a pipe and is not resized.",
         ],
         (broken) => runRemedy(broken, /R?.*typo has/, /kubectl label [^;]+/, { "<id>": SERVICE }),
       );
@@ -390,7 +386,7 @@ describe("doctor with a release of the chart", () => {
     await expectProblems(
       () => apply(cluster, [inRecords(service)]),
       [
-        "error: The service orphan (ID) belongs to the organization ID, which has no well-formed record, so its pipes are not resized.",
+        "error: The service orphan (ID) belongs to the organization ID, which has no valid record, so its pipes are not resized.",
       ],
       async (broken) => {
         const [command = ""] = /admin organization create [^;]+/.exec(remedyOf(broken, /orphan/) ?? "") ?? [];

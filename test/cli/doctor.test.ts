@@ -237,7 +237,7 @@ describe("the records check of doctor", () => {
       {
         added: [
           "error: The service nowhere (ID) names the namespace PIPES-none for its pipes, which does not exist.",
-          "warning: The API key unowned (ID) belongs to the organization ID, which has no well-formed record, so it cannot be used.",
+          "warning: The API key unowned (ID) belongs to the organization ID, which has no valid record, so it cannot be used.",
         ],
       },
     );
@@ -257,7 +257,7 @@ describe("the pipes check of doctor", () => {
         }),
       {
         added: [
-          "warning: The pipe PIPES/pipe-lost has the label pipes.clouddb.dev/service=ID, but this service has no well-formed record: it is not resized.",
+          "warning: The pipe PIPES/pipe-lost has the label pipes.clouddb.dev/service=ID, but this service has no valid record, so it is not resized.",
         ],
         removed: [OF_SERVICES],
       },
@@ -395,7 +395,7 @@ describe("the installation check of doctor", () => {
       ...problems,
       ...["a", "lost"].map(
         (pipe) =>
-          `warning: The pipe PIPES/pipe-${pipe} has the label pipes.clouddb.dev/service=${pipe === "lost" ? "ID" : "SERVICE"}, but this service has no well-formed record: it is not resized.`,
+          `warning: The pipe PIPES/pipe-${pipe} has the label pipes.clouddb.dev/service=${pipe === "lost" ? "ID" : "SERVICE"}, but this service has no valid record, so it is not resized.`,
       ),
       `note: The namespace ${name} has no organization yet.`,
       ...[REACHABLE, SAME_CRD, NONE_PAUSED],
@@ -471,7 +471,7 @@ describe("doctor with few permissions", () => {
         "pipescalings.pipes.clouddb.dev",
       ].map((kind) =>
         expect.stringMatching(
-          new RegExp(`^note: Not checked, a permission is missing: ${kind} .*is forbidden`),
+          new RegExp(`^note: Not checked because a permission is missing: ${kind} .*is forbidden`),
         ),
       ),
       REACHABLE,

@@ -191,7 +191,7 @@ describe("status of one service", () => {
     const ids = [await addService("twins"), await addService("twins")].sort();
     const { code, err } = await runProgram(words("twins"));
     expect(code).toBe(1);
-    expect(err).toMatch(/^2 services have the name "twins", give one of the IDs:\n/);
+    expect(err).toMatch(/^2 services have the name "twins". Specify one of these IDs:\n/);
     const printed = [...err.matchAll(/^ {2}(\S+) {2}\(organization /gm)].map(([, id]) => id);
     expect(printed.toSorted()).toEqual(ids);
   });
@@ -199,8 +199,8 @@ describe("status of one service", () => {
 
 describe("incompatible flags", () => {
   it.each([
-    [["--watch"], "--watch needs a service: name one."],
-    [["orders", "--timeout", "5m"], "--timeout goes with --watch."],
+    [["--watch"], "--watch needs the ID or the name of a service."],
+    [["orders", "--timeout", "5m"], "--timeout needs --watch."],
     [["orders", "--watch", "--timeout", "soon"], '--timeout is "soon", but it must be a duration'],
   ])("are rejected with the reason: %j", async (flags, sentence) => {
     const { code, err } = await runProgram(words(...flags));

@@ -13,8 +13,8 @@ export const rotate = recordsCommand({
   name: "admin key rotate",
   summary: "rotate the secret of an API key without downtime",
   details:
-    "Adds a second secret, and prints it this once. Both work, with the same key ID, until --finish drops the\n" +
-    "older one, when all who use the key have the newer one, or --cancel the newer one.",
+    "Adds a second secret and prints it. It cannot be shown again. Both secrets work with the same key ID. When all\n" +
+    "clients use the new secret, remove the old one with --finish. To keep the old one instead, use --cancel.",
   examples: [
     "admin key rotate <uuid>",
     "admin key rotate <uuid> --finish",
@@ -28,7 +28,8 @@ export const rotate = recordsCommand({
     ...outputOption,
   },
   check({ finish, cancel }) {
-    if (finish && cancel) throw new UsageError("--finish and --cancel exclude each other: give one.");
+    if (finish && cancel)
+      throw new UsageError("--finish and --cancel cannot be combined. Specify one of them.");
   },
   async run(records, { key: id, finish, cancel, yes, output }, io) {
     const change = (decide: (key: ApiKey) => readonly string[]) =>
@@ -41,7 +42,7 @@ export const rotate = recordsCommand({
       await change((latest) => {
         if (keptSecret(latest, finish) === kept) return [kept];
         throw new CliError(
-          `The secrets of API key ${id} have changed meanwhile, and were kept: check them, then run the command again.`,
+          `The secrets of API key ${id} were changed by another writer, so this command changed nothing. Check them, then run it again.`,
         );
       });
       io.err(`Dropped ${what}.\n`);
@@ -50,11 +51,11 @@ export const rotate = recordsCommand({
     const { keySecret } = newCredentials();
     const { name, keySuffix } = await withKnownOutcome(
       change((latest) => withSecret(latest, keySecret)),
-      `It is not known whether the secret was added, and it is lost: if admin key show ${id} shows two secrets, remove it with admin key rotate ${id} --cancel`,
+      `The secret may have been added, but it is lost. If admin key show ${id} shows two secrets, remove it with admin key rotate ${id} --cancel`,
     );
     printOne(io, output, { keySecret, id, name, keySuffix });
     io.err(
-      `Keep the key secret now: it is not shown again. Both secrets work until admin key rotate ${id} --finish.\n`,
+      `Save the key secret now. It cannot be shown again. Both secrets work until admin key rotate ${id} --finish.\n`,
     );
   },
 });
@@ -63,7 +64,7 @@ export const rotate = recordsCommand({
 function withSecret({ id, secretHashes: [first, ...others] }: ApiKey, keySecret: string): string[] {
   if (first !== undefined && others.length === 0) return [first, sha256(keySecret)];
   throw new CliError(
-    `API key ${id} has two secrets already: end that rotation first, with admin key rotate ${id} --finish, or --cancel.`,
+    `API key ${id} is being rotated already. End that rotation first with admin key rotate ${id} --finish or --cancel.`,
   );
 }
 
@@ -71,6 +72,6 @@ function withSecret({ id, secretHashes: [first, ...others] }: ApiKey, keySecret:
 function keptSecret({ id, secretHashes: [older, newer] }: ApiKey, isOlderDropped: boolean): string {
   if (older !== undefined && newer !== undefined) return isOlderDropped ? newer : older;
   throw new CliError(
-    `API key ${id} has one secret only, and it was left: admin key rotate ${id} adds another.`,
+    `API key ${id} has only one secret, so nothing was changed. admin key rotate ${id} adds another.`,
   );
 }

@@ -36,7 +36,7 @@ const create = recordsCommand({
   summary: "create an API key of an organization",
   details:
     "Prints the key ID and the key secret, which are the user name and the password of HTTP Basic.\n" +
-    "They are shown this once: the cluster keeps only hashes of them.",
+    "They cannot be shown again, because the cluster stores only hashes of them.",
   examples: [
     "admin key create --organization <uuid> --name ci --role admin",
     "admin key create --organization <uuid> --name dashboards --role developer --allow-from 10.0.0.0/8 --output json",
@@ -46,16 +46,16 @@ const create = recordsCommand({
     name: option(nonEmptyText, { placeholder: "text", description: "name of the key" }),
     role: option(roles, {
       placeholder: "role",
-      description: "admin may do everything, developer may read",
+      description: "admin can use all operations, developer can only read",
       list: true,
     }),
     expireAt: option(expiry.optional(), {
       placeholder: "time",
-      description: "end of its validity, such as 2030-01-31T12:00:00Z; without it never",
+      description: "expiration time, such as 2030-01-31T12:00:00Z (default: never)",
     }),
     allowFrom: option(listOf(addressOrCidr).optional(), {
       placeholder: "cidr",
-      description: "addresses that may use the key; without it all",
+      description: "addresses that can use the key (default: all)",
       list: true,
     }),
     ...outputOption,
@@ -70,16 +70,16 @@ const create = recordsCommand({
     const { length } = await records.list(SECRETS, "api-key", organization);
     if (length >= MAX_KEYS) {
       throw new CliError(
-        `Organization ${organization} has ${length} API keys, and ${MAX_KEYS} is the most: delete one first (admin key list --organization ${organization}, admin key delete <key>).`,
+        `Organization ${organization} has ${length} API keys, and the maximum is ${MAX_KEYS}. Delete one first (admin key list --organization ${organization}, admin key delete <key>).`,
       );
     }
     const secret = apiKeySecret({ ...shown, ipAccessList: accessList(allowFrom) }, credentials);
     await withKnownOutcome(
       KEYS.create(records, shown.id, secret),
-      `It is not known whether the key was created, and its secret is lost: if admin key list --organization ${organization} lists the ID ${shown.id}, delete that key`,
+      `The key may have been created, but its secret is lost. If admin key list --organization ${organization} lists the ID ${shown.id}, delete that key`,
     );
     printOne(io, output, { ...credentials, ...shown, allowFrom });
-    if (output === "table") io.err("Keep the key secret now: it is not shown again.\n");
+    if (output === "table") io.err("Save the key secret now. It cannot be shown again.\n");
   },
 });
 
@@ -111,7 +111,7 @@ const show = recordsCommand({
   name: "admin key show",
   summary: "show an API key, and when it was last used",
   details:
-    "It has two secrets while it is rotated. The time of the last use is precise to a minute, and comes a\n" +
+    "A key has two secrets during a rotation. The time of the last use is precise to a minute, and appears a\n" +
     "little later.",
   options: { ...keyArgument, ...outputOption },
   async run(records, { key: id, output }, io) {
@@ -126,18 +126,18 @@ const changes = {
   ...newNameOption,
   role: option(roles.optional(), {
     placeholder: "role",
-    description: "its new roles, in place of all that it has",
+    description: "new roles, which replace all current ones",
     list: true,
     flagOnly: true,
   }),
   expireAt: option(orWord("never", expiry).optional(), {
     placeholder: "time",
-    description: "new end of its validity, such as 2030-01-31T12:00:00Z, or never",
+    description: "new expiration time, such as 2030-01-31T12:00:00Z, or never",
     flagOnly: true,
   }),
   allowFrom: option(orWord("all", listOf(addressOrCidr)).optional(), {
     placeholder: "cidr",
-    description: "addresses that may use it, in place of those that it has, or all",
+    description: "addresses that can use the key, which replace the current ones, or all",
     list: true,
     flagOnly: true,
   }),
@@ -146,7 +146,7 @@ const changes = {
 const update = recordsCommand({
   name: "admin key update",
   summary: "change the name, roles, expiry or addresses of an API key",
-  details: "Values that are not given are kept. admin key rotate changes the secret.",
+  details: "Values that you omit do not change. To change the secret, use `admin key rotate`.",
   examples: [
     "admin key update <uuid> --expire-at 2030-01-31T12:00:00Z",
     "admin key update <uuid> --allow-from 10.0.0.0/8 --allow-from 192.0.2.7",
@@ -171,7 +171,7 @@ function stateCommand(name: string, state: ApiKey["state"], summary: string) {
   return recordsCommand({
     name: `admin key ${name}`,
     summary,
-    details: "Every replica of the API follows within a second.",
+    details: "The change reaches every replica of the API within a second.",
     options: keyArgument,
     async run(records, { key: id }, io) {
       let already = "";
@@ -187,7 +187,7 @@ function stateCommand(name: string, state: ApiKey["state"], summary: string) {
 
 const remove = recordsCommand({
   name: "admin key delete",
-  summary: "delete an API key for good",
+  summary: "delete an API key permanently",
   details: "Every replica of the API rejects it within a second.",
   options: { ...keyArgument, ...yesOption },
   async run(records, { key: id, yes }, io) {

@@ -53,7 +53,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     if (object) return object;
     const { noun, listedBy } = this.#spec;
     throw new CliError(
-      `There is no ${noun} with the ID ${id} in the namespace ${records.namespace}: see ${listedBy}.`,
+      `There is no ${noun} with the ID ${id} in the namespace ${records.namespace}. To list the IDs: ${listedBy}.`,
     );
   }
 
@@ -72,7 +72,9 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     if (parsed.ok) return parsed.value;
     const resource = this.#spec.resource.plural.replace(/s$/, "");
     const edit = `kubectl edit ${resource} ${object.metadata.name} --namespace ${namespace}`;
-    throw new CliError(`The record of ${what} is malformed, correct it first (${edit}): ${parsed.problem}.`);
+    throw new CliError(
+      `The record of ${what} is malformed: ${parsed.problem}. Fix it with \`${edit}\`, then run the command again.`,
+    );
   }
 
   /** A record for people, as in "Delete …?"; one that is malformed can be deleted, too. */
@@ -92,7 +94,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
       await records.create(this.#spec.resource, object);
     } catch (cause) {
       if (!isCode(cause, 409)) throw cause;
-      const message = `The ${this.#spec.noun} with the ID ${id} already exists; it was not changed.`;
+      const message = `The ${this.#spec.noun} with the ID ${id} already exists, and nothing was changed.`;
       throw new CliError(message, { cause });
     }
   }
@@ -170,7 +172,7 @@ async function findKey(records: Records, id: string): Promise<Secret | undefined
   const [found, another] = secrets.filter(({ data }) => data?.["id"] === base64(id));
   if (!found || !another) return found;
   throw new CliError(
-    `Several Secrets are the API key ${id}, among them ${found.metadata.name} and ${another.metadata.name}: delete with kubectl those that should not be.`,
+    `Several Secrets are the API key ${id}, among them ${found.metadata.name} and ${another.metadata.name}: keep one of them, and delete the others with kubectl.`,
   );
 }
 

@@ -77,7 +77,7 @@ const add = recordsCommand({
       const object = await getMembers(records, organization);
       if (Object.hasOwn(object?.data ?? {}, key)) {
         throw new CliError(
-          `User ${userId} is a member of organization ${organization} already; the entry was left as it is.`,
+          `User ${userId} is already a member of organization ${organization}. Nothing was changed.`,
         );
       }
       const entry = { [key]: formatMember(member) };
@@ -97,7 +97,7 @@ const add = recordsCommand({
 const remove = recordsCommand({
   name: "admin member remove",
   summary: "remove a member from an organization",
-  details: "The last admin cannot be removed. API keys belong to the organization, and continue to work.",
+  details: "The last admin cannot be removed. API keys belong to the organization and continue to work.",
   examples: ["admin member remove u-1 --organization <uuid>"],
   options: { userId: argument(nonEmptyText, "ID of the user"), ...organizationOption, ...yesOption },
   async run(records, { organization, userId, yes }, io) {
@@ -123,12 +123,12 @@ async function requireRemovable(records: Records, organization: string, userId: 
   const members = parseMembers(object?.data);
   if (!object || !members.has(memberKey(userId))) {
     throw new CliError(
-      `User ${userId} is not a member of organization ${organization}: see admin member list --organization ${organization}.`,
+      `User ${userId} is not a member of organization ${organization}. To list the members: admin member list --organization ${organization}.`,
     );
   }
   if (isLastAdmin(members, memberKey(userId))) {
     throw new CliError(
-      `User ${userId} is the last admin of organization ${organization} and was left: make another member an admin first.`,
+      `User ${userId} is the last admin of organization ${organization}, so nothing was changed. Make another member an admin first.`,
     );
   }
   return object;

@@ -15,11 +15,14 @@ export const organizationOption = {
 };
 
 export const idOption = {
-  id: option(uuid.optional(), { placeholder: "uuid", description: "its ID; without it a new one" }),
+  id: option(uuid.optional(), {
+    placeholder: "uuid",
+    description: "ID of the new record (default: a random one)",
+  }),
 };
 
 export const newNameOption = {
-  name: option(nonEmptyText.optional(), { placeholder: "text", description: "its new name", flagOnly: true }),
+  name: option(nonEmptyText.optional(), { placeholder: "text", description: "new name", flagOnly: true }),
 };
 
 const WINDOW = "window in which rollouts may restart pods: a YAML map of schedule, duration and timeZone";

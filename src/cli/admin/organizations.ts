@@ -53,7 +53,7 @@ const create = recordsCommand({
     name: option(nonEmptyText, { placeholder: "text", description: "name of the organization" }),
     tier: option(nonEmptyText, {
       placeholder: "name",
-      description: "its tier, which gives the default and the largest size of its pipes",
+      description: "tier, which sets the default and the maximum size of the pipes",
     }),
     ...idOption,
     createNamespace: switchOption("create the namespace of the records, too, if it does not exist"),
@@ -106,7 +106,7 @@ const show = recordsCommand({
 const changes = {
   tier: option(nonEmptyText.optional(), {
     placeholder: "name",
-    description: "its new tier",
+    description: "new tier",
     flagOnly: true,
   }),
   ...newNameOption,
@@ -140,8 +140,8 @@ const remove = recordsCommand({
   name: "admin organization delete",
   summary: "delete an organization, with its members and API keys",
   details:
-    "One that has services is left as it is, unless they are to be deleted too. Pipes are never touched:\n" +
-    "they keep the size that they have, and so do the PipeScalings.",
+    "An organization with services is not deleted, unless you specify --with-services. Pipes and PipeScalings\n" +
+    "do not change: they keep their size.",
   examples: ["admin organization delete <uuid>", "admin organization delete <uuid> --with-services --yes"],
   options: {
     ...organizationArgument,
@@ -157,7 +157,7 @@ const remove = recordsCommand({
     const services = ofKind("service");
     if (services.length > 0 && !withServices) {
       throw new CliError(
-        `Organization ${id} has ${counted(services.length, "service")}, and nothing was deleted: delete them first (admin service list --organization ${id}), or give --with-services.`,
+        `Organization ${id} has ${counted(services.length, "service")}, so nothing was deleted. Delete the services first (admin service list --organization ${id}), or specify --with-services.`,
       );
     }
     const members = ofKind("members").flatMap(({ data = {} }) => Object.keys(data));

@@ -18,7 +18,7 @@ export async function retryOnConflict<T>(what: string, attempt: () => Promise<T>
     }
   }
   throw new CliError(
-    `${what} was changed by others ${MAX_ATTEMPTS} times in a row; nothing was changed; try again.`,
+    `${what} was changed by other writers ${MAX_ATTEMPTS} times in a row, so this command changed nothing. Try again.`,
   );
 }
 
@@ -33,7 +33,7 @@ export async function deleteUnlessChanged(what: string, act: () => Promise<void>
   } catch (cause) {
     if (!isConflict(cause)) throw cause;
     throw new CliError(
-      `${what} has changed since it was read, and was not deleted: check it, then run the command again.`,
+      `${what} has changed since this command read it, so it was not deleted. Check it, then run the command again.`,
       { cause },
     );
   }

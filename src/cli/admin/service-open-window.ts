@@ -19,14 +19,15 @@ export function ignoredWindow(nowMs: number, forMs = DEFAULT_MS): Record<string,
 
 export const openWindow = recordsCommand({
   name: "admin service open-window",
-  summary: "let the rollouts of a service start now, outside its rollout window",
-  details: "Rollouts that wait for the window start at once. Those that are in progress at the end continue.",
+  summary: "let the rollouts of a service start now, although its rollout window is closed",
+  details:
+    "Rollouts that wait for the window start at once. Rollouts that are in progress at the end of that time continue.",
   examples: ["admin service open-window <uuid>", "admin service open-window <uuid> --for 30m"],
   options: {
     ...serviceArgument,
     for: option(durationMs("1m", "168h"), {
       placeholder: "duration",
-      description: "time in which rollouts may start, such as 30m",
+      description: "how long rollouts can start, such as 30m",
       default: `${DEFAULT_MS / 3_600_000}h`,
       flagOnly: true,
     }),

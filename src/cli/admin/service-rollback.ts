@@ -42,7 +42,7 @@ export const rollback = recordsCommand({
     ...serviceArgument,
     to: option(integer(CPU_MINIMUM_MILLICORES / 1000, CPU_MAXIMUM_MILLICORES / 1000).optional(), {
       placeholder: "cores",
-      description: "an older size of the history, by the CPU cores of each replica",
+      description: "CPU cores per replica of an older size in the history",
       flagOnly: true,
     }),
     now: switchOption("do not wait for the rollout window, for the next 2 hours"),

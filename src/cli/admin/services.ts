@@ -38,7 +38,7 @@ const create = recordsCommand({
   name: "admin service create",
   summary: "create a service of an organization",
   details:
-    "Its pipes are the Deployments and StatefulSets of the pipes' namespace that have the labels\n" +
+    "The pipes of the service are the Deployments and StatefulSets in the namespace of the pipes with the labels\n" +
     "pipes.clouddb.dev/service=<ID of the service> and pipes.clouddb.dev/type=database.",
   examples: ["admin service create --organization <uuid> --name orders --pipes-namespace acme-pipes"],
   options: {
@@ -67,7 +67,7 @@ const list = recordsCommand({
   options: {
     organization: option(uuid.optional(), {
       placeholder: "uuid",
-      description: "only those of this organization",
+      description: "show only services of this organization",
     }),
     ...outputOption,
   },
@@ -79,7 +79,7 @@ const list = recordsCommand({
 
 const show = recordsCommand({
   name: "admin service show",
-  summary: "show a service, the state of its PipeScaling in short, and the history of its sizes",
+  summary: "show a service, a summary of its PipeScaling, and the history of its sizes",
   options: { ...serviceArgument, ...outputOption },
   async run(records, { service: id, output }, io) {
     const { rolloutWindow, ...service } = await SERVICES.require(records, id);
@@ -101,7 +101,7 @@ const changes = { ...newNameOption, ...newWindowOption };
 const update = recordsCommand({
   name: "admin service update",
   summary: "change the name or the rollout window of a service",
-  details: "A service without a rollout window of its own has the window of its organization.",
+  details: "A service without its own rollout window uses the window of its organization.",
   examples: [
     "admin service update <uuid> --name billing",
     "admin service update <uuid> --rollout-window '{schedule: \"0 2 * * 6\", duration: 4h, timeZone: Europe/Berlin}'",
@@ -119,8 +119,8 @@ const remove = recordsCommand({
   name: "admin service delete",
   summary: "delete the record of a service, with its backup settings",
   details:
-    `Nothing is resized: its pipes keep the size that they have, and its ${KIND} stays, with that size, until\n` +
-    "you delete it with kubectl.",
+    `Nothing is resized. The pipes keep their size, and the ${KIND} keeps it too, until you delete the object\n` +
+    "with kubectl.",
   options: { ...serviceArgument, ...yesOption },
   async run(records, { service: id, yes }, io) {
     const object = await SERVICES.requireObject(records, id);

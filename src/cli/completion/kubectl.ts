@@ -16,8 +16,8 @@ export const kubectlCompletion = defineCommand({
   summary: `print ${KUBECTL_COMPLETION}, the program that kubectl runs to complete this command`,
   details:
     "The npm package installs this program, and krew does not. Write it to a folder of your PATH, and make it\n" +
-    "executable. It calls kubectl-pipes, so it stays valid after an update. Your shell needs the completion of kubectl\n" +
-    "itself: see kubectl completion --help.",
+    "executable. It calls kubectl-pipes, so it stays valid after an update. Your shell also needs the completion of\n" +
+    "kubectl itself: see kubectl completion --help.",
   examples: [`completion > ~/bin/${KUBECTL_COMPLETION} && chmod +x ~/bin/${KUBECTL_COMPLETION}`],
   options: {},
   async run(_values, io) {

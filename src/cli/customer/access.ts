@@ -19,20 +19,20 @@ export function keySuffix(keyId: string): string {
 export const connectionOptions = {
   apiUrl: option(apiUrl.optional(), {
     placeholder: "url",
-    description: "address of the API, such as https://api.example.com; default: that of the profile",
+    description: "address of the API, such as https://api.example.com (default: from the profile)",
   }),
   keyId: option(keyId.optional(), {
     placeholder: "id",
-    description: "ID of the API key; default: that of the profile",
+    description: "ID of the API key (default: from the profile)",
   }),
   keySecret: option(keySecret.optional(), { description: "secret of the API key", secret: true }),
   caFile: option(nonEmptyText.optional(), {
     placeholder: "file",
     description:
-      "PEM certificate of the authority that signed the certificate of the API; default: the usual authorities",
+      "PEM certificate of the authority that signed the certificate of the API (default: the public authorities)",
   }),
   insecureHttp: switchOption(
-    "allow plain HTTP to another machine, although everybody on the way can read the key",
+    "allow plain HTTP to another machine, where anyone on the network can read the key",
   ),
 };
 
@@ -40,7 +40,7 @@ export const connectionOptions = {
 export const accessOptions = {
   profile: option(profileName.optional(), {
     placeholder: "name",
-    description: "profile with the address and the key; default: the profile in use (see profile list)",
+    description: "profile with the address and the key (default: the selected profile, see profile list)",
     complete: profileNames,
   }),
   ...connectionOptions,
@@ -150,7 +150,7 @@ export function certificatesFor(
   const { protocol, hostname } = new URL(url);
   if (!insecureHttp && protocol !== "https:" && !isLoopback(hostname)) {
     throw new UsageError(
-      `${url} is plain HTTP to another machine, so everybody on the way could read the key: use https://, or allow it with --insecure-http (or PIPE_SCALING_INSECURE_HTTP=true).`,
+      `${url} uses plain HTTP to another machine, so anyone on the network could read the key. Use https://, or allow it with --insecure-http (or PIPE_SCALING_INSECURE_HTTP=true).`,
     );
   }
   if (caFile === undefined) return undefined;
@@ -161,7 +161,7 @@ export function certificatesFor(
     return pem;
   } catch (cause) {
     const why = messageOf(cause);
-    throw new CliError(`The certificate file ${caFile} cannot be used, it must be in PEM: ${why}.`, {
+    throw new CliError(`The certificate file ${caFile} cannot be used: ${why}. It must be in PEM format.`, {
       cause,
     });
   }

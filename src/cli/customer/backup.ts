@@ -35,7 +35,7 @@ const changes = {
   }),
   retention: option(orWord(DEFAULT, bodyValue(backupRetentionPeriodInHours, Number)).optional(), {
     placeholder: "hours",
-    description: "hours that a backup is kept",
+    description: "retention of a backup in hours",
   }),
   startTime: option(orWord(DEFAULT, bodyValue(backupStartTime, String)).optional(), {
     placeholder: "time",
@@ -46,7 +46,7 @@ const changes = {
 const set = apiCommand({
   name: "backup set",
   summary: "change the backup settings of a service",
-  details: `A setting that is not given keeps its value; the word ${DEFAULT} resets it to its default.\n${BACKUP_RULES_TEXT}.\n${START_TIME_ALONE_RULE}.`,
+  details: `Settings that you omit do not change. The value ${DEFAULT} resets a setting to its default.\n${BACKUP_RULES_TEXT}.\n${START_TIME_ALONE_RULE}.`,
   examples: [
     "backup set <uuid> --period 12 --retention 72",
     "backup set <uuid> --period 24 --start-time 2:00",

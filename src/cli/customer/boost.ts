@@ -38,10 +38,10 @@ type BoostValues = Values<typeof options>;
 
 export const boost = apiCommand({
   name: "scaling boost",
-  summary: "give the pipes of a service another size until a time, for example for an initial load",
+  summary: "set a temporary size, for example for an initial load",
   details:
-    "At the end of the boost, the pipes return to the size of `scaling set` by themselves. Another boost replaces\n" +
-    "this one, --end ends it now. Without options, prints the boost in effect with the time left.",
+    "When the boost ends, the pipes return to the size of `scaling set` without another command. A new boost\n" +
+    "replaces the current one; --end ends it now. Without options, prints the current boost and the time left.",
   examples: [
     "scaling boost <uuid> --cores 16 --for 8h --watch",
     "scaling boost <uuid> --cores 16 --until 2026-01-31T20:00:00Z",
@@ -67,19 +67,19 @@ function requireOneUse(values: BoostValues): void {
   requireWatch(watch, timeout);
   if (values.end) {
     if (!isStart(values)) return;
-    throw new UsageError(
-      "--end ends the boost now, so it goes with no size, and neither with --for nor --until.",
-    );
+    throw new UsageError("--end ends the boost now and cannot be combined with a size, --for or --until.");
   }
   if (!isStart(values)) {
     if (!watch) return;
-    throw new UsageError("--watch goes with a size or --end: `scaling get --watch` follows any rescale.");
+    throw new UsageError(
+      "--watch needs a size or --end here. To follow any rescale, use `scaling get --watch`.",
+    );
   }
   sizeFrom(cores, memoryGb);
   if ((forMs === undefined) !== (at === undefined)) return;
   throw new UsageError(
     at === undefined
-      ? "The end of the boost is missing: give --for, such as --for 8h, or --until."
+      ? "Specify the end of the boost with --for, such as --for 8h, or with --until."
       : "--for and --until both give the end of the boost: give one of the two.",
   );
 }

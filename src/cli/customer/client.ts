@@ -70,7 +70,8 @@ export class ApiClient {
   /** Not aborted by Ctrl-C, so that the outcome is known. */
   async #write(request: ApiRequest): Promise<RawResponse> {
     const { transport, tell, signal } = this.#options;
-    const onAbort = () => tell("Waiting for the response to the change. Ctrl-C again leaves it unknown.");
+    const onAbort = () =>
+      tell("Waiting for the response to the change. If you press Ctrl-C again, the outcome is unknown.");
     signal.addEventListener("abort", onAbort);
     try {
       return await transport.send(request);
@@ -88,7 +89,7 @@ export class ApiClient {
     const { success, data, error } = z.object({ result: schema }).safeParse(body);
     if (success) return { requestId, result: data.result };
     throw new CliError(
-      `The response of ${access.url} does not match this version of pipe-scaling: ${printable(describeIssues(error))}. Use the version of the API. (request ${printable(requestId)})`,
+      `The response of ${access.url} does not match this version of pipe-scaling: ${printable(describeIssues(error))}. Use the pipe-scaling version of the API. (request ${printable(requestId)})`,
     );
   }
 }

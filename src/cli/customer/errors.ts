@@ -23,7 +23,7 @@ export class ErrorResponse extends CliError {
 }
 
 /** A write is safe to repeat after a 5xx, and without a response. */
-const UNKNOWN_OUTCOME = "It is not known whether the change was made; it is safe to repeat the command.";
+const UNKNOWN_OUTCOME = "The change may or may not have been made. It is safe to repeat the command.";
 
 /** Codes of Node, OpenSSL and undici for a certificate that is not accepted. */
 const UNTRUSTED = /CERT|SIGNATURE/;
@@ -53,7 +53,7 @@ export function noResponse(
   const sentences = [
     `${origin} did not respond${through}: ${reason}.`,
     has(UNTRUSTED)
-      ? "Check the address, or give the certificate of the authority with --ca-file (or PIPE_SCALING_CA_FILE)."
+      ? "Check the address, or specify the certificate of the authority with --ca-file (or PIPE_SCALING_CA_FILE)."
       : address,
     ...(method === "GET" || has(NOT_SENT) ? [] : [UNKNOWN_OUTCOME]),
   ];
@@ -133,7 +133,7 @@ export function notThisApi({ status, headers }: RawResponse, { url }: Access): C
   const { "content-type": type = "no type", location } = headers;
   const where = location === undefined ? "" : `, redirect to ${JSON.stringify(location)}`;
   return new CliError(
-    `The server at ${url} is not this API (status ${status}, ${printable(type)}${where}): give the address of the API without /v1.`,
+    `The server at ${url} is not this API (status ${status}, ${printable(type)}${where}). Specify the address of the API without /v1.`,
   );
 }
 

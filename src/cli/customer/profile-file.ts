@@ -87,7 +87,7 @@ export function writeProfiles(path: string, profiles: Profiles): void {
 function requireOwnFile(path: string, stats: Stats): void {
   // Reading a named pipe would wait forever.
   if (!stats.isFile()) {
-    throw new CliError(`${path} must be a regular file: remove it, and create the profiles again.`);
+    throw new CliError(`${path} must be a regular file. Remove it and create the profiles again.`);
   }
   // Windows has no such owners.
   const self = process.geteuid?.();
@@ -100,6 +100,6 @@ function requireOwnFile(path: string, stats: Stats): void {
   if ((stats.mode & 0o077) === 0) return;
   const octal = (stats.mode & 0o777).toString(8).padStart(4, "0");
   throw new CliError(
-    `The profile file ${path} has secrets, and others can read or change it (mode ${octal}): run \`chmod 600 ${path}\`, and have the keys rotated if somebody may have read it.`,
+    `The profile file ${path} contains secrets, and other users can read or change it (mode ${octal}): run \`chmod 600 ${path}\`, and have the keys rotated if someone may have read it.`,
   );
 }

@@ -16,10 +16,10 @@ const set = defineCommand({
   name: "profile set",
   summary: "create or change a profile",
   details:
-    "A profile has the address of an API and a key. Profiles are in a file that only you can read:\n" +
-    "pipe-scaling/profiles.yaml in $XDG_CONFIG_HOME or ~/.config. Values that are not given are kept. You are\n" +
-    "asked for the secret of the key, which is not shown; without a terminal it is read from standard input. The\n" +
-    "first profile is in use at once.",
+    "A profile stores the address of an API and a key. Profiles are in a file that only you can read:\n" +
+    "pipe-scaling/profiles.yaml in $XDG_CONFIG_HOME or ~/.config. Values that you omit do not change.\n" +
+    "The command prompts for the secret of the key without showing it. Without a terminal, it reads the secret\n" +
+    "from standard input. The first profile becomes the default.",
   examples: [
     "profile set prod --api-url https://api.example.com --key-id <id>",
     "profile set prod < secret.txt",
@@ -33,7 +33,7 @@ const set = defineCommand({
     const { apiUrl, keyId, insecureHttp } = connection;
     if (apiUrl === undefined || keyId === undefined) {
       throw new UsageError(
-        `The profile ${name} is new: give both --api-url (or PIPE_SCALING_API_URL) and --key-id (or PIPE_SCALING_KEY_ID).`,
+        `The profile ${name} does not exist yet. To create it, specify --api-url (or PIPE_SCALING_API_URL) and --key-id (or PIPE_SCALING_KEY_ID).`,
       );
     }
     certificatesFor(apiUrl, connection);
@@ -61,7 +61,7 @@ async function readSecret(io: Io, keyId: string): Promise<string> {
   );
   if (text === undefined) {
     throw new UsageError(
-      "The secret of the key is missing: type it, give it on standard input, or set PIPE_SCALING_KEY_SECRET.",
+      "The secret of the key is missing. Type it, pass it on standard input, or set PIPE_SCALING_KEY_SECRET.",
     );
   }
   const read = keySecret.safeParse(text.trim());
@@ -74,7 +74,7 @@ async function readSecret(io: Io, keyId: string): Promise<string> {
 const list = defineCommand({
   name: "profile list",
   summary: "list the profiles",
-  details: "KEY SUFFIX is the end of the ID of the key. A secret is never shown.",
+  details: "KEY SUFFIX is the end of the key ID. Secrets are never shown.",
   options: outputOption,
   async run({ output }, io) {
     const { current, profiles } = readProfiles(profilePath(io.env));
@@ -102,7 +102,8 @@ const use = defineCommand({
 const remove = defineCommand({
   name: "profile remove",
   summary: "remove a profile with its secret",
-  details: "The API key stays valid: an admin of the cluster deletes it with admin key delete.",
+  details:
+    "The API key stays valid until an administrator of the cluster deletes it with `admin key delete`.",
   examples: ["profile remove staging", "profile remove staging --yes"],
   options: { ...nameArgument, ...yesOption },
   async run({ name, yes }, io) {

@@ -20,7 +20,7 @@ export const organizations = apiCommand({
 export const services = apiCommand({
   name: "services",
   summary: "list the services of the organization",
-  details: "`scaling` and `backup` take the ID of a service.",
+  details: "The commands `scaling` and `backup` need the ID of a service.",
   options: outputOption,
   async run(api, { output }, io) {
     const path = `${await organizationPath(api)}/services`;
@@ -61,7 +61,8 @@ const userId = written("it must not be empty", (text) => text || undefined);
 const remove = apiCommand({
   name: "members remove",
   summary: "remove a member from the organization",
-  details: "Asks first, unless --yes is given. The last admin of an organization cannot be removed.",
+  details:
+    "Asks for confirmation unless you specify --yes. The last admin of an organization cannot be removed.",
   examples: ["members remove u-1", "members remove u-1 --yes"],
   options: { user: argument(userId, "ID of the user (see `pipe-scaling members list`)"), ...yesOption },
   async run(api, { user, yes }, io) {

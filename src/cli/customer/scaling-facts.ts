@@ -12,8 +12,8 @@ export const limits = apiCommand({
   name: "scaling limits",
   summary: "show the sizes that can be requested for a service's pipes",
   details:
-    "Also shows whether scaling is suspended. While the rollout window of the service is closed, shows which\n" +
-    "resizes wait until it opens: those with restarts, or all.",
+    "Also shows whether scaling is suspended. While the rollout window of the service is closed, shows whether\n" +
+    "resizes with restarts or all resizes wait until it opens.",
   options: { ...serviceArgument, ...outputOption },
   async run(api, { service, output }, io) {
     const path = await servicePath(api, service, "pipesCdcScaling/limits");

@@ -18,7 +18,7 @@ const get = apiCommand({
   name: "scaling get",
   summary: "show the size of a service's pipes, and the progress of a rescale",
   details:
-    "Exits with 3 if the rescale failed or is suspended. With --watch and json or yaml the progress goes to\n" +
+    "Exits with 3 if the rescale failed or is suspended. With --watch and json or yaml, the progress goes to\n" +
     "standard error, and the outcome to standard output.",
   examples: [
     "scaling get <uuid>",
@@ -56,7 +56,7 @@ const set = apiCommand({
   name: "scaling set",
   summary: "change the size of all pipes of a service",
   details:
-    "Cores and memory go together, 4 GiB for each core, so one of them is enough. The API accepts the size at\n" +
+    "Memory is always 4 GiB for each core, so one of the two options is enough. The API accepts the size at\n" +
     "once; the rescale takes some minutes. --watch shows the progress. Ctrl-C ends the watch, not the rescale.\n" +
     "During a boost, this changes the size after the boost.",
   examples: [

@@ -26,10 +26,10 @@ export const sizeOptions = {
 /** @throws UsageError if there is no size, or two that do not match */
 export function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size {
   const given = cores ?? (memoryGb === undefined ? undefined : cpuMillicoresFor(memoryGb) / 1000);
-  if (given === undefined) throw new UsageError("Give a size: --cores or --memory-gb.");
+  if (given === undefined) throw new UsageError("Specify a size with --cores or --memory-gb.");
   const size = sizeOfCores(given);
   if (memoryGb === undefined || memoryGb === size.memoryGib) return size;
   throw new UsageError(
-    `--cores ${cores} goes with --memory-gb ${size.memoryGib}, not with ${memoryGb}: give one of the two.`,
+    `--cores ${cores} implies --memory-gb ${size.memoryGib}, not ${memoryGb}. Specify only one of the two.`,
   );
 }

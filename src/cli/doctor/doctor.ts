@@ -15,18 +15,22 @@ export const doctor = recordsCommand({
   details:
     "Checks the installation: the version of the API server, the CRD, the two processes with their permissions,\n" +
     "admission policies, tiers and TLS Secret, and the Lease of the controller.\n\n" +
-    "Checks all records, and whether the organizations and namespaces that they name exist and are watched.\n\n" +
-    "Checks the pipes: labels with typos, of an unknown service, in a namespace that is not watched, or on other\n" +
-    "workloads than Deployments and StatefulSets; pipes that are the pod template of an Argo Rollout; pods whose\n" +
-    "size differs from their pipe; memory sizes in arguments and variables that no resize changes; requirements of\n" +
-    "resizes in place; and Deployments and StatefulSets that a killed controller left paused.\n\n" +
-    "Each result has a remedy. Writes nothing. Exits with 3 if there is an error. For the progress of rescales and\n" +
-    "what blocks them, such as an unknown tier, use status.\n\n" +
-    "Checks what your kubeconfig may read, and lists what it may not. A full check needs permission to list\n" +
-    "Namespaces, ValidatingAdmissionPolicies and their bindings; PipeScalings, pods, Deployments and all other\n" +
-    "workloads in all namespaces; and ConfigMaps and Secrets in the namespace of the records; to get\n" +
-    "CustomResourceDefinitions, the Lease, and the ConfigMap and the Secret of the processes; and to create\n" +
-    "subjectaccessreviews. A cluster administrator has all of them.",
+    "Checks that all records are valid, and that the organizations and namespaces in them exist and are watched.\n\n" +
+    "Checks the pipes for these problems:\n" +
+    "- labels with typos, of an unknown service, in a namespace that is not watched, or on workloads that are\n" +
+    "  neither Deployments nor StatefulSets\n" +
+    "- pipes whose pod template an Argo Rollout uses, and pods whose size differs from their pipe\n" +
+    "- fixed memory sizes in arguments and variables, and missing requirements of resizes in place\n" +
+    "- Deployments and StatefulSets that a killed controller left paused\n\n" +
+    "Prints a remedy for each problem, and changes nothing. Exits with 3 if there is an error. To see the progress\n" +
+    "of rescales and what blocks them, such as an unknown tier, use status.\n\n" +
+    "Checks everything that your kubeconfig can read, and lists the checks that it skipped. A full check needs\n" +
+    "these permissions, which a cluster administrator has:\n" +
+    "- list Namespaces, ValidatingAdmissionPolicies and their bindings\n" +
+    "- list PipeScalings, pods, Deployments and all other workloads in all namespaces\n" +
+    "- list ConfigMaps and Secrets in the namespace of the records\n" +
+    "- get CustomResourceDefinitions, the Lease, and the ConfigMap and the Secret of the processes\n" +
+    "- create subjectaccessreviews",
   examples: ["doctor", "doctor --output json"],
   options: outputOption,
   async run({ kube, namespace }, { output }, io) {

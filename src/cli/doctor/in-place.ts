@@ -58,7 +58,7 @@ function fallbacksOf({ metadata, status }: Scaling): Result[] {
   return (status?.pipes?.fallbacks ?? []).map(({ pipe, reason, message }) =>
     note(
       `The pipe ${metadata.namespace}/${pipe} was not resized in place (${reason}): ${message}.`,
-      `${PAGE} says what to do about each reason.`,
+      `For the remedy of each reason, see ${PAGE}.`,
     ),
   );
 }

@@ -24,7 +24,7 @@ export async function checkLabels(cluster: Cluster): Promise<Result[]> {
       const command = `kubectl label ${kind.toLowerCase()} ${name} --namespace ${namespace} --overwrite`;
       return [
         warning(
-          `The ${kind} ${namespace}/${name} ${problem}, so it is no pipe and is not resized.`,
+          `The ${kind} ${namespace}/${name} ${problem}, so it is not a pipe and is not resized.`,
           `If it is a pipe, set both labels ${LABELS}: ${command} ${SERVICE_LABEL}=<id> ${TYPE_LABEL}=${DATABASE_TYPE}; otherwise remove them.`,
         ),
       ];
@@ -50,7 +50,7 @@ function unknownAnnotations({ kind, metadata }: Labeled): Result[] {
   return unknown.map((key) =>
     warning(
       `The pipe ${namespace}/${name} has the annotation ${key}, which has no effect.`,
-      `The name of the container to resize is in ${CONTAINER_ANNOTATION}. Remove the other one: kubectl annotate ${kind.toLowerCase()} ${name} --namespace ${namespace} ${key}-`,
+      `The annotation ${CONTAINER_ANNOTATION} names the container to resize. Remove the other annotation: kubectl annotate ${kind.toLowerCase()} ${name} --namespace ${namespace} ${key}-`,
     ),
   );
 }

@@ -25,7 +25,7 @@ function judge(lease: Lease | undefined, { records, clock }: Cluster["options"])
   const isLost = (state: string) =>
     error(
       `${what} ${state}, so no controller is running for these records and nothing is resized.`,
-      `Find out why no controller is running: kubectl get pods --all-namespaces --selector ${OF_PRODUCT}`,
+      `To find out why: kubectl get pods --all-namespaces --selector ${OF_PRODUCT}`,
     );
   if (!lease) return isLost("does not exist");
   if (holderIdentity === "") return isLost("has no holder");
@@ -60,7 +60,7 @@ export async function checkHolder(cluster: Cluster): Promise<Result[]> {
   if (pods.some(({ metadata }) => isIdentityOf(holderIdentity, metadata))) return [];
   return [
     error(
-      `The holder of the Lease ${LEASE_NAME} in ${records}, ${holderIdentity}, is no pod of ${namespace}/${name}: another installation uses the same records, a pod was just lost, or someone else has the token of the controller. As long as it renews the Lease, the pods of ${name} resize nothing.`,
+      `The holder of the Lease ${LEASE_NAME} in ${records}, ${holderIdentity}, is not a pod of ${namespace}/${name}. Either another installation uses the same records, or a pod was just lost, or someone else has the token of the controller. As long as it renews the Lease, the pods of ${name} resize nothing.`,
       `Stop the other controller, or give it its own namespace of records. If there is none: ${deletion(records)}`,
     ),
   ];

@@ -18,10 +18,10 @@ export async function checkPipes(cluster: Cluster): Promise<Result[]> {
     if (service?.namespace === namespace) return [];
     const why = service
       ? `the pipes of ${service.name} are in the namespace ${service.namespace}`
-      : "this service has no well-formed record";
+      : "this service has no valid record";
     return [
       warning(
-        `The pipe ${keyOfPipe(view)} has the label ${SERVICE_LABEL}=${serviceId}, but ${why}: it is not resized.`,
+        `The pipe ${keyOfPipe(view)} has the label ${SERVICE_LABEL}=${serviceId}, but ${why}, so it is not resized.`,
         `Correct the label (kubectl label ${kind.toLowerCase()} ${name} --namespace ${namespace} --overwrite ${SERVICE_LABEL}=<id>), or the record of the service.`,
       ),
     ];

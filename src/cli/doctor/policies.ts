@@ -86,7 +86,7 @@ function judge(kind: string, name: string, object: PolicyObject | undefined): Re
   const writers = managedFields.flatMap(({ manager, fieldsV1 }) => (fieldsV1?.["f:spec"] ? [manager] : []));
   return [
     error(
-      `The ${kind} ${name} is not as the chart made it, ${consequence} Field managers of its spec: ${writers.join(", ")}.`,
+      `The ${kind} ${name} differs from the chart, ${consequence} Field managers of its spec: ${writers.join(", ")}.`,
       // An upgrade keeps what another writer has added, even with --force-conflicts.
       `Replace it: kubectl delete ${kind.toLowerCase()} ${name}, then helm upgrade.`,
     ),

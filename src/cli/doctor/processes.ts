@@ -26,7 +26,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
     return [...others].map((namespace) =>
       error(
         `An installation uses the records in the namespace ${namespace}, not those in ${records}.`,
-        `Check it with ${program} doctor --namespace ${namespace}`,
+        `Check them with ${program} doctor --namespace ${namespace}`,
       ),
     );
   }

@@ -32,7 +32,7 @@ export async function checkKeys(cluster: Cluster): Promise<Result[]> {
     ...malformed,
     ...orphans.map(({ id, name, organizationId }) =>
       warning(
-        `The API key ${name} (${id}) belongs to the organization ${organizationId}, which has no well-formed record, so it cannot be used.`,
+        `The API key ${name} (${id}) belongs to the organization ${organizationId}, which has no valid record, so it cannot be used.`,
         `${program} admin key delete ${id}${flag}, or create the organization: ${program} admin organization create --id ${organizationId} --name <name> --tier <tier>${flag}`,
       ),
     ),
@@ -49,7 +49,7 @@ export async function checkServices(cluster: Cluster): Promise<Result[]> {
     .filter(({ organizationId }) => !known.has(organizationId))
     .map(({ id, name, organizationId }) =>
       error(
-        `The service ${name} (${id}) belongs to the organization ${organizationId}, which has no well-formed record, so its pipes are not resized.`,
+        `The service ${name} (${id}) belongs to the organization ${organizationId}, which has no valid record, so its pipes are not resized.`,
         `Create the organization: ${program} admin organization create --id ${organizationId} --name <name> --tier <tier>${flag}; or delete the service: ${program} admin service delete ${id}${flag}`,
       ),
     );
@@ -77,7 +77,7 @@ export async function checkNamespaces(cluster: Cluster): Promise<Result[]> {
   return [
     error(
       `The namespace ${records} of the records does not exist.`,
-      `Name another one with --namespace, or create it with the first organization: ${program} admin organization create --create-namespace`,
+      `Specify another one with --namespace, or create it with the first organization: ${program} admin organization create --create-namespace`,
     ),
     ...results,
   ];

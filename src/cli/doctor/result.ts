@@ -31,7 +31,7 @@ export function ok(message: string): Result {
 /** @param cause the error 403 of the API server */
 export function notChecked(cause: KubeApiError): Result {
   return note(
-    `Not checked, a permission is missing: ${serverMessage(cause)}.`,
+    `Not checked because a permission is missing: ${serverMessage(cause)}.`,
     "Use a kubeconfig that has this permission.",
   );
 }

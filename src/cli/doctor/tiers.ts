@@ -32,11 +32,11 @@ function judge({ namespace, tiersChecksum }: Installation, name: string, object?
   const text = object?.data?.[KEY];
   if (text === undefined) {
     const state = object ? `has no key ${KEY}` : "does not exist";
-    return error(`${what} ${state}, so a pod that starts now does not come up.`, UPGRADE);
+    return error(`${what} ${state}, so new pods cannot start.`, UPGRADE);
   }
   const parsed = parseTiers(text);
   if (!parsed.ok) {
-    return error(`${what} ${parsed.problem}, so a pod that starts now does not come up.`, UPGRADE);
+    return error(`${what} ${parsed.problem}, so new pods cannot start.`, UPGRADE);
   }
   const names = [...parsed.value.keys()].join(", ");
   if (tiersChecksum === undefined || tiersChecksum === checksumOf(text)) {

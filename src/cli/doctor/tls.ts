@@ -27,7 +27,7 @@ function judge(namespace: string, name: string, secret: Secret | undefined, nowM
   const what = `The TLS Secret ${namespace}/${name} of the API`;
   const create = `helm upgrade if the chart creates it, or kubectl create secret tls ${name} --namespace ${namespace} --cert <file> --key <file>; cert-manager creates it by itself.`;
   if (!secret) {
-    return error(`${what} does not exist, so a pod of the API that starts now does not come up.`, create);
+    return error(`${what} does not exist, so new pods of the API cannot start.`, create);
   }
   const replace = `Replace it, and the API serves the new certificate within seconds: kubectl delete secret ${name} --namespace ${namespace}, then ${create}`;
   const [cert, key] = ["tls.crt", "tls.key"].map((each) => Buffer.from(secret.data?.[each] ?? "", "base64"));

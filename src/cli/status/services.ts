@@ -99,6 +99,6 @@ export function findService(
   if (others.length === 0) return service;
   const ids = services.map(({ id, organizationId }) => `  ${id}  (organization ${organizationId})`);
   throw new CliError(
-    `${ids.length} services have the name ${JSON.stringify(idOrName)}, give one of the IDs:\n${ids.join("\n")}`,
+    `${ids.length} services have the name ${JSON.stringify(idOrName)}. Specify one of these IDs:\n${ids.join("\n")}`,
   );
 }

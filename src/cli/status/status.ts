@@ -37,7 +37,8 @@ export const status = recordsCommand({
     ...wideOutputOption,
   },
   check({ service, watch, timeout }) {
-    if (watch && service === undefined) throw new UsageError("--watch needs a service: name one.");
+    if (watch && service === undefined)
+      throw new UsageError("--watch needs the ID or the name of a service.");
     requireWatch(watch, timeout);
   },
   async run(records, { service: idOrName, watch: isWatch, timeout: timeoutMs, output: format }, io) {

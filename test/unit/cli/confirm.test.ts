@@ -41,7 +41,7 @@ describe("the confirmation of a destructive command", () => {
     const refused = confirm(io, false, QUESTION);
     await expect(refused).rejects.toThrow(UsageError);
     await expect(refused).rejects.toThrow(
-      "Delete API key ci? Standard input is not a terminal: give --yes to confirm.",
+      "Delete API key ci? Standard input is not a terminal. Confirm with --yes.",
     );
     expect(io.written.err).toBe("");
   });

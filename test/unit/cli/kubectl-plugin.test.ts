@@ -49,7 +49,7 @@ describe("the help of the plugin", () => {
 test.each([
   ["stats", "Unknown command 'stats'. Did you mean status?\nSee kubectl pipes --help.\n"],
   ["admin key lits", "Unknown command 'lits'. Did you mean list?\nSee kubectl pipes admin key --help.\n"],
-  ["status --timeout 5m", "--timeout goes with --watch.\nSee kubectl pipes status --help.\n"],
+  ["status --timeout 5m", "--timeout needs --watch.\nSee kubectl pipes status --help.\n"],
   ["keys", "Unknown command 'keys'.\nSee kubectl pipes --help.\n"],
 ])("the wrong command line %s gets an error that names kubectl pipes", async (words, error) => {
   expect(await run(...words.split(" "))).toEqual({ code: 2, out: "", err: error });

@@ -142,7 +142,7 @@ describe("an invalid command line ends with exit code 2 and a message", () => {
     ["admin organization show acme --output xml", "See pipe-scaling admin organization show --help"],
     [
       "admin organization update 6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11",
-      "There is nothing to change: give --tier, --name",
+      "Nothing to change. Specify --tier, --name",
     ],
     [
       "admin organization lits",

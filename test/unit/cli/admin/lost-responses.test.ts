@@ -96,12 +96,12 @@ describe("a write whose response is lost", () => {
     [
       "admin key create",
       CREATE,
-      /^It is not known whether the key was created, and its secret is lost: if admin key list .* lists the ID \S+, delete that key \(POST /,
+      /^The key may have been created, but its secret is lost\. If admin key list .* lists the ID \S+, delete that key \(POST /,
     ],
     [
       "admin key rotate",
       ["admin", "key", "rotate", key.id],
-      /^It is not known whether the secret was added, and it is lost: if admin key show \S+ shows two secrets, remove it with admin key rotate \S+ --cancel \(PATCH /,
+      /^The secret may have been added, but it is lost\. If admin key show \S+ shows two secrets, remove it with admin key rotate \S+ --cancel \(PATCH /,
     ],
     [
       "admin service rollback",

@@ -105,16 +105,16 @@ describe("scaling boost", () => {
   });
 
   test.each([
-    ["--cores 16", "The end of the boost is missing: give --for, such as --for 8h, or --until."],
-    ["--for 8h", "Give a size: --cores or --memory-gb."],
-    [`--cores 16 --for 8h --until ${UNTIL}`, "give one of the two"],
-    ["--cores 16 --memory-gb 32 --for 8h", "--cores 16 goes with --memory-gb 64"],
+    ["--cores 16", "Specify the end of the boost with --for, such as --for 8h, or with --until."],
+    ["--for 8h", "Specify a size with --cores or --memory-gb."],
+    [`--cores 16 --for 8h --until ${UNTIL}`, "Specify only one of the two"],
+    ["--cores 16 --memory-gb 32 --for 8h", "--cores 16 implies --memory-gb 64"],
     ["--cores 129 --for 8h", "it must be a whole number from 1 to 128"],
     ["--cores 16 --for tomorrow", "it must be a duration from 1s to 8760h"],
     ["--cores 16 --until tomorrow", "it must be a date-time with seconds and a time zone"],
     ["--end --cores 16", "--end ends the boost now"],
-    ["--watch", "`scaling get --watch` follows any rescale"],
-    ["--end --timeout 5m", "--timeout goes with --watch"],
+    ["--watch", "To follow any rescale, use `scaling get --watch`"],
+    ["--end --timeout 5m", "--timeout needs --watch"],
   ])("rejects %s, and says what is allowed", async (words, sentence) => {
     const { code, err, writes } = await run(`${SERVICE} ${words}`);
     expect({ code, writes }).toEqual({ code: 2, writes: [] });

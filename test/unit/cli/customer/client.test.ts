@@ -151,7 +151,9 @@ test("a write in progress is not interrupted, and its response is reported", asy
     signal: stop.signal,
   });
   expect((await api.request(PATCH, anything)).result).toBe(1);
-  expect(logged).toEqual(["Waiting for the response to the change. Ctrl-C again leaves it unknown."]);
+  expect(logged).toEqual([
+    "Waiting for the response to the change. If you press Ctrl-C again, the outcome is unknown.",
+  ]);
 });
 
 describe("the error message for", () => {
@@ -194,7 +196,7 @@ describe("the error message for", () => {
       500,
       PATCH,
       "Something went wrong on our side.",
-      `Something went wrong on our side. It is not known whether the change was made; it is safe to repeat the command. (status 500, ${ID})`,
+      `Something went wrong on our side. The change may or may not have been made. It is safe to repeat the command. (status 500, ${ID})`,
     ],
     [500, GET, "Something went wrong on our side.", `Something went wrong on our side. (status 500, ${ID})`],
   ])("%i is the API's message and the next step", async (status, request, message, sentence) => {
@@ -221,7 +223,7 @@ describe("the error message for", () => {
     const { api } = clientOf([response]);
     const message = await messageOf(api.request(GET, anything));
     expect(message).toMatch(
-      /^The server at https:\/\/api\.example\.com is not this API \(status .*\): give the address of the API without \/v1\.$/,
+      /^The server at https:\/\/api\.example\.com is not this API \(status .*\)\. Specify the address of the API without \/v1\.$/,
     );
     expect(message).toContain(part);
   });
@@ -229,7 +231,7 @@ describe("the error message for", () => {
   test("an unexpected result names the field and suggests another version of pipe-scaling", async () => {
     const { api } = clientOf([done([{ id: 5, name: "a", createdAt: "" }])]);
     expect(await messageOf(api.request(GET, organizations))).toMatch(
-      /does not match this version of pipe-scaling: result\.0\.id: .*expected string.*\. Use the version of the API\. \(request /,
+      /does not match this version of pipe-scaling: result\.0\.id: .*expected string.*\. Use the pipe-scaling version of the API\. \(request /,
     );
   });
 });

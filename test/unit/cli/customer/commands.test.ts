@@ -165,7 +165,7 @@ describe("backup", () => {
   });
 
   test.each([
-    ["", "There is nothing to change: give --period, --retention or --start-time."],
+    ["", "Nothing to change. Specify --period, --retention or --start-time."],
     ["--period 7", 'is "7", but it must be default, 6, 8, 12, 16, 20, 24, 36 or 48.'],
     ["--retention 25", "but it must be a number from 24 to 1080, a multiple of 24, or default."],
     ["--start-time 2:30", "but it must be a full hour in UTC, H:00 or HH:00, or default."],
@@ -230,7 +230,7 @@ describe("members remove", () => {
     expect(await remove(api, ["n"])).toMatchObject({ code: 1 });
     expect(await remove(api)).toMatchObject({
       code: 2,
-      err: expect.stringContaining("give --yes to confirm"),
+      err: expect.stringContaining("Confirm with --yes"),
     });
     expect(writesTo(api)).toEqual([]);
     expect(await remove(api, undefined, "--yes")).toMatchObject({ code: 0 });
@@ -265,20 +265,20 @@ describe("scaling set", () => {
   });
 
   test.each([
-    [`${SERVICE}`, "Give a size: --cores or --memory-gb."],
+    [`${SERVICE}`, "Specify a size with --cores or --memory-gb."],
     [`${SERVICE} --cores 129`, 'is "129", but it must be a whole number from 1 to 128.'],
     [`${SERVICE} --cores 0.5`, "but it must be a whole number from 1 to 128."],
     [`${SERVICE} --memory-gb 6`, "but it must be a number from 4 to 512, a multiple of 4."],
     [
       `${SERVICE} --cores 4 --memory-gb 8`,
-      "--cores 4 goes with --memory-gb 16, not with 8: give one of the two.",
+      "--cores 4 implies --memory-gb 16, not 8. Specify only one of the two.",
     ],
     [
       "orders --cores 4",
       '<service> is "orders", but it must be the UUID of a service (see `pipe-scaling services`).',
     ],
     ["--cores 4", "<service> is missing: ID of the service (see `pipe-scaling services`)."],
-    [`${SERVICE} --cores 4 --timeout 5m`, "--timeout goes with --watch."],
+    [`${SERVICE} --cores 4 --timeout 5m`, "--timeout needs --watch."],
     [`${SERVICE} --cores 4 --key-secret x`, "Unknown option '--key-secret'"],
   ])("%s fails with exit code 2 without sending a request", async (words, sentence) => {
     const api = await apiWith(accepted);
@@ -494,7 +494,7 @@ describe("the API URL and the key", () => {
   test("cause exit code 2 and instructions if they are missing", async () => {
     const { code, err } = await run(undefined, "organizations");
     expect(err).toContain(
-      "The address of the API or the key is missing: --api-url (or PIPE_SCALING_API_URL), --key-id (or PIPE_SCALING_KEY_ID), PIPE_SCALING_KEY_SECRET. Keep them in a profile with `pipe-scaling profile set NAME --api-url URL --key-id ID`, or give all three.",
+      "The address of the API or the key is missing: --api-url (or PIPE_SCALING_API_URL), --key-id (or PIPE_SCALING_KEY_ID), PIPE_SCALING_KEY_SECRET. Store them in a profile with `pipe-scaling profile set NAME --api-url URL --key-id ID`, or specify all three.",
     );
     expect(code).toBe(2);
     const { err: partly } = await run(undefined, "organizations --api-url https://x --key-id a");
@@ -556,12 +556,12 @@ describe("the API URL and the key", () => {
     const { code, err } = await run(undefined, "organizations --api-url http://api.invalid --key-id a", {
       env: { PIPE_SCALING_KEY_SECRET: "s" },
     });
-    expect(err).toContain("http://api.invalid is plain HTTP to another machine");
+    expect(err).toContain("http://api.invalid uses plain HTTP to another machine");
     expect(code).toBe(2);
     await keep("prod", { apiUrl: "http://api.invalid", insecureHttp: "true" });
     expect((await run(undefined, "organizations")).err).toContain("http://api.invalid did not respond");
     expect((await run(undefined, "organizations --api-url http://other.invalid")).err).toContain(
-      "http://other.invalid is plain HTTP to another machine",
+      "http://other.invalid uses plain HTTP to another machine",
     );
   });
 

@@ -120,13 +120,17 @@ describe("profile set", () => {
     const { code, out, err } = await run(`profile set prod ${PROD}`);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(
-      "The secret of the key is missing: type it, give it on standard input, or set PIPE_SCALING_KEY_SECRET.",
+      "The secret of the key is missing. Type it, pass it on standard input, or set PIPE_SCALING_KEY_SECRET.",
     );
     expect(readdirSync(home)).toEqual([]);
   });
 
   test.each([
-    ["profile set prod --key-id a", "The profile prod is new: give both --api-url", 2],
+    [
+      "profile set prod --key-id a",
+      "The profile prod does not exist yet. To create it, specify --api-url",
+      2,
+    ],
     ["profile set a/b --api-url https://x --key-id a", '<name> is "a/b", but it must be a name', 2],
     ["profile set __proto__ --api-url https://x --key-id a", "but it must be a name", 2],
     [
@@ -139,13 +143,13 @@ describe("profile set", () => {
     ["profile set prod --api-url https://x --key-id a:b", "but it must be the ID of a key", 2],
     [
       "profile set prod --api-url http://api.example.com --key-id a",
-      "http://api.example.com is plain HTTP to another machine, so everybody on the way could read the key: use https://, or allow it with --insecure-http",
+      "http://api.example.com uses plain HTTP to another machine, so anyone on the network could read the key. Use https://, or allow it with --insecure-http",
       2,
     ],
     ["profile set prod --api-url http://[::2]:80 --key-id a", "plain HTTP to another machine", 2],
     [
       "profile set prod --api-url https://x --key-id a --ca-file /etc/hostname",
-      "The certificate file /etc/hostname cannot be used, it must be in PEM:",
+      "The certificate file /etc/hostname cannot be used: ",
       1,
     ],
   ])("rejects an invalid command with a message: %s", async (words, sentence, expected) => {
@@ -209,7 +213,7 @@ describe("profiles", () => {
     const { code, err } = await run("organizations");
     expect(code).toBe(2);
     expect(err).toContain(
-      "No profile is in use: name one with --profile, or choose one with `pipe-scaling profile use NAME`. Profiles: prod.",
+      "No profile is selected. Specify one with --profile, or select a default with `pipe-scaling profile use NAME`. Profiles: prod.",
     );
     await done("profile remove prod --yes");
   });
@@ -218,7 +222,7 @@ describe("profiles", () => {
     expect(await run("profile remove prod", ["n"])).toMatchObject({ code: 1 });
     const unconfirmed = await run("profile remove prod");
     expect(unconfirmed.code).toBe(2);
-    expect(unconfirmed.err).toContain("give --yes to confirm");
+    expect(unconfirmed.err).toContain("Confirm with --yes");
     expect(Object.keys(readProfiles(path).profiles)).toEqual(["prod", "staging"]);
   });
 
@@ -238,7 +242,7 @@ describe("profiles", () => {
       for (const words of ["organizations", "profile list", "profile set prod"]) {
         const { code, err } = await run(words, [SECRET]);
         expect(err).toContain(
-          `The profile file ${path} has secrets, and others can read or change it (mode 0${octal}): run \`chmod 600 ${path}\``,
+          `The profile file ${path} contains secrets, and other users can read or change it (mode 0${octal}): run \`chmod 600 ${path}\``,
         );
         expect(code).toBe(1);
       }
@@ -275,7 +279,7 @@ describe("profiles", () => {
     rmSync(path);
     spawnSync("sh", ["-c", 'mkfifo -m 600 "$0"', path]);
     const { code, err } = await run("organizations");
-    expect(err).toContain(`${path} must be a regular file: remove it`);
+    expect(err).toContain(`${path} must be a regular file. Remove it`);
     expect(code).toBe(1);
   });
 

@@ -7,7 +7,7 @@ import { Interruption } from "../../../../src/cli/io.ts";
 import { done, startFakeHttpServer } from "../../../support/fakes/fake-http-server.ts";
 import { startConnectProxy } from "../../../support/servers/connect-proxy.ts";
 
-const UNKNOWN = "It is not known whether the change was made; it is safe to repeat the command.";
+const UNKNOWN = "The change may or may not have been made. It is safe to repeat the command.";
 
 function transportTo(
   url: string,
@@ -81,7 +81,7 @@ describe("a request", () => {
     expect((await get(api.url, pair.cert)).status).toBe(200);
     for (const ca of [undefined, another.cert]) {
       await expect(get(api.url, ca)).rejects.toThrow(
-        /did not respond: .*certificate.* give the certificate of the authority with --ca-file \(or PIPE_SCALING_CA_FILE\)\.$/,
+        /did not respond: .*certificate.* specify the certificate of the authority with --ca-file \(or PIPE_SCALING_CA_FILE\)\.$/,
       );
     }
     expect(api.requests.length).toBe(1);
@@ -139,7 +139,7 @@ describe("a request", () => {
     const url = `http://${await talker("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", { stays: true })}`;
     const transport = transportTo(url, undefined, { deadlineMs: 50 });
     await expect(transport.send({ method: "PATCH", path: "/v1/x", body: {} })).rejects.toThrow(
-      /did not respond: .*timeout.* It is not known whether the change was made/,
+      /did not respond: .*timeout.* The change may or may not have been made/,
     );
   });
 

@@ -90,7 +90,7 @@ describe("the Lease check of doctor", () => {
     "reports the holder %s, which is no pod of the controller",
     async (holder) => {
       expect((await results({ holder }))[1]).toMatch(
-        /^error: The holder of the Lease .* is no pod of system\/c/,
+        /^error: The holder of the Lease .* is not a pod of system\/c/,
       );
     },
   );

@@ -114,7 +114,7 @@ describe("the label check of doctor", () => {
     ],
   ])("reports a Deployment with the labels %o", async (labels, problem) => {
     expect(await results(checkLabels, { labels })).toEqual([
-      `warning: The Deployment pipes/a ${problem}, so it is no pipe and is not resized.`,
+      `warning: The Deployment pipes/a ${problem}, so it is not a pipe and is not resized.`,
     ]);
   });
 
@@ -128,7 +128,7 @@ describe("the label check of doctor", () => {
       return all;
     };
     expect(await results(check, { lists })).toEqual([
-      `warning: The StatefulSet pipes/loader has the label ${TYPE_LABEL}=databse instead of database, so it is no pipe and is not resized.`,
+      `warning: The StatefulSet pipes/loader has the label ${TYPE_LABEL}=databse instead of database, so it is not a pipe and is not resized.`,
     ]);
     expect(remedies).toEqual([expect.stringContaining("kubectl label statefulset loader ")]);
   });

@@ -144,5 +144,5 @@ describe("the policies check of doctor", () => {
 });
 
 function changed(kind: string) {
-  return expect.stringMatching(`^error: The ${kind} ${NAME} is not as the chart made it, so `);
+  return expect.stringMatching(`^error: The ${kind} ${NAME} differs from the chart, so `);
 }
