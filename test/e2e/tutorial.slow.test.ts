@@ -47,7 +47,7 @@ kubectl wait --for=condition=Ready psc/"$service" --namespace acme-pipes --timeo
 const BACK = `pipe-scaling admin organization update "$organization" --tier basic
 pipe-scaling scaling set "$service" --cores 4 --watch
 `;
-const TIMEOUT_MS = 300_000;
+const TIMEOUT_MS = 600_000;
 
 function page(path: string): string {
   return readFileSync(DOCS + path, "utf8");
