@@ -68,8 +68,13 @@ export interface PipeScalingView extends KubeObject {
   readonly replicas: number | undefined;
   /** While no boost is in effect. */
   readonly progress: Progress;
-  /** The boost in the spec, unless its end has been reported, and the progress while it is in effect. */
-  readonly boosted: { readonly boost: Boost; readonly progress: Progress } | undefined;
+  /** The boost in the spec, unless its end has been reported. */
+  readonly boosted: BoostView | undefined;
+}
+
+interface BoostView extends Boost {
+  /** While the boost is in effect. */
+  readonly progress: Progress;
 }
 
 export function toKeyView(raw: Secret): KeyView {
@@ -156,13 +161,17 @@ export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
     windowIgnoredUntilMs: Number.isNaN(windowIgnoredUntilMs) ? undefined : windowIgnoredUntilMs,
     replicas: status?.replicas,
     progress: progressOf(raw),
-    boosted: boost && { boost: { ...boost, size: shared(boost.size) }, progress: progressOf(raw, boost) },
+    boosted: boost && {
+      size: shared(boost.size),
+      untilMs: boost.untilMs,
+      progress: progressOf(raw, boost),
+    },
   };
 }
 
 /** The boost in effect at a time, and the progress then. */
 export function atTime({ progress, boosted }: Pick<PipeScalingView, "progress" | "boosted">, nowMs: number) {
-  const boost = boostAt(boosted?.boost, nowMs);
+  const boost = boostAt(boosted, nowMs);
   return { boost, progress: (boost && boosted?.progress) ?? progress };
 }
 
