@@ -22,6 +22,8 @@ export interface Failure extends Cause {
   /** Number of attempts with this size. */
   readonly attempts: number;
   readonly atMs: number;
+  /** The object changed between a read and the write. */
+  readonly isConflict?: boolean | undefined;
   /** Absent if there is no automatic retry. */
   readonly retryAtMs?: number;
 }

@@ -110,8 +110,8 @@ export function failureOf(
   const error = lastErrorOf(record);
   if (!record || !error) return undefined;
   const { attempts, lastAtMs: atMs } = record;
-  const { reason, message } = error;
-  return retriedAt(retryAtMs, { reason, message, attempts, atMs });
+  const { reason, message, isConflict } = error;
+  return retriedAt(retryAtMs, { reason, message, attempts, atMs, isConflict });
 }
 
 /** A failure, with the time of its retry unless there is none. */

@@ -602,7 +602,7 @@ describe("a size that a pipe cannot run", () => {
       },
       { what: "three events about the PipeScaling" },
     );
-    expect(events).toHaveLength(3);
+    expect(events, events.join("\n")).toHaveLength(3);
     expect(events).toContain("Normal Scaled: The one pipe runs 1 cpu / 4 Gi.");
     expect(events).toContainEqual(
       expect.stringMatching(/^Normal Scaled: The one pipe runs 2 cpu \/ 8 Gi \(request request-2\)/),

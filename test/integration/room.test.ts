@@ -72,16 +72,15 @@ describe("with nodes that are large enough but full, a pipe that stops its old p
 
   const otherThan = (node: string) => nodes.find((each) => each !== node) ?? "";
 
-  /** Leaves so many of the 12 cores of a node to pipes. */
-  async function fill(node: string, cores = 3): Promise<void> {
-    const resources = { requests: { cpu: `${12 - cores}`, memory: "1Gi" } };
-    const containers = [{ name: "other", image: "other", resources }];
+  /** Takes so many of the 12 cores of a node from pipes. */
+  async function fill(node: string, cpu = 9, name = `fills-${node}`): Promise<void> {
+    const containers = [{ name: "other", image: "other", resources: { requests: { cpu, memory: "1Gi" } } }];
     const spec = { nodeName: node, terminationGracePeriodSeconds: 0, containers };
-    await environment.create(PODS, environment.pipes, { metadata: { name: `fills-${node}` }, spec });
+    await environment.create(PODS, environment.pipes, { metadata: { name }, spec });
   }
 
-  async function empty(node: string): Promise<void> {
-    const path = objectPath(PODS, environment.pipes, `fills-${node}`);
+  async function empty(node: string, name = `fills-${node}`): Promise<void> {
+    const path = objectPath(PODS, environment.pipes, name);
     await environment.client.json<KubeObject>({ method: "DELETE", path });
   }
 
@@ -152,12 +151,15 @@ describe("with nodes that are large enough but full, a pipe that stops its old p
   it("keeps its pod if another pipe of its service takes the only room", async () => {
     const names = ["pipe-a", "pipe-b"];
     await start({ resizeStrategy: "Rollout" }, names);
-    for (const node of nodes) await fill(node);
+    const own = await nodeOf("pipe-a");
+    const other = otherThan(own);
+    await fill(own);
+    // Two pods, because a node that is empty for a moment would have room for both pipes.
+    await fill(other, 7);
+    await fill(other, 2, "takes-the-room");
     await expectNoRoom();
     const before = await uids();
-    const node = otherThan(await nodeOf("pipe-a"));
-    await empty(node);
-    await fill(node, 5);
+    await empty(other, "takes-the-room");
     await waitFor(async () => (await environment.scaling()).status?.pipes?.updated === 1, {
       what: "one pipe",
     });
