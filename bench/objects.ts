@@ -21,8 +21,13 @@ export function serviceRecord(id: string, organizationId: string, namespace: str
 export function apiKey(organizationId: string) {
   const credentials = newCredentials();
   const key = {
-    ...{ id: randomUUID(), organizationId, name: "bench", roles: ["admin"], createdAt: CREATED_AT },
-    ...{ expireAt: undefined, ipAccessList: [] },
+    id: randomUUID(),
+    organizationId,
+    name: "bench",
+    roles: ["admin"],
+    createdAt: CREATED_AT,
+    expireAt: undefined,
+    ipAccessList: [],
   };
   const basic = Buffer.from(`${credentials.keyId}:${credentials.keySecret}`).toString("base64");
   return { record: apiKeySecret(key, credentials), authorization: `Basic ${basic}` };

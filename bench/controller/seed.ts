@@ -161,8 +161,13 @@ const SCALED: PipeScalingStatus = {
   propagation: { startedAt: AT, completedAt: AT },
   history: [
     {
-      ...{ replicaCpuMillicores: 1000, replicaMemoryGb: 4, summary: "1 cpu / 4 Gi", source: "TierDefault" },
-      ...{ result: "Scaled", startedAt: AT, completedAt: AT },
+      replicaCpuMillicores: 1000,
+      replicaMemoryGb: 4,
+      summary: "1 cpu / 4 Gi",
+      source: "TierDefault",
+      result: "Scaled",
+      startedAt: AT,
+      completedAt: AT,
     },
   ],
 };

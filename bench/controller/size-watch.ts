@@ -48,7 +48,12 @@ class KindWatch<Raw extends KubeObject> {
     this.#perService = perService;
     this.#name = resource.plural;
     this.#reflector = new Reflector<Sized, Raw>({
-      ...{ client: admin, clock: systemClock, resource, namespace: PIPES, store: this.#store, project },
+      client: admin,
+      clock: systemClock,
+      resource,
+      namespace: PIPES,
+      store: this.#store,
+      project,
       ...(labelSelector === undefined ? {} : { labelSelector }),
       onProblem: (problem) => console.error(problem),
     });

@@ -142,7 +142,9 @@ describe("the progress and the size during a boost", () => {
     const response = await call("GET", pathOf(service, "/progress"));
     const { result } = successEnvelope(pipeScalingProgress).parse(response.body);
     expect(result).toMatchObject({
-      ...{ state: "propagating", reason: "Pending", requestId },
+      state: "propagating",
+      reason: "Pending",
+      requestId,
       desired: { ...SIXTEEN, source: "Boost" },
       boost: SIXTEEN,
     });

@@ -193,7 +193,9 @@ describe("PATCH pipesCdcScaling", () => {
     const service = await serviceOf(1);
     const send = (replicaCpuMillicores: number) =>
       large.send({
-        ...{ method: "PATCH", path: pathOf(service), authorization: admin.authorization },
+        method: "PATCH",
+        path: pathOf(service),
+        authorization: admin.authorization,
         headers: { "Content-Type": "application/json" },
         body: JSON.stringify({ replicaCpuMillicores }),
       });

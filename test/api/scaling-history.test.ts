@@ -32,7 +32,8 @@ describe("GET pipesCdcScaling/history", () => {
       { ...sized(3), source: "Spec", result: "Superseded", startedAt: "2026-02-01T12:00:00Z" },
       {
         ...sized(2),
-        ...{ source: "TierDefault", result: "Scaled" },
+        source: "TierDefault",
+        result: "Scaled",
         startedAt: "2026-01-31T12:00:00Z",
         completedAt: "2026-01-31T12:04:00Z",
       },
@@ -42,13 +43,16 @@ describe("GET pipesCdcScaling/history", () => {
       { ...of(8), source: "TierLimit", result: "propagating", startedAt: "2026-02-03T11:00:00.000Z" },
       {
         ...of(4),
-        ...{ source: "Spec", result: "failed", requestId: "r-2" },
+        source: "Spec",
+        result: "failed",
+        requestId: "r-2",
         startedAt: "2026-02-02T12:00:00.000Z",
       },
       { ...of(3), source: "Spec", result: "superseded", startedAt: "2026-02-01T12:00:00.000Z" },
       {
         ...of(2),
-        ...{ source: "TierDefault", result: "scaled" },
+        source: "TierDefault",
+        result: "scaled",
         startedAt: "2026-01-31T12:00:00.000Z",
         completedAt: "2026-01-31T12:04:00.000Z",
       },

@@ -126,7 +126,9 @@ describe("with the token of the API, an update of a PipeScaling", () => {
       path: collectionPath(PIPE_SCALINGS, release.pipes),
       query: { fieldManager: "velero" },
       body: {
-        ...{ apiVersion: API_VERSION, kind: KIND, metadata },
+        apiVersion: API_VERSION,
+        kind: KIND,
+        metadata,
         spec: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
       },
     });
@@ -157,7 +159,9 @@ describe("with the token of the API, an update of a PipeScaling", () => {
       query: { fieldManager: "argocd-controller" },
       patchType: "application/apply-patch+yaml",
       body: {
-        ...{ apiVersion: API_VERSION, kind: KIND, metadata: { name } },
+        apiVersion: API_VERSION,
+        kind: KIND,
+        metadata: { name },
         spec: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, boost: BOOST },
       },
     });
@@ -173,7 +177,9 @@ describe("with the token of the API, an update of a PipeScaling", () => {
   it("may not write a boost in the name of another field manager", async () => {
     const outcome = await dryRunOf(api, {
       ...scaling(),
-      ...{ ...MERGE, query: { fieldManager: "kubectl" }, body: { spec: { boost: BOOST } } },
+      ...MERGE,
+      query: { fieldManager: "kubectl" },
+      body: { spec: { boost: BOOST } },
     });
     expectDenied(outcome, "field managers of a PipeScaling");
   });

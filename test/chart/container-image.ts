@@ -78,7 +78,10 @@ export class ContainerImage implements RunnableImage, Disposable {
     const bundle = join(this.#dir, id);
     mkdirSync(bundle);
     const bound = this.#mounts.filter(existsSync).map((path) => ({
-      ...{ destination: path, source: path, type: "bind", options: ["rbind", "ro"] },
+      destination: path,
+      source: path,
+      type: "bind",
+      options: ["rbind", "ro"],
     }));
     const restricted = {
       ...config,

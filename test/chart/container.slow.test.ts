@@ -68,7 +68,9 @@ describe("the image that buildah builds from deploy/Dockerfile", () => {
   it("prints the help without arguments, and its version", async () => {
     expect(await outputOf(undefined)).toMatchObject({ out: expect.stringMatching(/^Usage:/), code: 0 });
     expect(await outputOf(undefined, ["--version"])).toEqual({
-      ...{ out: `${packageJson.version}\n`, err: "", code: 0 },
+      out: `${packageJson.version}\n`,
+      err: "",
+      code: 0,
     });
   });
 
@@ -76,8 +78,13 @@ describe("the image that buildah builds from deploy/Dockerfile", () => {
     const [node] = entrypoint();
     const { out } = await outputOf([node, "-e", PROBE], []);
     expect(JSON.parse(out ?? "")).toEqual({
-      ...{ uid: 65_532, gid: 65_532, cwd: "/app", pid: 1, write: "EROFS" },
-      ...{ capabilities: [0, 0, 0, 0, 0], noNewPrivileges: "1" },
+      uid: 65_532,
+      gid: 65_532,
+      cwd: "/app",
+      pid: 1,
+      write: "EROFS",
+      capabilities: [0, 0, 0, 0, 0],
+      noNewPrivileges: "1",
     });
   });
 

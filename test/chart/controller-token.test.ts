@@ -126,7 +126,11 @@ function lastRollout(lastGoodSize: Allotment): string {
     attempts: 1,
     serviceId: SERVICE,
     scalingUid: randomUUID(),
-    ...{ scalingGeneration: 1, generation: 2, revision: 2, progressedAtS: 0, replicas: 0 },
+    scalingGeneration: 1,
+    generation: 2,
+    revision: 2,
+    progressedAtS: 0,
+    replicas: 0,
   };
   return formatLastRollout(rollout, randomUUID());
 }
@@ -289,11 +293,19 @@ describe("with the token of the controller, a PipeScaling", () => {
   const time = "2026-01-01T00:00:00Z";
   const text = (length: number) => "🙂".repeat(length);
   const condition = (changes: object = {}) => ({
-    ...{ type: "Ready", status: "False", lastTransitionTime: time, reason: "Progressing", message: "" },
+    type: "Ready",
+    status: "False",
+    lastTransitionTime: time,
+    reason: "Progressing",
+    message: "",
     ...changes,
   });
   const failure = (changes: object = {}) => ({
-    ...{ pipe: "pipe", reason: "FailedCreate", message: "", attempts: 1, at: time },
+    pipe: "pipe",
+    reason: "FailedCreate",
+    message: "",
+    attempts: 1,
+    at: time,
     size: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, summary: "1 cpu / 4 Gi" },
     ...changes,
   });
@@ -419,12 +431,16 @@ describe("with the token of the controller, a Lease", () => {
 function event(change: object = {}, metadata: object = {}) {
   const kind = { apiVersion: API_VERSION, kind: KIND };
   return {
-    ...{ apiVersion: EVENTS.apiVersion, kind: "Event" },
+    apiVersion: EVENTS.apiVersion,
+    kind: "Event",
     metadata: { generateName: `${SERVICE}-`, namespace: release.pipes, ...metadata },
     eventTime: "2026-01-01T00:00:00.000000Z",
     reportingController: "pipes.clouddb.dev/pipe-scaling-controller",
     reportingInstance: "a",
-    ...{ action: "Rescale", reason: "Scaled", type: "Normal", note: "All pipes run the size." },
+    action: "Rescale",
+    reason: "Scaled",
+    type: "Normal",
+    note: "All pipes run the size.",
     regarding: { ...kind, namespace: release.pipes, name: SERVICE, uid: randomUUID() },
     ...change,
   };

@@ -225,12 +225,10 @@ describe("with the token of the controller, the partition of an owner", () => {
     const request = confirm("disguised", HOLD + 5, CONTROLLER_FIELD_MANAGER);
     expectDenied(await dryRunOf(pipes.controller, request), MANAGERS);
     const record = {
-      ...{
-        manager: CONTROLLER_FIELD_MANAGER,
-        operation: "Update",
-        apiVersion: "apps/v1",
-        fieldsType: "FieldsV1",
-      },
+      manager: CONTROLLER_FIELD_MANAGER,
+      operation: "Update",
+      apiVersion: "apps/v1",
+      fieldsType: "FieldsV1",
       fieldsV1: { "f:spec": { "f:updateStrategy": { "f:rollingUpdate": { "f:partition": {} } } } },
     };
     for (const managedFields of [[record], [{}]])

@@ -44,7 +44,11 @@ afterAll(async () => {
 
 function createPipe(name: string, resources: object = resourcesFor(sizeOfCores(1), false)): Promise<unknown> {
   const { metadata, spec, ...kind } = pipeDeployment({
-    ...{ name, namespace: release.pipes, serviceId: "a", podLabels: LABELS, replicas: 0 },
+    name,
+    namespace: release.pipes,
+    serviceId: "a",
+    podLabels: LABELS,
+    replicas: 0,
   });
   const containers = spec.template.spec.containers.map((each) => ({ ...each, resources }));
   const template = { ...spec.template, spec: { ...spec.template.spec, containers } };
@@ -81,9 +85,20 @@ const UNLABEL = { metadata: { labels: { [SERVICE_LABEL]: null, [TYPE_LABEL]: nul
 
 function commitOf(uid: string, changed: Partial<LastRollout> = {}) {
   const rollout: LastRollout = {
-    ...{ size: sizeOfCores(2), isRollback: false, lastGoodSize: sizeOfCores(1), startedAtMs: 0 },
-    ...{ cameUp: false, attempts: 1, serviceId: "a", scalingUid: "s", scalingGeneration: 1 },
-    ...{ generation: 2, revision: 1, progressedAtS: 0, replicas: 0, isCommitting: true },
+    size: sizeOfCores(2),
+    isRollback: false,
+    lastGoodSize: sizeOfCores(1),
+    startedAtMs: 0,
+    cameUp: false,
+    attempts: 1,
+    serviceId: "a",
+    scalingUid: "s",
+    scalingGeneration: 1,
+    generation: 2,
+    revision: 1,
+    progressedAtS: 0,
+    replicas: 0,
+    isCommitting: true,
     ...changed,
   };
   const annotations = { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) };
@@ -283,8 +298,11 @@ describe("with the token of the controller, the pause of an owner", () => {
     const disguised = await dryRunOf(controller, confirmPause("disguised", CONTROLLER_FIELD_MANAGER));
     expectDenied(disguised, MANAGERS);
     const record = {
-      ...{ manager: CONTROLLER_FIELD_MANAGER, operation: "Update", apiVersion: "apps/v1" },
-      ...{ fieldsType: "FieldsV1", fieldsV1: { "f:spec": { "f:paused": {} } } },
+      manager: CONTROLLER_FIELD_MANAGER,
+      operation: "Update",
+      apiVersion: "apps/v1",
+      fieldsType: "FieldsV1",
+      fieldsV1: { "f:spec": { "f:paused": {} } },
     };
     for (const managedFields of [[record], [{}]])
       expectDenied(await send("disguised", { metadata: { managedFields } }), MANAGERS);

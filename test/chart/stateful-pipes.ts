@@ -28,7 +28,12 @@ export function pipeStatefulSet(
   { resources, spec: others, podSpec, ...options }: StatefulOptions = {},
 ) {
   const deployment = pipeDeployment({
-    ...{ name, namespace, serviceId: "a", cores: 1, replicas: 0, podLabels: PIPE_LABELS },
+    name,
+    namespace,
+    serviceId: "a",
+    cores: 1,
+    replicas: 0,
+    podLabels: PIPE_LABELS,
     ...options,
   });
   const { replicas, selector, template } = deployment.spec;
@@ -38,7 +43,9 @@ export function pipeStatefulSet(
   }));
   const pod = { ...template, spec: { ...template.spec, containers, ...podSpec } };
   return {
-    ...{ apiVersion: "apps/v1", kind: "StatefulSet", metadata: deployment.metadata },
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    metadata: deployment.metadata,
     spec: {
       serviceName: name,
       podManagementPolicy: "Parallel",

@@ -36,9 +36,19 @@ export const releaseAndResize = (cores: number) => ({ spec: { ...ofCores(cores),
 
 export function annotationOf(uid: string, changed: Partial<LastRollout> = {}) {
   const rollout: LastRollout = {
-    ...{ size: sizeOfCores(2), isRollback: false, lastGoodSize: sizeOfCores(1), startedAtMs: 0 },
-    ...{ cameUp: false, attempts: 1, serviceId: "a", scalingUid: "s", scalingGeneration: 1 },
-    ...{ generation: 2, revision: 1, progressedAtS: 0, replicas: 0 },
+    size: sizeOfCores(2),
+    isRollback: false,
+    lastGoodSize: sizeOfCores(1),
+    startedAtMs: 0,
+    cameUp: false,
+    attempts: 1,
+    serviceId: "a",
+    scalingUid: "s",
+    scalingGeneration: 1,
+    generation: 2,
+    revision: 1,
+    progressedAtS: 0,
+    replicas: 0,
     ...changed,
   };
   return { metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) } } };

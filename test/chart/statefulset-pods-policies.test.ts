@@ -35,7 +35,9 @@ beforeAll(async () => {
   const { pipes: namespace } = pipes.release;
   const deployment = pipeDeployment({ name: "deployed", namespace, serviceId: "a", podLabels: BROKEN });
   const lone = {
-    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "lone", namespace, labels: BROKEN } },
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "lone", namespace, labels: BROKEN },
     spec: deployment.spec.template.spec,
   };
   await apply(cluster, [deployment, lone]);

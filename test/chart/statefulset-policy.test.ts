@@ -56,8 +56,11 @@ describe("with the token of the controller, a StatefulSet", () => {
     const size = { "f:resources": { "f:requests": amount, "f:limits": { "f:memory": {} } } };
     const pod = { "f:spec": { "f:containers": { 'k:{"name":"pipe"}': size } } };
     const own = {
-      ...{ manager: CONTROLLER_FIELD_MANAGER, operation: "Update", apiVersion: "apps/v1" },
-      ...{ fieldsType: "FieldsV1", fieldsV1: { "f:spec": { "f:template": pod } } },
+      manager: CONTROLLER_FIELD_MANAGER,
+      operation: "Update",
+      apiVersion: "apps/v1",
+      fieldsType: "FieldsV1",
+      fieldsV1: { "f:spec": { "f:template": pod } },
     };
     expect(await pipes.sendManagers("only", (records) => [...records, own])).toBe("accepted");
   });

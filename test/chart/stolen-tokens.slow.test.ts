@@ -93,7 +93,9 @@ beforeAll(async () => {
       metadata: { ...record.metadata, namespace: release.records },
     })),
     ...[SERVICE, EDITED].map((name) => ({
-      ...{ apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace: release.pipes } },
+      apiVersion: API_VERSION,
+      kind: KIND,
+      metadata: { name, namespace: release.pipes },
       spec: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, strategy: "Rollout" },
     })),
   ]);
@@ -252,13 +254,17 @@ async function expectNoForgery(
 }
 
 const scaling = () => ({
-  ...{ apiVersion: API_VERSION, kind: KIND, metadata: { name: randomUUID() } },
+  apiVersion: API_VERSION,
+  kind: KIND,
+  metadata: { name: randomUUID() },
   spec: { suspend: true },
 });
 
 function lease(spec: object = {}, metadata: object = {}) {
   return {
-    ...{ apiVersion: LEASES.apiVersion, kind: "Lease", metadata: { name: LEASE_NAME, ...metadata } },
+    apiVersion: LEASES.apiVersion,
+    kind: "Lease",
+    metadata: { name: LEASE_NAME, ...metadata },
     spec: {
       holderIdentity: "a",
       leaseDurationSeconds: 15,
@@ -271,12 +277,16 @@ function lease(spec: object = {}, metadata: object = {}) {
 function event(changes: object = {}, regarding: object = {}) {
   const about = { apiVersion: API_VERSION, kind: KIND, namespace: release.pipes, name: SERVICE };
   return {
-    ...{ apiVersion: EVENTS.apiVersion, kind: "Event" },
+    apiVersion: EVENTS.apiVersion,
+    kind: "Event",
     metadata: { generateName: `${SERVICE}-`, namespace: release.pipes },
     eventTime: "2026-01-01T00:00:00.000000Z",
     reportingController: "pipes.clouddb.dev/pipe-scaling-controller",
     reportingInstance: "a",
-    ...{ action: "Rescale", reason: "Scaled", type: "Normal", note: "All pipes run the size." },
+    action: "Rescale",
+    reason: "Scaled",
+    type: "Normal",
+    note: "All pipes run the size.",
     regarding: { ...about, uid: randomUUID(), ...regarding },
     ...changes,
   };
@@ -580,7 +590,8 @@ describe("with the token of the API, the field managers", () => {
       query: { fieldManager: API_FIELD_MANAGER, force: true },
       patchType: "application/apply-patch+yaml",
       body: {
-        ...{ apiVersion: API_VERSION, kind: KIND },
+        apiVersion: API_VERSION,
+        kind: KIND,
         metadata: { name: EDITED, annotations: { [REQUEST_ANNOTATION]: "{}" } },
         spec: { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
       },

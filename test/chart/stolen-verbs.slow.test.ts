@@ -42,7 +42,9 @@ function applied(path: string, body: object): KubeRequest {
 }
 
 const POD = {
-  ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "new", labels: PIPE_LABELS } },
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: "new", labels: PIPE_LABELS },
   spec: { containers: [{ name: "pipe", image: "evil" }] },
 };
 
@@ -77,7 +79,9 @@ const ATTEMPTS: readonly [what: string, Attempt][] = [
     "bind a pod to a node",
     () =>
       post(ofPod("/binding"), {
-        ...{ apiVersion: "v1", kind: "Binding", metadata: { name: "pipe-0" } },
+        apiVersion: "v1",
+        kind: "Binding",
+        metadata: { name: "pipe-0" },
         target: { apiVersion: "v1", kind: "Node", name: "node-0" },
       }),
   ],

@@ -82,8 +82,14 @@ describe("admin key show", () => {
       `admin key show ${key.id}`,
     );
     expect(shown).toMatchObject({
-      ...{ id: key.id, organizationId: organization, name: "ci", keySuffix: key.keyId.slice(-4) },
-      ...{ state: "enabled", roles: ["admin"], allowFrom: [], secrets: 1 },
+      id: key.id,
+      organizationId: organization,
+      name: "ci",
+      keySuffix: key.keyId.slice(-4),
+      state: "enabled",
+      roles: ["admin"],
+      allowFrom: [],
+      secrets: 1,
     });
     const everything = (await records.run(`admin key show ${key.id}`)).out + JSON.stringify(shown);
     expect(everything).not.toContain(key.keyId);
@@ -150,7 +156,9 @@ describe("admin key disable and admin key enable", () => {
     const ended = await Promise.all(all.map((words) => records.run(`admin key ${words}`)));
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
     expect(await records.json(shownKey, `admin key show ${key.id}`)).toMatchObject({
-      ...{ name: "other", state: "disabled", allowFrom: ["127.0.0.0/8"] },
+      name: "other",
+      state: "disabled",
+      allowFrom: ["127.0.0.0/8"],
       expireAt: "2099-01-01T00:00:00.000Z",
     });
   });
@@ -162,7 +170,10 @@ describe("admin key update", () => {
     const update = (change: string) => records.json(shownKey, `admin key update ${key.id} ${change}`);
     const limited = await update("--expire-at 2099-01-01T01:00:00+01:00 --allow-from 203.0.113.7");
     expect(limited).toMatchObject({
-      ...{ name: "ci", state: "enabled", roles: ["admin"], allowFrom: ["203.0.113.7"] },
+      name: "ci",
+      state: "enabled",
+      roles: ["admin"],
+      allowFrom: ["203.0.113.7"],
       expireAt: "2099-01-01T00:00:00.000Z",
     });
     await until(key.authorization, 403);

@@ -27,7 +27,8 @@ describe("admin service show", () => {
     const record = { id, organizationId: organization, name: "orders", namespace: records.environment.pipes };
     expect(await records.json(shown, `admin service show ${id}`)).toEqual({
       ...record,
-      ...{ state: "unknown", reason: "NoPipeScaling" },
+      state: "unknown",
+      reason: "NoPipeScaling",
       message: "There is no PipeScaling: the controller has not seen a pipe of this service yet.",
       history: [],
     });
@@ -35,7 +36,9 @@ describe("admin service show", () => {
     await records.environment.addScaling(id, { suspend: true }, 2);
     expect(await records.json(shown, `admin service show ${id}`)).toEqual({
       ...record,
-      ...{ effective: "2 cpu / 8 Gi", state: "unknown", reason: "NotObservedYet" },
+      effective: "2 cpu / 8 Gi",
+      state: "unknown",
+      reason: "NotObservedYet",
       message: "No controller has observed the PipeScaling yet.",
       history: [],
     });
@@ -141,16 +144,20 @@ describe("admin service update", () => {
       records.json(shown, ["admin", "service", "update", id, ...change]);
     expect(await update("--rollout-window", written)).toEqual({ ...record, rolloutWindow: saturdays });
     expect(await update("--name", "billing")).toEqual({
-      ...{ ...record, name: "billing", rolloutWindow: saturdays },
+      ...record,
+      name: "billing",
+      rolloutWindow: saturdays,
     });
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `service-${id}`))?.data).toEqual({
-      ...{ name: "billing", namespace: records.environment.pipes },
+      name: "billing",
+      namespace: records.environment.pipes,
       rolloutWindow:
         '{ schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin", appliesTo: "restarts" }',
     });
     expect(await update("--name", "orders", "--rollout-window", "none")).toEqual(record);
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `service-${id}`))?.data).toEqual({
-      ...{ name: "orders", namespace: records.environment.pipes },
+      name: "orders",
+      namespace: records.environment.pipes,
     });
   });
 

@@ -70,7 +70,11 @@ function inRecords(record: { readonly metadata: object }): object {
 /** A pipe of the service whose pods can be resized in place. */
 function pipe(name: string, options: { readonly namespace?: string; readonly type?: string } = {}) {
   return pipeDeployment({
-    ...{ name, namespace: release.pipes, serviceId: SERVICE, cores: 1, podLabels: POD_LABELS },
+    name,
+    namespace: release.pipes,
+    serviceId: SERVICE,
+    cores: 1,
+    podLabels: POD_LABELS,
     ...options,
   });
 }
@@ -85,8 +89,14 @@ async function startController(): Promise<void> {
   const abort = new AbortController();
   const ended = runController(
     {
-      ...{ kubeconfig, namespace: release.records, pipeNamespaces: [release.pipes], tiers: TIERS },
-      ...{ host: "127.0.0.1", opsPort: 0, metricsAuthentication: false, otlpEndpoint: undefined },
+      kubeconfig,
+      namespace: release.records,
+      pipeNamespaces: [release.pipes],
+      tiers: TIERS,
+      host: "127.0.0.1",
+      opsPort: 0,
+      metricsAuthentication: false,
+      otlpEndpoint: undefined,
       identity: `${pod.replace("pod/", "")}-0123abcd`,
       ...POLICY,
     },
@@ -316,7 +326,8 @@ describe("doctor with a release of the chart", () => {
     it("reports one that a thief of the token holds for 68 years, and the remedy removes it", async () => {
       await stopController();
       const spec = {
-        ...{ holderIdentity: "thief", leaseDurationSeconds: 2_147_483_647 },
+        holderIdentity: "thief",
+        leaseDurationSeconds: 2_147_483_647,
         renewTime: "2094-01-01T00:00:00.000000Z",
       };
       const patch = `patch lease ${LEASE_NAME} --namespace ${release.records} --type merge --patch ${JSON.stringify({ spec })}`;

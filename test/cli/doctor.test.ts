@@ -55,7 +55,9 @@ beforeAll(async () => {
     ...shippedAccount("api", environment.records),
     ...shippedDeployments(environment.records),
     {
-      ...{ apiVersion: "v1", kind: "Secret", type: "kubernetes.io/tls" },
+      apiVersion: "v1",
+      kind: "Secret",
+      type: "kubernetes.io/tls",
       metadata: { name: "pipe-scaling-api-tls", namespace: environment.records },
       stringData: { "tls.crt": cert, "tls.key": key },
     },
@@ -273,7 +275,10 @@ describe("the check for paused Deployments of doctor", () => {
   async function abandon(): Promise<void> {
     const { pipes, serviceId } = environment;
     const { metadata: labeled, ...pipe } = pipeDeployment({
-      ...{ name, namespace: pipes, serviceId, replicas: 0 },
+      name,
+      namespace: pipes,
+      serviceId,
+      replicas: 0,
     });
     await environment.create(DEPLOYMENTS, pipes, { ...pipe, metadata: { ...labeled, labels: {} } });
     await environment.patchPipe(name, { spec: { paused: true } }, CONTROLLER_FIELD_MANAGER);

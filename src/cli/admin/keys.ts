@@ -63,7 +63,11 @@ const create = recordsCommand({
   async run(records, { organization, name, role, expireAt, allowFrom = [], output }, io) {
     const shown = {
       id: randomUUID(),
-      ...{ organizationId: organization, name, roles: [...new Set(role)], createdAt: new Date(), expireAt },
+      organizationId: organization,
+      name,
+      roles: [...new Set(role)],
+      createdAt: new Date(),
+      expireAt,
     };
     const credentials = newCredentials();
     await ORGANIZATIONS.require(records, organization);
@@ -89,8 +93,17 @@ function shownKey(key: NamedKey) {
   const allowFrom = key.ipAccessList.map(({ source }) => source);
   const secrets = key.secretHashes.length;
   return {
-    ...{ id, organizationId, name, keySuffix, state, roles, createdAt, expireAt },
-    ...{ allowFrom, secrets, secretName },
+    id,
+    organizationId,
+    name,
+    keySuffix,
+    state,
+    roles,
+    createdAt,
+    expireAt,
+    allowFrom,
+    secrets,
+    secretName,
   };
 }
 

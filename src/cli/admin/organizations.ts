@@ -91,9 +91,14 @@ const show = recordsCommand({
     const members = await membersOf(records, io, id);
     const keys = await records.list<Secret>(SECRETS, "api-key", id);
     const shown = {
-      ...{ id, name, createdAt, tier },
+      id,
+      name,
+      createdAt,
+      tier,
       ...windowRow(rolloutWindow),
-      ...{ byocConfig, privateEndpoints, apiKeys: keys.length },
+      byocConfig,
+      privateEndpoints,
+      apiKeys: keys.length,
     };
     const rows = services.map(({ id, name, namespace }) => ({ id, name, namespace }));
     printOne(io, output, shown, {

@@ -74,7 +74,9 @@ export const rollback = recordsCommand({
     }
     const { name, namespace } = service;
     printOne(io, output, {
-      ...{ id, name, namespace },
+      id,
+      name,
+      namespace,
       from: from && describeSize(from),
       to: entry.summary,
     });

@@ -38,7 +38,10 @@ const set = defineCommand({
     }
     certificatesFor(apiUrl, connection);
     const profile: Profile = {
-      ...{ apiUrl, keyId, caFile: connection.caFile, insecureHttp: insecureHttp ? "true" : undefined },
+      apiUrl,
+      keyId,
+      caFile: connection.caFile,
+      insecureHttp: insecureHttp ? "true" : undefined,
       keySecret: values.keySecret ?? (await readSecret(io, keyId)),
     };
     // Another command may have changed the file while the secret was typed.

@@ -26,7 +26,9 @@ export const progress = z.looseObject({
   pipes: z.looseObject({ total: z.number(), updated: z.number(), inPlace: z.number().optional() }).optional(),
   failures: z.array(
     z.looseObject({
-      ...{ pipe: z.string(), reason: z.string(), message: z.string() },
+      pipe: z.string(),
+      reason: z.string(),
+      message: z.string(),
       nextRetryAt: z.string().optional(),
     }),
   ),

@@ -91,11 +91,16 @@ export function viewOf(service: string, of: Progress): RescaleView {
   const { state, desired, boost, effective, pipes, failures, fallbacks = [] } = of;
   const { requestId, reason, message, startedAt, completedAt } = of;
   return {
-    ...{ service, requestId, reason, message },
+    service,
+    requestId,
+    reason,
+    message,
     desired: desired && sizeOf(desired),
     source: desired?.source,
     boost: boost && {
-      ...{ size: sizeOf(boost), until: boost.until, leftMs: boost.remainingSeconds * 1000 },
+      size: sizeOf(boost),
+      until: boost.until,
+      leftMs: boost.remainingSeconds * 1000,
     },
     effective: effective && sizeOf(effective),
     pipes: pipes ?? { total: 0, updated: 0 },

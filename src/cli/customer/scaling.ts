@@ -42,9 +42,12 @@ const get = apiCommand({
       return { pipe, restartedBecause, message };
     });
     printOne(io, output, {
-      ...{ service, ...rowOfView(view) },
+      service,
+      ...rowOfView(view),
       ...(pipes?.inPlace ? { inPlace: pipes.inPlace } : {}),
-      ...{ requestId, startedAt, completedAt },
+      requestId,
+      startedAt,
+      completedAt,
     });
     printTable(io, ["pipe", "reason", "attempts", "nextRetryAt", "message"], failures);
     printTable(io, ["pipe", "restartedBecause", "message"], restarted);

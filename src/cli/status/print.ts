@@ -41,14 +41,28 @@ export function dataRow(status: ServiceStatus): Row {
   const { state, reason, message, source, boost, requestId, startedAt, completedAt, retryAt } = view;
   const { conditions = [], failures = [], limits } = scaling?.status ?? {};
   return {
-    ...{ id, name, namespace, organizationId, organization: organization?.name, tier: organization?.tier },
-    ...{ state, reason, message, since: sinceOf(status) },
+    id,
+    name,
+    namespace,
+    organizationId,
+    organization: organization?.name,
+    tier: organization?.tier,
+    state,
+    reason,
+    message,
+    since: sinceOf(status),
     desired: view.desired && toPipeScaling(view.desired),
     source,
     boost: boost && { ...toPipeScaling(boost.size), until: boost.until },
     effective: view.effective && toPipeScaling(view.effective),
     pipes: { ...view.pipes, pending: view.pending, ...methodsOf(status) },
-    ...{ requestId, startedAt, completedAt, retryAt, limits, conditions, failures },
+    requestId,
+    startedAt,
+    completedAt,
+    retryAt,
+    limits,
+    conditions,
+    failures,
   };
 }
 

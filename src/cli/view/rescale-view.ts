@@ -57,7 +57,9 @@ export function describeBoost({ size, until, leftMs }: BoostView): string {
 export function rowOfView(view: RescaleView): Row {
   const { state, reason, message, desired, source, boost, effective, pipes } = view;
   return {
-    ...{ state, reason, message },
+    state,
+    reason,
+    message,
     desired: desired && describeSize(desired),
     source,
     ...(boost ? { boost: describeBoost(boost) } : {}),

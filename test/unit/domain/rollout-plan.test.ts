@@ -13,7 +13,12 @@ import { WINDOW_SCOPES } from "../../../src/domain/rollout-window.ts";
 /** A waiting pipe, with `changes`. */
 function planned(name: string, changes: Partial<PlannedPipe> = {}): PlannedPipe {
   return {
-    ...{ name, state: "waiting", phase: "settled", replicas: 1, proof: "none", replacesPods: true },
+    name,
+    state: "waiting",
+    phase: "settled",
+    replicas: 1,
+    proof: "none",
+    replacesPods: true,
     ...changes,
   };
 }
@@ -191,7 +196,9 @@ describe("the rollout plan", () => {
   ])("does not start a second canary while one %s", (_, changes) => {
     const list = [planned("canary", changes), planned("next")];
     expect(planRollout(list, limitsOf(list))).toMatchObject({
-      ...{ start: [], waitReason: "canary", blockedBy: ["canary"] },
+      start: [],
+      waitReason: "canary",
+      blockedBy: ["canary"],
     });
   });
 
@@ -227,7 +234,10 @@ describe("the rollout plan", () => {
     const list = [planned("a", { replacesPods: false }), planned("b"), planned("c", { proof: "proven" })];
     const closed = { ...limitsOf(list), held: "restarts" } as const;
     expect(planRollout(list, closed)).toEqual({
-      ...{ start: ["a"], waitReason: "window", isCanary: false, blockedBy: [] },
+      start: ["a"],
+      waitReason: "window",
+      isCanary: false,
+      blockedBy: [],
     });
   });
 

@@ -150,7 +150,10 @@ describe("the records of organizations and services", () => {
 
   it("contain the rollout window of a service, and are malformed if the window is malformed", () => {
     const service = {
-      ...{ id: randomUUID(), organizationId: randomUUID(), name: "orders", namespace: "pipes" },
+      id: randomUUID(),
+      organizationId: randomUUID(),
+      name: "orders",
+      namespace: "pipes",
       rolloutWindow: SATURDAYS,
     };
     const { metadata, data } = serviceConfigMap(service);

@@ -40,7 +40,11 @@ describe("the chart values that are derived from settings", () => {
 
   it("have the defaults of the settings as YAML types, or the defaults of the chart", () => {
     expect(z.object(chart).parse({})).toEqual({
-      ...{ count: 5, delay: "15m", names: [], level: "high", isLoud: true },
+      count: 5,
+      delay: "15m",
+      names: [],
+      level: "high",
+      isLoud: true,
     });
   });
 

@@ -45,7 +45,10 @@ export async function requestSize(
   requireWithinTier(size, params.organization, deps.tiers);
   const to = describeSize(size);
   const change = {
-    ...{ audit: "scaling", to, coalesceKey: to, what: "this size" },
+    audit: "scaling",
+    to,
+    coalesceKey: to,
+    what: "this size",
     valueIn: ({ requested }) => requested && describeSize(requested),
     write: (current, author) => deps.scalingWriter.write(current, size, author),
   } satisfies ScalingChange;

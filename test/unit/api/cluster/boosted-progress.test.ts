@@ -59,7 +59,7 @@ function progressAt(
   status: PipeScalingStatus,
   annotations: Readonly<Record<string, string>> = ANNOTATIONS,
 ) {
-  const metadata = { ...{ name: "s", namespace: "n", uid: "u", resourceVersion: "1", generation: 2 } };
+  const metadata = { name: "s", namespace: "n", uid: "u", resourceVersion: "1", generation: 2 };
   const view = toPipeScalingView({ metadata: { ...metadata, annotations }, spec, status });
   const progress = toPipeScalingProgress({ ...atTime(view, nowMs), effective: view.effective, nowMs });
   const object: unknown = JSON.parse(JSON.stringify(progress));
@@ -69,7 +69,9 @@ function progressAt(
 describe("the progress of a PipeScaling with a boost", () => {
   it("has the boost with the time left, and its request", () => {
     expect(progressAt(NOW_MS, WITH_BOOST, BOOSTED)).toMatchObject({
-      ...{ state: "scaled", requestId: "r2", pipes: { total: 3, updated: 3 } },
+      state: "scaled",
+      requestId: "r2",
+      pipes: { total: 3, updated: 3 },
       desired: { ...sizeFields(BOOST.size), source: "Boost" },
       boost: { ...sizeFields(BOOST.size), until: "2026-01-31T13:00:00.000Z", remainingSeconds: 3600 },
     });
@@ -78,7 +80,10 @@ describe("the progress of a PipeScaling with a boost", () => {
   it("is pending until the controller has observed the boost", () => {
     const before = done(2, { observedGeneration: 1 }, "r1");
     expect(progressAt(NOW_MS, WITH_BOOST, before)).toMatchObject({
-      ...{ state: "propagating", reason: "Pending", requestId: "r2", pipes: { total: 3, updated: 0 } },
+      state: "propagating",
+      reason: "Pending",
+      requestId: "r2",
+      pipes: { total: 3, updated: 0 },
       desired: { ...sizeFields(BOOST.size), source: "Boost" },
     });
   });
@@ -86,7 +91,10 @@ describe("the progress of a PipeScaling with a boost", () => {
   it("is pending from the end of the boost until the controller has observed the end", () => {
     const after = progressAt(BOOST.untilMs, WITH_BOOST, BOOSTED);
     expect(after).toMatchObject({
-      ...{ state: "propagating", reason: "Pending", requestId: "r1", pipes: { total: 3, updated: 0 } },
+      state: "propagating",
+      reason: "Pending",
+      requestId: "r1",
+      pipes: { total: 3, updated: 0 },
       desired: { ...sizeFields(sizeOfCores(2)), source: "Spec" },
     });
     expect(after).not.toHaveProperty("boost");
@@ -99,7 +107,9 @@ describe("the progress of a PipeScaling with a boost", () => {
     const { propagation: _, ...status } = BOOSTED;
     const after = progressAt(BOOST.untilMs, WITH_BOOST, status, {});
     expect(after).toMatchObject({
-      ...{ state: "propagating", reason: "Pending", pipes: { updated: 0 } },
+      state: "propagating",
+      reason: "Pending",
+      pipes: { updated: 0 },
       desired: { ...sizeFields(sizeOfCores(2)), source: "Spec" },
     });
     expect(progressAt(NOW_MS, WITH_BOOST, status, {})).toMatchObject({ state: "scaled" });

@@ -239,7 +239,10 @@ describe("the reasons", () => {
 
 describe("the progress of pipes that were resized in place", () => {
   const pipes = {
-    ...{ total: 5, updated: 5, summary: "5/5", inPlace: 4 },
+    total: 5,
+    updated: 5,
+    summary: "5/5",
+    inPlace: 4,
     fallbacks: [
       { pipe: "pipe-a", reason: "Deferred", message: "node worker-7 of tenant b is full" },
       { pipe: "pipe-b", reason: "OfALaterVersion", message: "node worker-7 of tenant b is full" },

@@ -11,7 +11,10 @@ async function attempts(code: number, message: string): Promise<{ error: unknown
   };
   const read = () => Promise.resolve("an object");
   const error: unknown = await retryOnConflict({
-    ...{ cached: "an object", read, attempt, what: "this size" },
+    cached: "an object",
+    read,
+    attempt,
+    what: "this size",
   }).catch((each: unknown) => each);
   return { error, count };
 }

@@ -65,7 +65,9 @@ function kubeconfig(server: string): string {
   onTestFinished(() => rmSync(dir, { recursive: true }));
   const path = join(dir, "kubeconfig");
   const config = {
-    ...{ apiVersion: "v1", kind: "Config", "current-context": "x" },
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "x",
     clusters: [{ name: "x", cluster: { server, "insecure-skip-tls-verify": true } }],
     users: [{ name: "x", user: { token: "t" } }],
     contexts: [{ name: "x", context: { cluster: "x", user: "x" } }],

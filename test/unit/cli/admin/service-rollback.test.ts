@@ -80,8 +80,11 @@ describe("admin service rollback", () => {
       err: `To watch the rescale: pipe-scaling status ${ID} --watch\n`,
     });
     expect(JSON.parse(out)).toEqual({
-      ...{ id: ID, name: "orders", namespace: "acme-pipes" },
-      ...{ from: "4 cpu / 16 Gi", to: "2 cpu / 8 Gi" },
+      id: ID,
+      name: "orders",
+      namespace: "acme-pipes",
+      from: "4 cpu / 16 Gi",
+      to: "2 cpu / 8 Gi",
     });
     expect(writes).toMatchObject([
       {
@@ -89,7 +92,8 @@ describe("admin service rollback", () => {
         contentType: "application/merge-patch+json",
         body: {
           metadata: {
-            ...{ uid: "uid-1", resourceVersion: "7" },
+            uid: "uid-1",
+            resourceVersion: "7",
             annotations: { "pipes.clouddb.dev/scaling-request": null },
           },
           spec: fieldsOf(2),

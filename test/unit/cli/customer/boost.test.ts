@@ -16,7 +16,9 @@ const UNTIL = "2026-01-31T20:00:00.000Z";
 const SIXTEEN = { replicaCpuMillicores: 16_000, replicaMemoryGb: 64 };
 
 const BOOSTED = {
-  ...{ state: "scaled", reason: "Scaled", message: "Every pipe runs the size." },
+  state: "scaled",
+  reason: "Scaled",
+  message: "Every pipe runs the size.",
   desired: { ...SIXTEEN, source: "Boost" },
   boost: { ...SIXTEEN, until: UNTIL, remainingSeconds: 7200 },
   effective: SIXTEEN,
@@ -92,14 +94,17 @@ describe("scaling boost", () => {
   test("shows the boost in effect with the time left, or how to start one", async () => {
     const boosted = { [`GET ${SCALING}/progress`]: done(BOOSTED) };
     expect(await run(SERVICE, boosted)).toMatchObject({
-      ...{ code: 0, err: "", writes: [] },
+      code: 0,
+      err: "",
+      writes: [],
       out: `SERVICE  ${SERVICE}\nBOOST    16 cpu / 64 Gi until ${UNTIL} (2 h left)\n`,
     });
     const json = await run(`${SERVICE} --output json`, boosted);
     expect(JSON.parse(json.out)).toEqual({ service: SERVICE, boost: BOOSTED.boost });
     const { boost: _, ...none } = BOOSTED;
     expect(await run(SERVICE, { [`GET ${SCALING}/progress`]: done(none) })).toMatchObject({
-      ...{ code: 0, out: "" },
+      code: 0,
+      out: "",
       err: `No boost is in effect. To start one: pipe-scaling scaling boost ${SERVICE} --cores 16 --for 8h\n`,
     });
   });

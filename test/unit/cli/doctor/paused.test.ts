@@ -29,7 +29,11 @@ async function results(options: Options = {}) {
   const pipe = pipeDeployment({ name: "a", namespace: "pipes", serviceId: "service", cores: 1 });
   const time = new Date(Date.now() - minutesAgo * MINUTE_MS).toISOString();
   const managedFields = pausedBy.map((manager) => ({
-    ...{ manager, operation: "Update", apiVersion: "apps/v1", fieldsType: "FieldsV1", time },
+    manager,
+    operation: "Update",
+    apiVersion: "apps/v1",
+    fieldsType: "FieldsV1",
+    time,
     fieldsV1: { "f:spec": { "f:paused": {} } },
   }));
   const deployment = {
@@ -71,9 +75,19 @@ describe("the check for paused workloads of doctor", () => {
   it("reports one without field managers whose annotation says that the controller paused it", async () => {
     const annotationOf = (isCommitting: boolean, uid: string) => {
       const rollout = {
-        ...{ size: sizeOfCores(1), isRollback: false, startedAtMs: Date.now() - 5 * MINUTE_MS, isCommitting },
-        ...{ cameUp: false, attempts: 1, serviceId: "service", scalingUid: "s", scalingGeneration: 1 },
-        ...{ generation: 2, revision: 1, progressedAtS: 0, replicas: 1 },
+        size: sizeOfCores(1),
+        isRollback: false,
+        startedAtMs: Date.now() - 5 * MINUTE_MS,
+        isCommitting,
+        cameUp: false,
+        attempts: 1,
+        serviceId: "service",
+        scalingUid: "s",
+        scalingGeneration: 1,
+        generation: 2,
+        revision: 1,
+        progressedAtS: 0,
+        replicas: 1,
       };
       return { annotations: { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) } };
     };

@@ -59,7 +59,9 @@ async function results(check: (cluster: Cluster) => Promise<Result[]>, options: 
   };
   const pod = {
     metadata: {
-      ...{ name: "a-hash-1", namespace: "pipes", labels: { "pod-template-hash": "hash" } },
+      name: "a-hash-1",
+      namespace: "pipes",
+      labels: { "pod-template-hash": "hash" },
       ownerReferences: [{ kind: "ReplicaSet", name: "a-hash", uid: "r" }],
       ...options.podMetadata,
     },
@@ -224,12 +226,10 @@ describe("the check for pod sizes of doctor", () => {
   it.each(["True", "False"])("names another writer that resized the pod while Ready is %s", async (ready) => {
     const managedFields = [
       {
-        ...{
-          manager: "right-sizer",
-          operation: "Update",
-          subresource: "resize",
-          time: "2026-01-01T00:00:00Z",
-        },
+        manager: "right-sizer",
+        operation: "Update",
+        subresource: "resize",
+        time: "2026-01-01T00:00:00Z",
         fieldsV1: {
           "f:spec": { "f:containers": { 'k:{"name":"pipe"}': { "f:resources": { "f:requests": {} } } } },
         },

@@ -135,7 +135,9 @@ describe("the policies check of doctor", () => {
       const { resourceRules } = matchConstraints as { resourceRules: object[] };
       const constraints = {
         resourceRules: resourceRules.map((rule) => ({ ...rule, scope: "*" })),
-        ...{ matchPolicy: "Equivalent", namespaceSelector: {}, objectSelector: {} },
+        matchPolicy: "Equivalent",
+        namespaceSelector: {},
+        objectSelector: {},
       };
       return { ...others, spec: { ...spec, matchConstraints: constraints } };
     };

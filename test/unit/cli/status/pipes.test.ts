@@ -8,7 +8,10 @@ test("the wide status has a row for each pipe with its state, how it was resized
     status: {
       observedGeneration: 1,
       pipes: {
-        ...{ total: 4, updated: 2, summary: "2/4", inPlace: 1 },
+        total: 4,
+        updated: 2,
+        summary: "2/4",
+        inPlace: 1,
         pending: [
           { name: "d", state: "Waiting", message: "waiting for c to prove the size" },
           { name: "e", state: "Waiting", reason: "Deferred", message: "no room now" },

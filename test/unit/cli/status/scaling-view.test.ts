@@ -91,7 +91,8 @@ describe("the view of a PipeScaling", () => {
     const at = rfc3339(NOW_MS - 60_000);
     const failures = [240_000, 120_000].map((ms) => ({
       ...failure,
-      ...{ at, nextRetryAt: rfc3339(NOW_MS + ms) },
+      at,
+      nextRetryAt: rfc3339(NOW_MS + ms),
     }));
     expect(view({ ...IN_PROGRESS, failures }).retryAt).toEqual(new Date(NOW_MS + 120_000));
   });

@@ -174,7 +174,9 @@ describe("a watch in protobuf", () => {
     const failed = collected(watch("", ["ERROR", status]));
     await expect(failed).rejects.toBeInstanceOf(KubeApiError);
     await expect(failed).rejects.toMatchObject({
-      ...{ code: 410, reason: "Expired", message: "watch of /maps: 410 too old resource version: 1 (7)" },
+      code: 410,
+      reason: "Expired",
+      message: "watch of /maps: 410 too old resource version: 1 (7)",
     });
   });
 });
