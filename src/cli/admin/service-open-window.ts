@@ -27,7 +27,7 @@ export const openWindow = recordsCommand({
     ...serviceArgument,
     for: option(durationMs("1m", "168h"), {
       placeholder: "duration",
-      description: "how long rollouts can start, such as 30m",
+      description: "time span in which rollouts can start, such as 30m",
       default: `${DEFAULT_MS / 3_600_000}h`,
       flagOnly: true,
     }),
