@@ -3,6 +3,7 @@ import { environment as env } from "@pipe-scaling/local-cluster/environment";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
+import { isConflict } from "../../../src/kube/errors.ts";
 import { objectPath, PODS } from "../../../src/kube/paths.ts";
 import { resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
 import { restrictController } from "../in-place-account.ts";
@@ -113,11 +114,14 @@ it(`a StatefulSet and a Deployment get their sizes in place through ${STEPS} ran
     const pod = pods[below(pods.length)];
     if (!pod) return;
     observed.deletes(pod.metadata.uid);
-    await environment.client.json({
-      method: "DELETE",
-      path: objectPath(PODS, environment.pipes, pod.metadata.name),
-      body: { preconditions: { uid: pod.metadata.uid } },
-    });
+    const path = objectPath(PODS, environment.pipes, pod.metadata.name);
+    const body = { preconditions: { uid: pod.metadata.uid } };
+    try {
+      await environment.client.json({ method: "DELETE", path, body });
+    } catch (error) {
+      // The StatefulSet controller has replaced the pod since the list.
+      if (!isConflict(error)) throw error;
+    }
   }
 
   async function unlabel(): Promise<void> {
