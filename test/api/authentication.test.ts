@@ -142,7 +142,7 @@ describe("a key", () => {
 
   it("gets 401 if its Secret has the right name but another type", async () => {
     const key = keyRecord({ organizationId });
-    await environment.addRecord({ ...key.record, ...{ type: "Opaque" } });
+    await environment.addRecord({ ...key.record, type: "Opaque" });
     await afterAllKeys();
     expect((await list(key.authorization)).status).toBe(401);
   });

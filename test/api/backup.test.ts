@@ -79,7 +79,7 @@ function addBackup(service: string, data: Record<string, string>, labels = true)
     name: `backup-${service}`,
     ...(labels ? { labels: recordLabels("backup", organizationId) } : {}),
   };
-  return environment.addRecord({ kind: "ConfigMap", ...{ metadata, data } });
+  return environment.addRecord({ kind: "ConfigMap", metadata, data });
 }
 
 const DEFAULTS = { backupPeriodInHours: 24, backupRetentionPeriodInHours: 24 };

@@ -130,7 +130,7 @@ export class ApiEnvironment {
   }
 
   /** Creates a record in the namespace of the records. */
-  async addRecord(record: { readonly kind: string }): Promise<void> {
+  async addRecord(record: Readonly<Record<string, unknown>> & { readonly kind: string }): Promise<void> {
     const plural = record.kind === "Secret" ? "secrets" : "configmaps";
     const path = collectionPath({ apiVersion: "v1", plural }, this.records);
     await this.admin.json({ method: "POST", path, body: record });

@@ -53,7 +53,8 @@ let sharedResponses: z.infer<typeof documentSchema>["components"]["responses"];
 beforeAll(async () => {
   await environment.addRecord({
     kind: "ConfigMap",
-    ...{ metadata: { name: membersConfigMapName(organizationId) }, data: {} },
+    metadata: { name: membersConfigMapName(organizationId) },
+    data: {},
   });
   const { paths, components } = documentSchema.parse((await api.send({ path: "/openapi.json" })).body);
   sharedResponses = components.responses;

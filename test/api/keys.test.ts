@@ -33,7 +33,7 @@ async function keys(organization: string, authorization: string, count: number) 
 
 async function addKey({ data = {}, ...fields }: KeyFields & { data?: object }): Promise<KeyRecord> {
   const key = keyRecord(fields);
-  await environment.addRecord({ ...key.record, ...{ stringData: { ...key.record.stringData, ...data } } });
+  await environment.addRecord({ ...key.record, stringData: { ...key.record.stringData, ...data } });
   return key;
 }
 
@@ -55,13 +55,11 @@ describe("GET keys", () => {
     });
     await environment.addRecord({
       kind: "ConfigMap",
-      ...{
-        metadata: {
-          name: `key-usage-${organizationId}`,
-          labels: recordLabels("key-usage", organizationId),
-        },
-        data: { [used.id]: "2026-04-05T06:07:00Z", [developer.id]: "yesterday" },
+      metadata: {
+        name: `key-usage-${organizationId}`,
+        labels: recordLabels("key-usage", organizationId),
       },
+      data: { [used.id]: "2026-04-05T06:07:00Z", [developer.id]: "yesterday" },
     });
     // A separate key sends the requests, because each request updates the last use of its key.
     const { id, authorization } = await addKey({ organizationId });

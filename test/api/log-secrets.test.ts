@@ -114,7 +114,9 @@ test("credentials never appear in logs, metrics, cluster objects or responses, r
     // Instead of an address, or next to one.
     ...[keySecret, `${keySecret}, 203.0.113.7`, `203.0.113.7, ${keyId}`, `fe80::1%${keySecret}`].map(
       (from) => ({
-        ...{ path, authorization, headers: { "X-Forwarded-For": from } },
+        path,
+        authorization,
+        headers: { "X-Forwarded-For": from },
       }),
     ),
     { path, headers: { Authorization: [authorization, authorization] } },
@@ -187,7 +189,7 @@ test("the content of a malformed key Secret never appears in logs or responses, 
   for (const [field, value] of malformed) {
     const key = keyRecord({ organizationId, keySecret });
     const stringData = { ...key.record.stringData, [field]: value };
-    await environment.addRecord({ ...key.record, ...{ stringData } });
+    await environment.addRecord({ ...key.record, stringData });
     keys.push(key);
   }
   const names = keys.map(({ record }) => `${environment.records}/${record.metadata.name}`);

@@ -22,7 +22,7 @@ export async function addMembers(
   entries: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const record = membersRecord(organizationId, roles);
-  await environment.addRecord({ ...record, ...{ data: { ...record.data, ...entries } } });
+  await environment.addRecord({ ...record, data: { ...record.data, ...entries } });
 }
 
 /** Adds a member to the existing record, like a user with kubectl. */

@@ -155,7 +155,7 @@ describe("DELETE members", () => {
   it("updates a record without labels, which the watch does not include, and adds the labels", async () => {
     const organizationId = await environment.addOrganization();
     const { data, metadata, kind } = membersRecord(organizationId, { ada: "admin", bob: "developer" });
-    await environment.addRecord({ kind, ...{ metadata: { name: metadata.name }, data } });
+    await environment.addRecord({ kind, metadata: { name: metadata.name }, data });
     const { authorization: admin } = await environment.addKey({ organizationId });
     await api.waitForOrganization(admin);
     expect((await remove({ organizationId, admin }, "bob")).status).toBe(200);

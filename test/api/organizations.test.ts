@@ -108,7 +108,7 @@ describe("GET /v1/organizations", () => {
     const organizationId = await environment.addOrganization();
     const key = keyRecord({ organizationId });
     const labels = { ...key.record.metadata.labels, [ORGANIZATION_LABEL]: "not-an-id" };
-    await environment.addRecord({ ...key.record, ...{ metadata: { ...key.record.metadata, labels } } });
+    await environment.addRecord({ ...key.record, metadata: { ...key.record.metadata, labels } });
     await waitFor(() => api.log.some(({ record }) => String(record).endsWith(key.record.metadata.name)), {
       what: "the API to log the malformed key",
     });

@@ -154,7 +154,7 @@ describe("admin organization list", () => {
       { namespace },
     );
     expect(service.code).toBe(1);
-    expect(service.err).toContain("is malformed: ");
+    expect(service.err).toMatch(/is malformed: .* Fix it with `kubectl edit configmap /);
   });
 });
 

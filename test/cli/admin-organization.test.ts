@@ -48,8 +48,13 @@ describe("admin organization show", () => {
     await addMembers(id, { ada: "admin", bob: "developer" });
     await records.environment.addKey({ organizationId: id });
     expect(await records.json(shown, `admin organization show ${id}`)).toEqual({
-      ...{ id, name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", tier: "basic" },
-      ...{ byocConfig: [], privateEndpoints: [], apiKeys: 1 },
+      id,
+      name: "Acme",
+      createdAt: "2026-01-31T12:00:00.000Z",
+      tier: "basic",
+      byocConfig: [],
+      privateEndpoints: [],
+      apiKeys: 1,
       services: [{ id: service, name: "orders", namespace: records.environment.pipes }],
       members: [
         expect.objectContaining({ userId: "ada", role: "admin" }),

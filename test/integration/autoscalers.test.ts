@@ -93,7 +93,9 @@ describe("a pipe with an autoscaler", () => {
     const until = performance.now() + 3000;
     for (let desiredReplicas = 1; performance.now() < until; desiredReplicas += 1)
       await environment.client.json({
-        ...{ method: "PATCH", path, patchType: "application/merge-patch+json" },
+        method: "PATCH",
+        path,
+        patchType: "application/merge-patch+json",
         body: { status: { desiredReplicas: (desiredReplicas % 9) + 1 } },
       });
     // The least time between two reconciliations is 100 ms, so there would be about 30.

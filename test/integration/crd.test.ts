@@ -123,7 +123,9 @@ describe("the CRD of PipeScaling", () => {
       desired: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "4 cpu / 16 Gi", source: "Spec" },
       effective: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, summary: "1 cpu / 4 Gi" },
       boost: {
-        ...{ replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "4 cpu / 16 Gi" },
+        replicaCpuMillicores: 4000,
+        replicaMemoryGb: 16,
+        summary: "4 cpu / 16 Gi",
         until: "2030-01-01T20:00:00Z",
       },
       pipes: { total: 5, updated: 2, summary: "2/5" },

@@ -35,8 +35,11 @@ it.each(FORMS)(
     const proxy = await startConnectProxy();
     const folder = temporaryFolder();
     const place: Place = {
-      ...{ folder, authority: pair.cert, proxy: proxy.url },
-      ...{ server: secure.url, plainServer: plain.url },
+      folder,
+      authority: pair.cert,
+      proxy: proxy.url,
+      server: secure.url,
+      plainServer: plain.url,
     };
     const variables = write(place);
     const path = variables ? undefined : join(folder, "config");

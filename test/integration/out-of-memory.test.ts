@@ -36,7 +36,8 @@ describe("a service whose containers are OOM-killed after a smaller memory in pl
     const terminated = { exitCode: 137, reason: "OOMKilled", startedAt: finishedAt, finishedAt };
     const containerStatuses = pod.status?.containerStatuses?.map((each) => ({
       ...each,
-      ...{ restartCount: (each.restartCount ?? 0) + 1, lastState: { terminated } },
+      restartCount: (each.restartCount ?? 0) + 1,
+      lastState: { terminated },
     }));
     await environment.client.json({
       method: "PATCH",
@@ -66,8 +67,10 @@ describe("a service whose containers are OOM-killed after a smaller memory in pl
   async function expectGivenBack(): Promise<void> {
     const { status } = await environment.waitForCondition("Stalled", "True", "OutOfMemory");
     expect(status).toMatchObject({
-      ...{ desired: { replicaCpuMillicores: 1000 }, effective: { replicaCpuMillicores: 4000 } },
-      ...{ pipes: { updated: 0 }, failures: [{ reason: "OutOfMemory" }] },
+      desired: { replicaCpuMillicores: 1000 },
+      effective: { replicaCpuMillicores: 4000 },
+      pipes: { updated: 0 },
+      failures: [{ reason: "OutOfMemory" }],
     });
     for (const name of NAMES) expect(resourcesOf(await environment.pipe(name))).toBe("4 16Gi 16Gi");
     for (const { spec } of await podsOf(environment))

@@ -155,7 +155,9 @@ describe("an object that is read as protobuf", () => {
     const stream = await environment.client.stream({
       path: collectionPath(DEPLOYMENTS, environment.pipes),
       query: {
-        ...{ watch: true, allowWatchBookmarks: true, sendInitialEvents: true },
+        watch: true,
+        allowWatchBookmarks: true,
+        sendInitialEvents: true,
         resourceVersionMatch: "NotOlderThan",
       },
       signal: abort.signal,
@@ -254,7 +256,9 @@ const strategy = fc.oneof(
 const deploymentSpec = fc
   .record({ pod: podSpec, resources, strategy, paused: fc.boolean(), other: resources })
   .map(({ pod, strategy: of, paused, ...containers }) => ({
-    ...{ replicas: 0, strategy: of, paused },
+    replicas: 0,
+    strategy: of,
+    paused,
     ...workload(pod, containers),
   }));
 

@@ -201,7 +201,8 @@ describe("a StatefulSet that cannot be resized in place", () => {
         await environment.requestSize(4);
         const { status } = await environment.waitForCondition("Ready", "True");
         expect(status?.pipes).toMatchObject({
-          ...{ summary: "1/1", resizedBy: { "statefulset/loader": "Rollout" } },
+          summary: "1/1",
+          resizedBy: { "statefulset/loader": "Rollout" },
           fallbacks: [{ pipe: "statefulset/loader", reason: "Forbidden" }],
         });
         expect(await loaders.sizes()).toEqual(["4", "4", "4"]);
@@ -216,7 +217,8 @@ describe("a StatefulSet that cannot be resized in place", () => {
     await environment.requestSize(4);
     const { status } = await environment.waitForCondition("Ready", "True");
     expect(status?.pipes).toMatchObject({
-      ...{ summary: "1/1", resizedBy: { "statefulset/loader": "Rollout" } },
+      summary: "1/1",
+      resizedBy: { "statefulset/loader": "Rollout" },
       fallbacks: [{ pipe: "statefulset/loader", reason: "SizeFromPercentage" }],
     });
     expect(await loaders.sizes()).toEqual(["4", "4", "4"]);

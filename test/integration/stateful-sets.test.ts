@@ -45,7 +45,8 @@ describe("a StatefulSet of three pods", () => {
     await environment.requestSize(4);
     const { status } = await environment.waitForCondition("Ready", "True");
     expect(status?.pipes).toMatchObject({
-      ...{ summary: "1/1", resizedBy: { "statefulset/loader": "Rollout" } },
+      summary: "1/1",
+      resizedBy: { "statefulset/loader": "Rollout" },
     });
     expect(await loaders.sizes()).toEqual(["4", "4", "4"]);
     await environment.requestSize(1);
@@ -134,7 +135,7 @@ describe("a service with a Deployment and a StatefulSet", () => {
     await environment.requestSize(2);
     const { status } = await environment.waitForCondition("Ready", "True");
     expect(status?.pipes).toMatchObject({
-      ...{ summary: "2/2" },
+      summary: "2/2",
       resizedBy: { same: "Rollout", "statefulset/same": "Rollout" },
     });
     expect(await loaders.sizes("same")).toEqual(["2", "2"]);
@@ -152,7 +153,8 @@ describe("the update strategy of a StatefulSet", () => {
     expect(conditionOf(scaling, "Stalled")).toBeUndefined();
     expect(scaling.status?.pipes?.pending).toMatchObject([
       {
-        ...{ name: "statefulset/loader", state: "Paused" },
+        name: "statefulset/loader",
+        state: "Paused",
         message: expect.stringContaining("2 of its 3 pods are below the partition 2"),
       },
     ]);

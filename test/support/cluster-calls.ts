@@ -18,7 +18,9 @@ const SAMPLE =
  */
 export function parseClusterCalls(metrics: string): readonly ClusterCalls[] {
   const calls = [...metrics.matchAll(SAMPLE)].map(([, verb = "", resource = "", code = "", count]) => ({
-    ...{ verb, resource, code },
+    verb,
+    resource,
+    code,
     count: Number(count),
   }));
   if (calls.length === 0) throw new Error("the metrics report no call to the API server");

@@ -17,7 +17,9 @@ export function mutatingPolicy(requests: MutatedRequests): readonly [policy: obj
   const { condition = "true", mutation } = requests;
   const apiVersion = "admissionregistration.k8s.io/v1";
   const policy = {
-    ...{ apiVersion, kind: "MutatingAdmissionPolicy", metadata: { name } },
+    apiVersion,
+    kind: "MutatingAdmissionPolicy",
+    metadata: { name },
     spec: {
       failurePolicy: "Fail",
       reinvocationPolicy: "Never",

@@ -161,7 +161,7 @@ export function certificatesFor(
     return pem;
   } catch (cause) {
     const why = messageOf(cause);
-    throw new CliError(`The certificate file ${caFile} cannot be used: ${why}. It must be in PEM format.`, {
+    throw new CliError(`The certificate file ${caFile} cannot be used. It must be in PEM format: ${why}.`, {
       cause,
     });
   }

@@ -79,7 +79,8 @@ it("a boost that the settings name is waited for until it returns the pod to its
   requestSize,
 }) => {
   await startPipes([{ name: "pipe", podLabels: podLabelsOf(environment) }], {
-    ...{ resizeStrategy: "InPlaceOrRollout", toleratedResizers: ["startup-boost"] },
+    resizeStrategy: "InPlaceOrRollout",
+    toleratedResizers: ["startup-boost"],
   });
   await requestSize(4);
   await invariants.reached(4);

@@ -94,7 +94,10 @@ export class InPlaceJudge {
     const { pipe, service } = judged;
     const writes = service.requests === before.requests ? before.writes + 1 : 1;
     this.#workloads.pods.set(after.metadata.uid, {
-      ...{ object: after, given: size, writes, requests: service.requests },
+      object: after,
+      given: size,
+      writes,
+      requests: service.requests,
     });
     if (writes === MOST_WRITES + 1)
       this.#context.fault(after, `the controller resized it more than ${MOST_WRITES} times for one request`);

@@ -131,7 +131,9 @@ describe("a resize in place", () => {
     const { name, namespace = "" } = (await service.aPod()).metadata;
     const containers = [{ name: "pipe", resources: { requests: { cpu: "7" } } }];
     await mutate(service, {
-      ...{ group: "", resource: "pods/resize", operation: "UPDATE" },
+      group: "",
+      resource: "pods/resize",
+      operation: "UPDATE",
       expression: withCpu("1"),
       dryRun: {
         method: "PATCH",
@@ -151,7 +153,9 @@ describe("a resize in place", () => {
     const { pipes } = service.environment;
     const containers = [{ name: "pipe", image: "registry.example/pipe:1" }];
     await mutate(service, {
-      ...{ group: "", resource: "pods", operation: "CREATE" },
+      group: "",
+      resource: "pods",
+      operation: "CREATE",
       expression: withCpu("3"),
       dryRun: {
         method: "POST",
@@ -214,7 +218,9 @@ async function sizesOf(service: HeldService): Promise<readonly (string | undefin
 function stampWhere(service: HeldService, condition: string): Promise<void> {
   const stamp = `{"stamp": string(object.metadata.generation)}`;
   return mutate(service, {
-    ...{ group: "apps", resource: "deployments", operation: "UPDATE" },
+    group: "apps",
+    resource: "deployments",
+    operation: "UPDATE",
     condition: condition,
     expression: `Object{spec: Object.spec{template: Object.spec.template{
       metadata: Object.spec.template.metadata{annotations: ${stamp}}}}}`,

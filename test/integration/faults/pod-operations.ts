@@ -55,7 +55,8 @@ export class PodOperations implements OtherWriters {
       const terminated = { exitCode: 137, reason: "OOMKilled", finishedAt: new Date().toISOString() };
       const killed = (status?.containerStatuses ?? []).map(({ restartCount = 0, ...each }) => ({
         ...each,
-        ...{ restartCount: restartCount + 2, lastState: { terminated } },
+        restartCount: restartCount + 2,
+        lastState: { terminated },
       }));
       if (killed.length === 0) return false;
       await this.#patch(metadata.name, "status", "kubelet", { status: { containerStatuses: killed } });

@@ -54,8 +54,12 @@ describe("Ready=True is never false, and all pods get the size of the template, 
     await environment.startController(IN_PLACE);
     await invariants.reached(1);
     await environment.createPipe({
-      ...{ name: "pipe", cores: 2, replicas: 2, type: "other" },
-      ...{ podLabels: labelsOf(environment), podAnnotations: SLOWLY },
+      name: "pipe",
+      cores: 2,
+      replicas: 2,
+      type: "other",
+      podLabels: labelsOf(environment),
+      podAnnotations: SLOWLY,
     });
     await waitFor(async () => (await environment.pipe("pipe")).status?.availableReplicas === 2, {
       what: "the pipe to run",

@@ -29,11 +29,17 @@ export class StatefulJudge {
     const { signal } = judge.#abort;
     const onGap = () => judge.violations.add("the history has a gap");
     const sets = new WatchedKind<StatefulSet>({
-      ...{ client, signal, onGap, path: collectionPath(STATEFUL_SETS, pipes) },
+      client,
+      signal,
+      onGap,
+      path: collectionPath(STATEFUL_SETS, pipes),
       onObservation: ({ object }) => judge.#seen(object),
     });
     const pods = new WatchedKind<Pod>({
-      ...{ client, signal, onGap, path: collectionPath(PODS, pipes) },
+      client,
+      signal,
+      onGap,
+      path: collectionPath(PODS, pipes),
       onObservation: ({ type, object }) => judge.#podSeen(object, type === "gone"),
     });
     await sets.begin();

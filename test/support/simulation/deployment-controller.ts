@@ -146,7 +146,8 @@ export class SimulatedDeploymentController {
     const condition = {
       type: "Progressing",
       status: reason === PAUSED ? "Unknown" : "True",
-      ...{ reason, lastUpdateTime },
+      reason,
+      lastUpdateTime,
     };
     const [progressing = condition, failure] = status?.conditions ?? [];
     const refusal = current && replicaSets.refusals.get(current.metadata.name);
@@ -178,9 +179,7 @@ export class SimulatedDeploymentController {
 
 function failed(message: string | undefined, lastTransitionTime: string) {
   if (message === undefined) return [];
-  return [
-    { ...{ type: "ReplicaFailure", status: "True", reason: "FailedCreate" }, message, lastTransitionTime },
-  ];
+  return [{ type: "ReplicaFailure", status: "True", reason: "FailedCreate", message, lastTransitionTime }];
 }
 
 const COMPLETE = "NewReplicaSetAvailable";

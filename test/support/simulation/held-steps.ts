@@ -219,7 +219,8 @@ export class HeldPipe {
       actual: containerStatuses?.map(sizeOf),
     }));
     expect({ template, pods, isPaused: this.isPaused }).toEqual({
-      ...{ template: [size], isPaused: false },
+      template: [size],
+      isPaused: false,
       pods: Array.from({ length: replicas }, () => ({ wanted: [size], actual: [size] })),
     });
   }

@@ -58,7 +58,10 @@ function entryOf(
   paths: ReadonlySet<string>,
 ): ManagedFields {
   return {
-    ...{ manager, operation, time, fieldsV1: treeOf(paths) },
+    manager,
+    operation,
+    time,
+    fieldsV1: treeOf(paths),
     ...(subresource === undefined ? {} : { subresource }),
   };
 }

@@ -153,9 +153,15 @@ export class PipeGroup {
       falseReady: this.cluster.readyJudge.violations,
       pods: this.podSizes().filter((each) => each !== size),
       templates: this.simulation.sizes(...this.names).filter((each) => each !== size),
-      ...{ paused: this.paused(), ready: ready?.status, message: ready?.message },
+      paused: this.paused(),
+      ready: ready?.status,
+      message: ready?.message,
     }).toEqual({
-      ...{ falseReady: [], pods: [], templates: [], paused: [], ready: "True" },
+      falseReady: [],
+      pods: [],
+      templates: [],
+      paused: [],
+      ready: "True",
       message: expect.anything(),
     });
   }

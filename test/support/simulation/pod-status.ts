@@ -50,9 +50,13 @@ export function runningWith(
     const before = status?.containerStatuses?.find((each) => each.name === name);
     return {
       ...before,
-      ...{ name, state: { running: {} }, ready: true, restartCount },
-      ...{ containerID: `containerd://${metadata.uid}-${restartCount}` },
-      ...{ resources, allocatedResources: resources.requests ?? {} },
+      name,
+      state: { running: {} },
+      ready: true,
+      restartCount,
+      containerID: `containerd://${metadata.uid}-${restartCount}`,
+      resources,
+      allocatedResources: resources.requests ?? {},
     };
   });
   return { phase: "Running", containerStatuses };
@@ -66,7 +70,8 @@ const WAITING: { readonly running?: object; readonly waiting: { readonly reason:
 export function crashedWith({ status }: Pod, reason: string, finishedAt: string) {
   const containerStatuses = (status?.containerStatuses ?? []).map((each) => ({
     ...each,
-    ...{ ready: false, state: WAITING },
+    ready: false,
+    state: WAITING,
     lastState: { terminated: { exitCode: reason === "OOMKilled" ? 137 : 1, reason, finishedAt } },
   }));
   return { containerStatuses };

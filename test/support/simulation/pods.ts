@@ -51,8 +51,12 @@ export class SimulatedPods {
     if (!("spec" in admission)) return admission.message;
     const made = {
       metadata: {
-        ...{ name, namespace: metadata.namespace ?? "", uid: `uid-${name}`, resourceVersion: "" },
-        ...{ generation: 1, creationTimestamp: timeAt(clock.now()) },
+        name,
+        namespace: metadata.namespace ?? "",
+        uid: `uid-${name}`,
+        resourceVersion: "",
+        generation: 1,
+        creationTimestamp: timeAt(clock.now()),
         labels: template.metadata?.labels ?? {},
         annotations: template.metadata?.annotations ?? {},
         ownerReferences: [{ kind: "ReplicaSet", name: metadata.name, uid: metadata.uid, controller: true }],

@@ -58,8 +58,12 @@ export class SimulatedReplicaSets {
     };
     return this.put({
       metadata: {
-        ...{ name, namespace: metadata.namespace ?? "", uid: `uid-${name}`, resourceVersion: "" },
-        ...{ generation: 1, labels: template.metadata.labels },
+        name,
+        namespace: metadata.namespace ?? "",
+        uid: `uid-${name}`,
+        resourceVersion: "",
+        generation: 1,
+        labels: template.metadata.labels,
         creationTimestamp: timeAt(this.#options.clock.now()),
         ownerReferences: [{ kind: "Deployment", name: metadata.name, uid: metadata.uid }],
         annotations: { [REVISION_ANNOTATION]: "0" },

@@ -65,7 +65,9 @@ export class SimulatedRollouts {
 
   #begun(replicas: number, since: string) {
     return {
-      ...{ replicas: replicas + 1, updatedReplicas: 1, availableReplicas: replicas },
+      replicas: replicas + 1,
+      updatedReplicas: 1,
+      availableReplicas: replicas,
       conditions: [progressing("ReplicaSetUpdated", this.#time(), since)],
     };
   }

@@ -20,7 +20,8 @@ import { TIERS } from "../fixtures/tiers.ts";
 import { RECORDS, SimulatedInputs } from "./inputs.ts";
 
 const NO_METRICS = {
-  ...{ passed: () => undefined, reported: () => undefined },
+  passed: () => undefined,
+  reported: () => undefined,
 };
 const LOG_LINE = z.object({
   pipe: z.string().optional(),
@@ -103,7 +104,14 @@ export class Simulation extends SimulatedInputs {
     };
     const restart = () => this.#restartRequired();
     const { work } = createReconciler({
-      ...{ client, clock, caches, queue, policy, namespace: RECORDS, tiers: TIERS, concurrency: 16 },
+      client,
+      clock,
+      caches,
+      queue,
+      policy,
+      namespace: RECORDS,
+      tiers: TIERS,
+      concurrency: 16,
       // Each Deployment is deployed with its labels, and most tests have no others.
       timeouts: { ...TIMEOUTS, adoptMs: 0 },
       metrics: this.#options.metrics ?? NO_METRICS,

@@ -67,12 +67,20 @@ export class ClusterState {
       this.report(name, status);
     const setRevision = (name: string, revision: number) => this.#setRevision(name, revision);
     this.#rollouts = new SimulatedRollouts({
-      ...{ clock, deployments, judge: this.judge, report, setRevision },
+      clock,
+      deployments,
+      judge: this.judge,
+      report,
+      setRevision,
       rolloutMs: (pipe) => this.rolloutMs(pipe),
     });
     if (!hasPods) return;
     this.workloads = new SimulatedWorkloads({
-      ...{ clock, deployments, report, setRevision, next: () => this.next() },
+      clock,
+      deployments,
+      report,
+      setRevision,
+      next: () => this.next(),
       wrote: (line) => this.writes.push(line),
       tried: (pod, spec, isAccepted) => this.restartJudge.tried(pod, spec, isAccepted),
       onChange: (pod, by, before) => {
@@ -149,7 +157,9 @@ export class ClusterState {
     const written = {
       ...after,
       metadata: {
-        ...{ ...metadata, generation, resourceVersion: this.next() },
+        ...metadata,
+        generation,
+        resourceVersion: this.next(),
         ...(managed ? { managedFields: managed } : {}),
       },
     };

@@ -24,7 +24,8 @@ type Policy = "OrderedReady" | "Parallel";
 const UID = "uid-a";
 
 const OWNED: ManagedFields = {
-  ...{ manager: CONTROLLER_FIELD_MANAGER, operation: "Update" },
+  manager: CONTROLLER_FIELD_MANAGER,
+  operation: "Update",
   fieldsV1: {
     "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } },
     "f:spec": {
@@ -170,7 +171,11 @@ export class SimulatedStatefulSet {
 
   get #object(): StatefulSet {
     const made = pipeStatefulSet({
-      ...{ name: "a", namespace: "pipes", serviceId: "service", cores: this.cores, replicas: this.replicas },
+      name: "a",
+      namespace: "pipes",
+      serviceId: "service",
+      cores: this.cores,
+      replicas: this.replicas,
       image: this.image,
       updateStrategy: { type: this.strategy, rollingUpdate: { partition: this.partition } },
       annotations: this.annotation
@@ -195,8 +200,13 @@ function podOf(pod: SimulatedPod): Pod {
   const running = { name: "pipe", state: pod.isReady ? { running: {} } : {}, restartCount: 0, resources };
   return {
     metadata: {
-      ...{ name: `a-${pod.number}`, namespace: "pipes", uid: pod.uid, resourceVersion: "1", generation: 1 },
-      ...{ creationTimestamp: at, ...(pod.isTerminating ? { deletionTimestamp: at } : {}) },
+      name: `a-${pod.number}`,
+      namespace: "pipes",
+      uid: pod.uid,
+      resourceVersion: "1",
+      generation: 1,
+      creationTimestamp: at,
+      ...(pod.isTerminating ? { deletionTimestamp: at } : {}),
       labels: { "controller-revision-hash": pod.revision },
       ownerReferences: [{ kind: "StatefulSet", name: "a", uid: UID }],
     },

@@ -12,9 +12,14 @@ export function expectTruth(pipe: HeldPipe, cores: number, service = 1): void {
     falseReady: simulation.cluster.readyJudge.violations,
     otherPods: sizes.filter((each) => each !== size),
     template: simulation.sizes(deployment.metadata.name),
-    ...{ isPaused, ready: ready?.status },
+    isPaused,
+    ready: ready?.status,
   }).toEqual({
-    ...{ falseReady: [], otherPods: [], template: [size], isPaused: false, ready: "True" },
+    falseReady: [],
+    otherPods: [],
+    template: [size],
+    isPaused: false,
+    ready: "True",
   });
 }
 

@@ -50,7 +50,11 @@ export class SimulatedWorkloads {
     const { watches } = this;
     const onReadiness = (pod: Pod) => this.#readinessChanged(pod);
     const pods: SimulatedPods = new SimulatedPods({
-      ...{ clock, next, watches, onChange, onGone },
+      clock,
+      next,
+      watches,
+      onChange,
+      onGone,
       onChangeOfSet: (pod) => this.#podsChanged(pod),
       onScheduled: (pod) => this.kubelets.start(pod),
     });
@@ -60,7 +64,11 @@ export class SimulatedWorkloads {
       this.changed(ownerReferences?.[0]?.name ?? "");
     this.#sets = new SimulatedReplicaSets({ clock, next, watches, pods, onRetry });
     this.#controller = new SimulatedDeploymentController({
-      ...{ clock, deployments, pods, report, setRevision },
+      clock,
+      deployments,
+      pods,
+      report,
+      setRevision,
       replicaSets: this.#sets,
     });
   }

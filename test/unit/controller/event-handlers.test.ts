@@ -104,7 +104,9 @@ describe("a service", () => {
     const { caches, queue } = setup();
     const autoscaler = (kind: AutoscalerView["kind"], pipeName: string): AutoscalerView => ({
       metadata: { name: "auto", namespace: "pipes", uid: "u", resourceVersion: "6", generation: 0 },
-      ...{ kind, pipeName, policies: new Map([["pipe", "size"]]) },
+      kind,
+      pipeName,
+      policies: new Map([["pipe", "size"]]),
     });
     caches.pipes.observe(at("5", aPipe("a")));
     caches.pods.observe(at("6", aPod("a-1")));

@@ -22,7 +22,11 @@ function setup() {
   };
   const finish = async () => {
     await finishCommits({
-      ...{ caches, departed, writes, clock, isLeader: () => state.isLeader },
+      caches,
+      departed,
+      writes,
+      clock,
+      isLeader: () => state.isLeader,
       queue: { add: (serviceId) => added.push(serviceId), retry: () => undefined },
       reconcileAll: (signal) =>
         new Promise((resolve) => {

@@ -56,7 +56,9 @@ describe("a service with a boost", () => {
       boost: { ...boostFields(BOOST), until: "2026-06-01T13:00:00Z" },
     });
     expect(decided([resizedTo("a", EIGHT)]).status?.conditions?.[0]).toMatchObject({
-      ...{ type: "Ready", status: "True", reason: "Scaled" },
+      type: "Ready",
+      status: "True",
+      reason: "Scaled",
       message: "The one pipe runs 8 cpu / 32 Gi. The boost ends at 2026-06-01T13:00:00Z.",
     });
   });
@@ -104,10 +106,15 @@ describe("a service with a boost", () => {
     const annotated = { apiKey: "key", requestedAt: "2026-06-01T11:00:00Z" };
     const scaling = boosted({
       requestAnnotation: formatScalingRequest({
-        ...{ ...annotated, requestId: "size", replicaCpuMillicores: 4000, replicaMemoryGb: 16 },
+        ...annotated,
+        requestId: "size",
+        replicaCpuMillicores: 4000,
+        replicaMemoryGb: 16,
       }),
       boostRequestAnnotation: formatScalingRequest({
-        ...{ ...annotated, requestId: "boost", ...boostFields(BOOST) },
+        ...annotated,
+        requestId: "boost",
+        ...boostFields(BOOST),
       }),
     });
     expect(decided([aPipe("a")], { scaling }).requestId).toBe("boost");

@@ -118,7 +118,9 @@ describe("a service without a PipeScaling", () => {
   it("gets none at once again if its creation was refused", () => {
     const refused = (agoMs: number) =>
       aWrite("pipes/service", "create", {
-        ...{ subject: "", lastAtMs: NOW_MS - agoMs, outcome: failed({ reason: "Forbidden" }, 0) },
+        subject: "",
+        lastAtMs: NOW_MS - agoMs,
+        outcome: failed({ reason: "Forbidden" }, 0),
       });
     const snapshotAfter = (agoMs: number) =>
       aSnapshot([bare], { scaling: undefined, writes: someWrites([refused(agoMs)]) });

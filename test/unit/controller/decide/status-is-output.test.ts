@@ -29,11 +29,9 @@ const word = fc.constantFrom(...NAMES, "4 cpu / 16 Gi", "Refused", "FieldConflic
 const time = fc.constantFrom("2026-06-01T11:59:00Z", "2026-06-01T12:10:00Z", "1970-01-01T00:00:00Z");
 const agoMs = fc.constantFrom(0, 1000, 45_000, 600_000, 3_600_000);
 const sizeFields = cores.map((each) => ({
-  ...{
-    replicaCpuMillicores: each * 1000,
-    replicaMemoryGb: each * 4,
-    summary: `${each} cpu / ${each * 4} Gi`,
-  },
+  replicaCpuMillicores: each * 1000,
+  replicaMemoryGb: each * 4,
+  summary: `${each} cpu / ${each * 4} Gi`,
 }));
 const source = fc.constantFrom("Spec", "TierDefault");
 
@@ -42,8 +40,11 @@ const anyStatus: fc.Arbitrary<PipeScalingStatus> = fc.record(
     observedGeneration: fc.integer({ min: -1, max: 3 }),
     conditions: fc.array(
       fc.record({
-        ...{ type: fc.constantFrom("Ready", "Stalled"), status: fc.constantFrom("True", "False") },
-        ...{ lastTransitionTime: time, reason: word, message: word },
+        type: fc.constantFrom("Ready", "Stalled"),
+        status: fc.constantFrom("True", "False"),
+        lastTransitionTime: time,
+        reason: word,
+        message: word,
       }),
       { maxLength: 2 },
     ),
@@ -51,7 +52,9 @@ const anyStatus: fc.Arbitrary<PipeScalingStatus> = fc.record(
     boost: fc.tuple(sizeFields, time).map(([size, until]) => ({ ...size, until })),
     effective: sizeFields,
     pipes: fc.record({
-      ...{ total: fc.nat(4), updated: fc.nat(4), summary: word },
+      total: fc.nat(4),
+      updated: fc.nat(4),
+      summary: word,
       resizedBy: fc.dictionary(word, fc.constantFrom("InPlace", "Rollout")),
       fallbacks: fc.array(fc.record({ pipe: word, reason: word, message: word }), { maxLength: 3 }),
       pending: fc.array(fc.record({ name: word, state: fc.constantFrom("Failed", "Resized") }), {
@@ -61,7 +64,12 @@ const anyStatus: fc.Arbitrary<PipeScalingStatus> = fc.record(
     propagation: fc.record({ startedAt: time, completedAt: time }),
     failures: fc.array(
       fc.record({
-        ...{ pipe: word, size: sizeFields, reason: word, message: word, at: time, nextRetryAt: time },
+        pipe: word,
+        size: sizeFields,
+        reason: word,
+        message: word,
+        at: time,
+        nextRetryAt: time,
         attempts: fc.integer({ min: 1, max: 9 }),
       }),
       { maxLength: 3 },
@@ -78,7 +86,11 @@ const anyStatus: fc.Arbitrary<PipeScalingStatus> = fc.record(
 
 const lastRollout = fc
   .record({
-    ...{ of: cores, before: cores, isRollback: fc.boolean(), cameUp: fc.boolean(), agoMs },
+    of: cores,
+    before: cores,
+    isRollback: fc.boolean(),
+    cameUp: fc.boolean(),
+    agoMs,
     attempts: fc.integer({ min: 0, max: 5 }),
     hasFailedInPlace: fc.boolean(),
   })
@@ -92,14 +104,18 @@ const lastRollout = fc
 
 /** A pipe, the size of its only pod, and the write to it that failed, if any. */
 const state = fc.record({
-  ...{ of: cores, podOf: cores, isComplete: fc.boolean(), isSeen: fc.boolean() },
+  of: cores,
+  podOf: cores,
+  isComplete: fc.boolean(),
+  isSeen: fc.boolean(),
   hasLabelledPods: fc.boolean(),
   pause: fc.constantFrom("none", "owner", "ours"),
   lastRollout: fc.option(lastRollout, { nil: undefined }),
   write: fc.option(
     fc.record({
       purpose: fc.constantFrom<WritePurpose>("resize", "commit", "resume", "adopt", "roll-back"),
-      ...{ agoMs, attempts: fc.integer({ min: 1, max: 5 }) },
+      agoMs,
+      attempts: fc.integer({ min: 1, max: 5 }),
       outcome: fc.constantFrom<WriteRecord["outcome"]>({ type: "pending" }, { type: "done" }, failed()),
     }),
     { nil: undefined },
@@ -141,7 +157,9 @@ const snapshot = fc
     return aSnapshot(
       named.map(([name, each]) => pipeOf(name, each)),
       {
-        ...{ strategy, scaling, writes: someWrites(writes) },
+        strategy,
+        scaling,
+        writes: someWrites(writes),
         pods: new Map(named.map(([name, each]) => [name, [podOf(name, each)]])),
       },
     );

@@ -91,7 +91,8 @@ describe("a Deployment that the controller has paused", () => {
     const failing = (attempts: number, lastAtMs: number) =>
       aWrite("uid-a", "continue-commit", { subject: "4000m/16Gi", attempts, lastAtMs, outcome: failed() });
     expect(stepOf(paused(9 * SECOND, BEHIND), [failing(3, NOW_MS - 3999)])).toMatchObject({
-      ...{ type: undefined, recheckAtMs: NOW_MS + 1 },
+      type: undefined,
+      recheckAtMs: NOW_MS + 1,
     });
     expect(stepOf(paused(9 * SECOND, BEHIND), [failing(3, NOW_MS - 4000)]).type).toBe("continue-commit");
   });
@@ -104,7 +105,8 @@ describe("a Deployment that the controller has paused", () => {
         outcome: failed({ reason, message: "never" }),
       });
       expect(stepOf(paused(SECOND, BEHIND), [refusal]).action).toMatchObject({
-        ...{ isOverdue: true, fallback: { reason, message: "never" } },
+        isOverdue: true,
+        fallback: { reason, message: "never" },
       });
     },
   );
@@ -163,12 +165,10 @@ describe("a pipe whose pods all have the size", () => {
     changes: Partial<Snapshot> = {},
   ) => {
     const snapshot = aSnapshot([aLabelledPipe("a", { replicas: 2, ...pipe })], {
-      ...{
-        strategy: "InPlaceOrRollout",
-        pods: new Map([["a", pods]]),
-        writes: someWrites(writes),
-        ...changes,
-      },
+      strategy: "InPlaceOrRollout",
+      pods: new Map([["a", pods]]),
+      writes: someWrites(writes),
+      ...changes,
     });
     const { actions, sizing } = decide(snapshot, DECIDE_OPTIONS);
     return { actions, assessment: sizing?.assessments[0] };

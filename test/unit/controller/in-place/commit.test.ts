@@ -13,7 +13,11 @@ const TARGET = resourcesFor(FOUR, false);
 function replicaSet(name: string, changes: Partial<ReplicaSetView> = {}): ReplicaSetView {
   return {
     metadata: { name, namespace: "pipes", uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
-    ...{ deploymentUid: "uid-a", createdAtS: 20, revision: 1, pods: 2, templateHash: "same" },
+    deploymentUid: "uid-a",
+    createdAtS: 20,
+    revision: 1,
+    pods: 2,
+    templateHash: "same",
     resources: new Map([["pipe", amounts(ONE)]]),
     ...changes,
   };
@@ -57,7 +61,8 @@ describe("the first write of a commit", () => {
   it("deletes an older, empty ReplicaSet with the same template and the size first", () => {
     const older = replicaSet("older", { pods: 0, createdAtS: 10, ...withFour });
     expect(beginCommit(facts([replicaSet("current"), older]), TARGET)).toEqual({
-      ...{ type: "delete-replica-set", replicaSet: older },
+      type: "delete-replica-set",
+      replicaSet: older,
     });
   });
 
@@ -78,7 +83,9 @@ describe("the next write of a commit, when the paused template has the size", ()
 
   it("gives the ReplicaSet the size of the template, whatever size is desired now", () => {
     expect(continueCommit(paused([current]), TARGET, false)).toEqual({
-      ...{ type: "update-replica-set", replicaSet: current, resources: TARGET },
+      type: "update-replica-set",
+      replicaSet: current,
+      resources: TARGET,
     });
   });
 
@@ -90,7 +97,8 @@ describe("the next write of a commit, when the paused template has the size", ()
 
   it("gives the template its old size again if the time is over, so that no pod is replaced", () => {
     expect(continueCommit(paused([current]), TARGET, true)).toEqual({
-      ...{ type: "take-back", resources: current.resources },
+      type: "take-back",
+      resources: current.resources,
     });
   });
 
@@ -115,7 +123,8 @@ describe("the next write of a commit, when the paused template has the size", ()
   ])("resumes, and a rollout brings the size, if %s", (_, each, message) => {
     for (const isOverdue of [false, true])
       expect(continueCommit(each, TARGET, isOverdue)).toEqual({
-        ...{ type: "resume", fallback: { reason: "NotSettled", message } },
+        type: "resume",
+        fallback: { reason: "NotSettled", message },
       });
   });
 });

@@ -54,7 +54,10 @@ function decided({
   changes = {},
 }: Given = {}) {
   const snapshot = aSnapshot([aLabelledPipe("a", { replicas: pods.length, ...pipe })], {
-    ...{ strategy: "InPlaceOrRollout", pods: new Map([["a", pods]]), writes: someWrites(writes), ...changes },
+    strategy: "InPlaceOrRollout",
+    pods: new Map([["a", pods]]),
+    writes: someWrites(writes),
+    ...changes,
   });
   const policy = { ...DECIDE_OPTIONS.policy, toleratedResizers: [...tolerated] };
   const { actions, sizing } = decide(snapshot, { ...DECIDE_OPTIONS, policy });

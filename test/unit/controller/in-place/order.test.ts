@@ -29,11 +29,9 @@ function decided(
   const used = names.slice(0, pods.length);
   const pipes = used.map((name) => aLabelledPipe(name));
   const snapshot = aSnapshot(pipes, {
-    ...{
-      strategy: "InPlaceOrRollout",
-      pods: new Map(used.map((name, at) => [name, pods.slice(at, at + 1)])),
-      ...changes,
-    },
+    strategy: "InPlaceOrRollout",
+    pods: new Map(used.map((name, at) => [name, pods.slice(at, at + 1)])),
+    ...changes,
   });
   const decision = decide(snapshot, { ...DECIDE_OPTIONS, ...options });
   const atMs = recheckAtMs(snapshot, decision);
@@ -47,7 +45,8 @@ const four = ["a-1", "b-1", "c-1", "d-1"].map((name) => aPod(name));
 describe("the pipes of a service that is resized in place", () => {
   it("begin with one canary, without a place in the limit of rollouts", () => {
     expect(decided(four, {}, { overallFree: 0, commitsFree: 0 })).toMatchObject({
-      ...{ summary: ["resize-pod a-1"], waitReason: "canary" },
+      summary: ["resize-pod a-1"],
+      waitReason: "canary",
     });
   });
 
@@ -88,7 +87,8 @@ describe("the pipes of a service that is resized in place", () => {
     expect(summary).toEqual(["commit a", "commit b"]);
     expect(decision.waitsForCommit).toBe(true);
     expect(decided(pods, {}, { commitsFree: 8 })).toMatchObject({
-      ...{ summary: names.map((name) => `commit ${name}`), decision: { waitsForCommit: false } },
+      summary: names.map((name) => `commit ${name}`),
+      decision: { waitsForCommit: false },
     });
   });
 
@@ -101,7 +101,8 @@ describe("the pipes of a service that is resized in place", () => {
     ];
     const rollout = { ...COMPLETE, isUpdated: false, isComplete: false };
     const { summary, waitReason } = decided([resized("a-1"), aPod("b-1")], {
-      ...{ pipes: [{ ...committing, rollout }, other], scaling: aScaling(6) },
+      pipes: [{ ...committing, rollout }, other],
+      scaling: aScaling(6),
     });
     expect(summary).toEqual(["continue-commit a"]);
     expect(waitReason).toBe("canary");

@@ -33,13 +33,21 @@ const COMMITTED_MS = RESIZED_MS + SECOND;
 /** The annotation of a pipe that was resized in place from four cores to one. */
 function shrunk(changes: Partial<LastRollout> = {}): LastRollout {
   return aRollout(ONE, {
-    ...{ lastGoodSize: FOUR, inPlaceStartedAtMs: RESIZED_MS, startedAtMs: COMMITTED_MS, cameUp: true },
-    ...{ restarts: 0, ...changes },
+    lastGoodSize: FOUR,
+    inPlaceStartedAtMs: RESIZED_MS,
+    startedAtMs: COMMITTED_MS,
+    cameUp: true,
+    restarts: 0,
+    ...changes,
   });
 }
 
 const RECORD = {
-  ...{ size: ONE, previous: FOUR, pipe: "a", message: "OOM-killed twice", atMs: NOW_MS - MINUTE },
+  size: ONE,
+  previous: FOUR,
+  pipe: "a",
+  message: "OOM-killed twice",
+  atMs: NOW_MS - MINUTE,
 } as const;
 
 /** A pod of one core whose container was killed this long after the resize. */
@@ -65,7 +73,10 @@ function decided(pods: readonly PodView[], given: Given = {}) {
   const { pipe = {}, others = [], otherPods = [], changes = {}, cores = 1 } = given;
   const scaling = aScaling(cores);
   const snapshot = aSnapshot([shrunkPipe("a", pods.length, pipe), ...others], {
-    ...{ strategy: "InPlaceOrRollout", scaling, pods: new Map([["a", pods], ...otherPods]), ...changes },
+    strategy: "InPlaceOrRollout",
+    scaling,
+    pods: new Map([["a", pods], ...otherPods]),
+    ...changes,
   });
   const { actions, sizing } = decide(snapshot, DECIDE_OPTIONS);
   const about = snapshot.scaling ?? scaling;
@@ -219,7 +230,8 @@ describe("a service that ran out of memory", () => {
       desired: { replicaCpuMillicores: 1000 },
       effective: { replicaCpuMillicores: 4000 },
       pipes: {
-        ...{ total: 2, updated: 0 },
+        total: 2,
+        updated: 0,
         pending: [
           { name: "a", state: "Failed", message: RECORD.message },
           { name: "b", state: "Waiting", message: "waiting because of the failure" },

@@ -96,7 +96,9 @@ describe("a resize in place", () => {
   it("fails immediately if the size is infeasible on the node", () => {
     const resize = { type: "PodResizePending", reason: "Infeasible", message: "swap" } as const;
     expect(stepOf([aResizedPod("a", { resize })])).toEqual({
-      ...{ type: "fail", reason: "Infeasible", message: "pod a: swap" },
+      type: "fail",
+      reason: "Infeasible",
+      message: "pod a: swap",
     });
   });
 
@@ -139,14 +141,18 @@ describe("a write to a pod that fails", () => {
     const at = (agoMs: number) => stepOf(pods, [failing({ attempts: 7, firstAtMs: NOW_MS - agoMs })]);
     expect(at(2 * MINUTE - 1)).toMatchObject({ type: "wait" });
     expect(at(2 * MINUTE)).toMatchObject({
-      ...{ type: "fail", reason: "ResizeTimeout", message: "pod b: the API server has not resized it: down" },
+      type: "fail",
+      reason: "ResizeTimeout",
+      message: "pod b: the API server has not resized it: down",
     });
   });
 
   it("leads to a rollout at once if it is refused for another reason than the size", () => {
     const refusal = failed({ reason: "Refused", message: "a policy says no", fallback: "Refused" });
     expect(stepOf(pods, [failing({ outcome: refusal })])).toMatchObject({
-      ...{ type: "fail", reason: "Refused", message: "pod b: a policy says no" },
+      type: "fail",
+      reason: "Refused",
+      message: "pod b: a policy says no",
     });
   });
 
@@ -170,7 +176,8 @@ describe("a resize in place does not go on", () => {
     if (!pipe) throw new Error("the pod has no container");
     const containers = [pipe, { ...pipe, name: "istio-proxy" }];
     expect(stepOf([aPod("a", { containers })])).toMatchObject({
-      ...{ type: "fail", reason: "ContainerNotNamed" },
+      type: "fail",
+      reason: "ContainerNotNamed",
       message:
         "pod a: it has the containers pipe, istio-proxy, and no annotation pipes.clouddb.dev/container=pipe: add it to the pod template",
     });
@@ -182,7 +189,8 @@ describe("a resize in place does not go on", () => {
 
   it("if the kubelet does not report the observed generation", () => {
     expect(stepOf([aPod("a", { observedGeneration: 0 })])).toMatchObject({
-      ...{ type: "fail", reason: "NotSupported" },
+      type: "fail",
+      reason: "NotSupported",
       message: "pod a: its node does not report the generation of the pod that it has observed",
     });
   });
@@ -190,7 +198,8 @@ describe("a resize in place does not go on", () => {
   it("if a webhook gives a pod its old size again in the same write", () => {
     const outcome = failed({ reason: "Refused", fallback: "Reverted" });
     expect(stepOf([aResizedPod("a"), aPod("b")], [aPodWrite("b", { outcome })])).toMatchObject({
-      ...{ type: "fail", reason: "Reverted" },
+      type: "fail",
+      reason: "Reverted",
     });
   });
 
@@ -202,7 +211,8 @@ describe("a resize in place does not go on", () => {
     const write = aPodWrite("a", { runs: runsOf(aPod("a")) });
     expect(resizedNext(stepOf([aResizedPod("a"), aPod("b")], [write]))).toEqual(["b"]);
     expect(stepOf([aResizedPod("a", {}, changes), aPod("b")], [write])).toMatchObject({
-      ...{ type: "fail", reason: "Restarted" },
+      type: "fail",
+      reason: "Restarted",
       message: "pod a: its container pipe restarted during the resize",
     });
   });

@@ -57,7 +57,8 @@ function decided({
     ...(tried ? [aWrite("uid-a", "dry-run", { subject, ...tried })] : []),
   ];
   const snapshot = aSnapshot([aLabelledPipe("a", { stopsOldPodsFirst: true, ...pipe })], {
-    ...{ strategy, writes: someWrites(writes) },
+    strategy,
+    writes: someWrites(writes),
     pods: new Map([["a", [aResizedPod("a-1", { resize: DEFERRED })]]]),
     ...changes,
   });
@@ -68,7 +69,8 @@ function decided({
 }
 
 const nothing = (agoMs: number, attempts = 1): Partial<WriteRecord> => ({
-  ...{ attempts, lastAtMs: NOW_MS - agoMs },
+  attempts,
+  lastAtMs: NOW_MS - agoMs,
   outcome: failed({ reason: "NoNodeHasRoom", message: FULL }),
 });
 
@@ -93,7 +95,9 @@ describe("a deferred resize of a pipe that stops its old pods first", () => {
     expect(summary).toEqual([]);
     expect(inMs).toBe(50_000);
     expect(assessment).toMatchObject({
-      ...{ state: "rolling", phase: "resizing", failure: undefined },
+      state: "rolling",
+      phase: "resizing",
+      failure: undefined,
       obstacle: `pod a-1 waits for room on its node (Node didn't have enough cpu); ${FULL}`,
     });
   });
@@ -132,7 +136,8 @@ describe("a deferred resize of a pipe that stops its old pods first", () => {
     });
     expect(inMs).toBe(9 * MINUTE);
     expect(decided({ forMs: 15 * MINUTE - 1, search: nothing(MINUTE, 5) })).toMatchObject({
-      ...{ assessment: { state: "rolling" }, inMs: 1 },
+      assessment: { state: "rolling" },
+      inMs: 1,
     });
   });
 
@@ -182,7 +187,8 @@ describe("the rollout of a pipe that stops its old pods first, after a deferred 
     const { summary, assessment } = decided({ pipe, changes: { pods }, tried: {}, search });
     expect(summary).toEqual([]);
     expect(assessment).toMatchObject({
-      ...{ state: "failed", failure: { reason: "NoNodeHasRoom", retryAtMs: NOW_MS + 50_000 } },
+      state: "failed",
+      failure: { reason: "NoNodeHasRoom", retryAtMs: NOW_MS + 50_000 },
     });
     const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
     const requested = { pipe: { ...pipe, lastRollout: undefined }, search, strategy: "Rollout" } as const;
@@ -213,7 +219,8 @@ describe("a pipe that stops its old pods first, whose template has the size and 
     const { summary, assessment } = afterSearch(nothing(10_000));
     expect(summary).toEqual([]);
     expect(assessment).toMatchObject({
-      ...{ state: "failed", failure: { reason: "NoNodeHasRoom", retryAtMs: NOW_MS + 50_000 } },
+      state: "failed",
+      failure: { reason: "NoNodeHasRoom", retryAtMs: NOW_MS + 50_000 },
     });
     expect(afterSearch(nothing(MINUTE)).summary).toEqual(["search room for a"]);
     expect(afterSearch({}).summary).toEqual(["replace-pods a"]);

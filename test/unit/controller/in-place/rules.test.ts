@@ -31,7 +31,10 @@ function decided(
   changes: Partial<Snapshot> = {},
 ) {
   const snapshot = aSnapshot([aLabelledPipe("a", { replicas: pods.length, ...pipe })], {
-    ...{ strategy: "InPlaceOrRollout", pods: new Map([["a", pods]]), writes: someWrites(writes), ...changes },
+    strategy: "InPlaceOrRollout",
+    pods: new Map([["a", pods]]),
+    writes: someWrites(writes),
+    ...changes,
   });
   const { actions, sizing } = decide(snapshot, DECIDE_OPTIONS);
   return { actions, summary: summaries(actions), assessment: sizing?.assessments[0] };
@@ -58,7 +61,8 @@ describe("a pipe whose template has the size", () => {
     const subject = formatResources(resourcesFor(sizeOfCores(2), false));
     const open = aPodWrite("a-1", { subject, outcome: { type: "pending" } });
     expect(decided([aResizedPod("a-1")], sized, [open]).assessment).toMatchObject({
-      ...{ state: "rolling", activity: "a write to a pod has not ended" },
+      state: "rolling",
+      activity: "a write to a pod has not ended",
     });
   });
 
@@ -238,7 +242,8 @@ describe("with the strategy InPlace, a pipe", () => {
     });
     expect(summary).toEqual([]);
     expect(assessment).toMatchObject({
-      ...{ state: "waiting", hindrance: { reason: "Forbidden", message: "pods is forbidden" } },
+      state: "waiting",
+      hindrance: { reason: "Forbidden", message: "pods is forbidden" },
     });
   });
 

@@ -46,25 +46,26 @@ describe("the last rollout of a pipe", () => {
     const failure = { reason: "RolloutTimeout", message: "too slow" } as const;
     const rollout = {
       ...ROLLOUT,
-      ...{
-        lastGoodSize,
-        isRollback: true,
-        requestId: "request",
-        failure,
-        inPlaceStartedAtMs: NOW_MS - 90_000,
-        isCommitting: true,
-        restarts: 3,
-        template: "hash",
-        outOfMemory: {
-          ...{ size: sizeOfCores(1), previous: sizeOfCores(4), pipe: "a", message: "pod a-1" },
-          atMs: NOW_MS - 30_000,
-        },
-        inPlaceFailure: {
-          size: sizeOfCores(4),
-          reason: "Deferred" as const,
-          message: "pod a-1: no room",
-          atMs: NOW_MS - 30_000,
-        },
+      lastGoodSize,
+      isRollback: true,
+      requestId: "request",
+      failure,
+      inPlaceStartedAtMs: NOW_MS - 90_000,
+      isCommitting: true,
+      restarts: 3,
+      template: "hash",
+      outOfMemory: {
+        size: sizeOfCores(1),
+        previous: sizeOfCores(4),
+        pipe: "a",
+        message: "pod a-1",
+        atMs: NOW_MS - 30_000,
+      },
+      inPlaceFailure: {
+        size: sizeOfCores(4),
+        reason: "Deferred" as const,
+        message: "pod a-1: no room",
+        atMs: NOW_MS - 30_000,
       },
     } satisfies Required<LastRollout>;
     expect(toPipeView(resizedDeployment({}, rollout)).lastRollout).toEqual(rollout);
@@ -83,11 +84,25 @@ describe("the last rollout of a pipe", () => {
     );
     const rollout = fc.record(
       {
-        ...{ size, failure, inPlaceFailure, lastGoodSize: size },
-        ...{ isRollback: fc.boolean(), isCommitting: fc.boolean(), cameUp: fc.boolean() },
-        ...{ startedAtMs: atMs, inPlaceStartedAtMs: atMs, progressedAtS: count },
-        ...{ serviceId: text, scalingUid: text, requestId: text, template: text },
-        ...{ scalingGeneration: count, attempts: count, generation: count, revision: count, replicas: count },
+        size,
+        failure,
+        inPlaceFailure,
+        lastGoodSize: size,
+        isRollback: fc.boolean(),
+        isCommitting: fc.boolean(),
+        cameUp: fc.boolean(),
+        startedAtMs: atMs,
+        inPlaceStartedAtMs: atMs,
+        progressedAtS: count,
+        serviceId: text,
+        scalingUid: text,
+        requestId: text,
+        template: text,
+        scalingGeneration: count,
+        attempts: count,
+        generation: count,
+        revision: count,
+        replicas: count,
       },
       { requiredKeys: REQUIRED_KEYS },
     );
@@ -139,7 +154,9 @@ describe("the last rollout of a pipe", () => {
     ["it failed for a reason of a later version", "RolloutTimeout", { failure: unknownFailure }],
   ])("counts except for one field if %s", (_, text, change) => {
     const rollout: LastRollout = {
-      ...{ ...ROLLOUT, attempts: 3, lastGoodSize: sizeOfCores(2) },
+      ...ROLLOUT,
+      attempts: 3,
+      lastGoodSize: sizeOfCores(2),
       failure: { reason: "RolloutTimeout", message: "m" },
       inPlaceFailure: { size: sizeOfCores(8), reason: "Deferred", message: "m", atMs: NOW_MS },
     };

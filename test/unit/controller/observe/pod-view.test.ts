@@ -10,7 +10,11 @@ const RESIZED_AT = "2026-06-01T12:00:00Z";
 function podOf(metadata: Partial<Pod["metadata"]> = {}, status: Pod["status"] = {}): Pod {
   return {
     metadata: {
-      ...{ name: "orders-v2-5d8f-x7k2p", namespace: "pipes", uid: "u", resourceVersion: "1", generation: 2 },
+      name: "orders-v2-5d8f-x7k2p",
+      namespace: "pipes",
+      uid: "u",
+      resourceVersion: "1",
+      generation: 2,
       labels: { "pod-template-hash": "5d8f" },
       ownerReferences: [{ kind: "ReplicaSet", name: "orders-v2-5d8f", uid: "r" }],
       ...metadata,
@@ -66,7 +70,9 @@ describe("a pod", () => {
         { conditions: [{ type: "PodResizePending", status, reason: "Deferred", message: "no room" }] },
       );
     expect(toPodView(withStatus("True")).resize).toEqual({
-      ...{ type: "PodResizePending", reason: "Deferred", message: "no room" },
+      type: "PodResizePending",
+      reason: "Deferred",
+      message: "no room",
     });
     expect(toPodView(withStatus("False")).resize).toBeUndefined();
   });
@@ -84,7 +90,10 @@ describe("a pod", () => {
   describe("the last writer that resized a container", () => {
     const EARLIER = "2026-06-01T11:59:59Z";
     const resize = (manager: string, time: string, container = "pipe", subresource = "resize") => ({
-      ...{ manager, time, subresource, operation: "Update" },
+      manager,
+      time,
+      subresource,
+      operation: "Update",
       fieldsV1: {
         "f:spec": {
           "f:containers": { [`k:{"name":"${container}"}`]: { "f:resources": { "f:requests": {} } } },
@@ -115,9 +124,13 @@ describe("a pod", () => {
         observedGeneration: 2,
         containerStatuses: [
           {
-            ...{ name: "pipe", restartCount: 3, containerID: "containerd://1", state: { running: {} } },
+            name: "pipe",
+            restartCount: 3,
+            containerID: "containerd://1",
+            state: { running: {} },
             lastState: { terminated: { finishedAt: RESIZED_AT, reason: "OOMKilled" } },
-            ...{ allocatedResources: FOUR.requests, resources: FOUR },
+            allocatedResources: FOUR.requests,
+            resources: FOUR,
           },
         ],
       },
@@ -133,10 +146,17 @@ describe("a pod", () => {
     expect(view.observedGeneration).toBe(2);
     expect(view.containers).toEqual([
       {
-        ...{ name: "pipe", resources: FOUR, resizedBy: undefined, restartsFor: ["memory"] },
-        ...{ isRunning: true, restartCount: 3 },
-        ...{ containerId: "containerd://1", restartedAtMs: Date.parse(RESIZED_AT), isOomKilled: true },
-        ...{ allocated: FOUR.requests, actual: FOUR },
+        name: "pipe",
+        resources: FOUR,
+        resizedBy: undefined,
+        restartsFor: ["memory"],
+        isRunning: true,
+        restartCount: 3,
+        containerId: "containerd://1",
+        restartedAtMs: Date.parse(RESIZED_AT),
+        isOomKilled: true,
+        allocated: FOUR.requests,
+        actual: FOUR,
       },
     ]);
   });

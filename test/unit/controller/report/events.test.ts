@@ -23,7 +23,9 @@ function statusOf(pipes: Partial<NonNullable<PipeScalingStatus["pipes"]>>, cores
   const { cpuMillicores, memoryGib } = sizeOfCores(cores);
   return {
     desired: {
-      ...{ replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib, source: "Spec" },
+      replicaCpuMillicores: cpuMillicores,
+      replicaMemoryGb: memoryGib,
+      source: "Spec",
       summary: describeSize(sizeOfCores(cores)),
     },
     pipes: { total: 3, updated: 0, summary: "", ...pipes },
@@ -32,13 +34,19 @@ function statusOf(pipes: Partial<NonNullable<PipeScalingStatus["pipes"]>>, cores
 }
 
 const deferred = (pipe: string): PipeFallback => ({
-  ...{ pipe, reason: "Deferred", message: `pod ${pipe}-1: no room` },
+  pipe,
+  reason: "Deferred",
+  message: `pod ${pipe}-1: no room`,
 });
 
 describe("the Events of a failure", () => {
   const failure: PipeFailure = {
-    ...{ pipe: "a", size: describedSize(sizeOfCores(4)), reason: "Refused", message: "the policy says no" },
-    ...{ attempts: 1, at: "2026-06-01T12:00:00Z" },
+    pipe: "a",
+    size: describedSize(sizeOfCores(4)),
+    reason: "Refused",
+    message: "the policy says no",
+    attempts: 1,
+    at: "2026-06-01T12:00:00Z",
   };
   const eventsFor = (before: Partial<PipeFailure>, after: Partial<PipeFailure>) =>
     eventsOf(
@@ -101,10 +109,15 @@ describe("the Event of a resize in place", () => {
     expect(eventsOf(statusOf({}), inPlace, [pipe, aPipe("b", { lastRollout })])).toEqual([
       {
         regarding: {
-          ...{ apiVersion: "apps/v1", kind: "Deployment" },
-          ...{ namespace: "pipes", name: "a", uid: "uid-a" },
+          apiVersion: "apps/v1",
+          kind: "Deployment",
+          namespace: "pipes",
+          name: "a",
+          uid: "uid-a",
         },
-        ...{ action: "Rescale", type: "Normal", reason: "ResizedInPlace" },
+        action: "Rescale",
+        type: "Normal",
+        reason: "ResizedInPlace",
         note: `Resized 2 pods in place to 4 cpu / 16 Gi, and updated the template without a rollout${REQUEST}.`,
       },
     ]);

@@ -33,9 +33,14 @@ describe("the history of sizes", () => {
     const propagation = { startedAt: NOON, requestId: "request-1" };
     expect(historyOf([], { ...desiredOf(2, "TierDefault"), ...propagation }, true, false)).toStrictEqual([
       {
-        ...{ replicaCpuMillicores: 2000, replicaMemoryGb: 8, summary: "2 cpu / 8 Gi" },
-        ...{ source: "TierDefault", result: "Progressing", requestId: "request-1" },
-        ...{ startedAt: NOON, completedAt: undefined },
+        replicaCpuMillicores: 2000,
+        replicaMemoryGb: 8,
+        summary: "2 cpu / 8 Gi",
+        source: "TierDefault",
+        result: "Progressing",
+        requestId: "request-1",
+        startedAt: NOON,
+        completedAt: undefined,
       },
     ]);
   });
@@ -113,7 +118,9 @@ describe("the history in the status", () => {
   function sizingOf({ cores, source, requestId, states }: Step): Sizing {
     return {
       desired: { size: sizeOfCores(cores), source },
-      ...{ boost: undefined, requestId, outOfMemory: undefined },
+      boost: undefined,
+      requestId,
+      outOfMemory: undefined,
       assessments: states.map((state, at) => {
         const name = NAMES[at] ?? "";
         const failure = { reason: "Refused", message: "no", attempts: 1, atMs: Date.parse(NOON) } as const;
@@ -135,7 +142,12 @@ describe("the history in the status", () => {
   }
 
   const stepOf = (changes: Partial<Step>): Step => ({
-    ...{ cores: 2, source: "Spec", requestId: undefined, suspend: false, isDeleting: false, passedS: 0 },
+    cores: 2,
+    source: "Spec",
+    requestId: undefined,
+    suspend: false,
+    isDeleting: false,
+    passedS: 0,
     states: [],
     ...changes,
   });

@@ -19,7 +19,10 @@ import {
 
 const FOUR = sizeOfCores(4);
 const inPlaceFailure: InPlaceFailure = {
-  ...{ size: FOUR, reason: "Deferred", message: "pod a-1: the node has no room", atMs: NOW_MS - 60_000 },
+  size: FOUR,
+  reason: "Deferred",
+  message: "pod a-1: the node has no room",
+  atMs: NOW_MS - 60_000,
 };
 const FALLBACKS = [{ pipe: "a", reason: "Deferred", message: inPlaceFailure.message }];
 

@@ -42,8 +42,11 @@ const uidOf = (name: string) => `00000000-0000-4000-8000-${name.slice(-12)}`;
 /** Thirty pipes with the longest texts that other writers can set. */
 function snapshotOf(pipe: (name: string) => PipeView, changes: Partial<Snapshot> = {}): Snapshot {
   const request = {
-    ...{ requestId: LONG, apiKey: LONG, requestedAt: LONG },
-    ...{ replicaCpuMillicores: 4000, replicaMemoryGb: 16 },
+    requestId: LONG,
+    apiKey: LONG,
+    requestedAt: LONG,
+    replicaCpuMillicores: 4000,
+    replicaMemoryGb: 16,
   };
   const scaling = aScaling(4, { requestAnnotation: formatScalingRequest(request) });
   const tier = { name: LONG, defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(24) };

@@ -22,8 +22,11 @@ import {
 const FOUR = sizeOfCores(4);
 const REQUEST_ID = "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11";
 const REQUEST = {
-  ...{ requestId: REQUEST_ID, apiKey: "key", requestedAt: new Date(NOW_MS).toISOString() },
-  ...{ replicaCpuMillicores: 4000, replicaMemoryGb: 16 },
+  requestId: REQUEST_ID,
+  apiKey: "key",
+  requestedAt: new Date(NOW_MS).toISOString(),
+  replicaCpuMillicores: 4000,
+  replicaMemoryGb: 16,
 };
 const SCALING = aScaling(4, { requestAnnotation: formatScalingRequest(REQUEST) });
 
@@ -33,10 +36,14 @@ const RESIZED = aLabelledPipe("a", {
   lastRollout: aRollout(sizeOfCores(1), { requestId: "an-earlier-one", replicas: 3, cameUp: true }),
 });
 const COMMITTED = aLabelledPipe("a", {
-  ...{ replicas: 2, size: FOUR },
+  replicas: 2,
+  size: FOUR,
   lastRollout: aRollout(FOUR, {
-    ...{ requestId: REQUEST_ID, replicas: 2, cameUp: true },
-    ...{ inPlaceStartedAtMs: NOW_MS - 90_000, startedAtMs: NOW_MS - 60_000 },
+    requestId: REQUEST_ID,
+    replicas: 2,
+    cameUp: true,
+    inPlaceStartedAtMs: NOW_MS - 90_000,
+    startedAtMs: NOW_MS - 60_000,
   }),
 });
 
@@ -53,7 +60,9 @@ describe("a pipe whose pods run the size", () => {
   const before: PipeScalingStatus = { ...resized, pipes: { total: 1, updated: 0, summary: "0/1" } };
 
   const changeTo = (after: PipeScalingStatus, pipe: PipeView, status = before) => ({
-    ...{ scaling: { ...SCALING, status }, after, pipes: [pipe] },
+    scaling: { ...SCALING, status },
+    after,
+    pipes: [pipe],
   });
 
   it("has its Event when its template has followed, with its pods", () => {
@@ -75,7 +84,8 @@ describe("a pipe whose pods run the size", () => {
   it("is no news if another size was wanted for a moment", () => {
     const desired = { replicaCpuMillicores: 8000, replicaMemoryGb: 32, summary: "8 cpu / 32 Gi" } as const;
     const other = {
-      ...{ ...before, desired: { ...desired, source: "Spec" as const } },
+      ...before,
+      desired: { ...desired, source: "Spec" as const },
       propagation: { startedAt: new Date(NOW_MS - 10_000).toISOString() },
     };
     const change = changeTo(committed, COMMITTED, other);

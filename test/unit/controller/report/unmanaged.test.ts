@@ -16,7 +16,9 @@ function setup() {
   const events: Event[] = [];
   const messages: string[] = [];
   const reporter = new Reporter({
-    ...{ ...applier, caches, policy: POLICY },
+    ...applier,
+    caches,
+    policy: POLICY,
     events: { record: (event) => events.push(event) },
     metrics: { passed: () => undefined, reported: () => undefined },
     log: createLogger("info", "controller", { write: (line) => messages.push(JSON.parse(line).msg) }),

@@ -71,7 +71,8 @@ describe("a pipe whose rollout stopped its old pods, while another size is reque
 
   it("records the failed size, so that the requested one can still be tried", () => {
     const snapshot = aSnapshot([{ ...stopped, cpuLimitMillicores: 6000 }], {
-      ...{ pods, scaling: aScaling(8) },
+      pods,
+      scaling: aScaling(8),
     });
     expect(decide(snapshot, DECIDE_OPTIONS).actions).toMatchObject([
       { rollout: { size: FOUR, isRollback: true, failure: { reason: "Unschedulable", message: words } } },
@@ -105,7 +106,8 @@ describe("a pipe whose rollout stopped its old pods, while another size is reque
     expect(actionsWith([stopped], { ...window, pods: new Map() })).toEqual([]);
     expect(actionsWith([{ ...stopped, stopsOldPodsFirst: false }], window)).toEqual([]);
     const back = aPipe("a", {
-      ...{ rollout: UNDER_WAY, stopsOldPodsFirst: true },
+      rollout: UNDER_WAY,
+      stopsOldPodsFirst: true,
       lastRollout: aRollout(FOUR, { isRollback: true }),
     });
     expect(actionsWith([back], window)).toEqual([]);

@@ -60,7 +60,8 @@ describe("before a canary", () => {
 
   it("starts no dry run while one is pending, for a single pipe, or when a pipe already runs the size", () => {
     const pending = aWrite("uid-a", "dry-run", {
-      ...{ subject: subjectFor(aPipe("a")), outcome: { type: "pending" } },
+      subject: subjectFor(aPipe("a")),
+      outcome: { type: "pending" },
     });
     const writes = someWrites([pending]);
     expect(actionsFor(aSnapshot([aPipe("a"), aPipe("b")], { writes }), trying)).toEqual(["dry run of b"]);

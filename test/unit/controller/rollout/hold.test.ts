@@ -17,7 +17,8 @@ describe("a StatefulSet with a partition", () => {
     const { assessment, ready, status } = decided(asAllowed(), pods);
     expect(assessment).toMatchObject({ state: "paused", phase: "settled" });
     expect(ready).toMatchObject({
-      ...{ status: "False", reason: "WaitingForOwner" },
+      status: "False",
+      reason: "WaitingForOwner",
       message: expect.stringContaining("1 of its 3 pods are below the partition 1 of its owner"),
     });
     expect(status.conditions?.some(({ type }) => type === "Stalled")).toBe(false);
@@ -82,7 +83,8 @@ describe("a StatefulSet with the strategy OnDelete", () => {
     const { actions, ready, status } = decided(aStatefulPipe({ options: ON_DELETE }), OLD);
     expect(actions).toEqual([]);
     expect(ready).toMatchObject({
-      ...{ status: "False", reason: "WaitingForOwner" },
+      status: "False",
+      reason: "WaitingForOwner",
       message: expect.stringContaining("its update strategy is OnDelete"),
     });
     expect(status.conditions?.some(({ type }) => type === "Stalled")).toBe(false);

@@ -33,7 +33,12 @@ function decided(options: Options = {}) {
   const { cores = 1, observed = 7, partition = 0, replicas = 3, stuckCores = 4, writes = [] } = options;
   const failure = { reason: "RolloutTimeout", message: "late" } as const;
   const lastRollout = aRollout(FOUR, {
-    ...{ isRollback: true, failure, generation: 7, revision: 3, replicas: 3, template },
+    isRollback: true,
+    failure,
+    generation: 7,
+    revision: 3,
+    replicas: 3,
+    template,
     ...options.rollout,
   });
   const pipe = aStatefulPipe(
@@ -50,7 +55,8 @@ function decided(options: Options = {}) {
     aPod("a-2", { templateHash: "a-2", isReady: false, ...options.stuck }, { resources }),
   ];
   const snapshot = aSnapshot([pipe], {
-    ...{ pods: new Map([["statefulset/a", pods]]), writes: someWrites(writes) },
+    pods: new Map([["statefulset/a", pods]]),
+    writes: someWrites(writes),
     ...options.snapshot,
   });
   const decision = decide(snapshot, DECIDE_OPTIONS);

@@ -23,7 +23,8 @@ describe.each([3, 30, 100, 400])("an operator that writes the template back afte
     group.request(4);
     await group.run(10 * MINUTE);
     expect(simulation.condition(1)).toMatchObject({
-      ...{ type: "Stalled", reason: "FieldConflict" },
+      type: "Stalled",
+      reason: "FieldConflict",
       message: expect.stringContaining("pipe-operator"),
     });
     const { writes } = owner;

@@ -59,11 +59,9 @@ describe("a pipe like Debezium: a JVM with a share of the memory limit, which st
     expect(await replacedBy(group, () => group.request(4))).toBe(0);
     expect(group.uids()).toEqual(group.before);
     expect(group.simulation.condition(1)).toMatchObject({
-      ...{
-        type: "Stalled",
-        reason: "Refused",
-        message: expect.stringContaining('raise the ResourceQuota "small"'),
-      },
+      type: "Stalled",
+      reason: "Refused",
+      message: expect.stringContaining('raise the ResourceQuota "small"'),
     });
     expect(await replacedBy(group, () => group.workloads.scheduler.limits.set({}))).toBe(1);
     group.expectSettled(4);

@@ -52,7 +52,8 @@ const OPERATIONS: readonly Operation[] = [
       simulation.deploy("other", 2);
     },
     act: ({ simulation }) => simulation.move("pipe", 2),
-    ...{ service: 2, mayReplacePods: true },
+    service: 2,
+    mayReplacePods: true,
   },
   {
     what: "the pipe moves to another service and back",

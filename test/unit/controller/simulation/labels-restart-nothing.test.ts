@@ -22,12 +22,16 @@ function labelled(deployment: Deployment, pipes = 2): Promise<PipeGroup> {
 
 function pendingOf({ simulation }: PipeGroup) {
   return (simulation.status(1).pipes?.pending ?? []).map(({ name, state, reason }) => ({
-    ...{ name, state, reason },
+    name,
+    state,
+    reason,
   }));
 }
 
 const NOT_REQUESTED = ["pipe-0", "pipe-1"].map((name) => ({
-  ...{ name, state: "Waiting", reason: "SizeNotRequested" },
+  name,
+  state: "Waiting",
+  reason: "SizeNotRequested",
 }));
 
 describe("running pipes whose resources are no valid size", () => {
@@ -83,7 +87,8 @@ describe("running pipes whose resources are no valid size", () => {
     expect(group.simulation.condition(1)?.type).toBe("Reconciling");
     await group.run(HOUR);
     expect(group.simulation.condition(1)).toMatchObject({
-      ...{ type: "Stalled", reason: "NotResizedInPlace" },
+      type: "Stalled",
+      reason: "NotResizedInPlace",
       message: expect.stringMatching(/no size was requested since it got its labels.*: request a size/),
     });
     expect(group.uids()).toEqual(group.before);
@@ -137,7 +142,8 @@ describe("running pipes whose resources are no valid size", () => {
 
   it("are resized again after their owner has changed a size that they had", async () => {
     const group = await PipeGroup.start({
-      ...{ pipes: 1, replicas: 2 },
+      pipes: 1,
+      replicas: 2,
       deployment: { cores: 2, args: ["-XX:MaxRAMPercentage=75"] },
     });
     await group.run(5 * MINUTE);
@@ -166,7 +172,8 @@ describe("running pipes whose resources are no valid size", () => {
 
   it("get the maximum of a smaller tier later, also if they have to restart for it", async () => {
     const group = await PipeGroup.start({
-      ...{ pipes: 1, replicas: 2 },
+      pipes: 1,
+      replicas: 2,
       deployment: { cores: 4, args: ["-XX:MaxRAMPercentage=75"] },
     });
     await group.run(MINUTE);

@@ -50,7 +50,8 @@ function expectGivenBack(group: PipeGroup): void {
   expect(group.paused()).toEqual([]);
   expect(conditionOf(group)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
   expect(group.simulation.status(1)).toMatchObject({
-    ...{ desired: { replicaCpuMillicores: 1000 }, effective: { replicaCpuMillicores: 4000 } },
+    desired: { replicaCpuMillicores: 1000 },
+    effective: { replicaCpuMillicores: 4000 },
   });
 }
 

@@ -41,7 +41,10 @@ describe("the simulated API server", () => {
     const gone: string[] = [];
     const ignore = () => undefined;
     cluster.watch({
-      ...{ pipe: ignore, pipeGone: ignore, scaling: ignore, scalingGone: ignore },
+      pipe: ignore,
+      pipeGone: ignore,
+      scaling: ignore,
+      scalingGone: ignore,
       pod: (pod) => seen.push(pod),
       podGone: ({ metadata }) => gone.push(metadata.name),
     });

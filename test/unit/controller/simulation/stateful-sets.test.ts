@@ -66,7 +66,8 @@ class Story {
   /** One reconciliation. Returns its number of writes, and when it may decide something else without an event. */
   reconcile() {
     const snapshot = aSnapshot([this.set.view()], {
-      ...{ nowMs: this.#nowMs, scaling: this.#scaling },
+      nowMs: this.#nowMs,
+      scaling: this.#scaling,
       pods: new Map([["statefulset/a", this.set.podViews()]]),
     });
     const decision = decide(snapshot, DECIDE_OPTIONS);

@@ -18,8 +18,14 @@ function partition(value: number): Partial<StatefulSetOptions> {
 describe("a StatefulSet of three pods", () => {
   it("is a pipe that stops an old pod before the new one starts", () => {
     expect(aStatefulPipe()).toMatchObject({
-      ...{ kind: "StatefulSet", size: sizeOfCores(1), replicas: 3, stopsOldPodsFirst: true },
-      ...{ serviceId: "service", hasLabelledPods: true, isPaused: false, isPausedForCommit: false },
+      kind: "StatefulSet",
+      size: sizeOfCores(1),
+      replicas: 3,
+      stopsOldPodsFirst: true,
+      serviceId: "service",
+      hasLabelledPods: true,
+      isPaused: false,
+      isPausedForCommit: false,
       templateProblem: undefined,
       rollout: { isComplete: true, isAvailable: true, isUpdated: true, isWithoutPods: false },
     });
@@ -88,7 +94,9 @@ describe("the partition of a StatefulSet of three pods", () => {
     const pipe = aStatefulPipe({ options: partition(1), status: rolledOut });
     expect(pipe).toMatchObject({ isPaused: false, rollout: { isComplete: true, isUpdated: false } });
     expect(pipe.inTurn?.hold).toMatchObject({
-      ...{ pods: 1, below: 1, isOnDelete: false },
+      pods: 1,
+      below: 1,
+      isOnDelete: false,
       message:
         "1 of its 3 pods are below the partition 1 of its owner, so they keep their size: lower spec.updateStrategy.rollingUpdate.partition",
     });
