@@ -31,16 +31,19 @@ export const STATEFUL_SET: Workload = {
     const { pipe, rollout } = action;
     const aim = { purpose: "commit", subject: formatSize(rollout.size), attempts: rollout.attempts } as const;
     return attempt(applier, pipe, aim, async () => {
+      let isPrepared = false;
       try {
         await tryLabel(applier, pipe);
+        isPrepared = true;
+        applier.assertMayWrite();
+        const spec = { ...resourcesPatch(action, rollout.size), ...partitionPatch(pipe, HOLD) };
+        return { annotation: await patchPipe(applier, pipe, rollout, spec) };
       } catch (cause) {
         const error = fallbackOf(cause);
-        if (error) return { error };
+        // A rollout needs the permission for StatefulSets, too, but not the one for labels of pods.
+        if (error && !(error.reason === "Forbidden" && isPrepared)) return { error };
         throw cause;
       }
-      applier.assertMayWrite();
-      const spec = { ...resourcesPatch(action, rollout.size), ...partitionPatch(pipe, HOLD) };
-      return { annotation: await patchPipe(applier, pipe, rollout, spec) };
     });
   },
 

@@ -5,7 +5,7 @@ import { keyOfPipe } from "../../../../src/controller/observe/pipe-kind.ts";
 import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { HOLD, toStatefulPipeView } from "../../../../src/controller/observe/workloads/stateful-set.ts";
-import type { WritePurpose } from "../../../../src/controller/observe/write-record.ts";
+import type { WriteError, WritePurpose } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
@@ -124,6 +124,19 @@ describe("the commit of a StatefulSet", () => {
       { path: expect.stringMatching(/\/pods\/a-0$/), query: { dryRun: "All" } },
     ]);
     expect(made.applier.writes.get("uid-a", "commit")?.outcome).toMatchObject({ error: { fallback } });
+  });
+
+  it.each<[string, KubeApiError, Partial<WriteError>]>([
+    ["a policy refuses the hold", refusal(422, "no"), { reason: "Refused", fallback: "Refused" }],
+    ["a webhook is down", refusal(500, "failed calling webhook"), { reason: "WriteFailed" }],
+    ["a permission is missing", refusal(403, 'is forbidden: User "a" cannot patch'), { reason: "Forbidden" }],
+    ["it conflicts", refusal(409, "the object has been modified"), { isConflict: true }],
+  ])("falls back to a rollout only if its values are refused: %s", async (_, error, expected) => {
+    const { outcome } = await begun(aStatefulSet(), () => {
+      throw error;
+    });
+    expect(outcome).toMatchObject({ type: "failed", error: expected });
+    expect(outcome?.type === "failed" && "fallback" in outcome.error).toBe("fallback" in expected);
   });
 });
 
