@@ -1,6 +1,7 @@
 import { formatSize } from "../../../domain/size.ts";
 import { isWithoutDryRun } from "../../../kube/errors.ts";
 import type { Container, KubeObject } from "../../../kube/objects.ts";
+import { REPLICA_SETS } from "../../../kube/paths.ts";
 import { beginCommit, type CommitFacts, continueCommit as nextStep } from "../../in-place/commit.ts";
 import type { Fallback } from "../../observe/last-rollout.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
@@ -9,10 +10,10 @@ import { toPipeView } from "../../observe/workloads/deployment.ts";
 import type { WriteError, WrittenAnnotation } from "../../observe/write-record.ts";
 import { errorOf } from "../../retry.ts";
 import { type Applier, attempt, observePipe, patchPipe, readPipe } from "../applier.ts";
-import { resourcesPatch } from "../pipe-patch.ts";
-import { writeErrorOf } from "../write-error.ts";
-import { endedCommit, fallbackOf, takenBack } from "./ended-commit.ts";
-import { deleteReplicaSet, patchReplicaSet, readCommitFacts, type WholeDeployment } from "./replica-sets.ts";
+import { asDryRun, deleteRequest, sizePatch } from "../requests.ts";
+import { fallbackOf, writeErrorOf } from "../write-error.ts";
+import { endedCommit, takenBack } from "./ended-commit.ts";
+import { readCommitFacts, replicaSetRequest, type WholeDeployment } from "./replica-sets.ts";
 import type { Of, Workload } from "./workload.ts";
 
 /** A commit pauses the Deployment, so that its ReplicaSet can follow before its pods are compared with the template. */
@@ -52,7 +53,7 @@ export const DEPLOYMENT: Workload = {
       const own = replicaSets.find((each) => each.pods > 0 && hasHash(each));
       if (!own) return {};
       applier.assertMayWrite();
-      await patchReplicaSet(applier.client, own, container, resources);
+      await applier.client.json(replicaSetRequest(own, container, resources));
       return {};
     });
   },
@@ -70,7 +71,7 @@ async function pause(applier: Applier, action: Of<"commit">) {
     if (error) return { error };
     isPrepared = true;
     applier.assertMayWrite();
-    const spec = { ...resourcesPatch(action, rollout.size), ...DEPLOYMENT.pause(pipe) };
+    const spec = { ...sizePatch(action, rollout.size), ...DEPLOYMENT.pause(pipe) };
     return { annotation: await patchPipe(applier, pipe, rollout, spec) };
   } catch (cause) {
     const error = fallbackOf(cause);
@@ -103,7 +104,9 @@ async function prepare(applier: Applier, action: Of<"commit">): Promise<WriteErr
     }
     if (step.type === "wait") return UNSETTLED;
     applier.assertMayWrite();
-    await deleteReplicaSet(client, step.replicaSet);
+    await client.json(
+      deleteRequest(REPLICA_SETS, step.replicaSet.metadata, { propagationPolicy: "Background" }),
+    );
     facts = { ...facts, replicaSets: facts.replicaSets.filter((each) => each !== step.replicaSet) };
   }
   return UNSETTLED;
@@ -119,7 +122,7 @@ async function tryReplicaSet(
   const current = replicaSets.find(({ pods }) => pods > 0);
   if (!current || !errorOf(writes.get(pipe.metadata.uid, "continue-commit"))) return;
   try {
-    await patchReplicaSet(client, current, container, target, { dryRun: "All" });
+    await client.json(asDryRun(replicaSetRequest(current, container, target)));
   } catch (error) {
     if (!isWithoutDryRun(error)) throw error;
   }
@@ -160,7 +163,7 @@ async function step(
     case "resume":
       return lift(applier, view, next.fallback);
     case "update-replica-set":
-      await patchReplicaSet(applier.client, next.replicaSet, container, next.resources);
+      await applier.client.json(replicaSetRequest(next.replicaSet, container, next.resources));
       return undefined;
     case "take-back": {
       const old = { name: container, resources: next.resources.get(container) ?? {} };

@@ -1,9 +1,7 @@
 import type { Fallback, LastRollout } from "../../observe/last-rollout.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
 import { type Allotment, isSize } from "../../observe/resources.ts";
-import type { WriteError } from "../../observe/write-record.ts";
 import { applied, inPlaceFailureTo } from "../../rollout/annotation.ts";
-import { writeErrorOf } from "../write-error.ts";
 
 /** The annotation after a commit. @param fallback why the pods are replaced after all */
 export function endedCommit(rollout: LastRollout, fallback: Fallback | undefined): LastRollout {
@@ -25,11 +23,4 @@ export function takenBack(
   const generation = isSize(old) ? metadata.generation + 1 : 0;
   const present = isSize(old) ? { size: old } : applied(old, lastRollout.size);
   return { ...rest, ...present, generation, attempts: 0, cameUp: true, inPlaceFailure };
-}
-
-/** Only what would be refused again is a reason for a rollout. */
-export function fallbackOf(cause: unknown): WriteError | undefined {
-  const error = writeErrorOf(cause);
-  if (error?.reason !== "Refused" && error?.reason !== "Forbidden") return undefined;
-  return { ...error, fallback: error.reason };
 }

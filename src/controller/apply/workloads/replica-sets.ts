@@ -1,11 +1,11 @@
-import type { KubeClient } from "../../../kube/client.ts";
+import type { KubeClient, KubeRequest } from "../../../kube/client.ts";
 import { formatLabelSelector, type LabelSelector } from "../../../kube/label-selector.ts";
 import type { Deployment, ReplicaSet } from "../../../kube/objects.ts";
-import { collectionPath, objectPath, REPLICA_SETS } from "../../../kube/paths.ts";
+import { collectionPath, REPLICA_SETS } from "../../../kube/paths.ts";
 import type { CommitFacts } from "../../in-place/commit.ts";
 import { type ReplicaSetView, toReplicaSetView, toTemplateView } from "../../in-place/replica-set-view.ts";
 import type { Resources } from "../../observe/resources.ts";
-import { patchOf, WRITE_TIMEOUT_MS } from "../pipe-patch.ts";
+import { patchRequest, templatePatch } from "../requests.ts";
 
 type Client = Pick<KubeClient, "json">;
 
@@ -30,24 +30,10 @@ export async function readCommitFacts(
   return { container, template: toTemplateView(spec.template), replicaSets };
 }
 
-export async function deleteReplicaSet(client: Client, { metadata }: ReplicaSetView): Promise<void> {
-  const { name, namespace, uid, resourceVersion } = metadata;
-  await client.json({
-    method: "DELETE",
-    path: objectPath(REPLICA_SETS, namespace, name),
-    body: { preconditions: { uid, resourceVersion }, propagationPolicy: "Background" },
-    timeoutMs: WRITE_TIMEOUT_MS,
-  });
-}
-
-export async function patchReplicaSet(
-  client: Client,
+export function replicaSetRequest(
   { metadata }: ReplicaSetView,
   container: string,
   resources: Resources,
-  query: { readonly dryRun?: "All" } = {},
-): Promise<void> {
-  const spec = { template: { spec: { containers: [{ name: container, resources }] } } };
-  const request = patchOf(REPLICA_SETS, metadata, { spec });
-  await client.json<ReplicaSet>({ ...request, query: { ...request.query, ...query } });
+): KubeRequest {
+  return patchRequest(REPLICA_SETS, metadata, { spec: templatePatch(container, resources) });
 }

@@ -1,7 +1,8 @@
 import { formatSize } from "../../../domain/size.ts";
+import type { KubeRequest } from "../../../kube/client.ts";
 import { isConflict, isWithoutDryRun } from "../../../kube/errors.ts";
 import { formatLabelSelector, type LabelSelector } from "../../../kube/label-selector.ts";
-import { identityOf, type Pod, type StatefulSet } from "../../../kube/objects.ts";
+import { type Identity, identityOf, type Pod, type StatefulSet } from "../../../kube/objects.ts";
 import { collectionPath, PODS } from "../../../kube/paths.ts";
 import { type HeldStep, heldStep } from "../../in-place/held-pods.ts";
 import { REVISION_HASH_LABEL } from "../../names.ts";
@@ -14,8 +15,9 @@ import { HOLD, toStatefulPipeView } from "../../observe/workloads/stateful-set.t
 import type { WriteError, WrittenAnnotation } from "../../observe/write-record.ts";
 import { errorOf } from "../../retry.ts";
 import { type Applier, attempt, observePipe, patchPipe, readPipe } from "../applier.ts";
-import { patchOf, resourcesPatch } from "../pipe-patch.ts";
-import { endedCommit, fallbackOf, takenBack } from "./ended-commit.ts";
+import { asDryRun, patchRequest, sizePatch } from "../requests.ts";
+import { fallbackOf } from "../write-error.ts";
+import { endedCommit, takenBack } from "./ended-commit.ts";
 import type { Of, Workload } from "./workload.ts";
 
 /** A StatefulSet with all of its fields. */
@@ -36,7 +38,7 @@ export const STATEFUL_SET: Workload = {
         await tryLabel(applier, pipe);
         isPrepared = true;
         applier.assertMayWrite();
-        const spec = { ...resourcesPatch(action, rollout.size), ...partitionPatch(pipe, HOLD) };
+        const spec = { ...sizePatch(action, rollout.size), ...partitionPatch(pipe, HOLD) };
         return { annotation: await patchPipe(applier, pipe, rollout, spec) };
       } catch (cause) {
         const error = fallbackOf(cause);
@@ -171,14 +173,10 @@ const NO_RESPONSE: WriteError = {
 async function tryLabel({ client, caches }: Applier, pipe: PipeView): Promise<void> {
   const pod = caches.pods.by(BY_PIPE, keyOfPipe(pipe)).find(({ isActive }) => isActive);
   if (!pod) return;
-  const { uid } = pod.metadata;
-  const request = {
-    ...patchOf(PODS, pod.metadata, { spec: undefined }),
-    // In any version, because only its label counts.
-    body: { metadata: { uid, labels: { [REVISION_HASH_LABEL]: `${pipe.metadata.name}-${NO_REVISION}` } } },
-  };
+  // In any version, because only its label counts.
+  const target = { ...pod.metadata, resourceVersion: undefined };
   try {
-    await client.json({ ...request, query: { ...request.query, dryRun: "All" } });
+    await client.json(asDryRun(labelRequest(target, `${pipe.metadata.name}-${NO_REVISION}`)));
   } catch (error) {
     if (!isWithoutDryRun(error)) throw error;
   }
@@ -204,7 +202,7 @@ function takeBack(
   const old = lastRollout?.lastGoodSize;
   // Nothing shows the old size, so the pods are replaced.
   if (!lastRollout || !old) return release(applier, pipe, fallback ?? UNKNOWN_SIZE);
-  const spec = { ...resourcesPatch({ pipe, container }, old), ...partitionPatch(pipe, 0) };
+  const spec = { ...sizePatch({ pipe, container }, old), ...partitionPatch(pipe, 0) };
   return patchPipe(applier, pipe, takenBack(pipe, lastRollout, old, fallback), spec);
 }
 
@@ -228,6 +226,12 @@ async function readPods({ client }: Applier, { metadata, spec }: WholeStatefulSe
 /** In this version, because another controller may have given it a label since it was read. */
 async function label(applier: Applier, pod: Pod, revision: string): Promise<void> {
   applier.assertMayWrite();
-  const metadata = { labels: { [REVISION_HASH_LABEL]: revision } };
-  await applier.client.json(patchOf(PODS, identityOf(pod.metadata), { metadata, spec: undefined }));
+  await applier.client.json(labelRequest(identityOf(pod.metadata), revision));
+}
+
+function labelRequest(
+  pod: Omit<Identity, "resourceVersion" | "generation"> & { readonly resourceVersion: string | undefined },
+  revision: string,
+): KubeRequest {
+  return patchRequest(PODS, pod, { metadata: { labels: { [REVISION_HASH_LABEL]: revision } } });
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { resizePod } from "../../../../src/controller/apply/resize-pod.ts";
+import { resizePod } from "../../../../src/controller/apply/pods.ts";
 import { DEPLOYMENT } from "../../../../src/controller/apply/workloads/deployment.ts";
 import { runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
 import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
