@@ -62,7 +62,7 @@ const usedPartsOfUndici: Plugin = {
       code: `
         import api from "./lib/api/index.js";
         import Dispatcher from "./lib/dispatcher/dispatcher.js";
-        // As in the package.
+        // The entry of the package does the same.
         Object.assign(Dispatcher.prototype, api);
         export { default as Agent } from "./lib/dispatcher/agent.js";
         export { default as EnvHttpProxyAgent } from "./lib/dispatcher/env-http-proxy-agent.js";

@@ -9,7 +9,7 @@ const RENDERED = "test/chart/{alerts,expressions,image,pod-values,release,text-r
 /** `npm run test:slow` runs them. */
 const SLOW = "test/**/*.slow.test.ts";
 /** Tests of the judge and of the log of the fault tests, which are beside them and need no cluster. */
-const JUDGES = "test/integration/faults/{judge,in-place-judge,ready-judge,operation}.test.ts";
+const JUDGES = "test/integration/faults/{judge,in-place-judge,ready-judge,restart-judge,operation}.test.ts";
 const UNIT = ["test/unit/**/*.test.ts", "test/cluster/test/unit/**/*.test.ts", JUDGES];
 
 /** `npm test` repeats the same random values in each run; `npm run test:slow` draws new ones. */

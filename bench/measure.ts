@@ -1,7 +1,7 @@
 import type { Comparison, Spread } from "./statistics.ts";
 import { table } from "./table.ts";
 
-/** Target for a ratio of ours to the baseline. */
+/** Target for the ratio of a measured value to the baseline. */
 export interface Bar {
   readonly relation: "≥" | "≤";
   readonly ratio: number;

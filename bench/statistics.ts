@@ -26,7 +26,7 @@ export function spread(values: readonly number[]): Spread {
   return { median: median(values), least: Math.min(...values), most: Math.max(...values) };
 }
 
-/** Values of ours and of the baseline in the same round, measured shortly after each other. */
+/** Values of this program and of the baseline in the same round, measured shortly after each other. */
 export interface Pair {
   readonly ours: number;
   readonly baseline: number;

@@ -76,9 +76,9 @@ async function printDryRun(settings: ControllerSettings, io: Io): Promise<void> 
   io.err(`Dry run: nothing was written. Services: ${services}, pipes: ${pipes}.${none}\n`);
 }
 
-const PROCESSES = "Processes of the operator:";
-const BY_KUBECONFIG = "For the platform team, by a kubeconfig:";
-const BY_KEY = "For customers, by an API key:";
+const PROCESSES = "Operator processes:";
+const BY_KUBECONFIG = "Platform team commands (use a kubeconfig):";
+const BY_KEY = "Customer commands (use an API key):";
 
 const { version } = packageJson;
 const kubeconfigCommands = [...admin, status, doctor];
@@ -87,7 +87,7 @@ const kubeconfigCommands = [...admin, status, doctor];
 export const COMMANDS: ProgramSpec = {
   version,
   description:
-    "Resizes the change-data-capture pipes of a service on Kubernetes: the two processes of the operator, and the commands of platform teams and customers.",
+    "Resizes the change-data-capture pipes of database services on Kubernetes. Runs the API and the controller, and provides the command line for platform teams and customers.",
   commands: [
     ...section(PROCESSES, api, controller),
     ...section(BY_KUBECONFIG, ...kubeconfigCommands),
@@ -100,7 +100,7 @@ export const COMMANDS: ProgramSpec = {
 export const KUBECTL_COMMANDS: ProgramSpec = {
   version,
   description:
-    "Shows the progress of rescales, checks the installation of pipe-scaling-operator, and manages its records.",
+    "Shows the progress of rescales, checks an installation of pipe-scaling-operator, and manages its records.",
   commands: [...kubeconfigCommands, kubectlCompletion],
   commonOptions: commandClusterSettings,
   isKubectlPlugin: true,

@@ -5,7 +5,7 @@ export const EXIT_USAGE = 2;
 export const EXIT_UNHEALTHY = 3;
 export const EXIT_TIMEOUT = 4;
 export const EXIT_INTERRUPTED = 130;
-/** As a shell sees a program that SIGPIPE has ended. */
+/** 128 + SIGPIPE, the code that a shell shows. */
 export const EXIT_BROKEN_PIPE = 141;
 export const EXIT_TERMINATED = 143;
 

@@ -10,9 +10,9 @@ export interface Io {
   /** Writes messages for people. */
   readonly err: (text: string) => void;
   readonly terminal: Terminal;
-  /** A line from standard input, after the question on standard error; `undefined` at its end. */
+  /** Asks on standard error and returns a line from standard input; `undefined` at its end. */
   ask(question: string): Promise<string | undefined>;
-  /** The same without showing what is typed. */
+  /** Asks like `ask`, but does not echo the input. */
   askSecret(question: string): Promise<string | undefined>;
   /**
    * Aborted, with an {@link Interruption}, by the first SIGINT or SIGTERM; a second one ends the process. A

@@ -94,10 +94,10 @@ export function serviceLimit(total: number): number {
 
 /**
  * Chooses the pipes to resize next: first those without replicas, because their rollout costs nothing; then one canary;
- * then, while a running pipe proves the size, as many as the limits allow. A failure blocks the rest, and a closed window
- * those that it applies to, while the others go on. Pipes that
- * already restart for an older size of ours come first, because they already lag. Pipes that are unhealthy because of
- * their owner's change or for another reason come last, because they would prove nothing.
+ * then, while a running pipe proves the size, as many as the limits allow. A failure blocks the rest. A closed window
+ * blocks only the pipes that it applies to. Pipes that already restart for an older size of the controller come first,
+ * because they already lag. Pipes that are unhealthy because of their owner's change or for another reason come last,
+ * because they would prove nothing.
  */
 export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits): RolloutPlan {
   const waiting = pipes.filter((pipe) => pipe.state === "waiting");

@@ -36,7 +36,7 @@ export const DEPLOYMENTS: Resource<Deployment> = {
 export const STATEFUL_SETS: Resource<StatefulSet> = { apiVersion: "apps/v1", plural: "statefulsets" };
 export const NODES: Resource<Node> = { apiVersion: "v1", plural: "nodes", message: node };
 export const PODS: Resource<Pod> = { apiVersion: "v1", plural: "pods", message: pod };
-/** As JSON, because their templates are compared as a whole. */
+/** Read as JSON, because the whole pod template is compared. */
 export const REPLICA_SETS: Resource<ReplicaSet> = { apiVersion: "apps/v1", plural: "replicasets" };
 export const HORIZONTAL_AUTOSCALERS: Resource<HorizontalPodAutoscaler> = {
   apiVersion: "autoscaling/v2",

@@ -27,7 +27,7 @@ export async function checkReachable(client: KubeClient, signal: AbortSignal): P
     await client.json({ path: "/version", signal });
   } catch (cause) {
     signal.throwIfAborted();
-    // It responds. Later calls report missing permissions.
+    // The server responds. Later calls report missing permissions.
     if (isForbiddenByRbac(cause)) return;
     if (isCode(cause, 401)) {
       throw new KubeConfigError(`The cluster at ${client.server} rejects ${whatIsRejected(client.server)}.`, {

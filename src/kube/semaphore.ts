@@ -23,7 +23,7 @@ export class Semaphore {
     try {
       await abortable(promise, signal);
     } catch (reason) {
-      // It may have acquired the semaphore at the same moment.
+      // The caller may have acquired the semaphore at the same moment.
       if (!this.#waiting.delete(resolve)) this.#release();
       throw reason;
     }

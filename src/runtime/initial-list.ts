@@ -10,7 +10,7 @@ export const INITIAL_EVENTS_END = "k8s.io/initial-events-end";
 /** A list that can replace the contents of the store. */
 export interface CompleteList<T extends KubeObject> {
   readonly list: ListInFlight;
-  /** By key of the store. */
+  /** The listed objects by their keys in the store. */
   readonly objects: ReadonlyMap<string, T>;
   /** Monotonic time of the request: the list shows the server's state at that time or later. */
   readonly requestedAt: number;

@@ -27,7 +27,7 @@ export class LeadershipLostError extends RestartRequiredError {
   override readonly name = "LeadershipLostError";
 }
 
-/** As in client-go: a candidate retries after `retryMs` to 2.2 × `retryMs`, so that candidates do not stay in step. */
+/** Same as in client-go: a candidate retries after `retryMs` to 2.2 × `retryMs`, so candidates do not stay in step. */
 const JITTER_FACTOR = 1.2;
 
 /** A holder that wrote more, such as a thief of the token, keeps the Lease for no longer than this. */

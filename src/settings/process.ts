@@ -33,7 +33,7 @@ export const processSettings = {
   ...sizeSettings,
   host: option(listenAddress, {
     placeholder: "address",
-    description: "listen address; on other than loopback addresses the API requires TLS or --plain-http",
+    description: "listen address; on any address other than loopback, the API requires TLS or --plain-http",
     default: "127.0.0.1",
     chart: false,
   }),

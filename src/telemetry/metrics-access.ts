@@ -8,7 +8,7 @@ import type { Logger } from "./log.ts";
 const TOKEN_REVIEWS: Resource = { apiVersion: "authentication.k8s.io/v1", plural: "tokenreviews" };
 const ACCESS_REVIEWS: Resource = { apiVersion: "authorization.k8s.io/v1", plural: "subjectaccessreviews" };
 
-/** As for the API server itself, with the non-resource URL that Prometheus scrapes there too. */
+/** The non-resource URL and verb that Prometheus also needs for the metrics of the API server. */
 const READ_METRICS = { path: "/metrics", verb: "get" };
 
 /** A token that is revoked meanwhile works for at most this time. */
@@ -163,7 +163,7 @@ function bearerToken(authorization: string | undefined): string | undefined {
 class Outcomes {
   readonly #maxAgeMs: number;
   readonly #monotonic: () => number;
-  /** By the hash of the token, oldest first. */
+  /** Outcomes by the hash of the token, oldest first. */
   readonly #entries = new Map<string, { readonly access: Access; readonly at: number }>();
 
   constructor(maxAgeMs: number, monotonic: () => number) {

@@ -38,7 +38,7 @@ export function createProcessLog(level: LogLevel, component: string): ProcessLog
 export interface LogDestination extends DestinationStream {
   /** Writes as much as the file accepts without waiting; never throws. pino calls it after a fatal line. */
   flushSync(): void;
-  /** As `flushSync`, but waits up to a second for a slow reader. */
+  /** Same as `flushSync`, but waits up to a second for a slow reader. */
   end(): void;
 }
 

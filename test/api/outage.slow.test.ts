@@ -61,7 +61,7 @@ test("while the API server hangs, reads succeed and writes fail within the time 
   const pid = cluster.pid("kube-apiserver");
   process.kill(pid, "SIGSTOP");
   try {
-    // Its threads may continue to run briefly after the signal.
+    // The threads of the process may continue to run briefly after the signal.
     const isStopped = async () => (await run("ps", ["-o", "stat=", "-p", `${pid}`])).stdout.startsWith("T");
     await waitFor(isStopped, { what: "the API server to hang" });
     await expectReadsOnly();

@@ -29,7 +29,7 @@ const RECORDS = { members: MEMBERS, backup: BACKUP, usage: USAGE };
 
 const BOOST = { replicaCpuMillicores: 8000, replicaMemoryGb: 32, until: "2030-01-01T00:00:00Z" };
 
-/** As the API patches. */
+/** Patches with the field manager and the patch type of the API. */
 const MERGE = {
   query: { fieldManager: API_FIELD_MANAGER },
   patchType: "application/merge-patch+json",

@@ -6,7 +6,7 @@ export const ROOMY_NODE = { cpus: 10_000, memoryGib: 100_000 } satisfies Partial
 
 const LIMITS = { "kube-api-qps": "1000", "kube-api-burst": "2000" };
 
-/** By default, each of these makes only 20 requests per second, so concurrent rollouts would delay each other. */
+/** Each of these makes only 20 requests per second by default, so concurrent rollouts would delay each other. */
 export const WITHOUT_CLIENT_LIMITS: ComponentArgs = {
   "kube-controller-manager": LIMITS,
   "kube-scheduler": LIMITS,

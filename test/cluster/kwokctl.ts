@@ -141,7 +141,7 @@ async function kwokctl(
 ): Promise<void> {
   const finished = await run(kwokctlOf(dir), [...args, "--name", name], {
     env: {
-      // By default, garbage collection takes a sixth of the API server's time. More memory reduces it.
+      // With the default, garbage collection takes a sixth of the API server's time. More memory reduces it.
       GOGC: "400",
       ...clusterEnvironment(env, binaries, dir),
       KWOK_WORKDIR: paths.kwok,

@@ -145,7 +145,7 @@ function kill(pid: number): boolean {
   try {
     return process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended, or leads no group.
+    // The process has ended, or leads no group.
     return false;
   }
 }

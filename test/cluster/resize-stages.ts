@@ -77,7 +77,7 @@ const annotationValue = (name: string) => `{{ index .metadata.annotations "${nam
 const absent = (type: string) => `
 - { type: ${type}, $patch: delete }`;
 
-/** As with a real kubelet, a condition keeps its time while it stays, even if it is about another resize. */
+/** A condition keeps its time while it stays, even if it is about another resize, as with a real kubelet. */
 const present = (type: string, reason?: string) => `
 {{ $at := Now }}
 {{ range .status.conditions }}{{ if eq .type "${type}" }}{{ $at = .lastTransitionTime }}{{ end }}{{ end }}

@@ -64,7 +64,7 @@ function kill(pid: number, group: boolean): void {
   try {
     process.kill(group ? -pid : pid, "SIGKILL");
   } catch {
-    // It has already ended.
+    // The process has already ended.
   }
 }
 

@@ -18,7 +18,7 @@ const configuration = z.object({
 
 export interface SecondApiServer {
   readonly port: number;
-  /** Its connection to etcd. When frozen, the server responds with old state. */
+  /** Connection of the server to etcd. While it is frozen, the server responds with old state. */
   readonly etcdLink: TcpProxy;
 }
 

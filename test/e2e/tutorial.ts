@@ -1,13 +1,20 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { environment } from "@pipe-scaling/local-cluster/environment";
+import { reservePorts } from "@pipe-scaling/local-cluster/ports";
 import { run } from "@pipe-scaling/local-cluster/run";
-import { onTestFinished } from "vitest";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { expect, onTestFinished } from "vitest";
 import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
 import { startInPty } from "../support/terminal/pty.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+export const DOCS = join(ROOT, "docs");
+/** Port of the API in the tutorial, which another program may use. */
+export const PORT = "8080";
+/** The section of how-to/boost.md that takes minutes, so it has a test of its own. */
+export const BOOST_END = "## Try it: a boost ends while no controller runs";
 /** Parts of a checkout that the pages use. */
 const CHECKOUT = ["package.json", "node_modules", "src", "test", "crds"];
 const COLUMNS = 110;
@@ -18,6 +25,22 @@ export interface Step {
   readonly shown: string | undefined;
 }
 
+/** @param path of the page in `docs` */
+export function page(path: string): string {
+  return readFileSync(join(DOCS, path), "utf8");
+}
+
+/**
+ * Returns the parts of a page before and after a heading.
+ *
+ * @throws Error if the page does not have the heading
+ */
+export function splitPage(path: string, heading: string): [before: string, after: string] {
+  const [before = "", after] = page(path).split(`\n${heading}\n`);
+  if (after === undefined) throw new Error(`docs/${path} has no heading "${heading}"`);
+  return [before, after];
+}
+
 /** Returns the `sh` blocks of a page, including those in lists, each with the `text` block right after it. */
 export function stepsOf(page: string): Step[] {
   const blocks = page.matchAll(/^( *)```sh\n(.*?)^ *```$(?:\n\n *```text\n(.*?)^ *```$)?/gms);
@@ -25,6 +48,11 @@ export function stepsOf(page: string): Step[] {
     commands: commands.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
     shown,
   }));
+}
+
+/** A step without output in a page. */
+export function own(commands: string): Step {
+  return { commands, shown: undefined };
 }
 
 /** Replaces text that differs between runs with a placeholder. */
@@ -101,4 +129,27 @@ export async function typeAll({ dir, env }: Desk, steps: readonly string[]): Pro
     rest = after;
   }
   return { code, printed };
+}
+
+/** Returns a port that is free, and that no concurrent test takes before the page starts its processes. */
+export async function freePort(): Promise<string> {
+  const { ports, release } = await reservePorts();
+  onTestFinished(release);
+  return String(ports.apiServer);
+}
+
+/** Runs all steps in a new checkout, and compares the output with the pages. */
+export async function follow(steps: readonly Step[]): Promise<void> {
+  const { binaries } = await sharedCluster();
+  const port = await freePort();
+  const { code, printed } = await typeAll(
+    desk(binaries.dir),
+    steps.map(({ commands }) => commands.replaceAll(PORT, port)),
+  );
+  expect(code, printed.at(-1)).toBe(0);
+  for (const [index, { commands, shown }] of steps.entries()) {
+    const output = printed[index] ?? "";
+    if (shown === undefined) continue;
+    expect.soft(withoutChance(output), `${commands}printed:\n${output}`).toBe(withoutChance(shown));
+  }
 }

@@ -250,7 +250,7 @@ const strategy = fc.oneof(
   }),
 );
 
-/** Their pods never start, so their status does not change. */
+/** Spec of a Deployment whose pods never start, so its status does not change. */
 const deploymentSpec = fc
   .record({ pod: podSpec, resources, strategy, paused: fc.boolean(), other: resources })
   .map(({ pod, strategy: of, paused, ...containers }) => ({

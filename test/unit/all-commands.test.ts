@@ -17,12 +17,12 @@ describe("the program", () => {
       const section = sections.find((each) => each.startsWith(heading)) ?? "";
       return [...section.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name);
     };
-    expect(named("Processes of the operator:")).toEqual(["api", "controller"]);
-    const others = ["For the platform team", "For customers", "Commands:"].flatMap(named);
+    expect(named("Operator processes:")).toEqual(["api", "controller"]);
+    const others = ["Platform team commands", "Customer commands", "Commands:"].flatMap(named);
     const names = COMMANDS.commands.map(({ name }) => name.split(" ")[0]);
     expect([...others, "api", "controller"].sort()).toEqual([...new Set([...names, "help"])].sort());
     expect(sections.join("\n")).toMatch(/^ {2}completion <shell> {2,}print/m);
-    expect(named("For the platform team")).toEqual(expect.arrayContaining(["admin", "status"]));
+    expect(named("Platform team commands")).toEqual(expect.arrayContaining(["admin", "status"]));
   });
 
   test("has no two commands with the same name", () => {

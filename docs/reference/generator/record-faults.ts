@@ -1,6 +1,6 @@
 import type { DescribedRecord } from "./records.ts";
 
-/** A fault of a record, and what it does. Tests: test/api/records.test.ts and test/integration/faults/objects-records.test.ts. */
+/** A fault of a record, and what it does. Tests: test/api/records.test.ts and test/integration/faults/objects-records.slow.test.ts. */
 interface RecordFault {
   readonly fault: string;
   readonly api: string;

@@ -141,7 +141,7 @@ function describe(kind: DescribedRecord, schema: z.ZodType): string {
       fieldRows(inputSchema(schema), (name) => name),
     ),
     "Example:",
-    // By YAML 1.1, which kubectl reads, a bare `02:00` is a number.
+    // kubectl reads YAML 1.1, in which a bare `02:00` is a number.
     block("yaml", stringify(RECORD_EXAMPLES[kind], { lineWidth: 0, version: "1.1" })),
     table(
       ["fault", "API", "controller"],

@@ -9,6 +9,7 @@ import { boostIn, sizeIn } from "../../crd/size-fields.ts";
 import type { Boost } from "../../domain/boost.ts";
 import { type Size, sameSize } from "../../domain/size.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
+import { shared } from "../../kube/memoized.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { type ApiFallbackReason, fallbackReasonOf } from "./fallback-reasons.ts";
 import { type Reason, reasonOf } from "./reasons.ts";
@@ -64,6 +65,9 @@ const NO_FALLBACKS: readonly Fallback[] = [];
  * Derives the progress from a PipeScaling. It never describes an older request: until the controller has observed the
  * current one, or the end of a boost, the size is pending and no pipe has it.
  *
+ * Equal parts are shared, and the literals have no spread, because V8 keeps properties that follow one in a second
+ * object. Both save memory for each service (bench/NOTES.md).
+ *
  * @param boost only while it is in effect
  */
 export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Progress {
@@ -76,26 +80,32 @@ export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Pro
   // A second request for the same size does not change the generation, but it is a new request.
   const isCredited = status.propagation?.requestId === requestId;
   if (isSeen && (isCredited || outcome.state !== "scaled")) {
-    const times = isCredited ? timesOf(status, outcome.state) : NO_TIMES;
+    const { state, reason } = outcome;
+    const { startedAtMs, completedAtMs } = isCredited ? timesOf(status, state) : NO_TIMES;
     return {
-      ...outcome,
-      desired: reported,
-      pipes: pipesOf(status),
+      state,
+      reason,
+      desired: shared(reported),
+      pipes: shared(pipesOf(status)),
       failures: failuresOf(status),
       fallbacks: fallbacksOf(status),
       requestId,
-      ...times,
+      startedAtMs,
+      completedAtMs,
     };
   }
   const isSame = sameSize(size, reported?.size);
+  const { state, reason } = spec.suspend ? outcome : PENDING;
   return {
-    ...(spec.suspend ? outcome : PENDING),
-    desired: isSame ? reported : size && { size, source },
-    pipes: pipesOf(status, isSame),
+    state,
+    reason,
+    desired: shared(isSame ? reported : size && { size, source }),
+    pipes: shared(pipesOf(status, isSame)),
     failures: NO_FAILURES,
     fallbacks: NO_FALLBACKS,
     requestId,
-    ...NO_TIMES,
+    startedAtMs: undefined,
+    completedAtMs: undefined,
   };
 }
 

@@ -5,6 +5,7 @@ import { type AccessList, accessListOf } from "../../domain/access-list.ts";
 import type { BackupPolicy } from "../../domain/backup-policy.ts";
 import { type Boost, boostAt } from "../../domain/boost.ts";
 import type { Size } from "../../domain/size.ts";
+import { shared } from "../../kube/memoized.ts";
 import { type ConfigMap, identityOf, type KubeObject, type Secret } from "../../kube/objects.ts";
 import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
 import { parseBackup } from "../../records/backup.ts";
@@ -61,14 +62,19 @@ export interface PipeScalingView extends KubeObject {
   readonly requested: Size | undefined;
   /** The last size that every pipe had at once. */
   readonly effective: Size | undefined;
-  /** Until this time, the rollout window holds nothing back. The key is absent without one, which saves memory. */
-  readonly windowIgnoredUntilMs?: number;
+  /** Until this time, the rollout window holds nothing back. */
+  readonly windowIgnoredUntilMs: number | undefined;
   /** Replicas of all pipes together, as the controller last counted them. */
   readonly replicas: number | undefined;
   /** While no boost is in effect. */
   readonly progress: Progress;
-  /** The boost in the spec, unless its end has been reported, and the progress while it is in effect. */
-  readonly boosted?: { readonly boost: Boost; readonly progress: Progress };
+  /** The boost in the spec, unless its end has been reported. */
+  readonly boosted: BoostView | undefined;
+}
+
+interface BoostView extends Boost {
+  /** While the boost is in effect. */
+  readonly progress: Progress;
 }
 
 export function toKeyView(raw: Secret): KeyView {
@@ -140,24 +146,32 @@ export type PipeScalingResource = PipeScaling & KubeObject;
 
 export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
   const { metadata, spec, status } = raw;
-  const { deletionTimestamp, annotations } = metadata;
+  const { namespace = "", deletionTimestamp, annotations } = metadata;
   const windowIgnoredUntilMs = Date.parse(annotations?.[IGNORE_WINDOW_ANNOTATION] ?? "");
   const boost = unendedBoost(raw);
   return {
-    metadata: { ...identityOf(metadata), ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
+    metadata: {
+      ...identityOf(metadata),
+      namespace: shared(namespace),
+      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+    },
     suspended: spec?.suspend === true,
-    requested: spec && sizeIn(spec),
-    effective: status?.effective && sizeIn(status.effective),
-    ...(Number.isNaN(windowIgnoredUntilMs) ? {} : { windowIgnoredUntilMs }),
+    requested: shared(spec && sizeIn(spec)),
+    effective: shared(status?.effective && sizeIn(status.effective)),
+    windowIgnoredUntilMs: Number.isNaN(windowIgnoredUntilMs) ? undefined : windowIgnoredUntilMs,
     replicas: status?.replicas,
     progress: progressOf(raw),
-    ...(boost ? { boosted: { boost, progress: progressOf(raw, boost) } } : {}),
+    boosted: boost && {
+      size: shared(boost.size),
+      untilMs: boost.untilMs,
+      progress: progressOf(raw, boost),
+    },
   };
 }
 
 /** The boost in effect at a time, and the progress then. */
 export function atTime({ progress, boosted }: Pick<PipeScalingView, "progress" | "boosted">, nowMs: number) {
-  const boost = boostAt(boosted?.boost, nowMs);
+  const boost = boostAt(boosted, nowMs);
   return { boost, progress: (boost && boosted?.progress) ?? progress };
 }
 

@@ -58,7 +58,7 @@ export function authenticate({ cache, clock, limits }: AuthenticateOptions): Req
 /** The connection ends with a 401, so that connections without credentials cost an attacker a handshake per request. */
 function unauthenticated(context: RequestContext): Error {
   context.closeConnection = true;
-  // The same text for every cause, so that the caller cannot learn which one it was.
+  // Every cause has the same text, so the caller cannot learn which one it was.
   return apiError("NotAuthenticated").with({ headers: { "WWW-Authenticate": CHALLENGE } });
 }
 

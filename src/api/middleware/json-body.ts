@@ -6,10 +6,10 @@ import getRawBody from "raw-body";
 import type * as z from "zod";
 import { messageOf } from "../../kube/errors.ts";
 import { type ApiError, apiError } from "../errors.ts";
+import { describeValidationErrors, quote } from "./error-text.ts";
 import { countHeader } from "./http-syntax.ts";
 import { refuseQuery, requirePreconditions } from "./preconditions.ts";
 import { announcesBody } from "./unread-body.ts";
-import { describeValidationErrors, quote } from "./validation-errors.ts";
 
 const LIMIT_BYTES = 65_536;
 

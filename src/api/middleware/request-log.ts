@@ -1,4 +1,4 @@
-import type { RequestHandler } from "express";
+import type { Request, RequestHandler } from "express";
 import { messageOf } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/log.ts";
@@ -8,7 +8,6 @@ import { requestSpan } from "../request-span.ts";
 import { CLIENT_CLOSED_REQUEST, type CompletedRequest } from "./completed-request.ts";
 import type { RequestContext } from "./request-context.ts";
 import { requestLineWriter, roundedMs } from "./request-line.ts";
-import { routeTemplate } from "./route-template.ts";
 
 export interface RequestLogOptions {
   readonly log: Logger;
@@ -58,4 +57,20 @@ function writeFailed(log: Logger, { request, context, route, status, durationMs 
 /** Error texts for the log, where the text for the caller would not help. */
 function reasonOf(error: RequestContext["error"]): string | undefined {
   return error?.cause instanceof Error ? messageOf(error.cause) : error?.message;
+}
+
+/** Templates by express's own route objects, of which there are as many as operations. */
+const templates = new WeakMap<object, string>();
+
+/** `/v1/things/{thingId}` of the route that matched the request, for logs and metrics; `undefined` if none did. */
+function routeTemplate(request: Request): string | undefined {
+  const route: { readonly path: string | readonly string[] } | undefined = request.route;
+  if (route === undefined) return undefined;
+  const known = templates.get(route);
+  if (known !== undefined) return known;
+  // Path aliases come behind the path itself (path-aliases.ts).
+  const path = typeof route.path === "string" ? route.path : (route.path[0] ?? "");
+  const template = path.replace(/:(\w+)/g, "{$1}");
+  templates.set(route, template);
+  return template;
 }

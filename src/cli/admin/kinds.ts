@@ -16,11 +16,11 @@ import type { DataChange, Records } from "./records.ts";
 import { retryOnConflict } from "./retry.ts";
 
 interface KindSpec<O extends KubeObject, T> {
-  /** As in "There is no …". */
+  /** Completes "There is no …". */
   readonly noun: string;
   readonly resource: Resource;
   readonly label: RecordKind | "api-key";
-  /** Where to look for IDs, as in "see …". */
+  /** Command that lists the IDs, to complete "see …". */
   readonly listedBy: string;
   get(records: Records, id: string): Promise<O | undefined>;
   parse(object: O): Parsed<T>;

@@ -117,9 +117,9 @@ const update = recordsCommand({
   name: "admin organization update",
   summary: "change the tier, the name or the rollout window of an organization",
   details:
-    "With another tier the controller resizes its pipes: those that have the default of the tier, and those\n" +
-    "that are larger than the new one allows or were held back by the old one.\n\n" +
-    "The rollout window applies to the services that have no window of their own.",
+    "A new tier resizes pipes that have the default size of the tier, pipes that are larger than the new\n" +
+    "maximum, and pipes that the old maximum limited.\n\n" +
+    "The rollout window applies to services without a window of their own.",
   examples: [
     "admin organization update <uuid> --tier scale",
     "admin organization update <uuid> --name 'Acme Inc'",

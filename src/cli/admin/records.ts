@@ -29,7 +29,7 @@ export class Records {
     this.#signal = signal;
   }
 
-  /** The same records, for a change that must be completed once it has begun. */
+  /** Returns the same records without the signal, for a change that must be completed once it has begun. */
   uninterrupted(): Records {
     return new Records(this.kube, this.namespace, undefined);
   }

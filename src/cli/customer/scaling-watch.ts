@@ -30,8 +30,8 @@ const POLL_MS = 2500;
 /**
  * Reads the progress of a rescale from the API.
  *
- * Replicas of the API can be a second apart. So the outcome of another request is never taken for that of ours,
- * and ours is superseded only if two reads in a row say so (docs/adr/0017).
+ * Replicas of the API can be a second apart. So the outcome of another request never counts as the outcome
+ * of this one, and this one counts as superseded only after two reads in a row say so (docs/adr/0017).
  */
 export function watchScaling({ api, path, service, requested }: ScalingWatchOptions): PollOptions {
   let isMaybeSuperseded = false;

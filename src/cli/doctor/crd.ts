@@ -38,7 +38,7 @@ function compare(crd: Crd): Result {
       `Use the pipe-scaling of the installed release, or install the CRD of this one: ${INSTALL}`,
     );
   }
-  // As the API server returns it: plain data.
+  // The API server returns plain data, without `undefined`.
   const own: Crd = JSON.parse(JSON.stringify(crdManifest()));
   if (isDeepStrictEqual(installed.schema, own.spec.versions[0]?.schema)) {
     return ok(`The CRD of PipeScaling is that of this release (${VERSION}).`);

@@ -11,9 +11,9 @@ export interface Installation {
   readonly component: Component;
   readonly namespace: string;
   readonly name: string;
-  /** Its ServiceAccount. */
+  /** Name of the ServiceAccount. */
   readonly account: string;
-  /** Namespace of its records. */
+  /** Namespace of the records. */
   readonly records: string;
   /** Namespaces in which it looks for pipes; empty for all. */
   readonly pipeNamespaces: readonly string[];
@@ -37,7 +37,7 @@ export interface Installation {
   readonly tlsSecret: string | undefined;
   /** The names of its pods are in the identity with which it holds the Lease. */
   readonly isNamedAfterPod: boolean;
-  /** It checks the tokens of clients of its metrics. */
+  /** The process authenticates clients of its metrics by token. */
   readonly reviewsTokens: boolean;
 }
 

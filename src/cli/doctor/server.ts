@@ -2,7 +2,7 @@ import { isCode, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts
 import type { Cluster } from "./cluster.ts";
 import { error, ok, type Result } from "./result.ts";
 
-/** As in the chart (kubeVersion): older servers do not support some rules of the CRD. */
+/** Equals `kubeVersion` of the chart: older servers do not support some rules of the CRD. */
 const MIN_MINOR = 30;
 
 /** Checks the version of the API server. Throws if it cannot be reached. */

@@ -59,7 +59,7 @@ export function frame(view: RescaleView, nowMs: number, { columns, paint }: Canv
   ].filter((line) => line !== "");
 }
 
-/** The same as lines without colors, for logs and programs; a line that was printed before is not repeated. */
+/** Renders lines without colors, for logs and programs; a line that was printed before is not repeated. */
 export function plainLines(view: RescaleView, nowMs: number): string[] {
   const { service, requestId, boost, pending, pipes, state, reason, message } = view;
   const change = sizeChange(view);

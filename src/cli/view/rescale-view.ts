@@ -38,7 +38,7 @@ export interface BoostView {
   readonly leftMs: number;
 }
 
-/** As in the API; unknown: nothing has been reported yet. */
+/** State in the API; `unknown` if nothing has been reported yet. */
 export type RescaleState = "propagating" | "scaled" | "failed" | "suspended" | "unknown";
 
 /** The time of the next attempt for any of the failed pipes. */

@@ -9,7 +9,7 @@ import { compareResourceVersions } from "../../runtime/resource-version.ts";
 import { EtcdRollbackError } from "../../runtime/restart-required.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
 import type { Caches } from "../observe/caches.ts";
-import type { DepartedPipes } from "../observe/departed-pipes.ts";
+import type { DepartedPipes } from "../observe/deleted-objects.ts";
 import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
 import { keyOfPipe } from "../observe/pipe-kind.ts";
 import type { PipeView } from "../observe/pipe-view.ts";

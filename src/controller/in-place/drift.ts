@@ -3,6 +3,7 @@ import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, Subject } from "../assessment.ts";
 import type { InPlaceFailure } from "../observe/last-rollout.ts";
+import { presentAllotment } from "../observe/pipe-view.ts";
 import { hasResources, resourcesFor } from "../observe/resources.ts";
 import {
   FIELD_CONFLICT,
@@ -113,7 +114,8 @@ export function waitsForResizer(subject: Subject): PipeDecision | undefined {
 export function resizerActivity({ pipe, active, policy }: Subject): string | undefined {
   const { toleratedResizers = [] } = policy;
   if (toleratedResizers.length === 0) return undefined;
-  const ofTemplate = pipe.size && resourcesFor(pipe.size, pipe.cpuLimitFollows);
+  const allotment = presentAllotment(pipe);
+  const ofTemplate = allotment && resourcesFor(allotment, pipe.cpuLimitFollows);
   const found = active.find(
     ({ state, own }) =>
       state === "unchanged" &&

@@ -7,8 +7,7 @@ import type { Sizing } from "../decide/decision.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { describeFailure } from "./failures.ts";
-import { isOfHindrance } from "./hindrances.ts";
+import { describeFailure, isOfHindrance } from "./failures.ts";
 
 /** Reason and message of the conditions: one word for programs and one sentence for people. */
 export interface ConditionSummary {

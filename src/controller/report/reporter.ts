@@ -16,7 +16,7 @@ import { type PipeScalingView, toPipeScalingView } from "../observe/pipe-scaling
 import type { Snapshot } from "../observe/snapshot.ts";
 import { errorOf, repeatableAtMs } from "../retry.ts";
 import { eventsOf, pipeEvent } from "./events.ts";
-import { hindrancesFailAtMs } from "./hindrances.ts";
+import { hindrancesFailAtMs } from "./failures.ts";
 import type { ControllerMetrics } from "./metrics.ts";
 import { rescaleSpans } from "./rescale-spans.ts";
 import type { StatusChange } from "./resize-methods.ts";

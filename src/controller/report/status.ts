@@ -21,8 +21,7 @@ import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { allPodsHaveTemplate, seesPods } from "../pods.ts";
 import { type ConditionSummary, runsSize, summarizeConditions, whyPending } from "./conditions.ts";
-import { failuresOf } from "./failures.ts";
-import { overdueHindrances } from "./hindrances.ts";
+import { failuresOf, overdueHindrances } from "./failures.ts";
 import { resizeMethods } from "./resize-methods.ts";
 
 type Propagation = NonNullable<PipeScalingStatus["propagation"]>;

@@ -18,7 +18,7 @@ export type Fields<T> = { readonly [Key in keyof T]-?: Field<NonNullable<T[Key]>
 
 /** Reads a message as the object that its JSON encoding would give, with only the declared fields. */
 export class Message<T> {
-  /** By field number. */
+  /** Readers of the fields; the index is the field number. */
   readonly #fields: (readonly [key: string, read: ReadValue<unknown>] | undefined)[] = [];
 
   constructor(fields: Fields<T>) {

@@ -75,12 +75,12 @@ export class ControllerProcess {
     });
   }
 
-  /** Its log so far. */
+  /** The log of the process so far. */
   get output(): string {
     return this.#output;
   }
 
-  /** Resolves when its log contains this text. */
+  /** Resolves when the log contains this text. */
   async waitForLog(text: string | RegExp, timeoutMs = 60_000): Promise<void> {
     await waitFor(() => this.#output.search(text) >= 0, {
       what: `the controller to log "${text}" (its log: ${this.#output})`,

@@ -23,15 +23,15 @@ export interface ProxiedRequest {
 
 /** How the proxy handles a request. */
 export type Handling =
-  /** It forwards the request, and the response, which can be delayed or cut. */
+  /** Forwards the request, and the response, which can be delayed or cut. */
   | ({ readonly type: "pass" } & Link)
-  /** It closes the connection, and the server does not get the request. */
+  /** Closes the connection, and the server does not get the request. */
   | { readonly type: "drop" }
-  /** It forwards the request, but closes the connection before the client gets the response. */
+  /** Forwards the request, but closes the connection before the client gets the response. */
   | { readonly type: "lose-response" }
-  /** It does nothing, until the client closes the connection. */
+  /** Does nothing until the client closes the connection. */
   | { readonly type: "hold" }
-  /** It sends this response, and the server does not get the request. */
+  /** Sends this response, and the server does not get the request. */
   | ApiResponse;
 
 interface ApiResponse {

@@ -97,7 +97,7 @@ export class HeldServices {
     });
   }
 
-  /** Handles the requests of the controller in another way from now on. */
+  /** Replaces the handler for the requests of the controller from now on. */
   handle(handle: FaultyProxy["handle"]): void {
     this.#proxy.handle = handle;
   }

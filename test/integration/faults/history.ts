@@ -19,7 +19,7 @@ export type Sighting = {
     readonly type: "seen" | "gone";
     readonly kind: K;
     readonly object: Kinds[K];
-    /** It existed before the observation, so earlier changes are unknown. */
+    /** The object existed before the observation, so earlier changes are unknown. */
     readonly isInitial: boolean;
     /** Time of the observation: monotonic, in milliseconds. */
     readonly atMs: number;

@@ -115,7 +115,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-b at version \d+: the controller replaced 4 16Gi 16Gi by the older request 1 4Gi 4Gi/,
   ],
   [
-    "a pipe that came up is rolled back",
+    "a pipe that has run a size is rolled back",
     (history) =>
       history.accept(4).requestSize(4).applySize("pipe-a", 4).rolledOut("pipe-a").applySize("pipe-a", 1),
     /^pipe-a .* by the older request/,

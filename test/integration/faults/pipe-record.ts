@@ -28,7 +28,7 @@ export class PipeRecord {
   isRolledBack = false;
   /** Writes of the controller since the last request. */
   writes = 0;
-  /** Its first size, and the sizes that other writers applied. */
+  /** The first size of the pipe, and the sizes that other writers applied. */
   readonly sizesOfOthers = new Set<string>();
 
   constructor(object: Deployment, isBlind: boolean) {
@@ -45,7 +45,7 @@ export class PipeRecord {
     return sizeIn(this.object, pipeContainer(this.object));
   }
 
-  /** It has pods that a rollout restarts. */
+  /** The pipe has pods that a rollout restarts. */
   get isRunning(): boolean {
     return replicasOf(this.object) > 0;
   }
@@ -64,7 +64,7 @@ export class PipeRecord {
       this.isBegunByOthers = false;
       this.isDone = false;
       this.holdsSlot = giver === "us";
-      // Its pods follow the template, as soon as its owner resumes it.
+      // The pods follow the template as soon as the owner resumes the Deployment.
       if (giver === "us") this.resizingTo = undefined;
       if (giver === "others" && this.size !== undefined) this.sizesOfOthers.add(this.size);
     }

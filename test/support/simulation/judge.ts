@@ -7,7 +7,7 @@ export class SimulationJudge {
   /** Maximum number of concurrent rollouts that the controller started in pipes at rest, in total and in one service. */
   mostRolling = 0;
   mostRollingInService = 0;
-  /** Pipes that came up with the size that the controller applied. */
+  /** Pipes that have run the size that the controller applied. */
   readonly cameUp = new Set<string>();
   /** Those of them that the controller rolled back anyway. */
   readonly wronged: string[] = [];
@@ -62,12 +62,12 @@ export class SimulationJudge {
     if (this.#given.delete(name)) this.cameUp.add(name);
   }
 
-  /** Its owner scales it to zero. */
+  /** Call when the owner scales the pipe to zero. */
   stopped(name: string): void {
     this.#rolling.delete(name);
   }
 
-  /** It was deleted, or has another size. */
+  /** Call when the pipe was deleted, or has another size. */
   forget(name: string): void {
     this.#rolling.delete(name);
     this.#given.delete(name);

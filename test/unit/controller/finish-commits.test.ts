@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { WriteMemory } from "../../../src/controller/apply/write-memory.ts";
-import { finishCommits } from "../../../src/controller/finish-commits.ts";
+import { finishCommits } from "../../../src/controller/create-reconciler.ts";
 import { createCaches } from "../../../src/controller/observe/caches.ts";
-import { DepartedPipes } from "../../../src/controller/observe/departed-pipes.ts";
+import { DepartedPipes } from "../../../src/controller/observe/deleted-objects.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
 import { aPipe } from "../../support/fixtures/snapshot.ts";
 

@@ -69,12 +69,12 @@ function leadsSomewhere(from: string, link: string): boolean {
   return path.endsWith(".md") && anchorsOf(readFileSync(path, "utf8")).has(anchor);
 }
 
-/** Returns `page: path` for each missing source file that a page names, except in superseded decisions. */
+/** Returns `page: path` for each missing source file that a page names. */
 function deadPaths(root: string): string[] {
   return pagesUnder(root).flatMap((page) => {
-    const text = readFileSync(page, "utf8");
-    if (/^\*Superseded by /m.test(text)) return [];
-    const paths = withoutBlocks(text).matchAll(/`((?:src|test|deploy|bench|docs)\/[\w./-]*\.\w+)`/g);
+    const paths = withoutBlocks(readFileSync(page, "utf8")).matchAll(
+      /`((?:src|test|deploy|bench|docs)\/[\w./-]*\.\w+)`/g,
+    );
     return [...paths].flatMap(([, path = ""]) =>
       existsSync(join(root, path)) ? [] : [`${relative(root, page)}: ${path}`],
     );
@@ -160,14 +160,15 @@ it("every source file that a page names exists", () => {
   expect(deadPaths(ROOT)).toEqual([]);
 });
 
-it("a missing source file that a page names is found, unless the page is a superseded decision", () => {
+it("a missing source file that a page names is found", () => {
   const dir = mkdtempSync(join(tmpdir(), "paths-"));
   onTestFinished(() => rmSync(dir, { recursive: true }));
   mkdirSync(join(dir, "src"));
   writeFileSync(join(dir, "src", "here.ts"), "");
-  const text = "`src/here.ts`, `src/gone.ts`, `src/folder`, `npm run x`\n\n```sh\n`src/block.ts`\n```\n";
-  writeFileSync(join(dir, "page.md"), text);
-  writeFileSync(join(dir, "old.md"), `# Old\n\n*Superseded by 0002.*\n\n${text}`);
+  writeFileSync(
+    join(dir, "page.md"),
+    "`src/here.ts`, `src/gone.ts`, `src/folder`, `npm run x`\n\n```sh\n`src/block.ts`\n```\n",
+  );
   expect(deadPaths(dir)).toEqual(["page.md: src/gone.ts"]);
 });
 

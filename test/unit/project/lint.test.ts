@@ -21,7 +21,7 @@ function importTable(): Readonly<Record<string, readonly string[]>> {
   return Object.fromEntries(
     [...rows].map(([, importer = "", imports = ""]) => {
       const [folders = ""] = imports.split(";");
-      return [importer, folders === "nothing of ours" ? [] : folders.split(", ")];
+      return [importer, folders === "no other folder" ? [] : folders.split(", ")];
     }),
   );
 }

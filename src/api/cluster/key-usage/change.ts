@@ -8,7 +8,7 @@ import { startOf, type UsedMinutes } from "./buffer.ts";
 const MOST_ENTRIES = 500;
 
 export interface KeyUsageChange {
-  /** By the resource IDs of the keys. */
+  /** Time of the last use for each resource ID of a key. */
   readonly used: ReadonlyMap<string, Date>;
   /** Entries to be removed. */
   readonly removed: readonly string[];

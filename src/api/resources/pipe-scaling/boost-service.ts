@@ -69,7 +69,7 @@ export async function endBoost(
 function changeOf(boost: Boost | undefined, { scalingWriter }: BoostServiceDeps): ScalingChange {
   return {
     ...{ audit: "boost", to: undefined, what: "this boost" },
-    valueIn: ({ boosted }) => boosted && describeBoost(boosted.boost),
+    valueIn: ({ boosted }) => boosted && describeBoost(boosted),
     write: (current, author) => scalingWriter.writeBoost(current, boost, author),
   };
 }

@@ -39,7 +39,7 @@ export function servicesRouter({ cache, pathAliases }: ServicesDeps): Router {
   return router;
 }
 
-/** By code unit, which is the same on every machine; the ID breaks ties. */
+/** Compares names by code unit, which is the same on every machine; the ID breaks ties. */
 function byName(a: Service, b: Service): number {
   return compare(a.name, b.name) || compare(a.id, b.id);
 }

@@ -28,7 +28,7 @@ function socketsOf(pid: number): string[] {
     try {
       return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? [];
     } catch {
-      // It was closed meanwhile.
+      // The descriptor was closed meanwhile.
       return [];
     }
   });

@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { errorText } from "../../../../src/api/middleware/error-text.ts";
+import { errorText, quote } from "../../../../src/api/middleware/error-text.ts";
 import { decodeJson } from "../../../../src/api/middleware/json-body.ts";
 import { errorBody } from "../../../../src/api/middleware/respond.ts";
-import { quote } from "../../../../src/api/middleware/validation-errors.ts";
 
 /** Any sequence of UTF-16 code units, with many surrogates, control characters and separators. */
 const anyText = fc

@@ -3,8 +3,7 @@ import { syncBuiltinESMExports } from "node:module";
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { type KeyView, toKeyView } from "../../../../src/api/cluster/views.ts";
-import { parseBasic } from "../../../../src/api/middleware/basic-credentials.ts";
-import { verifyCredentials } from "../../../../src/api/middleware/verify-credentials.ts";
+import { parseBasic, verifyCredentials } from "../../../../src/api/middleware/verify-credentials.ts";
 import { basic, keyRecord } from "../../../support/fixtures/records.ts";
 
 describe("the Authorization header", () => {

@@ -86,7 +86,7 @@ describe("the view of a PipeScaling", () => {
     expect(boosted({ ...IN_PROGRESS, boost }, NOW_MS + 60_000)).toBeUndefined();
   });
 
-  test("has the time of the next attempt after a failure", () => {
+  test("shows the time of the next attempt after a failure", () => {
     const failure = { pipe: "pipe-a", size: fields(4), reason: "Refused", message: "no", attempts: 1 };
     const at = rfc3339(NOW_MS - 60_000);
     const failures = [240_000, 120_000].map((ms) => ({

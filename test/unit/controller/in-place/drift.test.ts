@@ -220,6 +220,15 @@ describe("a tool that the settings name", () => {
     expect(decided({ pods: [returned], pipe: {}, tolerated }).summary).toEqual(["resize-pod a-1"]);
   });
 
+  it("has ended when the pod has the resources of its template, if these are no valid size", () => {
+    const otherResources = { requests: { cpu: "500m", memory: "1Gi" }, limits: { memory: "2Gi" } };
+    const pipe = { size: undefined, otherResources };
+    const returned = aPod("a-1", {}, { resources: otherResources, resizedBy: "boost" });
+    expect(decided({ pods: [returned], pipe, tolerated }).summary).toEqual(["resize-pod a-1"]);
+    const boosted = aPod("a-1", {}, { resizedBy: "boost" });
+    expect(decided({ pods: [boosted], pipe, tolerated }).assessment?.activity).toContain('waits for "boost"');
+  });
+
   it("does not keep the controller from repairing what another tool did", () => {
     expect(decided({ tolerated }).summary).toEqual(["resize-pod a-1"]);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DeletedScalings } from "../../../../src/controller/observe/deleted-scalings.ts";
+import { DeletedScalings } from "../../../../src/controller/observe/deleted-objects.ts";
 import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { Store } from "../../../../src/runtime/store.ts";

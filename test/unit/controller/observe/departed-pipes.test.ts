@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
-import { DepartedPipes } from "../../../../src/controller/observe/departed-pipes.ts";
+import { DepartedPipes } from "../../../../src/controller/observe/deleted-objects.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import { aPipe } from "../../../support/fixtures/snapshot.ts";
 

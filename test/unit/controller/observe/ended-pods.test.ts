@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
-import { EndedPods } from "../../../../src/controller/observe/ended-pods.ts";
+import { EndedPods } from "../../../../src/controller/observe/deleted-objects.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { aPod } from "../../../support/fixtures/pod.ts";

@@ -45,7 +45,7 @@ describe("the amount of work", () => {
   it("is about the same per pipe for status updates of large and small services", async () => {
     const bytesFor = async (pipes: number) => {
       const simulation = await started(pipes);
-      // Every pipe comes up at a different time.
+      // Every rollout completes at a different time.
       simulation.cluster.rolloutMs = ({ metadata }) =>
         10_000 + ((Number(metadata.name.slice(5)) * 7919) % MINUTE);
       simulation.cluster.statusPatchBytes.length = 0;

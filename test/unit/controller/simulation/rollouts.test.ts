@@ -174,7 +174,7 @@ describe("a pipe that has come up", () => {
     expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
   });
 
-  it("keeps its size when it is scaled from zero and comes up within a second", async () => {
+  it("keeps its size when it is scaled from zero and available within a second", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     simulation.deploy("a", 1, { replicas: 0 });
@@ -391,7 +391,7 @@ describe("a retry", () => {
         "a could not be resized to 4 cpu / 16 Gi: not here. Attempt 2; the next one is at 2026-01-01T00:10:37Z. 0 of 1 pipes run 4 cpu / 16 Gi.",
     });
     expect(simulation.status(1).failures).toMatchObject([{ attempts: 2 }]);
-    // One status update has the time of the next attempt, and the other one has its result.
+    // One status update announces the next attempt, and the other one reports its result.
     expect(simulation.cluster.writes.length - before).toBe(2);
   });
 

@@ -110,7 +110,7 @@ class Process {
     this.caches.keyUsageBuffer.note(key, this.clock.now());
   }
 
-  /** Its log lines about writes, without those about watches. */
+  /** Log lines of the writer about writes, without those about watches. */
   logged(): unknown[] {
     return this.lines.filter(({ msg }) => msg === "key usage could not be recorded");
   }

@@ -36,7 +36,7 @@ const place: ServiceParams = {
 
 const TWELVE: BackupPolicy = { ...DEFAULT_BACKUP_POLICY, periodInHours: 12 };
 
-// Its watches deliver no changes: a read returns a write only because the process caches its own writes.
+// The watches of this cluster deliver no changes: a read returns a write only because the process caches it.
 let cluster: FakeCluster;
 let ending: AbortController;
 

@@ -30,7 +30,7 @@ function resizedAt({ metadata }: Deployment): number {
   return startedAtMs ?? Number.POSITIVE_INFINITY;
 }
 
-/** As its owner does, with an image that never starts. */
+/** Sets an image that never starts, as the owner of the pipe would. */
 async function breakImage(environment: TestEnvironment, name: string): Promise<void> {
   const containers = [{ name: "pipe", image: "registry.example/pipe:broken" }];
   const template = { metadata: { annotations: NEVER }, spec: { containers } };

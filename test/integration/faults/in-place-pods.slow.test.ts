@@ -19,7 +19,7 @@ async function evictPod({ environment }: HeldService, { metadata }: Pod): Promis
   });
 }
 
-/** Its minimum is the only reason to scale, because the cluster has no metrics. */
+/** Returns an HPA. Only its minimum makes it scale, because the cluster has no metrics. */
 function autoscaler(namespace: string): object {
   return {
     apiVersion: "autoscaling/v2",
@@ -96,7 +96,7 @@ describe("a resize in place", () => {
         spec.replicas,
         spec.template.spec.containers[0]?.resources?.requests?.["cpu"],
       ]);
-      // The same revisions as after an ordinary rollout.
+      // An ordinary rollout leaves the same revisions.
       expect(sizes.toSorted()).toEqual([
         [0, "1"],
         [3, "2"],

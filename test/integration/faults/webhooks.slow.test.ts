@@ -23,7 +23,7 @@ let environment: TestEnvironment;
 let invariants: Invariants;
 let webhook: AdmissionWebhook;
 let cores = 1;
-/** As many services as the controller has workers. */
+/** One service for each worker of the controller. */
 const SLOW = Array.from({ length: 16 }, (_, index) => ({ id: randomUUID(), name: `slow-${index}` }));
 
 beforeAll(async () => {

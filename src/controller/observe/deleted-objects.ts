@@ -1,0 +1,122 @@
+import type { Clock } from "../../runtime/clock.ts";
+import { keyOf, type Store } from "../../runtime/store.ts";
+import { WallTime } from "../../runtime/wall-time.ts";
+import { keyOfPipe, pipeKeysOf } from "./pipe-kind.ts";
+import type { PipeScalingView } from "./pipe-scaling-view.ts";
+import type { PipeStore } from "./pipe-store.ts";
+import type { PipeView } from "./pipe-view.ts";
+import type { PodView } from "./pod-view.ts";
+
+/** A Deployment is resumed within 30 s, and this is far more than deletions and commits at the same time. */
+const MAX_ENTRIES = 1000;
+
+/**
+ * When recently deleted PipeScalings may be created again. Their owner may be replacing them, as
+ * `kubectl replace --force` does. The requested sizes are not kept: the pipes show their size.
+ */
+export class DeletedScalings {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #graceMs: number;
+  readonly #recreateAtMs = new Map<string, number>();
+  #unseenUntilMs = 0;
+
+  constructor(scalings: Store<PipeScalingView>, clock: Pick<Clock, "now">, graceMs: number) {
+    this.#clock = clock;
+    this.#graceMs = graceMs;
+    scalings.onChange((change) => {
+      if (change.type === "deleted") this.#remember(keyOf(change.previous));
+      else if (change.type === "added") this.#recreateAtMs.delete(keyOf(change.object));
+    });
+  }
+
+  /** Begins the grace time of the PipeScalings whose deletion this process did not see. Call it when work begins. */
+  begin(): void {
+    this.#unseenUntilMs = this.#clock.now() + this.#graceMs;
+  }
+
+  /** In milliseconds since 1970. `isSeen`: this process saw the deletion. */
+  recreation(namespace: string, name: string): { readonly atMs: number; readonly isSeen: boolean } {
+    const atMs = this.#recreateAtMs.get(`${namespace}/${name}`);
+    return { atMs: atMs ?? this.#unseenUntilMs, isSeen: atMs !== undefined };
+  }
+
+  #remember(key: string): void {
+    const [oldest] = this.#recreateAtMs.keys();
+    if (oldest !== undefined && this.#recreateAtMs.size >= MAX_ENTRIES) this.#recreateAtMs.delete(oldest);
+    this.#recreateAtMs.set(key, this.#clock.now() + this.#graceMs);
+  }
+}
+
+/**
+ * Deployments that left the cache while they were paused by the controller, because somebody removed a label or deleted
+ * them. They are read until they are resumed or gone. After a crash, nothing shows them.
+ */
+export class DepartedPipes {
+  readonly #pipes: Pick<PipeStore, "get">;
+  /** Keyed by UID. */
+  readonly #departed = new Map<string, PipeView>();
+
+  constructor(pipes: Pick<PipeStore, "get" | "onChange">) {
+    this.#pipes = pipes;
+    pipes.onChange((change) => {
+      if (change.type === "deleted") this.observe(change.previous);
+      else this.forget(change.object.metadata.uid);
+    });
+  }
+
+  /** Call it with the response to a write. The Deployment may have left the cache meanwhile. */
+  observe(pipe: PipeView): void {
+    const { uid } = pipe.metadata;
+    if (this.#pipes.get(keyOfPipe(pipe))?.metadata.uid === uid) return;
+    // The label of the service may be missing now.
+    const serviceId = this.#departed.get(uid)?.serviceId ?? pipe.serviceId;
+    if (!pipe.isPausedForCommit || pipe.isBeingDeleted) this.forget(uid);
+    else if (this.#departed.has(uid) || this.#departed.size < MAX_ENTRIES)
+      this.#departed.set(uid, { ...pipe, serviceId });
+  }
+
+  forget(uid: string): void {
+    this.#departed.delete(uid);
+  }
+
+  all(): readonly PipeView[] {
+    return [...this.#departed.values()];
+  }
+
+  /** Those that belonged to a service. */
+  of(serviceId: string): readonly PipeView[] {
+    return [...this.#departed.values()].filter((pipe) => pipe.serviceId === serviceId);
+  }
+}
+
+/**
+ * When a terminating pod of each pipe last ended. Until the scheduler has tried again after that, an unschedulable pod
+ * may still get the room. It has at most one entry for each pipe in the cache.
+ */
+export class EndedPods {
+  readonly #wallTime: WallTime;
+  /** Keyed by pipe, in the time of the monotonic clock. */
+  readonly #endedAtMs = new Map<string, number>();
+
+  constructor(
+    { pods, pipes }: { readonly pods: Store<PodView>; readonly pipes: Pick<PipeStore, "get" | "onChange"> },
+    clock: Pick<Clock, "now" | "monotonic">,
+  ) {
+    this.#wallTime = new WallTime(clock);
+    pods.onChange((change) => {
+      if (change.type !== "deleted") return;
+      for (const key of pipeKeysOf(change.previous, change.previous.pipeName)) {
+        if (pipes.get(key)) this.#endedAtMs.set(key, clock.monotonic());
+      }
+    });
+    pipes.onChange((change) => {
+      if (change.type === "deleted") this.#endedAtMs.delete(keyOfPipe(change.previous));
+    });
+  }
+
+  /** In milliseconds since 1970; 0 for never. */
+  lastEndedAtMs(pipe: PipeView): number {
+    const endedAtMs = this.#endedAtMs.get(keyOfPipe(pipe));
+    return endedAtMs === undefined ? 0 : this.#wallTime.of(endedAtMs);
+  }
+}
