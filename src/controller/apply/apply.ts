@@ -10,10 +10,10 @@ import { confirmationOf, type WriteError } from "../observe/write-record.ts";
 import { adopt } from "./adopt.ts";
 import { type Applier, attempt, patchPipe, refresh } from "./applier.ts";
 import { checkRoom } from "./capacity.ts";
+import { beginCommit, continueCommit, replacePods, resume } from "./commit.ts";
 import { dryRun } from "./dry-run.ts";
 import { deletePod, resizePod } from "./pods.ts";
 import { createRequest, sizePatch } from "./requests.ts";
-import { WORKLOADS } from "./workloads/kinds.ts";
 
 /**
  * Runs one action and stores the response in the caches, so that the next reconciliation sees it. The memory of writes
@@ -51,14 +51,14 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
     case "delete-pod":
       return deletePod(applier, action);
     case "commit":
-      return WORKLOADS[action.pipe.kind].commit(applier, action);
+      return beginCommit(applier, action);
     case "continue-commit":
-      return WORKLOADS[action.pipe.kind].continueCommit(applier, action);
+      return continueCommit(applier, action);
     case "resume":
-      return WORKLOADS[action.pipe.kind].resume(applier, action);
+      return resume(applier, action);
     case "replace-pods":
       applier.writes.forget(action.pipe.metadata.uid, "check-room");
-      return WORKLOADS[action.pipe.kind].replacePods(applier, action);
+      return replacePods(applier, action);
   }
 }
 

@@ -6,8 +6,8 @@ import { KINDS } from "../observe/workloads/kinds.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, readPipe } from "./applier.ts";
 import { sizeProblem } from "./capacity.ts";
+import { commitPatch } from "./commit.ts";
 import { asDryRun, pipeDryRun, resizeRequest, sizePatch } from "./requests.ts";
-import { WORKLOADS } from "./workloads/kinds.ts";
 import { fallbackOf, problemIn, writeErrorOf } from "./write-error.ts";
 
 type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
@@ -29,9 +29,8 @@ async function commitProblem(applier: Applier, action: DryRunAction): Promise<Wr
   const { pipe, container, rollout } = action;
   const current = await readPipe<Workload>(applier, pipe);
   if (!current) return undefined;
-  const patch = { ...sizePatch(action, rollout.size), ...WORKLOADS[pipe.kind].pause(pipe) };
   // Without the message of DEPLOYMENTS, the response is the whole object.
-  const { message: _, ...request } = pipeDryRun(pipe, rollout, patch);
+  const { message: _, ...request } = pipeDryRun(pipe, rollout, commitPatch(action));
   let committed: Workload;
   try {
     committed = await applier.client.json<Workload>(request);

@@ -18,7 +18,7 @@ const WRITE_TIMEOUT_MS = 35_000;
 
 const QUERY = { fieldManager: CONTROLLER_FIELD_MANAGER };
 
-interface Target extends Pick<Identity, "name" | "namespace" | "uid"> {
+export interface Target extends Pick<Identity, "name" | "namespace" | "uid"> {
   /** Absent if the object may be in any version. */
   readonly resourceVersion?: string | undefined;
 }
@@ -70,7 +70,7 @@ export function pipeDryRun(pipe: PipeView, rollout: LastRollout, spec: object): 
   return asDryRun(pipeRequest(pipe, formatLastRollout(rollout, pipe.metadata.uid), spec));
 }
 
-/** The same write without an effect. */
+/** Turns a write into a dry run, which has no effect. */
 export function asDryRun(request: KubeRequest): KubeRequest {
   return { ...request, query: { ...request.query, dryRun: "All" } };
 }
