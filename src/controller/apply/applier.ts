@@ -20,8 +20,8 @@ import {
   type WritePurpose,
   type WrittenAnnotation,
 } from "../observe/write-record.ts";
-import { pipePatch } from "./pipe-patch.ts";
-import { writeErrorOf } from "./write-error.ts";
+import { pipeRequest } from "./requests.ts";
+import { CONFLICT, writeErrorOf } from "./write-error.ts";
 import type { Attempt, WriteMemory } from "./write-memory.ts";
 
 /** The dependencies of every write. */
@@ -103,12 +103,6 @@ async function recordFailure(
   return error;
 }
 
-export const CONFLICT: WriteError = {
-  reason: "WriteFailed",
-  message: "the object changes at the same time",
-  isConflict: true,
-};
-
 /** Stores the response to a write to a workload, which may have left the cache meanwhile. */
 export function observePipe({ caches, departed, writes }: Applier, pipe: PipeView): void {
   departed.observe(pipe);
@@ -132,7 +126,7 @@ export async function patchPipe(
 ): Promise<WrittenAnnotation | undefined> {
   const written = rollout && { annotation: formatLastRollout(rollout, pipe.metadata.uid), rollout };
   const patched = await applier.client.json<Workload>(
-    pipePatch(pipe, written?.annotation, spec, managedFields),
+    pipeRequest(pipe, written?.annotation, spec, managedFields),
   );
   const view = KINDS[pipe.kind].toView(patched, written);
   observePipe(applier, view);

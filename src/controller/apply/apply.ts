@@ -1,8 +1,8 @@
-import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
+import { API_VERSION, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import { messageOf } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
-import { collectionPath, objectPath } from "../../kube/paths.ts";
+import { objectPath } from "../../kube/paths.ts";
 import type { Action, PipeAction } from "../actions.ts";
 import { annotationSubject } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
@@ -10,11 +10,10 @@ import { confirmationOf, type WriteError } from "../observe/write-record.ts";
 import { adopt } from "./adopt.ts";
 import { type Applier, attempt, patchPipe, refresh } from "./applier.ts";
 import { checkRoom } from "./capacity.ts";
-import { deletePod } from "./delete-pod.ts";
+import { beginCommit, continueCommit, replacePods, resume } from "./commit.ts";
 import { dryRun } from "./dry-run.ts";
-import { resourcesPatch } from "./pipe-patch.ts";
-import { resizePod } from "./resize-pod.ts";
-import { WORKLOADS } from "./workloads/kinds.ts";
+import { deletePod, resizePod } from "./pods.ts";
+import { createRequest, sizePatch } from "./requests.ts";
 
 /**
  * Runs one action and stores the response in the caches, so that the next reconciliation sees it. The memory of writes
@@ -32,9 +31,9 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
     case "resize":
       // The rollout takes the room that was found, or is made without it.
       applier.writes.forget(action.pipe.metadata.uid, "check-room");
-      return writePipe(applier, action, resourcesPatch(action, action.rollout.size));
+      return writePipe(applier, action, sizePatch(action, action.rollout.size));
     case "roll-back":
-      return writePipe(applier, action, resourcesPatch(action, action.size));
+      return writePipe(applier, action, sizePatch(action, action.size));
     case "adopt":
       return adopt(applier, action);
     case "dry-run":
@@ -52,14 +51,14 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
     case "delete-pod":
       return deletePod(applier, action);
     case "commit":
-      return WORKLOADS[action.pipe.kind].commit(applier, action);
+      return beginCommit(applier, action);
     case "continue-commit":
-      return WORKLOADS[action.pipe.kind].continueCommit(applier, action);
+      return continueCommit(applier, action);
     case "resume":
-      return WORKLOADS[action.pipe.kind].resume(applier, action);
+      return resume(applier, action);
     case "replace-pods":
       applier.writes.forget(action.pipe.metadata.uid, "check-room");
-      return WORKLOADS[action.pipe.kind].replacePods(applier, action);
+      return replacePods(applier, action);
   }
 }
 
@@ -69,12 +68,9 @@ async function createPipeScaling(
 ): Promise<void> {
   const attempt = writes.begin(`${namespace}/${name}`, "create", "");
   try {
-    const created = await client.json<KubeObject & PipeScaling>({
-      method: "POST",
-      path: collectionPath(PIPE_SCALINGS, namespace),
-      query: { fieldManager: CONTROLLER_FIELD_MANAGER },
-      body: { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace }, spec },
-    });
+    const object = { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace }, spec };
+    const request = createRequest(PIPE_SCALINGS, namespace, object);
+    const created = await client.json<KubeObject & PipeScaling>(request);
     writes.forget(attempt.uid, attempt.purpose);
     caches.scalings.observe(toPipeScalingView(created));
   } catch (error) {

@@ -1,14 +1,12 @@
 import { lackOfCapacity } from "../../capacity/fit.ts";
-import { isCode, isDeniedByWebhook } from "../../kube/errors.ts";
 import type { PodSpec, Workload } from "../../kube/objects.ts";
 import type { Action } from "../actions.ts";
-import { formatLastRollout } from "../observe/last-rollout.ts";
 import { type PipeView, replaceablePods } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt } from "./applier.ts";
-import { pipePatch, resourcesPatch } from "./pipe-patch.ts";
-import { writeErrorOf } from "./write-error.ts";
+import { pipeDryRun, sizePatch } from "./requests.ts";
+import { problemIn } from "./write-error.ts";
 
 interface NewPods {
   readonly pipe: PipeView;
@@ -37,11 +35,9 @@ export function checkRoom(
   const { pipe, subject, rollout, stopping, fullNodes } = action;
   const purpose = "check-room";
   return attempt(applier, pipe, { purpose, subject }, async () => {
-    const annotation = formatLastRollout(rollout, pipe.metadata.uid);
-    const request = pipePatch(pipe, annotation, resourcesPatch(action, rollout.size));
     let resized: Workload;
     try {
-      resized = await applier.client.json({ ...request, query: { ...request.query, dryRun: "All" } });
+      resized = await applier.client.json(pipeDryRun(pipe, rollout, sizePatch(action, rollout.size)));
     } catch (error) {
       return { error: problemIn(error) };
     }
@@ -85,12 +81,4 @@ async function unlessUnlisted(
     const { message, retryAfterMs } = problemIn(error);
     return { reason: "WriteFailed", message: `the ${what} cannot be listed: ${message}`, retryAfterMs };
   }
-}
-
-/** @throws the error itself if our view is outdated, or if a busy server sent Retry-After */
-export function problemIn(error: unknown): WriteError {
-  const isBusy = isCode(error, 429) && !isDeniedByWebhook(error);
-  const problem = isBusy ? undefined : writeErrorOf(error);
-  if (problem === undefined) throw error;
-  return problem;
 }

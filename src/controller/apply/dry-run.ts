@@ -1,17 +1,14 @@
 import { isRefusedSize, isWithoutDryRun } from "../../kube/errors.ts";
 import type { Pod, PodSpec, Workload } from "../../kube/objects.ts";
-import { objectPath, PODS } from "../../kube/paths.ts";
 import type { Action } from "../actions.ts";
-import { formatLastRollout } from "../observe/last-rollout.ts";
 import { resourcesFor } from "../observe/resources.ts";
 import { KINDS } from "../observe/workloads/kinds.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, readPipe } from "./applier.ts";
-import { problemIn, sizeProblem } from "./capacity.ts";
-import { patchOf, pipePatch, resourcesPatch } from "./pipe-patch.ts";
-import { fallbackOf } from "./workloads/ended-commit.ts";
-import { WORKLOADS } from "./workloads/kinds.ts";
-import { writeErrorOf } from "./write-error.ts";
+import { sizeProblem } from "./capacity.ts";
+import { commitPatch } from "./commit.ts";
+import { asDryRun, pipeDryRun, resizeRequest, sizePatch } from "./requests.ts";
+import { fallbackOf, problemIn, writeErrorOf } from "./write-error.ts";
 
 type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
 
@@ -32,9 +29,8 @@ async function commitProblem(applier: Applier, action: DryRunAction): Promise<Wr
   const { pipe, container, rollout } = action;
   const current = await readPipe<Workload>(applier, pipe);
   if (!current) return undefined;
-  const patch = { ...resourcesPatch(action, rollout.size), ...WORKLOADS[pipe.kind].pause(pipe) };
   // Without the message of DEPLOYMENTS, the response is the whole object.
-  const { message: _, ...request } = requestOf(action, patch);
+  const { message: _, ...request } = pipeDryRun(pipe, rollout, commitPatch(action));
   let committed: Workload;
   try {
     committed = await applier.client.json<Workload>(request);
@@ -72,9 +68,10 @@ function withoutAmounts(resources: PodSpec["containers"][number]["resources"]): 
 
 /** Only a rejection counts: a webhook that does not support dry runs or does not respond predicts nothing. */
 async function rolloutProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
+  const { pipe, rollout } = action;
   let resized: Workload;
   try {
-    resized = await applier.client.json(requestOf(action, resourcesPatch(action, action.rollout.size)));
+    resized = await applier.client.json(pipeDryRun(pipe, rollout, sizePatch(action, rollout.size)));
   } catch (error) {
     const problem = problemIn(error);
     return problem.reason !== "Refused" || isWithoutDryRun(error) ? undefined : problem;
@@ -93,25 +90,13 @@ async function podProblem(
   { triedPod, pipe, container, rollout }: DryRunAction,
 ): Promise<WriteError | undefined> {
   if (!triedPod) return undefined;
-  const { name, namespace, uid } = triedPod.metadata;
   const resources = resourcesFor(rollout.size, pipe.cpuLimitFollows);
-  const request = patchOf(PODS, triedPod.metadata, { spec: undefined });
+  // In any version, because only its size counts.
+  const pod = { ...triedPod.metadata, resourceVersion: undefined };
   try {
-    await client.json<Pod>({
-      ...request,
-      path: `${objectPath(PODS, namespace, name)}/resize`,
-      query: { ...request.query, dryRun: "All" },
-      // In any version, because only its size counts.
-      body: { metadata: { uid }, spec: { containers: [{ name: container, resources }] } },
-    });
+    await client.json<Pod>(asDryRun(resizeRequest(pod, container, resources)));
     return undefined;
   } catch (error) {
     return isRefusedSize(error) ? writeErrorOf(error) : undefined;
   }
-}
-
-function requestOf({ pipe, rollout }: DryRunAction, spec: object) {
-  const annotation = formatLastRollout(rollout, pipe.metadata.uid);
-  const request = pipePatch(pipe, annotation, spec);
-  return { ...request, query: { ...request.query, dryRun: "All" } };
 }

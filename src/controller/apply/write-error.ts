@@ -1,6 +1,7 @@
 import {
   isCode,
   isConflict,
+  isDeniedByWebhook,
   isForbiddenByRbac,
   isTerminating,
   isWithoutRoles,
@@ -10,6 +11,12 @@ import {
 } from "../../kube/errors.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { withRemedy } from "../remedy.ts";
+
+export const CONFLICT: WriteError = {
+  reason: "WriteFailed",
+  message: "the object changes at the same time",
+  isConflict: true,
+};
 
 /**
  * Returns the reason why a write to a pipe failed, with the message of the server and what people can do.
@@ -26,4 +33,23 @@ export function writeErrorOf(error: unknown): WriteError | undefined {
   // 422 from validation or an admission policy, 403 from a policy and denials of webhooks depend on the written object.
   const isRefused = [400, 403, 404, 409, 422].some((code) => isCode(error, code));
   return { reason: isRefused ? "Refused" : "WriteFailed", message, retryAfterMs };
+}
+
+/**
+ * Returns why a dry run or a list failed.
+ *
+ * @throws the error itself if our view is outdated, or if a busy server sent Retry-After
+ */
+export function problemIn(error: unknown): WriteError {
+  const isBusy = isCode(error, 429) && !isDeniedByWebhook(error);
+  const problem = isBusy ? undefined : writeErrorOf(error);
+  if (problem === undefined) throw error;
+  return problem;
+}
+
+/** Returns why a pipe has to be rolled out instead. Only what would be refused again is a reason for a rollout. */
+export function fallbackOf(error: unknown): WriteError | undefined {
+  const problem = writeErrorOf(error);
+  if (problem?.reason !== "Refused" && problem?.reason !== "Forbidden") return undefined;
+  return { ...problem, fallback: problem.reason };
 }

@@ -1,25 +1,73 @@
+import type { KubeClient } from "../../../kube/client.ts";
+import { formatLabelSelector, type LabelSelector } from "../../../kube/label-selector.ts";
+import type { KubeObject, Workload } from "../../../kube/objects.ts";
+import { collectionPath, type Resource } from "../../../kube/paths.ts";
 import type { InPlaceAction } from "../../actions.ts";
+import type { Fallback } from "../../observe/last-rollout.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
+import type { Allotment, Resources } from "../../observe/resources.ts";
 import type { WriteError } from "../../observe/write-record.ts";
 import type { Applier } from "../applier.ts";
 
 export type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { readonly type: Type }>;
 
-type Apply<Type extends InPlaceAction["type"]> = (
-  applier: Applier,
-  action: Of<Type>,
-) => Promise<WriteError | undefined>;
+/** A workload with all of its fields, as in JSON. */
+export interface WholeWorkload extends Workload {
+  readonly spec: Workload["spec"] & { readonly selector: LabelSelector };
+  readonly status?: {
+    /** A StatefulSet shows here the revision that its pods had before. */
+    readonly currentRevision?: string;
+  };
+}
 
-/** How the template of one kind of workload follows the pods that were resized in place. */
-export interface Workload {
-  /** The part of the spec that changes with the size when a commit begins, so that the new template starts no rollout. */
-  readonly pause: (pipe: PipeView) => object;
-  /** Begins to set the size in the template, without a rollout. */
-  readonly commit: Apply<"commit">;
-  /** Reads the workload, and makes the next write. */
-  readonly continueCommit: Apply<"continue-commit">;
-  /** Ends the commit; with a fallback, pods are replaced then. */
-  readonly resume: Apply<"resume">;
-  /** Replaces pods that do not have the size of the template, and that cannot be resized. */
-  readonly replacePods: Apply<"replace-pods">;
+/** A workload in the middle of a commit, as it was just read. */
+export interface Held {
+  readonly whole: WholeWorkload;
+  readonly view: PipeView;
+}
+
+export type NextStep =
+  | { readonly type: "wait" }
+  /** Makes the objects that belong to the workload match its template: its ReplicaSet, or the labels of its pods. */
+  | { readonly type: "relabel"; readonly write: () => Promise<void> }
+  /** @param fallback why pods are replaced then; absent if none are */
+  | { readonly type: "release"; readonly fallback?: Fallback | undefined }
+  /** The template gets its old resources again, so that no pod is replaced. `old`: the same, as the size if they are one. */
+  | { readonly type: "take-back"; readonly resources: Resources; readonly old: Allotment };
+
+/** The parts of a commit (commit.ts) that depend on the kind of workload. */
+export interface CommitKind {
+  /** The part of the spec that keeps Kubernetes from replacing pods whose template changes. */
+  readonly hold: (pipe: PipeView) => object;
+  /** The part of the spec that ends the hold. */
+  readonly release: (pipe: PipeView) => object;
+  /**
+   * Makes sure, before the template changes, that the pods can stay.
+   *
+   * @returns why they cannot now
+   * @throws the error of a request
+   */
+  readonly prepare: (applier: Applier, action: Of<"commit">) => Promise<WriteError | undefined>;
+  /** Reads what belongs to the workload, and decides the next step. `canRelabel`: false after a refusal. */
+  readonly nextStep: (
+    applier: Applier,
+    held: Held,
+    action: Of<"continue-commit">,
+    canRelabel: boolean,
+  ) => Promise<NextStep>;
+  /** Makes the pods outdated that do not have the size of the template, so that Kubernetes replaces them. */
+  readonly replacePods: (applier: Applier, whole: WholeWorkload, action: Of<"replace-pods">) => Promise<void>;
+}
+
+/** Reads the objects that the selector of a workload selects. Some of them may belong to another workload. */
+export async function listSelected<T extends KubeObject>(
+  client: Pick<KubeClient, "json">,
+  resource: Resource<T>,
+  { metadata, spec }: WholeWorkload,
+): Promise<readonly T[]> {
+  const { items } = await client.json<{ readonly items: readonly T[] }>({
+    path: collectionPath(resource, metadata.namespace),
+    query: { labelSelector: formatLabelSelector(spec.selector) },
+  });
+  return items;
 }

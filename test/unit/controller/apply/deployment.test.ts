@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DEPLOYMENT } from "../../../../src/controller/apply/workloads/deployment.ts";
+import { apply } from "../../../../src/controller/apply/apply.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../../src/controller/names.ts";
 import type { Fallback, LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import { formatLastRollout } from "../../../../src/controller/observe/last-rollout.ts";
@@ -15,7 +15,7 @@ import {
   aReplicaSet,
   patchedResources,
 } from "../../../support/fixtures/committing.ts";
-import { aRollout } from "../../../support/fixtures/snapshot.ts";
+import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 
 const FOUR = sizeOfCores(4);
 const TARGET = resourcesFor(FOUR, false);
@@ -31,7 +31,7 @@ describe("the beginning of a commit", () => {
     const pipe = toPipeView(aDeployment());
     const made = aCommitter({ ...answers, deployment: read });
     made.caches.pipes.apply(pipe);
-    await DEPLOYMENT.commit(made.applier, { type: "commit", pipe, container: "pipe", rollout });
+    await apply(made.applier, { type: "commit", pipe, container: "pipe", rollout });
     return { ...made, outcome: made.applier.writes.get("uid-a", "commit")?.outcome };
   };
 
@@ -95,7 +95,7 @@ describe("the next step of a commit", () => {
     const made = aCommitter({ ...answers, deployment });
     made.caches.pipes.apply(pipe);
     made.applier.writes.done(made.applier.writes.begin("uid-a", "commit", "4000m/16Gi"));
-    await DEPLOYMENT.continueCommit(made.applier, {
+    await apply(made.applier, {
       type: "continue-commit",
       pipe,
       container: "pipe",
@@ -203,7 +203,7 @@ describe("the next step of a commit", () => {
     const resumable = withRollout(aDeployment({ ...seen, isUpdated: true }), rollout);
     const made = aCommitter({ deployment: resumable });
     made.applier.departed.observe(pipe);
-    await DEPLOYMENT.continueCommit(made.applier, {
+    await apply(made.applier, {
       type: "continue-commit",
       pipe,
       container: "pipe",
@@ -214,6 +214,30 @@ describe("the next step of a commit", () => {
     expect([made.caches.pipes.size, made.applier.departed.all()]).toEqual([0, []]);
     // No event about it follows, which would end its records.
     expect(made.applier.writes.get("uid-a", "resume")).toBeUndefined();
+  });
+});
+
+describe("a ReplicaSet whose pods are to be replaced", () => {
+  const resources = resourcesFor(sizeOfCores(1), false);
+
+  /** The pods have the template of a ReplicaSet, as the controller sees them. */
+  async function replaced(templateHash: string) {
+    const replicaSets = [aReplicaSet("a-current", { cores: 4 }), aReplicaSet("a-old", { replicas: 0 })];
+    const made = aCommitter({ deployment: aDeployment({ cores: 4 }), replicaSets });
+    const pods = { pipe: aPipe("a"), container: "pipe", resources, templateHash };
+    await apply(made.applier, { type: "replace-pods", ...pods });
+    expect(made.applier.writes.get("uid-a", "replace-pods")?.outcome.type).toBe("done");
+    return made.writes();
+  }
+
+  it("gets the resources of its pods", async () => {
+    const writes = await replaced("current");
+    expect(writes.map(({ path }) => path.split("/").at(-1))).toEqual(["a-current"]);
+    expect(writes.map(patchedResources)).toEqual([resources]);
+  });
+
+  it("stays as it is if the pods that the controller sees are of an earlier one, and gone by now", async () => {
+    expect(await replaced("old")).toEqual([]);
   });
 });
 

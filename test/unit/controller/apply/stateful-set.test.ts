@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { STATEFUL_SET } from "../../../../src/controller/apply/workloads/stateful-set.ts";
+import { apply } from "../../../../src/controller/apply/apply.ts";
 import type { Fallback } from "../../../../src/controller/observe/last-rollout.ts";
 import { keyOfPipe } from "../../../../src/controller/observe/pipe-kind.ts";
 import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { HOLD, toStatefulPipeView } from "../../../../src/controller/observe/workloads/stateful-set.ts";
-import type { WritePurpose } from "../../../../src/controller/observe/write-record.ts";
+import type { WriteError, WritePurpose } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
@@ -80,7 +80,7 @@ describe("the commit of a StatefulSet", () => {
     const made = aServer({ statefulSet, ...(write ? { write } : {}) });
     made.caches.pipes.apply(pipe);
     const rollout = { ...COMMITTING, template: pipe.inTurn?.template };
-    await STATEFUL_SET.commit(made.applier, { type: "commit", pipe, container: "pipe", rollout });
+    await apply(made.applier, { type: "commit", pipe, container: "pipe", rollout });
     return { ...made, outcome: made.applier.writes.get("uid-a", "commit")?.outcome };
   };
   const partition = (value: number) =>
@@ -119,11 +119,24 @@ describe("the commit of a StatefulSet", () => {
     });
     made.caches.pipes.apply(pipe);
     made.caches.pods.apply(toPodView(pod(0, "a-1")));
-    await STATEFUL_SET.commit(made.applier, { type: "commit", pipe, container: "pipe", rollout: COMMITTING });
+    await apply(made.applier, { type: "commit", pipe, container: "pipe", rollout: COMMITTING });
     expect(made.writes()).toMatchObject([
       { path: expect.stringMatching(/\/pods\/a-0$/), query: { dryRun: "All" } },
     ]);
     expect(made.applier.writes.get("uid-a", "commit")?.outcome).toMatchObject({ error: { fallback } });
+  });
+
+  it.each<[string, KubeApiError, Partial<WriteError>]>([
+    ["a policy refuses the hold", refusal(422, "no"), { reason: "Refused", fallback: "Refused" }],
+    ["a webhook is down", refusal(500, "failed calling webhook"), { reason: "WriteFailed" }],
+    ["a permission is missing", refusal(403, 'is forbidden: User "a" cannot patch'), { reason: "Forbidden" }],
+    ["it conflicts", refusal(409, "the object has been modified"), { isConflict: true }],
+  ])("falls back to a rollout only if its values are refused: %s", async (_, error, expected) => {
+    const { outcome } = await begun(aStatefulSet(), () => {
+      throw error;
+    });
+    expect(outcome).toMatchObject({ type: "failed", error: expected });
+    expect(outcome?.type === "failed" && "fallback" in outcome.error).toBe("fallback" in expected);
   });
 });
 
@@ -144,7 +157,7 @@ describe("the next step of the commit of a StatefulSet", () => {
     const pipe = toStatefulPipeView(answers.statefulSet ?? seen);
     made.caches.pipes.apply(pipe);
     made.applier.writes.done(made.applier.writes.begin("uid-a", "commit", "4000m/16Gi"));
-    await STATEFUL_SET.continueCommit(made.applier, {
+    await apply(made.applier, {
       ...{ type: "continue-commit", pipe, container: "pipe", isOverdue: false, mayReplacePods: true },
       ...action,
     });
@@ -195,11 +208,13 @@ describe("the next step of the commit of a StatefulSet", () => {
   it("releases the pods with a reason if something removed the old size from the annotation", async () => {
     const { lastGoodSize: _, ...without } = COMMITTING;
     const statefulSet = withAnnotation(unseen, without);
-    const { written, writes, lastRollout } = await step(
+    const { written, writes, of, lastRollout } = await step(
       { statefulSet, pods: [pod(0, "a-1")] },
       { isOverdue: true },
     );
     expect(written).toMatchObject([{ path: "a" }]);
+    // The template keeps the size.
+    expect(of("commit")?.type).toBe("done");
     expect(writes().map(patchedResources)).toEqual([undefined]);
     expect(lastRollout?.inPlaceFailure?.reason).toBe("NotSettled");
   });
@@ -230,6 +245,19 @@ describe("the next step of the commit of a StatefulSet", () => {
     expect(failed.of("resume")).toMatchObject({ type: "failed", error: { reason: "WriteFailed" } });
   });
 
+  it("makes one attempt to release the pods at the end of its time, and the next one after a delay", async () => {
+    const answers = {
+      statefulSet: seen,
+      pods: [pod(0, "a-2")],
+      write: () => {
+        throw refusal(500, "failed calling webhook");
+      },
+    };
+    const { written, of } = await step(answers, { isOverdue: true });
+    expect(written.map(({ path }) => path)).toEqual(["a"]);
+    expect(of("resume")).toMatchObject({ type: "failed", error: { reason: "WriteFailed" } });
+  });
+
   it("replaces the rest if some pods have the label and others may not get it, unless that is forbidden", async () => {
     const fallback = { reason: "Refused", message: "a policy says no" } as const;
     const answers = { statefulSet: seen, pods: [pod(0, "a-1"), pod(1, "a-2")] };
@@ -245,7 +273,7 @@ describe("the next step of the commit of a StatefulSet", () => {
     ["is not held any more", aStatefulSet({ options: { cores: 4 } })],
   ])("writes nothing if the StatefulSet %s", async (_, statefulSet) => {
     const made = aServer({ statefulSet, pods: [pod(0, "a-1")] });
-    await STATEFUL_SET.continueCommit(made.applier, {
+    await apply(made.applier, {
       ...{ type: "continue-commit", pipe: toStatefulPipeView(seen), container: "pipe" },
       ...{ isOverdue: true, mayReplacePods: true },
     });
@@ -260,7 +288,7 @@ describe("pods of a StatefulSet that cannot be resized although its template has
     const made = aServer({ statefulSet, pods: [stale, pod(1, "a-1")] });
     const pipe = toStatefulPipeView(statefulSet);
     made.caches.pipes.apply(pipe);
-    await STATEFUL_SET.replacePods(made.applier, {
+    await apply(made.applier, {
       ...{ type: "replace-pods", pipe, container: "pipe", templateHash: "a-1" },
       resources: { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } },
     });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { resizePod } from "../../../../src/controller/apply/resize-pod.ts";
-import { DEPLOYMENT } from "../../../../src/controller/apply/workloads/deployment.ts";
+import { apply } from "../../../../src/controller/apply/apply.ts";
 import { runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
 import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
 import { formatResources, resourcesFor } from "../../../../src/controller/observe/resources.ts";
@@ -10,13 +9,8 @@ import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.
 import type { Pod } from "../../../../src/kube/objects.ts";
 import { EtcdRollbackError } from "../../../../src/runtime/restart-required.ts";
 import { anApplier } from "../../../support/fixtures/applier.ts";
-import {
-  aCommitter,
-  aDeployment,
-  aReplicaSet,
-  patchedResources,
-} from "../../../support/fixtures/committing.ts";
 import { aPipe } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
 const TARGET = resourcesFor(sizeOfCores(4), false);
 const error = (code: number, message: string, reason = "") =>
@@ -45,9 +39,7 @@ async function resized(write: () => unknown = () => pod("6", AMOUNTS), read: str
   const seen = toPodView(pod("5"));
   made.caches.pods.apply(seen);
   const action = { pipe: aPipe("a"), pod: seen, container: "pipe", resources: TARGET };
-  const result = await resizePod(made.applier, { type: "resize-pod", ...action }).catch(
-    (each: unknown) => each,
-  );
+  const result = await apply(made.applier, { type: "resize-pod", ...action }).catch((each: unknown) => each);
   const cached = made.caches.pods.get("pipes/a-1")?.metadata.resourceVersion;
   return { ...made, result, cached, record: made.applier.writes.get("uid-a-1", "resize-pod") };
 }
@@ -83,10 +75,10 @@ describe("the resize of a pod", () => {
       const { writes } = applier;
       const action = { pipe: aPipe("a"), pod: toPodView(pod("5")), container: "pipe", resources: TARGET };
       writes.failed(writes.begin("uid-a-1", opposite, "size"), { reason: "Refused", message: "quota" }, 2);
-      await resizePod(applier, { type: purpose, ...action });
+      await apply(applier, { type: purpose, ...action });
       expect(writes.get("uid-a-1", opposite)).toMatchObject({ attempts: 1, outcome: { type: "failed" } });
       writes.done(writes.begin("uid-a-1", opposite, "size"));
-      await resizePod(applier, { type: purpose, ...action });
+      await apply(applier, { type: purpose, ...action });
       expect(writes.get("uid-a-1", opposite)).toBeUndefined();
     }
   });
@@ -148,26 +140,41 @@ describe("the resize of a pod", () => {
   });
 });
 
-describe("a ReplicaSet whose pods are to be replaced", () => {
-  const resources = resourcesFor(sizeOfCores(1), false);
+/** Deletes a pod that the cache has in version 5, and that has version 7. */
+async function deleted(respond: () => unknown) {
+  const made = anApplier(({ method }) => (method === "DELETE" ? respond() : { items: [pod("7")] }));
+  const seen = toPodView(pod("5"));
+  made.caches.pods.apply(seen);
+  const result = await apply(made.applier, { type: "delete-pod", pipe: aStatefulPipe(), pod: seen });
+  const cached = made.caches.pods.get("pipes/a-1")?.metadata.resourceVersion;
+  return { ...made, result, cached, record: made.applier.writes.get("uid-a-1", "delete-pod") };
+}
 
-  /** The pods have the template of a ReplicaSet, as the controller sees them. */
-  async function replaced(templateHash: string) {
-    const replicaSets = [aReplicaSet("a-current", { cores: 4 }), aReplicaSet("a-old", { replicas: 0 })];
-    const made = aCommitter({ deployment: aDeployment({ cores: 4 }), replicaSets });
-    const pods = { pipe: aPipe("a"), container: "pipe", resources, templateHash };
-    await DEPLOYMENT.replacePods(made.applier, { type: "replace-pods", ...pods });
-    expect(made.applier.writes.get("uid-a", "replace-pods")?.outcome.type).toBe("done");
-    return made.writes();
-  }
-
-  it("gets the resources of its pods", async () => {
-    const writes = await replaced("current");
-    expect(writes.map(({ path }) => path.split("/").at(-1))).toEqual(["a-current"]);
-    expect(writes.map(patchedResources)).toEqual([resources]);
+describe("the deletion of a pod", () => {
+  it("applies only to the version that was seen, because the pod may be ready meanwhile", async () => {
+    const { requests, record, result } = await deleted(() => pod("6"));
+    expect(requests).toMatchObject([
+      {
+        method: "DELETE",
+        path: "/api/v1/namespaces/pipes/pods/a-1",
+        body: { preconditions: { uid: "uid-a-1", resourceVersion: "5" } },
+      },
+    ]);
+    expect([result, record?.outcome.type]).toEqual([undefined, "done"]);
   });
 
-  it("stays as it is if the pods that the controller sees are of an earlier one, and gone by now", async () => {
-    expect(await replaced("old")).toEqual([]);
+  it("reads a pod that has changed, so that the next decision sees it", async () => {
+    const { result, record, cached } = await deleted(() => {
+      throw error(409, "Precondition failed");
+    });
+    expect([result?.isConflict, record?.outcome.type, cached]).toEqual([true, "failed", "7"]);
+  });
+
+  it("remembers that the permission is missing", async () => {
+    const { record, cached } = await deleted(() => {
+      throw error(403, 'pods "a-1" is forbidden: User cannot delete');
+    });
+    expect(record?.outcome).toMatchObject({ type: "failed", error: { reason: expect.any(String) } });
+    expect(cached).toBe("5");
   });
 });

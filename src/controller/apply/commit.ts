@@ -1,0 +1,190 @@
+import { formatSize } from "../../domain/size.ts";
+import { isConflict } from "../../kube/errors.ts";
+import type { Fallback, LastRollout } from "../observe/last-rollout.ts";
+import type { PipeKind } from "../observe/pipe-kind.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
+import { type Allotment, isSize } from "../observe/resources.ts";
+import { KINDS } from "../observe/workloads/kinds.ts";
+import type { WriteError, WrittenAnnotation } from "../observe/write-record.ts";
+import { errorOf } from "../retry.ts";
+import { applied, inPlaceFailureTo } from "../rollout/annotation.ts";
+import { type Applier, attempt, observePipe, patchPipe, readPipe } from "./applier.ts";
+import { sizePatch, templatePatch } from "./requests.ts";
+import { DEPLOYMENT } from "./workloads/deployment.ts";
+import { STATEFUL_SET } from "./workloads/stateful-set.ts";
+import type { CommitKind, Held, NextStep, Of, WholeWorkload } from "./workloads/workload.ts";
+import { fallbackOf } from "./write-error.ts";
+
+/*
+ * The commit: the template of a workload follows pods that were resized in place, and no pod is replaced
+ * (docs/explanation/in-place.md).
+ *
+ *     commit            hold, and set the size in the template, in one write
+ *     continue-commit   relabel: make what belongs to the workload match the new template
+ *                       release, when Kubernetes counts every pod as updated
+ *                       take back the template and release, in one write, when the time is over
+ *     resume            release, when nothing else is left to do
+ *
+ * `continue-commit` decides its step only from what it has just read. The hold is visible in the workload, and the old
+ * size in its annotation or its ReplicaSet. So after a crash between any two steps, the next leader goes on.
+ */
+
+const COMMIT_KINDS: Readonly<Record<PipeKind, CommitKind>> = {
+  Deployment: DEPLOYMENT,
+  StatefulSet: STATEFUL_SET,
+};
+
+/** The spec that begins a commit. */
+export function commitPatch({ pipe, container, rollout }: Omit<Of<"commit">, "type">): object {
+  return { ...sizePatch({ pipe, container }, rollout.size), ...COMMIT_KINDS[pipe.kind].hold(pipe) };
+}
+
+export function beginCommit(applier: Applier, action: Of<"commit">): Promise<WriteError | undefined> {
+  const { pipe, rollout } = action;
+  const aim = { purpose: "commit", subject: formatSize(rollout.size), attempts: rollout.attempts } as const;
+  return attempt(applier, pipe, aim, async () => {
+    let isPrepared = false;
+    try {
+      const error = await COMMIT_KINDS[pipe.kind].prepare(applier, action);
+      if (error) return { error };
+      isPrepared = true;
+      applier.assertMayWrite();
+      return { annotation: await patchPipe(applier, pipe, rollout, commitPatch(action)) };
+    } catch (cause) {
+      const error = fallbackOf(cause);
+      // A rollout needs the permission for the workload, too, but not the one for its ReplicaSets or pods.
+      if (error && !(error.reason === "Forbidden" && isPrepared)) return { error };
+      throw cause;
+    }
+  });
+}
+
+export function continueCommit(
+  applier: Applier,
+  action: Of<"continue-commit">,
+): Promise<WriteError | undefined> {
+  const { pipe, isOverdue } = action;
+  const aim = { purpose: isOverdue ? "resume" : "continue-commit", subject: subjectOf(pipe) } as const;
+  return attempt(applier, pipe, aim, async () => {
+    const whole = await readPipe<WholeWorkload>(applier, pipe);
+    if (!whole) return {};
+    const view = KINDS[pipe.kind].toView(whole);
+    observePipe(applier, view);
+    return view.isPausedForCommit ? { annotation: await step(applier, action, { whole, view }) } : {};
+  });
+}
+
+export function resume(applier: Applier, { pipe }: Of<"resume">): Promise<WriteError | undefined> {
+  const aim = { purpose: "resume", subject: subjectOf(pipe) } as const;
+  return attempt(applier, pipe, aim, async () => ({ annotation: await release(applier, pipe, undefined) }));
+}
+
+/** No commit can help pods that lack the size of the template, and that cannot be resized. */
+export function replacePods(applier: Applier, action: Of<"replace-pods">): Promise<WriteError | undefined> {
+  const { pipe } = action;
+  const aim = { purpose: "replace-pods", subject: subjectOf(pipe) } as const;
+  return attempt(applier, pipe, aim, async () => {
+    const whole = await readPipe<WholeWorkload>(applier, pipe);
+    if (whole) await COMMIT_KINDS[pipe.kind].replacePods(applier, whole, action);
+    return {};
+  });
+}
+
+function subjectOf({ size }: PipeView): string {
+  return size ? formatSize(size) : "";
+}
+
+async function step(
+  applier: Applier,
+  action: Of<"continue-commit">,
+  held: Held,
+): Promise<WrittenAnnotation | undefined> {
+  const { nextStep } = COMMIT_KINDS[held.view.kind];
+  const { isOverdue, fallback } = action;
+  const next = await nextStep(applier, held, action, fallback === undefined);
+  try {
+    return await runStep(applier, action, held.view, next);
+  } catch (cause) {
+    if (next.type !== "relabel" || !isOverdue || isConflict(cause)) throw cause;
+    // The time of the commit is over. Some pods may have their new label, so the next step depends on another read.
+    const otherwise = await nextStep(applier, held, action, false);
+    if (otherwise.type === "wait") throw cause;
+    return runStep(applier, action, held.view, otherwise);
+  }
+}
+
+async function runStep(
+  applier: Applier,
+  { container, fallback }: Of<"continue-commit">,
+  view: PipeView,
+  next: NextStep,
+): Promise<WrittenAnnotation | undefined> {
+  applier.assertMayWrite();
+  switch (next.type) {
+    case "wait":
+      return undefined;
+    case "relabel":
+      await next.write();
+      return undefined;
+    case "release":
+      return release(applier, view, next.fallback);
+    case "take-back":
+      return takeBack(applier, view, templatePatch(container, next.resources), next.old, fallback);
+  }
+}
+
+/** @param fallback why pods are replaced then; absent if none are */
+function release(
+  applier: Applier,
+  pipe: PipeView,
+  fallback: Fallback | undefined,
+): Promise<WrittenAnnotation | undefined> {
+  const { lastRollout } = pipe;
+  const spec = COMMIT_KINDS[pipe.kind].release(pipe);
+  return patchPipe(applier, pipe, lastRollout && endedCommit(lastRollout, fallback), spec);
+}
+
+/** The old template is the one that the pods count as, so Kubernetes replaces none of them. The next attempt waits. */
+async function takeBack(
+  applier: Applier,
+  pipe: PipeView,
+  template: object,
+  old: Allotment,
+  fallback: Fallback | undefined,
+): Promise<WrittenAnnotation | undefined> {
+  const { kind, lastRollout } = pipe;
+  const { uid, generation } = pipe.metadata;
+  const spec = { ...template, ...COMMIT_KINDS[kind].release(pipe) };
+  const rollout = lastRollout && takenBack(pipe, lastRollout, old, fallback);
+  const written = await patchPipe(applier, pipe, rollout, spec);
+  const error = errorOf(applier.writes.get(uid, "continue-commit")) ?? noResponse(kind);
+  applier.writes.failed({ uid, purpose: "commit" }, error, generation);
+  return written;
+}
+
+function noResponse(kind: PipeKind): WriteError {
+  const message = `the ${kind} controller did not respond, so the template was not changed: see the kube-controller-manager`;
+  return { reason: "WriteFailed", message };
+}
+
+/** The annotation after a commit. */
+function endedCommit(rollout: LastRollout, fallback: Fallback | undefined): LastRollout {
+  const { isCommitting: _, inPlaceStartedAtMs, ...rest } = rollout;
+  if (!fallback) return { ...rest, inPlaceStartedAtMs, cameUp: true };
+  return { ...rest, inPlaceFailure: inPlaceFailureTo(rollout.size, fallback, rollout.startedAtMs) };
+}
+
+/** The annotation of a pipe whose template gets what it had before the commit. */
+function takenBack(
+  { metadata }: PipeView,
+  lastRollout: LastRollout,
+  old: Allotment,
+  fallback: Fallback | undefined,
+): LastRollout {
+  const { isCommitting: _, ...rest } = lastRollout;
+  const inPlaceFailure = fallback && inPlaceFailureTo(lastRollout.size, fallback, lastRollout.startedAtMs);
+  // Until Kubernetes has seen a size, it counts as a commit.
+  const generation = isSize(old) ? metadata.generation + 1 : 0;
+  const present = isSize(old) ? { size: old } : applied(old, lastRollout.size);
+  return { ...rest, ...present, generation, attempts: 0, cameUp: true, inPlaceFailure };
+}
