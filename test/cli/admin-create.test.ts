@@ -317,7 +317,7 @@ describe("admin key create", () => {
     );
     const refused = await run(create(of));
     expect(refused.code).toBe(1);
-    expect(refused.err).toMatch(`Organization ${of} has 100 API keys, and 100 is the most`);
+    expect(refused.err).toMatch(`Organization ${of} has 100 API keys, and the maximum is 100`);
     await kubectl(cluster, ["delete", "secret", `api-key-${of}-0`, "-n", NAMESPACE]);
     expect((await run(create(of))).code).toBe(0);
   });

@@ -307,7 +307,10 @@ describe("admin key rotate", () => {
     const key = await makeKey();
     await rotate(key);
     const finish = `admin key rotate ${key.id} --finish`;
-    expect(await refusal(key, finish)).toMatchObject({ code: 2, err: expect.stringContaining("give --yes") });
+    expect(await refusal(key, finish)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("Confirm with --yes"),
+    });
     const no = await refusal(key, finish, { input: true, answers: ["no"] });
     expect(no).toEqual({
       code: 1,
@@ -332,7 +335,10 @@ describe("admin key delete", () => {
   it("asks for confirmation, and deletes the key, which the API then rejects", async () => {
     const key = await makeKey();
     const words = `admin key delete ${key.id}`;
-    expect(await refusal(key, words)).toMatchObject({ code: 2, err: expect.stringContaining("give --yes") });
+    expect(await refusal(key, words)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("Confirm with --yes"),
+    });
     for (const response of ["n", "", "nope"]) {
       const { code, err } = await refusal(key, words, { input: true, answers: [response] });
       expect(code).toBe(1);

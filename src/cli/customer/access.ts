@@ -91,7 +91,7 @@ export function accessOf(values: Values<typeof accessOptions>, profiles: () => P
       "PIPE_SCALING_KEY_SECRET",
     ];
     throw new UsageError(
-      `The address of the API or the key is missing: ${absent.join(", ")}. Keep them in a profile with \`pipe-scaling profile set NAME --api-url URL --key-id ID\`, or give all three.`,
+      `The address of the API or the key is missing: ${absent.join(", ")}. Store them in a profile with \`pipe-scaling profile set NAME --api-url URL --key-id ID\`, or specify all three.`,
     );
   }
   return {
@@ -124,7 +124,7 @@ function choose(named: string | undefined, { current, profiles }: Profiles) {
   const names = Object.keys(profiles);
   if (names.length === 0) return undefined;
   throw new UsageError(
-    `No profile is in use: name one with --profile, or choose one with \`pipe-scaling profile use NAME\`. Profiles: ${names.join(", ")}.`,
+    `No profile is selected. Specify one with --profile, or select a default with \`pipe-scaling profile use NAME\`. Profiles: ${names.join(", ")}.`,
   );
 }
 

@@ -80,7 +80,7 @@ function requireOneUse(values: BoostValues): void {
   throw new UsageError(
     at === undefined
       ? "Specify the end of the boost with --for, such as --for 8h, or with --until."
-      : "--for and --until both give the end of the boost: give one of the two.",
+      : "--for and --until both set the end of the boost. Specify only one of the two.",
   );
 }
 

@@ -149,7 +149,7 @@ describe("an invalid command line ends with exit code 2 and a message", () => {
       "Unknown command 'lits'. Did you mean list?\nSee pipe-scaling admin organization --help",
     ],
     ["try-it --title", "Option '--title <t>' argument missing.\nSee"],
-    ["admin organization create --name x", "--tier (or PIPE_SCALING_TIER) is missing: its tier"],
+    ["admin organization create --name x", "--tier (or PIPE_SCALING_TIER) is missing: tier, which sets"],
     [
       "admin organization create --name x --tier gold",
       'is "gold", but it must be one of the built-in tiers (--tiers-file names others): basic, scale, enterprise.',
