@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { stringify } from "yaml";
 import * as z from "zod";
+import { FALLBACK_REASON_TABLE, FALLBACK_REASONS } from "../../src/crd/fallback-reasons.ts";
 import { crdYaml } from "../../src/crd/yaml.ts";
 import { TEXT_RULE } from "../../src/settings/values.ts";
 import { chartValues } from "./values.ts";
@@ -34,7 +35,15 @@ export function generated(): ReadonlyMap<string, string> {
     [`${CHART}/values.yaml`, valuesYaml(schema)],
     [`${CHART}/README.md`, readme(schema)],
     [`${CHART}/files/crd.yaml`, crdYaml()],
+    [`${CHART}/templates/_expected-fallbacks.tpl`, expectedFallbacks()],
   ]);
+}
+
+/** A named template with the reasons that the alert about fallbacks ignores, as a regular expression. */
+function expectedFallbacks(): string {
+  const expected = FALLBACK_REASONS.filter((reason) => FALLBACK_REASON_TABLE[reason].isExpected);
+  const head = "Generated from src/crd/fallback-reasons.ts by `npm run generate`; do not edit.";
+  return `{{- /* ${head} */}}\n{{- define "pipe-scaling.expectedFallbacks" -}}\n${expected.join("|")}\n{{- end }}\n`;
 }
 
 /** Uses draft 7, the only draft that Helm 3, Helm 4 and editors all support. */

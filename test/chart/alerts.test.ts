@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { valuesSchema } from "../../deploy/chart/generated.ts";
 import { allMetrics, seriesOf } from "../../docs/reference/generator/metrics.ts";
+import { FALLBACK_REASON_TABLE, FALLBACK_REASONS } from "../../src/crd/fallback-reasons.ts";
 import { EVENT_LOOP_PRECISION_MS } from "../../src/telemetry/process-metrics.ts";
 import { alerts, dashboardQueries } from "./queries.ts";
 
@@ -28,6 +29,17 @@ describe("the alerts", () => {
       const selectors = [...expr.matchAll(/\{([^}]*)\}/g)].map(([, selector]) => selector);
       for (const selector of selectors)
         expect(selector).toMatch(/^namespace="pipe-scaling-system", job="release"/);
+    }
+  });
+
+  it("ignore exactly the fallback reasons that the table declares as expected", async () => {
+    const { expr = "" } = (await alerts()).find(({ alert }) => alert === "PipeScalingInPlaceFallbacks") ?? {};
+    const patterns = [...expr.matchAll(/reason!~"([^"]*)"/g)].map(([, pattern = ""]) => pattern);
+    expect(patterns).toHaveLength(2);
+    const expected = FALLBACK_REASONS.filter((reason) => FALLBACK_REASON_TABLE[reason].isExpected);
+    for (const pattern of patterns) {
+      const isIgnored = new RegExp(`^(?:${pattern})$`);
+      expect(FALLBACK_REASONS.filter((reason) => isIgnored.test(reason))).toEqual(expected);
     }
   });
 

@@ -20,15 +20,16 @@ const MINIMAL = ["--values", valuesFile("minimal")] as const;
 
 describe("a generated file of the chart", () => {
   it.each([...generated()])("is what `npm run generate` writes: %s", (path, text) => {
-    expect(readFileSync(`${CHART}/../${path}`, "utf8")).toBe(text);
+    const message = `deploy/chart/${path} is out of date: run npm run generate`;
+    expect(readFileSync(`${CHART}/../${path}`, "utf8"), message).toBe(text);
   });
 });
 
 describe("the plain manifests", () => {
   it("are what `npm run generate` writes", async () => {
-    expect(readFileSync(new URL("../../deploy/manifests/install.yaml", import.meta.url), "utf8")).toBe(
-      await plainManifests(),
-    );
+    const manifests = readFileSync(new URL("../../deploy/manifests/install.yaml", import.meta.url), "utf8");
+    const message = "deploy/manifests/install.yaml is out of date: run npm run generate";
+    expect(manifests, message).toBe(await plainManifests());
   });
 });
 

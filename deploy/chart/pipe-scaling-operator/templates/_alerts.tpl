@@ -171,7 +171,7 @@ labels of the release.
 {{- end }}
 {{- end }}
 {{- /* Clusters and pipes that cannot be resized in place by their configuration are no surprise. */}}
-{{- $unexpected := `reason!~"ContainerNotNamed|ContainerRestarts|NotSupported|PodsNotLabeled|SizeFromEnvironment|SizeFromPercentage"` }}
+{{- $unexpected := printf `reason!~"%s"` (include "pipe-scaling.expectedFallbacks" $) }}
 {{- with $alerts.PipeScalingInPlaceFallbacks }}
 {{- if .enabled }}
 - alert: PipeScalingInPlaceFallbacks
