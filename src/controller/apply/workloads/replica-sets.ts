@@ -2,8 +2,12 @@ import type { KubeClient } from "../../../kube/client.ts";
 import { formatLabelSelector, type LabelSelector } from "../../../kube/label-selector.ts";
 import type { Deployment, ReplicaSet } from "../../../kube/objects.ts";
 import { collectionPath, objectPath, REPLICA_SETS } from "../../../kube/paths.ts";
-import type { CommitFacts } from "../../in-place/commit.ts";
-import { type ReplicaSetView, toReplicaSetView, toTemplateView } from "../../in-place/replica-set-view.ts";
+import {
+  type CommitFacts,
+  type ReplicaSetView,
+  toReplicaSetView,
+  toTemplateView,
+} from "../../in-place/commit.ts";
 import type { Resources } from "../../observe/resources.ts";
 import { patchOf, WRITE_TIMEOUT_MS } from "../pipe-patch.ts";
 
