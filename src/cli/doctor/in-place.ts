@@ -1,5 +1,5 @@
 import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
-import { podTemplateProblem } from "../../controller/observe/workloads/pod-template.ts";
+import { podTemplateProblem } from "../../controller/observe/workloads/workload.ts";
 import type { Cluster, Pipe, Scaling } from "./cluster.ts";
 import { note, ok, type Result, warning } from "./result.ts";
 

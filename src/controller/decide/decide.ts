@@ -4,19 +4,19 @@ import { ALWAYS_OPEN } from "../../domain/rollout-window.ts";
 import { sizeOfCores } from "../../domain/size.ts";
 import { type DesiredSize, desiredSize, type Tier } from "../../domain/tier.ts";
 import type { Action } from "../actions.ts";
+import type { Assessment } from "../assessment.ts";
 import { commitStep } from "../in-place/commit-rules.ts";
 import { type MemoryShortage, memoryShortage } from "../in-place/out-of-memory.ts";
 import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { confirmationOf, READ_LATER } from "../observe/write-record.ts";
+import { confirmationOf, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
 import { dueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
-import { adoptableAtMs, specForAdoption } from "./adopted-size.ts";
 import { assess } from "./assess.ts";
+import { adoptableAtMs, specForAdoption, specForRecreation, wasResized } from "./created-spec.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
 import { recordShortage, reportShortage } from "./give-back.ts";
 import { decidePipes } from "./passes.ts";
-import { specForRecreation, wasResized } from "./recreate.ts";
 import { WAYS } from "./rules.ts";
 
 /**
@@ -109,7 +109,7 @@ function create(
 }
 
 /** When the creation of the PipeScaling may be tried, or tried again, in milliseconds since 1970. */
-export function creatableAtMs(snapshot: Snapshot): number {
+function creatableAtMs(snapshot: Snapshot): number {
   const { namespace, serviceId, writes } = snapshot;
   const repeatedAtMs = repeatableAtMs(writes.get(`${namespace}/${serviceId}`, "create"), 0, snapshot);
   return Math.max(repeatedAtMs, adoptableAtMs(snapshot));
@@ -140,7 +140,7 @@ function finishAbandoned(snapshot: Snapshot): readonly Action[] {
 }
 
 /** When an orphan is resumed, in milliseconds since 1970; infinite if the controller did not pause it. */
-export function orphanResumedAtMs(
+function orphanResumedAtMs(
   { metadata, pausedForCommitAtMs }: PipeView,
   { nowMs, timeouts, writes }: Pick<Snapshot, "nowMs" | "timeouts" | "writes">,
 ): number {
@@ -153,4 +153,39 @@ export function orphanResumedAtMs(
 /** True if our view of the PipeScaling is older than a rollout of the pipe, or etcd was restored from a snapshot. */
 function isFromLaterGeneration({ lastRollout }: PipeView, { metadata }: PipeScalingView): boolean {
   return lastRollout?.scalingUid === metadata.uid && lastRollout.scalingGeneration > metadata.generation;
+}
+
+/** Writes that no decision waits for. */
+const SILENT: readonly WritePurpose[] = ["adopt", "roll-back", "dry-run", "dry-run-commit", "replace-pods"];
+
+/** A Deployment that left the caches is read again after this time. */
+const DEPARTED_MS = 500;
+
+/**
+ * Returns the time at which the decision may change without an event, in milliseconds since 1970: a retry, a timeout,
+ * the end of a phase that other pipes wait for, the recreation of a PipeScaling, the end of a pause, or the end of a boost.
+ * Infinite if only an event can change it.
+ */
+export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
+  const { nowMs, recreation, scaling, orphans, departed, pipes } = snapshot;
+  const { waitReason, window, assessments = [] } = sizing ?? {};
+  const paused = pipes.filter(({ isPausedForCommit }) => isPausedForCommit);
+  const isWaitedFor = waitReason === "canary" || waitReason === "service-limit";
+  const times = [
+    ...assessments.flatMap((each) => timesOf(each, isWaitedFor)),
+    ...paused.map((pipe) => commitStep(pipe, snapshot).recheckAtMs),
+    ...orphans.map((orphan) => orphanResumedAtMs(orphan, snapshot)),
+    ...departed.map(() => nowMs + DEPARTED_MS),
+    ...(sizing?.boost ? [sizing.boost.untilMs] : []),
+    ...(scaling ? [] : [recreation.atMs, creatableAtMs(snapshot)]),
+    ...(waitReason === "window" && window && !window.open ? [window.opensAtMs] : []),
+  ];
+  return Math.min(...times.filter((atMs) => atMs > nowMs));
+}
+
+function timesOf(assessment: Assessment, isWaitedFor: boolean): readonly number[] {
+  const { pipe, state, subject, phaseEndsAtMs } = assessment;
+  const endsAtMs = isWaitedFor || state === "rolling" ? phaseEndsAtMs : undefined;
+  const retries = SILENT.map((purpose) => dueAtMs(subject.writes.get(pipe.metadata.uid, purpose), subject));
+  return [assessment.recheckAtMs, endsAtMs, ...retries].filter((each) => each !== undefined);
 }

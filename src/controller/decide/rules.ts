@@ -12,11 +12,11 @@ import { nameOf } from "../observe/pipe-kind.ts";
 import { hasAllResources } from "../observe/pipe-view.ts";
 import { mayReplacePods, seesPods } from "../pods.ts";
 import { FIELD_CONFLICT } from "../retry.ts";
-import { leftToOwner } from "../rollout/hold.ts";
 import { failedBefore, nextAttempt } from "../rollout/prior-failure.ts";
 import {
   annotationRemoved,
   hasSize,
+  leftToOwner,
   rolloutOfController,
   rolloutOfOwner,
   writeInFlight,

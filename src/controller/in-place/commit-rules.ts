@@ -9,7 +9,7 @@ import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { allPodsHaveSize, areOfOneTemplate, mayReplacePods } from "../pods.ts";
 import { dueAtMs, errorOf, failureOf, lastErrorOf, recordOf, repeatableAtMs } from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
-import { heldBy } from "../rollout/hold.ts";
+import { heldBy } from "../rollout/rules.ts";
 import { fallsBack } from "./fall-back.ts";
 import { failedBefore, refusalOf } from "./problem.ts";
 import { restarted } from "./resize-pods.ts";

@@ -3,7 +3,7 @@ import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
 import { hasAllResources, isHeld, isOfTemplate } from "../observe/pipe-view.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, seesAllPods } from "../pods.ts";
 import { failureOf, repeatableAtMs } from "../retry.ts";
-import { heldBy } from "../rollout/hold.ts";
+import { heldBy } from "../rollout/rules.ts";
 import { standingFailure } from "./drift.ts";
 import { fallsBack, podsToReturn } from "./fall-back.ts";
 import type { PodsStep } from "./pods-step.ts";

@@ -1,13 +1,12 @@
 import { formatSize, sameSize } from "../../domain/size.ts";
 import type { Failure, PipeDecision, Subject } from "../assessment.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
-import { isChangedByOwner, isCommitUnseen, isRollingOut } from "../observe/pipe-view.ts";
+import { isChangedByOwner, isCommitUnseen, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods, seesPods, unseenPods } from "../pods.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isRetryRequested, recordOf } from "../retry.ts";
 import { hasComeUp } from "./annotation.ts";
 import { rolloutOutlook } from "./failure.ts";
-import { heldByOwner } from "./hold.ts";
 
 /** A response or a read soon shows whether the template was changed. Until then it counts as a rollout. */
 export function writeInFlight({ pipe, writes, desired }: Subject): PipeDecision | undefined {
@@ -121,4 +120,25 @@ function isNew(subject: Subject): boolean {
 export function rolloutOfOwner(subject: Subject): PipeDecision {
   if (seesPods(subject) && !seesAllPods(subject)) return { state: "rolling", activity: unseenPods(subject) };
   return heldByOwner(subject) ?? { state: "rolling" };
+}
+
+const PAUSED = "its owner paused the Deployment: resume it";
+
+/** Why a change of the template replaces no pod, or not all, for people: the end of a sentence. */
+export function heldBy({ inTurn }: Pick<PipeView, "inTurn">): string {
+  return inTurn?.hold?.message ?? PAUSED;
+}
+
+/** The owner keeps all pods that do not have the size from rollouts. The owner chose this, so it is no alarm. */
+export function heldByOwner({ pipe }: Pick<Subject, "pipe">): PipeDecision | undefined {
+  const { isPaused, rollout, inTurn } = pipe;
+  if (!isPaused && !(inTurn?.hold && rollout.isComplete)) return undefined;
+  return { state: "paused", activity: heldBy(pipe), ...(inTurn ? { waitsForOwner: true } : {}) };
+}
+
+/** With the strategy OnDelete, a changed template would replace a pod whenever one ends, and nothing would prove the size. */
+export function leftToOwner({ pipe }: Pick<Subject, "pipe">): PipeDecision | undefined {
+  const { inTurn } = pipe;
+  if (!inTurn?.hold?.isOnDelete) return undefined;
+  return { state: "paused", activity: heldBy(pipe), waitsForOwner: true };
 }

@@ -1,8 +1,14 @@
 import type { KubeRequest } from "../../../kube/client.ts";
 import { isWithoutDryRun } from "../../../kube/errors.ts";
 import { REPLICA_SETS } from "../../../kube/paths.ts";
-import { beginCommit, type CommitFacts, continueCommit } from "../../in-place/commit.ts";
-import { type ReplicaSetView, toReplicaSetView, toTemplateView } from "../../in-place/replica-set-view.ts";
+import {
+  beginCommit,
+  type CommitFacts,
+  continueCommit,
+  type ReplicaSetView,
+  toReplicaSetView,
+  toTemplateView,
+} from "../../in-place/commit.ts";
 import { type Resources, resourcesFor, resourcesOf, sizeOf } from "../../observe/resources.ts";
 import { KINDS } from "../../observe/workloads/kinds.ts";
 import type { WriteError } from "../../observe/write-record.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { specForAdoption } from "../../../../src/controller/decide/adopted-size.ts";
+import { specForAdoption } from "../../../../src/controller/decide/created-spec.ts";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
 import { allSizes, DEFAULT_MAXIMUM_CORES, sizeOfCores } from "../../../../src/domain/size.ts";

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decide } from "../../../../src/controller/decide/decide.ts";
-import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
+import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { specForRecreation } from "../../../../src/controller/decide/created-spec.ts";
 import { decide } from "../../../../src/controller/decide/decide.ts";
-import { specForRecreation } from "../../../../src/controller/decide/recreate.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../../src/controller/names.ts";
 import { formatLastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";

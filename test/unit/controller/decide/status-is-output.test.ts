@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { decide } from "../../../../src/controller/decide/decide.ts";
-import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
+import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WritePurpose, WriteRecord } from "../../../../src/controller/observe/write-record.ts";

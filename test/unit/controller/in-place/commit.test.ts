@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { beginCommit, type CommitFacts, continueCommit } from "../../../../src/controller/in-place/commit.ts";
-import type { ReplicaSetView } from "../../../../src/controller/in-place/replica-set-view.ts";
+import {
+  beginCommit,
+  type CommitFacts,
+  continueCommit,
+  type ReplicaSetView,
+} from "../../../../src/controller/in-place/commit.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { amounts } from "../../../support/fixtures/pod.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decide } from "../../../../src/controller/decide/decide.ts";
-import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
+import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Action } from "../../../../src/controller/actions.ts";
-import { decide } from "../../../../src/controller/decide/decide.ts";
-import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
+import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
 import { isSize } from "../../../../src/controller/observe/resources.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
