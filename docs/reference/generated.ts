@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { cliPage } from "./generator/cli.ts";
 import { errorsPage } from "./generator/errors.ts";
 import { eventsPage } from "./generator/events.ts";
-import { alarmingFallbackReasons, fallbackReasons } from "./generator/fallback-reasons.ts";
 import { httpPage } from "./generator/http.ts";
 import { metricsPage } from "./generator/metrics.ts";
+import { alarmingFallbackReasons, fallbackReasons, stalledReasons } from "./generator/reasons.ts";
 import { recordsPage } from "./generator/records.ts";
 import { resourcePage } from "./generator/resource.ts";
 
@@ -32,6 +32,7 @@ export function generatedParts(): ReadonlyMap<string, string> {
   const parts: readonly (readonly [string, string])[] = [
     ["../explanation/in-place.md", fallbackReasons()],
     ["../runbooks/PipeScalingInPlaceFallbacks.md", alarmingFallbackReasons()],
+    ["../runbooks/PipeScalingStalled.md", stalledReasons()],
   ];
   return new Map(parts.map(([path, part]) => [path, withPart(path, part)]));
 }

@@ -1,45 +1,19 @@
-/** Reasons of conditions that report no failure. */
-const STATE_REASONS = [
-  "Progressing",
-  "WaitingForWindow",
-  "WaitingForOwner",
-  "Scaled",
-  "TierLimited",
-  "Suspended",
-  "Deleting",
-] as const;
+import { FAILURE_REASON_TABLE } from "./failure-reasons.ts";
+import { STATE_REASON_TABLE } from "./state-reasons.ts";
 
-/** Reasons of failures of pipes and services. They are also label values of a metric. */
-export const FAILURE_REASONS = [
-  "Unschedulable",
-  "NoNodeLargeEnough",
-  "NoNodeHasRoom",
-  "ProgressDeadlineExceeded",
-  "RolloutTimeout",
-  "RolloutFailed",
-  "FailedCreate",
-  "ReplicaFailure",
-  "Refused",
-  "WriteFailed",
-  "Forbidden",
-  "CpuLimitTooLow",
-  "NotResizedInPlace",
-  "FieldConflict",
-  "OutOfMemory",
-  "ContainerUnclear",
-  "UnknownService",
-  "UnknownOrganization",
-  "UnknownTier",
-  "MalformedRecord",
-  "WrongNamespace",
-] as const;
+/** The texts of all reasons that the controller writes into the conditions of a status. */
+export const REASON_TABLE = { ...STATE_REASON_TABLE, ...FAILURE_REASON_TABLE };
 
-export type FailureReason = (typeof FAILURE_REASONS)[number];
+export type Reason = keyof typeof REASON_TABLE;
+export type FailureReason = keyof typeof FAILURE_REASON_TABLE;
 
-/** All reasons that the controller writes into a status. */
-export type Reason = (typeof STATE_REASONS)[number] | FailureReason;
+export const FAILURE_REASONS = Object.keys(FAILURE_REASON_TABLE).filter(isFailureReason);
+
+function isFailureReason(text: string): text is FailureReason {
+  return Object.hasOwn(FAILURE_REASON_TABLE, text);
+}
 
 /** Parses the reason in a status or an annotation. A later version may have written an unknown one. */
 export function failureReason(text: string): FailureReason {
-  return FAILURE_REASONS.find((reason) => reason === text) ?? "RolloutFailed";
+  return isFailureReason(text) ? text : "RolloutFailed";
 }

@@ -1,7 +1,6 @@
-import { REASONS, sentenceOf } from "../../../src/api/cluster/reasons.ts";
+import { REASON_TABLE, REASONS } from "../../../src/api/cluster/reasons.ts";
 import { apiDocument, operationsOf } from "./api.ts";
 import { code, sections, table } from "./markdown.ts";
-import { REASON_TEXTS } from "./reasons.ts";
 
 export const REASONS_HEADING = "Reasons of a rescale";
 
@@ -60,8 +59,8 @@ export function errorsPage(): string {
     table(
       ["reason", "sentence for callers", "meaning", "remedy"],
       REASONS.map((reason) => {
-        const { meaning, remedy } = REASON_TEXTS[reason];
-        return [code(reason), sentenceOf(reason), meaning, remedy];
+        const { sentence, meaning, remedy } = REASON_TABLE[reason];
+        return [code(reason), sentence, meaning, remedy];
       }),
     ),
   );

@@ -1,8 +1,8 @@
+import { REASON_TABLE } from "../../../src/crd/reasons.ts";
 import { code, sections, table } from "./markdown.ts";
-import { REASON_TEXTS } from "./reasons.ts";
 
 export function eventsPage(): string {
-  const obstacles = Object.entries(REASON_TEXTS).filter(([, { shows }]) => shows === "Stalled");
+  const obstacles = Object.entries(REASON_TABLE).filter(([, { shows }]) => shows === "Stalled");
   return sections(
     "# Events",
     "The controller records Events on the PipeScaling when a rescale completes or something blocks it, once each, with the ID of the request for the size. A pipe that was resized in place has an Event on its Deployment. The start of a rescale is not an Event; the status shows it. The API records no Events.",

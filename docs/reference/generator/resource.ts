@@ -12,10 +12,10 @@ import {
   CONTROLLER_FIELD_MANAGER,
   IGNORE_WINDOW_ANNOTATION,
 } from "../../../src/crd/names.ts";
+import { REASON_TABLE } from "../../../src/crd/reasons.ts";
 import { BOOST_REQUEST_ANNOTATION, REQUEST_ANNOTATION } from "../../../src/crd/scaling-request.ts";
 import { API_KEY_SECRET_TYPE, ORGANIZATION_LABEL, RESOURCE_LABEL } from "../../../src/records/labels.ts";
 import { block, code, sections, table } from "./markdown.ts";
-import { REASON_TEXTS } from "./reasons.ts";
 import { FIELD_COLUMNS, fieldRows, type Schema } from "./schema.ts";
 
 interface Crd {
@@ -155,9 +155,11 @@ export function resourcePage(): string {
     "The conditions have these reasons. [errors.md](errors.md#reasons-of-a-rescale) has the remedies.",
     table(
       ["reason", "condition", "meaning"],
-      Object.entries(REASON_TEXTS).flatMap(([reason, { shows, meaning }]) =>
-        shows === undefined ? [] : [[code(reason), CONDITION_OF[shows], meaning]],
-      ),
+      Object.entries(REASON_TABLE).map(([reason, { shows, meaning }]) => [
+        code(reason),
+        CONDITION_OF[shows],
+        meaning,
+      ]),
     ),
     "If Kubernetes reports a reason why it cannot create the pods of a pipe, Stalled has that reason.",
     "## Columns",
