@@ -9,6 +9,8 @@ import { conditionOf, TestEnvironment } from "../support/test-environment.ts";
 import { cpuOf, Loaders, templateCpu } from "./stateful-loader.ts";
 
 const SLOW = { podAnnotations: { [START_AFTER_ANNOTATION]: "1s" } };
+/** So long that the test sees a new pod before it is ready, also on a busy machine. */
+const SLOWER = { podAnnotations: { [START_AFTER_ANNOTATION]: "4s" } };
 
 let environment: TestEnvironment;
 let loaders: Loaders;
@@ -193,7 +195,7 @@ describe("a StatefulSet whose pod of the new size does not become ready", () => 
   it.each(["OrderedReady", "Parallel"] as const)(
     "is rolled back with the policy %s, and only that pod is replaced",
     async (podManagementPolicy) => {
-      await loaders.create({ podManagementPolicy, ...SLOW });
+      await loaders.create({ podManagementPolicy, ...SLOWER });
       await start({ rolloutTimeoutMs: 8000 });
       const before = await loaders.uids();
       await environment.requestSize(4);
@@ -221,7 +223,7 @@ describe("a StatefulSet whose pod of the new size does not become ready", () => 
   );
 
   it("gets a size that is requested meanwhile, although Kubernetes would wait for the pod", async () => {
-    await loaders.create({ ...SLOW });
+    await loaders.create({ ...SLOWER });
     await start();
     await environment.requestSize(4);
     const stuck = await crashLastPod();
@@ -232,16 +234,16 @@ describe("a StatefulSet whose pod of the new size does not become ready", () => 
   });
 
   it("is cleaned up by the next controller if the first one ended after the rollback", async () => {
-    await loaders.create({ ...SLOW });
+    await loaders.create({ ...SLOWER });
     const stop = await start({ rolloutTimeoutMs: 8000 });
     const rights = await Rights.of("controller", environment);
     try {
       await rights.without("delete pods", async () => {
         await environment.requestSize(4);
         const stuck = await crashLastPod();
-        await waitFor(async () => /a size that failed, and could not be deleted/.test(await message()), {
-          what: "the status to report the pod",
-        });
+        await expect
+          .poll(message, { timeout: 60_000 })
+          .toContain("the size that failed, because it could not be deleted");
         await stop();
         expect(await loaders.uids()).toContain(stuck);
       });

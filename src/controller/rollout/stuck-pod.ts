@@ -37,7 +37,7 @@ export function stuckRemark(subject: Subject): string | undefined {
   const error = errorOf(record);
   if (!pod || !error || error.isConflict) return undefined;
   const { name } = pod.metadata;
-  return `The pod ${name} has a size that failed, and could not be deleted, which it needs to get its old size: ${error.message}. Delete it.`;
+  return `The pod ${name} still has the size that failed, because it could not be deleted: ${error.message}. Delete it, so that it gets its old size.`;
 }
 
 function stuckPod(subject: Subject): Stuck | undefined {

@@ -118,7 +118,7 @@ describe("a pod that keeps the size of a failed rollout after its StatefulSet wa
     expect(actions).toEqual([]);
     expect(recheckMs).toBe(NOW_MS + 2000);
     expect(assessment?.remark).toBe(
-      "The pod a-2 has a size that failed, and could not be deleted, which it needs to get its old size: pods is forbidden. Delete it.",
+      "The pod a-2 still has the size that failed, because it could not be deleted: pods is forbidden. Delete it, so that it gets its old size.",
     );
   });
 });
