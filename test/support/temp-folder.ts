@@ -2,6 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { atExit } from "@pipe-scaling/local-cluster/at-exit";
+import { killProgramsRunFrom } from "@pipe-scaling/local-cluster/processes";
 
 const PREFIX = "pipe-scaling-tests-";
 
@@ -22,6 +23,10 @@ export function useTemporaryFolder(): string {
   chmodSync(folder, 0o755);
   // biome-ignore lint/style/noProcessEnv: the workers of vitest inherit it
   process.env["TMPDIR"] = folder;
-  atExit(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
+  atExit(() => {
+    // The pages start clusters that are kept, and an interrupted test does not remove its own.
+    killProgramsRunFrom(folder);
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  });
   return folder;
 }

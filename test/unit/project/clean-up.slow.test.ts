@@ -21,7 +21,7 @@ beforeEach(() => {
   mkdirSync(folder);
   cache = join(dir, "cache");
   return () => {
-    killProgramsRunFrom(cache);
+    killProgramsRunFrom(dir);
     rmSync(dir, { recursive: true, force: true });
   };
 });
@@ -47,6 +47,15 @@ describe("a test run", () => {
       },
     );
     expect(code, stdout).toBe(0);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test.each([
+    ["interrupted with Ctrl-C", "SIGINT"],
+    ["terminated", "SIGTERM"],
+  ] as const)("ends programs that run from its temporary files when it is %s", async (_how, signal) => {
+    await run("kept", signal, () => expect(programsRunFrom(folder)).toHaveLength(1));
+    expect(programsRunFrom(folder)).toEqual([]);
     expect(readdirSync(folder)).toEqual([]);
   });
 
