@@ -114,6 +114,14 @@ export function failureOf(
   return retriedAt(retryAtMs, { reason, message, attempts, atMs, isConflict });
 }
 
+/** A Deployment changes all the time, because its controller writes its status, so this many conflicts are no news. */
+const ORDINARY_CONFLICTS = 2;
+
+/** Returns a failure unless it is an ordinary conflict, after which the write soon succeeds. */
+export function unlessOrdinary(failure: Failure | undefined): Failure | undefined {
+  return failure?.isConflict && failure.attempts <= ORDINARY_CONFLICTS ? undefined : failure;
+}
+
 /** A failure, with the time of its retry unless there is none. */
 export function retriedAt(retryAtMs: number, failure: Failure): Failure {
   return Number.isFinite(retryAtMs) ? { ...failure, retryAtMs } : failure;

@@ -22,7 +22,7 @@ import { fallbackOf } from "./write-error.ts";
  *     commit            hold, and set the size in the template, in one write
  *     continue-commit   relabel: make what belongs to the workload match the new template
  *                       release, when Kubernetes counts every pod as updated
- *                       take back the template and release, in one write, when the time is over
+ *                       restore the old template and release, in one write, when the time is over
  *     resume            release, when nothing else is left to do
  *
  * `continue-commit` decides its step only from what it has just read. The hold is visible in the workload, and the old

@@ -9,6 +9,7 @@ import { isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 import { isSize, resourcesFor } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { activePods } from "../pods.ts";
+import { unlessOrdinary } from "../retry.ts";
 import { rolloutOutlook } from "../rollout/failure.ts";
 import { timedPhase, timeoutMsOf } from "../rollout/phase.ts";
 import { deletionDueAtMs, stuckRemark } from "../rollout/stuck-pod.ts";
@@ -26,7 +27,7 @@ export function assess(pipe: PipeView, pods: Pods, context: PipeContext): Assess
   const { proof, endsAtMs } = proofOf(subject, decision);
   return {
     ...decision,
-    ...{ subject, pipe, proof, abandoned },
+    ...{ subject, pipe, proof, abandoned, failure: unlessOrdinary(decision.failure) },
     ...timed,
     recheckAtMs: earliest(
       ...[decision.recheckAtMs, decision.failure?.retryAtMs, recheckAtMs, endsAtMs],

@@ -3,7 +3,7 @@ import type { Assessment, Failure } from "../assessment.ts";
 import type { MemoryShortage } from "../in-place/out-of-memory.ts";
 import type { OutOfMemory } from "../observe/last-rollout.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
-import { dueAtMs, failureOf, retriedAt, retryAtMs } from "../retry.ts";
+import { dueAtMs, failureOf, retriedAt, retryAtMs, unlessOrdinary } from "../retry.ts";
 import { adopt } from "../rollout/repair.ts";
 import type { Sizing } from "./decision.ts";
 
@@ -54,7 +54,8 @@ function withFailure(assessment: Assessment, { message, atMs }: OutOfMemory): As
   const retryMs = retryAtMs(atMs, Number.POSITIVE_INFINITY, subject);
   const shortage: Failure = retriedAt(retryMs, { reason: "OutOfMemory", message, attempts: 1, atMs });
   const record = subject.writes.get(pipe.metadata.uid, "adopt");
-  const failure = assessment.failure ?? failureOf(record, dueAtMs(record, subject)) ?? shortage;
+  const unrecorded = unlessOrdinary(failureOf(record, dueAtMs(record, subject)));
+  const failure = assessment.failure ?? unrecorded ?? shortage;
   if (!Number.isFinite(retryMs)) return { ...assessment, failure };
   return { ...assessment, failure, recheckAtMs: Math.min(recheckAtMs ?? retryMs, retryMs) };
 }

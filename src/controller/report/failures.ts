@@ -13,16 +13,10 @@ import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { isOfWrite, isRefusal, NO_ROOM } from "../retry.ts";
 import { ROLLBACK_FAILED } from "../rollout/rules.ts";
 
-/** A Deployment changes all the time, because its controller writes its status. Then the write succeeds soon. */
-const ORDINARY_CONFLICTS = 2;
-
-/**
- * Returns the failures of all pipes. A failure that the previous status has keeps its time. A conflict is a failure
- * only if it occurs again and again.
- */
+/** Returns the failures of all pipes. A failure that the previous status has keeps its time. */
 export function failuresOf(assessments: readonly Assessment[], previous: PipeScalingStatus): PipeFailure[] {
   return assessments.flatMap(({ pipe, failure, subject }): PipeFailure[] => {
-    if (!failure || (failure.isConflict && failure.attempts <= ORDINARY_CONFLICTS)) return [];
+    if (!failure) return [];
     const { reason, message, attempts, atMs, retryAtMs } = failure;
     const current = {
       ...{ pipe: nameOf(pipe), size: describedSize(subject.desired), reason, attempts },

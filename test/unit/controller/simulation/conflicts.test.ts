@@ -22,11 +22,11 @@ function conflictOnce(simulation: Simulation, isHit: (request: KubeRequest) => b
   return () => !isConflicting;
 }
 
-/** The API server is slow, so that the status is written between the attempts, too. */
-const LATENCY_MS = 3 * SECOND;
+/** The API server is slow, so that the status is written between the attempts, and during one that takes longer than 5 s. */
+const LATENCIES_MS = [3 * SECOND, 7 * SECOND];
 
 /** A Deployment changes all the time, because its controller writes its status. The write is repeated at once. */
-describe("a conflict", () => {
+describe.each(LATENCIES_MS)("a conflict, with writes that take %i ms,", (latencyMs) => {
   it.each<[string, (request: KubeRequest) => boolean]>([
     ["of the dry run", (request) => isDryRun(request)],
     ["of the resize of a pod", (request) => request.path.endsWith("/resize") && !isDryRun(request)],
@@ -38,10 +38,10 @@ describe("a conflict", () => {
     await scenario.start();
     const { simulation } = scenario;
     const events = simulation.events.length;
-    simulation.cluster.latencyMs = () => LATENCY_MS;
+    simulation.cluster.latencyMs = () => latencyMs;
     const wasHit = conflictOnce(simulation, isHit);
     simulation.requestSize(1, 4);
-    await simulation.run(3 * MINUTE);
+    await simulation.run(5 * MINUTE);
     expect(wasHit()).toBe(true);
     expect(simulation.condition(1)?.reason).toBe("Scaled");
     expect(simulation.events.slice(events).filter(({ type }) => type === "Warning")).toEqual([]);
@@ -53,10 +53,10 @@ describe("a conflict", () => {
     simulation.deploy("pipe-a", 1);
     simulation.start();
     await simulation.run(MINUTE);
-    simulation.cluster.latencyMs = () => LATENCY_MS;
+    simulation.cluster.latencyMs = () => latencyMs;
     const wasHit = conflictOnce(simulation, ({ path }) => path.includes("/deployments/"));
     simulation.requestSize(1, 4);
-    await simulation.run(3 * MINUTE);
+    await simulation.run(5 * MINUTE);
     expect(wasHit()).toBe(true);
     expect(simulation.condition(1)?.reason).toBe("Scaled");
     expect(simulation.events.filter(({ type }) => type === "Warning")).toEqual([]);
@@ -66,9 +66,10 @@ describe("a conflict", () => {
     const scenario = new Scenario(1);
     await scenario.start();
     const { simulation } = scenario;
+    simulation.cluster.latencyMs = () => latencyMs;
     simulation.cluster.fault = ({ path }) => (path.endsWith("/resize") ? CONFLICT : undefined);
     simulation.requestSize(1, 4);
-    await simulation.run(MINUTE);
+    await simulation.run(2 * MINUTE);
     const [failure] = simulation.status(1).failures ?? [];
     expect(failure).toMatchObject({ reason: "WriteFailed", message: "the object changes at the same time" });
     expect(failure?.attempts).toBeGreaterThan(2);

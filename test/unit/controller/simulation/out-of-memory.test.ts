@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { sizeOf } from "../../../support/simulation/ready-judge.ts";
 
@@ -109,6 +110,30 @@ describe("a service whose pipe is OOM-killed twice after a smaller memory in pla
     await group.run(2 * MINUTE);
     group.expectSettled(1);
   });
+});
+
+it("a conflict of the write that records the return of a service is not reported", async () => {
+  const group = await start(3);
+  group.request(1);
+  await group.run(2 * MINUTE);
+  const { cluster, simulation } = group;
+  const events = simulation.events.length;
+  cluster.latencyMs = () => 7 * SECOND;
+  let conflicts = 0;
+  cluster.fault = ({ method, body }) => {
+    const isRecord = method === "PATCH" && JSON.stringify(body).includes("outOfMemory");
+    if (!isRecord || conflicts > 0) return undefined;
+    conflicts += 1;
+    return { error: new KubeApiError("PATCH", 409, "{}") };
+  };
+  kill(group, "pipe-1");
+  await group.run(MINUTE);
+  kill(group, "pipe-1");
+  await group.run(5 * MINUTE);
+  expect(conflicts).toBe(1);
+  expectGivenBack(group);
+  const warnings = simulation.events.slice(events).filter(({ type }) => type === "Warning");
+  expect(warnings.map(({ reason }) => reason)).toEqual(["OutOfMemory"]);
 });
 
 describe("a service with a pipe that could not get its previous size back", () => {
