@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { parseAllDocuments, stringify } from "yaml";
 import * as z from "zod";
-import type { Deployment } from "../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import type { Deployment } from "../../src/kube/workloads.ts";
 import { pipeDeployment } from "../objects.ts";
 import { BASELINE_PIPES, type ControllerWorld } from "./world.ts";
 

@@ -1,8 +1,8 @@
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import type { ResizeStrategy } from "../../src/domain/resize-strategy.ts";
-import type { ReplicaSet } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, REPLICA_SETS } from "../../src/kube/paths.ts";
+import type { ReplicaSet } from "../../src/kube/workloads.ts";
 import { buildProgram } from "../bundle.ts";
 import { inParallel } from "../in-parallel.ts";
 import { median } from "../statistics.ts";

@@ -3,15 +3,10 @@ import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/n
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfQuantities } from "../../src/domain/quantity.ts";
-import {
-  type Container,
-  type Deployment,
-  type Identity,
-  identityOf,
-  type KubeObject,
-  type Pod,
-} from "../../src/kube/objects.ts";
+import { type Identity, identityOf, type KubeObject } from "../../src/kube/objects.ts";
 import { DEPLOYMENTS, PODS, type Resource } from "../../src/kube/paths.ts";
+import type { Container, Pod } from "../../src/kube/pods.ts";
+import type { Deployment } from "../../src/kube/workloads.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
 import { Store } from "../../src/runtime/store.ts";

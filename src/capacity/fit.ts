@@ -1,4 +1,4 @@
-import type { PodSpec } from "../kube/objects.ts";
+import type { PodSpec } from "../kube/pods.ts";
 import { matchesNode } from "./node-match.ts";
 import type { NodeView } from "./node-view.ts";
 import { type Amounts, podRequests } from "./pod-requests.ts";

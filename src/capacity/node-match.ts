@@ -1,10 +1,5 @@
-import type {
-  NodeSelectorRequirement,
-  NodeSelectorTerm,
-  PodSpec,
-  Taint,
-  Toleration,
-} from "../kube/objects.ts";
+import type { Taint } from "../kube/objects.ts";
+import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Toleration } from "../kube/pods.ts";
 import type { NodeView } from "./node-view.ts";
 
 /** Returns true if a pod of any size may run on the node, by name, labels, required node affinity and taints. */

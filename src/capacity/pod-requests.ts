@@ -1,5 +1,5 @@
 import { parseQuantity, sameQuantity } from "../domain/quantity.ts";
-import type { Container, PodSpec } from "../kube/objects.ts";
+import type { Container, PodSpec } from "../kube/pods.ts";
 
 /** CPU in billionths of cores and memory in billionths of bytes (domain/quantity.ts). */
 export interface Amounts {

@@ -1,4 +1,4 @@
-import type { Pod, PodSpec } from "../kube/objects.ts";
+import type { Pod, PodSpec } from "../kube/pods.ts";
 import { wouldRequest } from "./fit.ts";
 import type { NodeView } from "./node-view.ts";
 import { type Amounts, podRequests } from "./pod-requests.ts";

@@ -1,7 +1,7 @@
 import type { KubeClient } from "../kube/client.ts";
 import { isCode } from "../kube/errors.ts";
-import type { PodSpec } from "../kube/objects.ts";
 import { collectionPath, PODS } from "../kube/paths.ts";
+import type { PodSpec } from "../kube/pods.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { listPages } from "../runtime/list-pages.ts";
 import { nodesFor } from "./fit.ts";

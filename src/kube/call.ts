@@ -28,3 +28,21 @@ export function actionOf({ method = "GET", path, query }: KubeRequest): Action {
     resource,
   };
 }
+
+/** The time in a `Date` header, in milliseconds since 1970. */
+export function dateOf(header: string | string[] | undefined): number | undefined {
+  const date = typeof header === "string" ? Date.parse(header) : Number.NaN;
+  return Number.isNaN(date) ? undefined : date;
+}
+
+/** Names a request in errors. */
+export function label(request: KubeRequest): string {
+  return `${request.method ?? "GET"} ${request.path}`;
+}
+
+export function queryString(query: KubeRequest["query"]): string {
+  const parameters = Object.entries(query ?? {}).flatMap(([key, value]) =>
+    value === undefined ? [] : `${key}=${encodeURIComponent(value)}`,
+  );
+  return parameters.length === 0 ? "" : `?${parameters.join("&")}`;
+}

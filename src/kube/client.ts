@@ -1,6 +1,6 @@
 import type { Dispatcher } from "undici";
 import { abortable } from "./abortable.ts";
-import { type Action, actionOf } from "./call.ts";
+import { type Action, actionOf, dateOf, label, queryString } from "./call.ts";
 import type { Connection } from "./connection.ts";
 import { Deadline } from "./deadline.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError, messageOf } from "./errors.ts";
@@ -246,19 +246,3 @@ interface Body {
 }
 
 type PoolName = "calls" | "watches";
-
-function dateOf(header: string | string[] | undefined): number | undefined {
-  const date = typeof header === "string" ? Date.parse(header) : Number.NaN;
-  return Number.isNaN(date) ? undefined : date;
-}
-
-function label(request: KubeRequest): string {
-  return `${request.method ?? "GET"} ${request.path}`;
-}
-
-function queryString(query: KubeRequest["query"]): string {
-  const parameters = Object.entries(query ?? {}).flatMap(([key, value]) =>
-    value === undefined ? [] : `${key}=${encodeURIComponent(value)}`,
-  );
-  return parameters.length === 0 ? "" : `?${parameters.join("&")}`;
-}

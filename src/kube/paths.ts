@@ -1,16 +1,9 @@
-import type {
-  ConfigMap,
-  Deployment,
-  HorizontalPodAutoscaler,
-  Node,
-  Pod,
-  ReplicaSet,
-  Secret,
-  StatefulSet,
-  VerticalPodAutoscaler,
-} from "./objects.ts";
+import type { HorizontalPodAutoscaler, VerticalPodAutoscaler } from "./autoscalers.ts";
+import type { ConfigMap, Node, Secret } from "./objects.ts";
+import type { Pod } from "./pods.ts";
 import type { Message } from "./protobuf/message.ts";
 import { configMap, deployment, horizontalPodAutoscaler, node, pod, secret } from "./protobuf/messages.ts";
+import type { Deployment, ReplicaSet, StatefulSet } from "./workloads.ts";
 
 /** A kind of object, as named in the paths of the API server. */
 export interface Resource<Raw = unknown> {

@@ -1,4 +1,4 @@
-import type { Deployment, StatefulSet } from "./objects.ts";
+import type { Deployment, StatefulSet } from "./workloads.ts";
 
 /** Default of Kubernetes for both fields of a rolling update. */
 const DEFAULT_SHARE = "25%";

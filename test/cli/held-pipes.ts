@@ -2,8 +2,8 @@ import { NEVER_READY_LABEL } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { isCode } from "../../src/kube/errors.ts";
-import type { Pod } from "../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../src/kube/paths.ts";
+import type { Pod } from "../../src/kube/pods.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import type { TestEnvironment } from "../support/test-environment.ts";
 

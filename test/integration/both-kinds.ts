@@ -1,7 +1,7 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
-import type { Pod } from "../../src/kube/objects.ts";
+import type { Pod } from "../../src/kube/pods.ts";
 import type { PipeOptions } from "../support/fixtures/pipe.ts";
 import { resourcesOf, type TestEnvironment } from "../support/test-environment.ts";
 import { committed } from "./stateful-commit.ts";

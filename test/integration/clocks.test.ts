@@ -2,8 +2,8 @@ import { NEVER_READY_LABEL, START_AFTER_ANNOTATION } from "@pipe-scaling/local-c
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, expect, it } from "vitest";
 import { REVISION_ANNOTATION } from "../../src/controller/names.ts";
-import type { Pod } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS } from "../../src/kube/paths.ts";
+import type { Pod } from "../../src/kube/pods.ts";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { parseClusterCalls } from "../support/cluster-calls.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";

@@ -21,8 +21,9 @@ import {
 import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import type { WindowScope } from "../../src/domain/rollout-window.ts";
-import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, EVENTS, objectPath } from "../../src/kube/paths.ts";
+import type { Deployment } from "../../src/kube/workloads.ts";
 import { serviceConfigMapName } from "../../src/records/service.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { setQuota } from "../support/limits.ts";

@@ -8,8 +8,8 @@ import {
   SERVICE_LABEL,
   TYPE_LABEL,
 } from "../../src/controller/names.ts";
-import type { Pod, TemplateContainer } from "../../src/kube/objects.ts";
 import { collectionPath, PODS } from "../../src/kube/paths.ts";
+import type { Pod, TemplateContainer } from "../../src/kube/pods.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { injectedContainer, mutatingPolicy } from "../support/mutating-policy.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";

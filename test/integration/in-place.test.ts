@@ -11,8 +11,9 @@ import {
 } from "../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
-import type { KubeObject, ReplicaSet } from "../../src/kube/objects.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
+import type { ReplicaSet } from "../../src/kube/workloads.ts";
 import { Rights } from "../chart/rights.ts";
 import { startFakeCollector } from "../support/fakes/fake-collector.ts";
 import type { PipeOptions } from "../support/fixtures/pipe.ts";

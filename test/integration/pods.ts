@@ -1,5 +1,5 @@
-import type { Pod } from "../../src/kube/objects.ts";
 import { collectionPath, PODS } from "../../src/kube/paths.ts";
+import type { Pod } from "../../src/kube/pods.ts";
 import type { TestEnvironment } from "../support/test-environment.ts";
 
 /** All pods of the pipes of an environment, read live. */

@@ -9,7 +9,7 @@ import { toHorizontalAutoscalerView } from "../../src/controller/observe/autosca
 import { toPodView } from "../../src/controller/observe/pod-view.ts";
 import { toPipeView } from "../../src/controller/observe/workloads/deployment.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
-import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
 import {
   CONFIG_MAPS,
   collectionPath,
@@ -22,6 +22,7 @@ import {
   SECRETS,
 } from "../../src/kube/paths.ts";
 import { type List, listOf } from "../../src/kube/protobuf/envelope.ts";
+import type { Deployment } from "../../src/kube/workloads.ts";
 import { watchEvents } from "../../src/runtime/watch-stream.ts";
 import { TestEnvironment } from "../support/test-environment.ts";
 

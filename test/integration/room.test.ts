@@ -3,8 +3,9 @@ import { RESIZE_OUTCOME_ANNOTATION } from "@pipe-scaling/local-cluster/resize-st
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
-import type { KubeObject, Node, Pod, PodSpec } from "../../src/kube/objects.ts";
+import type { KubeObject, Node } from "../../src/kube/objects.ts";
 import { collectionPath, NODES, objectPath, PODS } from "../../src/kube/paths.ts";
+import type { Pod, PodSpec } from "../../src/kube/pods.ts";
 import type { ControllerSettings } from "../../src/settings/controller.ts";
 import { conditionOf, TestEnvironment } from "../support/test-environment.ts";
 import { Invariants } from "./faults/invariants.ts";

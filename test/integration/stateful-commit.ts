@@ -3,7 +3,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
 import { HOLD } from "../../src/controller/observe/workloads/stateful-set.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
-import type { StatefulSet } from "../../src/kube/objects.ts";
+import type { StatefulSet } from "../../src/kube/workloads.ts";
 import type { ProxiedRequest } from "./faults/faulty-proxy.ts";
 import { type Loaders, partitionIn, templateCpu } from "./stateful-loader.ts";
 

@@ -1,7 +1,7 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
-import type { StatefulSet } from "../../src/kube/objects.ts";
+import type { StatefulSet } from "../../src/kube/workloads.ts";
 import { Rights } from "../chart/rights.ts";
 import { conditionOf, TestEnvironment } from "../support/test-environment.ts";
 import { restrictController } from "./in-place-account.ts";

@@ -1,6 +1,7 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import type { Pod, StatefulSet } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, STATEFUL_SETS } from "../../src/kube/paths.ts";
+import type { Pod } from "../../src/kube/pods.ts";
+import type { StatefulSet } from "../../src/kube/workloads.ts";
 import { pipeStatefulSet, type StatefulSetOptions } from "../support/fixtures/pipe.ts";
 import type { TestEnvironment } from "../support/test-environment.ts";
 

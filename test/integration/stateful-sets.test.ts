@@ -2,8 +2,9 @@ import { NEVER_READY_LABEL, START_AFTER_ANNOTATION } from "@pipe-scaling/local-c
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
-import type { KubeObject, StatefulSet } from "../../src/kube/objects.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS, STATEFUL_SETS } from "../../src/kube/paths.ts";
+import type { StatefulSet } from "../../src/kube/workloads.ts";
 import { Rights } from "../chart/rights.ts";
 import { conditionOf, TestEnvironment } from "../support/test-environment.ts";
 import { cpuOf, Loaders, templateCpu } from "./stateful-loader.ts";

@@ -7,8 +7,9 @@ import { type ControllerOverrides, runController } from "../../src/controller/pr
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { Condition, PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
-import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import type { Deployment } from "../../src/kube/workloads.ts";
 import { organizationConfigMap, organizationConfigMapName } from "../../src/records/organization.ts";
 import { serviceConfigMap } from "../../src/records/service.ts";
 import type { ControllerSettings } from "../../src/settings/controller.ts";

@@ -10,17 +10,7 @@ import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { unlessCode } from "../../kube/errors.ts";
 import { memoized } from "../../kube/memoized.ts";
-import type {
-  ConfigMap,
-  Deployment,
-  KubeObject,
-  Lease,
-  Pod,
-  PodTemplate,
-  Secret,
-  StatefulSet,
-  Workload,
-} from "../../kube/objects.ts";
+import type { ConfigMap, KubeObject, Lease, Secret } from "../../kube/objects.ts";
 import {
   CONFIG_MAPS,
   DEPLOYMENTS,
@@ -31,6 +21,8 @@ import {
   SECRETS,
   STATEFUL_SETS,
 } from "../../kube/paths.ts";
+import type { Pod, PodTemplate } from "../../kube/pods.ts";
+import type { Deployment, StatefulSet, Workload } from "../../kube/workloads.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { listAll, type Selection } from "../reading.ts";

@@ -1,5 +1,5 @@
 import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
-import type { TemplateContainer } from "../../kube/objects.ts";
+import type { TemplateContainer } from "../../kube/pods.ts";
 import type { Cluster, Pipe } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 

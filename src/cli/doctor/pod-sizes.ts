@@ -3,7 +3,7 @@ import { isHeld } from "../../controller/observe/pipe-view.ts";
 import type { PodView } from "../../controller/observe/pod-view.ts";
 import { isSameQuantity } from "../../controller/observe/resources.ts";
 import { PLURAL } from "../../crd/names.ts";
-import type { Container, PodTemplate } from "../../kube/objects.ts";
+import type { Container, PodTemplate } from "../../kube/pods.ts";
 import type { Cluster, Scaling } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 

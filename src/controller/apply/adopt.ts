@@ -1,5 +1,6 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
-import type { FieldsV1, ManagedFields, Workload } from "../../kube/objects.ts";
+import type { FieldsV1, ManagedFields } from "../../kube/objects.ts";
+import type { Workload } from "../../kube/workloads.ts";
 import type { PipeAction } from "../actions.ts";
 import { annotationSubject } from "../observe/last-rollout.ts";
 import type { PipeView } from "../observe/pipe-view.ts";

@@ -1,5 +1,6 @@
 import { lackOfCapacity } from "../../capacity/fit.ts";
-import type { PodSpec, Workload } from "../../kube/objects.ts";
+import type { PodSpec } from "../../kube/pods.ts";
+import type { Workload } from "../../kube/workloads.ts";
 import type { Action } from "../actions.ts";
 import { type PipeView, replaceablePods } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";

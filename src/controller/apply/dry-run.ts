@@ -1,5 +1,6 @@
 import { isRefusedSize, isWithoutDryRun } from "../../kube/errors.ts";
-import type { Pod, PodSpec, Workload } from "../../kube/objects.ts";
+import type { Pod, PodSpec } from "../../kube/pods.ts";
+import type { Workload } from "../../kube/workloads.ts";
 import type { Action } from "../actions.ts";
 import { resourcesFor } from "../observe/resources.ts";
 import { KINDS } from "../observe/workloads/kinds.ts";

@@ -1,6 +1,6 @@
 import { isAboveNode, isConflict, isMissingSubresource, isRefusedSize } from "../../kube/errors.ts";
-import type { Pod } from "../../kube/objects.ts";
 import { PODS } from "../../kube/paths.ts";
+import type { Pod } from "../../kube/pods.ts";
 import type { DeletePodAction, PodAction } from "../actions.ts";
 import { runsOf } from "../in-place/resize-pods.ts";
 import { type PodView, toPodView } from "../observe/pod-view.ts";

@@ -1,13 +1,8 @@
 import { createHash } from "node:crypto";
-import {
-  type Container,
-  type Identity,
-  identityOf,
-  type KubeObject,
-  type PodTemplate,
-  type ReplicaSet,
-} from "../../kube/objects.ts";
+import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
+import type { Container, PodTemplate } from "../../kube/pods.ts";
 import { parseTime } from "../../kube/time.ts";
+import type { ReplicaSet } from "../../kube/workloads.ts";
 import { REVISION_ANNOTATION, TEMPLATE_HASH_LABEL } from "../names.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
 import { hasResources, type Resources } from "../observe/resources.ts";

@@ -1,5 +1,5 @@
 import { sameSize } from "../../domain/size.ts";
-import type { Container } from "../../kube/objects.ts";
+import type { Container } from "../../kube/pods.ts";
 import type { ActivePod, Subject } from "../assessment.ts";
 import { CONTAINER_ANNOTATION } from "../names.ts";
 import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";

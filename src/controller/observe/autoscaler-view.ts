@@ -1,13 +1,11 @@
-import {
-  type ContainerPolicy,
-  type HorizontalPodAutoscaler,
-  type Identity,
-  identityOf,
-  type KubeObject,
-  type ScaleTarget,
-  type StartupBoost,
-  type VerticalPodAutoscaler,
-} from "../../kube/objects.ts";
+import type {
+  ContainerPolicy,
+  HorizontalPodAutoscaler,
+  ScaleTarget,
+  StartupBoost,
+  VerticalPodAutoscaler,
+} from "../../kube/autoscalers.ts";
+import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
 import { PIPE_KINDS, pipeName } from "./pipe-kind.ts";
 
 /** A VerticalPodAutoscaler or HorizontalPodAutoscaler that affects the pods of a pipe. */

@@ -1,7 +1,8 @@
 import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { KubeClient } from "../../kube/client.ts";
-import { type ConfigMap, identityOf, type KubeObject, type Workload } from "../../kube/objects.ts";
+import { type ConfigMap, identityOf, type KubeObject } from "../../kube/objects.ts";
 import { CONFIG_MAPS, HORIZONTAL_AUTOSCALERS, PODS, VERTICAL_AUTOSCALERS } from "../../kube/paths.ts";
+import type { Workload } from "../../kube/workloads.ts";
 import { RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { type Organization, parseOrganization } from "../../records/organization.ts";
 import type { Parsed } from "../../records/parse.ts";

@@ -1,5 +1,6 @@
 import { type Size, sameSize } from "../../domain/size.ts";
-import type { DeploymentCondition, Identity, KubeObject } from "../../kube/objects.ts";
+import type { Identity, KubeObject } from "../../kube/objects.ts";
+import type { DeploymentCondition } from "../../kube/workloads.ts";
 import { appliedSize, type Fallback, type LastRollout } from "./last-rollout.ts";
 import type { PipeKind } from "./pipe-kind.ts";
 import { type Allotment, isSize, type Resources } from "./resources.ts";

@@ -2,15 +2,13 @@ import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import { managersOf } from "../../kube/managers.ts";
 import { shared } from "../../kube/memoized.ts";
 import {
-  type Container,
-  type ContainerStatus,
   type Identity,
   identityOf,
   type KubeObject,
   type ManagedFields,
   type ObjectMeta,
-  type Pod,
 } from "../../kube/objects.ts";
+import type { Container, ContainerStatus, Pod } from "../../kube/pods.ts";
 import { parseTime } from "../../kube/time.ts";
 import { CONTAINER_ANNOTATION, REVISION_HASH_LABEL, TEMPLATE_HASH_LABEL } from "../names.ts";
 import { pipeName } from "./pipe-kind.ts";

@@ -3,7 +3,7 @@ import { effectiveRequests, isGuaranteed } from "../../capacity/pod-requests.ts"
 import { cpuQuantity, memoryQuantity, sameQuantity, sizeOfQuantities } from "../../domain/quantity.ts";
 import { formatSize, parseSize, type Size } from "../../domain/size.ts";
 import { memoized } from "../../kube/memoized.ts";
-import type { Container } from "../../kube/objects.ts";
+import type { Container } from "../../kube/pods.ts";
 
 const amount = z.string().nullable();
 const schema = z.object({

@@ -1,6 +1,6 @@
 import { sameSize } from "../../domain/size.ts";
-import type { DeploymentCondition } from "../../kube/objects.ts";
 import { parseTime } from "../../kube/time.ts";
+import type { DeploymentCondition } from "../../kube/workloads.ts";
 import type { Cause, Subject } from "../assessment.ts";
 import { isChangedByOwner, type PipeView } from "../observe/pipe-view.ts";
 import { sizeOf } from "../observe/resources.ts";

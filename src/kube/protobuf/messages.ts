@@ -1,28 +1,19 @@
+import type { HorizontalPodAutoscaler, ResourceMetric, ScaleTarget } from "../autoscalers.ts";
+import type { ConfigMap, FieldsV1, ManagedFields, Node, ObjectMeta, Secret, Taint } from "../objects.ts";
 import type {
-  ConfigMap,
   Container,
   ContainerStatus,
-  Deployment,
-  DeploymentCondition,
   EnvVar,
-  FieldsV1,
-  HorizontalPodAutoscaler,
-  ManagedFields,
-  Node,
   NodeSelectorRequirement,
   NodeSelectorTerm,
-  ObjectMeta,
   Pod,
   PodSpec,
   ResizePolicy,
   ResourceFieldRef,
-  ResourceMetric,
-  ScaleTarget,
-  Secret,
-  Taint,
   TemplateContainer,
   Toleration,
-} from "../objects.ts";
+} from "../pods.ts";
+import type { Deployment, DeploymentCondition } from "../workloads.ts";
 import {
   boolean,
   bytesMap,
@@ -43,7 +34,7 @@ import {
 } from "./message.ts";
 
 /*
- * The types of objects.ts with the field numbers of Kubernetes (generated.proto in k8s.io/api and k8s.io/apimachinery).
+ * The types of objects.ts, pods.ts, workloads.ts and autoscalers.ts with the field numbers of Kubernetes (generated.proto in k8s.io/api and k8s.io/apimachinery).
  * Numbers never change within an API version. A field that is added to a type must get its number here.
  */
 

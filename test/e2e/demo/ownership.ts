@@ -1,14 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { CONTROLLER_FIELD_MANAGER, GROUP } from "../../../src/crd/names.ts";
-import type {
-  Container,
-  Deployment,
-  FieldsV1,
-  KubeObject,
-  ManagedFields,
-  StatefulSet,
-  Workload,
-} from "../../../src/kube/objects.ts";
+import type { FieldsV1, KubeObject, ManagedFields } from "../../../src/kube/objects.ts";
+import type { Container } from "../../../src/kube/pods.ts";
+import type { Deployment, StatefulSet, Workload } from "../../../src/kube/workloads.ts";
 import { CONTAINER } from "./objects.ts";
 
 interface Managed {

@@ -7,7 +7,7 @@ import {
   SERVICE_LABEL,
   TYPE_LABEL,
 } from "../../../src/controller/names.ts";
-import type { Deployment } from "../../../src/kube/objects.ts";
+import type { Deployment } from "../../../src/kube/workloads.ts";
 import { AdmissionWebhook, allow } from "../../support/servers/admission-webhook.ts";
 import { conditionOf, resourcesOf, type TestEnvironment } from "../../support/test-environment.ts";
 import { it } from "./fixtures.ts";

@@ -1,5 +1,7 @@
 import type { PipeScaling } from "../../../src/crd/pipe-scaling.ts";
-import type { KubeObject, Lease, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
+import type { KubeObject, Lease } from "../../../src/kube/objects.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
+import type { ReplicaSet } from "../../../src/kube/workloads.ts";
 import type { ManagedDeployment } from "../../e2e/demo/ownership.ts";
 import type { Limit } from "./restart-judge.ts";
 

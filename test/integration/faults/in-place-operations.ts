@@ -3,8 +3,8 @@ import {
   RESIZE_OUTCOME_ANNOTATION,
   RESIZE_OUTCOMES,
 } from "@pipe-scaling/local-cluster/resize-stages";
-import type { Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS } from "../../../src/kube/paths.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
 import type { Operation, OtherWriters } from "./operation.ts";
 import type { ServiceUnderTest } from "./service-under-test.ts";
 

@@ -2,8 +2,8 @@ import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { RESIZE_OUTCOME_ANNOTATION } from "@pipe-scaling/local-cluster/resize-stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Pod } from "../../../src/kube/objects.ts";
 import { HORIZONTAL_AUTOSCALERS, objectPath, PODS } from "../../../src/kube/paths.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
 import { type HeldService, HeldServices, PIPE } from "./held-services.ts";
 
 let held: HeldServices | undefined;

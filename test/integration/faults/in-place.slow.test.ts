@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
-import type { Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, PODS } from "../../../src/kube/paths.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
 import type { TestEnvironment } from "../../support/test-environment.ts";
 import { restrictController } from "../in-place-account.ts";
 import { it } from "./fixtures.ts";

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { RESIZE_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/resize-stages";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
-import type { Pod, ReplicaSet } from "../../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
+import type { ReplicaSet } from "../../../src/kube/workloads.ts";
 import type { Kinds } from "./history.ts";
 import type { Operation, OtherWriters } from "./operation.ts";
 import { serviceOf } from "./pipe-view.ts";

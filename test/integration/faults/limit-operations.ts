@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { parseQuantity } from "../../../src/domain/quantity.ts";
 import { isCode } from "../../../src/kube/errors.ts";
-import type { Node, Pod } from "../../../src/kube/objects.ts";
+import type { Node } from "../../../src/kube/objects.ts";
 import { collectionPath, NODES, objectPath, PODS, type Resource } from "../../../src/kube/paths.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
 import type { Operation, OtherWriters } from "./operation.ts";
 import type { ServiceUnderTest } from "./service-under-test.ts";
 

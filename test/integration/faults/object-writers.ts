@@ -5,8 +5,8 @@ import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import { isCode } from "../../../src/kube/errors.ts";
-import type { Deployment } from "../../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import type { Deployment } from "../../../src/kube/workloads.ts";
 import { ifPossible, type Operation, type OtherWriters } from "./operation.ts";
 import type { ServiceUnderTest } from "./service-under-test.ts";
 

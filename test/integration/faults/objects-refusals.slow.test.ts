@@ -4,8 +4,9 @@ import { NEVER_READY_LABEL, START_AFTER_ANNOTATION } from "@pipe-scaling/local-c
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect } from "vitest";
 import { RETRY_ANNOTATION, REVISION_ANNOTATION } from "../../../src/controller/names.ts";
-import type { Deployment, Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
+import type { Deployment } from "../../../src/kube/workloads.ts";
 import { accountName, clusterRoleName } from "../../support/fixtures/shipped-account.ts";
 import { limitMemory, setQuota } from "../../support/limits.ts";
 import { conditionOf, resourcesOf } from "../../support/test-environment.ts";

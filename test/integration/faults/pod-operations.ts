@@ -1,7 +1,8 @@
 import { LAST_ROLLOUT_ANNOTATION, TYPE_LABEL } from "../../../src/controller/names.ts";
 import { isCode } from "../../../src/kube/errors.ts";
-import type { KubeObject, Pod } from "../../../src/kube/objects.ts";
+import type { KubeObject } from "../../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, type Resource } from "../../../src/kube/paths.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
 import { injectedContainer, mutatingPolicy } from "../../support/mutating-policy.ts";
 import type { Kinds } from "./history.ts";
 import type { Operation, OtherWriters } from "./operation.ts";

@@ -5,8 +5,8 @@ import {
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
-import type { Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS } from "../../../src/kube/paths.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
 import type { TestEnvironment } from "../../support/test-environment.ts";
 import { it } from "./fixtures.ts";
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
-import type { Container, PodSpec } from "../../../src/kube/objects.ts";
+import type { Container, PodSpec } from "../../../src/kube/pods.ts";
 import { ownedLeaves } from "../../e2e/demo/ownership.ts";
 import type { Kinds } from "./history.ts";
 

@@ -1,6 +1,7 @@
 import { REVISION_HASH_LABEL } from "../../../src/controller/names.ts";
-import type { Pod, StatefulSet } from "../../../src/kube/objects.ts";
 import { collectionPath, PODS, STATEFUL_SETS } from "../../../src/kube/paths.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
+import type { StatefulSet } from "../../../src/kube/workloads.ts";
 import type { TestEnvironment } from "../../support/test-environment.ts";
 import { isHeld } from "../stateful-commit.ts";
 import { WatchedKind } from "./watched-kind.ts";

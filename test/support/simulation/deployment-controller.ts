@@ -1,5 +1,5 @@
 import { REVISION_ANNOTATION } from "../../../src/controller/names.ts";
-import type { Deployment, ReplicaSet } from "../../../src/kube/objects.ts";
+import type { Deployment, ReplicaSet } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { isSame } from "./objects.ts";
 import type { SimulatedPods } from "./pods.ts";

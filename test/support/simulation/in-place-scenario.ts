@@ -1,7 +1,7 @@
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
 import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
 import { formatSize } from "../../../src/domain/size.ts";
-import type { Pod } from "../../../src/kube/objects.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
 import type { PipeOptions } from "../fixtures/pipe.ts";
 import { idOf } from "./inputs.ts";
 import type { ResizeOutcome } from "./kubelets.ts";

@@ -1,5 +1,5 @@
 import type { PipeView } from "../../../src/controller/observe/pipe-view.ts";
-import type { Deployment } from "../../../src/kube/objects.ts";
+import type { Deployment } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 
 /** Checks the invariants of the controller in a simulated cluster. */

@@ -1,5 +1,5 @@
 import { hasResources, resourcesOf } from "../../../src/controller/observe/resources.ts";
-import type { Pod } from "../../../src/kube/objects.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { isSame, timeAt } from "./objects.ts";
 import {

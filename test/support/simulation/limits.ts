@@ -1,6 +1,6 @@
 import { parseQuantity } from "../../../src/domain/quantity.ts";
 import { KubeApiError } from "../../../src/kube/errors.ts";
-import type { Container, Pod } from "../../../src/kube/objects.ts";
+import type { Container, Pod } from "../../../src/kube/pods.ts";
 
 /** A pod that the API server stores, or why it rejects it. */
 export type Admission<T> = { readonly spec: T } | { readonly code: 403 | 422; readonly message: string };

@@ -1,7 +1,8 @@
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
 import type { PipeScaling } from "../../../src/crd/pipe-scaling.ts";
 import { KubeApiError } from "../../../src/kube/errors.ts";
-import type { Deployment, KubeObject, ObjectMeta } from "../../../src/kube/objects.ts";
+import type { KubeObject, ObjectMeta } from "../../../src/kube/objects.ts";
+import type { Deployment } from "../../../src/kube/workloads.ts";
 
 export type ScalingObject = KubeObject & PipeScaling;
 

@@ -1,4 +1,4 @@
-import type { Pod, PodSpec } from "../../../src/kube/objects.ts";
+import type { Pod, PodSpec } from "../../../src/kube/pods.ts";
 
 export type SimulatedPod = Pod & { readonly spec: PodSpec };
 export type PodStatus = NonNullable<Pod["status"]>;

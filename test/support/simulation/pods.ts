@@ -1,5 +1,6 @@
-import type { Container, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
 import { PODS } from "../../../src/kube/paths.ts";
+import type { Container, Pod } from "../../../src/kube/pods.ts";
+import type { ReplicaSet } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { type Admission, allocatedMillicoresOf, millicoresOf, SimulatedLimits } from "./limits.ts";
 import { managedFieldsAfter, type Writer } from "./managed-fields.ts";

@@ -1,6 +1,8 @@
 import { REVISION_ANNOTATION } from "../../../src/controller/names.ts";
-import type { Deployment, ObjectMeta, PodSpec, ReplicaSet } from "../../../src/kube/objects.ts";
+import type { ObjectMeta } from "../../../src/kube/objects.ts";
 import { REPLICA_SETS } from "../../../src/kube/paths.ts";
+import type { PodSpec } from "../../../src/kube/pods.ts";
+import type { Deployment, ReplicaSet } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { ownerUidOf, timeAt } from "./objects.ts";
 import { isRunning, readySinceMs } from "./pod-status.ts";

@@ -1,5 +1,6 @@
 import { RETRY_ANNOTATION, SERVICE_LABEL } from "../../../src/controller/names.ts";
-import type { Deployment, Pod } from "../../../src/kube/objects.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
+import type { Deployment } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { isSame, type ScalingObject } from "./objects.ts";
 import { UNSCHEDULABLE } from "./pod-status.ts";

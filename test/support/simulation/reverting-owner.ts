@@ -1,4 +1,4 @@
-import type { Deployment } from "../../../src/kube/objects.ts";
+import type { Deployment } from "../../../src/kube/workloads.ts";
 import type { SimulatedCluster } from "./cluster.ts";
 import { found, isSame } from "./objects.ts";
 

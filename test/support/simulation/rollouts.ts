@@ -1,5 +1,5 @@
 import { REVISION_ANNOTATION } from "../../../src/controller/names.ts";
-import type { Deployment } from "../../../src/kube/objects.ts";
+import type { Deployment } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import type { SimulationJudge } from "./judge.ts";
 import { found, isSame, timeAt } from "./objects.ts";

@@ -1,6 +1,7 @@
 import { DATABASE_TYPE, REVISION_ANNOTATION, TYPE_LABEL } from "../../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
-import type { Deployment, Pod } from "../../../src/kube/objects.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
+import type { Deployment } from "../../../src/kube/workloads.ts";
 import { FakeClock } from "../fakes/fake-clock.ts";
 import { AdoptionJudge } from "./adoption-judge.ts";
 import { SimulationJudge } from "./judge.ts";

@@ -4,7 +4,9 @@ import { toPodView } from "../../../src/controller/observe/pod-view.ts";
 import { toStatefulPipeView } from "../../../src/controller/observe/workloads/stateful-set.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
-import type { ManagedFields, Pod, StatefulSet } from "../../../src/kube/objects.ts";
+import type { ManagedFields } from "../../../src/kube/objects.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
+import type { StatefulSet } from "../../../src/kube/workloads.ts";
 import { pipeStatefulSet } from "../fixtures/pipe.ts";
 import { amounts } from "../fixtures/pod.ts";
 

@@ -1,6 +1,8 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
-import type { Deployment, KubeObject, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
+import type { KubeObject } from "../../../src/kube/objects.ts";
+import type { Pod } from "../../../src/kube/pods.ts";
+import type { Deployment, ReplicaSet } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { type DeploymentControllerOptions, SimulatedDeploymentController } from "./deployment-controller.ts";
 import { type ResizeOutcome, SimulatedKubelets } from "./kubelets.ts";

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { lackOfCapacity } from "../../../src/capacity/fit.ts";
 import { toNodeView } from "../../../src/capacity/node-view.ts";
-import type { PodSpec } from "../../../src/kube/objects.ts";
+import type { PodSpec } from "../../../src/kube/pods.ts";
 import { aNode } from "../../support/fixtures/node.ts";
 
 function pod(cpu: string, memory: string, changes: Partial<PodSpec> = {}): PodSpec {

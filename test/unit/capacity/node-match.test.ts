@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { matchesNode } from "../../../src/capacity/node-match.ts";
 import { toNodeView } from "../../../src/capacity/node-view.ts";
-import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint } from "../../../src/kube/objects.ts";
+import type { Taint } from "../../../src/kube/objects.ts";
+import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from "../../../src/kube/pods.ts";
 import { aNode } from "../../support/fixtures/node.ts";
 
 const CONTAINERS: PodSpec = { containers: [{ name: "pipe" }] };

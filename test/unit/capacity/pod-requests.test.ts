@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { podRequests } from "../../../src/capacity/pod-requests.ts";
 import { parseQuantity } from "../../../src/domain/quantity.ts";
-import type { Container, PodSpec } from "../../../src/kube/objects.ts";
+import type { Container, PodSpec } from "../../../src/kube/pods.ts";
 
 type Requests = Readonly<Record<string, string>>;
 type InitContainer = NonNullable<PodSpec["initContainers"]>[number];

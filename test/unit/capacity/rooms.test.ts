@@ -5,7 +5,8 @@ import { countFitting, type PlacedPod, reservedBy } from "../../../src/capacity/
 import { type RoomRequest, Rooms } from "../../../src/capacity/rooms.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeApiError } from "../../../src/kube/errors.ts";
-import type { ContainerStatus, Node } from "../../../src/kube/objects.ts";
+import type { Node } from "../../../src/kube/objects.ts";
+import type { ContainerStatus } from "../../../src/kube/pods.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
 import { aNode } from "../../support/fixtures/node.ts";
 

@@ -1,7 +1,8 @@
 import type { KubeRequest } from "../../../kube/client.ts";
 import { isWithoutDryRun } from "../../../kube/errors.ts";
-import { identityOf, type Pod } from "../../../kube/objects.ts";
+import { identityOf } from "../../../kube/objects.ts";
 import { PODS } from "../../../kube/paths.ts";
+import type { Pod } from "../../../kube/pods.ts";
 import { heldStep } from "../../in-place/held-pods.ts";
 import { REVISION_HASH_LABEL } from "../../names.ts";
 import { BY_PIPE } from "../../observe/caches.ts";

@@ -1,7 +1,8 @@
 import type { KubeClient } from "../../../kube/client.ts";
 import { formatLabelSelector, type LabelSelector } from "../../../kube/label-selector.ts";
-import type { KubeObject, Workload } from "../../../kube/objects.ts";
+import type { KubeObject } from "../../../kube/objects.ts";
 import { collectionPath, type Resource } from "../../../kube/paths.ts";
+import type { Workload } from "../../../kube/workloads.ts";
 import type { InPlaceAction } from "../../actions.ts";
 import type { Fallback } from "../../observe/last-rollout.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";

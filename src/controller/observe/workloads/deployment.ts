@@ -1,6 +1,6 @@
-import type { Deployment } from "../../../kube/objects.ts";
 import { stopsOldPodsFirst } from "../../../kube/rollout-strategy.ts";
 import { parseTime } from "../../../kube/time.ts";
+import type { Deployment } from "../../../kube/workloads.ts";
 import { REVISION_ANNOTATION } from "../../names.ts";
 import type { LastRollout, WrittenRollout } from "../last-rollout.ts";
 import { isAnnouncedBefore, type PipeView, type RolloutProgress } from "../pipe-view.ts";

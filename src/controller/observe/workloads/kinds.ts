@@ -1,5 +1,5 @@
-import type { Workload } from "../../../kube/objects.ts";
 import { DEPLOYMENTS, type Resource, STATEFUL_SETS } from "../../../kube/paths.ts";
+import type { Workload } from "../../../kube/workloads.ts";
 import type { WrittenRollout } from "../last-rollout.ts";
 import type { PipeKind } from "../pipe-kind.ts";
 import type { PipeView } from "../pipe-view.ts";

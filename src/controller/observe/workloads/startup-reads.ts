@@ -1,5 +1,5 @@
 import { shared } from "../../../kube/memoized.ts";
-import type { PodTemplate, TemplateContainer } from "../../../kube/objects.ts";
+import type { PodTemplate, TemplateContainer } from "../../../kube/pods.ts";
 import type { Fallback } from "../last-rollout.ts";
 
 /** A program of the pods reads a resource of the pipe's container only when it starts, so a resize needs a restart. */

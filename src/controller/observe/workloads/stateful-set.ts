@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
 import { CONTROLLER_FIELD_MANAGER } from "../../../crd/names.ts";
 import { isManagedBy, isUnmanaged } from "../../../kube/managers.ts";
-import type { Container, ManagedFields, PodTemplate, StatefulSet } from "../../../kube/objects.ts";
+import type { ManagedFields } from "../../../kube/objects.ts";
+import type { Container, PodTemplate } from "../../../kube/pods.ts";
 import { maxUnavailableOf } from "../../../kube/rollout-strategy.ts";
 import { parseTime } from "../../../kube/time.ts";
+import type { StatefulSet } from "../../../kube/workloads.ts";
 import type { LastRollout, WrittenRollout } from "../last-rollout.ts";
 import type { Hold, PipeView, RolloutProgress } from "../pipe-view.ts";
 import { PARTITION, pausedByControllerAtMs } from "./field-owners.ts";

@@ -1,13 +1,9 @@
 import { parseQuantity } from "../../../domain/quantity.ts";
 import { shared } from "../../../kube/memoized.ts";
-import {
-  type Container,
-  identityOf,
-  type PodTemplate,
-  type TemplateContainer,
-  type Workload,
-} from "../../../kube/objects.ts";
+import { identityOf } from "../../../kube/objects.ts";
+import type { Container, PodTemplate, TemplateContainer } from "../../../kube/pods.ts";
 import { parseTime } from "../../../kube/time.ts";
+import type { Workload } from "../../../kube/workloads.ts";
 import { CONTAINER_ANNOTATION, DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../names.ts";
 import type { Fallback, LastRollout, WrittenRollout } from "../last-rollout.ts";
 import type { PipeView } from "../pipe-view.ts";

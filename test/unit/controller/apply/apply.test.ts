@@ -5,7 +5,7 @@ import { toPipeView } from "../../../../src/controller/observe/workloads/deploym
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
-import type { Deployment } from "../../../../src/kube/objects.ts";
+import type { Deployment } from "../../../../src/kube/workloads.ts";
 import { EtcdRollbackError } from "../../../../src/runtime/restart-required.ts";
 import { anApplier } from "../../../support/fixtures/applier.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";

@@ -8,7 +8,7 @@ import { toPipeView } from "../../../../src/controller/observe/workloads/deploym
 import type { WriteError, WritePurpose } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
-import type { Deployment } from "../../../../src/kube/objects.ts";
+import type { Deployment } from "../../../../src/kube/workloads.ts";
 import {
   aCommitter,
   aDeployment,

@@ -6,7 +6,7 @@ import { formatResources, resourcesFor } from "../../../../src/controller/observ
 import type { WriteError } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
-import type { Pod } from "../../../../src/kube/objects.ts";
+import type { Pod } from "../../../../src/kube/pods.ts";
 import { EtcdRollbackError } from "../../../../src/runtime/restart-required.ts";
 import { anApplier } from "../../../support/fixtures/applier.ts";
 import { aPipe } from "../../../support/fixtures/snapshot.ts";

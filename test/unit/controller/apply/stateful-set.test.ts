@@ -9,7 +9,8 @@ import type { WriteError, WritePurpose } from "../../../../src/controller/observ
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
-import type { Pod, StatefulSet } from "../../../../src/kube/objects.ts";
+import type { Pod } from "../../../../src/kube/pods.ts";
+import type { StatefulSet } from "../../../../src/kube/workloads.ts";
 import { anApplier } from "../../../support/fixtures/applier.ts";
 import { patchedResources } from "../../../support/fixtures/committing.ts";
 import { amounts } from "../../../support/fixtures/pod.ts";

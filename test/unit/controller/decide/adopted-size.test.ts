@@ -5,7 +5,7 @@ import { decide } from "../../../../src/controller/decide/decide.ts";
 import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
 import { allSizes, DEFAULT_MAXIMUM_CORES, sizeOfCores } from "../../../../src/domain/size.ts";
 import type { Tier } from "../../../../src/domain/tier.ts";
-import type { Container } from "../../../../src/kube/objects.ts";
+import type { Container } from "../../../../src/kube/pods.ts";
 import { assessmentsIn, summaries } from "../../../support/fixtures/decisions.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 import { aScaling, aSnapshot, DECIDE_OPTIONS } from "../../../support/fixtures/snapshot.ts";

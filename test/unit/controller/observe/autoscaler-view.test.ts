@@ -8,7 +8,7 @@ import {
 } from "../../../../src/controller/observe/autoscaler-view.ts";
 import { summarizeConditions } from "../../../../src/controller/report/conditions.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
-import type { VerticalPodAutoscaler } from "../../../../src/kube/objects.ts";
+import type { VerticalPodAutoscaler } from "../../../../src/kube/autoscalers.ts";
 import { failuresIn } from "../../../support/fixtures/decisions.ts";
 import { aPipe, aScaling, aSnapshot, DECIDE_OPTIONS } from "../../../support/fixtures/snapshot.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type PodView, toPodView } from "../../../../src/controller/observe/pod-view.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
-import type { Pod } from "../../../../src/kube/objects.ts";
+import type { Pod } from "../../../../src/kube/pods.ts";
 
 const WORDS = "0/1 nodes are available: 1 Insufficient cpu.";
 const FOUR = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { TemplateContainer } from "../../../../src/kube/objects.ts";
+import type { TemplateContainer } from "../../../../src/kube/pods.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
 const MINUTE = 60_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { HorizontalPodAutoscaler } from "../../../../src/kube/objects.ts";
+import type { HorizontalPodAutoscaler } from "../../../../src/kube/autoscalers.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
 const SECOND = 1000;

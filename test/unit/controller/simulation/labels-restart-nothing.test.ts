@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Container } from "../../../../src/kube/objects.ts";
+import type { Container } from "../../../../src/kube/pods.ts";
 import { deployResizable } from "../../../support/simulation/in-place-scenario.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Deployment } from "../../../../src/kube/objects.ts";
+import type { Deployment } from "../../../../src/kube/workloads.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
 const MINUTE = 60_000;

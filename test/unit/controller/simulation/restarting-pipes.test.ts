@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { CONTAINER_ANNOTATION } from "../../../../src/controller/names.ts";
-import type { TemplateContainer } from "../../../../src/kube/objects.ts";
+import type { TemplateContainer } from "../../../../src/kube/pods.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
 const SECOND = 1000;

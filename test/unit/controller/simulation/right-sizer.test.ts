@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Pod } from "../../../../src/kube/objects.ts";
+import type { Pod } from "../../../../src/kube/pods.ts";
 import { HeldPipe } from "../../../support/simulation/held-steps.ts";
 import { sizeOf } from "../../../support/simulation/ready-judge.ts";
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
-import type { KubeObject, Pod } from "../../../../src/kube/objects.ts";
+import type { KubeObject } from "../../../../src/kube/objects.ts";
+import type { Pod } from "../../../../src/kube/pods.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
 const SECOND = 1000;

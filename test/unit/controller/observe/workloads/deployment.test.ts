@@ -3,7 +3,9 @@ import { withLastRollout } from "../../../../../src/controller/observe/observe.t
 import { toPipeView } from "../../../../../src/controller/observe/workloads/deployment.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../../src/domain/size.ts";
-import type { Container, Deployment, FieldsV1, ManagedFields } from "../../../../../src/kube/objects.ts";
+import type { FieldsV1, ManagedFields } from "../../../../../src/kube/objects.ts";
+import type { Container } from "../../../../../src/kube/pods.ts";
+import type { Deployment } from "../../../../../src/kube/workloads.ts";
 import { ROLLOUT, resizedDeployment, viewWith } from "../../../../support/fixtures/resized-deployment.ts";
 import { NOW_MS } from "../../../../support/fixtures/snapshot.ts";
 import { annotated, aWrite, someWrites } from "../../../../support/fixtures/writes.ts";

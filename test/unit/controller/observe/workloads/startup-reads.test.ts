@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { startupReadsOf } from "../../../../../src/controller/observe/workloads/startup-reads.ts";
-import type { EnvVar, PodSpec, TemplateContainer } from "../../../../../src/kube/objects.ts";
+import type { EnvVar, PodSpec, TemplateContainer } from "../../../../../src/kube/pods.ts";
 
 function reads(
   container: Partial<TemplateContainer>,

@@ -3,7 +3,7 @@ import { isChangedByOwner, isHeld, isRollingOut } from "../../../../../src/contr
 import { HOLD, toStatefulPipeView } from "../../../../../src/controller/observe/workloads/stateful-set.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../../src/domain/size.ts";
-import type { StatefulSet } from "../../../../../src/kube/objects.ts";
+import type { StatefulSet } from "../../../../../src/kube/workloads.ts";
 import type { StatefulSetOptions } from "../../../../support/fixtures/pipe.ts";
 import { aRollout } from "../../../../support/fixtures/snapshot.ts";
 import { aHeldStatefulSet, aStatefulPipe, aStatefulSet } from "../../../../support/fixtures/stateful-set.ts";

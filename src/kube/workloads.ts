@@ -1,0 +1,74 @@
+import type { KubeObject, ObjectMeta } from "./objects.ts";
+import type { PodSpec, PodTemplate } from "./pods.ts";
+
+export interface DeploymentCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly lastUpdateTime?: string;
+  readonly lastTransitionTime?: string;
+}
+
+/** A workload that keeps pods of one template, of any kind. */
+export interface Workload extends KubeObject {
+  readonly spec: {
+    readonly replicas?: number;
+    readonly minReadySeconds?: number;
+    readonly template: PodTemplate;
+  };
+}
+
+export interface Deployment extends Workload {
+  readonly spec: Workload["spec"] & {
+    readonly paused?: boolean;
+    readonly strategy?: {
+      readonly type?: string;
+      readonly rollingUpdate?: {
+        readonly maxSurge?: number | string;
+        readonly maxUnavailable?: number | string;
+      };
+    };
+    /** The default is 600 s. */
+    readonly progressDeadlineSeconds?: number;
+  };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly replicas?: number;
+    readonly updatedReplicas?: number;
+    readonly availableReplicas?: number;
+    readonly terminatingReplicas?: number;
+    readonly conditions?: readonly DeploymentCondition[];
+  };
+}
+
+export interface StatefulSet extends Workload {
+  readonly spec: Workload["spec"] & {
+    readonly updateStrategy?: {
+      readonly type?: string;
+      readonly rollingUpdate?: {
+        /** Pods with a smaller index keep their template. */
+        readonly partition?: number;
+        readonly maxUnavailable?: number | string;
+      };
+    };
+    readonly ordinals?: { readonly start?: number };
+  };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    /** Terminating pods are replicas, too. */
+    readonly replicas?: number;
+    readonly updatedReplicas?: number;
+    readonly availableReplicas?: number;
+    readonly currentRevision?: string;
+    readonly updateRevision?: string;
+  };
+}
+
+export interface ReplicaSet extends KubeObject {
+  readonly spec: {
+    readonly replicas?: number;
+    readonly template: { readonly metadata?: Partial<ObjectMeta>; readonly spec: PodSpec };
+  };
+  readonly status?: { readonly replicas?: number; readonly observedGeneration?: number };
+}
