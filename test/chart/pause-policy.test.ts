@@ -12,6 +12,7 @@ import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
 import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import type { Deployment } from "../../src/kube/workloads.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import { aRollout } from "../support/fixtures/snapshot.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
@@ -84,23 +85,7 @@ const resumeAndResize = (cores: number) => ({ spec: { ...RESUME.spec, ...ofCores
 const UNLABEL = { metadata: { labels: { [SERVICE_LABEL]: null, [TYPE_LABEL]: null } } };
 
 function commitOf(uid: string, changed: Partial<LastRollout> = {}) {
-  const rollout: LastRollout = {
-    size: sizeOfCores(2),
-    isRollback: false,
-    lastGoodSize: sizeOfCores(1),
-    startedAtMs: 0,
-    cameUp: false,
-    attempts: 1,
-    serviceId: "a",
-    scalingUid: "s",
-    scalingGeneration: 1,
-    generation: 2,
-    revision: 1,
-    progressedAtS: 0,
-    replicas: 0,
-    isCommitting: true,
-    ...changed,
-  };
+  const rollout = aRollout(sizeOfCores(2), { isCommitting: true, ...changed });
   const annotations = { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) };
   return { metadata: { annotations } };
 }

@@ -3,6 +3,7 @@ import { formatLastRollout, type LastRollout } from "../../src/controller/observ
 import { resourcesFor } from "../../src/controller/observe/resources.ts";
 import { HOLD } from "../../src/controller/observe/workloads/stateful-set.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
+import { aRollout } from "../support/fixtures/snapshot.ts";
 
 export const UNLABEL = { metadata: { labels: { [SERVICE_LABEL]: null, [TYPE_LABEL]: null } } };
 
@@ -35,21 +36,6 @@ export const release = (owners = 0) => ({ spec: partition(owners) });
 export const releaseAndResize = (cores: number) => ({ spec: { ...ofCores(cores), ...partition(0) } });
 
 export function annotationOf(uid: string, changed: Partial<LastRollout> = {}) {
-  const rollout: LastRollout = {
-    size: sizeOfCores(2),
-    isRollback: false,
-    lastGoodSize: sizeOfCores(1),
-    startedAtMs: 0,
-    cameUp: false,
-    attempts: 1,
-    serviceId: "a",
-    scalingUid: "s",
-    scalingGeneration: 1,
-    generation: 2,
-    revision: 1,
-    progressedAtS: 0,
-    replicas: 0,
-    ...changed,
-  };
+  const rollout = aRollout(sizeOfCores(2), changed);
   return { metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) } } };
 }
