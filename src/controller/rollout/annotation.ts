@@ -118,15 +118,15 @@ export function hasComeUp(pipe: PipeView, writes = NO_WRITES): boolean {
   return isSize(applied) ? sameSize(applied, size) : otherResources !== undefined;
 }
 
-/** A pod that is replaced in turn stops the rollout until it is ready. */
-function runsOnePod({ pipe: { size, cpuLimitFollows, inTurn }, active }: Subject): boolean {
+/** A pod that runs with the size of the template was ready. Its rollout may be superseded before it completes. */
+function runsOnePod({ pipe: { size, cpuLimitFollows }, active }: Subject): boolean {
   if (!size) return false;
   const resources = resourcesFor(size, cpuLimitFollows);
   return active.some(
     ({ pod, own }) =>
       own?.isRunning &&
       own.restartCount === 0 &&
-      (!inTurn || pod.isReady) &&
+      pod.isReady &&
       hasResources(own.actual ?? own.resources, resources),
   );
 }

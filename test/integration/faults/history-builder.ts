@@ -46,8 +46,9 @@ export class HistoryBuilder extends DeploymentHistory {
   }
 
   /** A running pod. */
-  pod(name: string, replicaSet: string, cores: number): this {
-    return this.#seePod({ ...this.#newPod(name, replicaSet, cores), status: runningWith(cores, 1) });
+  pod(name: string, replicaSet: string, cores: number, more: Pod["status"] = {}): this {
+    const status = { ...runningWith(cores, 1), ...more };
+    return this.#seePod({ ...this.#newPod(name, replicaSet, cores), status });
   }
 
   #newPod(name: string, replicaSet: string, cores: number): Pod {

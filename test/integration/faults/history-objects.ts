@@ -63,6 +63,7 @@ export function runningWith(
   const own = { name: "pipe", state, restartCount, containerID, resources };
   return {
     observedGeneration,
+    conditions: [{ type: "Ready", status: "True" }],
     containerStatuses: [{ ...own, allocatedResources: resources?.requests ?? {} }],
   };
 }

@@ -99,6 +99,16 @@ it("accepts that a rollout begins while commits of more pipes than its limit end
   expect(violationsOf(history.applySize("pipe-e", 4))).toEqual([]);
 });
 
+it("accepts a rollback to a size that a pod was ready with, although its rollout was superseded before it completed", () => {
+  const superseded = (history: HistoryBuilder) =>
+    history.accept(4).requestSize(4).applySize("pipe-a", 4).applySize("pipe-a", 2);
+  const begun = () => service().accept(2).requestSize(2).applySize("pipe-a", 2).replicaSet("pipe-a", 2);
+  expect(violationsOf(superseded(begun().pod("pipe-a-y", "pipe-a-2", 2)))).toEqual([]);
+  const other = [expect.stringContaining("not the one allowed rollback")];
+  expect(violationsOf(superseded(begun()))).toEqual(other);
+  expect(violationsOf(superseded(begun().pod("pipe-a-y", "pipe-a-2", 2, { conditions: [] })))).toEqual(other);
+});
+
 it("accepts that a commit is finished after the owner removed the labels of the Deployment", () => {
   const history = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4).relabel("pipe-a", {});
   expect(violationsOf(history.resizeReplicaSet("pipe-a-1", 4).resume("pipe-a"))).toEqual([]);

@@ -4,7 +4,7 @@ import type { Kinds } from "./history.ts";
 import type { JudgeContext, Moment } from "./judge-context.ts";
 import type { PipeJudge } from "./pipe-judge.ts";
 import { isRolledOut, pipeContainer } from "./pipe-view.ts";
-import { hasRestarted, isResized, runningSize } from "./pod-view.ts";
+import { hasRestarted, isReady, isResized, runningSize } from "./pod-view.ts";
 import type { ScalingJudge } from "./scaling-judge.ts";
 import { isSizedByUs, sizeIn } from "./sized-object.ts";
 import type { PodRecord, Workloads } from "./workloads.ts";
@@ -145,6 +145,10 @@ export class InPlaceJudge {
     );
     const [size] = sizes;
     pipe.podsRun = sizes.size === 1 ? size : undefined;
+    pipe.isReadyOnce ||= pods.some(
+      ({ object }) =>
+        isReady(object) && isResized(object, container) && sizeIn(object, container) === pipe.size,
+    );
     const isAhead = pods.some(
       ({ object, given }) => given === pipe.resizingTo && sizeIn(object, container) === given,
     );

@@ -102,7 +102,7 @@ export class PipeJudge {
     if (size !== pipe.size && size !== undefined) this.#given(pipe, service, size, after);
   }
 
-  /** Checks a size that the controller applied: an accepted one, or once the last size that the pipe ran. */
+  /** Checks a size that the controller applied: an accepted one, or once the last size that the pipe or one of its pods ran. */
   #given(pipe: PipeRecord, service: ServiceRecord, size: string, after: Deployment): void {
     const place = service.placeOf(size, pipe.newestGiven);
     if (place !== -1) {
@@ -111,7 +111,8 @@ export class PipeJudge {
       return;
     }
     const isTakenBack = pipe.isAssumed && pipe.sizesOfOthers.has(size);
-    const isFormer = (size === pipe.completedSize && !pipe.isDone) || isTakenBack;
+    const isGood = size === pipe.completedSize || size === pipe.readySize;
+    const isFormer = (isGood && !pipe.isDone) || isTakenBack;
     const isRollback = isFormer && !pipe.isRolledBack;
     if (!isRollback) {
       this.#context.fault(

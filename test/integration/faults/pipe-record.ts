@@ -12,6 +12,8 @@ export class PipeRecord {
   isDone = false;
   /** The last size whose rollout has completed. */
   completedSize: string | undefined;
+  /** A later size whose rollout was superseded after a pod was ready. */
+  readySize: string | undefined;
   /** Versions are missing, so the pipe may only seem to have completed it. */
   isAssumed = false;
   /** The controller applied a size, or rolled back to one, that not all pods have yet. */
@@ -22,6 +24,8 @@ export class PipeRecord {
   resizingTo: string | undefined;
   /** The size that all its pods run, if they have the same. */
   podsRun: string | undefined;
+  /** A pod was ready with the size of the template. */
+  isReadyOnce = false;
   /** Index of the request whose size the controller applied last; -1 for none. */
   newestGiven = -1;
   /** The last resize by the controller was a rollback. */
@@ -61,6 +65,8 @@ export class PipeRecord {
     if (isOthersPause && !object.spec.paused) this.isBegunByOthers = true;
     this.object = object;
     if (this.size !== sizeBefore) {
+      if (this.isReadyOnce) this.readySize = sizeBefore;
+      this.isReadyOnce = false;
       this.isBegunByOthers = false;
       this.isDone = false;
       this.holdsSlot = giver === "us";
@@ -78,6 +84,7 @@ export class PipeRecord {
     if (isSeen || (isBlind && saysRolledOut(object))) {
       this.isDone = true;
       this.completedSize = this.size;
+      this.readySize = undefined;
       this.isAssumed = !isSeen;
     }
     if (this.isDone && (object.status?.terminatingReplicas ?? 0) === 0) this.holdsSlot = false;

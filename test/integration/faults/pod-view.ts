@@ -18,6 +18,10 @@ export function isResized({ metadata, spec, status = {} }: Pod, container: strin
   );
 }
 
+export function isReady({ status = {} }: Pod): boolean {
+  return status.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ?? false;
+}
+
 /** The size that the container runs with. */
 export function runningSize({ status }: Pod, container: string | undefined): string {
   return sizeOf(status?.containerStatuses?.find(({ name }) => name === container)?.resources);

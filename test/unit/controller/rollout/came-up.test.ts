@@ -80,6 +80,23 @@ describe("a pipe whose rollout succeeded", () => {
   });
 });
 
+describe("a Deployment that gets a third size during the rollout of the second one", () => {
+  const lastGood = (pods: readonly PodView[]) => {
+    const snapshot = aSnapshot([rollingTo("a", FOUR)], {
+      scaling: aScaling(2),
+      pods: new Map([["a", pods]]),
+    });
+    const { actions } = decide(snapshot, DECIDE_OPTIONS);
+    return actions.map((action) => (action.type === "resize" ? action.rollout.lastGoodSize : action.type));
+  };
+
+  it("returns to the second one only if a pod was ready with it", () => {
+    expect(lastGood([aResizedPod("a-2")])).toEqual([FOUR]);
+    expect(lastGood([aResizedPod("a-2", { isReady: false })])).toEqual([sizeOfCores(1)]);
+    expect(lastGood([aPod("a-1")])).toEqual([sizeOfCores(1)]);
+  });
+});
+
 describe("a pipe that the controller never wrote to", () => {
   const progressing = (reason: string) => ({ type: "Progressing", status: "True", reason });
   const stateOf = (changes: Partial<PipeView>, pods: readonly PodView[] = []) =>
