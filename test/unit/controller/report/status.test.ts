@@ -94,6 +94,15 @@ describe("a pipe whose pods run the size before its template has it", () => {
   });
 });
 
+it("the status of a PipeScaling that waits for a finalizer says so", () => {
+  const scaling = aScaling(4, { isBeingDeleted: true });
+  const snapshot = aSnapshot([aPipe("a")], { scaling });
+  const status = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+  const about = { reason: "Deleting", message: "The PipeScaling is being deleted." };
+  expect(status.conditions).toContainEqual(expect.objectContaining({ type: "Reconciling", ...about }));
+  expect(status.conditions).toContainEqual(expect.objectContaining({ type: "Ready", status: "False" }));
+});
+
 it("the status has the rollout timeout in whole seconds, because its schema accepts no others", () => {
   const scaling = aScaling(1);
   const snapshot = aSnapshot([aPipe("a", done)], { scaling });
