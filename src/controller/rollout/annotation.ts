@@ -101,7 +101,8 @@ export function lastGoodSize(subject: Subject): Allotment | undefined {
   if (isByPods) return lastRollout.lastGoodSize;
   const isOld = lastRollout && elapsedMs(lastRollout.startedAtMs, nowMs) > policy.rolloutTimeoutMs;
   if (isOld && !lastRollout.isRollback && sameSize(lastRollout.size, size)) return present;
-  return lastRollout?.lastGoodSize;
+  // The size of its owner may not be proven, but it is the only one to which a pipe without pods can return.
+  return lastRollout ? lastRollout.lastGoodSize : present;
 }
 
 /**

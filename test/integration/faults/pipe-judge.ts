@@ -111,7 +111,7 @@ export class PipeJudge {
       return;
     }
     const isTakenBack = pipe.isAssumed && pipe.sizesOfOthers.has(size);
-    const isGood = size === pipe.completedSize || size === pipe.readySize;
+    const isGood = size === pipe.completedSize || size === pipe.supersededSize;
     const isFormer = (isGood && !pipe.isDone) || isTakenBack;
     const isRollback = isFormer && !pipe.isRolledBack;
     if (!isRollback) {

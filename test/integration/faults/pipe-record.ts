@@ -12,8 +12,8 @@ export class PipeRecord {
   isDone = false;
   /** The last size whose rollout has completed. */
   completedSize: string | undefined;
-  /** A later size whose rollout was superseded after a pod was ready. */
-  readySize: string | undefined;
+  /** A later size that the controller superseded, which a pod was ready with or the owner had set. */
+  supersededSize: string | undefined;
   /** Versions are missing, so the pipe may only seem to have completed it. */
   isAssumed = false;
   /** The controller applied a size, or rolled back to one, that not all pods have yet. */
@@ -26,6 +26,7 @@ export class PipeRecord {
   podsRun: string | undefined;
   /** A pod was ready with the size of the template. */
   isReadyOnce = false;
+  #isOfOthers = true;
   /** Index of the request whose size the controller applied last; -1 for none. */
   newestGiven = -1;
   /** The last resize by the controller was a rollback. */
@@ -65,8 +66,9 @@ export class PipeRecord {
     if (isOthersPause && !object.spec.paused) this.isBegunByOthers = true;
     this.object = object;
     if (this.size !== sizeBefore) {
-      if (this.isReadyOnce) this.readySize = sizeBefore;
+      if (this.isReadyOnce || this.#isOfOthers) this.supersededSize = sizeBefore;
       this.isReadyOnce = false;
+      this.#isOfOthers = giver === "others";
       this.isBegunByOthers = false;
       this.isDone = false;
       this.holdsSlot = giver === "us";
@@ -84,7 +86,7 @@ export class PipeRecord {
     if (isSeen || (isBlind && saysRolledOut(object))) {
       this.isDone = true;
       this.completedSize = this.size;
-      this.readySize = undefined;
+      this.supersededSize = undefined;
       this.isAssumed = !isSeen;
     }
     if (this.isDone && (object.status?.terminatingReplicas ?? 0) === 0) this.holdsSlot = false;

@@ -97,6 +97,12 @@ describe("a Deployment that gets a third size during the rollout of the second o
   });
 });
 
+it("a pipe that was never resized can return to the size of its owner, although nothing has proven it", () => {
+  const pipe = aPipe("a", { rollout: UNDER_WAY, revision: 2 });
+  const { actions } = decide(aSnapshot([pipe], { scaling: aScaling(4) }), DECIDE_OPTIONS);
+  expect(actions).toMatchObject([{ type: "resize", rollout: { lastGoodSize: sizeOfCores(1) } }]);
+});
+
 describe("a pipe that the controller never wrote to", () => {
   const progressing = (reason: string) => ({ type: "Progressing", status: "True", reason });
   const stateOf = (changes: Partial<PipeView>, pods: readonly PodView[] = []) =>
