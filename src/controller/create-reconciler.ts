@@ -31,7 +31,11 @@ export function createReconciler(setup: ReconcilerSetup) {
   const limits = createLimits({ ...setup, writes });
   enqueueOnChange(caches, queue, limits);
   const reconciler = new Reconciler({
-    ...{ ...setup, ...limits, writes, departed, deletedScalings },
+    ...setup,
+    ...limits,
+    writes,
+    departed,
+    deletedScalings,
     endedPods: new EndedPods(caches, clock),
     nodes: new Nodes({ ...setup, maxAgeMs: timeouts.nodesMs }),
     rooms: new Rooms(setup),

@@ -104,7 +104,9 @@ export class Reconciler {
     const scope = { ...this.#options, timeouts: { ...timeouts, ...(isEnding ? ENDING : {}) } };
     const snapshot = observe(sources, scope, serviceId, clock.now());
     const decision = decide(snapshot, {
-      ...{ policy, isEnding, makesDryRuns: true },
+      policy,
+      isEnding,
+      makesDryRuns: true,
       overallFree: rollouts.freeFor(serviceId),
       commitsFree: commits.freeFor(serviceId),
     });

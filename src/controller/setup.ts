@@ -60,7 +60,9 @@ export function setup(options: SetupOptions): Controller {
   const outdated = ending.signal;
   const onEtcdRollback = () => ending.abort(new EtcdRollbackError());
   const informers = createInformers(caches, {
-    ...{ ...settings, ...options, onEtcdRollback },
+    ...settings,
+    ...options,
+    onEtcdRollback,
     onProblem: (err) => log.warn({ err }, "the API server cannot be watched; trying again"),
     onPodsGranted: () => {
       for (const { serviceId } of caches.pipes.values()) queue.add(serviceId);
@@ -100,7 +102,14 @@ export function setup(options: SetupOptions): Controller {
   runtimeMetrics.watchLeader(elector);
   runtimeMetrics.watchAges(() => watchAges(informers.all, clock));
   const { work } = createReconciler({
-    ...{ ...settings, ...options, policy: settings, caches, queue, events, assertMayWrite, onEtcdRollback },
+    ...settings,
+    ...options,
+    policy: settings,
+    caches,
+    queue,
+    events,
+    assertMayWrite,
+    onEtcdRollback,
     concurrency: CONCURRENCY,
     isLeader: () => elector.isLeader,
     podsProblem: () => informers.pods.problem,

@@ -125,7 +125,9 @@ function describeAction(action: Action): object {
 
 function describeRollout({ size, attempts, failure, inPlaceFailure }: PipeAction["rollout"]): object {
   return {
-    ...{ size: formatSize(size), attempt: attempts, reason: failure?.reason },
+    size: formatSize(size),
+    attempt: attempts,
+    reason: failure?.reason,
     // Why the pipe is not resized in place.
     notInPlace: inPlaceFailure?.reason,
     to: inPlaceFailure && formatSize(inPlaceFailure.size),

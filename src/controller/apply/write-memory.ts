@@ -104,7 +104,10 @@ export class WriteMemory implements WriteRecords {
     const isRepeated = last?.subject === subject && elapsedMs(last.lastAtMs, nowMs) <= TRUCE_MS;
     const before = isRepeated ? last : undefined;
     this.#set({
-      ...{ uid, purpose, subject, ...known },
+      uid,
+      purpose,
+      subject,
+      ...known,
       attempts: Math.max((before?.attempts ?? 0) + 1, attempts),
       firstAtMs: before?.firstAtMs ?? nowMs,
       lastAtMs: nowMs,

@@ -27,7 +27,11 @@ export function assess(pipe: PipeView, pods: Pods, context: PipeContext): Assess
   const { proof, endsAtMs } = proofOf(subject, decision);
   return {
     ...decision,
-    ...{ subject, pipe, proof, abandoned, failure: unlessOrdinary(decision.failure) },
+    subject,
+    pipe,
+    proof,
+    abandoned,
+    failure: unlessOrdinary(decision.failure),
     ...timed,
     recheckAtMs: earliest(
       ...[decision.recheckAtMs, decision.failure?.retryAtMs, recheckAtMs, endsAtMs],

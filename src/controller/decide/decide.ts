@@ -28,7 +28,8 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const unfinished = [...readUnknown(snapshot), ...finishAbandoned(snapshot)];
   const nothing = (sizing?: Sizing, actions: readonly Action[] = []): Decision => ({
     actions: [...unfinished, ...finishCommits(snapshot), ...actions],
-    ...{ sizing: sizing && reportShortage(sizing), waitsForCommit: false },
+    sizing: sizing && reportShortage(sizing),
+    waitsForCommit: false,
   });
   if (namespace === undefined || !tier.ok) return nothing();
   if (!scaling)
@@ -69,11 +70,21 @@ function sizingOf(
   const { requestId } = requestOf(scaling, boost, desired.size) ?? {};
   const context = {
     ...snapshot,
-    ...{ scaling, policy, requestId, outOfMemory, ways: WAYS[strategy] },
+    scaling,
+    policy,
+    requestId,
+    outOfMemory,
+    ways: WAYS[strategy],
     desired: outOfMemory?.previous ?? desired.size,
   };
   return {
-    ...{ desired, boost, requestId, outOfMemory, waitReason: "nothing", blockedBy: [], window: ALWAYS_OPEN },
+    desired,
+    boost,
+    requestId,
+    outOfMemory,
+    waitReason: "nothing",
+    blockedBy: [],
+    window: ALWAYS_OPEN,
     assessments: pipes.map((pipe) => assess(pipe, snapshot, context)),
     serviceLimit: serviceLimit(pipes.length),
   };

@@ -107,7 +107,10 @@ function plannedPipe({ pipe, state, phase, proof, isUnfinished = false, next }: 
   const { fallback } = beginning ?? {};
   return {
     name: nameOf(pipe),
-    ...{ state, phase, proof, replicas: pipe.replicas },
+    state,
+    phase,
+    proof,
+    replicas: pipe.replicas,
     // A pipe that could not be resized in place was the first one, and stays it.
     isUnfinished: isUnfinished || (fallback !== undefined && "atMs" in fallback),
     replacesPods: beginning?.way.replacesPods ?? true,

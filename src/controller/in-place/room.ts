@@ -33,9 +33,14 @@ export function waitForRoom(found: ActivePod, subject: Subject): Deferral | unde
   const rollout = newRollout(subject, 1);
   // If its own node had room, the kubelet would have granted the resize.
   const full = subject.active.filter(({ state }) => state === "deferred").map(({ pod }) => pod.nodeName);
-  const search = {
-    ...({ type: "check-room", pipe, container, rollout } as const),
-    ...{ subject: dryRunSubject(subject), stopping: pods, fullNodes: full },
+  const search: Action = {
+    type: "check-room",
+    pipe,
+    container,
+    rollout,
+    subject: dryRunSubject(subject),
+    stopping: pods,
+    fullNodes: full,
   };
   const isDue = untilMs <= nowMs;
   const deferredMs = Math.min(

@@ -56,7 +56,9 @@ function returned(subject: Subject, step: PodsStep): PipeDecision | undefined {
   const isUnderWay = step.type === "wait" && subject.active.every(({ state }) => state !== "unchanged");
   if (actions.length === 0 && !isUnderWay && !hasPodWriteInFlight(subject)) return undefined;
   return {
-    ...{ state: "rolling", phase: "resizing", isUnfinished: true },
+    state: "rolling",
+    phase: "resizing",
+    isUnfinished: true,
     activity: "its pods get the size of their template again",
     next: { type: "continue", actions },
     ...(step.type === "wait" ? { recheckAtMs: step.untilMs } : {}),

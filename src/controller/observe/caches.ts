@@ -107,7 +107,10 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
     parse: (configMap: ConfigMap) => Parsed<T>,
   ): Informer =>
     new Reflector<Cached<T>, ConfigMap>({
-      ...{ ...common, resource: CONFIG_MAPS, namespace, store },
+      ...common,
+      resource: CONFIG_MAPS,
+      namespace,
+      store,
       labelSelector: `${RESOURCE_LABEL}=${kind}`,
       project: (configMap) => ({ metadata: identityOf(configMap.metadata), record: parse(configMap) }),
     });
@@ -121,7 +124,10 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
   const pods = new OptionalInformer(
     (onPodsProblem) =>
       informerOf({
-        ...{ resource: PODS, labelSelector: POD_SELECTOR, store: caches.pods, project: toPodView },
+        resource: PODS,
+        labelSelector: POD_SELECTOR,
+        store: caches.pods,
+        project: toPodView,
         onProblem: onPodsProblem,
       }),
     { clock, onProblem, onGranted: options.onPodsGranted },
@@ -134,7 +140,9 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
     return informerOf({ resource, labelSelector: PIPE_SELECTOR, store, project, onProblem: onProblemOfKind });
   };
   const statefulSets = new OptionalInformer((onSetsProblem) => pipesOf("StatefulSet", onSetsProblem), {
-    ...{ clock, onProblem, onGranted: () => undefined },
+    clock,
+    onProblem,
+    onGranted: () => undefined,
   });
   caches.pipes.of("StatefulSet").onChange(() => statefulSets.granted());
   const all = [

@@ -74,7 +74,10 @@ function previewAll(
   const rolling = countRolling(caches, { nowMs, policy: settings });
   let overallFree = Math.max(0, settings.maxConcurrentRollouts - rolling);
   const sources = {
-    ...{ caches, writes: NO_WRITES, podsProblem, leadingSinceMs: nowMs },
+    caches,
+    writes: NO_WRITES,
+    podsProblem,
+    leadingSinceMs: nowMs,
     deletedScalings: { recreation: () => ({ atMs: nowMs, isSeen: false }) },
     departed: { of: () => [] },
     endedPods: { lastEndedAtMs: () => 0 },

@@ -32,7 +32,10 @@ export function pipeEvent({ kind, metadata: { namespace, name, uid } }: PipeView
 
 function failed({ scaling, after }: StatusChange): News[] {
   return newFailures(scaling.status, after).map((failure) => ({
-    ...{ type: "Warning", reason: failure.reason, note: describeFailure(failure), suffix: creditOf(after) },
+    type: "Warning",
+    reason: failure.reason,
+    note: describeFailure(failure),
+    suffix: creditOf(after),
   }));
 }
 

@@ -19,7 +19,10 @@ export function failuresOf(assessments: readonly Assessment[], previous: PipeSca
     if (!failure) return [];
     const { reason, message, attempts, atMs, retryAtMs } = failure;
     const current = {
-      ...{ pipe: nameOf(pipe), size: describedSize(subject.desired), reason, attempts },
+      pipe: nameOf(pipe),
+      size: describedSize(subject.desired),
+      reason,
+      attempts,
       message: clipped(message, MAX_MESSAGE_LENGTH),
       at: new Date(atMs).toISOString(),
       ...(retryAtMs === undefined ? {} : { nextRetryAt: new Date(retryAtMs).toISOString() }),

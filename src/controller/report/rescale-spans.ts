@@ -40,7 +40,11 @@ function failedPipes(step: Step): Span[] {
     const rollout = pipes.find((each) => nameOf(each) === pipe)?.lastRollout;
     const isOfThis = rollout?.requestId === requestId && rollout.attempts === attempts;
     return pipeSpan(step, {
-      ...{ requestId, name: "roll out", pipe, attempts, work: `${pipe} ${reason} ${attempts} ${at}` },
+      requestId,
+      name: "roll out",
+      pipe,
+      attempts,
+      work: `${pipe} ${reason} ${attempts} ${at}`,
       // A rejected patch did not start a rollout.
       startMs: isOfThis ? rollout.startedAtMs : Date.parse(at),
       failure: describeFailure(failure),
@@ -56,7 +60,12 @@ function pipeSpan(
 ): Span {
   const { requestId, name, startMs, failure, pipe, attempts } = work;
   return {
-    ...{ requestId, name, kind: "internal", startMs, endMs: nowMs, failure },
+    requestId,
+    name,
+    kind: "internal",
+    startMs,
+    endMs: nowMs,
+    failure,
     id: spanIdOf(requestId, work.work),
     // If another request superseded the rescale meanwhile, the span of that rescale has been recorded already.
     parentId:
@@ -64,7 +73,8 @@ function pipeSpan(
         ? rescaleSpanId(requestId, propagation.startedAt)
         : requestSpanId(requestId),
     attributes: {
-      ...{ "pipe_scaling.pipe": pipe, "pipe_scaling.size": desired?.summary ?? "" },
+      "pipe_scaling.pipe": pipe,
+      "pipe_scaling.size": desired?.summary ?? "",
       "pipe_scaling.attempt": attempts,
     },
   };
@@ -98,7 +108,10 @@ function rescaleSpan(
   );
   return [
     {
-      ...{ requestId, name: "rescale", kind: "internal", endMs: nowMs },
+      requestId,
+      name: "rescale",
+      kind: "internal",
+      endMs: nowMs,
       id: rescaleSpanId(requestId, startedAt),
       parentId: requestSpanId(requestId),
       startMs: Math.min(nowMs, ...starts, Math.max(Date.parse(startedAt), requestedAtMs)),

@@ -29,7 +29,9 @@ export const ROLLOUT: Way = {
     if (replaceablePods(subject.pipe) === 0 || (!isCanaryOfSeveral && !isDoubtful)) return ACCEPTED;
     const checksNodes = isDoubtful && !isRequested;
     const dryRun = dryRunOf(begin, newRollout(subject, attempts), {
-      ...{ isCommit: false, checksNodes, isRequested },
+      isCommit: false,
+      checksNodes,
+      isRequested,
       triedPod: isDoubtful ? triedPod(subject) : undefined,
     });
     return dryRun.isAccepted && checksNodes ? searchForRoom(begin) : dryRun;

@@ -80,7 +80,8 @@ it.each<[string, number, object | undefined]>([
     method === "PATCH" ? Promise.reject(new KubeApiError("PATCH /pipe", code, "{}")) : { items: [] },
   );
   const runner = new ActionRunner({
-    ...{ ...applier, clock },
+    ...applier,
+    clock,
     queue: { add: () => undefined, retry: () => undefined },
     log: createLogger("silent", "controller", { write: () => undefined }),
   });
@@ -97,7 +98,8 @@ it("a dry run that succeeds is not logged with the error of an earlier write", a
   const error = { reason: "Refused", message: "no" } as const;
   applier.writes.failed(applier.writes.begin("uid-a", "resize", "4000m/16Gi"), error, 1);
   const runner = new ActionRunner({
-    ...{ ...applier, clock },
+    ...applier,
+    clock,
     queue: { add: () => undefined, retry: () => undefined },
     log: createLogger("debug", "controller", { write: (line) => messages.push(JSON.parse(line).msg) }),
   });

@@ -64,8 +64,10 @@ describe("the adoption of a pipe", () => {
         managedFields: [
           OWNER,
           {
-            ...{ manager: CONTROLLER_FIELD_MANAGER, operation: "Update" },
-            ...{ apiVersion: "apps/v1", fieldsType: "FieldsV1" },
+            manager: CONTROLLER_FIELD_MANAGER,
+            operation: "Update",
+            apiVersion: "apps/v1",
+            fieldsType: "FieldsV1",
             fieldsV1: fieldsOf(SIZE_FIELDS),
           },
         ],

@@ -141,7 +141,8 @@ describe("the next step of a commit", () => {
     expect(caches.pipes.get("pipes/a")?.lastRollout).toMatchObject({ size: sizeOfCores(1), attempts: 0 });
     // The next attempt waits, and no pod is replaced.
     expect(of("commit")?.outcome).toMatchObject({
-      ...{ type: "failed", error: { message: expect.stringContaining("see the kube-controller-manager") } },
+      type: "failed",
+      error: { message: expect.stringContaining("see the kube-controller-manager") },
     });
     expect(caches.pipes.get("pipes/a")?.lastRollout?.inPlaceFailure).toBeUndefined();
   });

@@ -54,7 +54,8 @@ describe("the resize of a pod", () => {
     const { requests, record, cached } = await resized();
     expect(requests).toMatchObject([
       {
-        ...{ method: "PATCH", path: "/api/v1/namespaces/pipes/pods/a-1/resize" },
+        method: "PATCH",
+        path: "/api/v1/namespaces/pipes/pods/a-1/resize",
         body: {
           metadata: { uid: "uid-a-1", resourceVersion: "5" },
           spec: { containers: [{ name: "pipe", resources: TARGET }] },
@@ -86,7 +87,8 @@ describe("the resize of a pod", () => {
   it("is a reason for a rollout if the API server stores other resources, as after a webhook", async () => {
     const { record, cached } = await resized(() => pod("6", { requests: { cpu: "1" } }));
     expect(record?.outcome).toMatchObject({
-      ...{ type: "failed", error: { reason: "Refused", fallback: "Reverted" } },
+      type: "failed",
+      error: { reason: "Refused", fallback: "Reverted" },
     });
     expect(cached).toBe("6");
   });

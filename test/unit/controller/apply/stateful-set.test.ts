@@ -23,15 +23,22 @@ const refusal = (code: number, message: string) =>
 
 const TEMPLATE = toStatefulPipeView(aStatefulSet()).inTurn?.template;
 const COMMITTING = aRollout(FOUR, {
-  ...{ isCommitting: true, inPlaceStartedAtMs: 0, startedAtMs: 1000, generation: 7 },
-  ...{ lastGoodSize: sizeOfCores(1), template: TEMPLATE },
+  isCommitting: true,
+  inPlaceStartedAtMs: 0,
+  startedAtMs: 1000,
+  generation: 7,
+  lastGoodSize: sizeOfCores(1),
+  template: TEMPLATE,
 });
 
 /** A pod of the StatefulSet, as the API server has it. */
 function pod(number: number, revision: string, changes: Partial<Pod["metadata"]> = {}, cores = 4): Pod {
   return {
     metadata: {
-      ...{ name: `a-${number}`, namespace: "pipes", uid: `uid-${number}`, resourceVersion: `${number}0` },
+      name: `a-${number}`,
+      namespace: "pipes",
+      uid: `uid-${number}`,
+      resourceVersion: `${number}0`,
       labels: { app: "a", "controller-revision-hash": revision },
       ownerReferences: [{ kind: "StatefulSet", name: "a", uid: "uid-a" }],
       ...changes,
@@ -68,7 +75,8 @@ function merged(before: StatefulSet, { body }: KubeRequest): StatefulSet {
   return {
     ...before,
     metadata: {
-      ...{ ...before.metadata, resourceVersion: "9" },
+      ...before.metadata,
+      resourceVersion: "9",
       annotations: { ...before.metadata.annotations, ...metadata.annotations },
     },
     spec: { ...before.spec, ...(spec.updateStrategy ? { updateStrategy } : {}) },
@@ -159,7 +167,11 @@ describe("the next step of the commit of a StatefulSet", () => {
     made.caches.pipes.apply(pipe);
     made.applier.writes.done(made.applier.writes.begin("uid-a", "commit", "4000m/16Gi"));
     await apply(made.applier, {
-      ...{ type: "continue-commit", pipe, container: "pipe", isOverdue: false, mayReplacePods: true },
+      type: "continue-commit",
+      pipe,
+      container: "pipe",
+      isOverdue: false,
+      mayReplacePods: true,
       ...action,
     });
     const of = (purpose: WritePurpose) => made.applier.writes.get("uid-a", purpose)?.outcome;
@@ -275,8 +287,11 @@ describe("the next step of the commit of a StatefulSet", () => {
   ])("writes nothing if the StatefulSet %s", async (_, statefulSet) => {
     const made = aServer({ statefulSet, pods: [pod(0, "a-1")] });
     await apply(made.applier, {
-      ...{ type: "continue-commit", pipe: toStatefulPipeView(seen), container: "pipe" },
-      ...{ isOverdue: true, mayReplacePods: true },
+      type: "continue-commit",
+      pipe: toStatefulPipeView(seen),
+      container: "pipe",
+      isOverdue: true,
+      mayReplacePods: true,
     });
     expect(made.writes()).toEqual([]);
   });
@@ -290,7 +305,10 @@ describe("pods of a StatefulSet that cannot be resized although its template has
     const pipe = toStatefulPipeView(statefulSet);
     made.caches.pipes.apply(pipe);
     await apply(made.applier, {
-      ...{ type: "replace-pods", pipe, container: "pipe", templateHash: "a-1" },
+      type: "replace-pods",
+      pipe,
+      container: "pipe",
+      templateHash: "a-1",
       resources: { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } },
     });
     expect(made.writes()).toMatchObject([
