@@ -8,9 +8,8 @@ import { ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
 import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { argument, requireWatch, watchOptions, wideOutputOption } from "../options.ts";
-import { type Format, printData, printList } from "../output.ts";
+import { type Format, printData, printList, printTable, type Row } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
-import { printPipes } from "./pipes.ts";
 import { dataRow, nextSteps, printService, TABLE_COLUMNS, tableRow, WIDE_COLUMNS } from "./print.ts";
 import { findService, readStatus, readStatuses, type ServiceStatus } from "./services.ts";
 
@@ -99,4 +98,29 @@ function retryAfterMs(error: unknown): number | undefined {
   if (error instanceof KubeUnreachableError) return 0;
   if (!(error instanceof KubeApiError) || (error.code !== 429 && error.code < 500)) return undefined;
   return error.retryAfterMs ?? 0;
+}
+
+/** Prints how each pipe of a service was resized, as far as the status has room for them. */
+export function printPipes(io: Io, status: ServiceStatus): void {
+  printTable(io, ["pipe", "state", "resized", "reason", "message"], pipeRows(status));
+}
+
+const METHODS = { InPlace: "in place", Rollout: "by a rollout" } as const;
+
+export function pipeRows({ scaling, view }: ServiceStatus): Row[] {
+  const { resizedBy = {} } = scaling?.status.pipes ?? {};
+  const pending = new Map(view.pending.map((each) => [each.name, each]));
+  const fallbacks = new Map(view.fallbacks.map((each) => [each.pipe, each]));
+  const names = new Set([...pending.keys(), ...Object.keys(resizedBy), ...fallbacks.keys()]);
+  return [...names].map((pipe) => {
+    const method = resizedBy[pipe];
+    const fallback = fallbacks.get(pipe);
+    return {
+      pipe,
+      state: pending.get(pipe)?.state ?? "Done",
+      resized: method && METHODS[method],
+      reason: fallback?.reason ?? pending.get(pipe)?.reason,
+      message: fallback?.message ?? pending.get(pipe)?.message,
+    };
+  });
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { pipeRows } from "../../../../src/cli/status/pipes.ts";
 import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
+import { pipeRows } from "../../../../src/cli/status/status.ts";
 import { aScaling } from "../../../support/fixtures/snapshot.ts";
 
 test("the wide status has a row for each pipe with its state, how it was resized, and why it was not resized in place", () => {
