@@ -78,6 +78,19 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder]>([
     (history) => history.report("False", 1).overwriteSize("pipe-a", 3).after(5000).report("True", 1),
   ],
   [
+    "a resize for the former service that was in flight when its pipe moved here, if the status follows in time",
+    (history) =>
+      history
+        .relabel("pipe-a", labelsOf("service-2"))
+        .after(60_000)
+        .relabel("pipe-a", labelsOf(SERVICE))
+        .after(100)
+        .resize("pipe-a-x", 3)
+        .report("False", 1)
+        .resized("pipe-a-x", 3)
+        .after(60_000),
+  ],
+  [
     "a time that was observed incompletely",
     (history) =>
       ahead(history).gap("Pod", (unseen) =>
@@ -135,6 +148,16 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
         .after(11_000)
         .leader("controller-1"),
     /^pipe-a-x .* it has 4 16Gi 16Gi .* \(for 11000 ms\)/,
+  ],
+  [
+    "the controller resizes a pod long after its pipe moved here",
+    (history) =>
+      history
+        .relabel("pipe-a", labelsOf("service-2"))
+        .relabel("pipe-a", labelsOf(SERVICE))
+        .after(3000)
+        .resize("pipe-a-x", 3),
+    /^pipe-a-x .* it has 3 12Gi 12Gi.* \(since the controller's write/,
   ],
   [
     "a new pod has the size of an older template, and the status never follows",

@@ -24,6 +24,8 @@ interface Template extends Sized<Deployment> {
   readonly serviceId: string | undefined;
   /** When its owner gave it to the service. */
   readonly joined: Moment;
+  /** It had existed before, so a write for its former service may have been in flight. */
+  readonly isMoved: boolean;
 }
 
 /** A status with Ready=True about the current generation. */
@@ -79,7 +81,9 @@ export class ReadyJudge {
       object,
       serviceId,
       changed: isChanged ? { ...moment, isOurs } : before.changed,
-      joined: before && before.serviceId === serviceId ? before.joined : moment,
+      ...(before && before.serviceId === serviceId
+        ? { joined: before.joined, isMoved: before.isMoved }
+        : { joined: moment, isMoved: before !== undefined }),
     });
     this.#check(before?.serviceId, moment);
     this.#check(serviceId, moment);
@@ -172,11 +176,13 @@ export class ReadyJudge {
       ([, { object, serviceId: id }]) => id === serviceId && object.metadata.deletionTimestamp === undefined,
     );
     const pods = [...this.#pods.values()].filter(({ object }) => isActive(object));
-    return templates.flatMap(([uid, { object, changed, joined }]) => {
+    return templates.flatMap(([uid, { object, changed, joined, isMoved }]) => {
       const container = pipeContainer(object);
       const own = pods.filter((pod) => this.#context.deploymentOf(pod.object) === uid);
-      const since = (change: Change): Change =>
-        joined.version > change.version ? { ...joined, isOurs: false } : change;
+      const since = (change: Change): Change => {
+        const isForFormer = isMoved && change.isOurs && change.atMs - joined.atMs <= IN_FLIGHT_MS;
+        return joined.version > change.version || isForFormer ? { ...joined, isOurs: false } : change;
+      };
       return [
         { object, changed: since(changed), has: sizeIn(object, container) },
         ...own.map((pod) => ({
