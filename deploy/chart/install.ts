@@ -1,6 +1,6 @@
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { helm } from "@pipe-scaling/local-cluster/helm";
-import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { apply, kubectl, UNTIL_ESTABLISHED } from "@pipe-scaling/local-cluster/kubectl";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { GROUP, PLURAL } from "../../src/crd/names.ts";
 import { CHART } from "./path.ts";
@@ -30,7 +30,7 @@ export async function install(
   await helm(["install", RELEASE, CHART, ...where, "--set", values], cluster);
   await kubectl(
     cluster,
-    ["wait", "--for=condition=Established", `crd/${PLURAL}.${GROUP}`, "--timeout=30s"],
+    ["wait", UNTIL_ESTABLISHED, `crd/${PLURAL}.${GROUP}`, "--timeout=30s"],
     signal ? { signal } : {},
   );
 }

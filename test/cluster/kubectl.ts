@@ -55,6 +55,12 @@ export async function tryKubectl(args: readonly string[], env: Environment): Pro
   return await run(binaries.path("kubectl"), args, { env });
 }
 
+/**
+ * An argument of `kubectl wait`: until the API server serves the resources of a CRD. `--for=condition=Established` would
+ * fail if the CRD has no status yet.
+ */
+export const UNTIL_ESTABLISHED = '--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True';
+
 /** Applies objects with `kubectl apply --server-side`, in the given order. */
 export async function apply(cluster: Cluster, objects: readonly object[]): Promise<void> {
   // kubectl sends the items of a List one after the other.

@@ -1,5 +1,5 @@
 import type { Cluster } from "@pipe-scaling/local-cluster";
-import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { apply, kubectl, UNTIL_ESTABLISHED } from "@pipe-scaling/local-cluster/kubectl";
 import { crdManifest } from "../../src/crd/manifest.ts";
 import type { Manifest } from "./apply.ts";
 
@@ -8,5 +8,5 @@ export async function installCrds(cluster: Cluster, ...others: readonly Manifest
   const crds = [crdManifest() as Manifest, ...others];
   await apply(cluster, crds);
   const names = crds.map(({ metadata }) => `crd/${metadata.name}`);
-  await kubectl(cluster, ["wait", "--for=condition=Established", ...names]);
+  await kubectl(cluster, ["wait", UNTIL_ESTABLISHED, ...names]);
 }

@@ -326,6 +326,12 @@ it("does not evaluate a period that it observed incompletely", () => {
   expect(violationsOf(history)).toEqual([]);
 });
 
+it("accepts a rollback of a rollout that began unobserved and only seemed to complete", () => {
+  const history = rescaled(service(), 2).accept(4).requestSize(4).report("False", 4);
+  history.gap("Deployment", (unseen) => unseen.applySize("pipe-a", 4));
+  expect(violationsOf(history.applySize("pipe-a", 2))).toEqual([]);
+});
+
 it("attributes the fields of another writer and the resulting ReplicaSet to that writer", () => {
   expect(violationsOf(service().overwriteSize("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);
 });

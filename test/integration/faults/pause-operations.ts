@@ -4,6 +4,9 @@ import type { Operation, OtherWriters } from "./operation.ts";
 import { isPausedForCommit } from "./pipe-view.ts";
 import type { ServiceUnderTest } from "./service-under-test.ts";
 
+/** On Deployments that an owner has paused: the one that ends the pause may be another service, after a move. */
+const PAUSED_BY_OWNER = "paused-by-owner";
+
 /** Owners that pause and resume their Deployments, and managed fields that are lost. */
 export class PauseOperations implements OtherWriters {
   readonly operations: readonly Operation[] = [
@@ -15,8 +18,6 @@ export class PauseOperations implements OtherWriters {
     this.#forgetManagers,
   ].map((operation) => operation.bind(this));
   readonly #service: ServiceUnderTest;
-  /** Names of Deployments that an owner has paused. */
-  readonly #paused = new Set<string>();
 
   constructor(service: ServiceUnderTest) {
     this.#service = service;
@@ -26,16 +27,16 @@ export class PauseOperations implements OtherWriters {
   /** Owners resume what they have paused, but nothing that the controller has paused. */
   async end(): Promise<void> {
     for (const deployment of await this.#service.deployments()) {
-      const { name } = deployment.metadata;
-      const isTheirs = isPausedByOthers(deployment) || this.#paused.has(name);
+      const { name, annotations = {} } = deployment.metadata;
+      const isTheirs = isPausedByOthers(deployment) || PAUSED_BY_OWNER in annotations;
       if (deployment.spec.paused && isTheirs) await this.#resumePipe(name);
     }
   }
 
   #pause(): Promise<unknown> {
     return this.#service.withPipe(async (name) => {
-      this.#paused.add(name);
-      await this.#service.environment.patchPipe(name, { spec: { paused: true } });
+      const metadata = { annotations: { [PAUSED_BY_OWNER]: "true" } };
+      await this.#service.environment.patchPipe(name, { metadata, spec: { paused: true } });
       return name;
     });
   }
@@ -44,13 +45,13 @@ export class PauseOperations implements OtherWriters {
   #applyPause(): Promise<unknown> {
     const { client, pipes } = this.#service.environment;
     return this.#service.withPipe(async (name) => {
-      this.#paused.add(name);
+      const metadata = { name, annotations: { [PAUSED_BY_OWNER]: "true" } };
       await client.json({
         method: "PATCH",
         path: objectPath(DEPLOYMENTS, pipes, name),
         patchType: "application/apply-patch+yaml",
         query: { fieldManager: "owner", force: true },
-        body: { apiVersion: "apps/v1", kind: "Deployment", metadata: { name }, spec: { paused: true } },
+        body: { apiVersion: "apps/v1", kind: "Deployment", metadata, spec: { paused: true } },
       });
       return name;
     });
@@ -65,9 +66,8 @@ export class PauseOperations implements OtherWriters {
 
   /** Also changes an annotation, which shows the judge that the controller did not make this write. */
   async #resumePipe(name: string): Promise<void> {
-    const annotations = { resumed: `${this.#service.random()}` };
+    const annotations = { resumed: `${this.#service.random()}`, [PAUSED_BY_OWNER]: null };
     await this.#service.environment.patchPipe(name, { metadata: { annotations }, spec: { paused: null } });
-    this.#paused.delete(name);
   }
 
   /** A reset, as some tools do it. Later updates of such an object are not tracked. */
@@ -81,12 +81,19 @@ export class PauseOperations implements OtherWriters {
         query: { fieldManager: "owner" },
         body: { metadata: { annotations: { forgotten: `${this.#service.random()}` } } },
       });
-      if (isPausedByOthers(before)) this.#paused.add(name);
+      const isPaused = isPausedByOthers(before);
+      const { resourceVersion } = before.metadata;
       await client.json({
         method: "PATCH",
         path: objectPath(DEPLOYMENTS, pipes, name),
         patchType: "application/merge-patch+json",
-        body: { metadata: { managedFields: [{}], resourceVersion: before.metadata.resourceVersion } },
+        body: {
+          metadata: {
+            managedFields: [{}],
+            resourceVersion,
+            ...(isPaused ? { annotations: { [PAUSED_BY_OWNER]: "true" } } : {}),
+          },
+        },
       });
       return name;
     });

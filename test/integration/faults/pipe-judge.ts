@@ -112,7 +112,7 @@ export class PipeJudge {
     }
     const isTakenBack = pipe.isAssumed && pipe.sizesOfOthers.has(size);
     const isGood = size === pipe.completedSize || size === pipe.supersededSize;
-    const isFormer = (isGood && !pipe.isDone) || isTakenBack;
+    const isFormer = (isGood && (!pipe.isDone || pipe.isAssumed)) || isTakenBack;
     const isRollback = isFormer && !pipe.isRolledBack;
     if (!isRollback) {
       this.#context.fault(

@@ -84,9 +84,11 @@ export class PipeRecord {
     const { object } = this;
     const isSeen = isRolledOut(object);
     if (isSeen || (isBlind && saysRolledOut(object))) {
+      // If it did not complete, the earlier size is the last good one.
+      if (isSeen) this.supersededSize = undefined;
+      else if (!this.isDone) this.supersededSize = this.completedSize;
       this.isDone = true;
       this.completedSize = this.size;
-      this.supersededSize = undefined;
       this.isAssumed = !isSeen;
     }
     if (this.isDone && (object.status?.terminatingReplicas ?? 0) === 0) this.holdsSlot = false;
