@@ -23,7 +23,9 @@ export class StatefulJudge {
   readonly #deleted = new Set<string>();
   #excusedUntilMs = 0;
   #heldSinceMs: number | undefined;
-  #set: StatefulSet | undefined;
+  readonly #sets: StatefulSet[] = [];
+  /** Pods that ended. The StatefulSet before that may arrive later, because it has another watch. */
+  readonly #unjudged: { readonly pod: Pod; readonly violation: string }[] = [];
 
   static async observe({ client, pipes }: TestEnvironment): Promise<StatefulJudge> {
     const judge = new StatefulJudge();
@@ -59,9 +61,11 @@ export class StatefulJudge {
     this.#excusedUntilMs = performance.now() + OWNER_MS;
   }
 
-  /** All pods have their size and their label. */
+  /** All pods have their size and their label. Judges the pods that have ended. */
   settled(): void {
     this.#excusedUntilMs = 0;
+    for (const { pod, violation } of this.#unjudged.splice(0))
+      if (!this.#isReplacedByOwner(pod)) this.violations.add(violation);
   }
 
   async end(): Promise<void> {
@@ -71,7 +75,7 @@ export class StatefulJudge {
 
   #seen(object: StatefulSet): void {
     const nowMs = performance.now();
-    this.#set = object;
+    this.#sets.push(object);
     if (!isHeld(object)) this.#heldSinceMs = undefined;
     else this.#heldSinceMs ??= nowMs;
     const heldMs = this.#heldSinceMs === undefined ? 0 : nowMs - this.#heldSinceMs;
@@ -89,17 +93,25 @@ export class StatefulJudge {
     // Kubernetes created it in the moment of the release, with the revision before. It has not run yet.
     if (ageMs < NEW_MS) return;
     const revision = metadata.labels?.[REVISION_HASH_LABEL];
-    this.violations.add(
-      `${name} (${uid}) of ${revision} was replaced ${ageMs} ms after its creation without a reason, at ${new Date().toISOString()}`,
-    );
+    const violation = `${name} (${uid}) of ${revision} was replaced ${ageMs} ms after its creation without a reason, at ${new Date().toISOString()}`;
+    this.#unjudged.push({ pod, violation });
   }
 
-  #isExcused(pod: Pod): boolean {
-    const { name, uid } = pod.metadata;
-    if (this.#deleted.has(uid) || performance.now() < this.#excusedUntilMs) return true;
+  #isExcused({ metadata: { uid } }: Pod): boolean {
+    return this.#deleted.has(uid) || performance.now() < this.#excusedUntilMs;
+  }
+
+  /** True if the StatefulSet, as it was when the pod ended or one generation before, does not want this pod. */
+  #isReplacedByOwner(pod: Pod): boolean {
+    const { name, resourceVersion } = pod.metadata;
+    const before = this.#sets.filter(
+      ({ metadata }) => BigInt(metadata.resourceVersion) < BigInt(resourceVersion),
+    );
+    const newest = before.at(-1)?.metadata.generation ?? 0;
     const number = Number(name.slice(name.lastIndexOf("-") + 1));
-    const isSurplus = number >= (this.#set?.spec.replicas ?? 1);
-    return isSurplus || imageIn(pod) !== imageOf(this.#set);
+    return before
+      .filter(({ metadata: { generation = 0 } }) => generation >= newest - 1)
+      .some((set) => number >= (set.spec.replicas ?? 1) || imageIn(pod) !== imageOf(set));
   }
 }
 
@@ -107,6 +119,6 @@ function imageIn({ spec }: Pick<Pod, "spec">): string | undefined {
   return /"image":"([^"]*)"/.exec(JSON.stringify(spec))?.[1];
 }
 
-function imageOf(object: StatefulSet | undefined): string | undefined {
-  return object && /"image":"([^"]*)"/.exec(JSON.stringify(object.spec.template))?.[1];
+function imageOf(object: StatefulSet): string | undefined {
+  return /"image":"([^"]*)"/.exec(JSON.stringify(object.spec.template))?.[1];
 }
