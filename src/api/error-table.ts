@@ -1,5 +1,5 @@
 import type { Size } from "../domain/size.ts";
-import { MAX_HEADER_BYTES } from "./server/limits.ts";
+import { HEADERS_TIMEOUT_S, MAX_HEADER_BYTES, REQUEST_TIMEOUT_S } from "./server/limits.ts";
 
 /** A status, and the sentence for the caller: what was wrong, what is allowed, and what to do. */
 interface ErrorRow<Facts extends readonly unknown[]> {
@@ -31,7 +31,10 @@ export const ERRORS = {
   ExpectationUnknown: row(417, "The only supported expectation is 100-continue."),
   HeadersTooLong: row(431, `The headers must not be longer than ${MAX_HEADER_BYTES} bytes.`),
   ChunkExtensionsTooLong: row(413, "The chunk extensions of the body are too long: send none."),
-  TooSlow: row(408, "The request did not arrive in time: send it again, faster."),
+  TooSlow: row(
+    408,
+    `The request did not arrive in time: send its headers within ${HEADERS_TIMEOUT_S} s, and all of it within ${REQUEST_TIMEOUT_S} s.`,
+  ),
 
   // The key
   NotAuthenticated: row(401, "Authentication failed: send the key's ID and secret with HTTP Basic."),

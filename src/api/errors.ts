@@ -49,7 +49,7 @@ export function apiError<R extends ErrorReason>(reason: R, ...facts: ErrorFacts[
   return new ApiError(reason, status, sentence(...facts));
 }
 
-/** True if the error follows from the state of an object, which a cache may show as it was a moment ago. */
+/** True if the cause may be the state of an object, which a cache may show as it was a moment ago: 400, 404 and 409. */
 export function isAboutState(error: unknown): boolean {
   return error instanceof ApiError && [400, 404, 409].includes(error.status);
 }

@@ -5,7 +5,7 @@ interface Remedy {
 }
 
 /** The API server does not name it. */
-const LIMIT_RANGE = "LimitRange that `kubectl get limitranges -o yaml` shows in its namespace";
+const LIMIT_RANGE = "LimitRange in the namespace of the pipe (`kubectl get limitranges -o yaml`)";
 
 /** The first one whose pattern is in the message of the API server applies. */
 const REMEDIES: readonly Remedy[] = [
@@ -34,7 +34,7 @@ const REMEDIES: readonly Remedy[] = [
   {
     pattern: /^Pod .* must be less than or equal to (\w+) limit/s,
     text: (resource) =>
-      `the pod template sets no such limit, so it is the default ${resource} limit of the ${LIMIT_RANGE}: raise that default or set limits.${resource} in the pod template, then restart the pipe so that its pods get the limit`,
+      `the pod template sets no limits.${resource}, so the limit is the default of the ${LIMIT_RANGE}: raise that default or set limits.${resource} in the pod template, then restart the pipe so that its pods get the limit`,
   },
 ];
 

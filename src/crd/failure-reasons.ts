@@ -4,7 +4,7 @@ const OPERATORS = "The configuration of the service is wrong: ask the operator o
 const NOT_UP = "The pipe did not come up with this size in time.";
 /** The delays are those of src/controller/timeouts.ts. */
 const RETRIED = "The controller retries automatically after 5 minutes, doubling to an hour";
-const NOT_RECREATED = "but a pipe that stops its old pods first only on request";
+const RETRIED_OR_ON_REQUEST = `${RETRIED}. A pipe that stops its old pods first is retried only on request.`;
 const RECORDS = "Fix the record; the controller continues as soon as it sees the change.";
 
 /** Reasons of failures of pipes and services. They are also label values of a metric. */
@@ -37,33 +37,33 @@ export const FAILURE_REASON_TABLE = {
     shows: "Stalled",
     meaning:
       "The new pods of a pipe did not come up within `progressDeadlineSeconds` of the Deployment. The pipe was rolled back.",
-    remedy: `Check the events and logs of the pod. ${RETRIED}, ${NOT_RECREATED}.`,
+    remedy: `Check the events and logs of the pod. ${RETRIED_OR_ON_REQUEST}`,
   },
   RolloutTimeout: {
     sentence: NOT_UP,
     shows: "Stalled",
     meaning:
       "The new pods of a pipe did not come up within `controller.config.rolloutTimeout`, or the longer time that the Deployment allows. The pipe was rolled back.",
-    remedy: `Check the events and logs of the pod. ${RETRIED}, ${NOT_RECREATED}.`,
+    remedy: `Check the events and logs of the pod. ${RETRIED_OR_ON_REQUEST}`,
   },
   RolloutFailed: {
     sentence: "The pipe did not come up with this size.",
     shows: "Stalled",
     meaning: "A pipe was rolled back from the size, and the cause is no longer known.",
-    remedy: `Check the Events and logs of the pipe. ${RETRIED}, ${NOT_RECREATED}.`,
+    remedy: `Check the Events and logs of the pipe. ${RETRIED_OR_ON_REQUEST}`,
   },
   FailedCreate: {
     sentence: "The pipe could not be started with this size.",
     shows: "Stalled",
     meaning:
       "Kubernetes cannot create the new pods of a pipe, for example because of a quota or a policy, for 30 s or while the pipe has no pod left.",
-    remedy: `Fix the error of Kubernetes, which is in the message. ${RETRIED}, ${NOT_RECREATED}.`,
+    remedy: `Fix the error of Kubernetes, which is in the message. ${RETRIED_OR_ON_REQUEST}`,
   },
   ReplicaFailure: {
     sentence: "The pipe could not be started with this size.",
     shows: "Stalled",
     meaning: "Same as FailedCreate, but Kubernetes reports no reason.",
-    remedy: `Fix what \`kubectl describe\` shows for the ReplicaSet or the StatefulSet. ${RETRIED}, ${NOT_RECREATED}.`,
+    remedy: `Fix what \`kubectl describe\` shows for the ReplicaSet or the StatefulSet. ${RETRIED_OR_ON_REQUEST}`,
   },
   Refused: {
     sentence: "This size is not allowed for the pipe.",
@@ -130,7 +130,8 @@ export const FAILURE_REASON_TABLE = {
     sentence: OPERATORS,
     shows: "Stalled",
     meaning: "The service that the PipeScaling is named after has no record.",
-    remedy: "Create the service with `pipe-scaling admin service create`, or delete the PipeScaling.",
+    remedy:
+      "Create the service with `pipe-scaling admin service create --id`, with the name of the PipeScaling as the ID, or delete the PipeScaling.",
   },
   UnknownOrganization: {
     sentence: OPERATORS,

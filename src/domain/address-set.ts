@@ -10,7 +10,7 @@ const range = z.union([z.cidrv4(), z.cidrv6()]);
 /** Prefix of the IPv4 addresses that are mapped into IPv6, `::ffff:0:0/96`. */
 const MAPPED_PREFIX = 96;
 
-/** Returns true for an address in a spelling that every program reads in the same way. */
+/** Returns true for an IPv4 or IPv6 address; false for an ambiguous notation such as `010.0.0.1`. */
 export function isAddress(text: string): boolean {
   return address.safeParse(text).success;
 }

@@ -65,12 +65,12 @@ function wholeUnits(quantity: string | undefined, unit: bigint): number | undefi
   return amount === undefined || amount < 0n || amount % unit !== 0n ? undefined : Number(amount / unit);
 }
 
-/** Converts a CPU quantity to millicores, with fractions; 0 if it is none. */
+/** Converts a CPU quantity to millicores, with fractions; 0 if it is missing or invalid. */
 export function millicoresIn(cpu: string | null | undefined): number {
   return Number(parseQuantity(cpu ?? "") ?? 0n) / 1e6;
 }
 
-/** Converts a memory quantity to GiB, with fractions; 0 if it is none. */
+/** Converts a memory quantity to GiB, with fractions; 0 if it is missing or invalid. */
 export function gibIn(memory: string | null | undefined): number {
   return Number(parseQuantity(memory ?? "") ?? 0n) / 1e9 / 2 ** 30;
 }

@@ -54,9 +54,9 @@ export function windowAt(window: Recurrence, nowMs: number): RolloutWindowState 
 }
 
 /**
- * Returns the state of a window that may not exist, and that somebody may have opened early.
+ * Returns the state of a rollout window. It is open if there is no window, or if somebody opened it early.
  *
- * @param openedUntilMs until this time, it counts as open whatever its schedule
+ * @param openedUntilMs end of the early opening, in milliseconds since 1970
  */
 export function rolloutWindowAt(
   window: Recurrence | undefined,

@@ -10,7 +10,7 @@ interface Requirement {
   readonly values?: readonly string[];
 }
 
-/** Formats a selector for the query of a list. */
+/** Formats a selector as the query parameter `labelSelector`. */
 export function formatLabelSelector({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string {
   const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
   return [...labels, ...matchExpressions.map(formatRequirement)].join(",");

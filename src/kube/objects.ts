@@ -1,8 +1,9 @@
-/**
+/*
  * The fields of Kubernetes objects that this project reads, in their JSON format. The types of the client library do
  * not fit, because they represent dates as Date objects. Responses are not validated, because the API server validates
  * objects before it stores them.
  */
+
 export interface ObjectMeta {
   readonly name: string;
   readonly namespace?: string;

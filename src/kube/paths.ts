@@ -49,7 +49,7 @@ export function collectionPath(resource: Resource, namespace: string | undefined
   return `${groupPath(resource)}${scope}/${resource.plural}`;
 }
 
-/** Returns the path of the group and version of a kind, which lists the kinds in it. */
+/** Returns the path of the API group and version of a kind, such as `/apis/apps/v1`; a GET lists the kinds there. */
 export function groupPath({ apiVersion }: Resource): string {
   return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
 }

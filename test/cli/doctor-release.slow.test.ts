@@ -289,6 +289,7 @@ describe("doctor with a release of the chart", () => {
   describe("the TLS Secret", () => {
     const secret = () => `${accountOf(release, "api")}-tls`;
     const what = "The TLS Secret R-system/RELEASE-api-tls of the API";
+    const certificate = "The certificate in the TLS Secret R-system/RELEASE-api-tls of the API";
     const patch = (data: Record<string, string>) => {
       const encoded = Object.entries(data).map(([key, value]) => [key, base64(value)]);
       return patchData(`secret ${secret()}`, Object.fromEntries(encoded));
@@ -306,16 +307,20 @@ describe("doctor with a release of the chart", () => {
     const past = certificatePair("past", -1000);
     const soon = certificatePair("soon", 3 * 86_400_000);
     it.each([
-      ["does not match its certificate", { "tls.key": soon.key }, `error: ${what} is unusable. The TLS`],
+      ["does not match its certificate", { "tls.key": soon.key }, `error: ${what} is unusable: `],
       ["is empty", { "tls.key": "" }, `error: ${what} has no tls.key, so the API cannot use it.`],
-      ["expired", { "tls.crt": past.cert, "tls.key": past.key }, `error: ${what} expired `],
-      ["expires soon", { "tls.crt": soon.cert, "tls.key": soon.key }, `warning: ${what} expires in 3 d, and`],
+      ["expired", { "tls.crt": past.cert, "tls.key": past.key }, `error: ${certificate} expired `],
+      [
+        "expires soon",
+        { "tls.crt": soon.cert, "tls.key": soon.key },
+        `warning: ${certificate} expires in 3 d, and`,
+      ],
     ])("reports that it %s, and the remedy replaces it", async (_, data, problem) => {
       await expectProblems(
         () => patch(data),
         [expect.stringContaining(problem)],
         async (broken) => {
-          await runRemedy(broken, /The TLS Secret/, /kubectl delete secret \S+ --namespace [^,\s]+/);
+          await runRemedy(broken, /TLS Secret/, /kubectl delete secret \S+ --namespace [^,\s]+/);
           await upgrade();
         },
       );
@@ -336,7 +341,7 @@ describe("doctor with a release of the chart", () => {
         () => run(patch),
         {
           added: [
-            `error: The Lease ${LEASE_NAME} in R-records is valid for 24855 d after each renewal, which no controller writes: at most 60 s are allowed. Its holder, thief, is no controller of this release.`,
+            `error: The Lease ${LEASE_NAME} in R-records has a duration of 24855 d, but a controller sets at most 60 s. So its holder, thief, is not a controller.`,
             expect.stringMatching(
               /^error: The holder of the Lease .*, thief, is not a pod of R-system\/RELEASE-controller/,
             ),

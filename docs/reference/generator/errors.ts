@@ -1,4 +1,5 @@
 import { REASON_TABLE, REASONS } from "../../../src/api/cluster/reasons.ts";
+import { HEADERS_TIMEOUT_S, REQUEST_TIMEOUT_S } from "../../../src/api/server/limits.ts";
 import { apiDocument, operationsOf } from "./api.ts";
 import { code, sections, table } from "./markdown.ts";
 
@@ -20,7 +21,10 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
     "Check that the IDs belong to your organization: `pipe-scaling organizations` shows its ID, and `pipe-scaling services` lists the IDs of its services.",
   ],
   ["405", "Use one of the methods in the header `Allow`."],
-  ["408", "Send headers within 10 s and the body within 30 s."],
+  [
+    "408",
+    `Send the headers within ${HEADERS_TIMEOUT_S} s, and the whole request within ${REQUEST_TIMEOUT_S} s.`,
+  ],
   [
     "409",
     "Ask the operator to resume scaling (`suspend: false` in the PipeScaling), then repeat the request.",

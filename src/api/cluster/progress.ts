@@ -63,9 +63,10 @@ const NO_FALLBACKS: readonly Fallback[] = [];
 
 /**
  * Derives the progress from a PipeScaling. It never describes an older request: until the controller has observed the
- * current one, or the end of a boost, the size is pending and no pipe has it.
+ * current request, or the end of a boost, the reason is `Pending` (unless the service is suspended), and pipes count as
+ * updated only if the observed size is the same.
  *
- * Equal parts are shared, and the literals have no spread, because V8 keeps properties that follow one in a second
+ * Equal parts are shared, and the literals have no spread, because V8 keeps properties that follow a spread in a second
  * object. Both save memory for each service (bench/NOTES.md).
  *
  * @param boost only while it is in effect

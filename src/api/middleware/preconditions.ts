@@ -4,8 +4,8 @@ import { apiError } from "../errors.ts";
 import { hasQuery } from "./request-target.ts";
 
 /**
- * Rejects a write with a query string. No operation has one, so a caller who expects `?dryRun=true` to prevent the write
- * must not cause it. Reads ignore a query string.
+ * Rejects a write with a query string. No operation has query parameters, but a caller may expect `?dryRun=true` to
+ * prevent the write. Reads ignore a query string.
  *
  * @throws ApiError 400
  */

@@ -4,7 +4,7 @@ import { type ConnectionLimits, Connections, type ConnectionsOptions } from "../
 import type { TlsFiles } from "../../settings/tls-files.ts";
 import { contextOf } from "../middleware/request-context.ts";
 import { normalizeTarget } from "../middleware/request-target.ts";
-import { MAX_HEADER_BYTES } from "./limits.ts";
+import { HEADERS_TIMEOUT_S, MAX_HEADER_BYTES, REQUEST_TIMEOUT_S } from "./limits.ts";
 import { MalformedRequests, type MalformedRequestsOptions } from "./malformed-requests.ts";
 import { limitPipelining } from "./pipelining.ts";
 
@@ -23,8 +23,8 @@ export interface Timeouts {
 
 /** The timeouts that are not a setting. */
 export const TIMEOUTS: Omit<Timeouts, "keepAliveMs"> = {
-  headersMs: 10_000,
-  requestMs: 30_000,
+  headersMs: HEADERS_TIMEOUT_S * 1000,
+  requestMs: REQUEST_TIMEOUT_S * 1000,
   // The slowest response takes 120 s: a write that waits for its turn (cluster/write-queue.ts) and then conflicts with
   // other writers in every round (cluster/retry-on-conflict.ts).
   stalledMs: 150_000,

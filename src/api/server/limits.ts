@@ -1,2 +1,6 @@
 /** Limit of a request line with its headers. */
 export const MAX_HEADER_BYTES = 16_384;
+
+/** Seconds until the last header has arrived, and until the last byte of the body has. */
+export const HEADERS_TIMEOUT_S = 10;
+export const REQUEST_TIMEOUT_S = 30;

@@ -112,7 +112,7 @@ function requireNoBoost(scaling: PipeScalingView): void {
   if (!boost) return;
   const end = `kubectl patch ${PLURAL} ${name} --namespace ${namespace} --type merge --patch '{"spec":{"boost":null}}'`;
   throw new CliError(
-    `Service ${name} has a boost to ${describeSize(boost.size)} until ${new Date(boost.untilMs).toISOString()}, and returns to the requested size after it, so nothing was written. To end the boost now: ${end}`,
+    `Service ${name} has a boost to ${describeSize(boost.size)} until ${new Date(boost.untilMs).toISOString()}, so nothing was written: a rollback changes only the requested size, which applies after the boost. To return to the requested size now, end the boost: ${end}`,
   );
 }
 

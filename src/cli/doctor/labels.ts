@@ -50,7 +50,7 @@ function unknownAnnotations({ kind, metadata }: Labeled): Result[] {
   return unknown.map((key) =>
     warning(
       `The pipe ${namespace}/${name} has the annotation ${key}, which has no effect.`,
-      `The annotation ${CONTAINER_ANNOTATION} names the container to resize. Remove the other annotation: kubectl annotate ${kind.toLowerCase()} ${name} --namespace ${namespace} ${key}-`,
+      `To name the container to resize, use the annotation ${CONTAINER_ANNOTATION}. Remove this one: kubectl annotate ${kind.toLowerCase()} ${name} --namespace ${namespace} ${key}-`,
     ),
   );
 }

@@ -31,14 +31,14 @@ function judge(lease: Lease | undefined, { records, clock }: Cluster["options"])
   if (holderIdentity === "") return isLost("has no holder");
   if (leaseDurationSeconds > MAX_LEASE_S) {
     return error(
-      `${what} is valid for ${roughly(leaseDurationSeconds * 1000)} after each renewal, which no controller writes: at most ${MAX_LEASE_S} s are allowed. Its holder, ${holderIdentity}, is no controller of this release.`,
+      `${what} has a duration of ${roughly(leaseDurationSeconds * 1000)}, but a controller sets at most ${MAX_LEASE_S} s. So its holder, ${holderIdentity}, is not a controller.`,
       deletion(records),
     );
   }
   if (agoMs < -MAX_SKEW_MS) {
     return error(
-      `${what} was last renewed ${roughly(-agoMs)} in the future, so its holder, ${holderIdentity}, is no controller, or the clock of this machine or of a node is wrong.`,
-      `If the clocks are right: ${deletion(records)}`,
+      `${what} has a renewal time that is ${roughly(-agoMs)} in the future. Either the clock of this machine or of a node is wrong, or its holder, ${holderIdentity}, is not a controller.`,
+      `Correct the clock that is wrong. If all clocks are right: ${deletion(records)}`,
     );
   }
   if (agoMs <= 2000 * leaseDurationSeconds) {
@@ -73,5 +73,5 @@ function isIdentityOf(holder: string, { name }: KubeObject["metadata"]): boolean
 }
 
 function deletion(records: string): string {
-  return `kubectl delete lease ${LEASE_NAME} --namespace ${records}; a controller becomes the leader within seconds. If this returns, replace the account of the controller, because someone has its token.`;
+  return `kubectl delete lease ${LEASE_NAME} --namespace ${records}; a controller becomes the leader within seconds. If the error comes back, someone else has the token of the controller: replace its service account.`;
 }

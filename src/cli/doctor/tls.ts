@@ -38,11 +38,17 @@ function judge(namespace: string, name: string, secret: Secret | undefined, nowM
   try {
     requireUsable({ cert, key });
   } catch (cause) {
-    return error(`${what} is unusable. ${messageOf(cause)}`, replace);
+    const why = messageOf(cause instanceof Error ? cause.cause : cause);
+    return error(
+      `${what} is unusable: ${why}. It needs a certificate and its key, both in PEM format.`,
+      replace,
+    );
   }
   const leftMs = expirationOf({ cert, key }).getTime() - nowMs;
-  if (leftMs <= 0) return error(`${what} expired ${roughly(-leftMs)} ago, so clients reject it.`, replace);
+  const certificate = `The certificate in the TLS Secret ${namespace}/${name} of the API`;
+  if (leftMs <= 0)
+    return error(`${certificate} expired ${roughly(-leftMs)} ago, so clients reject it.`, replace);
   const expires = `expires in ${roughly(leftMs)}`;
-  if (leftMs <= SOON_MS) return warning(`${what} ${expires}, and nothing has renewed it.`, replace);
+  if (leftMs <= SOON_MS) return warning(`${certificate} ${expires}, and nothing has renewed it.`, replace);
   return ok(`The TLS certificate of the API is usable; it ${expires}.`);
 }

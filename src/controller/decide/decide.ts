@@ -20,8 +20,8 @@ import { decidePipes } from "./passes.ts";
 import { WAYS } from "./rules.ts";
 
 /**
- * Decides what happens to a service now: a pure function of the snapshot. Each line is a reason not to resize the pipes;
- * passes.ts has what follows for several pipes, and rules.ts for one.
+ * Decides what happens to a service now: a pure function of the snapshot. Each early return is a reason not to resize
+ * any pipe; otherwise rules.ts decides about each pipe, and passes.ts about their order.
  */
 export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const { scaling, pipes, namespace, tier } = snapshot;

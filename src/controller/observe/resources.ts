@@ -30,7 +30,7 @@ export function resourcesOf(container: Container): Resources {
   };
 }
 
-/** Returns the size of a container, if its requests and memory limit are consistent. */
+/** Returns the size of a container; `undefined` unless its memory limit equals its memory request. */
 export function sizeOf(container: { readonly resources?: Container["resources"] }): Size | undefined {
   const { cpu, memory } = effectiveRequests(container);
   return sizeOfAmounts(cpu, memory, container.resources?.limits?.["memory"]);

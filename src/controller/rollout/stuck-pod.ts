@@ -26,7 +26,7 @@ export function deleteStuckPod(subject: Subject): readonly DeletePodAction[] {
   return [{ type: "delete-pod", pipe: subject.pipe, pod: stuck.pod }];
 }
 
-/** When the next attempt is due, in milliseconds since 1970; `undefined` if no pod is stuck. */
+/** When the stuck pod may be deleted, in milliseconds since 1970; `undefined` if no pod is stuck. */
 export function deletionDueAtMs(subject: Subject): number | undefined {
   return stuckPod(subject)?.dueAtMs;
 }

@@ -18,7 +18,7 @@ it.each([
   [
     "the maximum of a LimitRange",
     'pods "a" is forbidden: maximum memory usage per Container is 8Gi, but limit is 16Gi',
-    "raise the maximum of the LimitRange that `kubectl get limitranges -o yaml` shows",
+    "raise the maximum of the LimitRange in the namespace of the pipe (`kubectl get limitranges -o yaml`)",
   ],
   [
     "the minimum of a LimitRange",

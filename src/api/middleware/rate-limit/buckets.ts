@@ -1,12 +1,12 @@
 import { type Quota, TokenBucket } from "../../../runtime/token-bucket.ts";
 
 /**
- * The buckets of all callers of one quota, in bounded memory and constant time.
+ * The token buckets of all callers of one quota, in bounded memory and constant time.
  *
  * There are two generations. A request moves the bucket of its caller to the young generation. After each window, the
  * old generation is dropped, and the young one becomes the old one. A dropped bucket was not charged for a whole
- * window, so it was full, and no usage is lost. If there is no room, nothing is evicted; new callers are rejected until
- * there is room. So a flood of callers never resets the usage of anyone.
+ * window, so it was full, and no usage is lost. If the young generation is full, nothing is evicted: until the next
+ * window, a caller without a bucket in it is rejected. So a flood of callers never resets the usage of anyone.
  */
 export class Buckets<Q extends Quota> {
   readonly #quota: Q;

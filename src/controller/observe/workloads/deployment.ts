@@ -7,7 +7,7 @@ import { isAnnouncedBefore, type PipeView, type RolloutProgress } from "../pipe-
 import { PAUSED, pausedByControllerAtMs } from "./field-owners.ts";
 import { type Known, type OfKind, workloadView } from "./workload.ts";
 
-/** @param written the last rollout that the controller just wrote, if this is the response */
+/** @param written what the controller just wrote, if the object is the response to that write */
 export function toPipeView(deployment: Deployment, written?: WrittenRollout): PipeView {
   return workloadView(deployment, written, ofDeployment);
 }

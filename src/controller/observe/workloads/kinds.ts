@@ -9,7 +9,7 @@ import { toStatefulPipeView } from "./stateful-set.ts";
 /** How the workloads of one kind are read. */
 interface Kind {
   readonly resource: Resource<Workload>;
-  /** @param written the last rollout that the controller just wrote, if this is the response */
+  /** @param written what the controller just wrote, if the object is the response to that write */
   toView(workload: Workload, written?: WrittenRollout): PipeView;
 }
 

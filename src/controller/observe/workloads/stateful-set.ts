@@ -17,7 +17,7 @@ import { type Known, type OfKind, workloadView } from "./workload.ts";
  */
 export const HOLD = 1_000_000_000;
 
-/** @param written the last rollout that the controller just wrote, if this is the response */
+/** @param written what the controller just wrote, if the object is the response to that write */
 export function toStatefulPipeView(statefulSet: StatefulSet, written?: WrittenRollout): PipeView {
   return workloadView(statefulSet, written, ofStatefulSet);
 }

@@ -35,7 +35,7 @@ export interface OfKind
   readonly ownsMore?: boolean;
 }
 
-/** Facts that are the same for all kinds. */
+/** Facts about a workload that are read in the same way for all kinds. */
 export interface Known {
   readonly lastRollout: LastRollout | undefined;
   /** Name of the container to resize, if it can be determined. */
@@ -43,7 +43,7 @@ export interface Known {
   readonly cpuLimitFollows: boolean;
 }
 
-/** @param written the last rollout that the controller just wrote, if this is the response */
+/** @param written what the controller just wrote, if the object is the response to that write */
 export function workloadView<T extends Workload>(
   workload: T,
   written: WrittenRollout | undefined,

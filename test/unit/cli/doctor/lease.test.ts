@@ -73,8 +73,8 @@ describe("the Lease check of doctor", () => {
   });
 
   it.each([
-    ["was last renewed in the future", { agoMs: -3 * HOUR_MS }, /was last renewed 3 h in the future/],
-    ["has a duration above 60 s", { seconds: 2_147_483_647 }, /is valid for 24855 d .* at most 60 s/],
+    ["was last renewed in the future", { agoMs: -3 * HOUR_MS }, /renewal time that is 3 h in the future/],
+    ["has a duration above 60 s", { seconds: 2_147_483_647 }, /duration of 24855 d, .* at most 60 s/],
     [
       "has not been renewed in time",
       { agoMs: HOUR_MS },
