@@ -15,7 +15,7 @@ import {
   retryDelayMs,
   TRUCE_MS,
 } from "../retry.ts";
-import { MAX_CONCURRENT_PODS, type PodsStep } from "./pods-step.ts";
+import { type PodsStep, podsAtOnce } from "./pods-step.ts";
 import { failedBefore, type Problem, presentProblem } from "./problem.ts";
 
 /*
@@ -47,7 +47,7 @@ export function standingFailure(subject: Subject): InPlaceFailure | undefined {
 
 /** The next attempt to give these pods the desired size again. @param drifted at least one */
 export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): PodsStep | undefined {
-  const { nowMs, pipe, container, target: resources, active } = subject;
+  const { nowMs, pipe, container, target: resources } = subject;
   const dueAtMs = Math.min(...drifted.map((each) => repairableAtMs(each, subject)));
   const failure = driftFailure(subject, drifted, dueAtMs);
   if (!failure) return undefined;
@@ -57,10 +57,9 @@ export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): Po
       : { type: "conflict", failure };
   const problem = presentProblem(subject);
   if (problem) return hindered(failure, problem);
-  const most = drifted.length === active.length ? 1 : MAX_CONCURRENT_PODS;
   const actions = drifted
     .filter((each) => repairableAtMs(each, subject) <= nowMs)
-    .slice(0, most)
+    .slice(0, podsAtOnce(drifted, subject))
     .map((each): InPlaceAction => {
       const isRequested = each.record !== undefined && isRetryRequested(each.record.lastAtMs, subject);
       return { type: "resize-pod", pipe, pod: each.pod, container, resources, isRequested };

@@ -1,10 +1,19 @@
 import type { InPlaceAction } from "../actions.ts";
-import type { Failure } from "../assessment.ts";
+import type { ActivePod, Failure, Subject } from "../assessment.ts";
 import type { Problem } from "./problem.ts";
 import type { Deferral } from "./room.ts";
 
 /** After the first pod has the size. */
-export const MAX_CONCURRENT_PODS = 10;
+const MAX_CONCURRENT_PODS = 10;
+
+/**
+ * Returns how many pods may be resized now. One pod goes first, because it shows whether the size works.
+ *
+ * @param others the pods that do not have the size
+ */
+export function podsAtOnce(others: readonly ActivePod[], { active }: Subject): number {
+  return others.length === active.length ? 1 : MAX_CONCURRENT_PODS;
+}
 
 /** The next step for the pods of a pipe whose resize in place has begun or may begin. */
 export type PodsStep =

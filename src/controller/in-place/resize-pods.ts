@@ -7,7 +7,7 @@ import { isOpen } from "../observe/write-record.ts";
 import { mayReplacePods } from "../pods.ts";
 import { errorOf, failureOf, isRefusal, repeatableAtMs } from "../retry.ts";
 import { isDrifted, repairDrift } from "./drift.ts";
-import { type Failed, MAX_CONCURRENT_PODS, type PodsStep } from "./pods-step.ts";
+import { type Failed, type PodsStep, podsAtOnce } from "./pods-step.ts";
 import { inPlaceProblem, type Problem, unseenProblem } from "./problem.ts";
 import { waitForRoom } from "./room.ts";
 
@@ -174,11 +174,10 @@ function retrying(pods: Pods): PodsStep | undefined {
 }
 
 function next(pods: Pods): PodsStep {
-  const { pipe, container, target: resources, active, unchanged, nowMs } = pods;
+  const { pipe, container, target: resources, unchanged, nowMs } = pods;
   const due = unchanged.filter(({ record }) => repeatableAtMs(record, 0, pods) <= nowMs);
-  const most = unchanged.length === active.length ? 1 : MAX_CONCURRENT_PODS;
   const actions = due
-    .slice(0, most)
+    .slice(0, podsAtOnce(unchanged, pods))
     .map(({ pod }) => ({ type: "resize-pod", pipe, pod, container, resources }) as const);
   return { type: "resize", actions };
 }

@@ -36,7 +36,7 @@ it("each operation is called in a test of the API", () => {
     const isCalled = new RegExp(`/${segment}\\b`).test(text);
     return isCalled
       ? []
-      : `No test in test/api calls ${id}: add test/api/${segment}.test.ts, then run npm test -- test/api/${segment}.test.ts.`;
+      : `No test in test/api calls ${id}: add one to the file of its resource or to test/api/${segment}.test.ts, then run npm test -- and this file.`;
   });
   expect(problems.join("\n")).toBe("");
 });
