@@ -62,7 +62,8 @@ describe.each(OPERATIONS)("$method $path", ({ method, path }) => {
   const routes = ROUTES.filter((route) => paths.includes(pathOf(route)));
 
   it("has exactly one route", () => {
-    expect(routes.map(methodsOf)).toEqual([expect.arrayContaining([method.toLowerCase()])]);
+    const message = `resourceRouters in src/api/resources/operations.ts needs one route for ${method} ${path}: add its router, then run npm run test:unit`;
+    expect(routes.map(methodsOf), message).toEqual([expect.arrayContaining([method.toLowerCase()])]);
   });
 
   it("authorizes the key before any other handler runs", () => {
