@@ -21,6 +21,7 @@ import { startTracing } from "../telemetry/tracing.ts";
 import { createApp } from "./app.ts";
 import { ClusterCache } from "./cluster/cluster-cache.ts";
 import { KeyUsageWriter } from "./cluster/key-usage/writer.ts";
+import { LiveReader } from "./cluster/live-reader.ts";
 import { PipeScalingWriter } from "./cluster/pipe-scaling-writer.ts";
 import { RecordWriter } from "./cluster/record-writer.ts";
 import { WriteQueue } from "./cluster/write-queue.ts";
@@ -74,6 +75,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     pathAliases: settings.pathAliases,
     maxBoostMs: settings.maxBoostMs,
     disableDocsPage: settings.disableDocsPage,
+    liveReader: new LiveReader(client),
     scalingWriter: new PipeScalingWriter(client),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(client, namespace),

@@ -1,5 +1,4 @@
 import { API_FIELD_MANAGER, API_VERSION, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
-import type { HistoryEntry } from "../../crd/pipe-scaling.ts";
 import {
   BOOST_REQUEST_ANNOTATION,
   formatScalingRequest,
@@ -11,7 +10,6 @@ import type { Size } from "../../domain/size.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { unlessCode } from "../../kube/errors.ts";
 import { objectPath } from "../../kube/paths.ts";
-import { toReadError } from "./call-errors.ts";
 import { type PipeScalingResource, type PipeScalingView, toPipeScalingView } from "./views.ts";
 
 /** The request for a size; it travels with the size as an annotation. */
@@ -22,7 +20,7 @@ export interface SizeRequest {
   readonly requestedAt: string;
 }
 
-/** The calls to the cluster about one PipeScaling: the writes of a size and of a boost, and reads past the cache. */
+/** The calls to the cluster about one PipeScaling: the writes of a size and of a boost, and a read past the cache. */
 export class PipeScalingWriter {
   readonly #client: Pick<KubeClient, "json">;
 
@@ -83,27 +81,8 @@ export class PipeScalingWriter {
 
   /** Reads the object live, past the cache. */
   async read(namespace: string, name: string): Promise<PipeScalingView | undefined> {
-    const resource = await this.#get(namespace, name);
-    return resource && toPipeScalingView(resource);
-  }
-
-  /**
-   * Reads the last sizes live, newest first: the cache does not have them (docs/adr/0039).
-   *
-   * @returns `undefined` if the object does not exist
-   * @throws ApiError 503 if the cluster does not respond
-   */
-  async readHistory(namespace: string, name: string): Promise<readonly HistoryEntry[] | undefined> {
-    try {
-      const resource = await this.#get(namespace, name);
-      return resource && (resource.status?.history ?? []);
-    } catch (error) {
-      throw toReadError(error);
-    }
-  }
-
-  #get(namespace: string, name: string): Promise<PipeScalingResource | undefined> {
     const path = objectPath(PIPE_SCALINGS, namespace, name);
-    return unlessCode(404, this.#client.json<PipeScalingResource>({ path }), undefined);
+    const resource = await unlessCode(404, this.#client.json<PipeScalingResource>({ path }), undefined);
+    return resource && toPipeScalingView(resource);
   }
 }

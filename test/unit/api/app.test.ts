@@ -2,6 +2,7 @@ import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createApp } from "../../../src/api/app.ts";
 import { ClusterCache } from "../../../src/api/cluster/cluster-cache.ts";
+import { LiveReader } from "../../../src/api/cluster/live-reader.ts";
 import { PipeScalingWriter } from "../../../src/api/cluster/pipe-scaling-writer.ts";
 import { RecordWriter } from "../../../src/api/cluster/record-writer.ts";
 import { WriteQueue } from "../../../src/api/cluster/write-queue.ts";
@@ -10,6 +11,7 @@ import { TrustedProxies } from "../../../src/api/middleware/client-ip.ts";
 import { RateLimits } from "../../../src/api/middleware/rate-limit/limits.ts";
 import type { PathAliases } from "../../../src/api/path-aliases.ts";
 import { OPERATIONS } from "../../../src/api/resources/operations.ts";
+import { PERMISSIONS } from "../../../src/cli/doctor/permissions.ts";
 import { describeSize, sizeOfCores } from "../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
@@ -132,6 +134,7 @@ async function startUrl(
     pathAliases,
     disableDocsPage,
     maxBoostMs: 30 * 86_400_000,
+    liveReader: new LiveReader(cluster),
     scalingWriter: new PipeScalingWriter(cluster),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(cluster, RECORDS),
@@ -279,6 +282,60 @@ function pathOf({ path }: (typeof OPERATIONS)[number]): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => ids[name] ?? "");
 }
 
+const EMPTY_LIST = { items: [] };
+
+/** The permission for a read, as in PERMISSIONS: `get pipes.clouddb.dev/pipescalings`, `list pods`. */
+function permissionFor({ path }: KubeRequest): string {
+  const [, group = "", resource, name] =
+    /^\/(?:api|apis\/([^/]+))\/[^/]+\/namespaces\/[^/]+\/([^/]+)(?:\/(.+))?$/.exec(path) ?? [];
+  return `${name === undefined ? "list" : "get"} ${group === "" ? "" : `${group}/`}${resource}`;
+}
+
+const GRANTED = PERMISSIONS.api.flatMap(({ group, resource, verbs }) =>
+  verbs.map((verb) => `${verb} ${group === "" ? "" : `${group}/`}${resource}`),
+);
+
+describe("an operation that reads from the cluster for each request", () => {
+  it.each(READS)("gets 503 at once if the cluster does not respond: $id", async (operation) => {
+    const authorization = addKey();
+    const { metadata } = addScaling();
+    cluster.behavior = () => ({ metadata, ...EMPTY_LIST });
+    const send = await start();
+    const request = { path: pathOf(operation), authorization };
+    const { status } = await send(request);
+    const calls = [...cluster.calls];
+    for (const error of [new KubeUnreachableError("no response"), refusal(403)]) {
+      cluster.behavior = () => {
+        throw error;
+      };
+      const response = await send(request);
+      // All other operations are served from the caches.
+      if (calls.length > 0) expectUnavailable(response);
+      else expect(response.status).toBe(status);
+    }
+    expect(cluster.calls).toHaveLength(3 * calls.length);
+  });
+
+  it.each(READS)("has the permissions for its reads, and says that it reads: $id", async (operation) => {
+    const { id, description } = operation;
+    const authorization = addKey();
+    const { metadata } = addScaling();
+    cluster.behavior = () => ({ metadata, ...EMPTY_LIST });
+    const send = await start();
+    await send({ path: pathOf(operation), authorization });
+    const missing = cluster.calls.map(permissionFor).filter((permission) => !GRANTED.includes(permission));
+    const problems = missing.map(
+      (permission) =>
+        `${id} needs the permission "${permission}": grant it in deploy/chart/pipe-scaling-operator/templates/_rules.tpl, list it in src/cli/doctor/permissions.ts, then run npm run generate.`,
+    );
+    if (cluster.calls.length > 0 && !description.includes("read from the cluster for each call"))
+      problems.push(
+        `The description of ${id} must contain "read from the cluster for each call", as docs/reference/contract.md says: change it, then run npm run generate.`,
+      );
+    expect(problems.join("\n")).toBe("");
+  });
+});
+
 describe("a query string", () => {
   it.each(WRITES)("makes $id fail with 400 and change nothing", async (operation) => {
     const authorization = addKey();
@@ -315,7 +372,7 @@ describe("a query string", () => {
   it.each(READS)("has no effect on $id", async (operation) => {
     const authorization = addKey();
     const { metadata } = addScaling();
-    cluster.behavior = () => ({ metadata });
+    cluster.behavior = () => ({ metadata, ...EMPTY_LIST });
     const send = await start();
     const path = pathOf(operation);
     const { status } = await send({ path, authorization });

@@ -30,7 +30,9 @@ describe("a path alias", () => {
     const literals = OPERATIONS.flatMap(({ path }) => path.split("/")).filter((each) =>
       /^[a-z]+$/i.test(each),
     );
-    expect(new Set(literals)).toEqual(new Set(PATH_SEGMENTS));
+    const message =
+      "PATH_SEGMENTS of src/settings/path-aliases.ts and the paths of OPERATIONS in src/api/resources/operations.ts differ: change one of them, then run npm run generate";
+    expect(new Set(PATH_SEGMENTS), message).toEqual(new Set(literals));
   });
 
   const settings = (pathAliases: string) => toApiSettings(readOptions(apiSettings, { pathAliases }, {}));

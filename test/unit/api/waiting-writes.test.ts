@@ -2,6 +2,7 @@ import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createApp } from "../../../src/api/app.ts";
 import { ClusterCache } from "../../../src/api/cluster/cluster-cache.ts";
+import { LiveReader } from "../../../src/api/cluster/live-reader.ts";
 import { PipeScalingWriter } from "../../../src/api/cluster/pipe-scaling-writer.ts";
 import { RecordWriter } from "../../../src/api/cluster/record-writer.ts";
 import { WriteQueue } from "../../../src/api/cluster/write-queue.ts";
@@ -101,6 +102,7 @@ async function start(): Promise<void> {
     maximumSize: sizeOfCores(24),
     pathAliases: new Map(),
     maxBoostMs: 30 * 86_400_000,
+    liveReader: new LiveReader(cluster),
     scalingWriter: new PipeScalingWriter(cluster),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(cluster, RECORDS),

@@ -1,9 +1,12 @@
 import type { Request, Response } from "express";
 import * as z from "zod";
+import { PIPE_SCALINGS } from "../../../crd/names.ts";
 import { type HistoryEntry, MAX_HISTORY } from "../../../crd/pipe-scaling.ts";
 import { sizeOf } from "../../../crd/size-fields.ts";
 import { SIZE_SOURCES } from "../../../domain/tier.ts";
-import type { PipeScalingWriter } from "../../cluster/pipe-scaling-writer.ts";
+import { objectPath } from "../../../kube/paths.ts";
+import type { LiveReader } from "../../cluster/live-reader.ts";
+import type { PipeScalingResource } from "../../cluster/views.ts";
 import { sendResult } from "../../middleware/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { serviceParams, type TenantRecords } from "../path-params.ts";
@@ -60,17 +63,18 @@ export const getPipeScalingHistory = {
 
 export interface HistoryDeps {
   readonly cache: TenantRecords;
-  readonly scalingWriter: Pick<PipeScalingWriter, "readHistory">;
+  readonly liveReader: Pick<LiveReader, "read">;
 }
 
 export async function sendHistory(
   request: Request,
   response: Response,
-  { cache, scalingWriter }: HistoryDeps,
+  { cache, liveReader }: HistoryDeps,
 ): Promise<void> {
   const { namespace, id } = serviceParams(request, cache).service;
-  const history = requireProvisioned(await scalingWriter.readHistory(namespace, id));
-  sendResult(response, history.map(toChange));
+  const resource = await liveReader.read<PipeScalingResource>(objectPath(PIPE_SCALINGS, namespace, id));
+  const { status } = requireProvisioned(resource);
+  sendResult(response, (status?.history ?? []).map(toChange));
 }
 
 const RESULTS = {

@@ -67,9 +67,8 @@ export const getPipeScalingProgress = {
 
 const sizeJson = memoizeJson(toPipeScaling);
 
-export interface PipeScalingDeps extends ScalingChangeDeps {
+export interface PipeScalingDeps extends ScalingChangeDeps, HistoryDeps {
   readonly cache: TenantRecords & ScalingChangeDeps["cache"];
-  readonly scalingWriter: ScalingChangeDeps["scalingWriter"] & HistoryDeps["scalingWriter"];
   readonly clock: Pick<Clock, "now">;
   readonly pathAliases: PathAliases;
   /** The largest size that can be requested; a tier can allow less. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ClusterCache } from "../../../../src/api/cluster/cluster-cache.ts";
+import { LiveReader } from "../../../../src/api/cluster/live-reader.ts";
 import { PipeScalingWriter } from "../../../../src/api/cluster/pipe-scaling-writer.ts";
 import { RecordWriter } from "../../../../src/api/cluster/record-writer.ts";
 import { WriteQueue } from "../../../../src/api/cluster/write-queue.ts";
@@ -27,6 +28,7 @@ function routers() {
     maximumSize: sizeOfCores(24),
     pathAliases: NO_ALIASES,
     maxBoostMs: 30 * 86_400_000,
+    liveReader: new LiveReader(client),
     scalingWriter: new PipeScalingWriter(client),
     scalingWrites: new WriteQueue(clock),
     recordWriter: new RecordWriter(client, "records"),
@@ -60,7 +62,8 @@ describe.each(OPERATIONS)("$method $path", ({ method, path }) => {
   const routes = ROUTES.filter((route) => paths.includes(pathOf(route)));
 
   it("has exactly one route", () => {
-    expect(routes.map(methodsOf)).toEqual([expect.arrayContaining([method.toLowerCase()])]);
+    const message = `resourceRouters in src/api/resources/operations.ts needs one route for ${method} ${path}: add its router, then run npm run test:unit`;
+    expect(routes.map(methodsOf), message).toEqual([expect.arrayContaining([method.toLowerCase()])]);
   });
 
   it("authorizes the key before any other handler runs", () => {
