@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { parseQuantity } from "../../../src/domain/quantity.ts";
 import { isCode } from "../../../src/kube/errors.ts";
 import type { Node } from "../../../src/kube/objects.ts";
@@ -87,13 +88,22 @@ export class LimitOperations implements OtherWriters {
     return true;
   }
 
-  /** A pod keeps the CPU limit that it was created or resized with. */
+  /** A pod keeps the CPU limit that it was created or resized with. A new one may get it while the API server is slow. */
   async #replaceLimitedPods(): Promise<void> {
-    const { environment } = this.#service;
-    for (const { metadata, spec } of await this.#pods(environment.pipes)) {
-      const isLimited = spec.containers.some(({ resources }) => resources?.limits?.["cpu"] !== undefined);
-      if (isLimited) await this.#delete(PODS, metadata.name);
-    }
+    const { client, pipes } = this.#service.environment;
+    const none = async () => {
+      const { items } = await client.json<{ readonly items: readonly unknown[] }>({
+        path: collectionPath(RANGES, pipes),
+      });
+      // The neighbor ends its own, and then replaces the pods.
+      if (items.length > 0) return true;
+      const limited = (await this.#pods(pipes)).filter(({ spec }) =>
+        spec.containers.some(({ resources }) => resources?.limits?.["cpu"] !== undefined),
+      );
+      for (const { metadata } of limited) await this.#delete(PODS, metadata.name);
+      return limited.length === 0;
+    };
+    await waitFor(none, { what: "all pods with a default CPU limit to be replaced" });
   }
 
   async #fillNode(): Promise<unknown> {

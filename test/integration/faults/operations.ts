@@ -52,10 +52,14 @@ export class Operations {
     await this.#log.run(`${pipes} ${serviceId.slice(0, 4)}`, operation, ifPossible);
   }
 
-  /** Removes all obstacles and requests a size. @throws Error while the API server is down */
+  /** Removes all obstacles. @throws Error while the API server is down */
+  async end(): Promise<void> {
+    for (const other of this.#others) await other.end();
+  }
+
+  /** Requests a size, after the obstacles of all services have ended. @throws Error while the API server is down */
   async conclude(cores: number): Promise<void> {
     const { tier } = this.service;
-    for (const other of this.#others) await other.end();
     await this.service.patchOrganization({ tier });
     // With the strategy InPlace, some pipes would wait for a person.
     await this.service.apply(cores, { suspend: null, strategy: null });

@@ -195,6 +195,9 @@ async function run(
       await delay(random() * PAUSE_MS);
     }
     await faults.end();
+    // A limit in the namespace of a service also refuses sizes of its neighbor, which are tried again minutes later.
+    for (const each of all)
+      await waitFor(() => each.end().then(() => true), { what: "the obstacles to end" });
     for (const each of all) {
       await waitFor(() => each.conclude(LAST_CORES).then(() => true), { what: "the last request" });
     }
