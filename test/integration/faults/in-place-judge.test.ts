@@ -99,6 +99,14 @@ it("accepts that a rollout begins while commits of more pipes than its limit end
   expect(violationsOf(history.applySize("pipe-e", 4))).toEqual([]);
 });
 
+it("accepts that all pipes return at once from a requested size in which the service runs out of memory", () => {
+  const returning = (history: HistoryBuilder) => history.resize("pipe-a-x", 4).resize("pipe-b-x", 4);
+  const faultsOf = (history: HistoryBuilder) =>
+    violationsOf(returning(history)).filter((each) => each.includes("no pipe has proven"));
+  expect(faultsOf(service().requestSize(1))).toEqual([]);
+  expect(faultsOf(service().requestSize(1).requestSize(4))).toHaveLength(1);
+});
+
 it("accepts a rollback to a size that a pod was ready with, although its rollout was superseded before it completed", () => {
   const superseded = (history: HistoryBuilder) =>
     history.accept(4).requestSize(4).applySize("pipe-a", 4).applySize("pipe-a", 2);

@@ -5,7 +5,9 @@ import type { JudgeContext, Moment } from "./judge-context.ts";
 import type { PipeJudge } from "./pipe-judge.ts";
 import { isRolledOut, pipeContainer } from "./pipe-view.ts";
 import { hasRestarted, isReady, isResized, runningSize } from "./pod-view.ts";
+import { requestedSize } from "./recreation.ts";
 import type { ScalingJudge } from "./scaling-judge.ts";
+import type { ServiceRecord } from "./service-record.ts";
 import { isSizedByUs, sizeIn } from "./sized-object.ts";
 import type { PodRecord, Workloads } from "./workloads.ts";
 
@@ -112,7 +114,14 @@ export class InPlaceJudge {
     this.#checkPods(after, deployment, size);
     const isFirst = pipe.resizingTo !== size;
     pipe.resizingTo = size;
-    if (isFirst) this.#pipes.checkCanary(pipe, service, size);
+    if (isFirst && !this.#isReturn(service, size)) this.#pipes.checkCanary(pipe, service, size);
+  }
+
+  /** True if the service returns from a requested size in which it runs out of memory: all pipes at once. */
+  #isReturn(service: ServiceRecord, size: string): boolean {
+    const scaling = this.#scalings.scalingOf(service);
+    const requested = scaling && requestedSize(scaling);
+    return requested !== undefined && Number.parseInt(size, 10) > Number.parseInt(requested, 10);
   }
 
   /** Checks that one pod is resized first, and then a limited number at a time. */
