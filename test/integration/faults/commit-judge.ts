@@ -1,5 +1,5 @@
 import type { Kinds } from "./history.ts";
-import type { JudgeContext } from "./judge-context.ts";
+import { IN_FLIGHT_MS, type JudgeContext } from "./judge-context.ts";
 import { isPausedForCommit, isResumedByUs, mayBePausedForCommit, pipeContainer } from "./pipe-view.ts";
 import { hasPods, runningSize } from "./pod-view.ts";
 import { isSameBesideOurs, isSizedByUs, ownedBeyond, type SizedObject, sizeIn } from "./sized-object.ts";
@@ -31,6 +31,8 @@ export class CommitJudge {
   readonly #workloads: Workloads;
   /** Commits by UID of the Deployment. */
   readonly #commits = new Map<string, Commit>();
+  /** Sizes of the last commit that another writer ended, by UID: a write may have been in flight. */
+  readonly #ended = new Map<string, { readonly sizes: ReadonlySet<string>; readonly atMs: number }>();
 
   constructor(context: JudgeContext, workloads: Workloads) {
     this.#context = context;
@@ -87,7 +89,9 @@ export class CommitJudge {
     const isChanged = JSON.stringify(after.spec.template) !== commit.template;
     const isResumedByOthers = before.spec.paused && !after.spec.paused && !isResumedByUs(before, after);
     // Now its owner is responsible for the pods.
-    if (isChanged || isResumedByOthers) this.#commits.delete(uid);
+    if (!isChanged && !isResumedByOthers) return;
+    this.#commits.delete(uid);
+    this.#ended.set(uid, { sizes: commit.sizes, atMs });
   }
 
   #checkPause({ pausedAtMs }: Commit, after: Deployment, atMs: number): void {
@@ -100,7 +104,7 @@ export class CommitJudge {
     this.#commits.delete(uid);
   }
 
-  replicaSet(object: ReplicaSet, isBlind: boolean): void {
+  replicaSet(object: ReplicaSet, isBlind: boolean, atMs: number): void {
     const { uid } = object.metadata;
     const before = this.#workloads.replicaSets.get(uid);
     const owner = this.#workloads.setReplicaSet(object) ?? "";
@@ -117,14 +121,16 @@ export class CommitJudge {
     const isCommit = commit !== undefined || this.#context.serviceFor(deployment) !== undefined;
     if (!checkSizing(this.#context, "ReplicaSet", { before, after: object, deployment })) return;
     if (!isCommit) this.#context.fault(object, "the controller changed it, but it does not belong to a pipe");
-    this.#sized(object, deployment);
+    this.#sized(object, deployment, atMs);
   }
 
-  #sized(object: ReplicaSet, deployment: Deployment): void {
+  #sized(object: ReplicaSet, deployment: Deployment, atMs: number): void {
     const { uid } = deployment.metadata;
     const container = pipeContainer(deployment);
     const size = sizeIn(object, container) ?? "";
     if (this.#commits.get(uid)?.sizes.has(size)) return;
+    const ended = this.#ended.get(uid);
+    if (ended?.sizes.has(size) && atMs - ended.atMs <= IN_FLIGHT_MS) return;
     // Another writer can change the size of a paused Deployment. Then the ReplicaSet follows it, so that no pod restarts.
     if (mayBePausedForCommit(deployment) && sizeIn(deployment, container) === size) return;
     // If a pod does not get the size after all, a rollout begins when the ReplicaSet is as before the commit.

@@ -107,6 +107,26 @@ it("accepts that all pipes return at once from a requested size in which the ser
   expect(faultsOf(service().requestSize(1).requestSize(4))).toHaveLength(1);
 });
 
+it("accepts the write of a commit that was in flight when another writer ended the commit", () => {
+  const written = (lateMs: number) =>
+    violationsOf(
+      service().pause("pipe-a", 4).restoreOlder("pipe-a", 1).after(lateMs).resizeReplicaSet("pipe-a-1", 4),
+    ).filter((each) => each.includes("neither its Deployment nor its pods"));
+  expect(written(100)).toEqual([]);
+  expect(written(3000)).toHaveLength(1);
+});
+
+it("does not count the delay of a watch as a pause", () => {
+  const history = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4);
+  const { length } = history.entries;
+  const { entries } = history.resizeReplicaSet("pipe-a-1", 4).resume("pipe-a").rolledOut("pipe-a");
+  const late = entries.map((entry, index) =>
+    index === length && entry.type === "seen" ? { ...entry, atMs: entry.atMs + 60_000 } : entry,
+  );
+  const scope = { services: new Map([[SERVICE, NAMESPACE]]), maxConcurrentRollouts: 50 };
+  expect(judge(late, scope).violations).toEqual([]);
+});
+
 it("accepts a rollback to a size that a pod was ready with, although its rollout was superseded before it completed", () => {
   const superseded = (history: HistoryBuilder) =>
     history.accept(4).requestSize(4).applySize("pipe-a", 4).applySize("pipe-a", 2);

@@ -33,10 +33,28 @@ export interface Judgement {
 /** Checks a history against the invariants of docs/explanation/invariants.md. A pure function. */
 export function judge(entries: readonly Entry[], scope: Scope): Judgement {
   const judge = new Judge(scope, entries);
-  for (const entry of inOrder(entries)) judge.see(entry);
+  const ordered = inOrder(entries);
+  const times = timesOf(ordered);
+  for (const [index, entry] of ordered.entries()) judge.see(entry, times[index] ?? 0);
   judge.end();
   const { violations, writes } = judge;
   return { violations, writes };
+}
+
+/**
+ * The time of each event: when it or a later one was observed first, because a watch can be late.
+ *
+ * @param ordered by version
+ */
+function timesOf(ordered: readonly Entry[]): number[] {
+  let earliest = Number.POSITIVE_INFINITY;
+  return ordered
+    .toReversed()
+    .map((entry) => {
+      if ("atMs" in entry) earliest = Math.min(earliest, entry.atMs);
+      return earliest;
+    })
+    .toReversed();
 }
 
 /** Gives each event to the judges of its kind, in the order of the versions. */
@@ -89,7 +107,7 @@ class Judge {
     });
   }
 
-  see(entry: Entry): void {
+  see(entry: Entry, atMs: number): void {
     const version = versionOf(entry);
     if (entry.type === "gap") return;
     if (entry.type === "accepted") {
@@ -100,8 +118,8 @@ class Judge {
       this.#restarts.limited(entry);
       return;
     }
-    this.#lastAtMs = Math.max(this.#lastAtMs, entry.atMs);
-    const moment = { version, atMs: this.#lastAtMs };
+    this.#lastAtMs = atMs;
+    const moment = { version, atMs };
     if (entry.type === "gone") this.#gone(entry, moment);
     else this.#seen(entry, moment);
     this.#ready.passed(moment);
@@ -123,7 +141,7 @@ class Judge {
         return;
       case "ReplicaSet":
         if (!isBlind) this.#replicaSet(entry.object, moment);
-        this.#commits.replicaSet(entry.object, isBlind);
+        this.#commits.replicaSet(entry.object, isBlind, moment.atMs);
         this.#pipes.replicaSet(entry.object, moment.version, entry.isInitial);
         return;
       case "Pod":
