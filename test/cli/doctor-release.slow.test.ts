@@ -351,7 +351,7 @@ describe("doctor with a release of the chart", () => {
         read,
         problemsOf,
       );
-      await runRemedy(broken, /is valid for/, /kubectl delete lease \S+ --namespace [^;\s]+/);
+      await runRemedy(broken, /has a duration of/, /kubectl delete lease \S+ --namespace [^;\s]+/);
       await startController();
       await expect.poll(async () => problemsOf(await read()), { timeout: 60_000 }).toEqual([]);
     });
