@@ -196,9 +196,11 @@ it(
     };
     await waitFor(hasOldSize, { what: "the old pod to run with its old size" });
     expect(await containers(environment)).toContain(before);
-    expect(await environment.scrape()).toContain(
-      'pipe_scaling_in_place_fallbacks_total{reason="ResizeError"} 1',
-    );
+    // The fallback is counted with the status that reports it, which follows the write.
+    const counted = 'pipe_scaling_in_place_fallbacks_total{reason="ResizeError"} 1';
+    await waitFor(async () => (await environment.scrape()).includes(counted), {
+      what: "the fallback to be counted",
+    });
   },
   FALLBACK_MS + 120_000,
 );
