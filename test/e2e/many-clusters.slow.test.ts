@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -111,7 +112,7 @@ it("docs/how-to/many-clusters.md serves the services of two clusters at one host
   const addresses = CADDYFILE.replace("65bb3d4d-ab73-4fc2-bd46-5d1ed0b1a80c", away.serviceId)
     .replace("us.pipes.example.com:443", new URL(usApi.url).host)
     .replace("eu.pipes.example.com:443", new URL(euApi.url).host);
-  const proxy = await startProxy(addresses, certificate.cert);
+  let proxy = await startProxy(addresses, certificate.cert);
   const { authorization } = admin;
   const pathAway = path.replace(tenant.serviceId, away.serviceId);
   const resize = (of: string, cores: number) =>
@@ -132,6 +133,10 @@ it("docs/how-to/many-clusters.md serves the services of two clusters at one host
   expect((await us.scaling(away.serviceId)).spec).toMatchObject({ replicaCpuMillicores: 8000 });
   const { text: list } = await proxy({ path: `/v1/organizations/${organizationId}/services`, authorization });
   expect([list.includes(tenant.serviceId), list.includes(away.serviceId)]).toEqual([true, false]);
+  const metrics = { path: pathAway.replace("pipesCdcScaling", "prometheus"), authorization };
+  expect((await proxy(metrics)).text).toContain(away.serviceId);
+  const unknown = path.replace(tenant.serviceId, randomUUID());
+  expect((await proxy({ path: unknown, authorization })).status).toBe(404);
 
   await usApi.stop();
   const unreachable = await resize(pathAway, 2);
@@ -142,11 +147,19 @@ it("docs/how-to/many-clusters.md serves the services of two clusters at one host
   });
   expect((await resize(path, 2)).status).toBe(200);
 
+  // A proxy for the new address of the API.
   const usAgain = await startApi(us, certificate);
+  const again = addresses.replace(new URL(usApi.url).host, new URL(usAgain.url).host);
+  proxy = await startProxy(again, certificate.cert);
+  expect((await resize(pathAway, 2)).status).toBe(200);
   await type(DISABLE);
   for (const api of [euApi, usAgain])
     await waitFor(async () => (await api.send({ path: "/v1/organizations", authorization })).status === 401, {
       what: "the key to be rejected",
     });
-  await Promise.all([euApi.stop(), usAgain.stop()]);
+  await euApi.stop();
+  expect((await proxy({ path: "/v1/organizations", authorization })).status).toBe(503);
+  // The API of the second cluster still responds, and rejects the disabled key.
+  expect((await proxy({ path: pathAway, authorization })).status).toBe(401);
+  await usAgain.stop();
 });

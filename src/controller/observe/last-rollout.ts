@@ -50,7 +50,7 @@ const lastRollout = z.object({
       message,
     })
     .optional(),
-  /** The last size that finished rolling out before `size` was applied; absent if none is known. */
+  /** The size to which a rollback of `size` returns (`lastGoodSize`); absent if none is known. */
   lastGoodSize: textOf<Allotment>(parseAllotment, formatAllotment).optional().catch(undefined),
   /** Start of the rollout or of the rollback, in milliseconds since 1970. The chart's policies know that it is next. */
   startedAtMs: timeMs,

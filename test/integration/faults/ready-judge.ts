@@ -24,7 +24,7 @@ interface Template extends Sized<Deployment> {
   readonly serviceId: string | undefined;
   /** When its owner gave it to the service. */
   readonly joined: Moment;
-  /** It had existed before, so a write for its former service may have been in flight. */
+  /** The Deployment came from another service, for which a write may have been in flight. */
   readonly isMoved: boolean;
 }
 
