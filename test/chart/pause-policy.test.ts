@@ -20,6 +20,7 @@ import { dryRunOf, expectDenied } from "./denials.ts";
 // Each test sends the writes that begin and end a commit, as the controller or a thief of its token could.
 const LABELS = { [SERVICE_LABEL]: "a", [TYPE_LABEL]: "database" };
 const OWN = "only a Deployment that it paused itself";
+const MANAGERS = "may not change the field managers of spec.paused";
 const LABELED = "only Deployments with the labels";
 
 let cluster: Cluster;
@@ -83,6 +84,15 @@ const pauseAndResize = { spec: { ...PAUSE.spec, ...ofCores(2) } };
 /** Takes a commit back. */
 const resumeAndResize = (cores: number) => ({ spec: { ...RESUME.spec, ...ofCores(cores) } });
 const UNLABEL = { metadata: { labels: { [SERVICE_LABEL]: null, [TYPE_LABEL]: null } } };
+
+/** Names the controller as the one that paused a Deployment. */
+const RECORD = {
+  manager: CONTROLLER_FIELD_MANAGER,
+  operation: "Update",
+  apiVersion: "apps/v1",
+  fieldsType: "FieldsV1",
+  fieldsV1: { "f:spec": { "f:paused": {} } },
+};
 
 function commitOf(uid: string, changed: Partial<LastRollout> = {}) {
   const rollout = aRollout(sizeOfCores(2), { isCommitting: true, ...changed });
@@ -261,8 +271,6 @@ describe("with the token of the controller, the pause of an owner", () => {
       body: { apiVersion: "apps/v1", kind: "Deployment", metadata: { name }, ...PAUSE },
     };
   }
-  const MANAGERS = "may not change the field managers of spec.paused";
-
   it("may not be lifted, but the pipe may get another size", async () => {
     await createPipe("of-owner");
     await own("of-owner", PAUSE);
@@ -282,14 +290,7 @@ describe("with the token of the controller, the pause of an owner", () => {
     await own("disguised", PAUSE);
     const disguised = await dryRunOf(controller, confirmPause("disguised", CONTROLLER_FIELD_MANAGER));
     expectDenied(disguised, MANAGERS);
-    const record = {
-      manager: CONTROLLER_FIELD_MANAGER,
-      operation: "Update",
-      apiVersion: "apps/v1",
-      fieldsType: "FieldsV1",
-      fieldsV1: { "f:spec": { "f:paused": {} } },
-    };
-    for (const managedFields of [[record], [{}]])
+    for (const managedFields of [[RECORD], [{}]])
       expectDenied(await send("disguised", { metadata: { managedFields } }), MANAGERS);
   });
 
@@ -330,6 +331,25 @@ describe("with the token of the controller, a Deployment whose field managers so
     await own("forgotten-departed", UNLABEL);
     const ended = commitOf(departedUid, { isCommitting: false });
     expect(await send("forgotten-departed", { ...ended, ...RESUME })).toBe("accepted");
+  });
+
+  it("may be resumed without the annotation if the pause came with a record", async () => {
+    await createPipe("recorded");
+    await own("recorded", FORGET);
+    const metadata = { managedFields: [RECORD] };
+    await write("recorded", { metadata, ...pauseAndResize });
+    expect(await send("recorded", RESUME)).toBe("accepted");
+    expect(await send("recorded", resumeAndResize(1))).toBe("accepted");
+  });
+
+  it("may not get such a record if its owner paused it", async () => {
+    await createPipe("unrecorded");
+    await own("unrecorded", PAUSE);
+    await own("unrecorded", FORGET);
+    const metadata = { managedFields: [RECORD] };
+    expectDenied(await send("unrecorded", { metadata }), MANAGERS);
+    expectDenied(await send("unrecorded", { metadata, ...resize(2) }), MANAGERS);
+    expectDenied(await send("unrecorded", { metadata, ...RESUME }), OWN);
   });
 
   it("may not keep that annotation when it is resumed", async () => {

@@ -37,19 +37,18 @@ function withSize({ metadata, spec }: Workload, pipe: PipeView): readonly Manage
   const name = "problem" in pipe.container ? undefined : pipe.container.name;
   const container = spec.template.spec.containers.find((each) => each.name === name);
   const fields = container ? ownableFields(container, pipe.cpuLimitFollows) : [];
-  const own = managedFields.find(isOwn) ?? NEW_RECORD;
+  const own = managedFields.find(isOwn) ?? recordOf();
   // Otherwise the owner of the partition could not apply another one.
   const kept = pipe.isPausedForCommit ? own.fieldsV1 : withoutField(own.fieldsV1, PARTITION);
   const fieldsV1 = fields.reduce(withField, kept ?? {});
   return [...managedFields.filter((each) => !isOwn(each)), { ...own, fieldsV1 }];
 }
 
-const NEW_RECORD: ManagedFields & { readonly apiVersion: string; readonly fieldsType: string } = {
-  manager: CONTROLLER_FIELD_MANAGER,
-  operation: "Update",
-  apiVersion: "apps/v1",
-  fieldsType: "FieldsV1",
-};
+/** Our record of a workload with these fields, each by its path in `fieldsV1`. */
+export function recordOf(...fields: readonly (readonly string[])[]): ManagedFields {
+  const record = { operation: "Update", apiVersion: "apps/v1", fieldsType: "FieldsV1" };
+  return { ...record, manager: CONTROLLER_FIELD_MANAGER, fieldsV1: fields.reduce(withField, {}) };
+}
 
 /** The API server has one record for each manager, operation and subresource. */
 function isOwn({ manager, operation, subresource = "" }: ManagedFields): boolean {

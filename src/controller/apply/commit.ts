@@ -45,11 +45,11 @@ export function beginCommit(applier: Applier, action: Of<"commit">): Promise<Wri
   return attempt(applier, pipe, aim, async () => {
     let isPrepared = false;
     try {
-      const error = await COMMIT_KINDS[pipe.kind].prepare(applier, action);
+      const { error, managedFields } = await COMMIT_KINDS[pipe.kind].prepare(applier, action);
       if (error) return { error };
       isPrepared = true;
       applier.assertMayWrite();
-      return { annotation: await patchPipe(applier, pipe, rollout, commitPatch(action)) };
+      return { annotation: await patchPipe(applier, pipe, rollout, commitPatch(action), managedFields) };
     } catch (cause) {
       const error = fallbackOf(cause);
       // A rollout needs the permission for the workload, too, but not the one for its ReplicaSets or pods.

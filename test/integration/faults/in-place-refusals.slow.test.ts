@@ -1,14 +1,14 @@
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, describe, expect, it } from "vitest";
-import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import type { Timeouts } from "../../../src/controller/timeouts.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
 import { setQuota } from "../../support/limits.ts";
 import { mutatingPolicy } from "../../support/mutating-policy.ts";
-import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
+import { AdmissionWebhook, allow, removeAnnotation } from "../../support/servers/admission-webhook.ts";
 import { errorResponse } from "./faulty-proxy.ts";
 import { type HeldService, HeldServices, PIPE } from "./held-services.ts";
 
@@ -106,6 +106,32 @@ describe("a resize in place", () => {
     await service.settled(2);
     await service.expectFallback("TemplateChanged");
   });
+
+  it.each([
+    ["goes on", (held: HeldServices) => held.release()],
+    ["crashes, and the next one goes on", (held: HeldServices) => held.crash()],
+  ])(
+    "leaves no Deployment paused if field managers were reset and a webhook removes the annotation, when the controller %s",
+    async (_, goOn) => {
+      const { held, service } = await start({ steps: ["write to the ReplicaSet"] });
+      const { environment } = service;
+      await environment.patchPipe(PIPE, { metadata: { managedFields: [{}] } });
+      const webhook = await AdmissionWebhook.start(environment, "MutatingWebhookConfiguration", PIPE);
+      ends.push(() => webhook.end());
+      webhook.respond = removeAnnotation;
+      await held.hold(2);
+      const { metadata, spec } = await service.pipe();
+      expect(spec.paused).toBe(true);
+      expect(metadata.annotations).not.toHaveProperty([LAST_ROLLOUT_ANNOTATION]);
+      await goOn(held);
+      const isResumed = async () => (await service.pipe()).spec.paused === undefined;
+      await waitFor(isResumed, { what: "the Deployment to be resumed" });
+      webhook.respond = allow;
+      await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+      await service.settled(2);
+      await service.expectNoRestart();
+    },
+  );
 
   it("keeps the pods as they are while a webhook changes the pod template during the commit, and commits when a retry is requested", async () => {
     const { held, service } = await start();

@@ -1,5 +1,7 @@
 import type { KubeRequest } from "../../../kube/client.ts";
 import { isWithoutDryRun } from "../../../kube/errors.ts";
+import { isUnmanaged } from "../../../kube/managers.ts";
+import type { ManagedFields } from "../../../kube/objects.ts";
 import { REPLICA_SETS } from "../../../kube/paths.ts";
 import {
   beginCommit,
@@ -10,9 +12,11 @@ import {
   toTemplateView,
 } from "../../in-place/commit.ts";
 import { type Resources, resourcesFor, resourcesOf, sizeOf } from "../../observe/resources.ts";
+import { PAUSED } from "../../observe/workloads/field-owners.ts";
 import { KINDS } from "../../observe/workloads/kinds.ts";
 import type { WriteError } from "../../observe/write-record.ts";
 import { errorOf } from "../../retry.ts";
+import { recordOf } from "../adopt.ts";
 import { type Applier, observePipe, readPipe } from "../applier.ts";
 import { asDryRun, deleteRequest, patchRequest, templatePatch } from "../requests.ts";
 import { writeErrorOf } from "../write-error.ts";
@@ -29,19 +33,19 @@ export const DEPLOYMENT: CommitKind = {
     const { pipe, container, rollout } = action;
     const target = resourcesFor(rollout.size, pipe.cpuLimitFollows);
     const whole = await readPipe<WholeWorkload>(applier, pipe);
-    if (!whole) return UNSETTLED;
+    if (!whole) return { error: UNSETTLED };
     if (whole.metadata.resourceVersion !== pipe.metadata.resourceVersion) {
       observePipe(applier, KINDS[pipe.kind].toView(whole));
-      return { ...UNSETTLED, isConflict: true };
+      return { error: { ...UNSETTLED, isConflict: true } };
     }
     let facts = await readCommitFacts(applier, whole, container);
     for (let deleted = 0; deleted <= MAX_DUPLICATES; deleted += 1) {
       const step = beginCommit(facts, target);
       if (step.type === "pause") {
         await tryReplicaSet(applier, action, facts, target);
-        return undefined;
+        return { managedFields: recordOfPause(whole) };
       }
-      if (step.type === "wait") return UNSETTLED;
+      if (step.type === "wait") return { error: UNSETTLED };
       const { replicaSet } = step;
       applier.assertMayWrite();
       await client.json(
@@ -49,7 +53,7 @@ export const DEPLOYMENT: CommitKind = {
       );
       facts = { ...facts, replicaSets: facts.replicaSets.filter((each) => each !== replicaSet) };
     }
-    return UNSETTLED;
+    return { error: UNSETTLED };
   },
 
   async nextStep(applier, { whole, view }, { container, isOverdue }) {
@@ -96,6 +100,14 @@ export const DEPLOYMENT: CommitKind = {
     await applier.client.json(replicaSetRequest(own, container, resources));
   },
 };
+
+/**
+ * If managedFields were reset, the API server does not record who pauses the Deployment unless it gets a record. The
+ * annotation could show it, but an admission webhook may remove that.
+ */
+function recordOfPause({ metadata }: WholeWorkload): readonly ManagedFields[] | undefined {
+  return isUnmanaged(metadata.managedFields) ? [recordOf(PAUSED)] : undefined;
+}
 
 /** Most ReplicaSets of one pipe that have the size and no pods. */
 const MAX_DUPLICATES = 10;

@@ -23,7 +23,7 @@ export const STATEFUL_SET: CommitKind = {
   /** The pods are held only if they can get another label then. */
   async prepare({ client, caches }, { pipe }) {
     const pod = caches.pods.by(BY_PIPE, keyOfPipe(pipe)).find(({ isActive }) => isActive);
-    if (!pod) return undefined;
+    if (!pod) return {};
     // In any version, because only its label counts.
     const target = { ...pod.metadata, resourceVersion: undefined };
     try {
@@ -31,7 +31,7 @@ export const STATEFUL_SET: CommitKind = {
     } catch (error) {
       if (!isWithoutDryRun(error)) throw error;
     }
-    return undefined;
+    return {};
   },
 
   async nextStep(applier, { whole, view }, { isOverdue, fallback, mayReplacePods }, canLabel) {

@@ -1,6 +1,6 @@
 import type { KubeClient } from "../../../kube/client.ts";
 import { formatLabelSelector, type LabelSelector } from "../../../kube/label-selector.ts";
-import type { KubeObject } from "../../../kube/objects.ts";
+import type { KubeObject, ManagedFields } from "../../../kube/objects.ts";
 import { collectionPath, type Resource } from "../../../kube/paths.ts";
 import type { Workload } from "../../../kube/workloads.ts";
 import type { InPlaceAction } from "../../actions.ts";
@@ -36,6 +36,13 @@ export type NextStep =
   /** The template gets its old resources again, so that no pod is replaced. `old`: the same, as the size if they are one. */
   | { readonly type: "take-back"; readonly resources: Resources; readonly old: Allotment };
 
+export interface Prepared {
+  /** Why the pods cannot stay now. */
+  readonly error?: WriteError;
+  /** The write that begins the commit replaces those of the workload. */
+  readonly managedFields?: readonly ManagedFields[] | undefined;
+}
+
 /** The parts of a commit (commit.ts) that depend on the kind of workload. */
 export interface CommitKind {
   /** The part of the spec that keeps Kubernetes from replacing pods whose template changes. */
@@ -45,10 +52,9 @@ export interface CommitKind {
   /**
    * Makes sure, before the template changes, that the pods can stay.
    *
-   * @returns why they cannot now
    * @throws the error of a request
    */
-  readonly prepare: (applier: Applier, action: Of<"commit">) => Promise<WriteError | undefined>;
+  readonly prepare: (applier: Applier, action: Of<"commit">) => Promise<Prepared>;
   /** Reads what belongs to the workload, and decides the next step. `canRelabel`: false after a refusal. */
   readonly nextStep: (
     applier: Applier,

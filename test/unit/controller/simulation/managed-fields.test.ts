@@ -17,6 +17,25 @@ describe("a pipe without managedFields", () => {
     expect(group.cluster.judge.longestPauseMs).toBeLessThan(30 * SECOND);
   });
 
+  it.each([
+    ["the controller goes on", false],
+    ["the next controller goes on", true],
+  ])("does not stay paused although a webhook removes the annotation, and %s", async (_, isRestarted) => {
+    const group = await PipeGroup.start({ pipes: 1, replicas: 2 });
+    group.cluster.resetManagedFields("pipe-0");
+    group.cluster.isStripping = true;
+    group.request(4);
+    await group.runUntil(() => group.paused().length > 0, MINUTE);
+    if (isRestarted) group.simulation.start();
+    await group.run(MINUTE);
+    expect(group.paused()).toEqual([]);
+    group.cluster.isStripping = false;
+    group.simulation.askToRetry(1);
+    await group.run(10 * MINUTE);
+    group.expectSettled(4);
+    group.expectSamePods();
+  });
+
   it("is resized by a rollout if the strategy says so", async () => {
     const group = await PipeGroup.start({ pipes: 2, replicas: 2 });
     group.simulation.setStrategy(1, "Rollout");
