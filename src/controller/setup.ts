@@ -5,6 +5,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { Informer } from "../runtime/informer.ts";
 import { LeaderElector } from "../runtime/leader.ts";
+import { UnreadableObjectError } from "../runtime/reflector.ts";
 import { EtcdRollbackError } from "../runtime/restart-required.ts";
 import type { RetryDelays } from "../runtime/retry-backoff.ts";
 import { watchAges } from "../runtime/watch-ages.ts";
@@ -63,7 +64,13 @@ export function setup(options: SetupOptions): Controller {
     ...settings,
     ...options,
     onEtcdRollback,
-    onProblem: (err) => log.warn({ err }, "the API server cannot be watched; trying again"),
+    onProblem: (err) => {
+      const isOfObject = err instanceof UnreadableObjectError;
+      log.warn(
+        { err },
+        isOfObject ? "an object is malformed" : "the API server cannot be watched; trying again",
+      );
+    },
     onPodsGranted: () => {
       for (const { serviceId } of caches.pipes.values()) queue.add(serviceId);
     },

@@ -5,7 +5,8 @@ import * as z from "zod";
 // ipaddr.js reads 010.0.0.1 as 8.0.0.1, and BlockList accepts anything that looks like a number, so zod decides what an
 // address is.
 const address = z.union([z.ipv4(), z.ipv6()]);
-const range = z.union([z.cidrv4(), z.cidrv6()]);
+// zod accepts 2001:db8::/32.5.
+const range = z.union([z.cidrv4(), z.cidrv6().regex(/\/\d+$/)]);
 
 /** Prefix of the IPv4 addresses that are mapped into IPv6, `::ffff:0:0/96`. */
 const MAPPED_PREFIX = 96;

@@ -30,9 +30,12 @@ export class InitialList<T extends KubeObject> implements CompleteList<T> {
     this.list = store.beginList(namespace);
   }
 
-  take(type: "ADDED" | "MODIFIED" | "DELETED", object: T): void {
-    if (type === "DELETED") this.objects.delete(keyOf(object));
-    else this.objects.set(keyOf(object), object);
+  apply(object: T): void {
+    this.objects.set(keyOf(object), object);
+  }
+
+  remove(object: KubeObject): void {
+    this.objects.delete(keyOf(object));
   }
 
   abandon(): void {

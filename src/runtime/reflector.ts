@@ -23,7 +23,7 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
   readonly clock: Clock;
   /** Those of client-go by default. */
   readonly retryDelays?: RetryDelays | undefined;
-  /** A problem with the API server, already being retried. */
+  /** A problem with the API server, already being retried, or an `UnreadableObjectError`. */
   readonly onProblem: (problem: unknown) => void;
   /**
    * etcd was restored from a snapshot. Called before the store shows it; the stores of other kinds may still hold
@@ -176,7 +176,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   /** @returns undefined if the event completes the list */
   #handleInitial(event: WatchEvent<Raw>, initial: InitialList<T>): InitialList<T> | undefined {
     if (event.type !== "BOOKMARK") {
-      for (const object of this.#read(event.object)) initial.take(event.type, object);
+      this.#change(event, initial);
       return initial;
     }
     const { annotations, resourceVersion } = event.object.metadata;
@@ -186,13 +186,20 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   #handle(event: WatchEvent<Raw>): void {
-    const { store } = this.#options;
-    if (event.type === "DELETED") {
-      for (const object of this.#read(event.object)) store.remove(object);
-    } else if (event.type !== "BOOKMARK") {
-      for (const object of this.#read(event.object)) store.apply(object);
-    }
+    if (event.type !== "BOOKMARK") this.#change(event, this.#options.store);
     this.#position.advance(event.object.metadata.resourceVersion);
+  }
+
+  #change({ type, object: raw }: WatchEvent<Raw>, objects: Pick<Store<T>, "apply" | "remove">): void {
+    if (!this.#isIncluded(raw)) return;
+    const [object] = type === "DELETED" ? [] : this.#read(raw);
+    if (object) objects.apply(object);
+    // Also a version that cannot be read. A list would not have the object, so the version before it no longer counts.
+    else objects.remove(raw);
+  }
+
+  #isIncluded({ metadata }: Raw): boolean {
+    return this.#options.includes?.(metadata.namespace ?? "") ?? true;
   }
 
   #skip({ resourceVersion }: KnownEvent): void {
@@ -202,17 +209,21 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
 
   /** Empty if the object cannot be read: one malformed object must not block all others. */
   #read(raw: Raw): readonly T[] {
-    if (this.#options.includes?.(raw.metadata.namespace ?? "") === false) return [];
+    if (!this.#isIncluded(raw)) return [];
     try {
       return [this.#options.project(raw)];
     } catch (cause) {
       const { namespace, name } = raw.metadata;
-      this.#options.onProblem(
-        new Error(`${this.#listWatch.path}: ${namespace}/${name} cannot be read`, { cause }),
-      );
+      const message = `${this.#listWatch.path}: ${namespace}/${name} cannot be read, so it counts as deleted`;
+      this.#options.onProblem(new UnreadableObjectError(message, { cause }));
       return [];
     }
   }
+}
+
+/** One object is malformed. The watch goes on. */
+export class UnreadableObjectError extends Error {
+  override readonly name = "UnreadableObjectError";
 }
 
 /**

@@ -121,7 +121,7 @@ export class Store<T extends KubeObject> {
   }
 
   /** Deletes an object. The version is that of the deletion, from a watch. */
-  remove(object: T): void {
+  remove(object: KubeObject): void {
     const { namespace, resourceVersion } = object.metadata;
     this.#noteVersion(namespace, resourceVersion);
     const key = keyOf(object);
@@ -241,5 +241,5 @@ export function byKey<T extends KubeObject>(objects: readonly T[]): ReadonlyMap<
 export function keyOf(object: KubeObject): string {
   const { namespace, name } = object.metadata;
   // Unlike a template, `join` does not keep the parts beside the result, which are a third of the memory of a long key.
-  return namespace === undefined ? name : [namespace, name].join("/");
+  return namespace ? [namespace, name].join("/") : name;
 }

@@ -2,7 +2,7 @@ import type { KubeObject } from "../../kube/objects.ts";
 import type { Resource } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ReflectorClient } from "../../runtime/list-watch.ts";
-import { Reflector } from "../../runtime/reflector.ts";
+import { Reflector, UnreadableObjectError } from "../../runtime/reflector.ts";
 import { type Change, type Indexes, Store } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { apiError } from "../errors.ts";
@@ -51,7 +51,13 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
     this.#reflector = new Reflector<T, Raw>({
       ...options,
       store: this.#store,
-      onProblem: (err) => log.warn({ err }, `cannot watch ${what}; trying again`),
+      onProblem: (err) => {
+        const isOfObject = err instanceof UnreadableObjectError;
+        log.warn(
+          { err },
+          isOfObject ? `one of the ${what} is malformed` : `cannot watch ${what}; trying again`,
+        );
+      },
     });
   }
 

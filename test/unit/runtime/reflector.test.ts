@@ -69,6 +69,11 @@ function object(name: string, version: number): KubeObject {
   return { metadata: { name, namespace: "ns", uid: name, resourceVersion: String(version) } };
 }
 
+function unreadable(name: string, version: number): KubeObject {
+  const { metadata } = object(name, version);
+  return { metadata: { ...metadata, labels: { broken: "yes" } } };
+}
+
 function listOf(version: number, items: KubeObject[], next?: string) {
   return { metadata: { resourceVersion: String(version), ...(next ? { continue: next } : {}) }, items };
 }
@@ -127,7 +132,7 @@ function setup(script: Step[], { canStream = false } = {}) {
     resource: { apiVersion: "v1", plural: "things" },
     store,
     project: (raw) => {
-      if (raw.metadata.name === "broken") throw new Error("broken");
+      if (raw.metadata.name === "broken" || raw.metadata.labels?.["broken"]) throw new Error("broken");
       return raw;
     },
     clock,
@@ -170,8 +175,45 @@ describe("a reflector", () => {
     await settled();
     expect(harness.names()).toEqual(["b", "c"]);
     expect(harness.problems.map(String)).toEqual(
-      Array(2).fill("Error: /api/v1/things: ns/broken cannot be read"),
+      Array(2).fill(
+        "UnreadableObjectError: /api/v1/things: ns/broken cannot be read, so it counts as deleted",
+      ),
     );
+    await harness.end();
+  });
+
+  it("no longer has an object of which a new version cannot be read, until one can be", async () => {
+    const watch = new FakeWatch();
+    const harness = setup([{ list: listOf(10, [object("a", 1), object("b", 2)]) }, { watch }]);
+    await settled();
+    watch.send({ type: "MODIFIED", object: unreadable("a", 11) });
+    await settled();
+    expect(harness.names()).toEqual(["b"]);
+    watch.send({ type: "MODIFIED", object: object("a", 12) });
+    await settled();
+    expect(harness.names()).toEqual(["a", "b"]);
+    await harness.end();
+  });
+
+  it("no longer has an object of which the last version cannot be read", async () => {
+    const watch = new FakeWatch();
+    const harness = setup([{ list: listOf(10, [object("a", 1), object("b", 2)]) }, { watch }]);
+    await settled();
+    watch.send({ type: "DELETED", object: unreadable("a", 11) });
+    await settled();
+    expect(harness.names()).toEqual(["b"]);
+    expect(harness.problems).toEqual([]);
+    await harness.end();
+  });
+
+  it("does not have an object that becomes unreadable among the initial events", async () => {
+    const watch = new FakeWatch();
+    const harness = setup([{ watch }], { canStream: true });
+    for (const event of [added("a", 1), added("b", 2)]) watch.send(event);
+    watch.send({ type: "MODIFIED", object: unreadable("a", 3) });
+    watch.send(bookmark(3, true));
+    await settled();
+    expect(harness.names()).toEqual(["b"]);
     await harness.end();
   });
 
