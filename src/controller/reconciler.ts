@@ -45,7 +45,9 @@ export class Reconciler {
     const { commits, rollouts } = this.#options;
     commits.reconciled(serviceId, waitsForCommit);
     // Before the report, so that a rollout that ends meanwhile wakes this service.
-    rollouts.reconciled(serviceId, sizing?.waitReason === "overall-limit");
+    // While it tries what its turn is for, it keeps the turn. In a long line, what it tried would be outdated at the next.
+    if (!actions.some(({ type }) => type === "dry-run" || type === "check-room"))
+      rollouts.reconciled(serviceId, sizing?.waitReason === "overall-limit");
     if (failed?.error !== undefined) throw failed.error;
     if (unreported) throw unreported.error;
     if (actions.some(({ type }) => type !== "refresh")) {

@@ -1,4 +1,5 @@
 import { formatSize, type Size } from "../domain/size.ts";
+import { elapsedMs } from "../runtime/elapsed.ts";
 import type { Failure, Subject } from "./assessment.ts";
 import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
 import type { WriteError, WritePurpose, WriteRecord } from "./observe/write-record.ts";
@@ -70,6 +71,7 @@ export function repeatableAtMs(
     }
     // The write succeeded, and something undid it.
     case "done":
+      if (elapsedMs(lastAtMs, context.nowMs) > TRUCE_MS) return 0;
       return retryAtMs(lastAtMs, retryDelayMs(FIELD_CONFLICT, attempts, timeouts), context);
   }
 }

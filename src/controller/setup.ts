@@ -118,7 +118,7 @@ export function setup(options: SetupOptions): Controller {
     assertMayWrite,
     onEtcdRollback,
     concurrency: CONCURRENCY,
-    isLeader: () => elector.isLeader,
+    isLeader: () => elector.isLeader && !outdated.aborted,
     podsProblem: () => informers.pods.problem,
     metrics: new ControllerMetrics(registry, clock),
     onFailure: (serviceId, err, expected) =>

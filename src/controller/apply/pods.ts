@@ -1,6 +1,7 @@
 import { isAboveNode, isConflict, isMissingSubresource, isRefusedSize } from "../../kube/errors.ts";
 import { PODS } from "../../kube/paths.ts";
 import type { Pod } from "../../kube/pods.ts";
+import { keyOf } from "../../runtime/store.ts";
 import type { DeletePodAction, PodAction } from "../actions.ts";
 import { runsOf } from "../in-place/resize-pods.ts";
 import { type PodView, toPodView } from "../observe/pod-view.ts";
@@ -69,7 +70,8 @@ async function attemptPod(
     if (!isConflict(cause)) throw cause;
     // The watch reports a deletion.
     const current = await readCurrent<Pod>(applier, PODS, caches.pods, pod);
-    if (current) caches.pods.observe(toPodView(current));
+    // No event would remove a pod that has left the watch, because it lost its label.
+    if (current && caches.pods.get(keyOf(pod))) caches.pods.observe(toPodView(current));
     return CONFLICT;
   }
 }

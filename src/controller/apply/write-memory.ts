@@ -24,6 +24,12 @@ const ROLLOUTS: readonly WritePurpose[] = ["resize", "roll-back"];
 /** Writes of the steps in which a Deployment is paused, or may be. */
 const COMMITS: readonly WritePurpose[] = ["commit", "continue-commit", "resume"];
 
+/** Writes that give the template its next size. */
+const SIZED: readonly WritePurpose[] = ["resize", "commit"];
+
+/** Writes that are counted for one size of the template. */
+const OF_SIZE: readonly WritePurpose[] = [...SIZED, "replace-pods"];
+
 /** A write that has begun. */
 export interface Attempt {
   readonly uid: string;
@@ -120,6 +126,17 @@ export class WriteMemory implements WriteRecords {
   done(attempt: Attempt, annotation?: WrittenAnnotation, generation = 0): void {
     const isSettled = this.#settle(attempt, { type: "done", generation, annotation });
     if (isSettled && annotation) this.#annotations.set(attempt.uid, attempt.purpose);
+    if (SIZED.includes(attempt.purpose)) this.#endCounts(attempt);
+  }
+
+  /**
+   * The template left a size because we wrote the next one, so nobody undid the writes of the size before. A size that is
+   * tried again can be rolled back again.
+   */
+  #endCounts({ uid, purpose }: Attempt): void {
+    const subjectOf = (each: WritePurpose) => this.#records.get(keyOf({ uid, purpose: each }))?.subject;
+    const outdated = OF_SIZE.filter((each) => subjectOf(each) !== subjectOf(purpose));
+    for (const each of [...outdated, "roll-back"] as const) this.forget(uid, each);
   }
 
   /** @param generation of the object that the write was for */

@@ -1,4 +1,3 @@
-import { sameSize } from "../../domain/size.ts";
 import type { Tiers } from "../../domain/tier.ts";
 import { type Organization, organizationConfigMapName } from "../../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../../records/service.ts";
@@ -8,10 +7,10 @@ import type { Timeouts } from "../timeouts.ts";
 import { type AutoscalerView, effectOn } from "./autoscaler-view.ts";
 import { BY_PIPE, BY_SERVICE, type Cached, type Caches } from "./caches.ts";
 import type { DeletedScalings, DepartedPipes, EndedPods } from "./deleted-objects.ts";
-import { appliedSize } from "./last-rollout.ts";
+import { appliedSize, type LastRollout } from "./last-rollout.ts";
 import { keyOfPipe, nameOf } from "./pipe-kind.ts";
-import { isAnnouncedBefore, type PipeView } from "./pipe-view.ts";
-import { isSize } from "./resources.ts";
+import { isAnnouncedBefore, type PipeView, presentAllotment } from "./pipe-view.ts";
+import { formatAllotment } from "./resources.ts";
 import type { Found, Obstacle, Snapshot } from "./snapshot.ts";
 import type { WriteRecords } from "./write-record.ts";
 
@@ -82,13 +81,19 @@ function byName(a: PipeView, b: PipeView): number {
 export function withLastRollout(pipe: PipeView, writes: WriteRecords): PipeView {
   const { lastRollout } = pipe.lastRollout ? {} : (writes.lastAnnotation(pipe.metadata.uid) ?? {});
   if (!lastRollout) return pipe;
-  const applied = appliedSize(lastRollout);
-  if (!isSize(applied) || !sameSize(applied, pipe.size)) return pipe;
+  if (!isApplied(lastRollout, pipe)) return pipe;
   const { rollout } = pipe;
   // Without the annotation, the view took the announcement of an earlier rollout for that of this one.
   const isAnnounced = !isAnnouncedBefore(rollout.progressedAtS, lastRollout);
   const isComplete = rollout.isComplete && (rollout.isAvailable || isAnnounced);
   return { ...pipe, lastRollout, rollout: { ...rollout, isComplete } };
+}
+
+function isApplied(lastRollout: LastRollout, pipe: PipeView): boolean {
+  const [applied, present] = [appliedSize(lastRollout), presentAllotment(pipe)];
+  return (
+    applied !== undefined && present !== undefined && formatAllotment(applied) === formatAllotment(present)
+  );
 }
 
 /** The usual case, for every reconciliation. */

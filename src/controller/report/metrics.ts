@@ -15,8 +15,8 @@ import { STATE_NAMES } from "./status.ts";
 const PROPAGATION_SECONDS = [5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600, 4 * 3600];
 
 const PIPE_STATES = ["done", ...Object.keys(STATE_NAMES)];
-/** The owner chose this, so it is no alarm. */
-const WAITING_FOR_OWNER: Reason = "WaitingForOwner";
+/** People chose to wait, so it is no alarm. */
+const WAITING_BY_CHOICE: readonly Reason[] = ["WaitingForOwner", "WaitingForWindow"];
 
 const CONDITIONS = ["Stalled", "Reconciling", "Ready", "Suspended"] as const;
 
@@ -103,13 +103,15 @@ export class ControllerMetrics {
       this.#services.delete(serviceId);
       return;
     }
-    const { propagation } = status;
-    const isLeftToOwner = status.conditions?.some(({ reason }) => reason === WAITING_FOR_OWNER) ?? false;
-    const isUnderWay = propagation !== undefined && propagation.completedAt === undefined && !isLeftToOwner;
+    const { propagation, conditions = [] } = status;
+    const condition = conditionOf(status);
+    const waits = conditions.some(({ reason }) => WAITING_BY_CHOICE.some((each) => each === reason));
+    const isUnderWay = condition === "Reconciling" && !waits && propagation?.completedAt === undefined;
+    const startedAtMs = propagation && Date.parse(propagation.startedAt);
     this.#services.set(serviceId, {
       states,
-      condition: conditionOf(status),
-      underWaySinceMs: isUnderWay ? Date.parse(propagation.startedAt) : undefined,
+      condition,
+      underWaySinceMs: isUnderWay ? startedAtMs : undefined,
     });
   }
 

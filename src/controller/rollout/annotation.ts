@@ -1,6 +1,5 @@
 import { type Size, sameSize } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
-import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Subject } from "../assessment.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import {
@@ -87,20 +86,17 @@ export function applied(
 }
 
 /**
- * The size to which a failed rollout returns. The size in the template of a pipe is proven by a rollout that completed, by
- * a pod that runs with it, or by the time since then in which the controller did not roll it back.
+ * The size to which a failed rollout returns. The size in the template of a pipe is proven by a rollout that completed, or by
+ * a pod that runs with it. Time proves nothing: the controller may have been away.
  */
 export function lastGoodSize(subject: Subject): Allotment | undefined {
-  const { pipe, nowMs, policy } = subject;
-  const { rollout, size, lastRollout } = pipe;
+  const { pipe } = subject;
+  const { rollout, lastRollout } = pipe;
   const present = presentAllotment(pipe);
   if (hasComeUp(pipe, subject.writes) || runsOnePod(subject)) return present;
   // If pods are replaced in turn, a pod that is stuck is recognized by its size, so only a pod proves a size.
   const isByPods = pipe.inTurn !== undefined && lastRollout !== undefined && lastRollout.generation > 0;
   if (rollout.isComplete && !(isByPods && pipe.replicas === 0)) return present;
-  if (isByPods) return lastRollout.lastGoodSize;
-  const isOld = lastRollout && elapsedMs(lastRollout.startedAtMs, nowMs) > policy.rolloutTimeoutMs;
-  if (isOld && !lastRollout.isRollback && sameSize(lastRollout.size, size)) return present;
   // The size of its owner may not be proven, but it is the only one to which a pipe without pods can return.
   return lastRollout ? lastRollout.lastGoodSize : present;
 }

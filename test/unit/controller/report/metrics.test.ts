@@ -62,8 +62,11 @@ describe("the controller's metrics", () => {
   it("report the age of the oldest rescale in progress", async () => {
     const { clock, metrics, series } = setup();
     const since = (ms: number) => ({ startedAt: new Date(clock.now() - ms).toISOString() });
-    metrics.passed("a", aStatus({ propagation: since(60_000) }), []);
-    metrics.passed("b", aStatus({ propagation: since(90_000) }), []);
+    const conditions = [
+      { ...CONDITION, type: "Reconciling", status: "True", reason: "Progressing" } as const,
+    ];
+    metrics.passed("a", aStatus({ propagation: since(60_000), conditions }), []);
+    metrics.passed("b", aStatus({ propagation: since(90_000), conditions }), []);
     metrics.passed("c", aStatus({ propagation: { ...since(3e6), completedAt: "2026-01-01T00:00:00Z" } }), []);
     const name = "pipe_scaling_oldest_propagation_seconds";
     expect(await series(name)).toEqual([`${name} 90`]);
@@ -72,11 +75,15 @@ describe("the controller's metrics", () => {
     expect(await series(name)).toEqual([`${name} 0`]);
   });
 
-  it("do not count a rescale as in progress that only an owner can complete", async () => {
+  it.each([
+    ["that only an owner can complete", "Ready", "False", "WaitingForOwner"],
+    ["that waits for its window", "Reconciling", "True", "WaitingForWindow"],
+    ["that failed", "Stalled", "True", "RolloutTimeout"],
+    ["of a suspended service", "Ready", "Unknown", "Suspended"],
+  ] as const)("do not count a rescale as in progress %s", async (_, type, status, reason) => {
     const { clock, metrics, series } = setup();
     const propagation = { startedAt: new Date(clock.now() - 90_000).toISOString() };
-    const conditions = [{ ...CONDITION, type: "Ready", status: "False", reason: "WaitingForOwner" } as const];
-    metrics.passed("a", aStatus({ propagation, conditions }), ["paused"]);
+    metrics.passed("a", aStatus({ propagation, conditions: [{ ...CONDITION, type, status, reason }] }), []);
     const name = "pipe_scaling_oldest_propagation_seconds";
     expect(await series(name)).toEqual([`${name} 0`]);
   });

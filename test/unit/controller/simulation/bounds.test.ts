@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 import { refusal } from "../../../support/simulation/cluster.ts";
+import { deployResizable, workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
 
 const SECOND = 1000;
@@ -162,6 +163,27 @@ describe("a webhook that removes the annotation", () => {
     simulation.askToRetry(1);
     await simulation.run(HOUR);
     expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
+  });
+});
+
+describe("a webhook that removes the annotation from a pipe whose resources are no valid size", () => {
+  it("causes few writes, and the pipe is rolled out if it cannot be resized in place", async () => {
+    const amounts = { cpu: "500m", memory: "512Mi" };
+    const resources = { requests: amounts, limits: { memory: amounts.memory } };
+    const simulation = new Simulation({ isInPlace: true });
+    simulation.addService(1);
+    deployResizable(simulation, "pipe-0", 1, 1, { resources });
+    simulation.cluster.isStripping = true;
+    workloadsOf(simulation).outcome = () => "Infeasible";
+    simulation.start();
+    // The default of its tier does not restart it.
+    await simulation.run(HOUR);
+    expect(simulation.cluster.attempts.length).toBeLessThan(10);
+    simulation.requestSize(1, 4);
+    await simulation.run(HOUR);
+    expect(simulation.cluster.attempts.length).toBeLessThan(30);
+    expect(simulation.sizes("pipe-0")).toEqual([FOUR]);
+    expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
+import { aNode } from "../../../support/fixtures/node.ts";
 import { deployResizable, Scenario, workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
 
@@ -27,6 +28,35 @@ describe("a service that is suspended during a resize in place", () => {
     expect(scenario.podSizes()).toEqual([FOUR, FOUR, FOUR, FOUR]);
     expect(simulation.fallbacks).toEqual([]);
     expect(workloads.replaced).toEqual([]);
+  });
+});
+
+describe("a rollout budget of one, for which many services wait", () => {
+  it("is used all the time, with few dry runs for each rollout, although one round takes longer than a dry run counts", async () => {
+    const simulation = new Simulation({ isInPlace: true, mostRollouts: 1 });
+    const workloads = workloadsOf(simulation);
+    simulation.cluster.nodes = [aNode("node", { cpu: "1000", memory: "8Ti" })];
+    workloads.scheduler.capacityMillicores = 1_000_000;
+    const names = Array.from({ length: 40 }, (_, index) => `pipe-${index}`);
+    for (const [index, name] of names.entries()) {
+      simulation.addService(index + 1);
+      // Its JVM reads the memory when it starts, so it is not resized in place.
+      deployResizable(simulation, name, index + 1, 1, { strategy: "Recreate" });
+      const args = ["-XX:MaxRAMPercentage=75"];
+      simulation.cluster.change(name, { template: { spec: { containers: [{ name: "pipe", args }] } } });
+    }
+    simulation.start();
+    await simulation.run(2 * MINUTE);
+    workloads.replaced.length = 0;
+    workloads.kubelets.startMs = () => 20 * SECOND;
+    simulation.cluster.latencyMs = ({ query }) => (query?.["dryRun"] ? SECOND : 5);
+    const before = simulation.cluster.attempts.length;
+    for (const index of names.keys()) simulation.requestSize(index + 1, 4);
+    await simulation.run(10 * MINUTE);
+    // Each takes 20 s to start and a second for its dry run.
+    expect(workloads.replaced.length).toBeGreaterThan(20);
+    const dryRuns = simulation.cluster.attempts.slice(before).filter(({ isDryRun }) => isDryRun).length;
+    expect(dryRuns).toBeLessThanOrEqual(2 * names.length + 4 * workloads.replaced.length);
   });
 });
 
