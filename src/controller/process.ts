@@ -100,7 +100,7 @@ function firstCalls({ client, clock, log }: Parts, signal: AbortSignal): Promise
   const onProblem = (err: unknown) => log.warn({ err }, "the API server does not respond; trying again");
   const calls = async () => {
     await checkReachable(client, signal);
-    return isServed(client, VERTICAL_AUTOSCALERS);
+    return isServed(client, VERTICAL_AUTOSCALERS, signal);
   };
   return retryUntilReachable(calls, { clock, onProblem }, signal);
 }

@@ -7,8 +7,12 @@ interface ResourceList {
 }
 
 /** Returns whether the API server serves a kind, for example because its CRD is installed. */
-export async function isServed(client: Pick<KubeClient, "json">, resource: Resource): Promise<boolean> {
-  const call = client.json<ResourceList>({ path: groupPath(resource) });
+export async function isServed(
+  client: Pick<KubeClient, "json">,
+  resource: Resource,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const call = client.json<ResourceList>({ path: groupPath(resource), signal });
   const { resources } = await unlessCode(404, call, { resources: [] });
   return resources.some(({ name }) => name === resource.plural);
 }

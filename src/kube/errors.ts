@@ -16,13 +16,16 @@ interface ResponseContext {
   readonly isSoonAfterOutage?: boolean;
 }
 
+/** A longer Retry-After would keep us away from a server that works again. It can come from a webhook or a load balancer. */
+const MAX_RETRY_AFTER_S = 60;
+
 /** The API server responded with an error. */
 export class KubeApiError extends Error {
   override readonly name = "KubeApiError";
   readonly code: number;
   readonly reason: string;
   readonly causes: readonly { readonly reason: string; readonly message: string; readonly field: string }[];
-  /** Delay before a retry that the server requests. */
+  /** Delay before a retry that the server requests, at most a minute. */
   readonly retryAfterMs: number | undefined;
   /** The API server did not respond to another request shortly before, so it may have just started. */
   readonly isSoonAfterOutage: boolean;
@@ -43,7 +46,8 @@ export class KubeApiError extends Error {
       field: cause.field ?? "",
     }));
     const seconds = Number(retryAfterHeader ?? status.details?.retryAfterSeconds ?? Number.NaN);
-    this.retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : undefined;
+    const isTime = Number.isFinite(seconds) && seconds >= 0;
+    this.retryAfterMs = isTime ? Math.min(seconds, MAX_RETRY_AFTER_S) * 1000 : undefined;
     this.isSoonAfterOutage = isSoonAfterOutage;
   }
 }

@@ -18,7 +18,8 @@ export interface Informer {
 /** Resolves when all stores have been filled, or the signal is aborted. */
 export async function allSynced(informers: readonly Informer[], signal: AbortSignal): Promise<void> {
   const aborted = new Promise<void>((resolve) => {
-    signal.addEventListener("abort", () => resolve(), { once: true });
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
   });
   await Promise.race([Promise.all(informers.map((each) => each.synced)), aborted]);
 }

@@ -118,6 +118,7 @@ export type ApiSettings = Omit<ReturnType<typeof toApiSettings>, "logLevel">;
 /** @throws UsageError if the settings do not fit together, or the tiers file is invalid */
 export function toApiSettings(values: Values<typeof apiSettings>) {
   requireEncryption(values);
+  requireTwoPorts(values);
   const { tiersFile, ...settings } = values;
   const pipeNamespaces: readonly string[] = values.pipeNamespaces ?? [];
   const trustedProxies: readonly string[] = values.trustedProxies ?? [];
@@ -125,6 +126,16 @@ export function toApiSettings(values: Values<typeof apiSettings>) {
   const tiers = readTiers(tiersFile);
   requireDefaultsWithin(values.maximumCores, tiers);
   return { ...settings, pipeNamespaces, trustedProxies, pathAliases: aliases, tiers };
+}
+
+function requireTwoPorts({
+  port: own,
+  opsPort: ops,
+}: Pick<Values<typeof apiSettings>, "port" | "opsPort">): void {
+  if (own !== ops || own === 0) return;
+  throw new UsageError(
+    `--port (or PIPE_SCALING_PORT) and --ops-port (or PIPE_SCALING_OPS_PORT) are both ${own}: set one of them to another port.`,
+  );
 }
 
 /** Every request contains a secret, so plain HTTP on an address other than loopback needs a setting that allows it. */

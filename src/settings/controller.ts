@@ -7,10 +7,18 @@ import { requireDefaultsWithin } from "./sizes.ts";
 import { readTiers } from "./tiers.ts";
 import { nonEmptyText, onOff } from "./values.ts";
 
+/** Kubernetes accepts no longer one in an Event. */
+const MAX_IDENTITY = 128;
+
+const identity = nonEmptyText.refine(
+  (text) => text.length <= MAX_IDENTITY,
+  `it must have at most ${MAX_IDENTITY} characters`,
+);
+
 export const controllerSettings = {
   ...processSettings,
   opsPort: opsPort("9091"),
-  identity: option(nonEmptyText.optional(), {
+  identity: option(identity.optional(), {
     placeholder: "text",
     description: "holder identity in the lease; by default the host name and random characters",
     chart: false,
@@ -30,8 +38,8 @@ export type ControllerSettings = Omit<ReturnType<typeof toControllerSettings>, "
 export function toControllerSettings(values: Values<typeof controllerSettings>) {
   const { tiersFile, ...settings } = values;
   const pipeNamespaces: readonly string[] = values.pipeNamespaces ?? [];
-  const identity = settings.identity ?? `${hostname()}-${randomBytes(4).toString("hex")}`;
+  const { identity: holder = `${hostname()}-${randomBytes(4).toString("hex")}` } = settings;
   const tiers = readTiers(tiersFile);
   requireDefaultsWithin(values.maximumCores, tiers);
-  return { ...settings, pipeNamespaces, identity, tiers };
+  return { ...settings, pipeNamespaces, identity: holder, tiers };
 }

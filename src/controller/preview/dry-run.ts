@@ -43,7 +43,7 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
   let watching: Promise<unknown> | undefined;
   try {
     await checkReachable(client, stopping);
-    const verticalAutoscalers = await isServed(client, VERTICAL_AUTOSCALERS);
+    const verticalAutoscalers = await isServed(client, VERTICAL_AUTOSCALERS, stopping);
     const patientUntil = clock.monotonic() + PATIENCE_MS;
     const onProblem = (problem: unknown) => {
       // Without the permission for pods, pipes are rolled out. Without that for StatefulSets, these are no pipes.

@@ -19,11 +19,15 @@ export function isProtobuf(contentType: string | string[] | undefined): boolean 
   return typeof contentType === "string" && contentType.startsWith(PROTOBUF);
 }
 
-/** @throws Error if it is not an object in this encoding */
+/** @throws Error if it is not a complete object in this encoding */
 export function decode<T>(of: Message<T>, encoded: Uint8Array): T {
   if (!MAGIC.equals(encoded.subarray(0, MAGIC.length)))
     throw new Error("not an object of Kubernetes in protobuf");
-  const { raw = new Uint8Array() } = unknown.read(new PbfReader(encoded.subarray(MAGIC.length)));
+  const envelope = new PbfReader(encoded.subarray(MAGIC.length));
+  const { raw } = unknown.read(envelope);
+  // A proxy may end a body early. The reader returns the bytes that there are, but its position is after the missing ones.
+  if (!raw || envelope.pos !== envelope.length)
+    throw new Error("an object of Kubernetes in protobuf is cut off");
   return of.read(new PbfReader(raw));
 }
 

@@ -137,7 +137,7 @@ export function quantityMap(number: number): Field<Record<string, string>> {
 
 const quantity = new Message<{ readonly text: string }>({ text: string(1) });
 
-/** A `Time`, as JSON has it: seconds since 1970 as RFC 3339. */
+/** A `Time`, as JSON has it: seconds since 1970 as RFC 3339. A time that JSON could not have is left out. */
 export function time(number: number): Field<string> {
   return {
     number,
@@ -148,7 +148,13 @@ export function time(number: number): Field<string> {
   };
 }
 
-const rfc3339 = memoized((seconds: number) => `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`);
+const rfc3339 = memoized((seconds: number) => {
+  if (seconds < FIRST_S || seconds > LAST_S) return undefined;
+  return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
+});
+
+const FIRST_S = Date.parse("0000-01-01T00:00:00Z") / 1000;
+const LAST_S = Date.parse("9999-12-31T23:59:59Z") / 1000;
 
 const timestamp = new Message<{ readonly seconds?: number }>({ seconds: integer(1) });
 

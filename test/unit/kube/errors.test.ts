@@ -26,6 +26,22 @@ it.each<[string, number, string, boolean]>([
   expect(isRefusedSize(new KubeApiError("PATCH", code, JSON.stringify({ message })))).toBe(is);
 });
 
+it.each([
+  ["7", 7000],
+  ["86400", 60_000],
+  ["1e300", 60_000],
+  ["-1", undefined],
+  ["Infinity", undefined],
+  ["soon", undefined],
+])("a Retry-After of %j is a delay of %j ms", (retryAfterHeader, ms) => {
+  expect(new KubeApiError("GET", 429, "{}", { retryAfterHeader }).retryAfterMs).toBe(ms);
+});
+
+it("a Retry-After of a webhook is at most a minute, too", () => {
+  const body = JSON.stringify({ details: { retryAfterSeconds: 2 ** 31 } });
+  expect(new KubeApiError("PATCH", 500, body).retryAfterMs).toBe(60_000);
+});
+
 it("a node that is too small is recognized by the cause, whatever the message, and new pods may get another node", () => {
   const details = { causes: [{ reason: "NodeCapacity", message: "" }] };
   const error = new KubeApiError("PATCH", 403, JSON.stringify({ message: "no", details }));

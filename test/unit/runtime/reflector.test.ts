@@ -307,6 +307,19 @@ describe("a reflector", () => {
     await harness.end();
   });
 
+  it.each(["86400", "1e300"])("waits for a minute if Retry-After is %s", async (retryAfterHeader) => {
+    const harness = setup([
+      { error: new KubeApiError("GET", 503, "{}", { retryAfterHeader }) },
+      { list: listOf(10, [object("a", 1)]) },
+      { watch: new FakeWatch() },
+    ]);
+    await harness.clock.advance(59_000);
+    expect(harness.calls).toHaveLength(1);
+    await harness.clock.advance(2000);
+    expect(harness.names()).toEqual(["a"]);
+    await harness.end();
+  });
+
   it("waits for the time in Retry-After", async () => {
     const harness = setup([
       { error: new KubeApiError("GET", 429, "{}", { retryAfterHeader: "7" }) },
@@ -580,14 +593,14 @@ describe("the last contact of a reflector", () => {
   it("does not advance during the backlog of an interrupted watch, but advances at the end of the backlog", async () => {
     const first = new FakeWatch();
     const second = new FakeWatch();
-    const refused = { error: new KubeApiError("GET", 429, "{}", { retryAfterHeader: "300" }) };
+    const refused = { error: new KubeApiError("GET", 429, "{}", { retryAfterHeader: "60" }) };
     const harness = setup([
       ...[{ list: listOf(10, []) }, { watch: first }],
       ...[refused, refused, { list: listOf(30, []) }, { watch: second }],
     ]);
     await settled();
     first.fail(new Error("reset"));
-    await harness.clock.advance(10 * MINUTE_MS + 1000);
+    await harness.clock.advance(2 * MINUTE_MS + 1000);
     expect(harness.calls.slice(2)).toEqual(["list head", "list head", "list head", "watch 10"]);
     harness.store.observe(object("ours", 12));
     const backlog = [

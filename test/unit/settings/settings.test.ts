@@ -68,6 +68,8 @@ describe("without flags or variables", () => {
     });
     expect(identity).toMatch(/-[0-9a-f]{8}$/);
     expect(controller().identity).not.toBe(identity);
+    expect(controller({ identity: "x".repeat(128) }).identity).toHaveLength(128);
+    expect(() => controller({ identity: "x".repeat(129) })).toThrow("it must have at most 128 characters");
   });
 });
 
@@ -226,6 +228,11 @@ describe("plain HTTP", () => {
     expect(api({ host: "0.0.0.0", plainHttp: "true" }).plainHttp).toBe(true);
     const [tlsCert, tlsKey] = [file("cert"), file("key")];
     expect(api({ host: "0.0.0.0", tlsCert, tlsKey })).toMatchObject({ tlsCert, tlsKey });
+  });
+
+  test("is rejected on the port of the metrics, unless both may be any free port", () => {
+    expect(() => api({ port: "9090" })).toThrow("are both 9090: set one of them to another port.");
+    expect(api({ port: "0", opsPort: "0" })).toMatchObject({ port: 0, opsPort: 0 });
   });
 
   test.each(["tlsCert", "tlsKey"])("is rejected if only %s is set", (name) => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import type { ConfigMap } from "../../../../src/kube/objects.ts";
 import { decode, isProtobuf, listOf } from "../../../../src/kube/protobuf/envelope.ts";
-import { integerOrString, json, Message } from "../../../../src/kube/protobuf/message.ts";
+import { integerOrString, json, Message, string, time } from "../../../../src/kube/protobuf/message.ts";
 import { configMap } from "../../../../src/kube/protobuf/messages.ts";
 import { watchEvents } from "../../../../src/runtime/watch-stream.ts";
 
@@ -76,6 +76,41 @@ describe("an object in protobuf", () => {
       "not an object of Kubernetes",
     );
     expect(() => decode(configMap, Buffer.alloc(0))).toThrow("not an object of Kubernetes");
+  });
+
+  it("is rejected wherever it is cut off", () => {
+    const list = enveloped((writer) => {
+      writer.writeMessage(1, (_, meta) => meta.writeStringField(2, "8"), undefined);
+      for (const version of ["5", "6", "7"]) writer.writeBytesField(2, encoded(map(version)));
+    });
+    expect(decode(listOf(configMap), list).items).toHaveLength(3);
+    for (let length = 0; length < list.length; length += 1)
+      expect(() => decode(listOf(configMap), list.subarray(0, length))).toThrow();
+  });
+
+  it.each([
+    [1, "1970-01-01T00:00:01Z"],
+    [253_402_300_799, "9999-12-31T23:59:59Z"],
+    [253_402_300_800, undefined],
+    [1e15, undefined],
+    [-1, "1969-12-31T23:59:59Z"],
+    [-62_167_219_201, undefined],
+    [-1e15, undefined],
+  ])("has the time %j as JSON would have it: %j", (seconds, text) => {
+    const of = new Message<{ readonly value?: string; readonly other?: string }>({
+      value: time(1),
+      other: string(2),
+    });
+    const bytes = encoded((writer) => {
+      writer.writeBytesField(
+        1,
+        encoded((inner) => inner.writeVarintField(1, seconds)),
+      );
+      writer.writeStringField(2, "follows");
+    });
+    const read = of.read(new PbfReader(bytes));
+    expect(read.other).toBe("follows");
+    expect(read.value).toBe(text);
   });
 
   it("has no items if it is an empty list", () => {
