@@ -68,7 +68,7 @@ export interface PipeScalingView extends KubeObject {
   readonly replicas: number | undefined;
   /** While no boost is in effect. */
   readonly progress: Progress;
-  /** The boost in the spec, unless its end has been reported. */
+  /** The boost in the spec, unless its end has been reported or cannot be parsed. */
   readonly boosted: BoostView | undefined;
 }
 
