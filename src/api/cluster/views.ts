@@ -47,6 +47,8 @@ export interface MembersView extends KubeObject {
 export interface BackupView extends KubeObject {
   readonly kind: "backup";
   readonly parsed: Parsed<BackupPolicy>;
+  /** The labels of records that this one lacks, because a person created it. */
+  readonly missingLabels: readonly string[];
 }
 
 export interface KeyUsageView extends KubeObject {
@@ -115,7 +117,13 @@ export function toMembersView({ metadata, data }: ConfigMap): MembersView {
 }
 
 export function toBackupView({ metadata, data }: ConfigMap): BackupView {
-  return { kind: "backup", metadata: identityOf(metadata), parsed: parseBackup(metadata.name, data) };
+  const { name, labels = {} } = metadata;
+  return {
+    kind: "backup",
+    metadata: identityOf(metadata),
+    parsed: parseBackup(name, data),
+    missingLabels: [RESOURCE_LABEL, ORGANIZATION_LABEL].filter((label) => !(label in labels)),
+  };
 }
 
 export function toKeyUsageView({ metadata, data }: ConfigMap): KeyUsageView {
