@@ -116,7 +116,7 @@ export const ERRORS = {
   // Not the fault of the caller
   Internal: row(500, "Something went wrong on our side. Quote the request ID when you report it."),
   Unavailable: row(503, "The service is temporarily unavailable. Try again shortly."),
-  NotConfirmed: row(503, "The change could not be made. It is safe to repeat it."),
+  NotConfirmed: row(503, "It is not known whether the change was made. It is safe to repeat it."),
   Contended: row(503, "Other requests are changing the same object at the same time. Try again shortly."),
   QueueFull: row(503, "Too many changes of the same object at once. Try again shortly."),
   QueueSlow: row(503, "Earlier changes of the same object took too long. Try again shortly."),

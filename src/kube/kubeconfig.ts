@@ -84,12 +84,15 @@ function configOfPod(): ClusterConfig {
 function configOf(entries: CurrentEntries, env: Environment, pluginTimeoutMs: number): ClusterConfig {
   const { origin, cluster, user } = entries;
   const server = serverUrl(cluster.server, origin);
+  const isSecure = server.protocol === "https:";
+  const contradiction = contradictionIn(entries, isSecure);
+  if (contradiction !== undefined) throw new KubeConfigError(`${origin} has ${contradiction}.`);
   const library = libraryConfig(entries);
   const plugin = user.exec ? new ExecPlugin(user.exec, cluster, env, pluginTimeoutMs) : undefined;
   const impersonation = impersonationOf(user);
   const read = async (signal: AbortSignal): Promise<Credentials> => {
     // Like kubectl, sends no credentials that the network could read; `kubectl proxy` adds those of its user.
-    if (server.protocol !== "https:") return { tls: {}, headers: impersonation };
+    if (!isSecure) return { tls: {}, headers: impersonation };
     const { tls, headers } = await credentialsIn(library);
     const given = { ...headers, ...bearer(tokenInFile(user)), ...impersonation };
     if (!plugin || tls.cert || "Authorization" in given) return { tls, headers: given };
@@ -110,6 +113,42 @@ function serverUrl(server: string, origin: string): URL {
   const url = server.includes("://") ? server : `http://${server}`;
   if (URL.canParse(url)) return new URL(url);
   throw new KubeConfigError(`${origin} has "${server}" as server, which is not a URL.`);
+}
+
+/**
+ * Returns the first contradiction that kubectl refuses too, as the object of "has". The request would otherwise act for
+ * another user than intended, or not verify the server although it could.
+ */
+function contradictionIn({ cluster, user }: CurrentEntries, isSecure: boolean): string | undefined {
+  const { token, tokenFile, username, password } = user;
+  const { as, "as-uid": uid, "as-groups": groups, "as-user-extra": extra } = user;
+  const authority = cluster["certificate-authority-data"] ?? cluster["certificate-authority"];
+  const certificate = user["client-certificate-data"] ?? user["client-certificate"];
+  const key = user["client-key-data"] ?? user["client-key"];
+  const isPartOfUser = uid !== undefined || groups.length > 0 || Object.keys(extra).length > 0;
+  const hasTwoUsers = token !== undefined && (username ?? password) !== undefined;
+  // kubectl reads a token file only for a server with TLS.
+  const hasOtherUserInFile = isSecure && tokenFile !== undefined && username !== undefined;
+  const contradictions: readonly (readonly [boolean, string])[] = [
+    [
+      isPartOfUser && as === undefined,
+      "as-uid, as-groups or as-user-extra without as: set as to the user to impersonate, or remove them",
+    ],
+    [hasTwoUsers || hasOtherUserInFile, "a token together with a username or a password: remove one of them"],
+    [
+      certificate !== undefined && key === undefined,
+      "a client certificate without a key: set client-key or client-key-data",
+    ],
+    [
+      Boolean(user.exec && user["auth-provider"]),
+      "an exec plugin together with an auth-provider: remove one of them",
+    ],
+    [
+      isSecure && authority !== undefined && cluster["insecure-skip-tls-verify"],
+      "a certificate authority together with insecure-skip-tls-verify: remove one of them",
+    ],
+  ];
+  return contradictions.find(([applies]) => applies)?.[1];
 }
 
 /** The part of the kubeconfig that the library reads as kubectl does. */

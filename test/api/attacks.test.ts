@@ -6,6 +6,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { argsWithoutContainer, NODE } from "../../deploy/image/node.ts";
 import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
+import { serviceIdOf } from "../../src/records/service.ts";
+import { serviceRecord } from "../support/fixtures/records.ts";
 import { type ApiResponse, connectTo, openRaw, parseRaw } from "./client.ts";
 import { clientOfText, type Tenant } from "./environment.ts";
 import { setUpEnvironment, setUpTenant } from "./fixtures.ts";
@@ -16,6 +18,22 @@ const MIB = 2 ** 20;
 const environment = setUpEnvironment("attacks");
 const attacker = setUpTenant(environment);
 const other = setUpTenant(environment);
+/** A tenant whose metrics have 6 MB, because the names of its services have 50,000 characters. */
+const large = setUpTenant(environment);
+
+beforeAll(async () => {
+  const { organizationId } = large;
+  const add = async (_: unknown, at: number) => {
+    const record = serviceRecord({
+      organizationId,
+      namespace: environment.pipes,
+      name: `${at}`.padEnd(50_000, "x"),
+    });
+    await environment.addRecord(record);
+    await environment.addScaling(serviceIdOf(record.metadata.name) ?? "", {}, 2);
+  };
+  await Promise.all(Array.from({ length: 17 }, add));
+});
 
 describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
   let api: SpawnedApi;
@@ -60,6 +78,20 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
     const headers = { "Content-Type": "application/json" };
     const body = JSON.stringify({ replicaCpuMillicores: cores * 1000 });
     return api.send({ method: "PATCH", path, authorization, headers, body });
+  }
+
+  /** Resolves when the server has begun its response. */
+  async function requestWithoutReading(
+    localAddress: string,
+    request: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { socket, opened } = connectTo(api.url, { localAddress, signal });
+    socket.on("error", () => undefined);
+    await opened;
+    socket.write(request);
+    // The socket reads a few KiB until there is a listener for "data".
+    await once(socket, "readable");
   }
 
   /** Returns the value of a metric, summed over its labels. */
@@ -220,25 +252,43 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
       api = await startApi();
     });
 
-    /** Resolves when the server has begun its response. */
-    async function requestWithoutReading(localAddress: string, signal: AbortSignal): Promise<void> {
-      const { socket, opened } = connectTo(api.url, { localAddress, signal });
-      socket.on("error", () => undefined);
-      await opened;
-      socket.write(BUNDLE);
-      // The socket reads a few KiB until there is a listener for "data".
-      await once(socket, "readable");
-    }
-
     it("cost less than 256 KiB of memory each, while another tenant is served", async () => {
       const before = await rss();
       const signal = endOfTest();
       const sources = Array.from({ length: 500 }, (_, at) => SOURCES[at % 4] ?? "");
-      await Promise.all(sources.map((source) => requestWithoutReading(source, signal)));
+      await Promise.all(sources.map((source) => requestWithoutReading(source, BUNDLE, signal)));
       for (let times = 0; times < 10; times += 1) {
         expect((await get(other)).status).toBe(200);
         expect((await rss()) - before).toBeLessThan(500 * MAX_BYTES);
       }
+    });
+  });
+
+  describe("60 connections that request the metrics of an organization and never read them", () => {
+    const { authorization } = large.developer;
+    const path = `/v1/organizations/${large.organizationId}/prometheus`;
+
+    // The process has not grown in other attacks.
+    beforeAll(async () => {
+      await api.stop();
+      api = await startApi();
+    });
+
+    function metrics(): Promise<ApiResponse> {
+      return api.send({ path, authorization });
+    }
+
+    it("cost less than 96 MiB of memory together, while a client with the same key gets its metrics", async () => {
+      expect((await metrics()).text.length).toBeGreaterThan(5_000_000);
+      const before = await rss();
+      const signal = endOfTest();
+      const request = `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`;
+      for (let times = 0; times < 60; times += 1) {
+        await requestWithoutReading(SOURCES[times % 4] ?? "", request, signal);
+        if (times % 6 === 0) expect((await get(other)).status).toBe(200);
+      }
+      expect((await metrics()).text.length).toBeGreaterThan(5_000_000);
+      expect((await rss()) - before).toBeLessThan(96 * MIB);
     });
   });
 });

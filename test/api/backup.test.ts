@@ -147,6 +147,19 @@ describe("PATCH backupConfiguration", () => {
     });
   });
 
+  it("changes the record of a service that has moved here from another organization", async () => {
+    const service = await addService();
+    const labels = recordLabels("backup", randomUUID());
+    const metadata = { name: `backup-${service}`, labels };
+    await environment.addRecord({ kind: "ConfigMap", metadata, data: { backupStartTime: "7:00" } });
+    const change = { backupRetentionPeriodInHours: 48 };
+    const expected = { ...DEFAULTS, ...change, backupStartTime: "7:00" };
+    const response = await patch(service, change);
+    expect(response.status).toBe(200);
+    expect(resultOf(response)).toEqual(expected);
+    expect((await record(service))?.metadata.labels).toEqual(labels);
+  });
+
   it("keeps absent fields, and resets fields that are null", async () => {
     const service = await addService();
     await patch(service, { backupRetentionPeriodInHours: 48, backupStartTime: "5:00" });

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { boostFields, sizeFields } from "../../src/crd/size-fields.ts";
+import { sizeOfCores } from "../../src/domain/size.ts";
 import { expositionOf } from "../chart/exposition.ts";
 import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
 import { progressingTo, reportStatus, scaledTo } from "./statuses.ts";
@@ -26,6 +28,20 @@ describe("the metrics of an organization", () => {
     await expect.poll(() => valuesOf(OF_ALL, "compute_units")).toEqual({ [serviceId]: "6", [other]: "1" });
     expect(await valuesOf(OF_ALL, "updated_pipes")).toEqual({ [serviceId]: "1", [other]: "3" });
     expect(await valuesOf(OF_ALL, "effective_cpu_cores")).toEqual({ [serviceId]: "2", [other]: "2" });
+  });
+
+  it("are about the size of a boost while it is in effect", async () => {
+    const boosted = await environment.addService(organizationId);
+    const untilMs = Date.now() + 3_600_000;
+    const boost = boostFields({ size: sizeOfCores(16), untilMs });
+    await environment.addScaling(boosted, { ...sizeFields(sizeOfCores(2)), boost }, 2);
+    const status = { ...scaledTo(16), replicas: 3, boost: { ...boost, summary: "16 cpu / 64 Gi" } };
+    await reportStatus(environment, boosted, status);
+    const path = `/v1/organizations/${organizationId}/services/${boosted}/prometheus`;
+    await expect.poll(() => valuesOf(path, "compute_units")).toEqual({ [boosted]: "24" });
+    expect(await valuesOf(OF_ALL, "compute_units")).toMatchObject({ [boosted]: "24" });
+    expect(await valuesOf(path, "desired_cpu_cores")).toEqual({ [boosted]: "16" });
+    expect(await valuesOf(path, "updated_pipes")).toEqual({ [boosted]: "3" });
   });
 
   it("omit a service that has never had a pipe", async () => {

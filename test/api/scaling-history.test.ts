@@ -59,6 +59,35 @@ describe("GET pipesCdcScaling/history", () => {
     ]);
   });
 
+  it("omits times that do not exist, although the CRD accepts them, and changes without a start", async () => {
+    const never = "2026-02-01T12:00:00+99:99";
+    await report([
+      {
+        ...sized(8),
+        source: "Spec",
+        result: "Scaled",
+        startedAt: never,
+        completedAt: "2026-02-01T12:04:00Z",
+      },
+      {
+        ...sized(4),
+        source: "Spec",
+        result: "Scaled",
+        startedAt: "2026-01-31T12:00:00Z",
+        completedAt: never,
+      },
+    ]);
+    expect(await historyOf(tenant)).toEqual([
+      {
+        replicaCpuMillicores: 4000,
+        replicaMemoryGb: 16,
+        source: "Spec",
+        result: "scaled",
+        startedAt: "2026-01-31T12:00:00.000Z",
+      },
+    ]);
+  });
+
   it("gets 400 for a service without a pipe", async () => {
     const { organizationId, admin } = tenant;
     const service = await environment.addService(organizationId);

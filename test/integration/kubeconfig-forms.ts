@@ -102,6 +102,9 @@ const credentials: readonly Form[] = [
   form("a token and a token file that does not exist", () => ({
     user: { token: "inline", tokenFile: "/nowhere/token" },
   })),
+  form("a token file and a password without a user name", (place) => ({
+    user: { tokenFile: write(place, "token", "file"), password: "p" },
+  })),
   form("a user name and a password", () => ({ user: { username: "jane", password: "pass:word" } })),
   form("a client certificate in the kubeconfig", () => ({
     user: { "client-certificate-data": base64(JANE.cert), "client-key-data": base64(JANE.key) },
@@ -113,6 +116,9 @@ const credentials: readonly Form[] = [
   }),
   form("a client certificate and a token", () => ({
     user: { token: "t", "client-certificate-data": base64(JANE.cert), "client-key-data": base64(JANE.key) },
+  })),
+  form("a key without a client certificate, and a token", () => ({
+    user: { token: "t", "client-key-data": base64(JANE.key) },
   })),
   form("an ID token of OpenID Connect", () => ({
     user: {
@@ -221,6 +227,10 @@ const servers: readonly Form[] = [
     cluster: { server: plainServer.replace("http://", ""), "insecure-skip-tls-verify": null },
     user: { ...plugin("exit 1") },
   })),
+  form("a server without TLS, with a certificate authority that is not verified", (place) => ({
+    cluster: { server: place.plainServer, "certificate-authority-data": base64(place.authority) },
+    user: { tokenFile: write(place, "token", "t"), username: "jane", password: "p" },
+  })),
   form("a proxy", ({ proxy }) => ({ cluster: { "proxy-url": proxy }, user: { token: "t" } })),
 ];
 
@@ -282,3 +292,65 @@ const files: readonly Form[] = [
 ];
 
 export const FORMS: readonly Form[] = [...credentials, ...plugins, ...impersonation, ...servers, ...files];
+
+/** A kubeconfig that kubectl refuses before it sends a request. */
+export interface RefusedForm extends Form {
+  /** Part of our error. */
+  readonly problem: RegExp;
+}
+
+function refused(title: string, problem: RegExp, entries: (place: Place) => Entries): RefusedForm {
+  return { ...form(title, entries), problem };
+}
+
+const WITHOUT_USER = /has as-uid, as-groups or as-user-extra without as: set as/;
+const TWO_USERS = /has a token together with a username or a password: remove one/;
+const WITHOUT_KEY = /has a client certificate without a key: set client-key/;
+const UNVERIFIED = /has a certificate authority together with insecure-skip-tls-verify: remove one/;
+
+export const REFUSED_FORMS: readonly RefusedForm[] = [
+  refused("impersonated groups without a user", WITHOUT_USER, () => ({
+    user: { token: "t", "as-groups": ["developers"] },
+  })),
+  refused("an impersonated UID without a user", WITHOUT_USER, () => ({
+    user: { token: "t", "as-uid": "4711" },
+  })),
+  refused("impersonated extra fields without a user", WITHOUT_USER, () => ({
+    user: { token: "t", "as-user-extra": { scopes: [] } },
+  })),
+  refused(
+    "impersonated groups without a user, and a server without TLS",
+    WITHOUT_USER,
+    ({ plainServer }) => ({
+      cluster: { server: plainServer, "insecure-skip-tls-verify": false },
+      user: { "as-groups": ["developers"] },
+    }),
+  ),
+  refused("a token, and a user name and a password", TWO_USERS, () => ({
+    user: { token: "t", username: "jane", password: "p" },
+  })),
+  refused("a token and a password", TWO_USERS, () => ({ user: { token: "t", password: "p" } })),
+  refused("a token file, and a user name and a password", TWO_USERS, (place) => ({
+    user: { tokenFile: write(place, "token", "t"), username: "jane", password: "p" },
+  })),
+  refused("a client certificate without a key", WITHOUT_KEY, () => ({
+    user: { "client-certificate-data": base64(JANE.cert) },
+  })),
+  refused("a client certificate in a file without a key, and a token", WITHOUT_KEY, (place) => ({
+    user: { token: "t", "client-certificate": write(place, "jane.crt", JANE.cert) },
+  })),
+  refused("an exec plugin and OpenID Connect", /has an exec plugin together with an auth-provider/, () => ({
+    user: {
+      ...plugin(printed({ token: "plugin" })),
+      "auth-provider": { name: "oidc", config: { "client-id": "x", "id-token": ID_TOKEN } },
+    },
+  })),
+  refused("a certificate authority that would not be used", UNVERIFIED, ({ authority }) => ({
+    cluster: { "certificate-authority-data": base64(authority) },
+    user: { token: "t" },
+  })),
+  refused("a certificate authority in a file that would not be used", UNVERIFIED, (place) => ({
+    cluster: { "certificate-authority": write(place, "ca.crt", place.authority) },
+    user: { token: "t" },
+  })),
+];

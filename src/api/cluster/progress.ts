@@ -111,8 +111,8 @@ export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Pro
 }
 
 /**
- * The boost in the spec, unless the controller has reported its end. The clock of the controller may be ahead of this
- * process.
+ * The boost in the spec, unless the controller has reported its end, or it is never in effect because its end cannot be
+ * parsed. The clock of the controller may be ahead of this process.
  */
 export function unendedBoost({
   metadata,
@@ -120,7 +120,8 @@ export function unendedBoost({
   status = {},
 }: PipeScaling & KubeObject): Boost | undefined {
   const isOver = status.observedGeneration === metadata.generation && !status.boost;
-  return isOver ? undefined : boostIn(spec);
+  const boost = boostIn(spec);
+  return isOver || Number.isNaN(boost?.untilMs) ? undefined : boost;
 }
 
 /** The size that the pipes should have, as far as it is known, and the request for it. */

@@ -47,6 +47,8 @@ export interface MembersView extends KubeObject {
 export interface BackupView extends KubeObject {
   readonly kind: "backup";
   readonly parsed: Parsed<BackupPolicy>;
+  /** The labels of records that this one lacks, because a person created it. */
+  readonly missingLabels: readonly string[];
 }
 
 export interface KeyUsageView extends KubeObject {
@@ -68,7 +70,7 @@ export interface PipeScalingView extends KubeObject {
   readonly replicas: number | undefined;
   /** While no boost is in effect. */
   readonly progress: Progress;
-  /** The boost in the spec, unless its end has been reported. */
+  /** The boost in the spec, unless its end has been reported or cannot be parsed. */
   readonly boosted: BoostView | undefined;
 }
 
@@ -115,7 +117,13 @@ export function toMembersView({ metadata, data }: ConfigMap): MembersView {
 }
 
 export function toBackupView({ metadata, data }: ConfigMap): BackupView {
-  return { kind: "backup", metadata: identityOf(metadata), parsed: parseBackup(metadata.name, data) };
+  const { name, labels = {} } = metadata;
+  return {
+    kind: "backup",
+    metadata: identityOf(metadata),
+    parsed: parseBackup(name, data),
+    missingLabels: [RESOURCE_LABEL, ORGANIZATION_LABEL].filter((label) => !(label in labels)),
+  };
 }
 
 export function toKeyUsageView({ metadata, data }: ConfigMap): KeyUsageView {

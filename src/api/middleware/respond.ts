@@ -1,9 +1,10 @@
 import type { Response } from "express";
 import type { ApiError } from "../errors.ts";
 import { errorText } from "./error-text.ts";
-import { bytesOf, isShort, type ResponseBody, writeInParts } from "./response-body.ts";
+import { bytesOf, type FileBody, isShort, type ResponseBody, writeInParts } from "./response-body.ts";
 import { EXPOSITION_HEADERS, JSON_HEADERS } from "./response-headers.ts";
 import { endAfterBody, hasUnreadBody, isShortBody } from "./unread-body.ts";
+import { UnsentBodies } from "./unsent-bodies.ts";
 
 /** Sends 200 with the envelope; without a result, the envelope has only `requestId` and `status`. */
 export function sendResult(response: Response, result?: unknown): void {
@@ -74,7 +75,8 @@ export function send(
     response.flushHeaders();
     end();
   } else if (!isShort(body)) {
-    void sendInParts(response, body, end);
+    // The string can be freed, so that a response that is not read costs one copy.
+    void sendInParts(response, typeof body === "string" ? ownBody(response, body) : body, end);
   } else if (isUnread) {
     response.write(body);
     end();
@@ -83,13 +85,22 @@ export function send(
   }
 }
 
-async function sendInParts(response: Response, body: ResponseBody, end: () => void): Promise<void> {
+const unsentBodies = new UnsentBodies();
+
+function ownBody(response: Response, text: string): Buffer {
+  const body = Buffer.from(text);
+  unsentBodies.add(response, body.length);
+  return body;
+}
+
+async function sendInParts(response: Response, body: Buffer | FileBody, end: () => void): Promise<void> {
   try {
-    await writeInParts(body, response);
+    await writeInParts(body, response, () => unsentBodies.progress(response));
+    unsentBodies.remove(response);
     end();
   } catch (cause) {
-    // Because the client has disconnected.
-    if (response.destroyed) return;
+    // Because the client has disconnected, or its connection was closed (unsent-bodies.ts).
+    if (response.destroyed || response.req.socket.destroyed) return;
     const { context } = response.req;
     context.rawStatus = 500;
     context.error = new Error("the body of the response cannot be read", { cause });

@@ -9,7 +9,10 @@ export interface FileBody {
   readonly bytes: number;
 }
 
+/** A string is the body of one response; a buffer or a file may be shared by many. */
 export type ResponseBody = string | Buffer | FileBody;
+
+type LongBody = Buffer | FileBody;
 
 /**
  * TLS encrypts whatever is written at once, so a client that never reads its response would cost the whole length of a
@@ -44,20 +47,25 @@ export function isShort(body: ResponseBody): body is string | Buffer {
  * Writes the body in parts, without ending the response. Resolves when the last part is sent. If the client disconnects,
  * it rejects, or never settles: Node does not call back for a response that had no turn.
  *
+ * @param onPart called when a part is sent
  * @throws Error if the file cannot be read
  */
-export async function writeInParts(body: ResponseBody, response: ServerResponse): Promise<void> {
+export async function writeInParts(
+  body: LongBody,
+  response: ServerResponse,
+  onPart: () => void,
+): Promise<void> {
   // Node keeps the responses to pipelined requests in memory; they get their socket in turn.
   if (response.socket === null) await once(response, "socket");
   for await (const part of partsOf(body)) {
     await new Promise<void>((resolve, reject) => {
       response.write(part, (error) => (error ? reject(error) : resolve()));
     });
+    onPart();
   }
 }
 
-function partsOf(body: ResponseBody): Iterable<Buffer> | AsyncIterable<Buffer> {
-  if (typeof body === "string") return slicesOf(Buffer.from(body));
+function partsOf(body: LongBody): Iterable<Buffer> | AsyncIterable<Buffer> {
   return Buffer.isBuffer(body) ? slicesOf(body) : readParts(body);
 }
 

@@ -670,7 +670,7 @@ describe("a write whose outcome is unknown", () => {
   ];
 
   it.each(cases)(
-    "has an audit log line with its request ID and the requested change: %s",
+    "gets 503 that its outcome is not known, and an audit log line with its request ID and the change: %s",
     async (_what, request, requested) => {
       const authorization = addKey();
       addScaling();
@@ -682,6 +682,7 @@ describe("a write whose outcome is unknown", () => {
       const send = await start();
       const response = await send({ ...request, authorization });
       expectUnavailable(response);
+      expect(response.body).toHaveProperty("error", expect.stringMatching(/not known whether .* was made/));
       expect(lines.filter((line) => line["audit"] !== undefined)).toMatchObject([
         {
           level: "warn",

@@ -48,7 +48,6 @@ export async function updateBackupPolicy(
   { requestId, apiKey, permit }: Requester,
   { cache, recordWriter, backupWrites, log }: BackupServiceDeps,
 ): Promise<BackupPolicy> {
-  const labels = recordLabels("backup", organization.id);
   const write = async (permitted: () => void) => {
     const { written, ...policies } = await retryOnConflict({
       cached: cache.backup(service.id),
@@ -63,7 +62,10 @@ export async function updateBackupPolicy(
         permitted();
         // Written even if it changes nothing: only the cluster knows whether the cached version is current.
         const written = current
-          ? await recordWriter.patch(current, { labels, data: backupData(after) })
+          ? await recordWriter.patch(current, {
+              labels: labelsToAdd(current, organization.id),
+              data: backupData(after),
+            })
           : await recordWriter.create(backupConfigMap(service.id, organization.id, after));
         return { before, after, written };
       },
@@ -90,6 +92,15 @@ export async function updateBackupPolicy(
 function requireConsistent(policy: BackupPolicy): void {
   const broken = BACKUP_RULES.find(({ isMet }) => !isMet(policy));
   if (broken) throw apiError("BackupContradiction", broken);
+}
+
+/**
+ * Returns the labels that the record lacks. The others stay, because the API may not change them: a service that has
+ * moved to another organization keeps the label of the earlier one, which nothing reads.
+ */
+function labelsToAdd({ missingLabels }: BackupView, organizationId: string): Record<string, string> {
+  const labels = Object.entries(recordLabels("backup", organizationId));
+  return Object.fromEntries(labels.filter(([label]) => missingLabels.includes(label)));
 }
 
 function policyOf(record: BackupView | undefined): BackupPolicy {

@@ -74,7 +74,7 @@ export async function sendHistory(
   const { namespace, id } = serviceParams(request, cache).service;
   const resource = await liveReader.read<PipeScalingResource>(objectPath(PIPE_SCALINGS, namespace, id));
   const { status } = requireProvisioned(resource);
-  sendResult(response, (status?.history ?? []).map(toChange));
+  sendResult(response, (status?.history ?? []).flatMap(toChange));
 }
 
 const RESULTS = {
@@ -84,19 +84,25 @@ const RESULTS = {
   Failed: "failed",
 } as const satisfies Record<HistoryEntry["result"], PipeScalingChangeObject["result"]>;
 
-function toChange(entry: HistoryEntry): PipeScalingChangeObject {
-  const { source, result, requestId, startedAt, completedAt } = entry;
-  return {
+/** Returns no change for an entry whose start is not a time, because clients rely on `startedAt`. */
+function toChange(entry: HistoryEntry): readonly PipeScalingChangeObject[] {
+  const { source, result, requestId } = entry;
+  const startedAt = utc(entry.startedAt);
+  const completedAt = utc(entry.completedAt);
+  if (startedAt === undefined) return [];
+  const change = {
     ...toPipeScaling(sizeOf(entry)),
     source,
     result: RESULTS[result],
     ...(requestId === undefined ? {} : { requestId }),
-    startedAt: utc(startedAt),
-    ...(completedAt === undefined ? {} : { completedAt: utc(completedAt) }),
+    startedAt,
+    ...(completedAt === undefined ? {} : { completedAt }),
   };
+  return [change];
 }
 
-/** The CRD lets only dates into the status, but in any time zone. */
-function utc(dateTime: string): string {
-  return new Date(dateTime).toISOString();
+/** Returns `undefined` for a time that does not exist: the CRD accepts any offset, such as +99:99. */
+function utc(dateTime: string | undefined): string | undefined {
+  const ms = Date.parse(dateTime ?? "");
+  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
 }

@@ -1,7 +1,10 @@
 import { computeUnits } from "../../../domain/compute-units.ts";
 import type { Service } from "../../../records/service.ts";
 import { PROGRESS_STATES, type ProgressState } from "../../cluster/progress.ts";
-import type { PipeScalingView } from "../../cluster/views.ts";
+import { atTime, type PipeScalingView } from "../../cluster/views.ts";
+
+/** The scaling of a service at the time of the scrape: during a boost, the progress is that of the boost. */
+type ScalingAt = Pick<PipeScalingView, "effective" | "replicas" | "progress">;
 
 /** A gauge of a service. */
 interface ServiceMetric {
@@ -10,7 +13,7 @@ interface ServiceMetric {
   /** Has a series for each state, of which one is 1. */
   readonly byState?: true;
   /** `undefined` while the value is not known. */
-  readonly value: (scaling: PipeScalingView, state: ProgressState) => number | undefined;
+  readonly value: (scaling: ScalingAt, state: ProgressState) => number | undefined;
 }
 
 export const SERVICE_METRICS: readonly ServiceMetric[] = [
@@ -79,9 +82,9 @@ export interface ObservedService {
  * A registry of prom-client would be filled for each request: for 3,000 services that takes 230 ms, in which the process
  * serves no other request, instead of 16 ms.
  */
-export function exposition(services: readonly ObservedService[]): string {
+export function exposition(services: readonly ObservedService[], nowMs: number): string {
   const known = services.flatMap(({ service, scaling }) =>
-    scaling ? [{ scaling, labels: labelsOf(service) }] : [],
+    scaling ? [{ scaling: scalingAt(scaling, nowMs), labels: labelsOf(service) }] : [],
   );
   return SERVICE_METRICS.map(({ name, help, byState, value }) => {
     const samples = known.flatMap(({ scaling, labels }) =>
@@ -93,6 +96,11 @@ export function exposition(services: readonly ObservedService[]): string {
     );
     return `# HELP ${name} ${help}\n# TYPE ${name} gauge\n${samples.join("")}`;
   }).join("");
+}
+
+function scalingAt(scaling: PipeScalingView, nowMs: number): ScalingAt {
+  const { effective, replicas } = scaling;
+  return { effective, replicas, progress: atTime(scaling, nowMs).progress };
 }
 
 function labelsOf({ id, name }: ObservedService["service"]): string {

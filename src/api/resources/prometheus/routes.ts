@@ -1,5 +1,6 @@
 import type { Router } from "express";
 import type { Service } from "../../../records/service.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
 import { authorize } from "../../middleware/authorize.ts";
 import { methodNotAllowed } from "../../middleware/not-found.ts";
@@ -44,24 +45,25 @@ export const getServiceMetrics = {
 
 export interface PrometheusDeps {
   readonly cache: TenantRecords & Pick<ClusterCache, "servicesOf" | "scaling">;
+  readonly clock: Pick<Clock, "now">;
   readonly pathAliases: PathAliases;
 }
 
-export function prometheusRouter({ cache, pathAliases }: PrometheusDeps): Router {
+export function prometheusRouter({ cache, clock, pathAliases }: PrometheusDeps): Router {
   const router = createRouter();
   const observed = (service: Service) => ({ service, scaling: cache.scaling(service.namespace, service.id) });
   router
     .route(expressPaths(getOrganizationMetrics.path, pathAliases))
     .get(authorize, (request, response) => {
       const { id } = organizationParam(request, cache);
-      sendExposition(response, exposition(cache.servicesOf(id).map(observed)));
+      sendExposition(response, exposition(cache.servicesOf(id).map(observed), clock.now()));
     })
     .all(methodNotAllowed);
   router
     .route(expressPaths(getServiceMetrics.path, pathAliases))
     .get(authorize, (request, response) => {
       const { service } = serviceParams(request, cache);
-      sendExposition(response, exposition([observed(service)]));
+      sendExposition(response, exposition([observed(service)], clock.now()));
     })
     .all(methodNotAllowed);
   return router;

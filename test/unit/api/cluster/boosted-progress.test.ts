@@ -131,6 +131,14 @@ describe("the progress of a PipeScaling with a boost", () => {
     );
   });
 
+  it("has no boost whose end cannot be parsed", () => {
+    const boost = { ...boostFields(BOOST), until: "2030-01-01T00:00:00+99:99" };
+    const metadata = { name: "s", namespace: "n", uid: "u", resourceVersion: "1", generation: 2 };
+    expect(toPipeScalingView({ metadata, spec: { ...TWO, boost } }).boosted).toBeUndefined();
+    const progress = progressAt(NOW_MS, { ...TWO, boost }, done(2, {}, "r1"));
+    expect(progress).toMatchObject({ state: "scaled", requestId: "r1" });
+  });
+
   it("never counts a pipe for another size than that of the boost before its end, and of the request after it", () => {
     const statuses = fc.constantFrom(BOOSTED, done(2, {}, "r1"), done(2, { observedGeneration: 1 }, "r1"));
     fc.assert(

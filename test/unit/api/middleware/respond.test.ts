@@ -21,6 +21,52 @@ it.each(["Acme", "Æ", "Zürich", "株式会社", "😀"])(
   },
 );
 
+describe("long responses that are not read", () => {
+  const MIB = 2 ** 20;
+  /** Longer than the buffers of a connection, and different for each request. */
+  const longResponse: RequestHandler = (request, response) =>
+    send(response, 200, ["Content-Type", "text/plain"], request.url.padEnd(14 * MIB, "x"));
+
+  const requestFor = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
+
+  /** Resolves when the response has begun, of which no more is read. */
+  async function requestWithoutReading(port: number, path: string) {
+    const opened = await open(port);
+    const begun = opened.until("HTTP/1.1 200 OK");
+    opened.socket.write(requestFor(path));
+    await begun;
+    opened.socket.pause();
+    return opened;
+  }
+
+  it("end beyond 32 MiB in total, the oldest first, while a client that reads gets its own", async () => {
+    const { url, port, lines } = await startServer([longResponse]);
+    const oldest = await requestWithoutReading(port, "/1");
+    const newer = await requestWithoutReading(port, "/2");
+    const response = await fetch(`${url}/3`);
+    await expect
+      .poll(() => lines)
+      .toMatchObject([
+        { level: "warn", status: 503, because: expect.stringContaining("did not read its response") },
+      ]);
+    expect((await response.text()).length).toBe(14 * MIB);
+    newer.socket.resume();
+    await newer.until("x".repeat(10));
+    expect(newer.socket.destroyed).toBe(false);
+    oldest.socket.resume();
+    await oldest.closed;
+    expect(oldest.received().length).toBeLessThan(14 * MIB);
+  });
+
+  it("end with their connection if they are pipelined", async () => {
+    const { port } = await startServer([longResponse]);
+    const { socket, received, closed } = await open(port);
+    socket.write(["/1", "/2", "/3"].map(requestFor).join(""));
+    await closed;
+    expect(received().length).toBeLessThan(14 * MIB);
+  });
+});
+
 describe("a response that is longer than what is written at once", () => {
   /** 460 KB, which is no multiple of the length of a part. */
   const TEXT = "Zürich, 株式会社, ".repeat(20_001);

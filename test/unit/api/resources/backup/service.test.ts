@@ -13,6 +13,7 @@ import { type BackupPolicy, DEFAULT_BACKUP_POLICY } from "../../../../../src/dom
 import type { KubeRequest } from "../../../../../src/kube/client.ts";
 import { KubeUnreachableError } from "../../../../../src/kube/errors.ts";
 import { backupConfigMap } from "../../../../../src/records/backup.ts";
+import { RESOURCE_LABEL, recordLabels } from "../../../../../src/records/labels.ts";
 import { createLogger } from "../../../../../src/telemetry/log.ts";
 import { FakeClock } from "../../../../support/fakes/fake-clock.ts";
 import { FakeCluster, refusal } from "../../../../support/fakes/fake-cluster.ts";
@@ -124,6 +125,26 @@ describe("a change to the backup configuration", () => {
         },
       },
     ]);
+  });
+
+  it("adds only labels that the record lacks, and keeps the organization before a move of the service", async () => {
+    const { [RESOURCE_LABEL]: kind, ...ofOrganization } = recordLabels("backup", randomUUID());
+    const labelsAfter = async (labels: Readonly<Record<string, string>>) => {
+      const record = stored(TWELVE, "4");
+      const found = { ...record, metadata: { ...record.metadata, labels } };
+      cluster = new FakeCluster();
+      // The record is not in the cache, because the cache does not select it or is stale.
+      cluster.behavior = responses(refusal(409), found, stored(TWELVE, "5"));
+      await update(await start(), { periodInHours: 12 });
+      return cluster.calls.at(-1)?.body;
+    };
+    const added = recordLabels("backup", ORGANIZATION);
+    expect(await labelsAfter({})).toMatchObject({ metadata: { labels: added } });
+    expect(await labelsAfter(ofOrganization)).toHaveProperty("metadata.labels", { [RESOURCE_LABEL]: kind });
+    expect(await labelsAfter({ [RESOURCE_LABEL]: "backup", ...ofOrganization })).toHaveProperty(
+      "metadata.labels",
+      {},
+    );
   });
 
   it("is read from the cache without a request", async () => {

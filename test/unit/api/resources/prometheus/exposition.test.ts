@@ -9,7 +9,7 @@ import {
   SERVICE_METRICS,
 } from "../../../../../src/api/resources/prometheus/exposition.ts";
 import type { PipeScaling, PipeScalingStatus } from "../../../../../src/crd/pipe-scaling.ts";
-import { describedSize } from "../../../../../src/crd/size-fields.ts";
+import { boostFields, describedSize, sizeFields } from "../../../../../src/crd/size-fields.ts";
 import { sizeOfCores } from "../../../../../src/domain/size.ts";
 import { refusedAt, scaledTo } from "../../../../api/statuses.ts";
 import { expositionOf } from "../../../../chart/exposition.ts";
@@ -24,9 +24,11 @@ function observed(
   return { service: { id: `id-of-${name}`, name }, scaling: toPipeScalingView(resource) };
 }
 
+const NOW_MS = Date.parse("2026-01-31T12:00:00Z");
+
 /** The series of one service as `name` or `name{state}`, with their values. */
-function seriesOf(service: ObservedService): Record<string, string> {
-  const { samples } = expositionOf(exposition([service]));
+function seriesOf(service: ObservedService, nowMs = NOW_MS): Record<string, string> {
+  const { samples } = expositionOf(exposition([service], nowMs));
   return Object.fromEntries(
     samples.map(({ name, labels, value }) => {
       const state = labels.get("state");
@@ -75,6 +77,33 @@ describe("the exposition of a service", () => {
     });
   });
 
+  it("is about the size of a boost until the boost ends, and then about the requested size", () => {
+    const untilMs = NOW_MS + 3_600_000;
+    const boost = boostFields({ size: sizeOfCores(16), untilMs });
+    const spec = { ...sizeFields(sizeOfCores(2)), boost };
+    const ofBoost = { boost: { ...boost, summary: "" }, replicas: 3 };
+    const reached = observed("orders", { ...scaledTo(16), ...ofBoost }, spec);
+    expect(seriesOf(reached, untilMs - 1)).toMatchObject({
+      desired_cpu_cores: "16",
+      desired_memory_gib: "64",
+      effective_cpu_cores: "16",
+      updated_pipes: "3",
+      ...STATES,
+      "state{scaled}": "1",
+      compute_units: "24",
+    });
+    expect(seriesOf(reached, untilMs)).toMatchObject({
+      desired_cpu_cores: "2",
+      effective_cpu_cores: "16",
+      updated_pipes: "0",
+      ...STATES,
+      "state{propagating}": "1",
+      compute_units: "3",
+    });
+    const refused = observed("orders", { ...refusedAt(16, 2), ...ofBoost }, spec);
+    expect(seriesOf(refused)).toMatchObject({ failed_pipes: "1", ...STATES, "state{failed}": "1" });
+  });
+
   it("counts half a compute unit for a core", () => {
     expect(seriesOf(observed("orders", { ...scaledTo(1), replicas: 1 }))).toMatchObject({
       compute_units: "0.5",
@@ -96,7 +125,7 @@ describe("the exposition of a service", () => {
 
   it("has no series without a pipe, but still describes every metric", () => {
     const { types, samples } = expositionOf(
-      exposition([{ service: { id: "a", name: "b" }, scaling: undefined }]),
+      exposition([{ service: { id: "a", name: "b" }, scaling: undefined }], NOW_MS),
     );
     expect(samples).toEqual([]);
     expect([...types]).toEqual(SERVICE_METRICS.map(({ name }) => [name, "gauge"]));
@@ -104,10 +133,10 @@ describe("the exposition of a service", () => {
 });
 
 describe("the exposition of several services", () => {
-  const text = exposition([
-    observed("a", { ...scaledTo(1), replicas: 1 }),
-    observed("b", { ...scaledTo(2), replicas: 2 }),
-  ]);
+  const text = exposition(
+    [observed("a", { ...scaledTo(1), replicas: 1 }), observed("b", { ...scaledTo(2), replicas: 2 })],
+    NOW_MS,
+  );
 
   it("has the series of each metric together, after its help and its type", () => {
     const names = [...text.matchAll(/^(?:# (?:HELP|TYPE) )?([a-z_]+)/gm)].map(([, name]) => name);
@@ -135,7 +164,7 @@ it("a name of a service with any characters stays within its label", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (name) => {
       const service = { id: "a", name };
-      const text = exposition([{ ...observed("orders", { effective: size }), service }]);
+      const text = exposition([{ ...observed("orders", { effective: size }), service }], NOW_MS);
       const lines = text.split("\n").filter((line) => line.startsWith("pipe_scaling_service_effective_cpu"));
       expect(lines).toHaveLength(1);
       const [, label = ""] = /service_name="((?:[^"\\]|\\.)*)"\} 1$/s.exec(lines[0] ?? "") ?? [];
