@@ -77,7 +77,12 @@ function configOfPod(): ClusterConfig {
   library.loadFromCluster();
   const origin = "The pod's service account";
   const server = serverUrl(library.getCurrentCluster()?.server ?? "", origin);
-  const readCredentials = () => usable(origin, () => credentialsIn(library));
+  const read = async () => {
+    const { tls, headers } = await credentialsIn(library);
+    // The library keeps the token for a minute by the wall clock, also after the server has rejected it.
+    return { tls, headers: { ...headers, ...bearer(fs.readFileSync(TOKEN_OF_POD, "utf8").trim()) } };
+  };
+  const readCredentials = () => usable(origin, read);
   return { origin, server, proxyUrl: undefined, isInCluster: true, readCredentials };
 }
 

@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KubeClient } from "../../../src/kube/client.ts";
 import { connect } from "../../../src/kube/connection.ts";
 import { KubeConfigError } from "../../../src/kube/errors.ts";
+import { loadClusterConfig } from "../../../src/kube/kubeconfig.ts";
 import { checkReachable } from "../../../src/kube/reachable.ts";
 import { done, startFakeHttpServer } from "../../support/fakes/fake-http-server.ts";
 import {
@@ -272,6 +273,23 @@ describe("in a pod without a kubeconfig", () => {
     mount({ token: "t0ken", "ca.crt": certificatePair("another").cert });
     const other = await clientOf(undefined);
     await expect(other.json({ path: "/things" })).rejects.toThrow("self-signed certificate");
+  });
+
+  it("a renewed token is read within 10 s, also after the clock was set back", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const files = { token: "old", "ca.crt": certificatePair("kubernetes").cert };
+    mount(files);
+    vi.stubEnv("KUBERNETES_SERVICE_HOST", "localhost");
+    vi.stubEnv("KUBERNETES_SERVICE_PORT", "443");
+    const config = loadClusterConfig(undefined);
+    const token = async () => (await config.readCredentials(never)).headers["Authorization"];
+    expect(await token()).toBe("Bearer old");
+    mount({ ...files, token: "new" });
+    vi.setSystemTime(Date.now() - 3_600_000);
+    expect(await token()).toBe("Bearer new");
   });
 
   it("a context needs a kubeconfig, so the pod's service account is not used", async () => {
