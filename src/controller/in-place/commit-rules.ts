@@ -7,7 +7,16 @@ import { hasAllResources, isPausedForAll, type PipeView } from "../observe/pipe-
 import type { Snapshot } from "../observe/snapshot.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { allPodsHaveSize, areOfOneTemplate, mayReplacePods } from "../pods.ts";
-import { dueAtMs, errorOf, failureOf, lastErrorOf, recordOf, repeatableAtMs } from "../retry.ts";
+import {
+  dueAtMs,
+  errorOf,
+  failureOf,
+  lastErrorOf,
+  recordOf,
+  repeatableAtMs,
+  retryAtMs,
+  retryDelayMs,
+} from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { fallsBack } from "./fall-back.ts";
@@ -52,15 +61,36 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const isFollowed = rollout.isSeen && (rollout.isUpdated || rollout.replicas === 0);
   if ("problem" in container || !size || isFollowed) return end({ type: "resume", pipe });
   const refused = refusedUpdate(update, pausedAtMs);
+  const isRepeatable = pipe.inTurn !== undefined && dueAtMs(update, { ...context, pipe }) <= nowMs;
+  const fallback = isRepeatable ? undefined : refused;
   const mayReplacePods = context.strategy !== "InPlace";
   const next = { type: "continue-commit", pipe, container: container.name, mayReplacePods } as const;
-  if (isOverdue || refused) return end({ ...next, isOverdue: true, fallback: refused });
+  if (isOverdue || fallback) {
+    const idleMs = idleUntilMs(resumption, pipe, context);
+    return idleMs > nowMs ? wait(idleMs) : end({ ...next, isOverdue: true, fallback });
+  }
   if (!rollout.isSeen) return wait(endsAtMs);
   const isUpdated = update?.outcome.type === "done" && update.outcome.generation === generation;
   return isUpdated ? wait(endsAtMs) : attempt(update, generation, { ...next, isOverdue });
 }
 
-/** A ReplicaSet that must not be changed does not become changeable by a repetition. */
+/**
+ * The last attempt to end the commit succeeded, and the workload is still held: nothing could be written. The next attempt
+ * finds the same for a while, so it must not follow at once.
+ */
+function idleUntilMs(resumption: WriteRecord | undefined, pipe: PipeView, context: CommitContext): number {
+  if (resumption?.outcome.type !== "done") return 0;
+  const { outcome, attempts, lastAtMs } = resumption;
+  if (outcome.generation !== pipe.metadata.generation) return 0;
+  const { timeouts } = context;
+  const delayMs = Math.min(timeouts.commitMs, retryDelayMs("WriteFailed", attempts, timeouts));
+  return retryAtMs(lastAtMs, delayMs, context);
+}
+
+/**
+ * Why the last update would be refused again. A ReplicaSet that must not be changed does not become changeable by a
+ * repetition. The label of a pod may, so it is written again after a delay.
+ */
 function refusedUpdate(update: WriteRecord | undefined, pausedAtMs: number): Fallback | undefined {
   // The time of the pause has whole seconds.
   if (!update || update.lastAtMs <= pausedAtMs - 1000) return undefined;

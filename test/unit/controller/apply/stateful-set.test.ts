@@ -13,7 +13,7 @@ import type { Pod } from "../../../../src/kube/pods.ts";
 import type { StatefulSet } from "../../../../src/kube/workloads.ts";
 import { anApplier } from "../../../support/fixtures/applier.ts";
 import { patchedResources } from "../../../support/fixtures/committing.ts";
-import { amounts } from "../../../support/fixtures/pod.ts";
+import { podOfSet as pod } from "../../../support/fixtures/held-commit.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
 import { aHeldStatefulSet, aStatefulSet, withAnnotation } from "../../../support/fixtures/stateful-set.ts";
 
@@ -30,22 +30,6 @@ const COMMITTING = aRollout(FOUR, {
   lastGoodSize: sizeOfCores(1),
   template: TEMPLATE,
 });
-
-/** A pod of the StatefulSet, as the API server has it. */
-function pod(number: number, revision: string, changes: Partial<Pod["metadata"]> = {}, cores = 4): Pod {
-  return {
-    metadata: {
-      name: `a-${number}`,
-      namespace: "pipes",
-      uid: `uid-${number}`,
-      resourceVersion: `${number}0`,
-      labels: { app: "a", "controller-revision-hash": revision },
-      ownerReferences: [{ kind: "StatefulSet", name: "a", uid: "uid-a" }],
-      ...changes,
-    },
-    spec: { containers: [{ name: "pipe", resources: amounts(sizeOfCores(cores)) }] },
-  };
-}
 
 interface Answers {
   readonly statefulSet?: StatefulSet | undefined;

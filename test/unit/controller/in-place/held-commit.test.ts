@@ -1,0 +1,74 @@
+import { describe, expect, it } from "vitest";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { HeldCommit } from "../../../support/fixtures/held-commit.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+const refusal = (code: number, message: string) =>
+  new KubeApiError("PATCH", code, JSON.stringify({ message }));
+const REFUSED = refusal(422, "a policy says no");
+const DOWN = refusal(500, "failed calling webhook");
+
+/** A commit whose template Kubernetes has seen, and whose second pod may not get its label. */
+async function refusedLater(strategy: HeldCommit["strategy"]): Promise<HeldCommit> {
+  const commit = new HeldCommit();
+  commit.strategy = strategy;
+  commit.refuse = (pod) => (pod === "a-1" ? REFUSED : undefined);
+  commit.sync();
+  await commit.run(10 * SECOND);
+  return commit;
+}
+
+describe("pods that are held, if the label of a later one is refused", () => {
+  it("stay held with the strategy InPlace, and the label is repeated after a delay that grows", async () => {
+    const commit = await refusedLater("InPlace");
+    expect(commit.revisions()).toEqual(["a-2", "a-1", "a-1"]);
+    expect(commit.labels).toEqual(["a-0", "a-1"]);
+    await commit.run(4 * MINUTE);
+    expect(commit.labels).toHaveLength(2);
+    expect(commit.next().failed?.outcome).toMatchObject({ error: { reason: "Refused" } });
+    await commit.run(HOUR);
+    expect(commit.isHeld).toBe(true);
+    // After 5, 15 and 35 minutes.
+    expect(commit.labels).toHaveLength(5);
+  });
+
+  it("are released after the policy was corrected", async () => {
+    const commit = await refusedLater("InPlace");
+    commit.refuse = () => undefined;
+    await commit.run(6 * MINUTE);
+    expect(commit.revisions()).toEqual(["a-2", "a-2", "a-2"]);
+    commit.sync();
+    await commit.run(MINUTE);
+    expect(commit.isHeld).toBe(false);
+    expect(commit.view().lastRollout?.inPlaceFailure).toBeUndefined();
+  });
+
+  it("get it at once when a retry is requested", async () => {
+    const commit = await refusedLater("InPlace");
+    commit.refuse = () => undefined;
+    commit.requestRetry();
+    await commit.run(SECOND);
+    expect(commit.revisions()).toEqual(["a-2", "a-2", "a-2"]);
+  });
+
+  it("are released with the reason if pods may be replaced", async () => {
+    const commit = await refusedLater("InPlaceOrRollout");
+    expect(commit.isHeld).toBe(false);
+    expect(commit.view().lastRollout?.inPlaceFailure).toMatchObject({ reason: "Refused" });
+  });
+
+  it("are released with the reason also if a webhook was down at first", async () => {
+    const commit = new HeldCommit();
+    commit.refuse = (pod) => (pod === "a-1" ? DOWN : undefined);
+    commit.sync();
+    await commit.run(40 * SECOND);
+    expect(commit.isHeld).toBe(true);
+    commit.refuse = (pod) => (pod === "a-1" ? REFUSED : undefined);
+    await commit.run(2 * MINUTE);
+    expect(commit.isHeld).toBe(false);
+    expect(commit.view().lastRollout?.inPlaceFailure).toMatchObject({ reason: "Refused" });
+  });
+});
