@@ -13,6 +13,8 @@ export interface HeldPods<Pod> {
   readonly revisionOf: (pod: Pod) => string | undefined;
   /** The revision that pods had before, if the StatefulSet shows it. */
   readonly currentRevision: string | undefined;
+  /** Kubernetes has seen the template of the commit, though maybe not a later change of the StatefulSet. */
+  readonly isTemplateSeen: boolean;
 }
 
 export interface CommitState {
@@ -36,7 +38,7 @@ export type HeldStep<Pod> =
 
 export function heldStep<Pod>(
   { rollout, inTurn, lastRollout }: Pick<PipeView, "rollout" | "inTurn" | "lastRollout">,
-  { pods, revisionOf, currentRevision }: HeldPods<Pod>,
+  { pods, revisionOf, currentRevision, isTemplateSeen }: HeldPods<Pod>,
   { isOverdue, canLabel, refused, mayReplacePods }: CommitState,
 ): HeldStep<Pod> {
   const { template, templateHash: revision = "", hold } = inTurn ?? {};
@@ -50,8 +52,10 @@ export function heldStep<Pod>(
   if (!isOverdue) return { type: "wait" };
   // Nothing replaces its pods, so the template can stay.
   if (hold?.isOnDelete) return { type: "release" };
+  // Kubernetes makes the new revision the current one when all pods have it, even while they are held.
+  const isLabeled = isTemplateSeen && pods.some((pod) => revisionOf(pod) === revision);
   // The revision of the old template is the one that all pods still have.
-  if (pods.every((pod) => revisionOf(pod) === currentRevision)) return { type: "take-back" };
+  if (!isLabeled && pods.every((pod) => revisionOf(pod) === currentRevision)) return { type: "take-back" };
   if (!rollout.isSeen || !refused || !mayReplacePods) return { type: "wait" };
   return { type: "release", fallback: refused };
 }

@@ -36,9 +36,11 @@ export const STATEFUL_SET: CommitKind = {
 
   async nextStep(applier, { whole, view }, { isOverdue, fallback, mayReplacePods }, canLabel) {
     const pods = await readPods(applier, whole);
+    const { currentRevision, observedGeneration = 0 } = whole.status ?? {};
+    const isTemplateSeen = observedGeneration >= (view.lastRollout?.generation ?? Number.POSITIVE_INFINITY);
     const next = heldStep(
       view,
-      { pods, revisionOf, currentRevision: whole.status?.currentRevision },
+      { pods, revisionOf, currentRevision, isTemplateSeen },
       { isOverdue, canLabel, refused: fallback, mayReplacePods },
     );
     switch (next.type) {

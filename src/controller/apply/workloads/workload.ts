@@ -18,6 +18,7 @@ export interface WholeWorkload extends Workload {
   readonly status?: {
     /** A StatefulSet shows here the revision that its pods had before. */
     readonly currentRevision?: string;
+    readonly observedGeneration?: number;
   };
 }
 

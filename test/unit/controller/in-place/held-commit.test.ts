@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { HeldCommit } from "../../../support/fixtures/held-commit.ts";
 
@@ -70,5 +71,24 @@ describe("pods that are held, if the label of a later one is refused", () => {
     await commit.run(2 * MINUTE);
     expect(commit.isHeld).toBe(false);
     expect(commit.view().lastRollout?.inPlaceFailure).toMatchObject({ reason: "Refused" });
+  });
+});
+
+describe("pods that are held, and have their labels", () => {
+  it("stay held until Kubernetes has seen that their owner scales them, even if it has completed the revision", async () => {
+    const commit = new HeldCommit();
+    commit.sync();
+    await commit.run(SECOND);
+    expect(commit.revisions()).toEqual(["a-2", "a-2", "a-2"]);
+    commit.sync({ currentRevision: "a-2" });
+    commit.restart();
+    commit.scale(4);
+    await commit.run(5 * MINUTE);
+    expect(commit.isHeld).toBe(true);
+    expect(commit.view().size).toEqual(sizeOfCores(4));
+    commit.sync({ replicas: 4, updatedReplicas: 4 });
+    await commit.run(SECOND);
+    expect(commit.isHeld).toBe(false);
+    expect(commit.view().size).toEqual(sizeOfCores(4));
   });
 });
