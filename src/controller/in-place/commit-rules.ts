@@ -46,7 +46,9 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const [resumption, update] = [recordOf(about, "resume"), recordOf(about, "continue-commit")];
   const failed = [resumption, update].find((record) => lastErrorOf(record) !== undefined);
   const pausedAtMs = Math.min(pipe.pausedForCommitAtMs ?? nowMs, nowMs);
-  const endsAtMs = pausedAtMs + timeouts.commitMs;
+  const updatedAtMs = doneAtMs(update, generation);
+  // Kubernetes has the whole time to see the labels of pods, too.
+  const endsAtMs = Math.max(pausedAtMs, pipe.inTurn ? updatedAtMs : 0) + timeouts.commitMs;
   const isOverdue = endsAtMs <= nowMs;
   const wait = (recheckAtMs: number): CommitStep => ({ actions: [], recheckAtMs, failed });
   const attempt = (record: WriteRecord | undefined, current: number, action: Action): CommitStep => {
@@ -70,8 +72,13 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
     return idleMs > nowMs ? wait(idleMs) : end({ ...next, isOverdue: true, fallback });
   }
   if (!rollout.isSeen) return wait(endsAtMs);
-  const isUpdated = update?.outcome.type === "done" && update.outcome.generation === generation;
-  return isUpdated ? wait(endsAtMs) : attempt(update, generation, { ...next, isOverdue });
+  return updatedAtMs > 0 ? wait(endsAtMs) : attempt(update, generation, { ...next, isOverdue });
+}
+
+/** When a write to this generation of a workload succeeded, in milliseconds since 1970; 0 if none did. */
+function doneAtMs(record: WriteRecord | undefined, generation: number): number {
+  if (record?.outcome.type !== "done" || record.outcome.generation !== generation) return 0;
+  return record.lastAtMs;
 }
 
 /**
@@ -79,12 +86,10 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
  * finds the same for a while, so it must not follow at once.
  */
 function idleUntilMs(resumption: WriteRecord | undefined, pipe: PipeView, context: CommitContext): number {
-  if (resumption?.outcome.type !== "done") return 0;
-  const { outcome, attempts, lastAtMs } = resumption;
-  if (outcome.generation !== pipe.metadata.generation) return 0;
+  const triedAtMs = doneAtMs(resumption, pipe.metadata.generation);
   const { timeouts } = context;
-  const delayMs = Math.min(timeouts.commitMs, retryDelayMs("WriteFailed", attempts, timeouts));
-  return retryAtMs(lastAtMs, delayMs, context);
+  const delayMs = retryDelayMs("WriteFailed", resumption?.attempts ?? 0, timeouts);
+  return triedAtMs > 0 ? retryAtMs(triedAtMs, Math.min(timeouts.commitMs, delayMs), context) : 0;
 }
 
 /**

@@ -25,10 +25,12 @@ export interface CommitState {
   readonly refused?: Fallback | undefined;
   /** Pods may be replaced if nothing else helps. */
   readonly mayReplacePods: boolean;
+  /** All pods got their labels so long ago that Kubernetes has seen them, whatever it counts. */
+  readonly isLongLabeled: boolean;
 }
 
 export type HeldStep<Pod> =
-  /** Give these pods the label of the newest revision. */
+  /** Give these pods the label of the newest revision. Without any, the time of the labels begins now. */
   | { readonly type: "label"; readonly pods: readonly Pod[]; readonly revision: string }
   | { readonly type: "wait" }
   /** @param fallback why pods are replaced then; absent if none are */
@@ -36,19 +38,15 @@ export type HeldStep<Pod> =
   /** The template gets its old size again, so that no pod is replaced. */
   | { readonly type: "take-back" };
 
-export function heldStep<Pod>(
-  { rollout, inTurn, lastRollout }: Pick<PipeView, "rollout" | "inTurn" | "lastRollout">,
-  { pods, revisionOf, currentRevision, isTemplateSeen }: HeldPods<Pod>,
-  { isOverdue, canLabel, refused, mayReplacePods }: CommitState,
-): HeldStep<Pod> {
+export function heldStep<Pod>(pipe: HeldPipe, facts: HeldPods<Pod>, state: CommitState): HeldStep<Pod> {
+  const { rollout, inTurn, lastRollout } = pipe;
+  const { pods, revisionOf, currentRevision, isTemplateSeen } = facts;
+  const { isOverdue, refused, mayReplacePods } = state;
   const { template, templateHash: revision = "", hold } = inTurn ?? {};
   // With the label of the newest revision, a pod of another template would never be replaced.
   if (lastRollout?.template !== template) return { type: "release", fallback: CHANGED };
-  if (rollout.isSeen) {
-    const outdated = pods.filter((pod) => revisionOf(pod) !== revision);
-    if (outdated.length === 0) return { type: "release" };
-    if (canLabel) return { type: "label", pods: outdated, revision };
-  }
+  const next = rollout.isSeen ? stepToRevision(revision, pipe, facts, state) : undefined;
+  if (next) return next;
   if (!isOverdue) return { type: "wait" };
   // Nothing replaces its pods, so the template can stay.
   if (hold?.isOnDelete) return { type: "release" };
@@ -58,6 +56,21 @@ export function heldStep<Pod>(
   if (!isLabeled && pods.every((pod) => revisionOf(pod) === currentRevision)) return { type: "take-back" };
   if (!rollout.isSeen || !refused || !mayReplacePods) return { type: "wait" };
   return { type: "release", fallback: refused };
+}
+
+type HeldPipe = Pick<PipeView, "rollout" | "inTurn" | "lastRollout">;
+
+/** @returns `undefined` if pods may not get the label */
+function stepToRevision<Pod>(
+  revision: string,
+  { rollout }: HeldPipe,
+  { pods, revisionOf }: HeldPods<Pod>,
+  { canLabel, isLongLabeled }: CommitState,
+): HeldStep<Pod> | undefined {
+  const outdated = pods.filter((pod) => revisionOf(pod) !== revision);
+  if (outdated.length > 0) return canLabel ? { type: "label", pods: outdated, revision } : undefined;
+  // Kubernetes replaces a pod whose label it has not seen yet: it watches pods and StatefulSets apart from each other.
+  return rollout.isUpdated || isLongLabeled ? { type: "release" } : { type: "label", pods: [], revision };
 }
 
 const CHANGED: Fallback = {

@@ -36,12 +36,16 @@ export const STATEFUL_SET: CommitKind = {
 
   async nextStep(applier, { whole, view }, { isOverdue, fallback, mayReplacePods }, canLabel) {
     const pods = await readPods(applier, whole);
+    // The time of the commit ends that long after the labels (in-place/commit-rules.ts).
+    const { metadata } = view;
+    const labels = applier.writes.get(metadata.uid, "continue-commit")?.outcome;
+    const isLongLabeled = isOverdue && labels?.type === "done" && labels.generation === metadata.generation;
     const { currentRevision, observedGeneration = 0 } = whole.status ?? {};
     const isTemplateSeen = observedGeneration >= (view.lastRollout?.generation ?? Number.POSITIVE_INFINITY);
     const next = heldStep(
       view,
       { pods, revisionOf, currentRevision, isTemplateSeen },
-      { isOverdue, canLabel, refused: fallback, mayReplacePods },
+      { isOverdue, canLabel, refused: fallback, mayReplacePods, isLongLabeled },
     );
     switch (next.type) {
       case "wait":

@@ -137,6 +137,7 @@ describe("the next step of the commit of a StatefulSet", () => {
   const committed = withAnnotation(aHeldStatefulSet({ options: { cores: 4 } }), COMMITTING);
   const status = { updateRevision: "a-2", updatedReplicas: 0 };
   const seen: StatefulSet = { ...committed, status: { ...committed.status, ...status } };
+  const counted: StatefulSet = { ...seen, status: { ...seen.status, updatedReplicas: 3 } };
   const unseen: StatefulSet = { ...committed, status: { ...committed.status, observedGeneration: 6 } };
   const step = async (
     answers: Answers,
@@ -175,8 +176,10 @@ describe("the next step of the commit of a StatefulSet", () => {
     expect(written).toMatchObject([{ body: { metadata: { uid: "uid-0", resourceVersion: "00" } } }]);
   });
 
-  it("releases the pods with the partition of the owner when all have the label", async () => {
-    const { written, lastRollout } = await step({ statefulSet: seen, pods: [pod(0, "a-2")] });
+  it("releases the pods with the partition of the owner when Kubernetes counts them", async () => {
+    const pods = [pod(0, "a-2")];
+    expect((await step({ statefulSet: seen, pods })).written).toEqual([]);
+    const { written, lastRollout } = await step({ statefulSet: counted, pods });
     expect(written).toMatchObject([
       { path: "a", body: { spec: { updateStrategy: { rollingUpdate: { partition: 0 } } } } },
     ]);
@@ -244,7 +247,7 @@ describe("the next step of the commit of a StatefulSet", () => {
 
   it("makes one attempt to release the pods at the end of its time, and the next one after a delay", async () => {
     const answers = {
-      statefulSet: seen,
+      statefulSet: counted,
       pods: [pod(0, "a-2")],
       write: () => {
         throw refusal(500, "failed calling webhook");

@@ -91,4 +91,50 @@ describe("pods that are held, and have their labels", () => {
     expect(commit.isHeld).toBe(false);
     expect(commit.view().size).toEqual(sizeOfCores(4));
   });
+
+  it.each([
+    ["the controller goes on", () => undefined],
+    ["the next controller goes on", (commit: HeldCommit) => commit.restart()],
+  ])("are released when Kubernetes counts them, although they got them late, and %s", async (_, goOn) => {
+    const commit = await labeledLate();
+    goOn(commit);
+    await commit.run(20 * SECOND);
+    expect(commit.isHeld).toBe(true);
+    commit.sync();
+    await commit.run(SECOND);
+    expect(commit.isHeld).toBe(false);
+  });
+
+  it("are released 30 s after that if Kubernetes does not count them", async () => {
+    const commit = await labeledLate();
+    await commit.run(29 * SECOND);
+    expect(commit.isHeld).toBe(true);
+    await commit.run(2 * SECOND);
+    expect(commit.isHeld).toBe(false);
+    expect(commit.view().size).toEqual(sizeOfCores(4));
+  });
+
+  it("get the label too if they are created meanwhile", async () => {
+    const commit = await labeledLate();
+    commit.recreate(1);
+    await commit.run(31 * SECOND);
+    expect(commit.revisions()).toEqual(["a-2", "a-2", "a-2"]);
+    expect(commit.isHeld).toBe(true);
+    commit.sync();
+    await commit.run(SECOND);
+    expect(commit.isHeld).toBe(false);
+  });
 });
+
+/** All pods got their labels after the time of the commit, because a webhook was down. One had it before. */
+async function labeledLate(): Promise<HeldCommit> {
+  const commit = new HeldCommit();
+  commit.refuse = (pod) => (pod === "a-0" ? undefined : DOWN);
+  commit.sync();
+  await commit.run(MINUTE);
+  commit.refuse = () => undefined;
+  commit.requestRetry();
+  await commit.run(1);
+  expect(commit.revisions()).toEqual(["a-2", "a-2", "a-2"]);
+  return commit;
+}

@@ -9,7 +9,7 @@ import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 const { inTurn } = aStatefulPipe();
 const ON_DELETE = { options: { updateStrategy: { type: "OnDelete" } } } as const;
 const REFUSED = { reason: "Refused", message: "a policy says no" } as const;
-const STATE: CommitState = { isOverdue: false, canLabel: true, mayReplacePods: true };
+const STATE: CommitState = { isOverdue: false, canLabel: true, mayReplacePods: true, isLongLabeled: false };
 const OVERDUE = { ...STATE, isOverdue: true, canLabel: false };
 
 /** A StatefulSet whose template the controller changed to the revision `a-2`, seen by Kubernetes or not. */
@@ -33,11 +33,24 @@ describe("the next step for pods that are held", () => {
     expect(step).toEqual({ type: "label", pods: ["a-1", "a-1"], revision: "a-2" });
   });
 
-  it("releases them when all have it, and when there are none", () => {
-    for (const all of [pods("a-2", "a-2"), pods()]) {
-      expect(heldStep(held(), all, STATE)).toEqual({ type: "release" });
-      expect(heldStep(held(), all, { ...OVERDUE, refused: REFUSED })).toEqual({ type: "release" });
+  it("releases them when all have it and Kubernetes counts them, and when there are none", () => {
+    const counted = held(true, { status: { updatedReplicas: 3 } });
+    const none = held(true, { options: { replicas: 0 }, status: { replicas: 0 } });
+    for (const state of [STATE, { ...OVERDUE, refused: REFUSED }]) {
+      expect(heldStep(counted, pods("a-2", "a-2", "a-2"), state)).toEqual({ type: "release" });
+      expect(heldStep(none, pods(), state)).toEqual({ type: "release" });
     }
+  });
+
+  it("keeps pods with the label until Kubernetes counts them, or has had the time to see them", () => {
+    const all = pods("a-2", "a-2", "a-2");
+    const none = { type: "label", pods: [], revision: "a-2" };
+    for (const state of [STATE, OVERDUE, { ...OVERDUE, refused: REFUSED }]) {
+      expect(heldStep(held(), all, state)).toEqual(none);
+      expect(heldStep(held(), all, { ...state, isLongLabeled: true })).toEqual({ type: "release" });
+    }
+    // A new pod may have been created meanwhile.
+    expect(heldStep(held(), pods("a-2", "a-1"), { ...STATE, isLongLabeled: true }).type).toBe("label");
   });
 
   it("waits until Kubernetes has seen the template", () => {
@@ -85,6 +98,7 @@ describe("in any state, a step", () => {
     canLabel: fc.boolean(),
     refused: fc.constantFrom(undefined, REFUSED),
     mayReplacePods: fc.boolean(),
+    isLongLabeled: fc.boolean(),
   });
   const REVISIONS = fc.oneof(
     fc.array(fc.constantFrom("a-1", "a-2", "a-3"), { maxLength: 5 }),
@@ -107,7 +121,8 @@ describe("in any state, a step", () => {
         if (step.type === "release" && step.fallback) expect(state.mayReplacePods).toBe(true);
         // A pod of any other revision than that of the old template would be replaced.
         if (step.type === "take-back") expect(revisions.filter((each) => each !== "a-1")).toEqual([]);
-        if (step.type === "label") expect(isSeen && state.canLabel).toBe(true);
+        if (step.type === "release" && !step.fallback) expect(state.isLongLabeled).toBe(true);
+        if (step.type === "label") expect(isSeen && (state.canLabel || !isOutdated)).toBe(true);
       }),
     );
   });
