@@ -60,7 +60,8 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   };
   // A refusal may end without a change of the Deployment, which must not stay paused for longer than that.
   const end = (action: Action) => attempt(resumption, Number.NaN, action);
-  const isFollowed = rollout.isSeen && (rollout.isUpdated || rollout.replicas === 0);
+  // A workload without pods is not followed unless none are wanted: its only pod may have been deleted a moment ago.
+  const isFollowed = rollout.isSeen && rollout.isUpdated;
   if ("problem" in container || !size || isFollowed) return end({ type: "resume", pipe });
   const refused = refusedUpdate(update, pausedAtMs);
   const isRepeatable = pipe.inTurn !== undefined && dueAtMs(update, { ...context, pipe }) <= nowMs;
