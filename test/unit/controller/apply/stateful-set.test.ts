@@ -6,6 +6,7 @@ import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { HOLD, toStatefulPipeView } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import type { WriteError, WritePurpose } from "../../../../src/controller/observe/write-record.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
@@ -14,6 +15,7 @@ import type { StatefulSet } from "../../../../src/kube/workloads.ts";
 import { anApplier } from "../../../support/fixtures/applier.ts";
 import { patchedResources } from "../../../support/fixtures/committing.ts";
 import { podOfSet as pod } from "../../../support/fixtures/held-commit.ts";
+import { managedBy } from "../../../support/fixtures/resized-deployment.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
 import { aHeldStatefulSet, aStatefulSet, withAnnotation } from "../../../support/fixtures/stateful-set.ts";
 
@@ -91,6 +93,21 @@ describe("the commit of a StatefulSet", () => {
       expect(writes().map(patchedResources)).toEqual([resourcesFor(FOUR, false)]);
     },
   );
+
+  it("is recorded with the hold if managed fields were reset, and otherwise by the API server", async () => {
+    const recordsOf = async (options: Parameters<typeof aStatefulSet>[0]) => {
+      const { writes } = await begun(aStatefulSet(options));
+      return JSON.parse(JSON.stringify(writes()[0]?.body)).metadata.managedFields;
+    };
+    const fieldsV1 = { "f:spec": { "f:updateStrategy": { "f:rollingUpdate": { "f:partition": {} } } } };
+    const record = { manager: CONTROLLER_FIELD_MANAGER, operation: "Update", fieldsV1 };
+    const reset = { metadata: { managedFields: [] } };
+    expect(await recordsOf(reset)).toMatchObject([record]);
+    const managedFields = managedBy("owner");
+    expect(await recordsOf({ metadata: { managedFields } })).toBeUndefined();
+    const options = { updateStrategy: { type: "OnDelete" } } as const;
+    expect(await recordsOf({ ...reset, options })).toBeUndefined();
+  });
 
   it("changes no partition with the strategy OnDelete, which has none", async () => {
     const { writes } = await begun(aStatefulSet({ options: { updateStrategy: { type: "OnDelete" } } }));
