@@ -48,8 +48,8 @@ export function heldStep<Pod>(pipe: HeldPipe, facts: HeldPods<Pod>, state: Commi
   const next = rollout.isSeen ? stepToRevision(revision, pipe, facts, state) : undefined;
   if (next) return next;
   if (!isOverdue) return { type: "wait" };
-  // Nothing replaces its pods, so the template can stay.
-  if (hold?.isOnDelete) return { type: "release" };
+  // Nothing replaces its pods, so the template can stay. Without its label, a pod is replaced after a change of the strategy.
+  if (hold?.isOnDelete && refused) return { type: "release" };
   // Kubernetes makes the new revision the current one when all pods have it, even while they are held.
   const isLabeled = isTemplateSeen && pods.some((pod) => revisionOf(pod) === revision);
   // The revision of the old template is the one that all pods still have.

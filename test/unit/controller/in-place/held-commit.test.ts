@@ -126,6 +126,38 @@ describe("pods that are held, and have their labels", () => {
   });
 });
 
+describe("pods with the strategy OnDelete", () => {
+  const updateStrategy = { type: "OnDelete" } as const;
+
+  it("get their labels when Kubernetes returns, so that a change of the strategy replaces none", async () => {
+    const commit = new HeldCommit({ options: { updateStrategy }, status: { currentRevision: "a-0" } });
+    await commit.run(5 * MINUTE);
+    expect(commit.isHeld).toBe(true);
+    commit.sync();
+    await commit.run(31 * SECOND);
+    expect(commit.revisions()).toEqual(["a-2", "a-2", "a-2"]);
+    commit.sync();
+    await commit.run(SECOND);
+    expect(commit.isHeld).toBe(false);
+  });
+
+  it("keep their revision, and the template gets it again, if Kubernetes does not see another one", async () => {
+    const commit = new HeldCommit({ options: { updateStrategy } });
+    await commit.run(31 * SECOND);
+    expect(commit.isHeld).toBe(false);
+    expect(commit.view().size).toEqual(sizeOfCores(1));
+  });
+
+  it("count as committed without their labels if these are refused", async () => {
+    const commit = new HeldCommit({ options: { updateStrategy } });
+    commit.refuse = () => REFUSED;
+    commit.sync();
+    await commit.run(SECOND);
+    expect(commit.isHeld).toBe(false);
+    expect(commit.view().size).toEqual(sizeOfCores(4));
+  });
+});
+
 /** All pods got their labels after the time of the commit, because a webhook was down. One had it before. */
 async function labeledLate(): Promise<HeldCommit> {
   const commit = new HeldCommit();
