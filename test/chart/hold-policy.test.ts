@@ -26,6 +26,14 @@ import {
 // Each test sends the writes that begin and end a commit, as the controller or a thief of its token could.
 const LABELED = "only StatefulSets with the labels";
 const PARTITION = "the partition of a StatefulSet only by";
+/** Names the controller as the one that holds the pods. */
+const RECORD = {
+  manager: CONTROLLER_FIELD_MANAGER,
+  operation: "Update",
+  apiVersion: "apps/v1",
+  fieldsType: "FieldsV1",
+  fieldsV1: { "f:spec": { "f:updateStrategy": { "f:rollingUpdate": { "f:partition": {} } } } },
+};
 const FORGET = { metadata: { managedFields: [{}] } };
 
 let pipes: StatefulPipes;
@@ -224,14 +232,7 @@ describe("with the token of the controller, the partition of an owner", () => {
     await pipes.own("disguised", HUGE);
     const request = confirm("disguised", HOLD + 5, CONTROLLER_FIELD_MANAGER);
     expectDenied(await dryRunOf(pipes.controller, request), MANAGERS);
-    const record = {
-      manager: CONTROLLER_FIELD_MANAGER,
-      operation: "Update",
-      apiVersion: "apps/v1",
-      fieldsType: "FieldsV1",
-      fieldsV1: { "f:spec": { "f:updateStrategy": { "f:rollingUpdate": { "f:partition": {} } } } },
-    };
-    for (const managedFields of [[record], [{}]])
+    for (const managedFields of [[RECORD], [{}]])
       expectDenied(await pipes.send("disguised", { metadata: { managedFields } }), MANAGERS);
   });
 
@@ -243,6 +244,26 @@ describe("with the token of the controller, the partition of an owner", () => {
     await pipes.own("forgotten", UNLABEL);
     expect(await pipes.send("forgotten", release())).toBe("accepted");
     expectDenied(await pipes.send("forgotten", release(1)), LABELED);
+  });
+
+  it("may be restored after its owner applied the StatefulSet, if the hold came with a record where somebody removed the field managers", async () => {
+    await pipes.create("recorded");
+    await pipes.own("recorded", FORGET);
+    const { metadata } = annotationOf(await pipes.uidOf("recorded"));
+    await pipes.write("recorded", { metadata: { ...metadata, managedFields: [RECORD] }, ...hold(2) });
+    const body = { apiVersion: "apps/v1", kind: "StatefulSet", metadata: { labels: { team: "a" } } };
+    await pipes.admin.json({ ...confirm("recorded", 0, "owner"), body });
+    expect(await pipes.send("recorded", release())).toBe("accepted");
+    expect(await pipes.send("recorded", releaseAndResize(1))).toBe("accepted");
+  });
+
+  it("may not get such a record", async () => {
+    await pipes.create("unrecorded");
+    await pipes.own("unrecorded", HUGE);
+    await pipes.own("unrecorded", FORGET);
+    const metadata = { managedFields: [RECORD] };
+    expectDenied(await pipes.send("unrecorded", { metadata }), MANAGERS);
+    expectDenied(await pipes.send("unrecorded", { metadata, ...resize(2) }), MANAGERS);
   });
 
   it("stays as it is, with its field managers, in each resize of a StatefulSet with more than ten", async () => {

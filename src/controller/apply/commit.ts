@@ -1,5 +1,5 @@
 import { formatSize } from "../../domain/size.ts";
-import { isConflict } from "../../kube/errors.ts";
+import { isConflict, messageOf } from "../../kube/errors.ts";
 import type { Fallback, LastRollout } from "../observe/last-rollout.ts";
 import type { PipeKind } from "../observe/pipe-kind.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
@@ -13,7 +13,7 @@ import { sizePatch, templatePatch } from "./requests.ts";
 import { DEPLOYMENT } from "./workloads/deployment.ts";
 import { STATEFUL_SET } from "./workloads/stateful-set.ts";
 import type { CommitKind, Held, NextStep, Of, WholeWorkload } from "./workloads/workload.ts";
-import { fallbackOf } from "./write-error.ts";
+import { CONFLICT, fallbackOf, writeErrorOf } from "./write-error.ts";
 
 /*
  * The commit: the template of a workload follows pods that were resized in place, and no pod is replaced
@@ -115,7 +115,7 @@ async function step(
 
 async function runStep(
   applier: Applier,
-  { container, fallback }: Of<"continue-commit">,
+  { container, fallback, isOverdue }: Of<"continue-commit">,
   view: PipeView,
   next: NextStep,
 ): Promise<WrittenAnnotation | undefined> {
@@ -124,12 +124,26 @@ async function runStep(
     case "wait":
       return undefined;
     case "relabel":
-      await next.write();
+      await (isOverdue ? recordUpdate(applier, view, next.write) : next.write());
       return undefined;
     case "release":
       return release(applier, view, next.fallback);
     case "take-back":
       return takeBack(applier, view, templatePatch(container, next.resources), next.old, fallback);
+  }
+}
+
+/** At the end of the time of a commit, the record of the attempt does not show whether this write was refused. */
+async function recordUpdate({ writes }: Applier, pipe: PipeView, write: () => Promise<void>): Promise<void> {
+  const { uid, generation } = pipe.metadata;
+  const begun = writes.begin(uid, "continue-commit", subjectOf(pipe));
+  try {
+    await write();
+    writes.done(begun, undefined, generation);
+  } catch (cause) {
+    const error = isConflict(cause) ? CONFLICT : writeErrorOf(cause);
+    writes.failed(begun, error ?? { reason: "WriteFailed", message: messageOf(cause) }, generation);
+    throw cause;
   }
 }
 

@@ -7,7 +7,16 @@ import { hasAllResources, isPausedForAll, type PipeView } from "../observe/pipe-
 import type { Snapshot } from "../observe/snapshot.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { allPodsHaveSize, areOfOneTemplate, mayReplacePods } from "../pods.ts";
-import { dueAtMs, errorOf, failureOf, lastErrorOf, recordOf, repeatableAtMs } from "../retry.ts";
+import {
+  dueAtMs,
+  errorOf,
+  failureOf,
+  lastErrorOf,
+  recordOf,
+  repeatableAtMs,
+  retryAtMs,
+  retryDelayMs,
+} from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { fallsBack } from "./fall-back.ts";
@@ -37,7 +46,9 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const [resumption, update] = [recordOf(about, "resume"), recordOf(about, "continue-commit")];
   const failed = [resumption, update].find((record) => lastErrorOf(record) !== undefined);
   const pausedAtMs = Math.min(pipe.pausedForCommitAtMs ?? nowMs, nowMs);
-  const endsAtMs = pausedAtMs + timeouts.commitMs;
+  const updatedAtMs = doneAtMs(update, generation);
+  // Kubernetes has the whole time to see the labels of pods, too.
+  const endsAtMs = Math.max(pausedAtMs, pipe.inTurn ? updatedAtMs : 0) + timeouts.commitMs;
   const isOverdue = endsAtMs <= nowMs;
   const wait = (recheckAtMs: number): CommitStep => ({ actions: [], recheckAtMs, failed });
   const attempt = (record: WriteRecord | undefined, current: number, action: Action): CommitStep => {
@@ -49,18 +60,43 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   };
   // A refusal may end without a change of the Deployment, which must not stay paused for longer than that.
   const end = (action: Action) => attempt(resumption, Number.NaN, action);
-  const isFollowed = rollout.isSeen && (rollout.isUpdated || rollout.replicas === 0);
+  // A workload without pods is not followed unless none are wanted: its only pod may have been deleted a moment ago.
+  const isFollowed = rollout.isSeen && rollout.isUpdated;
   if ("problem" in container || !size || isFollowed) return end({ type: "resume", pipe });
   const refused = refusedUpdate(update, pausedAtMs);
+  const isRepeatable = pipe.inTurn !== undefined && dueAtMs(update, { ...context, pipe }) <= nowMs;
+  const fallback = isRepeatable ? undefined : refused;
   const mayReplacePods = context.strategy !== "InPlace";
   const next = { type: "continue-commit", pipe, container: container.name, mayReplacePods } as const;
-  if (isOverdue || refused) return end({ ...next, isOverdue: true, fallback: refused });
+  if (isOverdue || fallback) {
+    const idleMs = idleUntilMs(resumption, pipe, context);
+    return idleMs > nowMs ? wait(idleMs) : end({ ...next, isOverdue: true, fallback });
+  }
   if (!rollout.isSeen) return wait(endsAtMs);
-  const isUpdated = update?.outcome.type === "done" && update.outcome.generation === generation;
-  return isUpdated ? wait(endsAtMs) : attempt(update, generation, { ...next, isOverdue });
+  return updatedAtMs > 0 ? wait(endsAtMs) : attempt(update, generation, { ...next, isOverdue });
 }
 
-/** A ReplicaSet that must not be changed does not become changeable by a repetition. */
+/** When a write to this generation of a workload succeeded, in milliseconds since 1970; 0 if none did. */
+function doneAtMs(record: WriteRecord | undefined, generation: number): number {
+  if (record?.outcome.type !== "done" || record.outcome.generation !== generation) return 0;
+  return record.lastAtMs;
+}
+
+/**
+ * The last attempt to end the commit succeeded, and the workload is still held: nothing could be written. The next attempt
+ * finds the same for a while, so it must not follow at once.
+ */
+function idleUntilMs(resumption: WriteRecord | undefined, pipe: PipeView, context: CommitContext): number {
+  const triedAtMs = doneAtMs(resumption, pipe.metadata.generation);
+  const { timeouts } = context;
+  const delayMs = retryDelayMs("WriteFailed", resumption?.attempts ?? 0, timeouts);
+  return triedAtMs > 0 ? retryAtMs(triedAtMs, Math.min(timeouts.commitMs, delayMs), context) : 0;
+}
+
+/**
+ * Why the last update would be refused again. A ReplicaSet that must not be changed does not become changeable by a
+ * repetition. The label of a pod may, so it is written again after a delay.
+ */
 function refusedUpdate(update: WriteRecord | undefined, pausedAtMs: number): Fallback | undefined {
   // The time of the pause has whole seconds.
   if (!update || update.lastAtMs <= pausedAtMs - 1000) return undefined;

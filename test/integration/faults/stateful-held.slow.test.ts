@@ -2,7 +2,7 @@ import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-ac
 import { NEVER_READY_LABEL } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { objectPath, PODS } from "../../../src/kube/paths.ts";
+import { objectPath, PODS, STATEFUL_SETS } from "../../../src/kube/paths.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
 import { TestEnvironment } from "../../support/test-environment.ts";
 import { restrictController } from "../in-place-account.ts";
@@ -33,10 +33,15 @@ afterEach(async () => {
   await proxy.stop();
 });
 
-/** Resolves when the pods have four cores and are held, and the controller has to wait. */
+/**
+ * Resolves when the pods have four cores and are held, and the controller has to wait.
+ *
+ * @param prepare changes the StatefulSet before the resize
+ */
 async function held(
   options: Parameters<Loaders["create"]>[0] = {},
   timeouts: { readonly commitMs?: number } = {},
+  prepare: () => Promise<unknown> = () => Promise.resolve(),
 ): Promise<void> {
   await loaders.create(options);
   const { cluster, records } = environment;
@@ -47,6 +52,7 @@ async function held(
   );
   await loaders.ready();
   uids = await loaders.uids();
+  await prepare();
   const { promise, resolve } = Promise.withResolvers<void>();
   release = resolve;
   const writeOf = commitWrites();
@@ -174,11 +180,27 @@ describe("while the pods of a StatefulSet are held", () => {
     expect(await loaders.uids()).toEqual(uids);
   });
 
+  it("its owner can apply it although somebody removed all managed fields before, and it is released", async () => {
+    await held({}, {}, () => loaders.patchObject({ metadata: { managedFields: [{}] } }));
+    const metadata = { name: "loader", labels: { team: "a" } };
+    await environment.client.json({
+      method: "PATCH",
+      path: objectPath(STATEFUL_SETS, environment.pipes, "loader"),
+      query: { fieldManager: "owner", force: true },
+      patchType: "application/apply-patch+yaml",
+      body: { apiVersion: "apps/v1", kind: "StatefulSet", metadata },
+    });
+    release();
+    await waitFor(async () => !isHeld(await loaders.read()), { what: "the pods to be released" });
+    await environment.waitForCondition("Ready", "True");
+    expect(await loaders.uids()).toEqual(uids);
+  });
+
   it("it can be deleted, and the controller goes on", async () => {
     await held();
     await environment.client.json({
       method: "DELETE",
-      path: objectPath({ apiVersion: "apps/v1", plural: "statefulsets" }, environment.pipes, "loader"),
+      path: objectPath(STATEFUL_SETS, environment.pipes, "loader"),
     });
     release();
     await waitFor(async () => (await environment.scaling()).status?.replicas === 0, { what: "no pods" });

@@ -1,7 +1,5 @@
 import type { KubeRequest } from "../../../kube/client.ts";
 import { isWithoutDryRun } from "../../../kube/errors.ts";
-import { isUnmanaged } from "../../../kube/managers.ts";
-import type { ManagedFields } from "../../../kube/objects.ts";
 import { REPLICA_SETS } from "../../../kube/paths.ts";
 import {
   beginCommit,
@@ -16,11 +14,10 @@ import { PAUSED } from "../../observe/workloads/field-owners.ts";
 import { KINDS } from "../../observe/workloads/kinds.ts";
 import type { WriteError } from "../../observe/write-record.ts";
 import { errorOf } from "../../retry.ts";
-import { recordOf } from "../adopt.ts";
 import { type Applier, observePipe, readPipe } from "../applier.ts";
 import { asDryRun, deleteRequest, patchRequest, templatePatch } from "../requests.ts";
 import { writeErrorOf } from "../write-error.ts";
-import { type CommitKind, listSelected, type Of, type WholeWorkload } from "./workload.ts";
+import { type CommitKind, listSelected, type Of, recordOfHold, type WholeWorkload } from "./workload.ts";
 
 /** A commit pauses the Deployment, so that its ReplicaSet can follow before its pods are compared with the template. */
 export const DEPLOYMENT: CommitKind = {
@@ -43,7 +40,7 @@ export const DEPLOYMENT: CommitKind = {
       const step = beginCommit(facts, target);
       if (step.type === "pause") {
         await tryReplicaSet(applier, action, facts, target);
-        return { managedFields: recordOfPause(whole) };
+        return { managedFields: recordOfHold(whole, PAUSED) };
       }
       if (step.type === "wait") return { error: UNSETTLED };
       const { replicaSet } = step;
@@ -100,14 +97,6 @@ export const DEPLOYMENT: CommitKind = {
     await applier.client.json(replicaSetRequest(own, container, resources));
   },
 };
-
-/**
- * If managedFields were reset, the API server does not record who pauses the Deployment unless it gets a record. The
- * annotation could show it, but an admission webhook may remove that.
- */
-function recordOfPause({ metadata }: WholeWorkload): readonly ManagedFields[] | undefined {
-  return isUnmanaged(metadata.managedFields) ? [recordOf(PAUSED)] : undefined;
-}
 
 /** Most ReplicaSets of one pipe that have the size and no pods. */
 const MAX_DUPLICATES = 10;

@@ -10,10 +10,11 @@ import type { Fallback } from "../../observe/last-rollout.ts";
 import { keyOfPipe } from "../../observe/pipe-kind.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
 import { hasResources, resourcesFor } from "../../observe/resources.ts";
+import { PARTITION } from "../../observe/workloads/field-owners.ts";
 import { HOLD } from "../../observe/workloads/stateful-set.ts";
-import type { Applier } from "../applier.ts";
+import { type Applier, readPipe } from "../applier.ts";
 import { asDryRun, patchRequest, type Target } from "../requests.ts";
-import { type CommitKind, listSelected, type WholeWorkload } from "./workload.ts";
+import { type CommitKind, listSelected, recordOfHold, type WholeWorkload } from "./workload.ts";
 
 /** A pod is replaced if its label does not name the revision of the template. A commit holds the pods until it does. */
 export const STATEFUL_SET: CommitKind = {
@@ -21,25 +22,34 @@ export const STATEFUL_SET: CommitKind = {
   release: (pipe) => partitionPatch(pipe, 0),
 
   /** The pods are held only if they can get another label then. */
-  async prepare({ client, caches }, { pipe }) {
+  async prepare(applier, { pipe }) {
+    const { client, caches } = applier;
     const pod = caches.pods.by(BY_PIPE, keyOfPipe(pipe)).find(({ isActive }) => isActive);
-    if (!pod) return {};
     // In any version, because only its label counts.
-    const target = { ...pod.metadata, resourceVersion: undefined };
+    const target = pod && { ...pod.metadata, resourceVersion: undefined };
     try {
-      await client.json(asDryRun(labelRequest(target, noRevisionOf(pipe))));
+      if (target) await client.json(asDryRun(labelRequest(target, noRevisionOf(pipe))));
     } catch (error) {
       if (!isWithoutDryRun(error)) throw error;
     }
-    return {};
+    // The strategy OnDelete needs no hold.
+    if (pipe.inTurn?.partition === undefined) return {};
+    const whole = await readPipe<WholeWorkload>(applier, pipe);
+    return { managedFields: whole && recordOfHold(whole, PARTITION) };
   },
 
   async nextStep(applier, { whole, view }, { isOverdue, fallback, mayReplacePods }, canLabel) {
     const pods = await readPods(applier, whole);
+    // The time of the commit ends that long after the labels (in-place/commit-rules.ts).
+    const { metadata } = view;
+    const labels = applier.writes.get(metadata.uid, "continue-commit")?.outcome;
+    const isLongLabeled = isOverdue && labels?.type === "done" && labels.generation === metadata.generation;
+    const { currentRevision, observedGeneration = 0 } = whole.status ?? {};
+    const isTemplateSeen = observedGeneration >= (view.lastRollout?.generation ?? Number.POSITIVE_INFINITY);
     const next = heldStep(
       view,
-      { pods, revisionOf, currentRevision: whole.status?.currentRevision },
-      { isOverdue, canLabel, refused: fallback, mayReplacePods },
+      { pods, revisionOf, currentRevision, isTemplateSeen },
+      { isOverdue, canLabel, refused: fallback, mayReplacePods, isLongLabeled },
     );
     switch (next.type) {
       case "wait":

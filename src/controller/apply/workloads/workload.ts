@@ -1,5 +1,6 @@
 import type { KubeClient } from "../../../kube/client.ts";
 import { formatLabelSelector, type LabelSelector } from "../../../kube/label-selector.ts";
+import { isUnmanaged } from "../../../kube/managers.ts";
 import type { KubeObject, ManagedFields } from "../../../kube/objects.ts";
 import { collectionPath, type Resource } from "../../../kube/paths.ts";
 import type { Workload } from "../../../kube/workloads.ts";
@@ -8,6 +9,7 @@ import type { Fallback } from "../../observe/last-rollout.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
 import type { Allotment, Resources } from "../../observe/resources.ts";
 import type { WriteError } from "../../observe/write-record.ts";
+import { recordOf } from "../adopt.ts";
 import type { Applier } from "../applier.ts";
 
 export type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { readonly type: Type }>;
@@ -18,6 +20,7 @@ export interface WholeWorkload extends Workload {
   readonly status?: {
     /** A StatefulSet shows here the revision that its pods had before. */
     readonly currentRevision?: string;
+    readonly observedGeneration?: number;
   };
 }
 
@@ -64,6 +67,20 @@ export interface CommitKind {
   ) => Promise<NextStep>;
   /** Makes the pods outdated that do not have the size of the template, so that Kubernetes replaces them. */
   readonly replacePods: (applier: Applier, whole: WholeWorkload, action: Of<"replace-pods">) => Promise<void>;
+}
+
+/**
+ * If managedFields were reset, the API server does not record who holds a workload unless it gets a record. The annotation
+ * could show it, but an admission webhook may remove that, and the first server-side apply gives all fields to a manager
+ * of the past.
+ *
+ * @param field that holds it, as a path in `fieldsV1`
+ */
+export function recordOfHold(
+  { metadata }: WholeWorkload,
+  field: readonly string[],
+): readonly ManagedFields[] | undefined {
+  return isUnmanaged(metadata.managedFields) ? [recordOf(field)] : undefined;
 }
 
 /** Reads the objects that the selector of a workload selects. Some of them may belong to another workload. */

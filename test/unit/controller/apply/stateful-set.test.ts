@@ -6,6 +6,7 @@ import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { HOLD, toStatefulPipeView } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import type { WriteError, WritePurpose } from "../../../../src/controller/observe/write-record.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
@@ -13,7 +14,8 @@ import type { Pod } from "../../../../src/kube/pods.ts";
 import type { StatefulSet } from "../../../../src/kube/workloads.ts";
 import { anApplier } from "../../../support/fixtures/applier.ts";
 import { patchedResources } from "../../../support/fixtures/committing.ts";
-import { amounts } from "../../../support/fixtures/pod.ts";
+import { podOfSet as pod } from "../../../support/fixtures/held-commit.ts";
+import { managedBy } from "../../../support/fixtures/resized-deployment.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
 import { aHeldStatefulSet, aStatefulSet, withAnnotation } from "../../../support/fixtures/stateful-set.ts";
 
@@ -30,22 +32,6 @@ const COMMITTING = aRollout(FOUR, {
   lastGoodSize: sizeOfCores(1),
   template: TEMPLATE,
 });
-
-/** A pod of the StatefulSet, as the API server has it. */
-function pod(number: number, revision: string, changes: Partial<Pod["metadata"]> = {}, cores = 4): Pod {
-  return {
-    metadata: {
-      name: `a-${number}`,
-      namespace: "pipes",
-      uid: `uid-${number}`,
-      resourceVersion: `${number}0`,
-      labels: { app: "a", "controller-revision-hash": revision },
-      ownerReferences: [{ kind: "StatefulSet", name: "a", uid: "uid-a" }],
-      ...changes,
-    },
-    spec: { containers: [{ name: "pipe", resources: amounts(sizeOfCores(cores)) }] },
-  };
-}
 
 interface Answers {
   readonly statefulSet?: StatefulSet | undefined;
@@ -108,6 +94,21 @@ describe("the commit of a StatefulSet", () => {
     },
   );
 
+  it("is recorded with the hold if managed fields were reset, and otherwise by the API server", async () => {
+    const recordsOf = async (options: Parameters<typeof aStatefulSet>[0]) => {
+      const { writes } = await begun(aStatefulSet(options));
+      return JSON.parse(JSON.stringify(writes()[0]?.body)).metadata.managedFields;
+    };
+    const fieldsV1 = { "f:spec": { "f:updateStrategy": { "f:rollingUpdate": { "f:partition": {} } } } };
+    const record = { manager: CONTROLLER_FIELD_MANAGER, operation: "Update", fieldsV1 };
+    const reset = { metadata: { managedFields: [] } };
+    expect(await recordsOf(reset)).toMatchObject([record]);
+    const managedFields = managedBy("owner");
+    expect(await recordsOf({ metadata: { managedFields } })).toBeUndefined();
+    const options = { updateStrategy: { type: "OnDelete" } } as const;
+    expect(await recordsOf({ ...reset, options })).toBeUndefined();
+  });
+
   it("changes no partition with the strategy OnDelete, which has none", async () => {
     const { writes } = await begun(aStatefulSet({ options: { updateStrategy: { type: "OnDelete" } } }));
     expect(writes()).toMatchObject([{ body: { spec: { template: {} } } }]);
@@ -153,6 +154,7 @@ describe("the next step of the commit of a StatefulSet", () => {
   const committed = withAnnotation(aHeldStatefulSet({ options: { cores: 4 } }), COMMITTING);
   const status = { updateRevision: "a-2", updatedReplicas: 0 };
   const seen: StatefulSet = { ...committed, status: { ...committed.status, ...status } };
+  const counted: StatefulSet = { ...seen, status: { ...seen.status, updatedReplicas: 3 } };
   const unseen: StatefulSet = { ...committed, status: { ...committed.status, observedGeneration: 6 } };
   const step = async (
     answers: Answers,
@@ -191,8 +193,10 @@ describe("the next step of the commit of a StatefulSet", () => {
     expect(written).toMatchObject([{ body: { metadata: { uid: "uid-0", resourceVersion: "00" } } }]);
   });
 
-  it("releases the pods with the partition of the owner when all have the label", async () => {
-    const { written, lastRollout } = await step({ statefulSet: seen, pods: [pod(0, "a-2")] });
+  it("releases the pods with the partition of the owner when Kubernetes counts them", async () => {
+    const pods = [pod(0, "a-2")];
+    expect((await step({ statefulSet: seen, pods })).written).toEqual([]);
+    const { written, lastRollout } = await step({ statefulSet: counted, pods });
     expect(written).toMatchObject([
       { path: "a", body: { spec: { updateStrategy: { rollingUpdate: { partition: 0 } } } } },
     ]);
@@ -260,7 +264,7 @@ describe("the next step of the commit of a StatefulSet", () => {
 
   it("makes one attempt to release the pods at the end of its time, and the next one after a delay", async () => {
     const answers = {
-      statefulSet: seen,
+      statefulSet: counted,
       pods: [pod(0, "a-2")],
       write: () => {
         throw refusal(500, "failed calling webhook");

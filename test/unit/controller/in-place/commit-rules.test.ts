@@ -65,11 +65,15 @@ describe("a Deployment that the controller has paused", () => {
 
   it.each<[string, Partial<PipeView>]>([
     ["all of its pods count as updated", {}],
-    ["it has no pods any more", { rollout: { ...BEHIND.rollout, replicas: 0 } }],
     ["its owner removed the size", { ...BEHIND, size: undefined }],
     ["it is unclear which container has the size", { ...BEHIND, container: { problem: "two" } }],
   ])("is resumed if %s", (_, changes) => {
     expect(stepOf(paused(SECOND, changes)).type).toBe("resume");
+  });
+
+  it("has its ReplicaSet updated also if its only pod was just deleted, because a rollout would follow", () => {
+    const withoutPods = { rollout: { ...BEHIND.rollout, replicas: 0 } };
+    expect(stepOf(paused(SECOND, withoutPods)).type).toBe("continue-commit");
   });
 
   it.each([

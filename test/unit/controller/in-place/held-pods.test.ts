@@ -9,7 +9,7 @@ import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 const { inTurn } = aStatefulPipe();
 const ON_DELETE = { options: { updateStrategy: { type: "OnDelete" } } } as const;
 const REFUSED = { reason: "Refused", message: "a policy says no" } as const;
-const STATE: CommitState = { isOverdue: false, canLabel: true, mayReplacePods: true };
+const STATE: CommitState = { isOverdue: false, canLabel: true, mayReplacePods: true, isLongLabeled: false };
 const OVERDUE = { ...STATE, isOverdue: true, canLabel: false };
 
 /** A StatefulSet whose template the controller changed to the revision `a-2`, seen by Kubernetes or not. */
@@ -20,8 +20,11 @@ function held(isSeen = true, changes: Parameters<typeof aStatefulPipe>[0] = {}):
   return aStatefulPipe({ ...changes, options, status: { ...status, ...changes?.status } }, rollout);
 }
 
+/** Kubernetes has seen that template, and not yet a later change by the owner. */
+const CHANGED_LATER = held(true, { metadata: { generation: 8 } });
+
 function pods(...revisions: readonly string[]): HeldPods<string> {
-  return { pods: revisions, revisionOf: (pod) => pod, currentRevision: "a-1" };
+  return { pods: revisions, revisionOf: (pod) => pod, currentRevision: "a-1", isTemplateSeen: true };
 }
 
 describe("the next step for pods that are held", () => {
@@ -30,11 +33,24 @@ describe("the next step for pods that are held", () => {
     expect(step).toEqual({ type: "label", pods: ["a-1", "a-1"], revision: "a-2" });
   });
 
-  it("releases them when all have it, and when there are none", () => {
-    for (const all of [pods("a-2", "a-2"), pods()]) {
-      expect(heldStep(held(), all, STATE)).toEqual({ type: "release" });
-      expect(heldStep(held(), all, { ...OVERDUE, refused: REFUSED })).toEqual({ type: "release" });
+  it("releases them when all have it and Kubernetes counts them, and when there are none", () => {
+    const counted = held(true, { status: { updatedReplicas: 3 } });
+    const none = held(true, { options: { replicas: 0 }, status: { replicas: 0 } });
+    for (const state of [STATE, { ...OVERDUE, refused: REFUSED }]) {
+      expect(heldStep(counted, pods("a-2", "a-2", "a-2"), state)).toEqual({ type: "release" });
+      expect(heldStep(none, pods(), state)).toEqual({ type: "release" });
     }
+  });
+
+  it("keeps pods with the label until Kubernetes counts them, or has had the time to see them", () => {
+    const all = pods("a-2", "a-2", "a-2");
+    const none = { type: "label", pods: [], revision: "a-2" };
+    for (const state of [STATE, OVERDUE, { ...OVERDUE, refused: REFUSED }]) {
+      expect(heldStep(held(), all, state)).toEqual(none);
+      expect(heldStep(held(), all, { ...state, isLongLabeled: true })).toEqual({ type: "release" });
+    }
+    // A new pod may have been created meanwhile.
+    expect(heldStep(held(), pods("a-2", "a-1"), { ...STATE, isLongLabeled: true }).type).toBe("label");
   });
 
   it("waits until Kubernetes has seen the template", () => {
@@ -46,7 +62,8 @@ describe("the next step for pods that are held", () => {
   });
 
   it("takes the template back if Kubernetes does not see it in time, or if no pod may get the label", () => {
-    expect(heldStep(held(false), pods("a-1", "a-1"), OVERDUE)).toEqual({ type: "take-back" });
+    const unseen = { ...pods("a-1", "a-1"), isTemplateSeen: false };
+    expect(heldStep(held(false), unseen, OVERDUE)).toEqual({ type: "take-back" });
     expect(heldStep(held(), pods("a-1"), { ...OVERDUE, refused: REFUSED })).toEqual({ type: "take-back" });
   });
 
@@ -81,20 +98,31 @@ describe("in any state, a step", () => {
     canLabel: fc.boolean(),
     refused: fc.constantFrom(undefined, REFUSED),
     mayReplacePods: fc.boolean(),
+    isLongLabeled: fc.boolean(),
   });
-  const REVISIONS = fc.array(fc.constantFrom("a-1", "a-2", "a-3"), { maxLength: 5 });
+  const REVISIONS = fc.oneof(
+    fc.array(fc.constantFrom("a-1", "a-2", "a-3"), { maxLength: 5 }),
+    fc.array(fc.constant("a-2"), { minLength: 1, maxLength: 5 }),
+  );
+  const SEEN = fc.constantFrom("the last change", "the template", "nothing");
 
   it("that replaces pods has a reason, and that without a reason replaces none", () => {
     fc.assert(
-      fc.property(fc.boolean(), REVISIONS, STATES, (isSeen, revisions, state) => {
-        const step = heldStep(held(isSeen), pods(...revisions), state);
+      fc.property(SEEN, REVISIONS, fc.boolean(), STATES, (seen, revisions, isCompleted, state) => {
+        const isSeen = seen === "the last change";
+        const isTemplateSeen = seen !== "nothing";
+        // Kubernetes completes the new revision when all pods have its label.
+        const isNew = isCompleted && isTemplateSeen && revisions.every((each) => each === "a-2");
+        const facts = { ...pods(...revisions), currentRevision: isNew ? "a-2" : "a-1", isTemplateSeen };
+        const step = heldStep(seen === "the template" ? CHANGED_LATER : held(isSeen), facts, state);
         const isOutdated = revisions.some((each) => each !== "a-2");
         if (step.type === "release")
           expect([isSeen, step.fallback !== undefined]).toEqual([true, isOutdated]);
         if (step.type === "release" && step.fallback) expect(state.mayReplacePods).toBe(true);
-        // The old template is the revision of all pods.
-        if (step.type === "take-back") expect(new Set(revisions).size).toBeLessThanOrEqual(1);
-        if (step.type === "label") expect(isSeen && state.canLabel).toBe(true);
+        // A pod of any other revision than that of the old template would be replaced.
+        if (step.type === "take-back") expect(revisions.filter((each) => each !== "a-1")).toEqual([]);
+        if (step.type === "release" && !step.fallback) expect(state.isLongLabeled).toBe(true);
+        if (step.type === "label") expect(isSeen && (state.canLabel || !isOutdated)).toBe(true);
       }),
     );
   });
