@@ -41,6 +41,12 @@ export function memoryShortage(
   return recorded ? { outOfMemory: recorded, unrecorded: undefined } : detected(snapshot, scaling, requested);
 }
 
+/** The container of the pipe in one of its pods. */
+interface Seen {
+  readonly pod: PodView;
+  readonly own: ContainerView;
+}
+
 interface Kills {
   readonly pipe: PipeView;
   readonly previous: Size;
@@ -77,12 +83,12 @@ function killsIn(
   const { size, container, isPausedForCommit } = pipe;
   const lastRollout = ownRollout(pipe, snapshot);
   if (!lastRollout || "problem" in container || isPausedForCommit) return undefined;
-  const { inPlaceStartedAtMs: sinceMs, startedAtMs, lastGoodSize: previous, restarts = 0 } = lastRollout;
+  const { inPlaceStartedAtMs: sinceMs, startedAtMs, lastGoodSize: previous } = lastRollout;
   if (sinceMs === undefined || !sameSize(lastRollout.size, requested) || !sameSize(size, requested))
     return undefined;
   if (!isSize(previous) || previous.memoryGib <= requested.memoryGib) return undefined;
   const untilMs = startedAtMs + timeouts.outOfMemoryMs;
-  const seen = (pods.get(nameOf(pipe)) ?? []).flatMap((pod) => {
+  const seen = (pods.get(nameOf(pipe)) ?? []).flatMap((pod): readonly Seen[] => {
     const own = pod.isActive ? pod.containers.find(({ name }) => name === container.name) : undefined;
     return own ? [{ pod, own }] : [];
   });
@@ -95,15 +101,28 @@ function killsIn(
   const killed = ended.filter(({ own }) => own.isOomKilled && own.restartedAtMs <= untilMs);
   const [last] = killed.toSorted((a, b) => b.own.restartedAtMs - a.own.restartedAtMs);
   if (!last) return undefined;
-  const isLater = ({ createdAtMs }: PodView) => createdAtMs > startedAtMs;
-  const later = restartsOf(seen.filter(({ pod }) => isLater(pod)));
-  const before = restartsOf(seen.filter(({ pod }) => !isLater(pod)));
-  const others = ended.filter(({ own }) => !own.isOomKilled).length;
-  const unseen = later + Math.max(0, before - restarts) - others;
-  const count = isRetried ? killed.length : Math.max(killed.length, unseen);
+  const count = isRetried ? killed.length : Math.max(killed.length, restartsSince(lastRollout, seen, killed));
   return { pipe, previous, count, pod: last.pod.metadata.name };
 }
 
-function restartsOf(seen: readonly { readonly own: ContainerView }[]): number {
+/**
+ * The restarts of the killed containers since the template followed. They all came before the last kill, so within the ten
+ * minutes. The restarts of any other container count for nothing, because some came later or for another reason.
+ */
+function restartsSince(
+  { startedAtMs, inPlaceStartedAtMs = startedAtMs, restarts = 0 }: LastRollout,
+  seen: readonly Seen[],
+  killed: readonly Seen[],
+): number {
+  const isLater = ({ pod }: Seen) => pod.createdAtMs > startedAtMs;
+  const earlier = seen.filter((each) => !isLater(each));
+  const unchanged = restartsOf(earlier.filter(({ own }) => own.restartedAtMs <= inPlaceStartedAtMs));
+  // The annotation has one number for all pods. What is left belongs to the killed containers, or to others that ended.
+  const before = Math.max(0, restarts - unchanged);
+  const ofEarlier = restartsOf(killed.filter((each) => !isLater(each)));
+  return restartsOf(killed.filter(isLater)) + Math.max(0, ofEarlier - before);
+}
+
+function restartsOf(seen: readonly Seen[]): number {
   return seen.reduce((sum, { own }) => sum + own.restartCount, 0);
 }

@@ -26,6 +26,7 @@ const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
+const DAY = 24 * 60 * MINUTE;
 /** When the pods got one core, and when their template began to follow. */
 const RESIZED_MS = NOW_MS - 5 * MINUTE;
 const COMMITTED_MS = RESIZED_MS + SECOND;
@@ -110,6 +111,11 @@ describe("a smaller memory in place is too small if", () => {
     expect(condition).toMatchObject({ reason: "OutOfMemory" });
   });
 
+  it("a container was killed twice, and another one had restarted before the resize", () => {
+    const pods = [killed("a-1", 2), aPod("a-2", {}, { restartCount: 7, restartedAtMs: RESIZED_MS - MINUTE })];
+    expect(isShort(pods, { pipe: { lastRollout: shrunk({ restarts: 7 }) } })).toBe(true);
+  });
+
   it("one container was killed in each of two pipes", () => {
     const others = [shrunkPipe("b", 1)];
     const otherPods = [["b", [killed("b-1", 1)]]] as const;
@@ -128,6 +134,29 @@ describe("a smaller memory in place is too small if", () => {
     [
       "it was killed once, and another container ended for another reason",
       [killed("a-1", 1), killed("a-2", 1, MINUTE, { isOomKilled: false })],
+      {},
+    ],
+    [
+      "it was killed once, and another container was killed weeks later",
+      [killed("a-1", 1), killed("a-2", 1, 20 * DAY)],
+      {},
+    ],
+    [
+      "it was killed once, and another container ended twice for another reason",
+      [killed("a-1", 1), killed("a-2", 2, MINUTE, { isOomKilled: false })],
+      {},
+    ],
+    [
+      "it was killed once, and a later pod ended twice for another reason",
+      [
+        killed("a-1", 1),
+        { ...killed("a-3", 2, MINUTE, { isOomKilled: false }), createdAtMs: COMMITTED_MS + 1 },
+      ],
+      {},
+    ],
+    [
+      "it was killed once, and a node forgot why another container had restarted",
+      [killed("a-1", 1), aPod("a-2", {}, { restartCount: 3, restartedAtMs: 0 })],
       {},
     ],
     [
