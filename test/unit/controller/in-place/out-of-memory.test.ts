@@ -255,6 +255,7 @@ describe("a service that ran out of memory", () => {
     const { summary, condition, status } = decided([aResizedPod("a-1")], { pipe: back, others, otherPods });
     expect(summary).toEqual([]);
     expect(condition).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+    expect(condition.message).toContain(`a could not be resized to 1 cpu / 4 Gi: ${RECORD.message}`);
     expect(status).toMatchObject({
       desired: { replicaCpuMillicores: 1000 },
       effective: { replicaCpuMillicores: 4000 },
@@ -266,10 +267,20 @@ describe("a service that ran out of memory", () => {
           { name: "b", state: "Waiting", message: "waiting because of the failure" },
         ],
       },
-      failures: [{ pipe: "a", reason: "OutOfMemory" }],
+      failures: [{ pipe: "a", reason: "OutOfMemory", size: { replicaCpuMillicores: 1000 } }],
       history: [{ result: "Failed" }],
     });
     expect(status.failures?.[0]).not.toHaveProperty("nextRetryAt");
+  });
+
+  it("has a failure about the previous size if a pipe cannot get that", () => {
+    const outcome = failed({ reason: "Refused", message: "exceeded quota" });
+    const writes = someWrites([
+      aWrite("uid-a", "resize", { subject: "4000m/16Gi", outcome, lastAtMs: NOW_MS }),
+    ]);
+    const stopped = killed("a-1", 2, 0, { isRunning: false });
+    const { status } = decided([stopped], { pipe: recorded, changes: { writes } });
+    expect(status.failures).toMatchObject([{ reason: "Refused", size: { replicaCpuMillicores: 4000 } }]);
   });
 
   it("has not failed yet while another pipe does not have the previous size", () => {
