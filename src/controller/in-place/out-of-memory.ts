@@ -1,4 +1,4 @@
-import { describeSize, type Size, sameSize } from "../../domain/size.ts";
+import { describeSize, type Size, sameSize, smaller } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import type { LastRollout, OutOfMemory } from "../observe/last-rollout.ts";
@@ -25,20 +25,37 @@ const KILLS = 2;
 /** Containers that ran out of memory with the requested size. */
 export interface MemoryShortage {
   readonly outOfMemory: OutOfMemory;
+  /** The size that the pipes get instead: the previous one, but at most the maximum of the tier. */
+  readonly returned: Size;
   /** The pipe whose annotation must have it before anything else happens; absent if one has it. */
   readonly unrecorded: PipeView | undefined;
 }
 
-/** Returns whether the service gives the requested size back, until another size or a retry is requested. */
+/**
+ * Returns whether the service gives the requested size back, until another size or a retry is requested. It does not if
+ * the tier allows no size with more memory.
+ *
+ * @param requested at most the maximum of the tier
+ */
 export function memoryShortage(
   snapshot: Snapshot,
   scaling: PipeScalingView,
-  requested: Size,
+  { requested, maximum }: SizeLimits,
 ): MemoryShortage | undefined {
   const recorded = snapshot.pipes
     .flatMap((pipe) => ownRollout(pipe, snapshot)?.outOfMemory ?? [])
     .find(({ size, atMs }) => sameSize(size, requested) && !isRetryRequested(atMs, { ...snapshot, scaling }));
-  return recorded ? { outOfMemory: recorded, unrecorded: undefined } : detected(snapshot, scaling, requested);
+  if (!recorded) return detected(snapshot, scaling, { requested, maximum });
+  const returned = smaller(recorded.previous, maximum);
+  return returned.memoryGib > requested.memoryGib
+    ? { outOfMemory: recorded, returned, unrecorded: undefined }
+    : undefined;
+}
+
+interface SizeLimits {
+  readonly requested: Size;
+  /** The maximum of the tier. */
+  readonly maximum: Size;
 }
 
 /** The container of the pipe in one of its pods. */
@@ -55,9 +72,14 @@ interface Kills {
   readonly pod: string;
 }
 
-function detected(snapshot: Snapshot, scaling: PipeScalingView, requested: Size): MemoryShortage | undefined {
+function detected(
+  snapshot: Snapshot,
+  scaling: PipeScalingView,
+  limits: SizeLimits,
+): MemoryShortage | undefined {
   const { pipes, nowMs, timeouts } = snapshot;
-  const kills = pipes.flatMap((pipe) => killsIn(pipe, snapshot, scaling, requested) ?? []);
+  const { requested, maximum } = limits;
+  const kills = pipes.flatMap((pipe) => killsIn(pipe, snapshot, scaling, limits) ?? []);
   const [first] = kills;
   if (!first || kills.reduce((sum, { count }) => sum + count, 0) < KILLS) return undefined;
   const { pipe, previous, pod } = first;
@@ -65,7 +87,7 @@ function detected(snapshot: Snapshot, scaling: PipeScalingView, requested: Size)
   const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, the last time in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
   const message = clipped(text, MAX_ANNOTATED_MESSAGE);
   const outOfMemory = { size: requested, previous, pipe: nameOf(pipe), message, atMs: nowMs };
-  return { outOfMemory, unrecorded: pipe };
+  return { outOfMemory, returned: smaller(previous, maximum), unrecorded: pipe };
 }
 
 /** A pipe that moved may bring the size of its earlier service, and what happened with it. */
@@ -77,7 +99,7 @@ function killsIn(
   pipe: PipeView,
   snapshot: Snapshot,
   scaling: PipeScalingView,
-  requested: Size,
+  { requested, maximum }: SizeLimits,
 ): Kills | undefined {
   const { pods, timeouts } = snapshot;
   const { size, container, isPausedForCommit } = pipe;
@@ -86,7 +108,7 @@ function killsIn(
   const { inPlaceStartedAtMs: sinceMs, startedAtMs, lastGoodSize: previous } = lastRollout;
   if (sinceMs === undefined || !sameSize(lastRollout.size, requested) || !sameSize(size, requested))
     return undefined;
-  if (!isSize(previous) || previous.memoryGib <= requested.memoryGib) return undefined;
+  if (!isSize(previous) || smaller(previous, maximum).memoryGib <= requested.memoryGib) return undefined;
   const untilMs = startedAtMs + timeouts.outOfMemoryMs;
   const seen = (pods.get(nameOf(pipe)) ?? []).flatMap((pod): readonly Seen[] => {
     const own = pod.isActive ? pod.containers.find(({ name }) => name === container.name) : undefined;

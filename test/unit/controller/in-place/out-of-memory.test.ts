@@ -91,6 +91,10 @@ function decided(pods: readonly PodView[], given: Given = {}) {
   return { actions, summary: summaries(actions), sizing, condition, status };
 }
 
+function tierOf(cores: number): Snapshot["tier"] {
+  return { ok: true, value: { name: "basic", defaultSize: ONE, maximumSize: sizeOfCores(cores) } };
+}
+
 const isShort = (pods: readonly PodView[], given: Given = {}) =>
   decided(pods, given).actions.some((each) => "rollout" in each && each.rollout.outOfMemory !== undefined);
 
@@ -178,6 +182,11 @@ describe("a smaller memory in place is too small if", () => {
     expect(isShort(pods, given)).toBe(false);
   });
 
+  it("but not if the maximum of the tier is not larger, because nothing could be given back", () => {
+    expect(isShort([killed("a-1", 2)], { changes: { tier: tierOf(1) } })).toBe(false);
+    expect(isShort([killed("a-1", 2)], { changes: { tier: tierOf(2) } })).toBe(true);
+  });
+
   it("but not while its template is in its commit", () => {
     const lastRollout = shrunk({ isCommitting: true });
     const pipe = { lastRollout, isPaused: true, isPausedForCommit: true, pausedForCommitAtMs: NOW_MS };
@@ -201,6 +210,20 @@ describe("a service that ran out of memory", () => {
       for (const action of actions)
         expect(action).toMatchObject({ resources: { requests: { memory: "16Gi" } } });
     }
+  });
+
+  it("gets at most the maximum of the tier, and the status says so", () => {
+    const changes = { tier: tierOf(2) };
+    const { actions, condition } = decided([killed("a-1", 2)], { pipe: recorded, changes });
+    expect(actions).toMatchObject([{ type: "resize-pod", resources: { requests: { memory: "8Gi" } } }]);
+    expect(condition.message).toContain("; the tier limits them to 2 cpu / 8 Gi");
+  });
+
+  it("gets the requested size again if the tier allows no larger one any more", () => {
+    const changes = { tier: tierOf(1) };
+    const { actions, condition } = decided([aResizedPod("a-1")], { pipe: recorded, changes });
+    expect(actions).toMatchObject([{ type: "resize-pod", resources: { requests: { memory: "4Gi" } } }]);
+    expect(condition.reason).not.toBe("OutOfMemory");
   });
 
   it("does not get it because of a pipe that ran out of memory in another service", () => {
