@@ -139,7 +139,7 @@ function restartsSince(
   const isLater = ({ pod }: Seen) => pod.createdAtMs > startedAtMs;
   const earlier = seen.filter((each) => !isLater(each));
   const unchanged = restartsOf(earlier.filter(({ own }) => own.restartedAtMs <= inPlaceStartedAtMs));
-  // The annotation has one number for all pods. What is left belongs to the killed containers, or to others that ended.
+  // The annotation counts all pods together. The rest of its number belongs to containers that were killed or that ended.
   const before = Math.max(0, restarts - unchanged);
   const ofEarlier = restartsOf(killed.filter((each) => !isLater(each)));
   return restartsOf(killed.filter(isLater)) + Math.max(0, ofEarlier - before);
