@@ -49,6 +49,8 @@ interface Counts {
   readonly pods: number;
   /** Number of the nodes that are large enough. */
   readonly nodes: number;
+  /** Number of those of them that were searched. */
+  readonly searched: number;
   /** Number of the pods that have room. */
   readonly fitting: number;
   /** The nodes are others than those of the old pods. */
@@ -56,10 +58,15 @@ interface Counts {
 }
 
 /** For people: the pods of a pipe have no room on the nodes now. */
-export function describeLackOfRoom(spec: PodSpec, { pods, nodes, fitting, isOther }: Counts): string {
+export function describeLackOfRoom(
+  spec: PodSpec,
+  { pods, nodes, searched, fitting, isOther }: Counts,
+): string {
   const other = isOther ? "other " : "";
   const room = fitting === 0 ? "for it" : `for more than ${fitting} of its ${pods} pods`;
-  const many = `none of the ${nodes} ${other}nodes that are large enough has room ${room} at present`;
+  const all = `the ${nodes} ${other}nodes that are large enough`;
+  const some = searched < nodes ? `the ${searched} nodes that were searched, of ${all},` : all;
+  const many = `none of ${some} has room ${room} at present`;
   const few = [
     `no ${other}node is large enough`,
     `the one ${other}node that is large enough has no room ${room} at present`,

@@ -83,7 +83,8 @@ export class Rooms {
     const isStopping = ({ metadata }: PlacedPod) => stopping.some((each) => each.uid === metadata.uid);
     const placed: Promised[] = [];
     const untilMs = this.#clock.monotonic() + PROMISED_MS;
-    for (const node of [...own, ...rotated(others, attempt).slice(0, MAX_NODES)]) {
+    const searched = [...own, ...rotated(others, attempt).slice(0, MAX_NODES)];
+    for (const node of searched) {
       const listed = await this.#podsOn(node.name);
       if (!listed) return { type: "unknown", message: UNKNOWN };
       const reserved = listed.filter((each) => !isStopping(each)).map(reservedBy);
@@ -95,7 +96,13 @@ export class Rooms {
       this.#promised.set(uid, placed);
       return { type: "room" };
     }
-    const counts = { pods, nodes: nodes.length, fitting: placed.length, isOther: fullNodes.length > 0 };
+    const counts = {
+      pods,
+      nodes: nodes.length,
+      searched: searched.length,
+      fitting: placed.length,
+      isOther: fullNodes.length > 0,
+    };
     return { type: "none", message: describeLackOfRoom(spec, counts) };
   }
 

@@ -41,7 +41,7 @@ export interface PipeContext
     | "podsProblem"
     | "leadingSinceMs"
   > {
-  /** The size that the pipes get: the requested one, or the one before it if containers ran out of memory. */
+  /** The size that the pipes get: the requested one, or a larger one if containers ran out of memory with it. */
   readonly desired: Size;
   /** The requested size that the service has given back. */
   readonly outOfMemory: OutOfMemory | undefined;

@@ -35,9 +35,9 @@ const boost = z
   .object({
     replicaCpuMillicores: cpu.meta({ description: CPU }),
     replicaMemoryGb: memory.meta({ description: MEMORY }),
-    // JavaScript parses less than the API server takes for a date-time.
+    // JavaScript parses less than the API server takes for a date-time, which has no limits for the offset.
     until: dateTime.meta({
-      pattern: "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?(Z|[+-]\\d{2}:\\d{2})$",
+      pattern: "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)$",
       description: "End of the boost, such as 2026-01-31T20:00:00Z. From then on, the boost has no effect.",
     }),
   })

@@ -80,6 +80,10 @@ const fallback = z.object({
 
 const historyEntry = sizeFields.extend({
   source: sizeSource.meta({ description: "Origin of the size." }),
+  boost: z.boolean().optional().meta({
+    description:
+      "True if only a boost had this size, also if the maximum of the tier limited it. A rollback does not return to it.",
+  }),
   result: z.enum(["Progressing", "Scaled", "Superseded", "Failed"]).meta({
     description:
       "Scaled: every pipe ran the size, and at least one pipe has replicas. Superseded: another size or request came first. Failed: a pipe cannot take the size; it can still become Scaled.",

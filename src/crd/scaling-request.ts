@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { Boost } from "../domain/boost.ts";
+import { parseInstant } from "../domain/instant.ts";
 import type { Size } from "../domain/size.ts";
 import { MAX_WORD_LENGTH } from "./fields.ts";
 import { GROUP } from "./names.ts";
@@ -47,7 +48,7 @@ export function boostRequestFor(
   annotation: string | undefined,
 ): ScalingRequest | undefined {
   const request = scalingRequestFor(size, annotation);
-  return Date.parse(request?.until ?? "") === untilMs ? request : undefined;
+  return parseInstant(request?.until) === untilMs ? request : undefined;
 }
 
 function parse(annotation: string): ScalingRequest | undefined {

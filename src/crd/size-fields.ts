@@ -1,4 +1,5 @@
 import type { Boost } from "../domain/boost.ts";
+import { parseInstant } from "../domain/instant.ts";
 import { describeSize, type Size } from "../domain/size.ts";
 import type { PipeScalingSpec } from "./pipe-scaling.ts";
 
@@ -29,7 +30,7 @@ export function sizeIn({ replicaCpuMillicores, replicaMemoryGb }: PipeScalingSpe
 
 /** Returns the boost in the fields of a PipeScaling, whether or not it has ended. */
 export function boostIn({ boost }: PipeScalingSpec): Boost | undefined {
-  return boost && { size: sizeOf(boost), untilMs: Date.parse(boost.until) };
+  return boost && { size: sizeOf(boost), untilMs: parseInstant(boost.until) };
 }
 
 export function boostFields({ size, untilMs }: Boost): NonNullable<PipeScalingSpec["boost"]> {

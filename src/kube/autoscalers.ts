@@ -10,13 +10,18 @@ export interface HorizontalPodAutoscaler extends KubeObject {
     readonly scaleTargetRef: ScaleTarget;
     readonly metrics?: readonly {
       readonly resource?: ResourceMetric;
-      readonly containerResource?: ResourceMetric;
+      readonly containerResource?: ContainerResourceMetric;
     }[];
   };
 }
 
 export interface ResourceMetric {
   readonly target: { readonly type: string };
+}
+
+/** About one container of each pod. */
+export interface ContainerResourceMetric extends ResourceMetric {
+  readonly container: string;
 }
 
 /** Not part of Kubernetes: its CRD may be missing. */

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { FIRST_INSTANT_MS, LAST_INSTANT_MS } from "../domain/instant.ts";
 import { readYaml } from "./yaml.ts";
 
 /**
@@ -93,15 +94,12 @@ export function yamlValue<T>(schema: z.ZodType<T>): z.ZodType<T, string> {
   return value.register(yamlContents, { content: schema });
 }
 
-const FIRST_INSTANT = Date.parse("0000-01-01T00:00:00Z");
-const LAST_INSTANT = Date.parse("9999-12-31T23:59:59.999Z");
-
-/** Parses a date and time with an offset. RFC 3339 has years of four digits, in UTC too, which responses use. */
+/** Parses a date and time with an offset, which responses have in UTC. */
 export const instant = z.iso
   .datetime({ offset: true, error: "must be a date and time such as 2026-01-31T12:00:00Z" })
   .transform((text, context) => {
     const time = new Date(text);
-    if (time.getTime() >= FIRST_INSTANT && time.getTime() <= LAST_INSTANT) return time;
+    if (time.getTime() >= FIRST_INSTANT_MS && time.getTime() <= LAST_INSTANT_MS) return time;
     context.addIssue({ code: "custom", message: "must be in the years 0000 to 9999 in UTC" });
     return z.NEVER;
   });

@@ -4,11 +4,15 @@ import { KubectlError, kubectl, UNTIL_ESTABLISHED } from "@pipe-scaling/local-cl
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { API_VERSION, KIND } from "../../src/crd/names.ts";
+import { boostIn } from "../../src/crd/size-fields.ts";
+import { formatTime } from "../../src/kube/time.ts";
 
 const FILE = "crds/pipes.clouddb.dev_pipescalings.yaml";
 
 const SIXTEEN = { replicaCpuMillicores: 16_000, replicaMemoryGb: 64 };
 const UNTIL = "2026-01-31T20:00:00Z";
+/** In UTC, its year would have five digits. */
+const LAST_UNTIL = "9999-12-31T23:59:59-12:00";
 
 describe("the CRD of PipeScaling", () => {
   const namespace = `crd-${randomUUID().slice(0, 8)}`;
@@ -51,6 +55,8 @@ describe("the CRD of PipeScaling", () => {
     ["the most", { replicaCpuMillicores: 128_000, replicaMemoryGb: 512 }],
     ["a pause", { suspend: true }],
     ["a boost", { boost: { ...SIXTEEN, until: "2026-01-31T20:00:00Z" } }],
+    ["a boost until the last time of its time zone", { boost: { ...SIXTEEN, until: LAST_UNTIL } }],
+    ["a boost with the largest offset", { boost: { ...SIXTEEN, until: "2026-01-31T20:00:00+23:59" } }],
     ["a boost with an offset", { boost: { ...SIXTEEN, until: "2026-01-31T20:00:00.5+02:00" } }],
   ])("accepts %s", async (_, spec) => {
     expect(await kubectlApply(manifest(spec))).toContain("created");
@@ -88,13 +94,19 @@ describe("the CRD of PipeScaling", () => {
       { boost: { replicaCpuMillicores: 129_000, replicaMemoryGb: 516, until: UNTIL } },
       "should be less than or equal to 128000",
     ],
-    ...["tomorrow", "2026-01-31", "2026-01-31T20:00:00", "2026-01-31t20:00:00z", "2026-13-31T20:00:00Z"].map(
-      (until): [string, object, string] => [
-        `the end ${until} of a boost`,
-        { boost: { ...SIXTEEN, until } },
-        "spec.boost.until: Invalid value",
-      ],
-    ),
+    ...[
+      "tomorrow",
+      "2026-01-31",
+      "2026-01-31T20:00:00",
+      "2026-01-31t20:00:00z",
+      "2026-13-31T20:00:00Z",
+      "2030-01-01T00:00:00+99:99",
+      "2030-01-01T00:00:00-24:00",
+    ].map((until): [string, object, string] => [
+      `the end ${until} of a boost`,
+      { boost: { ...SIXTEEN, until } },
+      "spec.boost.until: Invalid value",
+    ]),
   ])("refuses %s with a message", async (_, spec, sentence) => {
     expect(await refusalOf(manifest(spec))).toContain(sentence);
   });
@@ -114,6 +126,19 @@ describe("the CRD of PipeScaling", () => {
     await kubectlApply(manifest({}, name));
     const status = await kubectl(cluster, ["get", "psc", name, "-n", namespace, "-o", "jsonpath={.status}"]);
     expect(JSON.parse(status)).toEqual({ observedGeneration: -1 });
+  });
+
+  it("accepts a status with the end of every boost, in UTC", async () => {
+    const name = randomUUID();
+    const spec = { boost: { ...SIXTEEN, until: LAST_UNTIL } };
+    await kubectlApply(manifest(spec, name));
+    const report = (until: string) => {
+      const patch = JSON.stringify({ status: { boost: { ...SIXTEEN, summary: "16 cpu / 64 Gi", until } } });
+      const args = ["--subresource=status", "--type=merge", "--patch", patch];
+      return kubectl(cluster, ["patch", "psc", name, "-n", namespace, ...args]);
+    };
+    await expect(report(new Date(LAST_UNTIL).toISOString())).rejects.toThrow(KubectlError);
+    await report(formatTime(boostIn(spec)?.untilMs ?? Number.NaN));
   });
 
   it("has readable columns, and more of them with -o wide", async () => {

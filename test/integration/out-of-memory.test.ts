@@ -70,7 +70,7 @@ describe("a service whose containers are OOM-killed after a smaller memory in pl
       desired: { replicaCpuMillicores: 1000 },
       effective: { replicaCpuMillicores: 4000 },
       pipes: { updated: 0 },
-      failures: [{ reason: "OutOfMemory" }],
+      failures: [{ reason: "OutOfMemory", size: { replicaCpuMillicores: 1000 } }],
     });
     for (const name of NAMES) expect(resourcesOf(await environment.pipe(name))).toBe("4 16Gi 16Gi");
     for (const { spec } of await podsOf(environment))

@@ -31,7 +31,7 @@ export const rollback = recordsCommand({
   summary: "return the pipes of a service to the previous size",
   details:
     "The previous size is the newest size in the history (admin service show) that every pipe ran and that is not the\n" +
-    "current size, so it is never a size that failed. A second rollback returns to the size before the first one;\n" +
+    "current size, so it is never a size that failed, nor one that only a boost had. A second rollback returns to the size before the first one;\n" +
     "for an older size, use --to.",
   examples: [
     "admin service rollback <uuid>",
@@ -140,8 +140,8 @@ export function findPrevious(
 ): HistoryEntry | undefined {
   return history.find((entry) => {
     const size = sizeOf(entry);
-    // The size of a boost was never the one to stay.
-    if (entry.source === "Boost" || entry.result !== "Scaled" || sameSize(size, current)) return false;
+    // The size of a boost was never the one to stay. Its source is the tier if the tier limited it.
+    if (entry.boost || entry.result !== "Scaled" || sameSize(size, current)) return false;
     return to === undefined || sameSize(size, to);
   });
 }

@@ -37,7 +37,8 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   if (scaling.isBeingDeleted) return nothing();
   const boost = activeBoost(scaling, snapshot.nowMs);
   const desired = desiredSize(requestedSize(scaling), tier.value, boost);
-  const shortage = memoryShortage(snapshot, scaling, desired.size);
+  const limits = { requested: desired.size, maximum: tier.value.maximumSize };
+  const shortage = memoryShortage(snapshot, scaling, limits);
   const sizing = sizingOf(snapshot, { scaling, boost, desired, shortage }, options);
   if (options.isEnding) return nothing(sizing);
   if (scaling.spec.suspend) return nothing({ ...sizing, waitReason: "suspended" });
@@ -75,7 +76,7 @@ function sizingOf(
     requestId,
     outOfMemory,
     ways: WAYS[strategy],
-    desired: outOfMemory?.previous ?? desired.size,
+    desired: shortage?.returned ?? desired.size,
   };
   return {
     desired,

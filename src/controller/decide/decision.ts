@@ -22,7 +22,7 @@ export interface Sizing {
   /** The boost in effect, if any. */
   readonly boost: Boost | undefined;
   readonly requestId: string | undefined;
-  /** The desired size is too small, so the pipes get the previous one. */
+  /** The desired size is too small, so the pipes get the previous one, or the maximum of the tier if that is smaller. */
   readonly outOfMemory: OutOfMemory | undefined;
   readonly assessments: readonly Assessment[];
   readonly waitReason: WaitReason;

@@ -1,3 +1,4 @@
+import { describeSize, sameSize } from "../../domain/size.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment, Failure } from "../assessment.ts";
 import type { MemoryShortage } from "../in-place/out-of-memory.ts";
@@ -49,8 +50,13 @@ function withReportedState(assessment: Assessment, whenDone: "failed" | "waiting
   }
 }
 
-function withFailure(assessment: Assessment, { message, atMs }: OutOfMemory): Assessment {
+function withFailure(assessment: Assessment, outOfMemory: OutOfMemory): Assessment {
   const { subject, pipe, recheckAtMs } = assessment;
+  const { atMs, previous } = outOfMemory;
+  const { desired } = subject;
+  // The maximum of the tier may change after the message was recorded.
+  const limit = sameSize(desired, previous) ? "" : `; the tier limits them to ${describeSize(desired)}`;
+  const message = `${outOfMemory.message}${limit}`;
   const retryMs = retryAtMs(atMs, Number.POSITIVE_INFINITY, subject);
   const shortage: Failure = retriedAt(retryMs, { reason: "OutOfMemory", message, attempts: 1, atMs });
   const record = subject.writes.get(pipe.metadata.uid, "adopt");

@@ -1,4 +1,4 @@
-import { describeSize, type Size, sameSize } from "../../domain/size.ts";
+import { describeSize, type Size, sameSize, smaller } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import type { LastRollout, OutOfMemory } from "../observe/last-rollout.ts";
@@ -25,20 +25,43 @@ const KILLS = 2;
 /** Containers that ran out of memory with the requested size. */
 export interface MemoryShortage {
   readonly outOfMemory: OutOfMemory;
+  /** The size that the pipes get instead: the previous one, but at most the maximum of the tier. */
+  readonly returned: Size;
   /** The pipe whose annotation must have it before anything else happens; absent if one has it. */
   readonly unrecorded: PipeView | undefined;
 }
 
-/** Returns whether the service gives the requested size back, until another size or a retry is requested. */
+/**
+ * Returns whether the service gives the requested size back, until another size or a retry is requested. It does not if
+ * the tier allows no size with more memory.
+ *
+ * @param requested at most the maximum of the tier
+ */
 export function memoryShortage(
   snapshot: Snapshot,
   scaling: PipeScalingView,
-  requested: Size,
+  { requested, maximum }: SizeLimits,
 ): MemoryShortage | undefined {
   const recorded = snapshot.pipes
     .flatMap((pipe) => ownRollout(pipe, snapshot)?.outOfMemory ?? [])
     .find(({ size, atMs }) => sameSize(size, requested) && !isRetryRequested(atMs, { ...snapshot, scaling }));
-  return recorded ? { outOfMemory: recorded, unrecorded: undefined } : detected(snapshot, scaling, requested);
+  if (!recorded) return detected(snapshot, scaling, { requested, maximum });
+  const returned = smaller(recorded.previous, maximum);
+  return returned.memoryGib > requested.memoryGib
+    ? { outOfMemory: recorded, returned, unrecorded: undefined }
+    : undefined;
+}
+
+interface SizeLimits {
+  readonly requested: Size;
+  /** The maximum of the tier. */
+  readonly maximum: Size;
+}
+
+/** The container of the pipe in one of its pods. */
+interface Seen {
+  readonly pod: PodView;
+  readonly own: ContainerView;
 }
 
 interface Kills {
@@ -49,9 +72,14 @@ interface Kills {
   readonly pod: string;
 }
 
-function detected(snapshot: Snapshot, scaling: PipeScalingView, requested: Size): MemoryShortage | undefined {
+function detected(
+  snapshot: Snapshot,
+  scaling: PipeScalingView,
+  limits: SizeLimits,
+): MemoryShortage | undefined {
   const { pipes, nowMs, timeouts } = snapshot;
-  const kills = pipes.flatMap((pipe) => killsIn(pipe, snapshot, scaling, requested) ?? []);
+  const { requested, maximum } = limits;
+  const kills = pipes.flatMap((pipe) => killsIn(pipe, snapshot, scaling, limits) ?? []);
   const [first] = kills;
   if (!first || kills.reduce((sum, { count }) => sum + count, 0) < KILLS) return undefined;
   const { pipe, previous, pod } = first;
@@ -59,7 +87,7 @@ function detected(snapshot: Snapshot, scaling: PipeScalingView, requested: Size)
   const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, the last time in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
   const message = clipped(text, MAX_ANNOTATED_MESSAGE);
   const outOfMemory = { size: requested, previous, pipe: nameOf(pipe), message, atMs: nowMs };
-  return { outOfMemory, unrecorded: pipe };
+  return { outOfMemory, returned: smaller(previous, maximum), unrecorded: pipe };
 }
 
 /** A pipe that moved may bring the size of its earlier service, and what happened with it. */
@@ -71,18 +99,18 @@ function killsIn(
   pipe: PipeView,
   snapshot: Snapshot,
   scaling: PipeScalingView,
-  requested: Size,
+  { requested, maximum }: SizeLimits,
 ): Kills | undefined {
   const { pods, timeouts } = snapshot;
   const { size, container, isPausedForCommit } = pipe;
   const lastRollout = ownRollout(pipe, snapshot);
   if (!lastRollout || "problem" in container || isPausedForCommit) return undefined;
-  const { inPlaceStartedAtMs: sinceMs, startedAtMs, lastGoodSize: previous, restarts = 0 } = lastRollout;
+  const { inPlaceStartedAtMs: sinceMs, startedAtMs, lastGoodSize: previous } = lastRollout;
   if (sinceMs === undefined || !sameSize(lastRollout.size, requested) || !sameSize(size, requested))
     return undefined;
-  if (!isSize(previous) || previous.memoryGib <= requested.memoryGib) return undefined;
+  if (!isSize(previous) || smaller(previous, maximum).memoryGib <= requested.memoryGib) return undefined;
   const untilMs = startedAtMs + timeouts.outOfMemoryMs;
-  const seen = (pods.get(nameOf(pipe)) ?? []).flatMap((pod) => {
+  const seen = (pods.get(nameOf(pipe)) ?? []).flatMap((pod): readonly Seen[] => {
     const own = pod.isActive ? pod.containers.find(({ name }) => name === container.name) : undefined;
     return own ? [{ pod, own }] : [];
   });
@@ -95,15 +123,28 @@ function killsIn(
   const killed = ended.filter(({ own }) => own.isOomKilled && own.restartedAtMs <= untilMs);
   const [last] = killed.toSorted((a, b) => b.own.restartedAtMs - a.own.restartedAtMs);
   if (!last) return undefined;
-  const isLater = ({ createdAtMs }: PodView) => createdAtMs > startedAtMs;
-  const later = restartsOf(seen.filter(({ pod }) => isLater(pod)));
-  const before = restartsOf(seen.filter(({ pod }) => !isLater(pod)));
-  const others = ended.filter(({ own }) => !own.isOomKilled).length;
-  const unseen = later + Math.max(0, before - restarts) - others;
-  const count = isRetried ? killed.length : Math.max(killed.length, unseen);
+  const count = isRetried ? killed.length : Math.max(killed.length, restartsSince(lastRollout, seen, killed));
   return { pipe, previous, count, pod: last.pod.metadata.name };
 }
 
-function restartsOf(seen: readonly { readonly own: ContainerView }[]): number {
+/**
+ * The restarts of the killed containers since the template followed. They all came before the last kill, so within the ten
+ * minutes. The restarts of any other container count for nothing, because some came later or for another reason.
+ */
+function restartsSince(
+  { startedAtMs, inPlaceStartedAtMs = startedAtMs, restarts = 0 }: LastRollout,
+  seen: readonly Seen[],
+  killed: readonly Seen[],
+): number {
+  const isLater = ({ pod }: Seen) => pod.createdAtMs > startedAtMs;
+  const earlier = seen.filter((each) => !isLater(each));
+  const unchanged = restartsOf(earlier.filter(({ own }) => own.restartedAtMs <= inPlaceStartedAtMs));
+  // The annotation counts all pods together. The rest of its number belongs to containers that were killed or that ended.
+  const before = Math.max(0, restarts - unchanged);
+  const ofEarlier = restartsOf(killed.filter((each) => !isLater(each)));
+  return restartsOf(killed.filter(isLater)) + Math.max(0, ofEarlier - before);
+}
+
+function restartsOf(seen: readonly Seen[]): number {
   return seen.reduce((sum, { own }) => sum + own.restartCount, 0);
 }

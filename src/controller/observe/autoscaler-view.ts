@@ -1,6 +1,7 @@
 import type {
   ContainerPolicy,
   HorizontalPodAutoscaler,
+  ResourceMetric,
   ScaleTarget,
   StartupBoost,
   VerticalPodAutoscaler,
@@ -19,7 +20,7 @@ export interface AutoscalerView extends KubeObject {
   readonly policies: ReadonlyMap<string, Effect>;
 }
 
-/** Sets the size of pods, only the CPU of pods that start, or nothing. */
+/** Sets the size of pods or depends on it, sets only the CPU of pods that start, or nothing. */
 export type Effect = "size" | "startup-cpu" | "none";
 
 /** Container name of the policy for containers without their own policy. */
@@ -27,15 +28,20 @@ const OTHER_CONTAINERS = "*";
 
 const NO_POLICIES: AutoscalerView["policies"] = new Map();
 
-/** Returns true for metrics that are a share of the requests; only these depend on the size. */
+/** Only metrics that are a share of the requests depend on the size: of all containers of a pod, or of one. */
 export function toHorizontalAutoscalerView({ metadata, spec }: HorizontalPodAutoscaler): AutoscalerView {
-  const measured = spec.metrics?.flatMap((each) => each.resource ?? each.containerResource ?? []) ?? [];
-  const isAboutRequests = measured.some(({ target }) => target.type === "Utilization");
+  const { metrics = [] } = spec;
+  const isAboutRequests = ({ target }: ResourceMetric) => target.type === "Utilization";
+  const isAboutAll = metrics.flatMap(({ resource }) => resource ?? []).some(isAboutRequests);
+  const containers = metrics
+    .flatMap(({ containerResource }) => containerResource ?? [])
+    .filter(isAboutRequests)
+    .map(({ container }) => [container, "size"] as const);
   return {
     metadata: identityOf(metadata),
     kind: "HorizontalPodAutoscaler",
-    pipeName: isAboutRequests ? pipeIn(spec.scaleTargetRef) : undefined,
-    policies: NO_POLICIES,
+    pipeName: isAboutAll || containers.length > 0 ? pipeIn(spec.scaleTargetRef) : undefined,
+    policies: isAboutAll ? NO_POLICIES : new Map([[OTHER_CONTAINERS, "none"] as const, ...containers]),
   };
 }
 

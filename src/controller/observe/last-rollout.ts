@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { FALLBACK_REASONS, type FallbackReason } from "../../crd/fallback-reasons.ts";
 import { FAILURE_REASONS, failureReason } from "../../crd/reasons.ts";
+import { LAST_INSTANT_MS } from "../../domain/instant.ts";
 import { formatSize } from "../../domain/size.ts";
 import { shared } from "../../kube/memoized.ts";
 import { type Allotment, formatAllotment, parseAllotment, sharedSize } from "./resources.ts";
@@ -19,8 +20,8 @@ function textOf<T>(parse: (text: string) => T | undefined, format: (value: T) =>
 
 const size = textOf(sharedSize, formatSize);
 const message = z.string();
-// A clock may give fractions, and a time after the year 9999 has no text in a status.
-const timeMs = z.number().min(0).max(Date.parse("9999-12-31T23:59:59.999Z")).overwrite(Math.floor);
+// A clock may give fractions.
+const timeMs = z.number().min(0).max(LAST_INSTANT_MS).overwrite(Math.floor);
 const sharedText = z.string().overwrite(shared);
 /** Only a flag that is set is written. */
 const flag = z.codec(z.boolean().optional(), z.boolean(), {

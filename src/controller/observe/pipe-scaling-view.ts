@@ -9,6 +9,7 @@ import {
 } from "../../crd/scaling-request.ts";
 import { boostIn, sizeIn } from "../../crd/size-fields.ts";
 import { type Boost, boostAt } from "../../domain/boost.ts";
+import { parseInstant } from "../../domain/instant.ts";
 import type { Size } from "../../domain/size.ts";
 import { managersOf } from "../../kube/managers.ts";
 import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
@@ -60,7 +61,7 @@ function timeIn(
   name: string,
 ): { readonly ms: number | undefined; readonly malformed?: string } {
   const text = annotations?.[name];
-  const ms = Date.parse(text ?? "");
+  const ms = parseInstant(text);
   if (!Number.isNaN(ms)) return { ms };
   return { ms: undefined, ...(text === undefined ? {} : { malformed: name }) };
 }

@@ -1,11 +1,11 @@
 import { MAX_MESSAGE_LENGTH } from "../../crd/fields.ts";
 import type { PipeFailure, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { describedSize } from "../../crd/size-fields.ts";
-import { describeSize } from "../../domain/size.ts";
+import { describeSize, type Size } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
 import { parseTime } from "../../kube/time.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
-import type { Assessment } from "../assessment.ts";
+import type { Assessment, Failure, Subject } from "../assessment.ts";
 import type { Sizing } from "../decide/decision.ts";
 import { notResized } from "../in-place/wait.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
@@ -20,7 +20,7 @@ export function failuresOf(assessments: readonly Assessment[], previous: PipeSca
     const { reason, message, attempts, atMs, retryAtMs } = failure;
     const current = {
       pipe: nameOf(pipe),
-      size: describedSize(subject.desired),
+      size: describedSize(failedSize(failure, subject)),
       reason,
       attempts,
       message: clipped(message, MAX_MESSAGE_LENGTH),
@@ -30,6 +30,11 @@ export function failuresOf(assessments: readonly Assessment[], previous: PipeSca
     const known = previous.failures?.find((each) => isAlike(each, current) && each.attempts === attempts);
     return [{ ...current, at: known?.at ?? current.at }];
   });
+}
+
+/** A service that ran out of memory with a size gets another one, and a failure with that one is about it. */
+function failedSize({ reason }: Failure, { desired, outOfMemory }: Subject): Size {
+  return (reason === "OutOfMemory" ? outOfMemory?.size : undefined) ?? desired;
 }
 
 /** A pipe could not get a size for a reason, whatever the attempt. */

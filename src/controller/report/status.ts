@@ -68,7 +68,12 @@ export function statusOf(
     computeUnits: computeUnits(sizing.desired.size, replicas),
     ...(tier.ok ? { tier: clipped(tier.value.name, MAX_NAME_LENGTH) } : {}),
     propagation,
-    history: historyOf(previous.history ?? [], { ...desired, ...propagation }, isRun, isFailed),
+    history: historyOf(
+      previous.history ?? [],
+      { ...desired, ...propagation, ...(boost ? { boost: true } : {}) },
+      isRun,
+      isFailed,
+    ),
     limits: {
       service: serviceLimit,
       overall: policy.maxConcurrentRollouts,
@@ -187,9 +192,12 @@ export function historyOf(
   const isSame = newest?.summary === rescale.summary && newest.requestId === rescale.requestId;
   // A pipe that is added later completes the rescale again; the history keeps the time of the first completion.
   const completedAt = (isSame ? newest.completedAt : undefined) ?? (isRun ? rescale.completedAt : undefined);
+  // A boost to the size that was requested before is no reason not to return to it.
+  const boost = isSame && !newest.boost ? undefined : rescale.boost;
   const unfinished = isFailed ? "Failed" : "Progressing";
   const current = {
     ...rescale,
+    boost,
     result: completedAt === undefined ? unfinished : "Scaled",
     completedAt,
   } as const;

@@ -1,4 +1,9 @@
-import type { HorizontalPodAutoscaler, ResourceMetric, ScaleTarget } from "../autoscalers.ts";
+import type {
+  ContainerResourceMetric,
+  HorizontalPodAutoscaler,
+  ResourceMetric,
+  ScaleTarget,
+} from "../autoscalers.ts";
 import type { ConfigMap, FieldsV1, ManagedFields, Node, ObjectMeta, Secret, Taint } from "../objects.ts";
 import type {
   Container,
@@ -287,8 +292,11 @@ export const node = new Message<Node>({
   status: message(3, new Message<NonNullable<Node["status"]>>({ allocatable: quantityMap(2) })),
 });
 
-const resourceMetric = new Message<ResourceMetric>({
-  target: message(2, new Message<ResourceMetric["target"]>({ type: string(1) })),
+const metricTarget = message(2, new Message<ResourceMetric["target"]>({ type: string(1) }));
+const resourceMetric = new Message<ResourceMetric>({ target: metricTarget });
+const containerResourceMetric = new Message<ContainerResourceMetric>({
+  target: metricTarget,
+  container: string(3),
 });
 
 type HorizontalSpec = HorizontalPodAutoscaler["spec"];
@@ -303,7 +311,7 @@ export const horizontalPodAutoscaler = new Message<HorizontalPodAutoscaler>({
         4,
         new Message<Item<HorizontalSpec["metrics"]>>({
           resource: message(4, resourceMetric),
-          containerResource: message(7, resourceMetric),
+          containerResource: message(7, containerResourceMetric),
         }),
       ),
     }),

@@ -141,11 +141,16 @@ describe("the room for the new pods of a pipe that stops its old pods first", ()
   it("is searched on its own node and at most 50 others at once, and on the rest in later attempts", async () => {
     const nodes = Array.from({ length: 120 }, (_, index) => node(`n${index}`, 8));
     const full = nodes.slice(0, 119).map(({ metadata }) => [metadata.name, [aPlacedPod("x", 8)]] as const);
-    const { find, requests } = setup([...nodes, node("own", 8)], {
+    const { find, rooms, requests, views } = setup([...nodes, node("own", 8)], {
       ...Object.fromEntries(full),
       own: [aPlacedPod("x", 8)],
     });
-    expect(await find(asks("own", 4, { attempt: 0 }))).toBe("none");
+    expect(await rooms.find(asks("own", 4, { attempt: 0 }), views)).toMatchObject({
+      type: "none",
+      message: expect.stringContaining(
+        "none of the 51 nodes that were searched, of the 121 nodes that are large enough, has room for it at present",
+      ),
+    });
     expect(await find(asks("own", 4, { attempt: 1 }))).toBe("none");
     expect(requests).toHaveLength(102);
     expect(await find(asks("own", 4, { attempt: 2 }))).toBe("room");

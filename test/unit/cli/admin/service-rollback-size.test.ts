@@ -33,9 +33,11 @@ describe("the previous size", () => {
   });
 
   it("is never the size of a boost", () => {
-    expect(find([historyEntry(4), historyEntry(16, { source: "Boost" }), historyEntry(2)], 4)).toBe(
-      "2 cpu / 8 Gi",
-    );
+    for (const source of ["Boost", "TierLimit"] as const) {
+      const boosted = historyEntry(16, { source, boost: true });
+      expect(find([historyEntry(4), boosted, historyEntry(2)], 4)).toBe("2 cpu / 8 Gi");
+      expect(find([historyEntry(4), boosted], 4, 16)).toBeUndefined();
+    }
   });
 
   it("is absent if every pipe ran only the current size", () => {

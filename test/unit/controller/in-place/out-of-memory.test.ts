@@ -26,6 +26,7 @@ const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
+const DAY = 24 * 60 * MINUTE;
 /** When the pods got one core, and when their template began to follow. */
 const RESIZED_MS = NOW_MS - 5 * MINUTE;
 const COMMITTED_MS = RESIZED_MS + SECOND;
@@ -90,6 +91,10 @@ function decided(pods: readonly PodView[], given: Given = {}) {
   return { actions, summary: summaries(actions), sizing, condition, status };
 }
 
+function tierOf(cores: number): Snapshot["tier"] {
+  return { ok: true, value: { name: "basic", defaultSize: ONE, maximumSize: sizeOfCores(cores) } };
+}
+
 const isShort = (pods: readonly PodView[], given: Given = {}) =>
   decided(pods, given).actions.some((each) => "rollout" in each && each.rollout.outOfMemory !== undefined);
 
@@ -108,6 +113,11 @@ describe("a smaller memory in place is too small if", () => {
       { type: "adopt", rollout: { size: ONE, outOfMemory: { size: ONE, previous: FOUR, pipe: "a" } } },
     ]);
     expect(condition).toMatchObject({ reason: "OutOfMemory" });
+  });
+
+  it("a container was killed twice, and another one had restarted before the resize", () => {
+    const pods = [killed("a-1", 2), aPod("a-2", {}, { restartCount: 7, restartedAtMs: RESIZED_MS - MINUTE })];
+    expect(isShort(pods, { pipe: { lastRollout: shrunk({ restarts: 7 }) } })).toBe(true);
   });
 
   it("one container was killed in each of two pipes", () => {
@@ -131,6 +141,29 @@ describe("a smaller memory in place is too small if", () => {
       {},
     ],
     [
+      "it was killed once, and another container was killed weeks later",
+      [killed("a-1", 1), killed("a-2", 1, 20 * DAY)],
+      {},
+    ],
+    [
+      "it was killed once, and another container ended twice for another reason",
+      [killed("a-1", 1), killed("a-2", 2, MINUTE, { isOomKilled: false })],
+      {},
+    ],
+    [
+      "it was killed once, and a later pod ended twice for another reason",
+      [
+        killed("a-1", 1),
+        { ...killed("a-3", 2, MINUTE, { isOomKilled: false }), createdAtMs: COMMITTED_MS + 1 },
+      ],
+      {},
+    ],
+    [
+      "it was killed once, and a node forgot why another container had restarted",
+      [killed("a-1", 1), aPod("a-2", {}, { restartCount: 3, restartedAtMs: 0 })],
+      {},
+    ],
+    [
       "it was killed later than ten minutes after the resize",
       [killed("a-1", 2, 10 * MINUTE + 2 * SECOND)],
       {},
@@ -147,6 +180,11 @@ describe("a smaller memory in place is too small if", () => {
     ],
   ])("but not if %s", (_, pods, given) => {
     expect(isShort(pods, given)).toBe(false);
+  });
+
+  it("but not if the maximum of the tier is not larger, because nothing could be given back", () => {
+    expect(isShort([killed("a-1", 2)], { changes: { tier: tierOf(1) } })).toBe(false);
+    expect(isShort([killed("a-1", 2)], { changes: { tier: tierOf(2) } })).toBe(true);
   });
 
   it("but not while its template is in its commit", () => {
@@ -172,6 +210,20 @@ describe("a service that ran out of memory", () => {
       for (const action of actions)
         expect(action).toMatchObject({ resources: { requests: { memory: "16Gi" } } });
     }
+  });
+
+  it("gets at most the maximum of the tier, and the status says so", () => {
+    const changes = { tier: tierOf(2) };
+    const { actions, condition } = decided([killed("a-1", 2)], { pipe: recorded, changes });
+    expect(actions).toMatchObject([{ type: "resize-pod", resources: { requests: { memory: "8Gi" } } }]);
+    expect(condition.message).toContain("; the tier limits them to 2 cpu / 8 Gi");
+  });
+
+  it("gets the requested size again if the tier allows no larger one any more", () => {
+    const changes = { tier: tierOf(1) };
+    const { actions, condition } = decided([aResizedPod("a-1")], { pipe: recorded, changes });
+    expect(actions).toMatchObject([{ type: "resize-pod", resources: { requests: { memory: "4Gi" } } }]);
+    expect(condition.reason).not.toBe("OutOfMemory");
   });
 
   it("does not get it because of a pipe that ran out of memory in another service", () => {
@@ -226,6 +278,7 @@ describe("a service that ran out of memory", () => {
     const { summary, condition, status } = decided([aResizedPod("a-1")], { pipe: back, others, otherPods });
     expect(summary).toEqual([]);
     expect(condition).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+    expect(condition.message).toContain(`a could not be resized to 1 cpu / 4 Gi: ${RECORD.message}`);
     expect(status).toMatchObject({
       desired: { replicaCpuMillicores: 1000 },
       effective: { replicaCpuMillicores: 4000 },
@@ -237,10 +290,20 @@ describe("a service that ran out of memory", () => {
           { name: "b", state: "Waiting", message: "waiting because of the failure" },
         ],
       },
-      failures: [{ pipe: "a", reason: "OutOfMemory" }],
+      failures: [{ pipe: "a", reason: "OutOfMemory", size: { replicaCpuMillicores: 1000 } }],
       history: [{ result: "Failed" }],
     });
     expect(status.failures?.[0]).not.toHaveProperty("nextRetryAt");
+  });
+
+  it("has a failure about the previous size if a pipe cannot get that", () => {
+    const outcome = failed({ reason: "Refused", message: "exceeded quota" });
+    const writes = someWrites([
+      aWrite("uid-a", "resize", { subject: "4000m/16Gi", outcome, lastAtMs: NOW_MS }),
+    ]);
+    const stopped = killed("a-1", 2, 0, { isRunning: false });
+    const { status } = decided([stopped], { pipe: recorded, changes: { writes } });
+    expect(status.failures).toMatchObject([{ reason: "Refused", size: { replicaCpuMillicores: 4000 } }]);
   });
 
   it("has not failed yet while another pipe does not have the previous size", () => {

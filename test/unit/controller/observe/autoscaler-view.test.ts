@@ -156,6 +156,23 @@ describe("a horizontal autoscaler", () => {
     expect(of({ resource: { target: { type: "AverageValue" } } })).toBeUndefined();
     expect(of()).toBeUndefined();
   });
+
+  it("is relevant for the container whose utilization it measures, and for each one if it measures pods", () => {
+    const target = { type: "Utilization" };
+    const containersOf = (...metrics: readonly object[]) => {
+      const view = toHorizontalAutoscalerView({ metadata, spec: { scaleTargetRef: deployment, metrics } });
+      return ["pipe", "proxy"].filter((container) => actsOn(view, container));
+    };
+    const proxy = { containerResource: { container: "proxy", target } };
+    expect(containersOf(proxy)).toEqual(["proxy"]);
+    expect(containersOf(proxy, { containerResource: { container: "pipe", target } })).toEqual([
+      "pipe",
+      "proxy",
+    ]);
+    expect(containersOf(proxy, { resource: { target } })).toEqual(["pipe", "proxy"]);
+    const byValue = { containerResource: { container: "pipe", target: { type: "AverageValue" } } };
+    expect(containersOf(proxy, byValue)).toEqual(["proxy"]);
+  });
 });
 
 describe("a pipe with an autoscaler", () => {

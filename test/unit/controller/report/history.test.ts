@@ -1,12 +1,21 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { Sizing } from "../../../../src/controller/decide/decision.ts";
 import { historyOf, statusOf } from "../../../../src/controller/report/status.ts";
 import { type HistoryEntry, MAX_HISTORY, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
 import { anAssessment } from "../../../support/fixtures/decisions.ts";
-import { aPipe, aScaling, aSnapshot, NOW_MS, POLICY } from "../../../support/fixtures/snapshot.ts";
+import {
+  aLabelledPipe,
+  aPipe,
+  aScaling,
+  aSnapshot,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  POLICY,
+} from "../../../support/fixtures/snapshot.ts";
 
 type Source = HistoryEntry["source"];
 type Propagation = NonNullable<PipeScalingStatus["propagation"]>;
@@ -41,6 +50,7 @@ describe("the history of sizes", () => {
         requestId: "request-1",
         startedAt: NOON,
         completedAt: undefined,
+        boost: undefined,
       },
     ]);
   });
@@ -98,6 +108,36 @@ describe("the history of sizes", () => {
     const byDefault = historyOf([], { ...desiredOf(2, "TierDefault"), ...COMPLETED }, true, false);
     expect(next(byDefault, 2, COMPLETED)).toMatchObject([{ source: "Spec", startedAt: NOON }]);
     expect(next(byDefault, 4, UNDER_WAY)).toMatchObject([{ source: "Spec" }, { source: "TierDefault" }]);
+  });
+});
+
+describe("the entry of a boost in the history", () => {
+  const boosted = (history: readonly HistoryEntry[], cores: number, source: Source) =>
+    historyOf(history, { ...desiredOf(cores, source), ...COMPLETED, boost: true }, true, false);
+
+  it("is marked while other sizes follow", () => {
+    const history = next(boosted(next([], 2, COMPLETED), 8, "TierLimit"), 2, COMPLETED);
+    expect(history.map(({ boost }) => boost)).toEqual([undefined, true, undefined]);
+    expect(boosted(boosted([], 8, "Boost"), 8, "Boost")).toMatchObject([{ boost: true }]);
+  });
+
+  it("is not marked if the same size was requested before the boost, or is after it", () => {
+    expect(boosted(next([], 8, COMPLETED), 8, "TierLimit")).toMatchObject([{ boost: undefined }]);
+    expect(next(boosted([], 8, "TierLimit"), 8, COMPLETED)).toMatchObject([{ boost: undefined }]);
+  });
+
+  it("is marked in the status, whether or not the tier limits the boost", () => {
+    for (const [maximum, source] of [
+      [24, "Boost"],
+      [4, "TierLimit"],
+    ] as const) {
+      const boost = { replicaCpuMillicores: 8000, replicaMemoryGb: 32, until: "9000-01-01T00:00:00Z" };
+      const scaling = aScaling(1, { spec: { boost } });
+      const value = { name: "basic", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(maximum) };
+      const snapshot = aSnapshot([aLabelledPipe("a")], { scaling, tier: { ok: true, value } });
+      const { history } = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+      expect(history).toMatchObject([{ source, boost: true }]);
+    }
   });
 });
 

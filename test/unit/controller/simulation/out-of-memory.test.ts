@@ -92,6 +92,18 @@ describe("a service whose pipe is OOM-killed twice after a smaller memory in pla
     expect(conditionOf(group)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
   });
 
+  it("follows the maximum of its tier, which always limits the size that it has back", async () => {
+    group.simulation.setTier("small");
+    await group.run(2 * MINUTE);
+    expect(group.podSizes()).toEqual(group.names.map(() => "2000m/8Gi"));
+    expect(conditionOf(group)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+    expect(conditionOf(group)?.message).toContain("; the tier limits them to 2 cpu / 8 Gi");
+    group.simulation.setTier("basic");
+    await group.run(2 * MINUTE);
+    expectGivenBack(group);
+    expect(flaps).toEqual([]);
+  });
+
   it("gets the smaller size again when people ask for a retry, and gives it back again", async () => {
     group.simulation.askToRetry(1);
     await group.run(2 * MINUTE);
