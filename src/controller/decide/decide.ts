@@ -142,13 +142,16 @@ function finishCommits(snapshot: Snapshot): readonly Action[] {
 
 /** Paused Deployments that are no pipes of this service any more. No watch shows those that left the cache. */
 function finishAbandoned(snapshot: Snapshot): readonly Action[] {
-  const { orphans, departed, nowMs } = snapshot;
-  const abandoned = orphans.filter((pipe) => orphanResumedAtMs(pipe, snapshot) <= nowMs);
-  const ofDeparted = departed.flatMap((pipe): readonly Action[] => {
+  const ofDeparted = snapshot.departed.flatMap((pipe): readonly Action[] => {
     const { actions } = commitStep(pipe, snapshot);
     return actions.length > 0 ? actions : [{ type: "refresh", pipe }];
   });
-  return [...ofDeparted, ...abandoned.flatMap((pipe) => commitStep(pipe, snapshot).actions)];
+  const ofOrphans = abandonedOrphans(snapshot).flatMap((pipe) => commitStep(pipe, snapshot).actions);
+  return [...ofDeparted, ...ofOrphans];
+}
+
+function abandonedOrphans(snapshot: Snapshot): readonly PipeView[] {
+  return snapshot.orphans.filter((pipe) => orphanResumedAtMs(pipe, snapshot) <= snapshot.nowMs);
 }
 
 /** When an orphan is resumed, in milliseconds since 1970; infinite if the controller did not pause it. */
@@ -181,7 +184,9 @@ const DEPARTED_MS = 500;
 export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
   const { nowMs, recreation, scaling, orphans, departed, pipes } = snapshot;
   const { waitReason, window, assessments = [] } = sizing ?? {};
-  const paused = pipes.filter(({ isPausedForCommit }) => isPausedForCommit);
+  const paused = [...pipes, ...abandonedOrphans(snapshot)].filter(
+    ({ isPausedForCommit }) => isPausedForCommit,
+  );
   const isWaitedFor = waitReason === "canary" || waitReason === "service-limit";
   const times = [
     ...assessments.flatMap((each) => timesOf(each, isWaitedFor)),

@@ -71,8 +71,7 @@ export function statusOf(
     history: historyOf(
       previous.history ?? [],
       { ...desired, ...propagation, ...(boost ? { boost: true } : {}) },
-      isRun,
-      isFailed,
+      { isRun, isFailed, isGivenBack: sizing.outOfMemory !== undefined },
     ),
     limits: {
       service: serviceLimit,
@@ -175,26 +174,32 @@ const STATUSES = {
   Stalled: { Ready: "False", Stalled: "True" },
 } as const;
 
+interface Outcome {
+  /** A pipe with replicas runs the size. */
+  readonly isRun: boolean;
+  /** A pipe cannot have the size. */
+  readonly isFailed: boolean;
+  /** Containers ran out of memory with the size after every pipe ran it, so nobody should return to it. */
+  readonly isGivenBack: boolean;
+}
+
 /**
  * Returns the history with the current rescale as its newest entry. An entry that was Scaled stays Scaled even if a
  * pipe fails later, because every pipe did run the size, so a rollback can return to it.
- *
- * @param isRun whether a pipe runs the desired size
- * @param isFailed whether a pipe cannot have it
  */
 export function historyOf(
   history: readonly HistoryEntry[],
   rescale: Omit<HistoryEntry, "result">,
-  isRun: boolean,
-  isFailed: boolean,
+  { isRun, isFailed, isGivenBack }: Outcome,
 ): HistoryEntry[] {
   const [newest] = history;
   const isSame = newest?.summary === rescale.summary && newest.requestId === rescale.requestId;
   // A pipe that is added later completes the rescale again; the history keeps the time of the first completion.
-  const completedAt = (isSame ? newest.completedAt : undefined) ?? (isRun ? rescale.completedAt : undefined);
+  const reachedAt = (isSame ? newest.completedAt : undefined) ?? (isRun ? rescale.completedAt : undefined);
+  const completedAt = isGivenBack ? undefined : reachedAt;
   // A boost to the size that was requested before is no reason not to return to it.
   const boost = isSame && !newest.boost ? undefined : rescale.boost;
-  const unfinished = isFailed ? "Failed" : "Progressing";
+  const unfinished = isFailed || isGivenBack ? "Failed" : "Progressing";
   const current = {
     ...rescale,
     boost,

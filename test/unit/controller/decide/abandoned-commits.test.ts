@@ -14,7 +14,7 @@ import {
   NOW_MS,
   UNDER_WAY,
 } from "../../../support/fixtures/snapshot.ts";
-import { aWrite, someWrites, withoutResponse } from "../../../support/fixtures/writes.ts";
+import { aWrite, failed, someWrites, withoutResponse } from "../../../support/fixtures/writes.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -75,6 +75,17 @@ describe("a paused Deployment outside the namespace of its service", () => {
   it("is resumed only when the pause is a minute old, because another release may be committing a resize", () => {
     const pipe = pausedAgo(MINUTE_MS, { rollout: COMPLETE });
     expect(actionsFor(aSnapshot([], { orphans: [pipe] }))).toEqual(["resume a"]);
+  });
+
+  it("is tried again after a failed write, without an event", () => {
+    const pipe = pausedAgo(MINUTE_MS, { rollout: COMPLETE });
+    const writes = someWrites([aWrite("uid-a", "resume", { subject: "1000m/4Gi", outcome: failed() })]);
+    const snapshot = aSnapshot([], { orphans: [pipe], writes });
+    const decision = decide(snapshot, DECIDE_OPTIONS);
+    expect(decision.actions).toEqual([]);
+    const atMs = recheckAtMs(snapshot, decision);
+    expect(atMs).toBeGreaterThan(NOW_MS);
+    expect(atMs).toBeLessThanOrEqual(NOW_MS + MINUTE_MS);
   });
 
   it.each([

@@ -34,13 +34,15 @@ function desiredOf(cores: number, source: Source = "Spec") {
 }
 
 function next(history: readonly HistoryEntry[], cores: number, propagation: Propagation, isFailed = false) {
-  return historyOf(history, { ...desiredOf(cores), ...propagation }, true, isFailed);
+  return historyOf(history, { ...desiredOf(cores), ...propagation }, { ...RUN, isFailed });
 }
+
+const RUN = { isRun: true, isFailed: false, isGivenBack: false };
 
 describe("the history of sizes", () => {
   it("starts with the first size as Progressing", () => {
     const propagation = { startedAt: NOON, requestId: "request-1" };
-    expect(historyOf([], { ...desiredOf(2, "TierDefault"), ...propagation }, true, false)).toStrictEqual([
+    expect(historyOf([], { ...desiredOf(2, "TierDefault"), ...propagation }, RUN)).toStrictEqual([
       {
         replicaCpuMillicores: 2000,
         replicaMemoryGb: 8,
@@ -53,6 +55,18 @@ describe("the history of sizes", () => {
         boost: undefined,
       },
     ]);
+  });
+
+  it("marks a size as Failed that was given back after containers ran out of memory, although every pipe ran it", () => {
+    const scaled = next(next([], 4, COMPLETED), 1, COMPLETED);
+    const rescale = { ...desiredOf(1), ...COMPLETED };
+    const given = historyOf(scaled, rescale, { ...RUN, isGivenBack: true });
+    expect(given.map(({ result, completedAt }) => [result, completedAt])).toEqual([
+      ["Failed", undefined],
+      ["Scaled", ONE],
+    ]);
+    const later = next(given, 2, COMPLETED);
+    expect(later.map(({ result }) => result)).toEqual(["Scaled", "Superseded", "Scaled"]);
   });
 
   it("marks the newest entry as Scaled, with the time, when every pipe runs the size", () => {
@@ -105,7 +119,7 @@ describe("the history of sizes", () => {
   });
 
   it("updates the source of the size only in the newest entry", () => {
-    const byDefault = historyOf([], { ...desiredOf(2, "TierDefault"), ...COMPLETED }, true, false);
+    const byDefault = historyOf([], { ...desiredOf(2, "TierDefault"), ...COMPLETED }, RUN);
     expect(next(byDefault, 2, COMPLETED)).toMatchObject([{ source: "Spec", startedAt: NOON }]);
     expect(next(byDefault, 4, UNDER_WAY)).toMatchObject([{ source: "Spec" }, { source: "TierDefault" }]);
   });
@@ -113,7 +127,7 @@ describe("the history of sizes", () => {
 
 describe("the entry of a boost in the history", () => {
   const boosted = (history: readonly HistoryEntry[], cores: number, source: Source) =>
-    historyOf(history, { ...desiredOf(cores, source), ...COMPLETED, boost: true }, true, false);
+    historyOf(history, { ...desiredOf(cores, source), ...COMPLETED, boost: true }, RUN);
 
   it("is marked while other sizes follow", () => {
     const history = next(boosted(next([], 2, COMPLETED), 8, "TierLimit"), 2, COMPLETED);
