@@ -372,11 +372,11 @@ describe("doctor with a release of the chart", () => {
       await deleted("typo");
     });
 
-    it("reports a pipe in a namespace that the controller does not watch", async () => {
+    it("reports a pipe in a namespace that no controller watches", async () => {
       await expectProblems(
         () => apply(cluster, [pipe("elsewhere", { namespace: "default" })]),
         [
-          "warning: The pipe default/elsewhere is in a namespace that the controller does not watch, so it is not resized.",
+          "warning: The pipe default/elsewhere is in a namespace that no controller watches, so it is not resized.",
         ],
         () => deleted("elsewhere", "default"),
       );
