@@ -234,6 +234,11 @@ describe("the chart rejects with the field and the reason", () => {
       /api\.tls\.certificate\.issuerRef\.name is empty/,
     ],
     [
+      "the Secret of the self-signed certificate as that of another certificate",
+      ["api.tls.secretName=release-pipe-scaling-operator-api-tls"],
+      /api\.tls\.secretName is release-pipe-scaling-operator-api-tls, .*so Helm would delete it: store your certificate in a Secret of another name/,
+    ],
+    [
       "a Certificate with TLS disabled",
       ["api.tls.enabled=false,api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x"],
       /so the certificate would be unused/,
@@ -364,6 +369,18 @@ describe("the rendered chart", () => {
   ])("runs the image of %s in every pod", async (values, image) => {
     const manifests = JSON.stringify(await rendered(...MINIMAL, "--set", values));
     expect(manifests.match(/"image":"[^"]+"/g)).toEqual(Array(3).fill(`"image":"${image}"`));
+  });
+
+  it("lets cert-manager write to another Secret than that of the self-signed certificate, which Helm deletes", async () => {
+    const names = async (...args: string[]) => {
+      const objects = JSON.stringify(await rendered(...MINIMAL, ...args));
+      return new Set(objects.match(/(?<="secretName":")[^"]+/g));
+    };
+    const api = "release-pipe-scaling-operator-api";
+    const certificate = ["--set", "api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x"];
+    expect(await names()).toEqual(new Set([`${api}-tls`]));
+    expect(await names(...certificate)).toEqual(new Set([`${api}-certificate`]));
+    expect(await names(...certificate, "--set", "api.tls.secretName=mine")).toEqual(new Set(["mine"]));
   });
 
   it("restarts both processes when the tiers change, but not when labels change", async () => {

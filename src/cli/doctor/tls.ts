@@ -15,17 +15,31 @@ const SOON_MS = 14 * DAY_MS;
 export async function checkTls(cluster: Cluster): Promise<Result[]> {
   const installations = await cluster.installations();
   const ours = installations.filter(({ records }) => records === cluster.options.records);
-  const results = ours.map(async ({ namespace, tlsSecret }): Promise<Result[]> => {
+  const results = ours.map(async ({ namespace, name, tlsSecret }): Promise<Result[]> => {
     if (tlsSecret === undefined) return [];
     const secret = await cluster.get<Secret>(objectPath(SECRETS, namespace, tlsSecret));
-    return [judge(namespace, tlsSecret, secret, cluster.options.clock.now())];
+    const create = creationOf(tlsSecret, namespace, name);
+    return [judge(namespace, tlsSecret, secret, create, cluster.options.clock.now())];
   });
   return (await Promise.all(results)).flat();
 }
 
-function judge(namespace: string, name: string, secret: Secret | undefined, nowMs: number): Result {
+/** Helm deletes the Secret that the chart creates when the values use another certificate. */
+function creationOf(name: string, namespace: string, deployment: string): string {
+  if (name === `${deployment}-tls`) {
+    return "helm upgrade, which creates a self-signed certificate. To use your own, store it in a Secret of another name, and set api.tls.secretName to that name.";
+  }
+  return `kubectl create secret tls ${name} --namespace ${namespace} --cert <file> --key <file>; cert-manager creates it by itself.`;
+}
+
+function judge(
+  namespace: string,
+  name: string,
+  secret: Secret | undefined,
+  create: string,
+  nowMs: number,
+): Result {
   const what = `The TLS Secret ${namespace}/${name} of the API`;
-  const create = `helm upgrade if the chart creates it, or kubectl create secret tls ${name} --namespace ${namespace} --cert <file> --key <file>; cert-manager creates it by itself.`;
   if (!secret) {
     return error(`${what} does not exist, so new pods of the API cannot start.`, create);
   }

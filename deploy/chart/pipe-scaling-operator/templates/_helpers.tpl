@@ -42,7 +42,13 @@ different namespaces do not conflict. The name of a Service has at most 63 chara
 {{- end }}
 
 {{- define "pipe-scaling.tlsSecretName" -}}
-{{ .Values.api.tls.secretName | default (printf "%s-tls" (include "pipe-scaling.apiName" .)) }}
+{{- $standard := ternary (printf "%s-certificate" (include "pipe-scaling.apiName" .)) (include "pipe-scaling.selfSignedName" .) .Values.api.tls.certificate.enabled -}}
+{{ .Values.api.tls.secretName | default $standard }}
+{{- end }}
+
+{{/* Name of the Secret that the chart creates. Helm deletes it when the values use another certificate. */}}
+{{- define "pipe-scaling.selfSignedName" -}}
+{{ include "pipe-scaling.apiName" . }}-tls
 {{- end }}
 
 {{/*

@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000;
 const TIERS = "basic:\n  defaultCpuMillicores: 1000\n  maximumCpuMillicores: 2000";
 
 /** Both processes, with mounted tiers and a mounted certificate. */
-function deployments(checksum: string | undefined) {
+function deployments(checksum: string | undefined, tls: string) {
   return ["api", "controller"].map((component) => {
     const labels = {
       "app.kubernetes.io/component": component,
@@ -28,7 +28,7 @@ function deployments(checksum: string | undefined) {
     ];
     const volumes = [
       { name: "of-tiers", configMap: { name: "tiers" } },
-      { name: "of-tls", secret: { secretName: "tls" } },
+      { name: "of-tls", secret: { secretName: tls } },
     ];
     const metadata = { labels, annotations: { "checksum/tiers": checksum } };
     return {
@@ -44,19 +44,28 @@ interface Options {
   readonly tiers?: object;
   readonly checksum?: string;
   readonly secret?: object;
+  /** Name of the Secret with the certificate. */
+  readonly tls?: string;
 }
 
 async function results(check: (cluster: Cluster) => Promise<Result[]>, options: Options) {
-  const { tiers, checksum, secret } = options;
+  const all = await resultsOf(check, options);
+  return all.map(({ severity, message }) => `${severity}: ${message}`);
+}
+
+async function resultsOf(check: (cluster: Cluster) => Promise<Result[]>, options: Options) {
+  const { tiers, checksum, secret, tls = "own" } = options;
   const all = await check(
     clusterWith({
-      "/apis/apps/v1/deployments": { metadata: {}, items: deployments(checksum) },
+      "/apis/apps/v1/deployments": { metadata: {}, items: deployments(checksum, tls) },
       ...(tiers ? { "/api/v1/namespaces/system/configmaps/tiers": tiers } : {}),
-      ...(secret ? { "/api/v1/namespaces/system/secrets/tls": secret } : {}),
+      ...(secret ? { [`/api/v1/namespaces/system/secrets/${tls}`]: secret } : {}),
     }),
   );
-  for (const { severity, remedy } of all) if (severity !== "ok") expect(remedy).toMatch(/helm upgrade/);
-  return all.map(({ severity, message }) => `${severity}: ${message}`);
+  for (const { severity, remedy } of all) {
+    if (severity !== "ok") expect(remedy).toMatch(/helm upgrade|kubectl create/);
+  }
+  return all;
 }
 
 describe("the tiers check of doctor", () => {
@@ -100,6 +109,16 @@ describe("the TLS check of doctor", () => {
   it("accepts a certificate that is valid for some time", async () => {
     expect(await results(checkTls, { secret: secretOf(usable) })).toEqual([
       "ok: The TLS certificate of the API is usable; it expires in 60 d.",
+    ]);
+  });
+
+  it("lets Helm create the Secret of the chart, and the user every other", async () => {
+    const remedies = async (tls: string) => (await resultsOf(checkTls, { tls })).map(({ remedy }) => remedy);
+    expect(await remedies("api-tls")).toEqual([
+      "helm upgrade, which creates a self-signed certificate. To use your own, store it in a Secret of another name, and set api.tls.secretName to that name.",
+    ]);
+    expect(await remedies("own")).toEqual([
+      "kubectl create secret tls own --namespace system --cert <file> --key <file>; cert-manager creates it by itself.",
     ]);
   });
 
