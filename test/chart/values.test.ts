@@ -456,10 +456,19 @@ describe("the rendered chart", () => {
         return policies.slice(0, 2).map((policy) => networkPolicy.parse(policy).spec.egress.slice(1));
       };
       expect(await egress()).toEqual([[], []]);
-      const allowed = [{ ports: [{ port: 53, protocol: "UDP" }, { port: 53 }] }, { ports: [{ port }] }];
+      const allowed = [{ ports: DNS_PORTS }, { ports: [{ port }] }];
       expect(await egress("--set", `tracing.otlpEndpoint=${url}`)).toEqual([allowed, allowed]);
     },
   );
+
+  it("allows the pod of helm test egress only to DNS and the API", async () => {
+    const template = "templates/networkpolicies.yaml";
+    const [, , policy] = await rendered(...MINIMAL, "--show-only", template);
+    expect(networkPolicy.parse(policy).spec.egress).toMatchObject([
+      { ports: DNS_PORTS },
+      { ports: [{ port: "api" }], to: [{ podSelector: {} }] },
+    ]);
+  });
 
   it.each([
     ["the default type", "api.service.type=ClusterIP", false],
@@ -731,6 +740,9 @@ describe("the rendered chart", () => {
     }
   });
 });
+
+/** A NetworkPolicy sees the port of the DNS pods, which is 5353 in OpenShift. */
+const DNS_PORTS = [53, 5353].flatMap((port) => [{ port, protocol: "UDP" }, { port }]);
 
 /** Settings that a pod leaves to the process: it uses its ServiceAccount and its host name, and never a dry run. */
 const NOT_IN_PODS = ["kubeconfig", "identity", "dryRun"];

@@ -209,6 +209,15 @@ PIPE_SCALING_RATE_LIMIT. Lists and maps are separated by commas. Takes the setti
 {{- end }}
 {{- end }}
 
+{{/* Ports of DNS pods for a NetworkPolicy, which sees the port behind the Service. The pods of OpenShift listen on 5353. */}}
+{{- define "pipe-scaling.dnsPorts" -}}
+{{- range $port := list 53 5353 -}}
+- port: {{ $port }}
+  protocol: UDP
+- port: {{ $port }}
+{{ end }}
+{{- end }}
+
 {{/* The port of an http or https URL, or the default port of its scheme. */}}
 {{- define "pipe-scaling.portOf" -}}
 {{- $standard := hasPrefix "https:" . | ternary "443" "80" -}}
