@@ -120,6 +120,10 @@ describe("the chart accepts", () => {
   it.each([
     ["enabled, the condition of a dependency", { enabled: true }],
     ["a controller without pods", { controller: { replicaCount: 0 } }],
+    [
+      "an additional variable that it sets only with other values",
+      { api: { extraEnv: [{ name: "OTEL_EXPORTER_OTLP_HEADERS", value: "a=b" }] } },
+    ],
     ["tolerations that compare numbers", { api: { tolerations: [toleration("Gt"), toleration("Lt")] } }],
   ])("%s", async (_, values) => {
     const set = Object.entries(values).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
@@ -250,6 +254,21 @@ describe("the chart rejects with the field and the reason", () => {
         "api.tls.certificate.renewBefore=2160h",
       ],
       /api\.tls\.certificate\.renewBefore \(2160h\) must be less than api\.tls\.certificate\.duration \(2160h\)/,
+    ],
+    [
+      "an additional variable that a setting of the process sets",
+      ["api.extraEnv[0].name=PIPE_SCALING_LOG_LEVEL,api.extraEnv[0].value=debug"],
+      /api\.extraEnv contains PIPE_SCALING_LOG_LEVEL, which the chart sets: set api\.config\.logLevel instead\./,
+    ],
+    [
+      "an additional variable that another value sets",
+      ["controller.extraEnv[0].name=PIPE_SCALING_NAMESPACE,controller.extraEnv[0].value=records"],
+      /controller\.extraEnv contains PIPE_SCALING_NAMESPACE, which the chart sets: set records\.namespace instead\./,
+    ],
+    [
+      "an additional variable that the chart sets without a value",
+      ["api.extraEnv[0].name=PIPE_SCALING_PORT,api.extraEnv[0].value=9"],
+      /api\.extraEnv contains PIPE_SCALING_PORT, which the chart sets: remove it\./,
     ],
     [
       "an autoscaler without CPU requests",

@@ -149,6 +149,31 @@ kustomize.toolkit.fluxcd.io/prune: disabled
 {{ toYaml .Values.tiers }}
 {{- end }}
 
+{{/* Environment variables of a process. Takes a list: the root context, and `api` or `controller`. */}}
+{{- define "pipe-scaling.environment" -}}
+{{- $root := index . 0 }}
+{{- $component := index . 1 -}}
+- name: MALLOC_ARENA_MAX
+  value: "2"
+- name: MALLOC_TRIM_THRESHOLD_
+  value: "131072"
+{{- include "pipe-scaling.commonEnvironment" $root | nindent 0 }}
+{{- include "pipe-scaling.config" (index $root.Values $component).config | trim | nindent 0 }}
+{{- if eq $component "api" }}
+- name: PIPE_SCALING_PORT
+  value: "8080"
+{{- if $root.Values.api.tls.enabled }}
+- name: PIPE_SCALING_TLS_CERT
+  value: /etc/pipe-scaling-tls/tls.crt
+- name: PIPE_SCALING_TLS_KEY
+  value: /etc/pipe-scaling-tls/tls.key
+{{- else }}
+- name: PIPE_SCALING_PLAIN_HTTP
+  value: "true"
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Environment variables of both processes. Each is also a flag (`pipe-scaling api --help`). */}}
 {{- define "pipe-scaling.commonEnvironment" -}}
 - name: PIPE_SCALING_NAMESPACE

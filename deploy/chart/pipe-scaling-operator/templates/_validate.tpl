@@ -50,6 +50,7 @@ api.tls.certificate.renewBefore ({{ .renewBefore }}) must be less than api.tls.c
 {{- if eq (include "pipe-scaling.serviceAccountName" (list . "api")) (include "pipe-scaling.serviceAccountName" (list . "controller")) }}
 api.serviceAccount.name and controller.serviceAccount.name are the same, so each process would have the permissions of both: set different names.
 {{- end }}
+{{- include "pipe-scaling.environmentProblems" . }}
 {{- include "pipe-scaling.podProblems" (list "api" .Values.api (ternary .Values.api.autoscaling.minReplicas .Values.api.replicaCount .Values.api.autoscaling.enabled)) }}
 {{- include "pipe-scaling.podProblems" (list "controller" .Values.controller .Values.controller.replicaCount) }}
 {{- with .Values.api.service }}
@@ -117,6 +118,36 @@ api.httpRoute.parentRefs is empty: add a Gateway.
 {{- if has (toString .maxUnavailable) (list "0" "0%" "00%") }}
 {{ $component }}.podDisruptionBudget.maxUnavailable ({{ .maxUnavailable }}) allows no eviction, so that no node with one of the pods can be drained: set it to a higher value.
 {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Kubernetes rejects a server-side apply of a container that has a variable twice. */}}
+{{- define "pipe-scaling.environmentProblems" -}}
+{{- range $component := list "api" "controller" }}
+{{- $values := index $.Values $component }}
+{{- $settings := dict
+  "PIPE_SCALING_NAMESPACE" "records.namespace"
+  "PIPE_SCALING_PIPE_NAMESPACES" "pipes.namespaces"
+  "PIPE_SCALING_TIERS_FILE" "tiers"
+  "PIPE_SCALING_MAXIMUM_CORES" "sizes.maximumCores"
+  "PIPE_SCALING_HOST" "listenAddress"
+  "PIPE_SCALING_METRICS_AUTHENTICATION" "monitoring.authentication.enabled"
+  "PIPE_SCALING_OTLP_ENDPOINT" "tracing.otlpEndpoint"
+  "OTEL_EXPORTER_OTLP_HEADERS" "tracing.headersSecretName"
+  "PIPE_SCALING_TLS_CERT" "api.tls"
+  "PIPE_SCALING_TLS_KEY" "api.tls"
+  "PIPE_SCALING_PLAIN_HTTP" "api.tls.enabled" }}
+{{- range $key, $_ := $values.config }}
+{{- $_ := set $settings (snakecase $key | upper | printf "PIPE_SCALING_%s") (printf "%s.config.%s" $component $key) }}
+{{- end }}
+{{- $names := list }}
+{{- range include "pipe-scaling.environment" (list $ $component) | fromYamlArray }}{{ $names = append $names .name }}{{ end }}
+{{- range $values.extraEnv }}
+{{- $name := get . "name" }}
+{{- if has $name $names }}
+{{ $component }}.extraEnv contains {{ $name }}, which the chart sets: {{ with get $settings $name }}set {{ . }} instead{{ else }}remove it{{ end }}.
 {{- end }}
 {{- end }}
 {{- end }}
