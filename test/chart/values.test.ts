@@ -124,6 +124,25 @@ describe("the chart accepts", () => {
       "an additional variable that it sets only with other values",
       { api: { extraEnv: [{ name: "OTEL_EXPORTER_OTLP_HEADERS", value: "a=b" }] } },
     ],
+    [
+      "a Certificate that is renewed before the alert about its expiry fires",
+      {
+        monitoring: {
+          podMonitor: { enabled: true },
+          prometheusRule: { enabled: true, alerts: { PipeScalingCertificateExpiry: { threshold: 0.3 } } },
+        },
+        api: {
+          tls: {
+            certificate: {
+              enabled: true,
+              issuerRef: { name: "x" },
+              duration: "24h",
+              renewBefore: "8h",
+            },
+          },
+        },
+      },
+    ],
     ["tolerations that compare numbers", { api: { tolerations: [toleration("Gt"), toleration("Lt")] } }],
   ])("%s", async (_, values) => {
     const set = Object.entries(values).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
@@ -269,6 +288,15 @@ describe("the chart rejects with the field and the reason", () => {
       "an additional variable that the chart sets without a value",
       ["api.extraEnv[0].name=PIPE_SCALING_PORT,api.extraEnv[0].value=9"],
       /api\.extraEnv contains PIPE_SCALING_PORT, which the chart sets: remove it\./,
+    ],
+    [
+      "a Certificate that is renewed after the alert about its expiry fires",
+      [
+        "monitoring.prometheusRule.enabled=true,monitoring.podMonitor.enabled=true",
+        "api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x",
+        "api.tls.certificate.duration=24h,api.tls.certificate.renewBefore=8h",
+      ],
+      /PipeScalingCertificateExpiry\.threshold \(14 days\) is not less than api\.tls\.certificate\.renewBefore \(8h\)/,
     ],
     [
       "an autoscaler without CPU requests",

@@ -304,8 +304,9 @@ describe("doctor with a release of the chart", () => {
       );
     });
 
+    const DAY_MS = 86_400_000;
     const past = certificatePair("past", -1000);
-    const soon = certificatePair("soon", 3 * 86_400_000);
+    const soon = certificatePair("soon", 3 * DAY_MS, 87 * DAY_MS);
     it.each([
       ["does not match its certificate", { "tls.key": soon.key }, `error: ${what} is unusable: `],
       ["is empty", { "tls.key": "" }, `error: ${what} has no tls.key, so the API cannot use it.`],

@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { messageOf } from "../../kube/errors.ts";
 import type { Secret } from "../../kube/objects.ts";
 import { objectPath, SECRETS } from "../../kube/paths.ts";
@@ -8,8 +9,10 @@ import { error, ok, type Result, warning } from "./result.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Renewals happen well before, and the alert of the chart has the same threshold. */
+/** Renewals happen well before, and the alert of the chart has the same threshold by default. */
 const SOON_MS = 14 * DAY_MS;
+/** Part of the validity that is left when a short certificate should have been renewed: cert-manager does at a third. */
+const SOON_PART = 1 / 5;
 
 /** Checks the certificate with which the API serves. */
 export async function checkTls(cluster: Cluster): Promise<Result[]> {
@@ -63,6 +66,12 @@ function judge(
   if (leftMs <= 0)
     return error(`${certificate} expired ${roughly(-leftMs)} ago, so clients reject it.`, replace);
   const expires = `expires in ${roughly(leftMs)}`;
-  if (leftMs <= SOON_MS) return warning(`${certificate} ${expires}, and nothing has renewed it.`, replace);
+  if (leftMs <= Math.min(SOON_MS, validityMsOf(cert) * SOON_PART))
+    return warning(`${certificate} ${expires}, and nothing has renewed it.`, replace);
   return ok(`The TLS certificate of the API is usable; it ${expires}.`);
+}
+
+function validityMsOf(cert: Buffer): number {
+  const { validFromDate, validToDate } = new X509Certificate(cert);
+  return validToDate.getTime() - validFromDate.getTime();
 }

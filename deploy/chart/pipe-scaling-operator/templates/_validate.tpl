@@ -171,6 +171,12 @@ monitoring.prometheusRule is enabled, but nothing scrapes the metrics, so that s
 {{- if and .prometheusRule.job $isMonitored }}
 monitoring.prometheusRule.job is for metrics that a scrape configuration of your own collects, but {{ ternary "monitoring.serviceMonitor" "monitoring.podMonitor" .serviceMonitor.enabled }}, which sets the label `job` itself, is enabled: set only one of them.
 {{- end }}
+{{- with .prometheusRule.alerts.PipeScalingCertificateExpiry }}
+{{- $certificate := $.Values.api.tls.certificate }}
+{{- if and $.Values.monitoring.prometheusRule.enabled .enabled $certificate.enabled $certificate.renewBefore (ge (mulf .threshold 86400000) (include "pipe-scaling.milliseconds" $certificate.renewBefore | float64)) }}
+monitoring.prometheusRule.alerts.PipeScalingCertificateExpiry.threshold ({{ .threshold }} days) is not less than api.tls.certificate.renewBefore ({{ $certificate.renewBefore }}), so that the alert would fire before each renewal: lower the threshold, or raise api.tls.certificate.renewBefore.
+{{- end }}
+{{- end }}
 {{- if and $policy.enabled (not $policy.metricsFrom) (or $isMonitored .prometheusRule.enabled) }}
 networkPolicy.metricsFrom is empty, so that Prometheus cannot read the metrics: add its pods, or disable monitoring.
 {{- end }}

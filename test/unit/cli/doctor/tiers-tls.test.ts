@@ -100,8 +100,8 @@ describe("the TLS check of doctor", () => {
     ]);
     return { data: Object.fromEntries(encoded) };
   }
-  const pairFor = (ms: number) => {
-    const { cert, key } = certificatePair("api", ms);
+  const pairFor = (ms: number, ageMs?: number) => {
+    const { cert, key } = certificatePair("api", ms, ageMs);
     return { crt: cert, key };
   };
   const usable = pairFor(60 * DAY_MS);
@@ -109,6 +109,17 @@ describe("the TLS check of doctor", () => {
   it("accepts a certificate that is valid for some time", async () => {
     expect(await results(checkTls, { secret: secretOf(usable) })).toEqual([
       "ok: The TLS certificate of the API is usable; it expires in 60 d.",
+    ]);
+  });
+
+  it("accepts a short certificate until a fifth of its validity is left", async () => {
+    const at = (leftMs: number) =>
+      results(checkTls, { secret: secretOf(pairFor(leftMs, 10 * DAY_MS - leftMs)) });
+    expect(await at(3 * DAY_MS)).toEqual([
+      "ok: The TLS certificate of the API is usable; it expires in 3 d.",
+    ]);
+    expect(await at(1.5 * DAY_MS)).toEqual([
+      expect.stringMatching(/^warning: .* expires in .*, and nothing has renewed it\.$/),
     ]);
   });
 
@@ -133,7 +144,11 @@ describe("the TLS check of doctor", () => {
     ],
     ["that is not PEM", secretOf({ crt: "a", key: "b" }), "error: .* is unusable"],
     ["that has expired", secretOf(pairFor(-3 * DAY_MS)), "error: .* expired 3 d ago"],
-    ["that expires in less than 14 days", secretOf(pairFor(10 * DAY_MS)), "warning: .* expires in 10 d"],
+    [
+      "that expires in less than 14 days",
+      secretOf(pairFor(10 * DAY_MS, 80 * DAY_MS)),
+      "warning: .* expires in 10 d",
+    ],
   ])("reports a Secret %s", async (_, secret, problem) => {
     expect(await results(checkTls, secret ? { secret } : {})).toEqual([expect.stringMatching(`^${problem}`)]);
   });
