@@ -1,7 +1,9 @@
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { isDeepStrictEqual } from "node:util";
 import { helm, tryHelm } from "@pipe-scaling/local-cluster/helm";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { stringify } from "yaml";
 import * as z from "zod";
 import { generated, type ValueSchema, valuesSchema } from "../../deploy/chart/generated.ts";
@@ -12,6 +14,7 @@ import { PERMISSIONS, REVIEW_PERMISSIONS } from "../../src/cli/doctor/permission
 import { apiSettings } from "../../src/settings/api.ts";
 import { controllerSettings } from "../../src/settings/controller.ts";
 import { declaredOptions } from "../../src/settings/option.ts";
+import { writeKubeconfig } from "../support/fixtures/kubeconfig.ts";
 import { limitedController, shippedAccount } from "../support/fixtures/shipped-account.ts";
 import { entrypoint } from "./image.ts";
 import { type Manifest, RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
@@ -401,6 +404,69 @@ describe("the chart rejects with the field and the reason", () => {
     expect(stderr).toMatch(
       /requires kubeVersion: >=1\.30\.0-0 which is incompatible with Kubernetes v1\.29\.9/,
     );
+  });
+});
+
+describe("the chart in a cluster whose Services have only IPv6 addresses", () => {
+  /** Returns the errors of Helm with an API server that has only the objects that the chart looks up. */
+  async function errors(ipFamilies: readonly string[], ...args: readonly string[]): Promise<string> {
+    const namespaces = "/api/v1/namespaces";
+    const resources = [
+      { name: "namespaces", kind: "Namespace", namespaced: false },
+      { name: "services", kind: "Service", namespaced: true },
+      { name: "secrets", kind: "Secret", namespaced: true },
+    ];
+    const others = [
+      { name: "customresourcedefinitions", kind: "CustomResourceDefinition", namespaced: false },
+      { name: "endpointslices", kind: "EndpointSlice", namespaced: true },
+    ];
+    const objects = new Map<string, object>([
+      ["/version", { major: "1", minor: "35", gitVersion: "v1.35.0" }],
+      ["/api", { kind: "APIVersions", versions: ["v1"] }],
+      ["/apis", { kind: "APIGroupList", apiVersion: "v1", groups: [] }],
+      ["/api/v1", { kind: "APIResourceList", groupVersion: "v1", resources }],
+      ...["apiextensions.k8s.io/v1", "discovery.k8s.io/v1"].map((version): [string, object] => [
+        `/apis/${version}`,
+        { kind: "APIResourceList", groupVersion: version, resources: others },
+      ]),
+      ...["default", "acme-pipes"].map((name): [string, object] => [
+        `${namespaces}/${name}`,
+        { apiVersion: "v1", kind: "Namespace", metadata: { name } },
+      ]),
+      ["/api/v1/services", { apiVersion: "v1", kind: "ServiceList", items: [] }],
+      [
+        `${namespaces}/default/services/kubernetes`,
+        { apiVersion: "v1", kind: "Service", metadata: { name: "kubernetes" }, spec: { ipFamilies } },
+      ],
+    ]);
+    const server = createServer(({ url = "" }, response) => {
+      const object = objects.get(url.replace(/\?.*/, ""));
+      response.writeHead(object ? 200 : 404, { "Content-Type": "application/json" });
+      const notFound = { kind: "Status", apiVersion: "v1", status: "Failure", reason: "NotFound", code: 404 };
+      response.end(JSON.stringify(object ?? notFound));
+    }).listen(0, "127.0.0.1");
+    onTestFinished(() => {
+      server.close();
+    });
+    await once(server, "listening");
+    const { port } = z.object({ port: z.number() }).parse(server.address());
+    const kubeconfig = writeKubeconfig(`http://127.0.0.1:${port}`);
+    const dryRun = ["--dry-run=server", "--kubeconfig", kubeconfig];
+    return (await tryHelm(["template", ...RELEASE, ...MINIMAL, ...dryRun, ...args])).stderr;
+  }
+
+  it("rejects a listen address that only IPv4 probes reach", async () => {
+    expect(await errors(["IPv6"])).toContain(
+      'listenAddress (0.0.0.0) is an IPv4 address, but the Services of this cluster have only IPv6 addresses, so no probe would reach the pods. Set listenAddress to "::".',
+    );
+  });
+
+  it.each([
+    ["an IPv6 listen address", ["IPv6"], ["--set", "listenAddress=::"]],
+    ["IPv4 addresses, too", ["IPv4", "IPv6"], []],
+  ])("accepts %s", async (_, families, args) => {
+    // Helm has rendered the chart, and this API server cannot check the objects.
+    expect(await errors(families, ...args)).toMatch(/^Error: unable to build kubernetes objects/);
   });
 });
 
