@@ -83,7 +83,9 @@ describe("monitoring.prometheusRule.alerts", () => {
   );
 
   it.each(thresholds)("puts the value of %s.%s into the expression", async (name, key) => {
-    const found = await alerts("--set", `${path}.${name}.${key}=77`);
+    // A certificate must be renewed before the alert about its expiry fires.
+    const certificate = "api.tls.certificate.duration=8760h,api.tls.certificate.renewBefore=2160h";
+    const found = await alerts("--set", `${path}.${name}.${key}=77,${certificate}`);
     expect(found.find(({ alert }) => alert === name)?.expr).toMatch(/[<>] 77( |$)/m);
   });
 

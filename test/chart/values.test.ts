@@ -1,7 +1,9 @@
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { isDeepStrictEqual } from "node:util";
 import { helm, tryHelm } from "@pipe-scaling/local-cluster/helm";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { stringify } from "yaml";
 import * as z from "zod";
 import { generated, type ValueSchema, valuesSchema } from "../../deploy/chart/generated.ts";
@@ -12,6 +14,7 @@ import { PERMISSIONS, REVIEW_PERMISSIONS } from "../../src/cli/doctor/permission
 import { apiSettings } from "../../src/settings/api.ts";
 import { controllerSettings } from "../../src/settings/controller.ts";
 import { declaredOptions } from "../../src/settings/option.ts";
+import { writeKubeconfig } from "../support/fixtures/kubeconfig.ts";
 import { limitedController, shippedAccount } from "../support/fixtures/shipped-account.ts";
 import { entrypoint } from "./image.ts";
 import { type Manifest, RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
@@ -120,6 +123,29 @@ describe("the chart accepts", () => {
   it.each([
     ["enabled, the condition of a dependency", { enabled: true }],
     ["a controller without pods", { controller: { replicaCount: 0 } }],
+    [
+      "an additional variable that it sets only with other values",
+      { api: { extraEnv: [{ name: "OTEL_EXPORTER_OTLP_HEADERS", value: "a=b" }] } },
+    ],
+    [
+      "a Certificate that is renewed before the alert about its expiry fires",
+      {
+        monitoring: {
+          podMonitor: { enabled: true },
+          prometheusRule: { enabled: true, alerts: { PipeScalingCertificateExpiry: { threshold: 0.3 } } },
+        },
+        api: {
+          tls: {
+            certificate: {
+              enabled: true,
+              issuerRef: { name: "x" },
+              duration: "24h",
+              renewBefore: "8h",
+            },
+          },
+        },
+      },
+    ],
     ["tolerations that compare numbers", { api: { tolerations: [toleration("Gt"), toleration("Lt")] } }],
   ])("%s", async (_, values) => {
     const set = Object.entries(values).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
@@ -234,6 +260,11 @@ describe("the chart rejects with the field and the reason", () => {
       /api\.tls\.certificate\.issuerRef\.name is empty/,
     ],
     [
+      "the Secret of the self-signed certificate as that of another certificate",
+      ["api.tls.secretName=release-pipe-scaling-operator-api-tls"],
+      /api\.tls\.secretName is release-pipe-scaling-operator-api-tls, .*so Helm would delete it: store your certificate in a Secret of another name/,
+    ],
+    [
       "a Certificate with TLS disabled",
       ["api.tls.enabled=false,api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x"],
       /so the certificate would be unused/,
@@ -245,6 +276,30 @@ describe("the chart rejects with the field and the reason", () => {
         "api.tls.certificate.renewBefore=2160h",
       ],
       /api\.tls\.certificate\.renewBefore \(2160h\) must be less than api\.tls\.certificate\.duration \(2160h\)/,
+    ],
+    [
+      "an additional variable that a setting of the process sets",
+      ["api.extraEnv[0].name=PIPE_SCALING_LOG_LEVEL,api.extraEnv[0].value=debug"],
+      /api\.extraEnv contains PIPE_SCALING_LOG_LEVEL, which the chart sets: set api\.config\.logLevel instead\./,
+    ],
+    [
+      "an additional variable that another value sets",
+      ["controller.extraEnv[0].name=PIPE_SCALING_NAMESPACE,controller.extraEnv[0].value=records"],
+      /controller\.extraEnv contains PIPE_SCALING_NAMESPACE, which the chart sets: set records\.namespace instead\./,
+    ],
+    [
+      "an additional variable that the chart sets without a value",
+      ["api.extraEnv[0].name=PIPE_SCALING_PORT,api.extraEnv[0].value=9"],
+      /api\.extraEnv contains PIPE_SCALING_PORT, which the chart sets: remove it\./,
+    ],
+    [
+      "a Certificate that is renewed after the alert about its expiry fires",
+      [
+        "monitoring.prometheusRule.enabled=true,monitoring.podMonitor.enabled=true",
+        "api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x",
+        "api.tls.certificate.duration=24h,api.tls.certificate.renewBefore=8h",
+      ],
+      /PipeScalingCertificateExpiry\.threshold \(14 days\) is not less than api\.tls\.certificate\.renewBefore \(8h\)/,
     ],
     [
       "an autoscaler without CPU requests",
@@ -352,6 +407,69 @@ describe("the chart rejects with the field and the reason", () => {
   });
 });
 
+describe("the chart in a cluster whose Services have only IPv6 addresses", () => {
+  /** Returns the errors of Helm with an API server that has only the objects that the chart looks up. */
+  async function errors(ipFamilies: readonly string[], ...args: readonly string[]): Promise<string> {
+    const namespaces = "/api/v1/namespaces";
+    const resources = [
+      { name: "namespaces", kind: "Namespace", namespaced: false },
+      { name: "services", kind: "Service", namespaced: true },
+      { name: "secrets", kind: "Secret", namespaced: true },
+    ];
+    const others = [
+      { name: "customresourcedefinitions", kind: "CustomResourceDefinition", namespaced: false },
+      { name: "endpointslices", kind: "EndpointSlice", namespaced: true },
+    ];
+    const objects = new Map<string, object>([
+      ["/version", { major: "1", minor: "35", gitVersion: "v1.35.0" }],
+      ["/api", { kind: "APIVersions", versions: ["v1"] }],
+      ["/apis", { kind: "APIGroupList", apiVersion: "v1", groups: [] }],
+      ["/api/v1", { kind: "APIResourceList", groupVersion: "v1", resources }],
+      ...["apiextensions.k8s.io/v1", "discovery.k8s.io/v1"].map((version): [string, object] => [
+        `/apis/${version}`,
+        { kind: "APIResourceList", groupVersion: version, resources: others },
+      ]),
+      ...["default", "acme-pipes"].map((name): [string, object] => [
+        `${namespaces}/${name}`,
+        { apiVersion: "v1", kind: "Namespace", metadata: { name } },
+      ]),
+      ["/api/v1/services", { apiVersion: "v1", kind: "ServiceList", items: [] }],
+      [
+        `${namespaces}/default/services/kubernetes`,
+        { apiVersion: "v1", kind: "Service", metadata: { name: "kubernetes" }, spec: { ipFamilies } },
+      ],
+    ]);
+    const server = createServer(({ url = "" }, response) => {
+      const object = objects.get(url.replace(/\?.*/, ""));
+      response.writeHead(object ? 200 : 404, { "Content-Type": "application/json" });
+      const notFound = { kind: "Status", apiVersion: "v1", status: "Failure", reason: "NotFound", code: 404 };
+      response.end(JSON.stringify(object ?? notFound));
+    }).listen(0, "127.0.0.1");
+    onTestFinished(() => {
+      server.close();
+    });
+    await once(server, "listening");
+    const { port } = z.object({ port: z.number() }).parse(server.address());
+    const kubeconfig = writeKubeconfig(`http://127.0.0.1:${port}`);
+    const dryRun = ["--dry-run=server", "--kubeconfig", kubeconfig];
+    return (await tryHelm(["template", ...RELEASE, ...MINIMAL, ...dryRun, ...args])).stderr;
+  }
+
+  it("rejects a listen address that only IPv4 probes reach", async () => {
+    expect(await errors(["IPv6"])).toContain(
+      'listenAddress (0.0.0.0) is an IPv4 address, but the Services of this cluster have only IPv6 addresses, so no probe would reach the pods. Set listenAddress to "::".',
+    );
+  });
+
+  it.each([
+    ["an IPv6 listen address", ["IPv6"], ["--set", "listenAddress=::"]],
+    ["IPv4 addresses, too", ["IPv4", "IPv6"], []],
+  ])("accepts %s", async (_, families, args) => {
+    // Helm has rendered the chart, and this API server cannot check the objects.
+    expect(await errors(families, ...args)).toMatch(/^Error: unable to build kubernetes objects/);
+  });
+});
+
 const APP_VERSION = /^appVersion: (\S+)$/m.exec(readFileSync(`${CHART}/Chart.yaml`, "utf8"))?.[1];
 const DIGEST = `sha256:${"0".repeat(64)}`;
 
@@ -364,6 +482,18 @@ describe("the rendered chart", () => {
   ])("runs the image of %s in every pod", async (values, image) => {
     const manifests = JSON.stringify(await rendered(...MINIMAL, "--set", values));
     expect(manifests.match(/"image":"[^"]+"/g)).toEqual(Array(3).fill(`"image":"${image}"`));
+  });
+
+  it("lets cert-manager write to another Secret than that of the self-signed certificate, which Helm deletes", async () => {
+    const names = async (...args: string[]) => {
+      const objects = JSON.stringify(await rendered(...MINIMAL, ...args));
+      return new Set(objects.match(/(?<="secretName":")[^"]+/g));
+    };
+    const api = "release-pipe-scaling-operator-api";
+    const certificate = ["--set", "api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x"];
+    expect(await names()).toEqual(new Set([`${api}-tls`]));
+    expect(await names(...certificate)).toEqual(new Set([`${api}-certificate`]));
+    expect(await names(...certificate, "--set", "api.tls.secretName=mine")).toEqual(new Set(["mine"]));
   });
 
   it("restarts both processes when the tiers change, but not when labels change", async () => {
@@ -439,10 +569,19 @@ describe("the rendered chart", () => {
         return policies.slice(0, 2).map((policy) => networkPolicy.parse(policy).spec.egress.slice(1));
       };
       expect(await egress()).toEqual([[], []]);
-      const allowed = [{ ports: [{ port: 53, protocol: "UDP" }, { port: 53 }] }, { ports: [{ port }] }];
+      const allowed = [{ ports: DNS_PORTS }, { ports: [{ port }] }];
       expect(await egress("--set", `tracing.otlpEndpoint=${url}`)).toEqual([allowed, allowed]);
     },
   );
+
+  it("allows the pod of helm test egress only to DNS and the API", async () => {
+    const template = "templates/networkpolicies.yaml";
+    const [, , policy] = await rendered(...MINIMAL, "--show-only", template);
+    expect(networkPolicy.parse(policy).spec.egress).toMatchObject([
+      { ports: DNS_PORTS },
+      { ports: [{ port: "api" }], to: [{ podSelector: {} }] },
+    ]);
+  });
 
   it.each([
     ["the default type", "api.service.type=ClusterIP", false],
@@ -714,6 +853,9 @@ describe("the rendered chart", () => {
     }
   });
 });
+
+/** A NetworkPolicy sees the port of the DNS pods, which is 5353 in OpenShift. */
+const DNS_PORTS = [53, 5353].flatMap((port) => [{ port, protocol: "UDP" }, { port }]);
 
 /** Settings that a pod leaves to the process: it uses its ServiceAccount and its host name, and never a dry run. */
 const NOT_IN_PODS = ["kubeconfig", "identity", "dryRun"];

@@ -304,8 +304,9 @@ describe("doctor with a release of the chart", () => {
       );
     });
 
+    const DAY_MS = 86_400_000;
     const past = certificatePair("past", -1000);
-    const soon = certificatePair("soon", 3 * 86_400_000);
+    const soon = certificatePair("soon", 3 * DAY_MS, 87 * DAY_MS);
     it.each([
       ["does not match its certificate", { "tls.key": soon.key }, `error: ${what} is unusable: `],
       ["is empty", { "tls.key": "" }, `error: ${what} has no tls.key, so the API cannot use it.`],
@@ -372,11 +373,11 @@ describe("doctor with a release of the chart", () => {
       await deleted("typo");
     });
 
-    it("reports a pipe in a namespace that the controller does not watch", async () => {
+    it("reports a pipe in a namespace that no controller watches", async () => {
       await expectProblems(
         () => apply(cluster, [pipe("elsewhere", { namespace: "default" })]),
         [
-          "warning: The pipe default/elsewhere is in a namespace that the controller does not watch, so it is not resized.",
+          "warning: The pipe default/elsewhere is in a namespace that no controller watches, so it is not resized.",
         ],
         () => deleted("elsewhere", "default"),
       );

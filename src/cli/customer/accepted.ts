@@ -17,6 +17,7 @@ interface Accepted {
   readonly data: Row;
   /** Absent if the size that follows is not known. */
   readonly requested: RequestedSize | undefined;
+  readonly hasEndedBoost?: boolean;
 }
 
 interface AcceptedOptions {
@@ -28,7 +29,7 @@ interface AcceptedOptions {
 /** Follows the rescale, or prints how to. @returns the exit code */
 export async function followAccepted(
   api: ApiClient,
-  { service, path, requestId, text, data, requested }: Accepted,
+  { service, path, requestId, text, data, requested, hasEndedBoost = false }: Accepted,
   { watch: isWatch, timeout, output }: AcceptedOptions,
   io: Io,
 ): Promise<number> {
@@ -36,7 +37,8 @@ export async function followAccepted(
   if (isWatch) {
     io.err(`Accepted: ${text} (request ${requestId}).\n`);
     try {
-      return await watch(io, output, watchScaling({ api, path, service, requested }), timeout);
+      const watched = watchScaling({ api, path, service, requested, hasEndedBoost });
+      return await watch(io, output, watched, timeout);
     } finally {
       if (io.signal.aborted) io.err(`The rescale continues. To watch it: ${command}\n`);
     }

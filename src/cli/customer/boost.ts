@@ -100,7 +100,7 @@ async function end(api: ApiClient, path: string, values: BoostValues, io: Io): P
   const { service } = values;
   const { requestId } = await api.request({ method: "DELETE", path: `${path}/boost` }, nothing);
   const text = "the end of the boost";
-  const accepted = { service, path, requestId, text, data: {}, requested: undefined };
+  const accepted = { service, path, requestId, text, data: {}, requested: undefined, hasEndedBoost: true };
   return await followAccepted(api, accepted, values, io);
 }
 

@@ -15,6 +15,8 @@ export interface ScalingWatchOptions {
   readonly service: string;
   /** The size that this command requested. */
   readonly requested: RequestedSize | undefined;
+  /** This command ended the boost. */
+  readonly hasEndedBoost?: boolean;
 }
 
 export interface RequestedSize {
@@ -31,10 +33,13 @@ const POLL_MS = 2500;
  * Reads the progress of a rescale from the API.
  *
  * Replicas of the API can be a second apart. So the outcome of another request never counts as the outcome
- * of this one, and this one counts as superseded only after two reads in a row say so (docs/adr/0017).
+ * of this one, and this one counts as superseded only after two reads in a row say so (docs/adr/0017). In the same way,
+ * a boost that this command ended counts as another one only at the second read in a row.
  */
-export function watchScaling({ api, path, service, requested }: ScalingWatchOptions): PollOptions {
+export function watchScaling(options: ScalingWatchOptions): PollOptions {
+  const { api, path, service, requested, hasEndedBoost = false } = options;
   let isMaybeSuperseded = false;
+  let isMaybeBoosted = false;
   return {
     async read() {
       const request = { method: "GET", path: `${path}/progress` } as const;
@@ -43,7 +48,9 @@ export function watchScaling({ api, path, service, requested }: ScalingWatchOpti
       if (requested && isForeign && isMaybeSuperseded)
         throw superseded(result, requested, service, profileFlag(api.access));
       isMaybeSuperseded = isForeign;
-      if (isForeign) return { view: undefined };
+      const isStale = hasEndedBoost && result.boost !== undefined && !isMaybeBoosted;
+      isMaybeBoosted = result.boost !== undefined;
+      if (isForeign || isStale) return { view: undefined };
       return { view: viewOf(service, result), data: { service, ...result } };
     },
     retryAfterMs,

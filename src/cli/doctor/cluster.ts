@@ -153,10 +153,13 @@ export class Cluster {
 
   /** The controller that uses these records; `undefined` if there is none, or the kubeconfig may not find it. */
   async controller(): Promise<Installation | undefined> {
+    return (await this.controllers()).find(({ records }) => records === this.options.records);
+  }
+
+  /** The controllers of all releases; empty if the kubeconfig may not find them. */
+  async controllers(): Promise<readonly Installation[]> {
     const installations = await unlessCode(403, this.installations(), []);
-    return installations.find(
-      ({ component, records }) => component === "controller" && records === this.options.records,
-    );
+    return installations.filter(({ component }) => component === "controller");
   }
 
   #listRecords<T extends KubeObject>(resource: Resource): Promise<readonly T[]> {

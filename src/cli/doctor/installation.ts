@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import type { V1DeploymentSpec, V1DeploymentStatus, V1PodSpec, V1Volume } from "@kubernetes/client-node";
 import { RESIZE_STRATEGIES, type ResizeStrategy } from "../../domain/resize-strategy.ts";
-import type { FieldsV1, KubeObject } from "../../kube/objects.ts";
+import type { FieldsV1, KubeObject, ManagedFields } from "../../kube/objects.ts";
 import { DEFAULT_RECORDS_NAMESPACE } from "../../settings/cluster.ts";
 
 export type Component = "api" | "controller";
@@ -98,18 +98,24 @@ function volumeWith(file: string | undefined, spec: V1PodSpec | undefined): V1Vo
   return spec?.volumes?.find(({ name }) => name === mount?.name);
 }
 
-const INSTALLERS = [
-  ...["helm", "kubectl", "kubectl-client-side-apply", "kubectl-create", "kubectl-replace"],
-  ...["argocd-controller", "helm-controller", "kustomize-controller"],
-];
+const INSTALLERS = ["helm", "argocd-controller", "helm-controller", "kustomize-controller"];
+
+/** These install it only if none of the others did. */
+const KUBECTL = ["kubectl", "kubectl-client-side-apply", "kubectl-create", "kubectl-replace"];
 
 function editorsOf({ managedFields = [] }: KubeObject["metadata"]): readonly string[] {
-  const writers = managedFields.filter(
-    ({ subresource, fieldsV1 }) => subresource === undefined && isOfSpec(fieldsV1),
-  );
-  const names = new Set(writers.map(({ manager = "" }) => manager));
+  const writers = managedFields.filter((each) => isOfSpec(each.fieldsV1) && isByPeople(each));
+  const names = [...new Set(writers.map(({ manager = "" }) => manager))];
+  const editors = names.filter((each) => !INSTALLERS.includes(each));
+  if (editors.length < names.length) return editors;
   // An unknown installer owns all of it.
-  return names.size < 2 ? [] : [...names].filter((each) => !INSTALLERS.includes(each));
+  return names.length < 2 ? [] : editors.filter((each) => !KUBECTL.includes(each));
+}
+
+/** The chart omits the number of pods that a HorizontalPodAutoscaler sets. */
+function isByPeople({ manager, subresource }: ManagedFields): boolean {
+  if (subresource === "scale") return manager !== "kube-controller-manager";
+  return subresource === undefined;
 }
 
 /** A restart only adds an annotation to the template, which the chart does not have. */

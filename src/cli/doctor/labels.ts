@@ -14,8 +14,11 @@ const LABELS = `${SERVICE_LABEL}=<id of the service> and ${TYPE_LABEL}=${DATABAS
 
 /** Finds workloads that look like pipes, but that the controller does not see. */
 export async function checkLabels(cluster: Cluster): Promise<Result[]> {
-  const { pipeNamespaces = [] } = (await cluster.controller()) ?? {};
-  const isWatched = (namespace = "") => pipeNamespaces.length === 0 || pipeNamespaces.includes(namespace);
+  const controller = await cluster.controller();
+  const controllers = await cluster.controllers();
+  // A controller that is not found may run outside the cluster and watch any namespace.
+  const isWatched = (namespace = "") =>
+    !controller || controllers.some(({ pipeNamespaces: all }) => all.length === 0 || all.includes(namespace));
   return (await cluster.labeled()).flatMap((workload) => {
     const { kind, metadata } = workload;
     const { name, namespace } = metadata;
@@ -33,8 +36,8 @@ export async function checkLabels(cluster: Cluster): Promise<Result[]> {
     if (isWatched(namespace)) return unknownAnnotations(workload);
     return [
       warning(
-        `The pipe ${namespace}/${name} is in a namespace that the controller does not watch, so it is not resized.`,
-        `helm upgrade with ${namespace} in pipes.namespaces, or move the pipe to one of: ${pipeNamespaces.join(", ")}.`,
+        `The pipe ${namespace}/${name} is in a namespace that no controller watches, so it is not resized.`,
+        `helm upgrade with ${namespace} in pipes.namespaces, or move the pipe to one of: ${controller?.pipeNamespaces.join(", ")}.`,
       ),
     ];
   });

@@ -42,7 +42,13 @@ different namespaces do not conflict. The name of a Service has at most 63 chara
 {{- end }}
 
 {{- define "pipe-scaling.tlsSecretName" -}}
-{{ .Values.api.tls.secretName | default (printf "%s-tls" (include "pipe-scaling.apiName" .)) }}
+{{- $standard := ternary (printf "%s-certificate" (include "pipe-scaling.apiName" .)) (include "pipe-scaling.selfSignedName" .) .Values.api.tls.certificate.enabled -}}
+{{ .Values.api.tls.secretName | default $standard }}
+{{- end }}
+
+{{/* Name of the Secret that the chart creates. Helm deletes it when the values use another certificate. */}}
+{{- define "pipe-scaling.selfSignedName" -}}
+{{ include "pipe-scaling.apiName" . }}-tls
 {{- end }}
 
 {{/*
@@ -143,6 +149,31 @@ kustomize.toolkit.fluxcd.io/prune: disabled
 {{ toYaml .Values.tiers }}
 {{- end }}
 
+{{/* Environment variables of a process. Takes a list: the root context, and `api` or `controller`. */}}
+{{- define "pipe-scaling.environment" -}}
+{{- $root := index . 0 }}
+{{- $component := index . 1 -}}
+- name: MALLOC_ARENA_MAX
+  value: "2"
+- name: MALLOC_TRIM_THRESHOLD_
+  value: "131072"
+{{- include "pipe-scaling.commonEnvironment" $root | nindent 0 }}
+{{- include "pipe-scaling.config" (index $root.Values $component).config | trim | nindent 0 }}
+{{- if eq $component "api" }}
+- name: PIPE_SCALING_PORT
+  value: "8080"
+{{- if $root.Values.api.tls.enabled }}
+- name: PIPE_SCALING_TLS_CERT
+  value: /etc/pipe-scaling-tls/tls.crt
+- name: PIPE_SCALING_TLS_KEY
+  value: /etc/pipe-scaling-tls/tls.key
+{{- else }}
+- name: PIPE_SCALING_PLAIN_HTTP
+  value: "true"
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Environment variables of both processes. Each is also a flag (`pipe-scaling api --help`). */}}
 {{- define "pipe-scaling.commonEnvironment" -}}
 - name: PIPE_SCALING_NAMESPACE
@@ -201,6 +232,15 @@ PIPE_SCALING_RATE_LIMIT. Lists and maps are separated by commas. Takes the setti
   value: {{ $text | quote }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* Ports of DNS pods for a NetworkPolicy, which sees the port behind the Service. The pods of OpenShift listen on 5353. */}}
+{{- define "pipe-scaling.dnsPorts" -}}
+{{- range $port := list 53 5353 -}}
+- port: {{ $port }}
+  protocol: UDP
+- port: {{ $port }}
+{{ end }}
 {{- end }}
 
 {{/* The port of an http or https URL, or the default port of its scheme. */}}

@@ -14,6 +14,11 @@ pipes.namespaces: the namespace {{ . }} does not exist. Create it with `kubectl 
 records.namespace: the namespace {{ .namespace }} does not exist. Create it with `kubectl create namespace {{ .namespace }}`, or set records.createNamespace to true.
 {{- end }}
 {{- end }}
+{{- with lookup "v1" "Service" "default" "kubernetes" }}
+{{- if and (not (has "IPv4" .spec.ipFamilies)) (has "IPv6" .spec.ipFamilies) (not (contains ":" $.Values.listenAddress)) }}
+listenAddress ({{ $.Values.listenAddress }}) is an IPv4 address, but the Services of this cluster have only IPv6 addresses, so no probe would reach the pods. Set listenAddress to "::".
+{{- end }}
+{{- end }}
 {{- include "pipe-scaling.secretProblems" . }}
 {{- include "pipe-scaling.addOnProblems" . }}
 {{- $others := list }}

@@ -31,6 +31,9 @@ api.tls.certificate.enabled is true but api.tls.enabled is false, so the certifi
 {{- if and .certificate.enabled (not .certificate.issuerRef.name) }}
 api.tls.certificate.issuerRef.name is empty: set it to the name of the issuer.
 {{- end }}
+{{- if and .enabled (not .certificate.enabled) (eq .secretName (include "pipe-scaling.selfSignedName" $)) }}
+api.tls.secretName is {{ .secretName }}, the Secret that the chart creates for a self-signed certificate, so Helm would delete it: store your certificate in a Secret of another name, and set api.tls.secretName to that name.
+{{- end }}
 {{- with .certificate }}
 {{- if and .enabled .renewBefore .duration (ge (include "pipe-scaling.milliseconds" .renewBefore | int64) (include "pipe-scaling.milliseconds" .duration | int64)) }}
 api.tls.certificate.renewBefore ({{ .renewBefore }}) must be less than api.tls.certificate.duration ({{ .duration }}).
@@ -47,6 +50,7 @@ api.tls.certificate.renewBefore ({{ .renewBefore }}) must be less than api.tls.c
 {{- if eq (include "pipe-scaling.serviceAccountName" (list . "api")) (include "pipe-scaling.serviceAccountName" (list . "controller")) }}
 api.serviceAccount.name and controller.serviceAccount.name are the same, so each process would have the permissions of both: set different names.
 {{- end }}
+{{- include "pipe-scaling.environmentProblems" . }}
 {{- include "pipe-scaling.podProblems" (list "api" .Values.api (ternary .Values.api.autoscaling.minReplicas .Values.api.replicaCount .Values.api.autoscaling.enabled)) }}
 {{- include "pipe-scaling.podProblems" (list "controller" .Values.controller .Values.controller.replicaCount) }}
 {{- with .Values.api.service }}
@@ -119,6 +123,36 @@ api.httpRoute.parentRefs is empty: add a Gateway.
 {{- end }}
 {{- end }}
 
+{{/* Kubernetes rejects a server-side apply of a container that has a variable twice. */}}
+{{- define "pipe-scaling.environmentProblems" -}}
+{{- range $component := list "api" "controller" }}
+{{- $values := index $.Values $component }}
+{{- $settings := dict
+  "PIPE_SCALING_NAMESPACE" "records.namespace"
+  "PIPE_SCALING_PIPE_NAMESPACES" "pipes.namespaces"
+  "PIPE_SCALING_TIERS_FILE" "tiers"
+  "PIPE_SCALING_MAXIMUM_CORES" "sizes.maximumCores"
+  "PIPE_SCALING_HOST" "listenAddress"
+  "PIPE_SCALING_METRICS_AUTHENTICATION" "monitoring.authentication.enabled"
+  "PIPE_SCALING_OTLP_ENDPOINT" "tracing.otlpEndpoint"
+  "OTEL_EXPORTER_OTLP_HEADERS" "tracing.headersSecretName"
+  "PIPE_SCALING_TLS_CERT" "api.tls"
+  "PIPE_SCALING_TLS_KEY" "api.tls"
+  "PIPE_SCALING_PLAIN_HTTP" "api.tls.enabled" }}
+{{- range $key, $_ := $values.config }}
+{{- $_ := set $settings (snakecase $key | upper | printf "PIPE_SCALING_%s") (printf "%s.config.%s" $component $key) }}
+{{- end }}
+{{- $names := list }}
+{{- range include "pipe-scaling.environment" (list $ $component) | fromYamlArray }}{{ $names = append $names .name }}{{ end }}
+{{- range $values.extraEnv }}
+{{- $name := get . "name" }}
+{{- if has $name $names }}
+{{ $component }}.extraEnv contains {{ $name }}, which the chart sets: {{ with get $settings $name }}set {{ . }} instead{{ else }}remove it{{ end }}.
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "pipe-scaling.monitoringProblems" -}}
 {{- $policy := .Values.networkPolicy }}
 {{- with .Values.monitoring }}
@@ -136,6 +170,12 @@ monitoring.prometheusRule is enabled, but nothing scrapes the metrics, so that s
 {{- end }}
 {{- if and .prometheusRule.job $isMonitored }}
 monitoring.prometheusRule.job is for metrics that a scrape configuration of your own collects, but {{ ternary "monitoring.serviceMonitor" "monitoring.podMonitor" .serviceMonitor.enabled }}, which sets the label `job` itself, is enabled: set only one of them.
+{{- end }}
+{{- with .prometheusRule.alerts.PipeScalingCertificateExpiry }}
+{{- $certificate := $.Values.api.tls.certificate }}
+{{- if and $.Values.monitoring.prometheusRule.enabled .enabled $certificate.enabled $certificate.renewBefore (ge (mulf .threshold 86400000) (include "pipe-scaling.milliseconds" $certificate.renewBefore | float64)) }}
+monitoring.prometheusRule.alerts.PipeScalingCertificateExpiry.threshold ({{ .threshold }} days) is not less than api.tls.certificate.renewBefore ({{ $certificate.renewBefore }}), so that the alert would fire before each renewal: lower the threshold, or raise api.tls.certificate.renewBefore.
+{{- end }}
 {{- end }}
 {{- if and $policy.enabled (not $policy.metricsFrom) (or $isMonitored .prometheusRule.enabled) }}
 networkPolicy.metricsFrom is empty, so that Prometheus cannot read the metrics: add its pods, or disable monitoring.

@@ -38,8 +38,9 @@ const OTHERS = progressWith({
 /** A watch of an API that sends these responses in order, and then repeats the last one. */
 function watchOf(
   responses: { progress?: readonly FakeResult[] },
-  { requested }: { requested: RequestedSize | undefined } = { requested: OURS },
+  options: { requested?: RequestedSize | undefined; hasEndedBoost?: boolean } = { requested: OURS },
 ) {
+  const { requested, hasEndedBoost = false } = options;
   const left = [...(responses.progress ?? [])];
   const requests: string[] = [];
   const waits: number[] = [];
@@ -51,9 +52,10 @@ function watchOf(
     return { requestId: "r", result: schema.parse(response) };
   };
   const access = { url: "https://api", authorization: "", keySuffix: "", ca: undefined, profile: undefined };
-  const options = watchScaling({ api: { requestOnce, access }, path: PATH, service: "s", requested });
+  const api = { requestOnce, access };
+  const watched = watchScaling({ api, path: PATH, service: "s", requested, hasEndedBoost });
   const wait = async (ms: number) => void waits.push(ms);
-  const updates = poll({ ...options, wait }, new AbortController().signal);
+  const updates = poll({ ...watched, wait }, new AbortController().signal);
   return { updates, requests, waits };
 }
 
@@ -78,6 +80,22 @@ describe("a watch through the API", () => {
     ]);
     expect(requests).toEqual(["/progress", "/progress"]);
     expect(waits).toEqual([2500]);
+  });
+
+  test("takes a boost that this command ended for another one only at the second read in a row", async () => {
+    const size = { replicaCpuMillicores: 16_000, replicaMemoryGb: 64 };
+    const boost = { ...size, until: UNTIL, remainingSeconds: 60 };
+    const boosted = progressWith({ state: "scaled", requestId: "boost", boost });
+    const ended = progressWith();
+    const { updates, requests } = watchOf(
+      { progress: [boosted, ended, boosted, boosted] },
+      { hasEndedBoost: true },
+    );
+    expect(await take(updates, 2)).toMatchObject([
+      { view: { state: "propagating" } },
+      { view: { state: "scaled" } },
+    ]);
+    expect(requests).toHaveLength(4);
   });
 
   test("names the failed pipes, their reasons and the next attempt", async () => {

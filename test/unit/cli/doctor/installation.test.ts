@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { installationOf, type ProcessDeployment } from "../../../../src/cli/doctor/installation.ts";
+import type { ManagedFields } from "../../../../src/kube/objects.ts";
 
 /** The Deployment of a controller for all namespaces, with these containers beside the process. */
 function deployment(...others: readonly { name: string; env: { name: string; value: string }[] }[]) {
@@ -24,39 +25,33 @@ it("an installation has the settings of its process, not those of an extra conta
   expect(installationOf(deployment())).toMatchObject({ records: "records", pipeNamespaces: [] });
 });
 
-it.each([
+const OF_POD = { "f:spec": { "f:template": { "f:spec": {} } } };
+const OF_RESTART = { "f:spec": { "f:template": { "f:metadata": {} } } };
+const OF_REPLICAS = { "f:spec": { "f:replicas": {} } };
+
+it.each<[readonly string[], readonly string[], readonly ManagedFields[]]>([
   [["helm"], [], []],
   [["an-installer-of-our-own"], [], []],
+  [["kubectl"], [], []],
+  [["kubectl", "kubectl-client-side-apply", "kubectl-replace"], [], []],
+  [["kubectl"], [], [{ manager: "kubectl", subresource: "scale", fieldsV1: OF_REPLICAS }]],
+  [["kubectl"], ["kubectl-set"], [{ manager: "kubectl-set", fieldsV1: OF_POD }]],
   [["helm", "kubectl-set"], ["kubectl-set"], []],
+  [["helm", "kubectl"], ["kubectl"], []],
+  [["helm", "kubectl-replace"], ["kubectl-replace"], []],
   [["helm", "kubectl-edit", "argocd-controller"], ["kubectl-edit"], []],
-  [
-    ["helm"],
-    [],
-    [
-      {
-        manager: "kube-controller-manager",
-        subresource: "scale",
-        fieldsV1: { "f:spec": { "f:replicas": {} } },
-      },
-    ],
-  ],
+  [["helm-controller", "kubectl-create"], ["kubectl-create"], []],
+  [["helm"], ["kubectl"], [{ manager: "kubectl", subresource: "scale", fieldsV1: OF_REPLICAS }]],
+  [["helm"], [], [{ manager: "kube-controller-manager", subresource: "scale", fieldsV1: OF_REPLICAS }]],
   [
     ["helm"],
     [],
     [{ manager: "kube-controller-manager", subresource: "status", fieldsV1: { "f:status": {} } }],
   ],
-  [
-    ["helm"],
-    [],
-    [{ manager: "kubectl-rollout", fieldsV1: { "f:spec": { "f:template": { "f:metadata": {} } } } }],
-  ],
-  [
-    ["helm"],
-    ["kubectl-set"],
-    [{ manager: "kubectl-set", fieldsV1: { "f:spec": { "f:template": { "f:spec": {} } } } }],
-  ],
+  [["helm"], [], [{ manager: "kubectl-rollout", fieldsV1: OF_RESTART }]],
+  [["helm"], ["kubectl-set"], [{ manager: "kubectl-set", fieldsV1: OF_POD }]],
 ])("an installation written by %j was changed by %j", (managers, editors, others) => {
-  const whole = managers.map((manager) => ({ manager, fieldsV1: { "f:spec": { "f:replicas": {} } } }));
+  const whole = managers.map((manager) => ({ manager, fieldsV1: OF_REPLICAS }));
   const { metadata, ...rest } = deployment();
   const managedFields = [...whole, ...others];
   expect(installationOf({ ...rest, metadata: { ...metadata, managedFields } })?.editors).toEqual(editors);

@@ -145,6 +145,50 @@ describe("the label check of doctor", () => {
   });
 });
 
+describe("the label check of doctor with several releases", () => {
+  /** The pipe is in the namespace `pipes`. */
+  function check(...controllers: readonly { readonly records: string; readonly pipes: string }[]) {
+    const items = controllers.map(({ records, pipes }) => controllerDeployment(records, pipes));
+    const pipe = pipeDeployment({ name: "a", namespace: "pipes", serviceId: "service", cores: 1 });
+    return checkLabels(
+      clusterWith({ "/apis/apps/v1/deployments": { metadata: {}, items: [pipe, ...items] } }),
+    );
+  }
+  const OURS = { records: "records", pipes: "ours,more" };
+
+  it("accepts a pipe that the controller of another release watches", async () => {
+    expect(await check(OURS, { records: "others", pipes: "more,pipes" })).toEqual([]);
+    expect(await check(OURS, { records: "others", pipes: "" })).toEqual([]);
+  });
+
+  it("reports a pipe that no controller watches, unless the own controller is not found", async () => {
+    const other = { records: "others", pipes: "theirs" };
+    expect(await check(OURS, other)).toEqual([
+      {
+        severity: "warning",
+        message: "The pipe pipes/a is in a namespace that no controller watches, so it is not resized.",
+        remedy: "helm upgrade with pipes in pipes.namespaces, or move the pipe to one of: ours, more.",
+      },
+    ]);
+    expect(await check(other)).toEqual([]);
+  });
+});
+
+function controllerDeployment(records: string, pipes: string) {
+  const labels = {
+    "app.kubernetes.io/component": "controller",
+    "app.kubernetes.io/part-of": "pipe-scaling-operator",
+  };
+  const env = [
+    { name: "PIPE_SCALING_NAMESPACE", value: records },
+    { name: "PIPE_SCALING_PIPE_NAMESPACES", value: pipes },
+  ];
+  return {
+    metadata: { name: "controller", namespace: `release-of-${records}`, labels },
+    spec: { template: { metadata: { labels }, spec: { containers: [{ name: "controller", env }] } } },
+  };
+}
+
 describe("the workload check of doctor", () => {
   const metadata = { name: "w", namespace: "pipes", labels: LABELS };
   it.each([

@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000;
 const TIERS = "basic:\n  defaultCpuMillicores: 1000\n  maximumCpuMillicores: 2000";
 
 /** Both processes, with mounted tiers and a mounted certificate. */
-function deployments(checksum: string | undefined) {
+function deployments(checksum: string | undefined, tls: string) {
   return ["api", "controller"].map((component) => {
     const labels = {
       "app.kubernetes.io/component": component,
@@ -28,7 +28,7 @@ function deployments(checksum: string | undefined) {
     ];
     const volumes = [
       { name: "of-tiers", configMap: { name: "tiers" } },
-      { name: "of-tls", secret: { secretName: "tls" } },
+      { name: "of-tls", secret: { secretName: tls } },
     ];
     const metadata = { labels, annotations: { "checksum/tiers": checksum } };
     return {
@@ -44,19 +44,28 @@ interface Options {
   readonly tiers?: object;
   readonly checksum?: string;
   readonly secret?: object;
+  /** Name of the Secret with the certificate. */
+  readonly tls?: string;
 }
 
 async function results(check: (cluster: Cluster) => Promise<Result[]>, options: Options) {
-  const { tiers, checksum, secret } = options;
+  const all = await resultsOf(check, options);
+  return all.map(({ severity, message }) => `${severity}: ${message}`);
+}
+
+async function resultsOf(check: (cluster: Cluster) => Promise<Result[]>, options: Options) {
+  const { tiers, checksum, secret, tls = "own" } = options;
   const all = await check(
     clusterWith({
-      "/apis/apps/v1/deployments": { metadata: {}, items: deployments(checksum) },
+      "/apis/apps/v1/deployments": { metadata: {}, items: deployments(checksum, tls) },
       ...(tiers ? { "/api/v1/namespaces/system/configmaps/tiers": tiers } : {}),
-      ...(secret ? { "/api/v1/namespaces/system/secrets/tls": secret } : {}),
+      ...(secret ? { [`/api/v1/namespaces/system/secrets/${tls}`]: secret } : {}),
     }),
   );
-  for (const { severity, remedy } of all) if (severity !== "ok") expect(remedy).toMatch(/helm upgrade/);
-  return all.map(({ severity, message }) => `${severity}: ${message}`);
+  for (const { severity, remedy } of all) {
+    if (severity !== "ok") expect(remedy).toMatch(/helm upgrade|kubectl create/);
+  }
+  return all;
 }
 
 describe("the tiers check of doctor", () => {
@@ -91,8 +100,8 @@ describe("the TLS check of doctor", () => {
     ]);
     return { data: Object.fromEntries(encoded) };
   }
-  const pairFor = (ms: number) => {
-    const { cert, key } = certificatePair("api", ms);
+  const pairFor = (ms: number, ageMs?: number) => {
+    const { cert, key } = certificatePair("api", ms, ageMs);
     return { crt: cert, key };
   };
   const usable = pairFor(60 * DAY_MS);
@@ -100,6 +109,27 @@ describe("the TLS check of doctor", () => {
   it("accepts a certificate that is valid for some time", async () => {
     expect(await results(checkTls, { secret: secretOf(usable) })).toEqual([
       "ok: The TLS certificate of the API is usable; it expires in 60 d.",
+    ]);
+  });
+
+  it("accepts a short certificate until a fifth of its validity is left", async () => {
+    const at = (leftMs: number) =>
+      results(checkTls, { secret: secretOf(pairFor(leftMs, 10 * DAY_MS - leftMs)) });
+    expect(await at(3 * DAY_MS)).toEqual([
+      "ok: The TLS certificate of the API is usable; it expires in 3 d.",
+    ]);
+    expect(await at(1.5 * DAY_MS)).toEqual([
+      expect.stringMatching(/^warning: .* expires in .*, and nothing has renewed it\.$/),
+    ]);
+  });
+
+  it("lets Helm create the Secret of the chart, and the user every other", async () => {
+    const remedies = async (tls: string) => (await resultsOf(checkTls, { tls })).map(({ remedy }) => remedy);
+    expect(await remedies("api-tls")).toEqual([
+      "helm upgrade, which creates a self-signed certificate. To use your own, store it in a Secret of another name, and set api.tls.secretName to that name.",
+    ]);
+    expect(await remedies("own")).toEqual([
+      "kubectl create secret tls own --namespace system --cert <file> --key <file>; cert-manager creates it by itself.",
     ]);
   });
 
@@ -114,7 +144,11 @@ describe("the TLS check of doctor", () => {
     ],
     ["that is not PEM", secretOf({ crt: "a", key: "b" }), "error: .* is unusable"],
     ["that has expired", secretOf(pairFor(-3 * DAY_MS)), "error: .* expired 3 d ago"],
-    ["that expires in less than 14 days", secretOf(pairFor(10 * DAY_MS)), "warning: .* expires in 10 d"],
+    [
+      "that expires in less than 14 days",
+      secretOf(pairFor(10 * DAY_MS, 80 * DAY_MS)),
+      "warning: .* expires in 10 d",
+    ],
   ])("reports a Secret %s", async (_, secret, problem) => {
     expect(await results(checkTls, secret ? { secret } : {})).toEqual([expect.stringMatching(`^${problem}`)]);
   });
