@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { ConfigMap, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
-import { RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
+import { backupConfigMapName } from "../../records/backup.ts";
+import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { type Organization, organizationConfigMap } from "../../records/organization.ts";
 import { writtenWindow } from "../../records/rollout-window.ts";
+import { serviceIdOf } from "../../records/service.ts";
 import { option, UsageError } from "../../settings/option.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
 import { nonEmptyText } from "../../settings/values.ts";
@@ -155,7 +157,7 @@ const remove = recordsCommand({
   },
   async run(records, { organization: id, withServices, yes }, io) {
     const object = await ORGANIZATIONS.requireObject(records, id);
-    const configMaps = await records.list<ConfigMap>(CONFIG_MAPS, undefined, id);
+    const configMaps = ownedBy(id, await records.list<ConfigMap>(CONFIG_MAPS, undefined));
     const keys = await records.list<Secret>(SECRETS, "api-key", id);
     const ofKind = (kind: RecordKind) =>
       configMaps.filter(({ metadata }) => metadata.labels?.[RESOURCE_LABEL] === kind);
@@ -182,5 +184,25 @@ const remove = recordsCommand({
     io.err(`Organization ${id} is deleted.\n`);
   },
 });
+
+/**
+ * The records of an organization. Backup settings belong to the organization of their service: if a person moves the
+ * service to another organization, the label of the settings still names the earlier one.
+ *
+ * @param configMaps the records of all organizations
+ */
+function ownedBy(id: string, configMaps: readonly ConfigMap[]): ConfigMap[] {
+  const labeled = ({ metadata }: ConfigMap) => metadata.labels?.[ORGANIZATION_LABEL];
+  const backupOwners = new Map(
+    configMaps.flatMap((each) => {
+      const serviceId = serviceIdOf(each.metadata.name);
+      return serviceId === undefined ? [] : [[backupConfigMapName(serviceId), labeled(each)]];
+    }),
+  );
+  return configMaps.filter((each) => {
+    const { name } = each.metadata;
+    return (backupOwners.has(name) ? backupOwners.get(name) : labeled(each)) === id;
+  });
+}
 
 export const organizationCommands = [create, list, show, update, remove];

@@ -1,0 +1,103 @@
+import { COMMANDS } from "../../../../src/all-commands.ts";
+import { admin } from "../../../../src/cli/admin/admin.ts";
+import { runProgram } from "../../../../src/cli/program.ts";
+import {
+  type FakeResponse,
+  type ReceivedRequest,
+  startFakeHttpServer,
+} from "../../../support/fakes/fake-http-server.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
+import { writeKubeconfig } from "../../../support/fixtures/kubeconfig.ts";
+
+/** A ConfigMap or a Secret of the fixtures. */
+export interface FakeRecord {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string>> };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly stringData?: Readonly<Record<string, string>>;
+}
+
+type Stored = ReturnType<FakeRecords["put"]>;
+
+/** The records in a simulated API server, which checks the preconditions of a deletion. */
+export class FakeRecords {
+  readonly #objects = new Map<string, Stored>();
+  #version = 0;
+  /** Responds to a request in place of the simulation; `undefined` leaves it to the simulation. */
+  intercept: (request: ReceivedRequest) => FakeResponse | undefined = () => undefined;
+
+  constructor(...records: readonly FakeRecord[]) {
+    for (const record of records) this.put(record);
+  }
+
+  get names(): string[] {
+    return [...this.#objects.keys()].sort();
+  }
+
+  /** Creates an object, or writes it again. */
+  put({ kind, metadata, data, stringData = {} }: FakeRecord) {
+    this.#version += 1;
+    const encoded = Object.entries(stringData).map(([key, text]) => [
+      key,
+      Buffer.from(text).toString("base64"),
+    ]);
+    const { name, labels = {} } = metadata;
+    const stored = {
+      kind,
+      metadata: { name, labels, uid: `uid-of-${name}`, resourceVersion: String(this.#version) },
+      data: { ...data, ...Object.fromEntries(encoded) },
+    };
+    this.#objects.set(name, stored);
+    return stored;
+  }
+
+  delete(name: string): void {
+    this.#objects.delete(name);
+  }
+
+  /** Runs an admin command. @param beforeAnswer runs while the question waits for the answer "y" */
+  async run(words: string, beforeAnswer: () => void = () => undefined) {
+    const { url, requests } = await startFakeHttpServer((request) => this.#respond(request));
+    const io = fakeIo({ input: true, answers: ["y"], beforeAnswer: async () => beforeAnswer() });
+    const place = ["--kubeconfig", writeKubeconfig(url)];
+    const code = await runProgram({ ...COMMANDS, commands: admin }, [...words.split(" "), ...place], io);
+    return { code, ...io.written, writes: requests.filter(({ method }) => method !== "GET") };
+  }
+
+  #respond(request: ReceivedRequest): FakeResponse {
+    const { pathname, searchParams } = new URL(request.path, "http://fake");
+    const [, plural = "", name] = /\/(configmaps|secrets)(?:\/(.+))?$/.exec(pathname) ?? [];
+    const intercepted = this.intercept(request);
+    if (intercepted) return intercepted;
+    if (name === undefined) return { body: this.#list(plural, searchParams.get("labelSelector") ?? "") };
+    const stored = this.#objects.get(name);
+    if (!stored) return status(404, "NotFound", `${name} not found`);
+    if (request.method !== "DELETE") return { body: stored };
+    if (!meetsPreconditions(stored, request.body)) return status(409, "Conflict", "the precondition failed");
+    this.delete(name);
+    return { body: {} };
+  }
+
+  #list(plural: string, selector: string) {
+    const requirements = selector.split(",").map((each) => each.split("="));
+    const items = [...this.#objects.values()].filter(
+      ({ kind, metadata: { labels } }) =>
+        plural === `${kind.toLowerCase()}s` &&
+        requirements.every(([key = "", value]) =>
+          value === undefined ? key in labels : labels[key] === value,
+        ),
+    );
+    return { metadata: { resourceVersion: String(this.#version) }, items };
+  }
+}
+
+/** An error of the API server. */
+function status(code: number, reason: string, message: string): FakeResponse {
+  return { status: code, body: { kind: "Status", code, reason, message } };
+}
+
+function meetsPreconditions({ metadata }: Stored, body: unknown): boolean {
+  const { preconditions } = body as { readonly preconditions?: Readonly<Record<string, string | undefined>> };
+  const { uid = metadata.uid, resourceVersion = metadata.resourceVersion } = preconditions ?? {};
+  return uid === metadata.uid && resourceVersion === metadata.resourceVersion;
+}
