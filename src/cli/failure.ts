@@ -1,4 +1,11 @@
-import { causeOf, KubeApiError, KubeConfigError, KubeUnreachableError, messageOf } from "../kube/errors.ts";
+import {
+  causeOf,
+  isOutcomeUnknown,
+  KubeApiError,
+  KubeConfigError,
+  KubeUnreachableError,
+  messageOf,
+} from "../kube/errors.ts";
 
 /** An error that the user can fix; the message says how. */
 export class CliError extends Error {
@@ -11,7 +18,14 @@ export function sentenceFor(error: unknown): string | undefined {
   if (error instanceof KubeUnreachableError) {
     return `The Kubernetes API cannot be reached: ${error.message}. Check the kubeconfig, and that its server runs.`;
   }
-  if (error instanceof KubeApiError) return `The Kubernetes API rejected the request: ${error.message}.`;
+  if (error instanceof KubeApiError) {
+    if (!isOutcomeUnknown(error)) return `The Kubernetes API rejected the request: ${error.message}.`;
+    // The message starts with the method.
+    const change = error.message.startsWith("GET ")
+      ? ""
+      : " The change may have been made: check before you run the command again.";
+    return `The Kubernetes API did not complete the request: ${error.message}.${change}`;
+  }
   if (error instanceof Error && isOfTheSystem(error)) return `${messageOf(error)}.`;
   return undefined;
 }

@@ -72,6 +72,11 @@ function parseStatus(body: string): StatusBody {
   }
 }
 
+/** Returns true if a failed write may have succeeded anyway. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
+}
+
 export function isCode(error: unknown, code: number): error is KubeApiError {
   return error instanceof KubeApiError && error.code === code;
 }

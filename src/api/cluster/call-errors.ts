@@ -1,11 +1,6 @@
 import { isDeniedByWebhook, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
 import { type ApiError, apiError } from "../errors.ts";
 
-/** Returns true if a failed write may have succeeded anyway. */
-export function isOutcomeUnknown(error: unknown): boolean {
-  return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
-}
-
 /**
  * Returns the error for the caller after a write that the cluster rejected or did not confirm.
  *

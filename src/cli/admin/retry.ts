@@ -1,4 +1,4 @@
-import { isConflict, KubeUnreachableError } from "../../kube/errors.ts";
+import { isConflict, isOutcomeUnknown, messageOf } from "../../kube/errors.ts";
 import { CliError } from "../failure.ts";
 
 /** One of several conflicting writers succeeds, so this many can change an object at the same time. */
@@ -42,13 +42,13 @@ export async function deleteUnlessChanged(what: string, act: () => Promise<void>
 /**
  * Waits for a write that a person cannot simply repeat.
  *
- * @param sentence what to do if there is no response, so that the outcome is unknown; without the period
+ * @param sentence what to do if the outcome is unknown, after a 5xx or without a response; without the period
  */
 export async function withKnownOutcome<T>(write: Promise<T>, sentence: string): Promise<T> {
   try {
     return await write;
   } catch (error) {
-    if (!(error instanceof KubeUnreachableError)) throw error;
-    throw new CliError(`${sentence} (${error.message}).`, { cause: error });
+    if (!isOutcomeUnknown(error)) throw error;
+    throw new CliError(`${sentence} (${messageOf(error)}).`, { cause: error });
   }
 }

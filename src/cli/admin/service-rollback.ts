@@ -68,7 +68,7 @@ export const rollback = recordsCommand({
         requireSameSpec(first, scaling);
         await withKnownOutcome(
           records.change(PIPE_SCALINGS, scaling, change),
-          `The write got no response, so the size of service ${id} may have changed: see admin service show ${id} before you run the command again, because a second rollback returns to the size before the first one`,
+          `The write was not confirmed, so the size of service ${id} may have changed: see admin service show ${id} before you run the command again, because a second rollback returns to the size before the first one`,
         );
       });
     }

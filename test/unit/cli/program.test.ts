@@ -243,6 +243,14 @@ describe("a command", () => {
       "The Kubernetes API rejected the request: POST /x: 403 you may not.\n",
     ],
     [
+      new KubeApiError("GET /x", 500, '{"message":"etcdserver: request timed out"}'),
+      "The Kubernetes API did not complete the request: GET /x: 500 etcdserver: request timed out.\n",
+    ],
+    [
+      new KubeApiError("PATCH /x", 504, '{"message":"context deadline exceeded"}'),
+      "The Kubernetes API did not complete the request: PATCH /x: 504 context deadline exceeded. The change may have been made: check before you run the command again.\n",
+    ],
+    [
       new Error("127.0.0.1 port 1 is in use by another program: stop it or choose another port", {
         cause: Object.assign(new Error("listen"), { code: "EADDRINUSE", syscall: "listen" }),
       }),

@@ -1,7 +1,7 @@
+import { isOutcomeUnknown } from "../../../kube/errors.ts";
 import { recordLabels } from "../../../records/labels.ts";
 import { isLastAdmin, type Member, memberKey, membersConfigMapName } from "../../../records/members.ts";
 import type { Logger } from "../../../telemetry/log.ts";
-import { isOutcomeUnknown } from "../../cluster/call-errors.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
 import type { RecordWriter } from "../../cluster/record-writer.ts";
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";

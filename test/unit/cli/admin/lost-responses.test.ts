@@ -93,8 +93,8 @@ async function nextRequest({ pending }: FakeCluster): Promise<ServerResponse> {
   return await waitFor(() => pending.shift(), { what: "the request" });
 }
 
-describe("a write whose response is lost", () => {
-  test.each([
+describe("a write with an unknown outcome", () => {
+  const WRITES: readonly (readonly [name: string, words: readonly string[], sentence: RegExp])[] = [
     [
       "admin key create",
       CREATE,
@@ -108,15 +108,38 @@ describe("a write whose response is lost", () => {
     [
       "admin service rollback",
       ["admin", "service", "rollback", serviceId],
-      /^The write got no response, so the size of service \S+ may have changed: see admin service show \S+ before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
+      /^The write was not confirmed, so the size of service \S+ may have changed: see admin service show \S+ before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
     ],
-  ])("ends with a message that explains how to find the outcome: %s", async (_, words, sentence) => {
+  ];
+
+  async function err(words: readonly string[], respond: (response: ServerResponse) => void): Promise<string> {
     const cluster = await startFakeCluster(isWrite);
     const program = startProgram([...words, ...cluster.flags]);
-    (await nextRequest(cluster)).destroy();
+    respond(await nextRequest(cluster));
     expect(await program.exitCode).toBe(1);
     expect(program.out()).toBe("");
-    expect(program.err()).toMatch(sentence);
+    return program.err();
+  }
+
+  test.each(WRITES)(
+    "explains how to find the outcome if the response is lost: %s",
+    async (_, words, sentence) => {
+      expect(await err(words, (response) => response.destroy())).toMatch(sentence);
+    },
+  );
+
+  test.each(WRITES)("explains how to find the outcome after a 504: %s", async (_, words, sentence) => {
+    const body = { kind: "Status", code: 504, reason: "Timeout", message: "request did not complete" };
+    const timedOut = (response: ServerResponse) => response.writeHead(504).end(JSON.stringify(body));
+    expect(await err(words, timedOut)).toMatch(sentence);
+  });
+
+  test("is not reported after a response that rejects the write", async () => {
+    const body = { kind: "Status", code: 403, reason: "Forbidden", message: "no" };
+    const refuse = (response: ServerResponse) => response.writeHead(403).end(JSON.stringify(body));
+    expect(await err(CREATE, refuse)).toMatch(
+      /^The Kubernetes API rejected the request: POST \S+: 403 no\.\n$/,
+    );
   });
 });
 
