@@ -253,7 +253,7 @@ describe("admin organization delete", () => {
       },
     });
     expect(code).toBe(1);
-    expect(err).toContain("has changed since this command read it, so it was not deleted");
+    expect(err).toContain("has changed since this command read it, so nothing was deleted");
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `organization-${id}`))?.data).toMatchObject({
       name: "Important",
     });

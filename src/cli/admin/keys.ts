@@ -207,7 +207,7 @@ const remove = recordsCommand({
     const secret = await KEYS.requireObject(records, id);
     const owner = secret.metadata.labels?.[ORGANIZATION_LABEL];
     await confirm(io, yes, `Delete ${KEYS.describe(secret, id)} of organization ${owner}?`);
-    await deleteUnlessChanged(`API key ${id}`, () => records.delete(SECRETS, secret));
+    await deleteUnlessChanged(records, `API key ${id}`, [{ resource: SECRETS, object: secret }]);
     io.err(`API key ${id} is deleted.\n`);
   },
 });

@@ -1,19 +1,13 @@
 import { randomUUID } from "node:crypto";
-import type { ConfigMap, Secret } from "../../kube/objects.ts";
-import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
-import { backupConfigMapName } from "../../records/backup.ts";
-import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
+import type { Secret } from "../../kube/objects.ts";
+import { SECRETS } from "../../kube/paths.ts";
 import { type Organization, organizationConfigMap } from "../../records/organization.ts";
 import { writtenWindow } from "../../records/rollout-window.ts";
-import { serviceIdOf } from "../../records/service.ts";
 import { option, UsageError } from "../../settings/option.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
 import { nonEmptyText } from "../../settings/values.ts";
-import { confirm } from "../confirm.ts";
-import { CliError } from "../failure.ts";
-import { outputOption, requireChange, switchOption, yesOption } from "../options.ts";
+import { outputOption, requireChange, switchOption } from "../options.ts";
 import { MEMBER_COLUMNS, printList, printOne, type Row } from "../output.ts";
-import { counted } from "../view/text.ts";
 import { recordsCommand } from "./command.ts";
 import { ORGANIZATIONS, SERVICES } from "./kinds.ts";
 import { membersOf } from "./members.ts";
@@ -26,7 +20,7 @@ import {
   windowOption,
   windowRow,
 } from "./options.ts";
-import { deleteUnlessChanged } from "./retry.ts";
+import { remove } from "./organization-delete.ts";
 
 type Shown = Omit<Organization, "byocConfig" | "privateEndpoints">;
 
@@ -142,67 +136,5 @@ const update = recordsCommand({
     printOne(io, output, rowOf(await ORGANIZATIONS.change(records, id, () => change)));
   },
 });
-
-const remove = recordsCommand({
-  name: "admin organization delete",
-  summary: "delete an organization, with its members and API keys",
-  details:
-    "An organization with services is not deleted, unless you specify --with-services. Pipes and PipeScalings\n" +
-    "do not change: they keep their size.",
-  examples: ["admin organization delete <uuid>", "admin organization delete <uuid> --with-services --yes"],
-  options: {
-    ...organizationArgument,
-    withServices: switchOption("delete the records of its services too, with their backup settings"),
-    ...yesOption,
-  },
-  async run(records, { organization: id, withServices, yes }, io) {
-    const object = await ORGANIZATIONS.requireObject(records, id);
-    const configMaps = ownedBy(id, await records.list<ConfigMap>(CONFIG_MAPS, undefined));
-    const keys = await records.list<Secret>(SECRETS, "api-key", id);
-    const ofKind = (kind: RecordKind) =>
-      configMaps.filter(({ metadata }) => metadata.labels?.[RESOURCE_LABEL] === kind);
-    const services = ofKind("service");
-    if (services.length > 0 && !withServices) {
-      throw new CliError(
-        `Organization ${id} has ${counted(services.length, "service")}, so nothing was deleted. Delete the services first (admin service list --organization ${id}), or specify --with-services.`,
-      );
-    }
-    const members = ofKind("members").flatMap(({ data = {} }) => Object.keys(data));
-    const also = [
-      ...(services.length > 0 ? [counted(services.length, "service")] : []),
-      counted(keys.length, "API key"),
-      counted(members.length, "member"),
-    ];
-    await confirm(io, yes, `Delete ${ORGANIZATIONS.describe(object, id)} with ${also.join(", ")}?`);
-    // The organization is the last, so that the command can be repeated if it fails half-way.
-    const others = configMaps.filter(({ metadata }) => metadata.uid !== object.metadata.uid);
-    const end = records.uninterrupted();
-    await deleteUnlessChanged(`A record of organization ${id}`, async () => {
-      for (const key of keys) await end.delete(SECRETS, key);
-      for (const each of [...others, object]) await end.delete(CONFIG_MAPS, each);
-    });
-    io.err(`Organization ${id} is deleted.\n`);
-  },
-});
-
-/**
- * The records of an organization. Backup settings belong to the organization of their service: if a person moves the
- * service to another organization, the label of the settings still names the earlier one.
- *
- * @param configMaps the records of all organizations
- */
-function ownedBy(id: string, configMaps: readonly ConfigMap[]): ConfigMap[] {
-  const labeled = ({ metadata }: ConfigMap) => metadata.labels?.[ORGANIZATION_LABEL];
-  const backupOwners = new Map(
-    configMaps.flatMap((each) => {
-      const serviceId = serviceIdOf(each.metadata.name);
-      return serviceId === undefined ? [] : [[backupConfigMapName(serviceId), labeled(each)]];
-    }),
-  );
-  return configMaps.filter((each) => {
-    const { name } = each.metadata;
-    return (backupOwners.has(name) ? backupOwners.get(name) : labeled(each)) === id;
-  });
-}
 
 export const organizationCommands = [create, list, show, update, remove];

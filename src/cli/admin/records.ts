@@ -99,11 +99,13 @@ export class Records {
   /**
    * Deletes an object, if it is still the one that was read or is gone already.
    *
+   * @param isAnyVersion whether the object may have been changed, but not replaced
    * @throws KubeApiError 409 if another write came first
    */
-  async delete(resource: Resource, { metadata }: KubeObject): Promise<void> {
+  async delete(resource: Resource, { metadata }: KubeObject, isAnyVersion = false): Promise<void> {
     const { name, uid, resourceVersion } = metadata;
-    const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid, resourceVersion } };
+    const preconditions = isAnyVersion ? { uid } : { uid, resourceVersion };
+    const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions };
     const path = objectPath(resource, this.namespace, name);
     await unlessCode(404, this.#write({ method: "DELETE", path, body }), undefined);
   }

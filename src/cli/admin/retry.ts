@@ -1,5 +1,9 @@
 import { isConflict, isOutcomeUnknown, messageOf } from "../../kube/errors.ts";
-import { CliError } from "../failure.ts";
+import type { KubeObject } from "../../kube/objects.ts";
+import { type Resource, SECRETS } from "../../kube/paths.ts";
+import { CliError, sentenceFor } from "../failure.ts";
+import { counted } from "../view/text.ts";
+import type { Records } from "./records.ts";
 
 /** One of several conflicting writers succeeds, so this many can change an object at the same time. */
 const MAX_ATTEMPTS = 100;
@@ -22,21 +26,65 @@ export async function retryOnConflict<T>(what: string, attempt: () => Promise<T>
   );
 }
 
+interface Deletion {
+  readonly resource: Resource;
+  readonly object: KubeObject;
+  /** Also deletes versions that are newer than the object. */
+  readonly isAnyVersion?: boolean;
+}
+
 /**
- * Deletes an object that a person has confirmed, unless it has changed since.
+ * Deletes records that a person has confirmed, in this order, unless one has changed since.
  *
  * @param what as in "… has changed"
+ * @throws CliError for a change, and for any other failure that leaves a part of the records
  */
-export async function deleteUnlessChanged(what: string, act: () => Promise<void>): Promise<void> {
+export async function deleteUnlessChanged(
+  records: Records,
+  what: string,
+  deletions: readonly Deletion[],
+): Promise<void> {
+  const end = records.uninterrupted();
+  const deleted: Resource[] = [];
   try {
-    await act();
+    for (const { resource, object, isAnyVersion } of deletions) {
+      await end.delete(resource, object, isAnyVersion);
+      deleted.push(resource);
+    }
   } catch (cause) {
-    if (!isConflict(cause)) throw cause;
-    throw new CliError(
-      `${what} has changed since this command read it, so it was not deleted. Check it, then run the command again.`,
-      { cause },
-    );
+    const sentence = isConflict(cause)
+      ? `${what} has changed since this command read it, so it was not deleted. Check it, then run the command again.`
+      : sentenceFor(cause);
+    if (sentence === undefined) throw cause;
+    throw new CliError(`${sentence}${alreadyDeleted(deleted)}`, { cause });
   }
+}
+
+function alreadyDeleted(resources: readonly Resource[]): string {
+  const keys = resources.filter((each) => each === SECRETS).length;
+  const others = resources.length - keys;
+  const parts = [keys > 0 ? counted(keys, "API key") : "", others > 0 ? counted(others, "ConfigMap") : ""];
+  return resources.length === 0 ? "" : ` Already deleted: ${parts.filter(Boolean).join(", ")}.`;
+}
+
+/**
+ * Ends a deletion before its first write if a record has changed since a person confirmed the deletion, or is new.
+ *
+ * @param what as in "… has changed"
+ * @param now the records that still exist
+ * @throws CliError then
+ */
+export function requireUnchanged(
+  what: string,
+  confirmed: readonly KubeObject[],
+  now: readonly KubeObject[],
+): void {
+  const versionOf = ({ metadata: { uid, resourceVersion } }: KubeObject) => `${uid} ${resourceVersion}`;
+  const versions = new Set(confirmed.map(versionOf));
+  if (now.every((object) => versions.has(versionOf(object)))) return;
+  throw new CliError(
+    `${what} has changed since this command read it, so nothing was deleted. Check it, then run the command again.`,
+  );
 }
 
 /**

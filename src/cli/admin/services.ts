@@ -127,11 +127,11 @@ const remove = recordsCommand({
     const backup = await records.get<ConfigMap>(CONFIG_MAPS, backupConfigMapName(id));
     const what = `${SERVICES.describe(object, id)}${backup ? " with its backup settings" : ""}`;
     await confirm(io, yes, `Delete ${what}?`);
-    const end = records.uninterrupted();
-    await deleteUnlessChanged(`The record of service ${id}`, async () => {
-      if (backup) await end.delete(CONFIG_MAPS, backup);
-      await end.delete(CONFIG_MAPS, object);
-    });
+    await deleteUnlessChanged(
+      records,
+      `The record of service ${id}`,
+      [...(backup ? [backup] : []), object].map((each) => ({ resource: CONFIG_MAPS, object: each })),
+    );
     io.err(`Service ${id} is deleted; its pipes, and its ${KIND}, stay as they are.\n`);
   },
 });

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { DEFAULT_BACKUP_POLICY } from "../../../../src/domain/backup-policy.ts";
 import { backupConfigMap } from "../../../../src/records/backup.ts";
-import { organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
-import { FakeRecords } from "./fake-records.ts";
+import { keyRecord, organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
+import { FakeRecords, keyUsageRecord, status } from "./fake-records.ts";
 
 const ACME = randomUUID();
 const NEW_OWNER = randomUUID();
@@ -43,5 +43,46 @@ describe("the deletion of an organization", () => {
     const records = new FakeRecords(organizationRecord({ id: ACME }), backup(ACME, randomUUID()));
     expect((await records.run(`admin organization delete ${ACME} --yes`)).code).toBe(0);
     expect(records.names).toEqual([]);
+  });
+
+  const key = keyRecord({ organizationId: ACME }).record;
+  const withKeyInUse = () =>
+    new FakeRecords(organizationRecord({ id: ACME }), service(ACME), backup(ACME), key, keyUsageRecord(ACME));
+  const DELETE = `admin organization delete ${ACME} --with-services`;
+
+  it("continues if the API recorded the use of a key while the question was open", async () => {
+    const records = withKeyInUse();
+    const { code, err } = await records.run(DELETE, () => records.put(keyUsageRecord(ACME)));
+    expect({ code, err }).toEqual({
+      code: 0,
+      err: expect.stringContaining(`Organization ${ACME} is deleted.\n`),
+    });
+    expect(records.names).toEqual([]);
+  });
+
+  it.each([
+    ["the organization was renamed", organizationRecord({ id: ACME, name: "Important" })],
+    ["a service was changed", serviceRecord({ id: SERVICE, organizationId: ACME, namespace: "others" })],
+    ["a key was created", keyRecord({ organizationId: ACME }).record],
+  ])("deletes nothing if %s while the question was open", async (_, change) => {
+    const records = withKeyInUse();
+    const { code, err, writes } = await records.run(DELETE, () => records.put(change));
+    expect({ code, writes }).toEqual({ code: 1, writes: [] });
+    expect(err).toContain(
+      `A record of organization ${ACME} has changed since this command read it, so nothing was deleted. Check it, then run the command again.\n`,
+    );
+  });
+
+  it.each([
+    ["a conflict", status(409, "Conflict", "no"), /has changed since .*, so it was not deleted\. .* again\./],
+    ["a missing permission", status(403, "Forbidden", "no"), /rejected the request: DELETE \S+: 403 no\./],
+  ])("lists what is already deleted after %s", async (_, response, sentence) => {
+    const records = withKeyInUse();
+    records.intercept = ({ method, path }) =>
+      method === "DELETE" && path.includes(`/service-${SERVICE}`) ? response : undefined;
+    const { code, err } = await records.run(`${DELETE} --yes`);
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(sentence) });
+    expect(err).toContain(" Already deleted: 1 API key, 1 ConfigMap.\n");
+    expect(records.names).toEqual([`key-usage-${ACME}`, `organization-${ACME}`, `service-${SERVICE}`].sort());
   });
 });

@@ -1,6 +1,7 @@
 import { COMMANDS } from "../../../../src/all-commands.ts";
 import { admin } from "../../../../src/cli/admin/admin.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
+import { recordLabels } from "../../../../src/records/labels.ts";
 import {
   type FakeResponse,
   type ReceivedRequest,
@@ -80,20 +81,29 @@ export class FakeRecords {
 
   #list(plural: string, selector: string) {
     const requirements = selector.split(",").map((each) => each.split("="));
-    const items = [...this.#objects.values()].filter(
-      ({ kind, metadata: { labels } }) =>
-        plural === `${kind.toLowerCase()}s` &&
-        requirements.every(([key = "", value]) =>
-          value === undefined ? key in labels : labels[key] === value,
-        ),
-    );
+    // In the order of the names, as from etcd.
+    const items = this.names
+      .flatMap((name) => this.#objects.get(name) ?? [])
+      .filter(
+        ({ kind, metadata: { labels } }) =>
+          plural === `${kind.toLowerCase()}s` &&
+          requirements.every(([key = "", value]) =>
+            value === undefined ? key in labels : labels[key] === value,
+          ),
+      );
     return { metadata: { resourceVersion: String(this.#version) }, items };
   }
 }
 
 /** An error of the API server. */
-function status(code: number, reason: string, message: string): FakeResponse {
+export function status(code: number, reason: string, message: string): FakeResponse {
   return { status: code, body: { kind: "Status", code, reason, message } };
+}
+
+/** The times at which the keys of an organization were used. */
+export function keyUsageRecord(organizationId: string): FakeRecord {
+  const labels = recordLabels("key-usage", organizationId);
+  return { kind: "ConfigMap", metadata: { name: `key-usage-${organizationId}`, labels } };
 }
 
 function meetsPreconditions({ metadata }: Stored, body: unknown): boolean {
