@@ -26,7 +26,7 @@ import {
   windowOption,
   windowRow,
 } from "./options.ts";
-import { deleteUnlessChanged } from "./retry.ts";
+import { deleteUnlessChanged, requireUnchanged } from "./retry.ts";
 import { openWindow } from "./service-open-window.ts";
 import { rollback } from "./service-rollback.ts";
 
@@ -127,10 +127,16 @@ const remove = recordsCommand({
     const backup = await records.get<ConfigMap>(CONFIG_MAPS, backupConfigMapName(id));
     const what = `${SERVICES.describe(object, id)}${backup ? " with its backup settings" : ""}`;
     await confirm(io, yes, `Delete ${what}?`);
+    const confirmed = [...(backup ? [backup] : []), object];
+    const now = await Promise.all(
+      confirmed.map(({ metadata }) => records.get<ConfigMap>(CONFIG_MAPS, metadata.name)),
+    );
+    const left = now.flatMap((each) => each ?? []);
+    requireUnchanged(`The record of service ${id}`, confirmed, left);
     await deleteUnlessChanged(
       records,
       `The record of service ${id}`,
-      [...(backup ? [backup] : []), object].map((each) => ({ resource: CONFIG_MAPS, object: each })),
+      left.map((each) => ({ resource: CONFIG_MAPS, object: each })),
     );
     io.err(`Service ${id} is deleted; its pipes, and its ${KIND}, stay as they are.\n`);
   },

@@ -86,3 +86,44 @@ describe("the deletion of an organization", () => {
     expect(records.names).toEqual([`key-usage-${ACME}`, `organization-${ACME}`, `service-${SERVICE}`].sort());
   });
 });
+
+describe("the deletion of a service", () => {
+  const records = () => new FakeRecords(organizationRecord({ id: ACME }), service(ACME), backup(ACME));
+
+  it.each([
+    ["record", serviceRecord({ id: SERVICE, organizationId: ACME, namespace: "pipes", name: "important" })],
+    ["backup settings", backup(ACME)],
+  ])("deletes nothing if its %s changed while the question was open", async (_, change) => {
+    const cluster = records();
+    const { code, err, writes } = await cluster.run(`admin service delete ${SERVICE}`, () =>
+      cluster.put(change),
+    );
+    expect({ code, writes }).toEqual({ code: 1, writes: [] });
+    expect(err).toContain(
+      `The record of service ${SERVICE} has changed since this command read it, so nothing was deleted.`,
+    );
+  });
+
+  it("lists what is already deleted if the record changes at the last moment", async () => {
+    const cluster = records();
+    cluster.intercept = ({ method, path }) => {
+      if (method === "DELETE" && path.includes("/backup-")) cluster.put(service(ACME));
+      return undefined;
+    };
+    const { code, err } = await cluster.run(`admin service delete ${SERVICE} --yes`);
+    expect(code).toBe(1);
+    expect(err).toContain(
+      " so it was not deleted. Check it, then run the command again. Already deleted: 1 ConfigMap.",
+    );
+    expect(cluster.names).toContain(`service-${SERVICE}`);
+  });
+
+  it("succeeds if the record was deleted while the question was open", async () => {
+    const cluster = records();
+    const { code } = await cluster.run(`admin service delete ${SERVICE}`, () =>
+      cluster.delete(`service-${SERVICE}`),
+    );
+    expect(code).toBe(0);
+    expect(cluster.names).toEqual([`organization-${ACME}`]);
+  });
+});
