@@ -15,7 +15,7 @@ export function viewOf(
   nowMs = Date.now(),
 ): RescaleView {
   const { desired, effective, pipes, propagation, failures = [] } = scaling?.status ?? {};
-  const isCurrent = scaling !== undefined && isObserved(scaling);
+  const isCurrent = scaling !== undefined && isObserved(scaling, nowMs);
   return {
     service: serviceName,
     desired: scaling && desiredSize(scaling, nowMs),
@@ -26,7 +26,7 @@ export function viewOf(
     startedAt: dateIn(propagation?.startedAt),
     completedAt: dateIn(propagation?.completedAt),
     requestId: isCurrent ? propagation?.requestId : undefined,
-    ...stateOf(scaling),
+    ...stateOf(scaling, nowMs),
     retryAt: earliestRetry(failures),
     pending: isCurrent ? (pipes?.pending ?? []) : [],
     fallbacks: isCurrent ? (pipes?.fallbacks ?? []) : [],
@@ -37,33 +37,51 @@ export function viewOf(
 export function desiredSize(scaling: PipeScalingView, nowMs: number): Size | undefined {
   const { desired } = scaling.status;
   const reported = desired && sizeOf(desired);
-  if (isObserved(scaling)) return reported;
-  return activeBoost(scaling, nowMs)?.size ?? requestedSize(scaling) ?? reported;
+  if (isObserved(scaling, nowMs)) return reported;
+  const size = activeBoost(scaling, nowMs)?.size ?? requestedSize(scaling);
+  // Without a size in the spec, the size of a boost that is over says nothing about the one after it.
+  return size ?? (scaling.status.boost ? undefined : reported);
 }
 
 /** The boost in effect, unless the controller has reported its end. */
 function boostOf(scaling: PipeScalingView, nowMs: number): BoostView | undefined {
   const boost = activeBoost(scaling, nowMs);
-  if (!boost || (isObserved(scaling) && !scaling.status.boost)) return undefined;
+  if (!boost || (isObserved(scaling, nowMs) && !scaling.status.boost)) return undefined;
   const { size, untilMs } = boost;
   return { size, until: new Date(untilMs).toISOString(), leftMs: untilMs - nowMs };
 }
 
-/** Returns true if the status is about the newest spec. */
-function isObserved({ metadata, status }: PipeScalingView): boolean {
+/** Returns true if the status is about the newest spec, and not about a boost that is over. */
+function isObserved(scaling: PipeScalingView, nowMs: number): boolean {
+  return hasObservedSpec(scaling) && !isEndUnobserved(scaling, nowMs);
+}
+
+function hasObservedSpec({ metadata, status }: PipeScalingView): boolean {
   return status.observedGeneration === metadata.generation;
 }
 
-function stateOf(scaling: PipeScalingView | undefined): Pick<RescaleView, "state" | "reason" | "message"> {
+/** A boost ends without a change of the spec, so its end has no generation. */
+function isEndUnobserved(scaling: PipeScalingView, nowMs: number): boolean {
+  return scaling.status.boost !== undefined && activeBoost(scaling, nowMs) === undefined;
+}
+
+function stateOf(
+  scaling: PipeScalingView | undefined,
+  nowMs: number,
+): Pick<RescaleView, "state" | "reason" | "message"> {
   if (!scaling) {
     const message = "There is no PipeScaling: the controller has not seen a pipe of this service yet.";
     return { state: "unknown", reason: "NoPipeScaling", message };
   }
   const { conditions = [], observedGeneration = -1 } = scaling.status;
-  if (!isObserved(scaling)) {
+  if (!hasObservedSpec(scaling)) {
     const isNew = observedGeneration < 0;
     const message = `No controller has observed the ${isNew ? "PipeScaling" : "newest change"} yet.`;
     return { state: isNew ? "unknown" : "propagating", reason: "NotObservedYet", message };
+  }
+  if (isEndUnobserved(scaling, nowMs) && !scaling.spec.suspend) {
+    const message = "The boost has ended, but no controller has observed its end yet.";
+    return { state: "propagating", reason: "NotObservedYet", message };
   }
   const { reason, message } = currentCondition(conditions) ?? { reason: "", message: "" };
   return { state: stateIn(conditions), reason, message };

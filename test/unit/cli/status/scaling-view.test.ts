@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
-import type { Condition, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import type { Condition, PipeScaling, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeFields } from "../../../../src/crd/size-fields.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { aScaling, NOW_MS } from "../../../support/fixtures/snapshot.ts";
@@ -84,6 +84,29 @@ describe("the view of a PipeScaling", () => {
     expect(boosted({ ...IN_PROGRESS, observedGeneration: 0 })).toMatchObject({ leftMs: 60_000 });
     expect(boosted(IN_PROGRESS)).toBeUndefined();
     expect(boosted({ ...IN_PROGRESS, boost }, NOW_MS + 60_000)).toBeUndefined();
+  });
+
+  test("is propagating from the end of a boost until the controller has reported it", () => {
+    const boost = { ...fields(8), until: rfc3339(NOW_MS) };
+    const status: PipeScalingStatus = {
+      ...IN_PROGRESS,
+      boost,
+      desired: { ...fields(8), source: "Boost" },
+      conditions: [condition("Ready", "True", "Scaled")],
+    };
+    const ended = (spec: PipeScaling["spec"], nowMs: number) =>
+      viewOf("orders", aScaling(4, { spec: { ...spec, boost }, status }), nowMs);
+    const { spec } = aScaling(4);
+    expect(ended(spec, NOW_MS - 1)).toMatchObject({ state: "scaled", desired: sizeOfCores(8) });
+    expect(ended(spec, NOW_MS)).toMatchObject({
+      state: "propagating",
+      reason: "NotObservedYet",
+      message: "The boost has ended, but no controller has observed its end yet.",
+      desired: sizeOfCores(4),
+      source: undefined,
+    });
+    expect(ended({ ...spec, suspend: true }, NOW_MS).state).not.toBe("propagating");
+    expect(ended({}, NOW_MS).desired, "without a requested size").toBeUndefined();
   });
 
   test("shows the time of the next attempt after a failure", () => {
