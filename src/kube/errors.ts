@@ -91,6 +91,11 @@ export async function unlessCode<T, U>(code: number, call: Promise<T>, otherwise
   }
 }
 
+/** 409 because an object has this name. A quota that changes at the same time, and a webhook, respond with 409, too. */
+export function isAlreadyExists(error: unknown): boolean {
+  return isCode(error, 409) && error.reason === "AlreadyExists" && !isDeniedByWebhook(error);
+}
+
 /** The object is no longer the one that was read: it was changed, deleted, replaced, or created meanwhile. */
 export function isConflict(error: unknown): boolean {
   return (isCode(error, 409) || isCode(error, 404) || isReplaced(error)) && !isDeniedByWebhook(error);

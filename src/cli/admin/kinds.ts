@@ -1,4 +1,4 @@
-import { isCode } from "../../kube/errors.ts";
+import { isAlreadyExists } from "../../kube/errors.ts";
 import type { ConfigMap, KubeObject, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, type Resource, SECRETS } from "../../kube/paths.ts";
 import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
@@ -93,7 +93,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     try {
       await records.create(this.#spec.resource, object);
     } catch (cause) {
-      if (!isCode(cause, 409)) throw cause;
+      if (!isAlreadyExists(cause)) throw cause;
       const message = `The ${this.#spec.noun} with the ID ${id} already exists, and nothing was changed.`;
       throw new CliError(message, { cause });
     }
