@@ -83,8 +83,11 @@ async function watchOne(
   timeoutMs: number | undefined,
 ): Promise<number> {
   let last: ServiceStatus | undefined;
+  const errors = new TransientErrors();
+  const retryAfterMs = (error: unknown) => errors.retryAfterMs(error);
   const read = async () => {
     last = await readStatus();
+    errors.recordSuccess();
     return { view: last.view, data: dataRow(last) };
   };
   const exitCode = await watch(io, output, { read, retryAfterMs, intervalMs: POLL_MS }, timeoutMs);
@@ -93,11 +96,23 @@ async function watchOne(
   return exitCode;
 }
 
-/** An unavailable API server may become available again; a missing permission needs a person. */
-function retryAfterMs(error: unknown): number | undefined {
-  if (error instanceof KubeUnreachableError) return 0;
-  if (!(error instanceof KubeApiError) || (error.code !== 429 && error.code < 500)) return undefined;
-  return error.retryAfterMs ?? 0;
+/** The errors of one watch: an unavailable API server may become available again; a missing permission needs a person. */
+export class TransientErrors {
+  #isUnauthorized = false;
+
+  recordSuccess(): void {
+    this.#isUnauthorized = false;
+  }
+
+  /** Returns the delay before the next read, or `undefined` if the error is final. */
+  retryAfterMs(error: unknown): number | undefined {
+    if (error instanceof KubeUnreachableError) return 0;
+    if (!(error instanceof KubeApiError)) return undefined;
+    // Credentials can expire during a watch. The client discards them after a 401, and reads new ones for the next call.
+    const isFirst = error.code === 401 && !this.#isUnauthorized;
+    if (isFirst) this.#isUnauthorized = true;
+    return isFirst || error.code === 429 || error.code >= 500 ? (error.retryAfterMs ?? 0) : undefined;
+  }
 }
 
 /** Prints how each pipe of a service was resized, as far as the status has room for them. */
