@@ -25,11 +25,17 @@ export interface ApiResponse<T> {
 const MAX_ATTEMPTS = 5;
 const MAX_WAIT_MS = 60_000;
 
+interface EarlierAttempts {
+  /** The last one that may have made the change. */
+  unconfirmed: ErrorResponse | undefined;
+}
+
 const envelope = z.object({ requestId: z.string(), status: z.literal(200) });
 
 /**
  * Sends requests to the API. An error is a CliError whose message says what to do. A 429 or a 503 is retried
- * when the API says, a write too; a request without a response is not repeated.
+ * when the API says, a write too; a request without a response is not repeated. If a deletion may have succeeded
+ * before a retry, the 404 of the retry is a success.
  */
 export class ApiClient {
   readonly access: Access;
@@ -43,10 +49,11 @@ export class ApiClient {
   /** @param schema of the result */
   async request<T>(request: ApiRequest, schema: z.ZodType<T>): Promise<ApiResponse<T>> {
     const { tell, wait, signal } = this.#options;
+    const earlier: EarlierAttempts = { unconfirmed: undefined };
     let waitedMs = 0;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.requestOnce(request, schema);
+        return await this.#attempt(request, schema, earlier);
       } catch (error) {
         if (!(error instanceof ErrorResponse) || error.retryAfterMs === undefined) throw error;
         const { retryAfterMs } = error;
@@ -55,6 +62,25 @@ export class ApiClient {
         await wait(retryAfterMs, signal);
         waitedMs += retryAfterMs;
       }
+    }
+  }
+
+  async #attempt<T>(
+    request: ApiRequest,
+    schema: z.ZodType<T>,
+    earlier: EarlierAttempts,
+  ): Promise<ApiResponse<T>> {
+    try {
+      return await this.requestOnce(request, schema);
+    } catch (error) {
+      if (!(error instanceof ErrorResponse)) throw error;
+      const { unconfirmed } = earlier;
+      if (unconfirmed && error.status === 404 && request.method === "DELETE") {
+        const requestId = unconfirmed.requestId ?? error.requestId ?? "";
+        return { requestId, result: schema.parse(undefined) };
+      }
+      if (error.isOutcomeUnknown) earlier.unconfirmed = error;
+      throw error;
     }
   }
 

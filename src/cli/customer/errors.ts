@@ -14,11 +14,25 @@ export class ErrorResponse extends CliError {
   readonly status: number;
   /** When the same request may be sent again; absent if that would not help. */
   readonly retryAfterMs: number | undefined;
+  /** Absent from the response of a gateway. */
+  readonly requestId: string | undefined;
+  /** A write may have succeeded anyway. */
+  readonly isOutcomeUnknown: boolean;
 
-  constructor(message: string, status: number, retryAfterMs: number | undefined) {
+  constructor(
+    message: string,
+    status: number,
+    retryAfterMs: number | undefined,
+    {
+      requestId,
+      isOutcomeUnknown = false,
+    }: { requestId?: string | undefined; isOutcomeUnknown?: boolean } = {},
+  ) {
     super(message);
     this.status = status;
     this.retryAfterMs = retryAfterMs;
+    this.requestId = requestId;
+    this.isOutcomeUnknown = isOutcomeUnknown;
   }
 }
 
@@ -88,7 +102,11 @@ export function errorOf(response: RawResponse, { method, path }: ApiRequest, acc
     ...(status >= 500 && method !== "GET" ? [UNKNOWN_OUTCOME] : []),
     `(status ${status}${id === undefined ? "" : `, request ${printable(id)}`})`,
   ];
-  return new ErrorResponse(sentences.join(" "), status, retryAfterMs(status, headers));
+  return new ErrorResponse(sentences.join(" "), status, retryAfterMs(status, headers), {
+    requestId: id,
+    // A gateway does not know what the API did. Other errors of the API come before its write.
+    isOutcomeUnknown: status >= 500 && (!success || message === ERRORS.NotConfirmed.sentence()),
+  });
 }
 
 function keyNotAccepted({ url, keySuffix, profile }: Access): string {

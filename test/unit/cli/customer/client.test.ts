@@ -123,6 +123,33 @@ describe("the retry of a request", () => {
     expect(sent()).toBe(1);
   });
 
+  const DELETE: ApiRequest = { method: "DELETE", path: "/v1/x" };
+  const gone = refused(404, "There is no such member.", { "X-Request-Id": "request-2" });
+
+  const notConfirmed = refused(503, ERRORS.NotConfirmed.sentence());
+
+  test.each([
+    ["the API did not confirm it", notConfirmed, REQUEST_ID],
+    ["a gateway's 504", { status: 504, body: "<html>" }, "request-2"],
+  ])(
+    "counts 404 as a success of a deletion that may have been made before: %s",
+    async (_, first, requestId) => {
+      const { api, sent } = clientOf([first, refused(503, "Not now."), gone]);
+      expect(await api.request(DELETE, nothing)).toEqual({ requestId, result: undefined });
+      expect(sent()).toBe(3);
+    },
+  );
+
+  test.each([
+    ["the deletion was not sent before", DELETE, [gone]],
+    ["a rate limit rejected the first attempt", DELETE, [refused(429, "Too many."), gone]],
+    ["the request is no deletion", PATCH, [notConfirmed, gone]],
+    ["the first attempt changed nothing", DELETE, [refused(503, ERRORS.Unavailable.sentence()), gone]],
+  ])("fails after 404 if %s", async (_, request, responses) => {
+    const { api } = clientOf(responses);
+    await expect(api.request(request, nothing)).rejects.toThrow("There is no such member.");
+  });
+
   test("does not happen after an interrupt", async () => {
     const stop = new AbortController();
     const { api, sent } = clientOf([refused(503, "Not now.")], stop.signal);
