@@ -73,7 +73,33 @@ export function requireChange(options: object, values: Readonly<Record<string, u
   throw new UsageError(`Nothing to change. Specify ${alternatives(keys.map(flagOf))}.`);
 }
 
-/** The flag that makes another command find the same records, with a leading blank. */
+/** The cluster of a command, as its options name it, and the namespace of the records. */
+export interface Place {
+  readonly kubeconfig?: string | undefined;
+  readonly context?: string | undefined;
+  readonly namespace: string;
+}
+
+/**
+ * The flags that make another command of this program act on the same records, each with a leading blank. The same IDs
+ * can exist in several clusters, so a printed command must not depend on the current context.
+ */
+export function placeFlags(place: Place): string {
+  return `${clusterFlags(place)}${recordsFlag(place.namespace)}`;
+}
+
+/** The flags for the same cluster, which kubectl has too, each with a leading blank. */
+export function clusterFlags({ kubeconfig, context }: Omit<Place, "namespace">): string {
+  const flag = (name: string, value: string | undefined) =>
+    value === undefined ? "" : ` --${name} ${quotedForShell(value)}`;
+  return `${flag("kubeconfig", kubeconfig)}${flag("context", context)}`;
+}
+
+function quotedForShell(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** The flag for the same namespace of the records, with a leading blank. */
 export function recordsFlag(namespace: string): string {
   return namespace === DEFAULT_RECORDS_NAMESPACE ? "" : ` --namespace ${namespace}`;
 }

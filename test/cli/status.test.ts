@@ -182,7 +182,7 @@ describe("status of one service", () => {
       const { code, out, err } = await runProgram(words(named));
       expect({ code, out }).toEqual({ code: 1, out: "" });
       expect(err).toBe(
-        `There is no service "${named}" in the namespace ${environment.records}: pipe-scaling admin service list --namespace ${environment.records} lists all services.\n`,
+        `There is no service "${named}" in the namespace ${environment.records}: pipe-scaling admin service list --kubeconfig ${environment.cluster.kubeconfig} --namespace ${environment.records} lists all services.\n`,
       );
     }
   });
@@ -267,7 +267,9 @@ describe("status of a service that is not ready", () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^ {2}▸ pipe-c {2}Rolling/m);
     expect(out).toMatch(/^CONDITIONS {4}Ready=False \(Progressing\), Reconciling=True \(Progressing\)$/m);
-    expect(out).toContain(`status ${environment.serviceId} --watch --namespace ${environment.records}`);
+    expect(out).toContain(
+      `status ${environment.serviceId} --watch --kubeconfig ${environment.cluster.kubeconfig} --namespace ${environment.records}`,
+    );
     await release(environment, "pipe-c");
     await kubectl(environment.cluster, ["delete", "deployment", "pipe-c", "-n", environment.pipes]);
     await environment.waitForCondition("Ready", "True");

@@ -12,6 +12,7 @@ import type { Parsed } from "../../records/parse.ts";
 import { parseService, type Service, serviceConfigMapName } from "../../records/service.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
+import { clusterFlags, type Place } from "../options.ts";
 import type { DataChange, Records } from "./records.ts";
 import { retryOnConflict } from "./retry.ts";
 
@@ -60,18 +61,18 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
   /** @throws CliError if there is none with this ID, or its record is malformed */
   async require(records: Records, id: string): Promise<T> {
     const object = await this.requireObject(records, id);
-    return this.read(object, `${this.#spec.noun} ${id}`, records.namespace);
+    return this.read(object, `${this.#spec.noun} ${id}`, records.place);
   }
 
   /**
    * @param what as in "The record of … is malformed"
    * @throws CliError if the record is malformed
    */
-  read(object: O, what: string, namespace: string): T {
+  read(object: O, what: string, place: Place): T {
     const parsed = this.#spec.parse(object);
     if (parsed.ok) return parsed.value;
     const resource = this.#spec.resource.plural.replace(/s$/, "");
-    const edit = `kubectl edit ${resource} ${object.metadata.name} --namespace ${namespace}`;
+    const edit = `kubectl edit ${resource} ${object.metadata.name} --namespace ${place.namespace}${clusterFlags(place)}`;
     throw new CliError(
       `The record of ${what} is malformed: ${parsed.problem}. Fix it with \`${edit}\`, then run the command again.`,
     );
@@ -108,7 +109,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     const { noun, resource, encode = (text) => text } = this.#spec;
     return retryOnConflict(`The record of ${noun} ${id}`, async () => {
       const object = await this.requireObject(records, id);
-      const record = this.read(object, `${noun} ${id}`, records.namespace);
+      const record = this.read(object, `${noun} ${id}`, records.place);
       const data = Object.entries(decide(record)).map(([key, text]) => [key, text && encode(text)]);
       const changed = this.parse(await records.change(resource, object, { data: Object.fromEntries(data) }));
       return changed.ok ? changed.value : record;

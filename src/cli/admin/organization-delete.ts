@@ -75,7 +75,7 @@ async function recordsOf(records: Records, id: string) {
     usage,
     /** The ConfigMaps except the organization's own and the usage of its keys. */
     others,
-    /** What a person confirms, which does not include the usage of the keys. */
+    /** The records that a person confirms: all except the usage of the keys. */
     confirmed: [organization, ...keys, ...others],
   };
 }

@@ -4,6 +4,7 @@ import type { KubeObject } from "../../kube/objects.ts";
 import { collectionPath, objectPath, type Resource } from "../../kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { CliError } from "../failure.ts";
+import type { Place } from "../options.ts";
 import { listAll } from "../reading.ts";
 
 /** Manager of the fields that the command line writes, as managedFields name it. */
@@ -20,18 +21,22 @@ export type DataChange = Readonly<Record<string, string | null | undefined>>;
  */
 export class Records {
   readonly kube: KubeClient;
-  readonly namespace: string;
+  readonly place: Place;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(kube: KubeClient, namespace: string, signal: AbortSignal | undefined) {
+  constructor(kube: KubeClient, place: Place, signal: AbortSignal | undefined) {
     this.kube = kube;
-    this.namespace = namespace;
+    this.place = place;
     this.#signal = signal;
+  }
+
+  get namespace(): string {
+    return this.place.namespace;
   }
 
   /** Returns the same records without the signal, for a change that must be completed once it has begun. */
   uninterrupted(): Records {
-    return new Records(this.kube, this.namespace, undefined);
+    return new Records(this.kube, this.place, undefined);
   }
 
   /** @throws KubeApiError 409 if there is such a record, CliError if there is no namespace */

@@ -14,7 +14,7 @@ import {
 import { option } from "../../settings/option.ts";
 import { integer } from "../../settings/values.ts";
 import { CliError } from "../failure.ts";
-import { outputOption, recordsFlag, switchOption } from "../options.ts";
+import { outputOption, placeFlags, switchOption } from "../options.ts";
 import { printOne } from "../output.ts";
 import { desiredSize } from "../status/scaling-view.ts";
 import { recordsCommand } from "./command.ts";
@@ -91,7 +91,7 @@ export const rollback = recordsCommand({
     io.err(
       dryRun
         ? "Dry run: nothing was written.\n"
-        : `To watch the rescale: ${io.program} status ${id} --watch${recordsFlag(records.namespace)}\n`,
+        : `To watch the rescale: ${io.program} status ${id} --watch${placeFlags(records.place)}\n`,
     );
   },
 });

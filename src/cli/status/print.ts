@@ -2,7 +2,7 @@ import { toPipeScaling } from "../../api/resources/pipe-scaling/schema.ts";
 import { DATABASE_TYPE, RETRY_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
 import { PLURAL } from "../../crd/names.ts";
 import type { Io } from "../io.ts";
-import { recordsFlag } from "../options.ts";
+import { clusterFlags, type Place, placeFlags } from "../options.ts";
 import type { Row } from "../output.ts";
 import { frame } from "../view/render.ts";
 import { describeBoost, rowOfView } from "../view/rescale-view.ts";
@@ -84,12 +84,12 @@ const LABEL_COLUMNS = 14;
 export function printService(
   io: Pick<Io, "out" | "terminal" | "program">,
   status: ServiceStatus,
-  recordsNamespace: string,
+  place: Place,
 ): void {
   const columns = lineWidth(io);
   const paint = painter(io);
   const nowMs = Date.now();
-  const steps = nextSteps(io, status, recordsNamespace).map((step) => ["NEXT", step] as const);
+  const steps = nextSteps(io, status, place).map((step) => ["NEXT", step] as const);
   const details = [...detailsOf(status, nowMs), ...steps].flatMap(([label, text]) =>
     labeled(paint("bold", label) + padded(label, LABEL_COLUMNS).slice(label.length), text, columns),
   );
@@ -127,11 +127,12 @@ function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: stri
 export function nextSteps(
   { program }: Pick<Io, "program">,
   { service, view }: ServiceStatus,
-  recordsNamespace: string,
+  place: Place,
 ): string[] {
   const { id, namespace } = service;
-  const flag = recordsFlag(recordsNamespace);
-  const object = `${PLURAL} ${id} --namespace ${namespace}`;
+  const flag = placeFlags(place);
+  const inNamespace = `--namespace ${namespace}${clusterFlags(place)}`;
+  const object = `${PLURAL} ${id} ${inNamespace}`;
   const doctor = `${program} doctor${flag}`;
   switch (view.state) {
     case "scaled":
@@ -155,7 +156,7 @@ export function nextSteps(
       // The name of a StatefulSet has its kind already.
       const workload = failed.name.includes("/") ? failed.name : `deployment ${failed.name}`;
       return [
-        `Find the cause: kubectl describe ${workload} --namespace ${namespace}`,
+        `Find the cause: kubectl describe ${workload} ${inNamespace}`,
         `After you have corrected it, retry: kubectl annotate ${object} --overwrite ${RETRY_ANNOTATION}="$(date -u +%Y-%m-%dT%H:%M:%SZ)"`,
       ];
     }

@@ -11,7 +11,7 @@ import { SERVICES } from "../admin/kinds.ts";
 import type { Records } from "../admin/records.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { recordsFlag } from "../options.ts";
+import { placeFlags } from "../options.ts";
 import { listAll, type Selection } from "../reading.ts";
 import type { RescaleView } from "../view/rescale-view.ts";
 import { viewOf } from "./scaling-view.ts";
@@ -82,18 +82,18 @@ async function listScalings(
  */
 export function findService(
   { program }: Pick<Io, "program">,
-  { namespace }: Records,
+  { namespace, place }: Records,
   objects: readonly ConfigMap[],
   idOrName: string,
 ): Service {
   const recordName = serviceConfigMapName(canonicalUuid(idOrName) ?? "");
   const byId = objects.filter(({ metadata }) => metadata.name === recordName);
   const found = byId.length > 0 ? byId : objects.filter(({ data }) => data?.["name"] === idOrName);
-  const services = found.map((object) => SERVICES.read(object, "this service", namespace));
+  const services = found.map((object) => SERVICES.read(object, "this service", place));
   const [service, ...others] = services;
   if (!service) {
     throw new CliError(
-      `There is no service ${JSON.stringify(idOrName)} in the namespace ${namespace}: ${program} admin service list${recordsFlag(namespace)} lists all services.`,
+      `There is no service ${JSON.stringify(idOrName)} in the namespace ${namespace}: ${program} admin service list${placeFlags(place)} lists all services.`,
     );
   }
   if (others.length === 0) return service;

@@ -7,7 +7,7 @@ import { recordsCommand } from "../admin/command.ts";
 import { ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
 import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { argument, requireWatch, watchOptions, wideOutputOption } from "../options.ts";
+import { argument, type Place, requireWatch, watchOptions, wideOutputOption } from "../options.ts";
 import { type Format, printData, printList, printTable, type Row } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
 import { dataRow, nextSteps, printService, TABLE_COLUMNS, tableRow, WIDE_COLUMNS } from "./print.ts";
@@ -43,7 +43,7 @@ export const status = recordsCommand({
   async run(records, { service: idOrName, watch: isWatch, timeout: timeoutMs, output: format }, io) {
     const isWide = format === "wide";
     const output = isWide ? "table" : format;
-    const { kube, namespace } = records;
+    const { kube, place } = records;
     const objects = await records.list<ConfigMap>(CONFIG_MAPS, "service");
     // doctor reports malformed organizations.
     const silent = { err: () => undefined };
@@ -55,9 +55,9 @@ export const status = recordsCommand({
     }
     const service = findService(io, records, objects, idOrName);
     const read = () => readStatus(kube, service, organizations, io.signal);
-    if (isWatch) return await watchOne(io, output, read, namespace, timeoutMs);
+    if (isWatch) return await watchOne(io, output, read, place, timeoutMs);
     const status = await read();
-    if (output === "table") printService(io, status, namespace);
+    if (output === "table") printService(io, status, place);
     else printData(io, output, dataRow(status));
     if (isWide) printPipes(io, status);
     return exitCodeOf(status.view);
@@ -79,7 +79,7 @@ async function watchOne(
   io: Io,
   output: Format,
   readStatus: () => Promise<ServiceStatus>,
-  namespace: string,
+  place: Place,
   timeoutMs: number | undefined,
 ): Promise<number> {
   let last: ServiceStatus | undefined;
@@ -91,7 +91,7 @@ async function watchOne(
     return { view: last.view, data: dataRow(last) };
   };
   const exitCode = await watch(io, output, { read, retryAfterMs, intervalMs: POLL_MS }, timeoutMs);
-  const steps = exitCode === EXIT_UNHEALTHY && last ? nextSteps(io, last, namespace) : [];
+  const steps = exitCode === EXIT_UNHEALTHY && last ? nextSteps(io, last, place) : [];
   for (const step of steps) io.err(`${step}\n`);
   return exitCode;
 }

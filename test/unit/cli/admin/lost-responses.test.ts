@@ -98,12 +98,12 @@ describe("a write with an unknown outcome", () => {
     [
       "admin key create",
       CREATE,
-      /^The key may have been created, but its secret is lost\. If admin key list .* lists the ID \S+, delete that key \(POST /,
+      /^The key may have been created, but its secret is lost\. If admin key list --organization \S+ --kubeconfig \S+ lists the ID \S+, delete that key \(POST /,
     ],
     [
       "admin key rotate",
       ["admin", "key", "rotate", key.id],
-      /^The secret may have been added, but it is lost\. If admin key show \S+ shows two secrets, remove it with admin key rotate \S+ --cancel \(PATCH /,
+      /^The secret may have been added, but it is lost\. If admin key show \S+ --kubeconfig \S+ shows two secrets, remove it with admin key rotate \S+ --cancel --kubeconfig \S+ \(PATCH /,
     ],
     [
       "admin service rollback",

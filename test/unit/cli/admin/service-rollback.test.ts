@@ -77,7 +77,9 @@ describe("admin service rollback", () => {
     const { code, out, err, writes } = await rollBack("--output json");
     expect({ code, err }).toEqual({
       code: 0,
-      err: `To watch the rescale: pipe-scaling status ${ID} --watch\n`,
+      err: expect.stringMatching(
+        new RegExp(`^To watch the rescale: pipe-scaling status ${ID} --watch --kubeconfig \\S+\n$`),
+      ),
     });
     expect(JSON.parse(out)).toEqual({
       id: ID,

@@ -1,14 +1,15 @@
 import { expect, test } from "vitest";
+import type { Place } from "../../../../src/cli/options.ts";
 import { nextSteps } from "../../../../src/cli/status/print.ts";
 import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
 import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { aScaling } from "../../../support/fixtures/snapshot.ts";
 
-function steps(status: PipeScalingStatus) {
+function steps(status: PipeScalingStatus, place: Place = { namespace: "other-records" }) {
   const scaling = aScaling(4, { status });
   const service = { id: "service", name: "orders", organizationId: "o", namespace: "pipes" };
   const found = { service, organization: undefined, scaling, view: viewOf("orders", scaling) };
-  return nextSteps({ program: "pipe-scaling" }, found, "other-records");
+  return nextSteps({ program: "pipe-scaling" }, found, place);
 }
 
 const DOCTOR = expect.stringMatching(/check that the controller runs: pipe-scaling doctor .*other-records$/);
@@ -43,4 +44,18 @@ test.each([
   expect(steps({ observedGeneration: 1, conditions, pipes })[0]).toContain(
     `kubectl describe ${workload} --namespace pipes`,
   );
+});
+
+test("the next steps after a failure act on the cluster of the command", () => {
+  const stalled = { type: "Stalled", status: "True", reason: "RolloutTimeout", message: "" } as const;
+  const conditions = [{ ...stalled, lastTransitionTime: "2026-06-01T12:00:00Z" }];
+  const pending = [{ name: "mysql-load", state: "Failed" as const, message: "" }];
+  const pipes = { total: 1, updated: 0, summary: "0/1", pending };
+  const place = { kubeconfig: "clusters.yaml", context: "eu", namespace: "other-records" };
+  const all = [
+    ...steps({ observedGeneration: 1, conditions, pipes }, place),
+    ...steps({ observedGeneration: 0, conditions: [] }, place),
+  ];
+  expect(all).toHaveLength(4);
+  for (const step of all) expect(step).toContain(" --kubeconfig clusters.yaml --context eu");
 });
