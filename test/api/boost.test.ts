@@ -109,15 +109,6 @@ describe("PUT pipesCdcScaling/boost", () => {
     expect((await environment.scaling(service)).spec).toEqual({ boost: later });
   });
 
-  it("replaces a boost that never takes effect because no clock has the offset of its end", async () => {
-    const service = await aService({ boost: { ...FOUR, until: "2030-01-01T00:00:00+99:99" } });
-    expect((await call("GET", pathOf(service))).status).toBe(404);
-    expect((await call("DELETE", pathOf(service))).status).toBe(404);
-    const later = { ...SIXTEEN, until: inMs(3_600_000) };
-    expect((await call("PUT", pathOf(service), later)).status).toBe(200);
-    expect((await environment.scaling(service)).spec).toEqual({ boost: later });
-  });
-
   it.each([
     ["the past", -1000, /^until must be in the future: it is now \d{4}-.+Z\.$/],
     ["three hours", 3 * 3_600_000, /^until must be at most 120 minutes ahead, so not after \d{4}-.+Z\.$/],
