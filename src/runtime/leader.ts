@@ -33,6 +33,9 @@ const JITTER_FACTOR = 1.2;
 /** A holder that wrote more, such as a thief of the token, keeps the Lease for no longer than this. */
 export const MAX_LEASE_MS = 60_000;
 
+/** The largest `leaseTransitions` of a Lease, an int32. A thief of the token can write it. */
+export const MAX_LEASE_TRANSITIONS = 2 ** 31 - 1;
+
 /** A Lease as it was last read or written. */
 interface Observation {
   readonly lease: Lease;
@@ -178,7 +181,7 @@ export class LeaderElector {
       holderIdentity: holder,
       leaseDurationSeconds: Math.ceil(leaseMs / 1000),
       renewTime: now,
-      ...(isRenewal ? {} : { acquireTime: now, leaseTransitions: (seen?.spec?.leaseTransitions ?? 0) + 1 }),
+      ...(isRenewal ? {} : { acquireTime: now, leaseTransitions: nextTransition(seen) }),
     };
     const identity = { apiVersion: LEASES.apiVersion, kind: "Lease" };
     return seen
@@ -208,4 +211,10 @@ export class LeaderElector {
       if (!isCode(error, 409)) this.#options.onProblem(error);
     }
   }
+}
+
+/** The API server rejects a larger number than the maximum, and then no candidate could ever take over. */
+function nextTransition(seen: Lease | undefined): number {
+  const { leaseTransitions = 0 } = seen?.spec ?? {};
+  return leaseTransitions < MAX_LEASE_TRANSITIONS ? leaseTransitions + 1 : 1;
 }

@@ -3,7 +3,12 @@ import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import type { Lease } from "../../../src/kube/objects.ts";
-import { LeaderElector, type LeaderOptions, LeadershipLostError } from "../../../src/runtime/leader.ts";
+import {
+  LeaderElector,
+  type LeaderOptions,
+  LeadershipLostError,
+  MAX_LEASE_TRANSITIONS,
+} from "../../../src/runtime/leader.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
 /** The outcome of a call: it succeeds, does not reach the server, or loses its response. */
@@ -43,6 +48,8 @@ class FakeLeases {
     const written: Lease = JSON.parse(JSON.stringify(body));
     const isStale = written.metadata.resourceVersion !== this.lease?.metadata.resourceVersion;
     if (isStale) throw new KubeApiError(method, 409, "{}");
+    const { leaseTransitions = 0 } = written.spec ?? {};
+    if (leaseTransitions > MAX_LEASE_TRANSITIONS) throw new KubeApiError(method, 400, "{}");
     this.#version += 1;
     this.writes += 1;
     this.lease = { ...written, metadata: { ...written.metadata, resourceVersion: String(this.#version) } };
@@ -145,6 +152,38 @@ describe("leader election", () => {
     expect(next.elector.isLeader).toBe(true);
     await next.end();
     thief.stop();
+  });
+
+  it.each([
+    ["crashed", "thief", 20_000],
+    ["released the Lease", "", 0],
+  ])(
+    "takes over from a holder that wrote the largest number of transitions and %s",
+    async (_, holder, ms) => {
+      const [leases, clock] = [new FakeLeases(), new FakeClock()];
+      leases.lease = {
+        metadata: { name: "lease", namespace: "ns", uid: "uid", resourceVersion: "seen" },
+        spec: { holderIdentity: holder, leaseTransitions: MAX_LEASE_TRANSITIONS },
+      };
+      const next = candidate(leases, clock, "next");
+      await clock.advance(ms);
+      expect(leases.lease?.spec).toMatchObject({ holderIdentity: "next", leaseTransitions: 1 });
+      await next.end();
+      expect(leases.lease?.spec).toMatchObject({ holderIdentity: "", leaseTransitions: 2 });
+    },
+  );
+
+  it("releases a Lease that it holds with the largest number of transitions", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    leases.lease = {
+      metadata: { name: "lease", namespace: "ns", uid: "uid", resourceVersion: "seen" },
+      spec: { holderIdentity: "", leaseTransitions: MAX_LEASE_TRANSITIONS - 1 },
+    };
+    const only = candidate(leases, clock, "only");
+    await clock.advance(0);
+    expect(leases.lease?.spec).toMatchObject({ leaseTransitions: MAX_LEASE_TRANSITIONS });
+    await only.end();
+    expect(leases.lease?.spec).toMatchObject({ holderIdentity: "", leaseTransitions: 1 });
   });
 
   it("stops writing before another process can take over if it cannot renew the Lease", async () => {
