@@ -157,7 +157,8 @@ describe("with the token of the controller, a resize of a pod", () => {
       sizeOf("pipe", { requests: { cpu: "2" }, limits: { cpu: "2" } }),
     ],
     ["a size, to the largest", "guaranteed", sizeOf("pipe", limited("24", "96Gi"))],
-    ["a size, to the smallest", "guaranteed", sizeOf("pipe", limited("100m", "1Gi"))],
+    ["a size, to the smallest", "guaranteed", sizeOf("pipe", limited("1m", "1Mi"))],
+    ["a size, to a template of less than 1 GiB", "only", sizeOf("pipe", memoryOf("512Mi"))],
   ])("may change %s", async (_, pipe, body) => {
     expect(await patchPod(pipe, body)).toBe("accepted");
   });
@@ -188,12 +189,12 @@ describe("with the token of the controller, a resize of a pod", () => {
 
   it.each([
     ...TOO_LARGE,
-    ["less CPU than 100m", "only", { requests: { cpu: "99m" } }],
-    ["less memory than 1 GiB", "only", memoryOf("1023Mi")],
-    ["a memory request of less than 1 GiB", "only", { requests: { memory: "1023Mi" } }],
+    ["less CPU than 1m", "only", { requests: { cpu: "0" } }],
+    ["less memory than 1 MiB", "only", memoryOf("1023Ki")],
+    ["a memory request of less than 1 MiB", "only", { requests: { memory: "1023Ki" } }],
   ] as const)("may not set %s", async (_, pipe, resources) => {
     const outcome = await patchPod(pipe, sizeOf("pipe", resources));
-    expectDenied(outcome, "only sizes from 100m CPU with 1Gi memory to 24 CPU with 96Gi");
+    expectDenied(outcome, "only sizes from 1m CPU with 1Mi memory to 24 CPU with 96Gi");
   });
 
   it.each([
