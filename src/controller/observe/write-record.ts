@@ -41,6 +41,8 @@ export const WRITE_PURPOSES = [
   "replace-pods",
   /** Writes to a PipeScaling. One that does not exist yet has its key instead of a UID. */
   ...["status", "create"],
+  /** The last status that was written, so that another writer who removes it does not cause endless writes. */
+  "written-status",
   /** The report on an unmanaged object: made once, because another controller may manage it. */
   "notice",
 ] as const;

@@ -20,7 +20,7 @@ import { hindrancesFailAtMs } from "./failures.ts";
 import type { ControllerMetrics } from "./metrics.ts";
 import { rescaleSpans } from "./rescale-spans.ts";
 import type { StatusChange } from "./resize-methods.ts";
-import { statusOf, unmanagedReason, unmanagedStatus } from "./status.ts";
+import { contentOf, statusOf, unmanagedReason, unmanagedStatus } from "./status.ts";
 
 export interface ReporterOptions
   extends Pick<Applier, "client" | "writes" | "assertMayWrite" | "onEtcdRollback"> {
@@ -34,6 +34,9 @@ export interface ReporterOptions
 }
 
 type Raw = KubeObject & PipeScaling;
+
+/** After other delays, a status that another writer removes is written again once in this time. */
+const REPEAT_STATUS_MS = 3_600_000;
 
 /** Writes the status of PipeScalings, and records Events, metrics and spans. It is the only writer of a status. */
 export class Reporter {
@@ -112,7 +115,7 @@ export class Reporter {
   }
 
   /**
-   * Writes the status if it changed, unless the last attempt failed a moment ago.
+   * Writes the status if it changed, unless the last attempt failed a moment ago, or another writer undoes it.
    *
    * @returns when to try again; infinity if that is not necessary
    */
@@ -125,6 +128,9 @@ export class Reporter {
     const record = writes.get(uid, "status");
     const dueAtMs = errorOf(record) ? repeatableAtMs(record, generation, { ...snapshot, scaling }) : 0;
     if (dueAtMs > snapshot.nowMs) return dueAtMs;
+    const content = contentOf(after);
+    const repeatAtMs = this.#repeatAtMs(scaling, content, snapshot);
+    if (repeatAtMs > snapshot.nowMs) return repeatAtMs;
     assertMayWrite();
     const attempt = writes.begin(uid, "status", "");
     try {
@@ -143,11 +149,25 @@ export class Reporter {
       throw error;
     }
     writes.forget(uid, "status");
+    writes.done(writes.begin(uid, "written-status", content));
     const recorded = eventsOf(change);
     metrics.reported(scaling.status, after, recorded);
     for (const event of recorded) events.record(event);
     if (recordSpan) rescaleSpans({ ...change, nowMs: snapshot.nowMs }).forEach(recordSpan);
     return Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Returns when a status with this content may be written, in milliseconds since 1970. If the last one had the same
+   * content, another writer removed it. It is written again after the delays for field conflicts, then once an hour,
+   * because nothing else would correct it.
+   */
+  #repeatAtMs(scaling: PipeScalingView, content: string, snapshot: Snapshot): number {
+    const { uid, generation } = scaling.metadata;
+    const written = this.#options.writes.get(uid, "written-status");
+    if (written?.subject !== content) return 0;
+    const dueAtMs = repeatableAtMs(written, generation, { ...snapshot, scaling });
+    return Math.min(dueAtMs, written.lastAtMs + REPEAT_STATUS_MS);
   }
 
   /** So that the next attempt has the present version. */

@@ -1,7 +1,9 @@
+import { hash } from "node:crypto";
 import { MAX_CONDITION_MESSAGE_LENGTH, MAX_MESSAGE_LENGTH, MAX_NAME_LENGTH } from "../../crd/fields.ts";
 import {
   type Condition,
   type HistoryEntry,
+  MAX_CONDITIONS,
   MAX_FAILURES,
   MAX_HISTORY,
   MAX_PENDING,
@@ -164,7 +166,37 @@ function observedStatus(
     const lastTransitionTime = before?.status === value ? before.lastTransitionTime : formatTime(nowMs);
     return { type, status: value, observedGeneration, lastTransitionTime, reason: summary.reason, message };
   });
-  return { ...status, observedGeneration, conditions };
+  return { ...status, observedGeneration, conditions: withOthers(conditions, status.conditions ?? []) };
+}
+
+/** With the conditions of other tools, as many as the CRD allows, and in their order, which is no change to write. */
+function withOthers(own: readonly Condition[], previous: readonly Condition[]): Condition[] {
+  const others = previous.filter(({ type }) => !OWN_CONDITIONS.includes(type));
+  const orderOf = ({ type }: Condition): number => {
+    const index = previous.findIndex((each) => each.type === type);
+    return index === -1 ? previous.length : index;
+  };
+  return [...own, ...others.slice(0, MAX_CONDITIONS - own.length)].sort((a, b) => orderOf(a) - orderOf(b));
+}
+
+/** Times of a status that depend on the time of its first write. */
+const TIMES = ["lastTransitionTime", "startedAt", "completedAt", "at"];
+
+/**
+ * Identifies what the controller says in a status. It ignores times, so it is the same after another writer removed the
+ * status, and the conditions and older history of the previous status, which another writer can set.
+ */
+export function contentOf({ conditions = [], history = [], ...status }: PipeScalingStatus): string {
+  const own = conditions.filter(({ type }) => OWN_CONDITIONS.includes(type));
+  const content = { ...status, conditions: own, history: history.slice(0, 1) };
+  return hash("sha256", JSON.stringify(content, comparable));
+}
+
+/** The order of keys depends on whether the API server returned an object or the controller made it. */
+function comparable(key: string, value: unknown): unknown {
+  if (TIMES.includes(key) && typeof value === "string") return "";
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 const STATUSES = {
@@ -182,6 +214,7 @@ interface Outcome {
   /** Containers ran out of memory with the size after every pipe ran it, so nobody should return to it. */
   readonly isGivenBack: boolean;
 }
+const OWN_CONDITIONS = ["Ready", "Reconciling", "Stalled"];
 
 /**
  * Returns the history with the current rescale as its newest entry. An entry that was Scaled stays Scaled even if a

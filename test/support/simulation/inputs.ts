@@ -144,6 +144,11 @@ export abstract class SimulatedInputs {
     this.cluster.emptyStatus(idOf(service));
   }
 
+  /** Another writer changes the conditions of a service's PipeScaling. */
+  setConditions(service: number, change: (conditions: readonly Condition[]) => Condition[]): void {
+    this.cluster.setConditions(idOf(service), change);
+  }
+
   hasScaling(service: number): boolean {
     return this.cluster.scalings.has(idOf(service));
   }

@@ -6,7 +6,7 @@ import {
 import type { PipeView } from "../../../src/controller/observe/pipe-view.ts";
 import { formatAllotment } from "../../../src/controller/observe/resources.ts";
 import { toPipeView } from "../../../src/controller/observe/workloads/deployment.ts";
-import type { PipeScaling } from "../../../src/crd/pipe-scaling.ts";
+import type { Condition, PipeScaling } from "../../../src/crd/pipe-scaling.ts";
 import type { ObjectMeta } from "../../../src/kube/objects.ts";
 import type { Deployment } from "../../../src/kube/workloads.ts";
 import { fieldPath, managedFieldsAfter, type Writer } from "./managed-fields.ts";
@@ -173,6 +173,14 @@ export class OwnedCluster extends ClusterState {
   emptyStatus(name: string): void {
     const { status: _, ...before } = found(this.scalings, name);
     this.putScaling({ ...before, metadata: { ...before.metadata, resourceVersion: this.next() } }, USER);
+  }
+
+  /** Another writer changes the conditions of the PipeScaling. */
+  setConditions(name: string, change: (conditions: readonly Condition[]) => Condition[]): void {
+    const before = found(this.scalings, name);
+    const metadata = { ...before.metadata, resourceVersion: this.next() };
+    const status = { ...before.status, conditions: change(before.status?.conditions ?? []) };
+    this.putScaling({ ...before, metadata, status }, USER);
   }
 
   #writeSpec(before: Deployment, spec: Spec, writer: Writer): void {

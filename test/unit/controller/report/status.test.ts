@@ -3,7 +3,7 @@ import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
-import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import type { Condition, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
@@ -91,6 +91,36 @@ describe("a pipe whose pods run the size before its template has it", () => {
         undefined,
       ]);
     }
+  });
+});
+
+describe("the conditions of a status", () => {
+  const others = (count: number): Condition[] =>
+    Array.from({ length: count }, (_, index) => ({
+      type: `Other${index}`,
+      status: "True",
+      reason: "Other",
+      message: "Another tool wrote it.",
+      lastTransitionTime: "2026-01-01T00:00:00Z",
+    }));
+  const typesAfter = (conditions: readonly Condition[], cores = 1): string[] | undefined => {
+    const scaling = aScaling(cores, { status: { conditions: [...conditions] } });
+    const snapshot = aSnapshot([aPipe("a", done)], { scaling });
+    const status = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+    return status.conditions?.map(({ type }) => type);
+  };
+
+  it("keep those of other tools where they are", () => {
+    const [first, second] = others(2);
+    const [ready] = statusesOf(done)[0]?.conditions ?? [];
+    if (!first || !second || !ready) throw new Error("a condition is missing");
+    expect(typesAfter([first, ready, second])).toEqual(["Other0", "Ready", "Other1"]);
+    expect(typesAfter([first, ready, second], 4)).toEqual(["Other0", "Ready", "Other1", "Reconciling"]);
+    expect(typesAfter([first, { ...ready, type: "Stalled" }, second])).toEqual(["Other0", "Other1", "Ready"]);
+  });
+
+  it("are at most as many as the CRD allows, and those of the controller have precedence", () => {
+    expect(typesAfter(others(8), 4)).toEqual([...others(6).map(({ type }) => type), "Ready", "Reconciling"]);
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Condition } from "../../../../src/crd/pipe-scaling.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 import { refusal } from "../../../support/simulation/cluster.ts";
 import { deployResizable, workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
@@ -184,6 +185,81 @@ describe("a webhook that removes the annotation from a pipe whose resources are 
     expect(simulation.cluster.attempts.length).toBeLessThan(30);
     expect(simulation.sizes("pipe-0")).toEqual([FOUR]);
     expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
+  });
+});
+
+describe("another writer of the status", () => {
+  const audited: Condition = {
+    type: "Audited",
+    status: "True",
+    reason: "Audited",
+    message: "An auditor saw it.",
+    lastTransitionTime: "2026-01-01T00:00:00Z",
+  };
+  const addsItsCondition = (simulation: Simulation) => {
+    simulation.setConditions(1, (all) => [audited, ...all.filter(({ type }) => type !== "Audited")]);
+  };
+  const removesOurs = (simulation: Simulation) => {
+    simulation.setConditions(1, (all) =>
+      [...all.filter(({ type }) => type === "Audited"), audited].slice(0, 1),
+    );
+  };
+  const empties = (simulation: Simulation) => simulation.emptyStatus(1);
+
+  /** Runs an action every second, and returns the number of status writes that the controller tried meanwhile. */
+  async function statusWritesDuring(simulation: Simulation, ms: number, act: (second: number) => void) {
+    const { attempts } = simulation.cluster;
+    const before = attempts.length;
+    for (let second = 0; second < ms / SECOND; second += 1) {
+      act(second);
+      await simulation.run(SECOND);
+    }
+    return attempts.slice(before).filter(({ target }) => target.startsWith("pipescalings/status ")).length;
+  }
+
+  it("keeps a condition of its own, and causes no write of the controller", async () => {
+    const simulation = await started(1);
+    const types = () => simulation.status(1).conditions?.map(({ type }) => type);
+    expect(await statusWritesDuring(simulation, HOUR, () => addsItsCondition(simulation))).toBe(0);
+    simulation.requestSize(1, 4);
+    await simulation.run(SECOND);
+    expect(types()).toEqual(["Audited", "Ready", "Reconciling"]);
+    await simulation.run(HOUR);
+    expect(types()).toEqual(["Audited", "Ready"]);
+    expect(simulation.status(1).conditions?.[0]).toEqual(audited);
+  });
+
+  it.each<[string, (simulation: Simulation, second: number) => void]>([
+    ["removes the conditions of the controller", removesOurs],
+    ["empties the status", empties],
+    ["does the one and the other", (simulation, second) => [removesOurs, empties][second % 2]?.(simulation)],
+  ])(
+    "causes few writes if it %s every second, and the status is complete within an hour after it",
+    async (_, act) => {
+      const simulation = await started(1);
+      const during = () => statusWritesDuring(simulation, HOUR, (second) => act(simulation, second));
+      expect(await during()).toBeLessThanOrEqual(20);
+      expect(await during()).toBeLessThanOrEqual(2);
+      await simulation.run(HOUR);
+      expect(simulation.status(1)).toMatchObject({
+        conditions: expect.arrayContaining([expect.objectContaining({ type: "Ready", status: "True" })]),
+        pipes: { updated: 1 },
+      });
+    },
+  );
+
+  it("does not delay the next state of a rescale if it empties the status every second", async () => {
+    const simulation = await started(3);
+    simulation.cluster.rolloutMs = () => MINUTE;
+    await statusWritesDuring(simulation, HOUR, () => empties(simulation));
+    simulation.requestSize(1, 4);
+    const before = simulation.cluster.writes.length;
+    await statusWritesDuring(simulation, 5 * MINUTE, () => empties(simulation));
+    const states = simulation.cluster.writes.slice(before).flatMap((line) => {
+      const [, state] = /^0{8}-\S+ (.*)/.exec(line) ?? [];
+      return state ?? [];
+    });
+    expect([...new Set(states)]).toEqual(["Progressing 0/3", "Progressing 1/3", "Scaled 3/3"]);
   });
 });
 
