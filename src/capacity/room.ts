@@ -1,11 +1,14 @@
-import type { Pod, PodSpec } from "../kube/pods.ts";
+import type { Container, Pod, PodSpec } from "../kube/pods.ts";
 import { wouldRequest } from "./fit.ts";
 import type { NodeView } from "./node-view.ts";
-import { type Amounts, podRequests } from "./pod-requests.ts";
+import { type Amounts, amountOf, effectiveRequests, podRequests } from "./pod-requests.ts";
 
 /** A pod as it is stored, with all that the scheduler counts. */
-export interface PlacedPod extends Pick<Pod, "metadata" | "status"> {
+export interface PlacedPod extends Pick<Pod, "metadata"> {
   readonly spec: PodSpec;
+  readonly status?: NonNullable<Pod["status"]> & {
+    readonly initContainerStatuses?: NonNullable<Pod["status"]>["containerStatuses"];
+  };
 }
 
 /** A node, and the amounts that its pods have reserved, without those of pods that would stop. */
@@ -14,26 +17,41 @@ export interface UsedNode {
   readonly used: readonly Amounts[];
 }
 
-/** Returns the amounts that a pod on a node has reserved. During a resize, the scheduler counts the largest of all values. */
-export function reservedBy({ spec, status }: PlacedPod): Amounts {
-  const statuses = status?.containerStatuses ?? [];
-  const withRequests = (requestsOf: (each: (typeof statuses)[number]) => Readonly<Record<string, string>>) =>
-    podRequests({
-      ...spec,
-      containers: spec.containers.map((container) => {
-        const own = statuses.find(({ name }) => name === container.name);
-        if (!own) return container;
-        const requests = { ...container.resources?.requests, ...requestsOf(own) };
-        return { ...container, resources: { ...container.resources, requests } };
-      }),
-    });
-  const all = [
-    podRequests(spec),
-    withRequests(({ allocatedResources = {} }) => allocatedResources),
-    withRequests(({ resources }) => resources?.requests ?? {}),
-  ];
-  const largest = (a: bigint, b: bigint) => (a > b ? a : b);
-  return all.reduce((a, b) => ({ cpu: largest(a.cpu, b.cpu), memory: largest(a.memory, b.memory) }));
+/**
+ * Returns the amounts that a pod on a node has reserved. Like the scheduler, it counts for each container the largest of
+ * the requests in the spec, the allocated and the actual ones; not those in the spec if the node can never grant them.
+ */
+export function reservedBy({ spec, status = {} }: PlacedPod): Amounts {
+  const { conditions = [], containerStatuses = [], initContainerStatuses = [] } = status;
+  const isInfeasible = conditions.some(
+    ({ type, reason }) => type === "PodResizePending" && reason === "Infeasible",
+  );
+  const statuses = [...containerStatuses, ...initContainerStatuses];
+  const reserved = <T extends Container>(container: T): T => {
+    const own = statuses.find(({ name }) => name === container.name);
+    if (!own?.resources) return container;
+    const running = [own.allocatedResources ?? {}, effectiveRequests(own)];
+    const all = isInfeasible ? running : [...running, effectiveRequests(container)];
+    const requests = { cpu: largestOf(all, "cpu"), memory: largestOf(all, "memory") };
+    return { ...container, resources: { requests } };
+  };
+  return podRequests({
+    ...spec,
+    containers: spec.containers.map(reserved),
+    // The status of an init container that has ended says nothing.
+    initContainers: (spec.initContainers ?? []).map((each) =>
+      each.restartPolicy === "Always" ? reserved(each) : each,
+    ),
+  });
+}
+
+type Requests = ReturnType<typeof effectiveRequests>;
+
+function largestOf(all: readonly Requests[], resource: keyof Amounts): string {
+  return all.reduce(
+    (most, { [resource]: each = most }) => (amountOf(each) > amountOf(most) ? each : most),
+    "0",
+  );
 }
 
 /** Returns how many more pods with these requests fit on a node. */

@@ -157,6 +157,64 @@ describe("the room for the new pods of a pipe that stops its old pods first", ()
   });
 });
 
+describe("the amounts that a pod on a node has reserved", () => {
+  type Running = Partial<Pick<ContainerStatus, "allocatedResources" | "resources">>;
+  interface Case {
+    readonly requested: number;
+    readonly allocated: number;
+    readonly actual: number;
+  }
+  const container = (name: string, { requested }: Case) => ({
+    name,
+    resources: { requests: amounts(requested) },
+  });
+  const statusOf = (name: string, { allocated, actual }: Case): ContainerStatus & Running => ({
+    name,
+    allocatedResources: amounts(allocated),
+    resources: { requests: amounts(actual) },
+  });
+  const growing = { requested: 8, allocated: 1, actual: 1 };
+  const shrinking = { requested: 1, allocated: 8, actual: 8 };
+  const coresOf = (pod: PlacedPod) => Number(reservedBy(pod).cpu / 1_000_000_000n);
+  const { metadata } = aPlacedPod("other", 1);
+
+  it("are the sum of the largest of each container, so one that grows and one that shrinks count in full", () => {
+    const spec = { containers: [container("a", growing), container("b", shrinking)] };
+    const containerStatuses = [statusOf("a", growing), statusOf("b", shrinking)];
+    expect(coresOf({ metadata, spec, status: { containerStatuses } })).toBe(16);
+  });
+
+  it("include the actual size of a sidecar, but not that of an init container that has ended", () => {
+    const [sidecar, first] = [container("sidecar", shrinking), container("first", shrinking)];
+    const spec = {
+      containers: [container("a", growing)],
+      initContainers: [{ ...sidecar, restartPolicy: "Always" }, first],
+    };
+    const initContainerStatuses = [statusOf("sidecar", shrinking), statusOf("first", shrinking)];
+    const containerStatuses = [statusOf("a", growing)];
+    expect(coresOf({ metadata, spec, status: { containerStatuses, initContainerStatuses } })).toBe(16);
+  });
+
+  it("do not include requests that the node can never grant, but those that it grants later", () => {
+    const spec = { containers: [container("a", growing)] };
+    const withReason = (reason: string): PlacedPod => ({
+      metadata,
+      spec,
+      status: {
+        conditions: [{ type: "PodResizePending", status: "True", reason }],
+        containerStatuses: [statusOf("a", growing)],
+      },
+    });
+    expect(["Infeasible", "Deferred"].map((reason) => coresOf(withReason(reason)))).toEqual([1, 8]);
+  });
+
+  it("are the requests of the spec while the kubelet has reported no resources", () => {
+    const spec = { containers: [container("a", growing)] };
+    const conditions = [{ type: "PodResizePending", status: "True", reason: "Infeasible" }];
+    expect(coresOf({ metadata, spec, status: { conditions, containerStatuses: [{ name: "a" }] } })).toBe(8);
+  });
+});
+
 const cores = fc.integer({ min: 0, max: 12 });
 
 it("pods that fit on a node never request more than the others leave, and one more would", () => {
