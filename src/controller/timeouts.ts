@@ -45,6 +45,8 @@ export interface Timeouts {
   readonly adoptMs: number;
   /** Before the size is reapplied after another writer changed it; after the last one, the controller stops. */
   readonly fieldConflictMs: readonly number[];
+  /** After these delays, a status that another writer removes is still repeated once in this time. */
+  readonly repeatStatusMs: number;
   /** Before a write that got an error, because the next one may succeed. 20 writes in the first hour, then 12 per hour. */
   readonly writeRetry: Doubling;
   /** Before a retry of a failed rollout or rejected size: each attempt interrupts the pipe, or is unlikely to succeed. */
@@ -72,6 +74,7 @@ export const TIMEOUTS: Timeouts = {
   recreateMs: 30 * SECOND_MS,
   adoptMs: 5 * SECOND_MS,
   fieldConflictMs: [0, 10 * SECOND_MS, MINUTE_MS],
+  repeatStatusMs: 60 * MINUTE_MS,
   writeRetry: { firstMs: SECOND_MS, mostMs: 5 * MINUTE_MS },
   rolloutRetry: { firstMs: 5 * MINUTE_MS, mostMs: 60 * MINUTE_MS },
 };

@@ -35,9 +35,6 @@ export interface ReporterOptions
 
 type Raw = KubeObject & PipeScaling;
 
-/** After other delays, a status that another writer removes is written again once in this time. */
-const REPEAT_STATUS_MS = 3_600_000;
-
 /** Writes the status of PipeScalings, and records Events, metrics and spans. It is the only writer of a status. */
 export class Reporter {
   readonly #options: ReporterOptions;
@@ -167,7 +164,7 @@ export class Reporter {
     const written = this.#options.writes.get(uid, "written-status");
     if (written?.subject !== content) return 0;
     const dueAtMs = repeatableAtMs(written, generation, { ...snapshot, scaling });
-    return Math.min(dueAtMs, written.lastAtMs + REPEAT_STATUS_MS);
+    return Math.min(dueAtMs, written.lastAtMs + snapshot.timeouts.repeatStatusMs);
   }
 
   /** So that the next attempt has the present version. */
