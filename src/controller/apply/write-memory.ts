@@ -130,8 +130,8 @@ export class WriteMemory implements WriteRecords {
   }
 
   /**
-   * The template left a size because we wrote the next one, so nobody undid the writes of the size before. A size that is
-   * tried again can be rolled back again.
+   * The template left a size because we wrote the next one, so the writes of the size before were not undone. A size that
+   * is tried again can be rolled back again.
    */
   #endCounts({ uid, purpose }: Attempt): void {
     const subjectOf = (each: WritePurpose) => this.#records.get(keyOf({ uid, purpose: each }))?.subject;

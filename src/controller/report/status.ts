@@ -211,9 +211,10 @@ interface Outcome {
   readonly isRun: boolean;
   /** A pipe cannot have the size. */
   readonly isFailed: boolean;
-  /** Containers ran out of memory with the size after every pipe ran it, so nobody should return to it. */
+  /** Containers ran out of memory with the size after every pipe ran it, so a rollback must not return to it. */
   readonly isGivenBack: boolean;
 }
+
 const OWN_CONDITIONS = ["Ready", "Reconciling", "Stalled"];
 
 /**

@@ -9,7 +9,7 @@ const NEVER: Informer = {
   run: async () => undefined,
 };
 
-it("a process that waits for its caches stops waiting when it is told to end, before or after it begins", async () => {
+it("a process that waits for its caches stops waiting when it has to end, before or after it begins to wait", async () => {
   await allSynced([NEVER], AbortSignal.abort());
   const ending = new AbortController();
   const waiting = allSynced([NEVER], ending.signal);

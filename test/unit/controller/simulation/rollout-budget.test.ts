@@ -40,7 +40,7 @@ describe("a rollout budget of one, for which many services wait", () => {
     const names = Array.from({ length: 40 }, (_, index) => `pipe-${index}`);
     for (const [index, name] of names.entries()) {
       simulation.addService(index + 1);
-      // Its JVM reads the memory when it starts, so it is not resized in place.
+      // A JVM reads the memory when it starts, so the pipe is not resized in place.
       deployResizable(simulation, name, index + 1, 1, { strategy: "Recreate" });
       const args = ["-XX:MaxRAMPercentage=75"];
       simulation.cluster.change(name, { template: { spec: { containers: [{ name: "pipe", args }] } } });
