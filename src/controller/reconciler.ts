@@ -46,7 +46,8 @@ export class Reconciler {
     commits.reconciled(serviceId, waitsForCommit);
     // Before the report, so that a rollout that ends meanwhile wakes this service.
     // While it tries what its turn is for, it keeps the turn. In a long line, what it tried would be outdated at the next.
-    if (!actions.some(({ type }) => type === "dry-run" || type === "check-room"))
+    const isTrying = sizing?.waitReason === "dry-runs" && this.#actions.isBusy(serviceId);
+    if (!isTrying && !actions.some(({ type }) => type === "dry-run" || type === "check-room"))
       rollouts.reconciled(serviceId, sizing?.waitReason === "overall-limit");
     if (failed?.error !== undefined) throw failed.error;
     if (unreported) throw unreported.error;

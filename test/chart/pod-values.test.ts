@@ -34,6 +34,15 @@ describe.each(["api", "controller"] as const)("the pod of the %s", (component) =
     });
   });
 
+  it("gets the memory allocator's settings of its extra variables instead of those of the chart", async () => {
+    const own = { name: "MALLOC_ARENA_MAX", value: "4" };
+    const deployment = await objectOf("Deployment", component, ...json(`${component}.extraEnv`, [own]));
+    const text = JSON.stringify(deployment);
+    expect(text.match(/"MALLOC_ARENA_MAX"/g)).toHaveLength(1);
+    expect(text).toContain(JSON.stringify(own));
+    expect(text).toContain('"MALLOC_TRIM_THRESHOLD_"');
+  });
+
   it("gets the DNS settings and the entries of its hosts file", async () => {
     const spec = {
       dnsPolicy: "None",

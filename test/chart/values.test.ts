@@ -262,7 +262,7 @@ describe("the chart rejects with the field and the reason", () => {
     [
       "the Secret of the self-signed certificate as that of another certificate",
       ["api.tls.secretName=release-pipe-scaling-operator-api-tls"],
-      /api\.tls\.secretName is release-pipe-scaling-operator-api-tls, .*so Helm would delete it: store your certificate in a Secret of another name/,
+      /api\.tls\.secretName is release-pipe-scaling-operator-api-tls, .*Helm deletes one that the chart has created: store your certificate in a Secret of another name/,
     ],
     [
       "a Certificate with TLS disabled",

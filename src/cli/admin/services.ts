@@ -128,9 +128,9 @@ const remove = recordsCommand({
     const what = `${SERVICES.describe(object, id)}${backup ? " with its backup settings" : ""}`;
     await confirm(io, yes, `Delete ${what}?`);
     const confirmed = [...(backup ? [backup] : []), object];
-    const now = await Promise.all(
-      confirmed.map(({ metadata }) => records.get<ConfigMap>(CONFIG_MAPS, metadata.name)),
-    );
+    // The API may have created backup settings since the question.
+    const names = [backupConfigMapName(id), object.metadata.name];
+    const now = await Promise.all(names.map((name) => records.get<ConfigMap>(CONFIG_MAPS, name)));
     const left = now.flatMap((each) => each ?? []);
     requireUnchanged(`The record of service ${id}`, confirmed, left);
     await deleteUnlessChanged(

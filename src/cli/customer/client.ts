@@ -75,7 +75,7 @@ export class ApiClient {
     } catch (error) {
       if (!(error instanceof ErrorResponse)) throw error;
       const { unconfirmed } = earlier;
-      if (unconfirmed && error.status === 404 && request.method === "DELETE") {
+      if (unconfirmed && error.isGone && request.method === "DELETE") {
         const requestId = unconfirmed.requestId ?? error.requestId ?? "";
         return { requestId, result: schema.parse(undefined) };
       }

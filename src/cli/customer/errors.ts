@@ -18,6 +18,8 @@ export class ErrorResponse extends CliError {
   readonly requestId: string | undefined;
   /** A write may have succeeded anyway. */
   readonly isOutcomeUnknown: boolean;
+  /** What was to be deleted does not exist. */
+  readonly isGone: boolean;
 
   constructor(
     message: string,
@@ -26,15 +28,20 @@ export class ErrorResponse extends CliError {
     {
       requestId,
       isOutcomeUnknown = false,
-    }: { requestId?: string | undefined; isOutcomeUnknown?: boolean } = {},
+      isGone = false,
+    }: { requestId?: string | undefined; isOutcomeUnknown?: boolean; isGone?: boolean } = {},
   ) {
     super(message);
     this.status = status;
     this.retryAfterMs = retryAfterMs;
     this.requestId = requestId;
     this.isOutcomeUnknown = isOutcomeUnknown;
+    this.isGone = isGone;
   }
 }
+
+/** Another 404, such as that of a mistyped ID, says nothing about the deletion. */
+const GONE = [ERRORS.NoBoost, ERRORS.NoSuchMember];
 
 /** A write is safe to repeat after a 5xx, and without a response. */
 const UNKNOWN_OUTCOME = "The change may or may not have been made. It is safe to repeat the command.";
@@ -106,6 +113,7 @@ export function errorOf(response: RawResponse, { method, path }: ApiRequest, acc
     requestId: id,
     // A gateway does not know what the API did. Other errors of the API come before its write.
     isOutcomeUnknown: status >= 500 && (!success || message === ERRORS.NotConfirmed.sentence()),
+    isGone: GONE.some((each) => message === each.sentence()),
   });
 }
 

@@ -60,11 +60,27 @@ export class CommitJudge {
       this.#context.fault(after, "the controller resumed it, although another writer had paused it");
   }
 
+  /** Versions between the two may be missing, so only a pause that begins counts. */
+  unseenDeployment(before: Deployment, after: Deployment, atMs: number): void {
+    if (isPausedForCommit(after) && !before.spec.paused) this.#begin(before, after, atMs);
+  }
+
   #paused(before: Deployment, after: Deployment, atMs: number): void {
+    if (sizeIn(after, pipeContainer(before)) === sizeIn(before, pipeContainer(before)))
+      this.#context.fault(after, "the controller paused it without a new size");
+    this.#begin(before, after, atMs);
+    const paused = [...this.#commits.keys()].filter((each) => {
+      const deployment = this.#workloads.deployments.get(each);
+      return deployment && isPausedForCommit(deployment);
+    });
+    if (paused.length > MOST_COMMITS)
+      this.#context.fault(after, `the controller has paused ${paused.length} Deployments at once`);
+  }
+
+  #begin(before: Deployment, after: Deployment, atMs: number): void {
     const { uid } = after.metadata;
     const size = sizeIn(after, pipeContainer(before));
     const original = sizeIn(before, pipeContainer(before));
-    if (size === original) this.#context.fault(after, "the controller paused it without a new size");
     const inUse = this.#workloads.replicaSetsOf(uid).filter(hasPods);
     this.#commits.set(uid, {
       pausedAtMs: atMs,
@@ -73,12 +89,6 @@ export class CommitJudge {
       template: JSON.stringify(after.spec.template),
       replicaSet: inUse.length === 1 ? inUse[0]?.metadata.uid : undefined,
     });
-    const paused = [...this.#commits.keys()].filter((each) => {
-      const deployment = this.#workloads.deployments.get(each);
-      return deployment && isPausedForCommit(deployment);
-    });
-    if (paused.length > MOST_COMMITS)
-      this.#context.fault(after, `the controller has paused ${paused.length} Deployments at once`);
   }
 
   #continued(commit: Commit, before: Deployment, after: Deployment, atMs: number): void {

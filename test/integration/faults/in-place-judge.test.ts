@@ -86,6 +86,14 @@ it("accepts that a commit is undone that seemed complete, because versions are m
   expect(violationsOf(history.undoCommit("pipe-a", 1))).toEqual([]);
 });
 
+it("measures a pause whose begin is missing from its first version on, not from the pause before it", () => {
+  const seen = committed(podsResized(service(), "pipe-a", 4), "pipe-a", 4).after(60_000);
+  const history = podsResized(seen.accept(2).requestSize(2), "pipe-a", 2);
+  history.gap("Deployment", (unseen) => unseen.pause("pipe-a", 2));
+  history.rolledOut("pipe-a").resizeReplicaSet("pipe-a-1", 2).resume("pipe-a").rolledOut("pipe-a");
+  expect(violationsOf(history)).toEqual([]);
+});
+
 it("accepts that a rollout begins while commits of more pipes than its limit end", () => {
   const history = service();
   const others = ["pipe-a", "pipe-b", "pipe-c", "pipe-d"];

@@ -202,7 +202,7 @@ class Judge {
       this.#strategies.deployment(before, object, moment.atMs);
       this.#commits.deployment(before, object, moment.atMs);
       this.#inPlace.deployment(before, object, moment);
-    }
+    } else if (before) this.#commits.unseenDeployment(before, object, moment.atMs);
     this.#ready.deployment(object, moment);
   }
 

@@ -153,11 +153,15 @@ kustomize.toolkit.fluxcd.io/prune: disabled
 {{- define "pipe-scaling.environment" -}}
 {{- $root := index . 0 }}
 {{- $component := index . 1 -}}
-- name: MALLOC_ARENA_MAX
-  value: "2"
-- name: MALLOC_TRIM_THRESHOLD_
-  value: "131072"
-{{- include "pipe-scaling.commonEnvironment" $root | nindent 0 }}
+{{- $extra := list }}
+{{- range (get $root.Values $component).extraEnv }}{{ $extra = append $extra (get . "name") }}{{ end }}
+{{- include "pipe-scaling.commonEnvironment" $root }}
+{{- range $name, $value := dict "MALLOC_ARENA_MAX" "2" "MALLOC_TRIM_THRESHOLD_" "131072" }}
+{{- if not (has $name $extra) }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end }}
 {{- include "pipe-scaling.config" (index $root.Values $component).config | trim | nindent 0 }}
 {{- if eq $component "api" }}
 - name: PIPE_SCALING_PORT

@@ -32,7 +32,7 @@ api.tls.certificate.enabled is true but api.tls.enabled is false, so the certifi
 api.tls.certificate.issuerRef.name is empty: set it to the name of the issuer.
 {{- end }}
 {{- if and .enabled (not .certificate.enabled) (eq .secretName (include "pipe-scaling.selfSignedName" $)) }}
-api.tls.secretName is {{ .secretName }}, the Secret that the chart creates for a self-signed certificate, so Helm would delete it: store your certificate in a Secret of another name, and set api.tls.secretName to that name.
+api.tls.secretName is {{ .secretName }}, the name of the Secret that the chart creates for a self-signed certificate, and Helm deletes one that the chart has created: store your certificate in a Secret of another name, and set api.tls.secretName to that name.
 {{- end }}
 {{- with .certificate }}
 {{- if and .enabled .renewBefore .duration (ge (include "pipe-scaling.milliseconds" .renewBefore | int64) (include "pipe-scaling.milliseconds" .duration | int64)) }}

@@ -104,6 +104,15 @@ describe("the deletion of a service", () => {
     );
   });
 
+  it("deletes nothing if the API created backup settings while the question was open", async () => {
+    const cluster = new FakeRecords(organizationRecord({ id: ACME }), service(ACME));
+    const { code, err, writes } = await cluster.run(`admin service delete ${SERVICE}`, () =>
+      cluster.put(backup(ACME)),
+    );
+    expect({ code, writes }).toEqual({ code: 1, writes: [] });
+    expect(err).toContain("so nothing was deleted.");
+  });
+
   it("lists what is already deleted if the record changes at the last moment", async () => {
     const cluster = records();
     cluster.intercept = ({ method, path }) => {

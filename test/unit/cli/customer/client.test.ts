@@ -124,7 +124,7 @@ describe("the retry of a request", () => {
   });
 
   const DELETE: ApiRequest = { method: "DELETE", path: "/v1/x" };
-  const gone = refused(404, "There is no such member.", { "X-Request-Id": "request-2" });
+  const gone = refused(404, ERRORS.NoSuchMember.sentence(), { "X-Request-Id": "request-2" });
 
   const notConfirmed = refused(503, ERRORS.NotConfirmed.sentence());
 
@@ -145,9 +145,10 @@ describe("the retry of a request", () => {
     ["a rate limit rejected the first attempt", DELETE, [refused(429, "Too many."), gone]],
     ["the request is no deletion", PATCH, [notConfirmed, gone]],
     ["the first attempt changed nothing", DELETE, [refused(503, ERRORS.Unavailable.sentence()), gone]],
+    ["there is no such service", DELETE, [notConfirmed, refused(404, ERRORS.NoSuchService.sentence())]],
   ])("fails after 404 if %s", async (_, request, responses) => {
     const { api } = clientOf(responses);
-    await expect(api.request(request, nothing)).rejects.toThrow("There is no such member.");
+    await expect(api.request(request, nothing)).rejects.toThrow(/^There is no such (member|service) /);
   });
 
   test("does not happen after an interrupt", async () => {
