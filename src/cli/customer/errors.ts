@@ -18,7 +18,7 @@ export class ErrorResponse extends CliError {
   readonly requestId: string | undefined;
   /** A write may have succeeded anyway. */
   readonly isOutcomeUnknown: boolean;
-  /** What was to be deleted does not exist. */
+  /** The object of a deletion does not exist. */
   readonly isGone: boolean;
 
   constructor(
