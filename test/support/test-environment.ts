@@ -116,7 +116,10 @@ export class TestEnvironment {
       abort.signal,
       // Much shorter than in production, because most tests do not need it.
       { ...overrides, timeouts: { recreateMs: 500, adoptMs: 0, ...overrides.timeouts } },
-    );
+    ).catch((error: unknown) => {
+      // As in a process, the end of the test during the startup is no failure.
+      if (error !== abort.signal.reason) throw error;
+    });
     this.#controllers.push({ abort, ended });
     // A controller that cannot start must fail the test that waits for its work, not only the end of it.
     await Promise.race([ended, Promise.resolve()]);

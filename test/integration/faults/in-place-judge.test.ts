@@ -80,6 +80,17 @@ it("accepts that a commit is undone after its Deployment moved to another servic
   expect(faults).toEqual([expect.stringContaining("it is not a pipe of an observed service")]);
 });
 
+it("accepts that a commit is undone after its Deployment moved to another observed service", () => {
+  const history = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4);
+  const moved = history.relabel("pipe-a", labelsOf("service-2")).after(31_000);
+  const services = new Map([
+    [SERVICE, NAMESPACE],
+    ["service-2", NAMESPACE],
+  ]);
+  const { entries } = moved.undoCommit("pipe-a", 1);
+  expect(judge(entries, { services, maxConcurrentRollouts: 50 }).violations).toEqual([]);
+});
+
 it("accepts that a commit is undone that seemed complete, because versions are missing", () => {
   const history = podsResized(service().rolledOut("pipe-a"), "pipe-a", 4);
   history.gap("Deployment", (unseen) => unseen.pause("pipe-a", 4));

@@ -99,7 +99,10 @@ export class PipeJudge {
     for (const leaf of ownedBeyond(after).filter((each) => !ownedBefore.includes(each)))
       this.#context.fault(after, `the controller became the owner of ${leaf}`);
     const size = sizeIn(after, pipeContainer(before));
-    if (size !== pipe.size && size !== undefined) this.#given(pipe, service, size, after);
+    if (size === pipe.size || size === undefined) return;
+    // The size before the commit, also if the pipe has moved since it began.
+    if (this.#commits.isUndone(before, after)) return;
+    this.#given(pipe, service, size, after);
   }
 
   /** Checks a size that the controller applied: an accepted one, or once the last size that the pipe or one of its pods ran. */
