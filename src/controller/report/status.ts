@@ -52,7 +52,8 @@ export function statusOf(
   const updated = assessments.filter(runsSize).length;
   const propagation = propagationOf(previous, sizing, desired.summary, nowMs);
   // Without replicas, a pipe has the size and runs nothing.
-  const isRun = assessments.some((each) => runsSize(each) && each.pipe.replicas > 0);
+  // After a size was given back, its rescale still has the time when it was completed before.
+  const isRun = assessments.every(runsSize) && assessments.some(({ pipe }) => pipe.replicas > 0);
   const isFailed = assessments.some(({ state }) => state === "failed" || state === "unsizable");
   return {
     ...observed,
@@ -207,7 +208,7 @@ const STATUSES = {
 } as const;
 
 interface Outcome {
-  /** A pipe with replicas runs the size. */
+  /** Every pipe runs the size, and at least one has replicas. */
   readonly isRun: boolean;
   /** A pipe cannot have the size. */
   readonly isFailed: boolean;

@@ -65,6 +65,9 @@ describe("the history of sizes", () => {
       ["Failed", undefined],
       ["Scaled", ONE],
     ]);
+    const retried = historyOf(given, rescale, { ...RUN, isRun: false });
+    expect(retried.map(({ result }) => result)).toEqual(["Progressing", "Scaled"]);
+    expect(historyOf(given, rescale, RUN).map(({ result }) => result)).toEqual(["Scaled", "Scaled"]);
     const later = next(given, 2, COMPLETED);
     expect(later.map(({ result }) => result)).toEqual(["Scaled", "Superseded", "Scaled"]);
   });
