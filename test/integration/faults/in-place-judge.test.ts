@@ -118,6 +118,13 @@ it("accepts that a rollout begins while commits of more pipes than its limit end
   expect(violationsOf(history.applySize("pipe-e", 4))).toEqual([]);
 });
 
+it("accepts that two pipes go on at once with a size that a pod of each has kept from an earlier request", () => {
+  const history = podsResized(service(), "pipe-a", 4).resize("pipe-b-x", 4).resized("pipe-b-x", 4);
+  history.accept(2).requestSize(2).resize("pipe-a-y", 2).resized("pipe-a-y", 2);
+  history.accept(4).requestSize(4).resize("pipe-a-y", 4).resize("pipe-b-y", 4);
+  expect(violationsOf(history)).toEqual([]);
+});
+
 it("accepts that all pipes return at once from a requested size in which the service runs out of memory", () => {
   const returning = (history: HistoryBuilder) => history.resize("pipe-a-x", 4).resize("pipe-b-x", 4);
   const faultsOf = (history: HistoryBuilder) =>

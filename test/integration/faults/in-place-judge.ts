@@ -105,7 +105,9 @@ export class InPlaceJudge {
       this.#context.fault(after, `the controller resized it more than ${MOST_WRITES} times for one request`);
     if (size === pipe.size || runningSize(after, container) === size) return;
     const isRequested =
-      service.placeOf(size, pipe.newestGiven) !== -1 || (former?.placeOf(size) ?? -1) !== -1;
+      service.placeOf(size, pipe.newestGiven) !== -1 ||
+      (former?.placeOf(size) ?? -1) !== -1 ||
+      this.#pipes.isReturn(service, size);
     if (!isRequested)
       this.#context.fault(
         after,
@@ -114,7 +116,11 @@ export class InPlaceJudge {
     this.#checkPods(after, deployment, size);
     const isFirst = pipe.resizingTo !== size;
     pipe.resizingTo = size;
-    if (isFirst && !this.#isReturn(service, size)) this.#pipes.checkCanary(pipe, service, size);
+    // A pod that kept the size from an earlier request for it proves that the pipe runs with it.
+    const isKept = this.#workloads
+      .podsOf(uid)
+      .some(({ object }) => sizeIn(object, container) === size && runningSize(object, container) === size);
+    if (isFirst && !isKept && !this.#isReturn(service, size)) this.#pipes.checkCanary(pipe, service, size);
   }
 
   /** True if the service returns from a requested size in which it runs out of memory: all pipes at once. */

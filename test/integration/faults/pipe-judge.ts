@@ -40,6 +40,14 @@ export class PipeJudge {
     return service && pipe && { pipe, service };
   }
 
+  /** True if a pipe that runs out of memory had the size from another writer before, so that its service returns to it. */
+  isReturn(service: ServiceRecord, size: string): boolean {
+    return service.living.some(
+      ({ object, sizesOfOthers }) =>
+        sizesOfOthers.has(size) && this.#workloads.ranOutOfMemory(object.metadata.uid),
+    );
+  }
+
   /** The service that the Deployment left a moment ago: a write for that service may have been in flight. */
   formerServiceOf(deploymentUid: string, atMs: number): ServiceRecord | undefined {
     const former = this.#former.get(deploymentUid);
@@ -101,7 +109,7 @@ export class PipeJudge {
     const size = sizeIn(after, pipeContainer(before));
     if (size === pipe.size || size === undefined) return;
     // The size before the commit, also if the pipe has moved since it began.
-    if (this.#commits.isUndone(before, after)) return;
+    if (this.#commits.isUndone(before, after) || this.isReturn(service, size)) return;
     this.#given(pipe, service, size, after);
   }
 

@@ -39,6 +39,15 @@ export class Workloads {
     );
   }
 
+  /** True if a container of one of its pods was OOM-killed and runs again. */
+  ranOutOfMemory(deploymentUid: string): boolean {
+    return this.podsOf(deploymentUid).some(({ object }) =>
+      object.status?.containerStatuses?.some(
+        ({ lastState }) => lastState?.terminated?.reason === "OOMKilled",
+      ),
+    );
+  }
+
   replicaSetsOf(deploymentUid: string): ReplicaSet[] {
     return [...this.replicaSets.values()].filter(
       ({ metadata }) => this.ownerOf(metadata.uid) === deploymentUid,
