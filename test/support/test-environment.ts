@@ -117,7 +117,7 @@ export class TestEnvironment {
       // Much shorter than in production, because most tests do not need it.
       { ...overrides, timeouts: { recreateMs: 500, adoptMs: 0, ...overrides.timeouts } },
     ).catch((error: unknown) => {
-      // As in a process, the end of the test during the startup is no failure.
+      // The end of a test during the startup is no failure, nor is that of a process.
       if (error !== abort.signal.reason) throw error;
     });
     this.#controllers.push({ abort, ended });
