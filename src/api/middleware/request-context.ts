@@ -7,6 +7,7 @@ import type { KeyView } from "../cluster/views.ts";
 import type { TrustedProxies } from "./client-ip.ts";
 import type { RateLimits } from "./rate-limit/limits.ts";
 import { isPathMalformed } from "./request-target.ts";
+import { UnsentBodies } from "./unsent-bodies.ts";
 
 declare global {
   namespace Express {
@@ -35,6 +36,8 @@ export class RequestContext {
   /** True if the path is not percent-encoded UTF-8. */
   readonly isPathMalformed: boolean;
   readonly isShuttingDown: () => boolean;
+  /** Those of all requests of the process. */
+  readonly unsentBodies: UnsentBodies;
   /** The authenticated key; `undefined` before authentication and after a failed one. */
   key: { readonly apiKey: ApiKey; readonly view: KeyView } | undefined;
   /**
@@ -56,19 +59,21 @@ export class RequestContext {
   /** The error, if the request was not served. */
   error: Error | undefined;
 
-  constructor(request: IncomingMessage, options: RequestContextOptions) {
+  constructor(request: IncomingMessage, options: RequestContextOptions, unsentBodies: UnsentBodies) {
     this.startedAt = options.clock.monotonic();
     this.clientIp = options.trustedProxies.clientIp(request);
     this.isPathMalformed = isPathMalformed(request);
     this.isShuttingDown = options.isShuttingDown;
+    this.unsentBodies = unsentBodies;
     this.rateLimitFields = options.limits.uncharged;
   }
 }
 
 /** Adds the context to every request. */
 export function requestContext(options: RequestContextOptions): RequestHandler {
+  const unsentBodies = new UnsentBodies();
   return (request, _response, next) => {
-    request.context = new RequestContext(request, options);
+    request.context = new RequestContext(request, options, unsentBodies);
     next();
   };
 }

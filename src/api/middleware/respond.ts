@@ -4,7 +4,6 @@ import { errorText } from "./error-text.ts";
 import { bytesOf, type FileBody, isShort, type ResponseBody, writeInParts } from "./response-body.ts";
 import { EXPOSITION_HEADERS, JSON_HEADERS } from "./response-headers.ts";
 import { endAfterBody, hasUnreadBody, isShortBody } from "./unread-body.ts";
-import { UnsentBodies } from "./unsent-bodies.ts";
 
 /** Sends 200 with the envelope; without a result, the envelope has only `requestId` and `status`. */
 export function sendResult(response: Response, result?: unknown): void {
@@ -85,15 +84,15 @@ export function send(
   }
 }
 
-const unsentBodies = new UnsentBodies();
-
 function ownBody(response: Response, text: string): Buffer {
   const body = Buffer.from(text);
-  unsentBodies.add(response, body.length);
+  response.req.context.unsentBodies.add(response, body.length);
   return body;
 }
 
 async function sendInParts(response: Response, body: Buffer | FileBody, end: () => void): Promise<void> {
+  const { context } = response.req;
+  const { unsentBodies } = context;
   try {
     await writeInParts(body, response, () => unsentBodies.progress(response));
     unsentBodies.remove(response);
@@ -101,7 +100,6 @@ async function sendInParts(response: Response, body: Buffer | FileBody, end: () 
   } catch (cause) {
     // Because the client has disconnected, or its connection was closed (unsent-bodies.ts).
     if (response.destroyed || response.req.socket.destroyed) return;
-    const { context } = response.req;
     context.rawStatus = 500;
     context.error = new Error("the body of the response cannot be read", { cause });
     response.destroy();
