@@ -133,6 +133,18 @@ it("accepts that all pipes return at once from a requested size in which the ser
   expect(faultsOf(service().requestSize(1).requestSize(4))).toHaveLength(1);
 });
 
+it("accepts that a service returns to a size of another writer only if it runs out of memory", () => {
+  const lastState = { terminated: { reason: "OOMKilled" } };
+  const returned = (isOutOfMemory: boolean) => {
+    const history = service().overwriteSize("pipe-a", 3).applySize("pipe-a", 4);
+    const containerStatuses = [{ name: "pipe", restartCount: 2, ...(isOutOfMemory ? { lastState } : {}) }];
+    history.pod("pipe-a-z", "pipe-a-1", 4, { containerStatuses });
+    return violationsOf(history.resize("pipe-a-z", 3)).filter((each) => each.includes("neither requested"));
+  };
+  expect(returned(true)).toEqual([]);
+  expect(returned(false)).toHaveLength(1);
+});
+
 it("accepts the write of a commit that was in flight when another writer ended the commit", () => {
   const written = (lateMs: number) =>
     violationsOf(
