@@ -88,6 +88,12 @@ describe("GET pipesCdcScaling/history", () => {
     ]);
   });
 
+  it("has times with a year of four digits, although the CRD accepts others", async () => {
+    const startedAt = "9999-12-31T23:59:59-12:00";
+    await report([{ ...sized(8), source: "Spec", result: "Scaled", startedAt }]);
+    expect(await historyOf(tenant)).toMatchObject([{ startedAt: "9999-12-31T23:59:59.999Z" }]);
+  });
+
   it("gets 400 for a service without a pipe", async () => {
     const { organizationId, admin } = tenant;
     const service = await environment.addService(organizationId);

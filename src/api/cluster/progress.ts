@@ -7,6 +7,7 @@ import {
 } from "../../crd/scaling-request.ts";
 import { boostIn, sizeIn } from "../../crd/size-fields.ts";
 import type { Boost } from "../../domain/boost.ts";
+import { parseInstant } from "../../domain/instant.ts";
 import { type Size, sameSize } from "../../domain/size.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
 import { shared } from "../../kube/memoized.ts";
@@ -195,5 +196,5 @@ function failureOf({ pipe, size, reason, attempts, at, nextRetryAt }: PipeFailur
 }
 
 function instant(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : Date.parse(text) || undefined;
+  return parseInstant(text) || undefined;
 }

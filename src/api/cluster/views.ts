@@ -4,6 +4,7 @@ import { sizeIn } from "../../crd/size-fields.ts";
 import { type AccessList, accessListOf } from "../../domain/access-list.ts";
 import type { BackupPolicy } from "../../domain/backup-policy.ts";
 import { type Boost, boostAt } from "../../domain/boost.ts";
+import { parseInstant } from "../../domain/instant.ts";
 import type { Size } from "../../domain/size.ts";
 import { shared } from "../../kube/memoized.ts";
 import { type ConfigMap, identityOf, type KubeObject, type Secret } from "../../kube/objects.ts";
@@ -155,7 +156,7 @@ export type PipeScalingResource = PipeScaling & KubeObject;
 export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
   const { metadata, spec, status } = raw;
   const { namespace = "", deletionTimestamp, annotations } = metadata;
-  const windowIgnoredUntilMs = Date.parse(annotations?.[IGNORE_WINDOW_ANNOTATION] ?? "");
+  const windowIgnoredUntilMs = parseInstant(annotations?.[IGNORE_WINDOW_ANNOTATION]);
   const boost = unendedBoost(raw);
   return {
     metadata: {

@@ -3,6 +3,7 @@ import * as z from "zod";
 import { PIPE_SCALINGS } from "../../../crd/names.ts";
 import { type HistoryEntry, MAX_HISTORY } from "../../../crd/pipe-scaling.ts";
 import { sizeOf } from "../../../crd/size-fields.ts";
+import { parseInstant } from "../../../domain/instant.ts";
 import { SIZE_SOURCES } from "../../../domain/tier.ts";
 import { objectPath } from "../../../kube/paths.ts";
 import type { LiveReader } from "../../cluster/live-reader.ts";
@@ -103,6 +104,6 @@ function toChange(entry: HistoryEntry): readonly PipeScalingChangeObject[] {
 
 /** Returns `undefined` for a time that does not exist: the CRD accepts any offset, such as +99:99. */
 function utc(dateTime: string | undefined): string | undefined {
-  const ms = Date.parse(dateTime ?? "");
+  const ms = parseInstant(dateTime);
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
 }

@@ -225,6 +225,16 @@ describe("the progress of a PipeScaling", () => {
     expect(progress).toMatchObject({ state: "failed", reason: "MalformedRecord", requestId: "r2" });
     expect(progress.startedAtMs).toBeUndefined();
   });
+
+  it("has times with a year of four digits, although the CRD accepts others", () => {
+    const propagation = { startedAt: "0000-01-01T00:00:00+12:00", completedAt: "9999-12-31T23:59:59-12:00" };
+    const status = { ...done(4), propagation };
+    const shown = shownAt(progressOf(scaling({ spec: fieldsOf(sizeOfCores(4)), status })));
+    expect(shown).toMatchObject({
+      startedAt: "0000-01-01T00:00:00.000Z",
+      completedAt: "9999-12-31T23:59:59.999Z",
+    });
+  });
 });
 
 describe("the reasons", () => {
