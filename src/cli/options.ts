@@ -3,6 +3,7 @@ import { canonicalUuid } from "../domain/identifiers.ts";
 import { DEFAULT_RECORDS_NAMESPACE } from "../settings/cluster.ts";
 import { flagOf, type OptionText, option, UsageError } from "../settings/option.ts";
 import { alternatives, durationMs, listOf, oneOf, onOff, type Value, written } from "../settings/values.ts";
+import type { Io } from "./io.ts";
 import { FORMATS } from "./output.ts";
 
 /*
@@ -80,6 +81,16 @@ export interface Place {
   readonly namespace: string;
 }
 
+/** A command of this program to print, which acts on the same records. @param words after the name of the program */
+export function programCommand({ program }: Pick<Io, "program">, place: Place, words: string): string {
+  return `${program} ${words}${placeFlags(place)}`;
+}
+
+/** A kubectl command to print, which acts on the same cluster. @param words after kubectl */
+export function kubectlCommand(place: Place, words: string): string {
+  return `kubectl ${words}${clusterFlags(place)}`;
+}
+
 /**
  * The flags that make another command of this program act on the same records, each with a leading blank. The same IDs
  * can exist in several clusters, so a printed command must not depend on the current context.
@@ -100,7 +111,7 @@ function quotedForShell(text: string): string {
 }
 
 /** The flag for the same namespace of the records, with a leading blank. */
-export function recordsFlag(namespace: string): string {
+function recordsFlag(namespace: string): string {
   return namespace === DEFAULT_RECORDS_NAMESPACE ? "" : ` --namespace ${namespace}`;
 }
 

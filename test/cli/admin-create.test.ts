@@ -104,7 +104,7 @@ describe("admin organization create", () => {
       const { code, out, err } = await run(words, { namespace: "no-such-namespace" });
       expect({ code, out }).toEqual({ code: 1, out: "" });
       expect(err).toMatch(
-        /^There is no namespace no-such-namespace .*`kubectl create namespace no-such-namespace`.*--create-namespace/,
+        /^There is no namespace no-such-namespace .*`kubectl create namespace no-such-namespace --kubeconfig \S+`.*--create-namespace/,
       );
     },
   );

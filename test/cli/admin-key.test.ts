@@ -109,7 +109,7 @@ describe("admin key show", () => {
     expect(await records.run(`admin key show ${id}`)).toEqual({
       code: 1,
       out: "",
-      err: `There is no API key with the ID ${id} in the namespace ${records.environment.records}. To list the IDs: admin key list --organization <uuid>.\n`,
+      err: `There is no API key with the ID ${id} in the namespace ${records.environment.records}. To list the IDs: admin key list --organization <uuid> ${records.clusterFlags.join(" ")}\n`,
     });
   });
 

@@ -220,9 +220,10 @@ describe("the records check of doctor", () => {
     expect(all.code).toBe(3);
     const malformed = all.results.filter(({ message }) => message.includes(" is malformed: "));
     const names = [organization, service, backup, usage, members, odd].map(({ metadata }) => metadata.name);
+    const where = `--namespace ${environment.records} --kubeconfig ${cluster.kubeconfig}`;
     expect(malformed.map(({ remedy }) => remedy)).toEqual([
-      ...names.map((name) => `kubectl edit configmap ${name} --namespace ${environment.records}`),
-      `kubectl edit secret ${record.metadata.name} --namespace ${environment.records}`,
+      ...names.map((name) => `kubectl edit configmap ${name} ${where}`),
+      `kubectl edit secret ${record.metadata.name} ${where}`,
     ]);
   });
 

@@ -204,7 +204,7 @@ describe("status --watch of a rescale that does not complete", () => {
     );
     expect(watch.out()).toMatch(/The next attempt is in \d min\.\n$/);
     expect(watch.err()).toContain(
-      `kubectl annotate pipescalings ${environment.serviceId} --namespace ${environment.pipes} --kubeconfig ${environment.cluster.kubeconfig} `,
+      `kubectl annotate pipescalings ${environment.serviceId} --namespace ${environment.pipes} `,
     );
   });
 

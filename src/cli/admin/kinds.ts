@@ -12,7 +12,7 @@ import type { Parsed } from "../../records/parse.ts";
 import { parseService, type Service, serviceConfigMapName } from "../../records/service.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { clusterFlags, type Place } from "../options.ts";
+import { kubectlCommand, type Place, placeFlags } from "../options.ts";
 import type { DataChange, Records } from "./records.ts";
 import { retryOnConflict } from "./retry.ts";
 
@@ -54,7 +54,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     if (object) return object;
     const { noun, listedBy } = this.#spec;
     throw new CliError(
-      `There is no ${noun} with the ID ${id} in the namespace ${records.namespace}. To list the IDs: ${listedBy}.`,
+      `There is no ${noun} with the ID ${id} in the namespace ${records.namespace}. To list the IDs: ${listedBy}${placeFlags(records.place)}`,
     );
   }
 
@@ -72,9 +72,9 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     const parsed = this.#spec.parse(object);
     if (parsed.ok) return parsed.value;
     const resource = this.#spec.resource.plural.replace(/s$/, "");
-    const edit = `kubectl edit ${resource} ${object.metadata.name} --namespace ${place.namespace}${clusterFlags(place)}`;
+    const words = `edit ${resource} ${object.metadata.name} --namespace ${place.namespace}`;
     throw new CliError(
-      `The record of ${what} is malformed: ${parsed.problem}. Fix it with \`${edit}\`, then run the command again.`,
+      `The record of ${what} is malformed: ${parsed.problem}. Fix it with \`${kubectlCommand(place, words)}\`, then run the command again.`,
     );
   }
 

@@ -15,7 +15,7 @@ import { nonEmptyText, written } from "../../settings/values.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { argument, outputOption, role, yesOption } from "../options.ts";
+import { argument, outputOption, placeFlags, role, yesOption } from "../options.ts";
 import { MEMBER_COLUMNS, printList, printOne } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import { ORGANIZATIONS } from "./kinds.ts";
@@ -123,7 +123,7 @@ async function requireRemovable(records: Records, organization: string, userId: 
   const members = parseMembers(object?.data);
   if (!object || !members.has(memberKey(userId))) {
     throw new CliError(
-      `User ${userId} is not a member of organization ${organization}. To list the members: admin member list --organization ${organization}.`,
+      `User ${userId} is not a member of organization ${organization}. To list the members: admin member list --organization ${organization}${placeFlags(records.place)}`,
     );
   }
   if (isLastAdmin(members, memberKey(userId))) {

@@ -5,7 +5,7 @@ import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../recor
 import { serviceIdOf } from "../../records/service.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
-import { switchOption, yesOption } from "../options.ts";
+import { placeFlags, switchOption, yesOption } from "../options.ts";
 import { counted } from "../view/text.ts";
 import { recordsCommand } from "./command.ts";
 import { ORGANIZATIONS } from "./kinds.ts";
@@ -30,7 +30,7 @@ export const remove = recordsCommand({
     const { organization, keys, services, members } = before;
     if (services.length > 0 && !withServices) {
       throw new CliError(
-        `Organization ${id} has ${counted(services.length, "service")}, so nothing was deleted. Delete the services first (admin service list --organization ${id}), or specify --with-services.`,
+        `Organization ${id} has ${counted(services.length, "service")}, so nothing was deleted. Delete the services first (admin service list --organization ${id}${placeFlags(records.place)}), or specify --with-services.`,
       );
     }
     const also = [

@@ -4,7 +4,7 @@ import type { KubeObject } from "../../kube/objects.ts";
 import { collectionPath, objectPath, type Resource } from "../../kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { CliError } from "../failure.ts";
-import type { Place } from "../options.ts";
+import { kubectlCommand, type Place, placeFlags } from "../options.ts";
 import { listAll } from "../reading.ts";
 
 /** Manager of the fields that the command line writes, as managedFields name it. */
@@ -45,8 +45,9 @@ export class Records {
       await this.#write({ method: "POST", path: collectionPath(resource, this.namespace), body: object });
     } catch (cause) {
       if (!isCode(cause, 404)) throw cause;
+      const create = kubectlCommand(this.place, `create namespace ${this.namespace}`);
       throw new CliError(
-        `There is no namespace ${this.namespace} for the records: create it with \`kubectl create namespace ${this.namespace}\` or \`admin organization create --create-namespace\`, or name another one with --namespace.`,
+        `There is no namespace ${this.namespace} for the records: create it with \`${create}\` or \`admin organization create --create-namespace${placeFlags(this.place)}\`, or name another one with --namespace.`,
         { cause },
       );
     }

@@ -1,7 +1,7 @@
 import { IGNORE_WINDOW_ANNOTATION, PIPE_SCALINGS } from "../../crd/names.ts";
 import { option } from "../../settings/option.ts";
 import { durationMs } from "../../settings/values.ts";
-import { outputOption, placeFlags } from "../options.ts";
+import { outputOption, programCommand } from "../options.ts";
 import { printOne } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import { SERVICES } from "./kinds.ts";
@@ -42,6 +42,7 @@ export const openWindow = recordsCommand({
     });
     const { name, namespace } = service;
     printOne(io, output, { id, name, namespace, openUntil: annotations[IGNORE_WINDOW_ANNOTATION] });
-    io.err(`To watch the rescale: ${io.program} status ${id} --watch${placeFlags(records.place)}\n`);
+    const watch = programCommand(io, records.place, `status ${id} --watch`);
+    io.err(`To watch the rescale: ${watch}\n`);
   },
 });

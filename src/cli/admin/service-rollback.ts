@@ -14,7 +14,14 @@ import {
 import { option } from "../../settings/option.ts";
 import { integer } from "../../settings/values.ts";
 import { CliError } from "../failure.ts";
-import { outputOption, placeFlags, switchOption } from "../options.ts";
+import {
+  kubectlCommand,
+  outputOption,
+  type Place,
+  placeFlags,
+  programCommand,
+  switchOption,
+} from "../options.ts";
 import { printOne } from "../output.ts";
 import { desiredSize } from "../status/scaling-view.ts";
 import { recordsCommand } from "./command.ts";
@@ -50,12 +57,13 @@ export const rollback = recordsCommand({
     ...outputOption,
   },
   async run(records, { service: id, to: cores, now, dryRun, output }, io) {
+    const { place } = records;
     const to = cores === undefined ? undefined : sizeOfCores(cores);
     const service = await SERVICES.require(records, id);
     const first = await requireScaling(records, service, NO_SIZE);
-    requireNoBoost(first);
+    requireNoBoost(place, first);
     const from = desiredSize(first, Date.now());
-    const entry = requirePrevious(first, from, to);
+    const entry = requirePrevious(place, first, from, to);
     const { replicaCpuMillicores, replicaMemoryGb } = entry;
     const change = {
       // The size no longer comes from the request of the API.
@@ -65,10 +73,10 @@ export const rollback = recordsCommand({
     if (!dryRun) {
       await retryOnConflict(`The PipeScaling of service ${id}`, async () => {
         const scaling = await requireScaling(records, service, NO_SIZE);
-        requireSameSpec(first, scaling);
+        requireSameSpec(place, first, scaling);
         await withKnownOutcome(
           records.change(PIPE_SCALINGS, scaling, change),
-          `The write was not confirmed, so the size of service ${id} may have changed: see admin service show ${id} before you run the command again, because a second rollback returns to the size before the first one`,
+          `The write was not confirmed, so the size of service ${id} may have changed: see ${historyCommand(place, id)} before you run the command again, because a second rollback returns to the size before the first one`,
         );
       });
     }
@@ -91,26 +99,38 @@ export const rollback = recordsCommand({
     io.err(
       dryRun
         ? "Dry run: nothing was written.\n"
-        : `To watch the rescale: ${io.program} status ${id} --watch${placeFlags(records.place)}\n`,
+        : `To watch the rescale: ${programCommand(io, place, `status ${id} --watch`)}\n`,
     );
   },
 });
 
+/** The command that shows the history of a service. */
+function historyCommand(place: Place, id: string): string {
+  return `admin service show ${id}${placeFlags(place)}`;
+}
+
 /** The controller may update the status during the rollback; a change of the spec by others ends it. */
-function requireSameSpec({ metadata: first }: PipeScalingView, { metadata }: PipeScalingView): void {
+function requireSameSpec(
+  place: Place,
+  { metadata: first }: PipeScalingView,
+  { metadata }: PipeScalingView,
+): void {
   if (first.uid === metadata.uid && first.generation === metadata.generation) return;
   const { name } = metadata;
   throw new CliError(
-    `The PipeScaling of service ${name} was changed at the same time, and this command wrote nothing: see admin service show ${name}, then run the command again if the rollback is still needed.`,
+    `The PipeScaling of service ${name} was changed at the same time, and this command wrote nothing: see ${historyCommand(place, name)}, then run the command again if the rollback is still needed.`,
   );
 }
 
 /** During a boost, the current size is not the one to roll back. @throws CliError then */
-function requireNoBoost(scaling: PipeScalingView): void {
+function requireNoBoost(place: Place, scaling: PipeScalingView): void {
   const { name, namespace } = scaling.metadata;
   const boost = activeBoost(scaling, Date.now());
   if (!boost) return;
-  const end = `kubectl patch ${PLURAL} ${name} --namespace ${namespace} --type merge --patch '{"spec":{"boost":null}}'`;
+  const end = kubectlCommand(
+    place,
+    `patch ${PLURAL} ${name} --namespace ${namespace} --type merge --patch '{"spec":{"boost":null}}'`,
+  );
   throw new CliError(
     `Service ${name} has a boost to ${describeSize(boost.size)} until ${new Date(boost.untilMs).toISOString()}, so nothing was written: a rollback changes only the requested size, which applies after the boost. To return to the requested size now, end the boost: ${end}`,
   );
@@ -118,6 +138,7 @@ function requireNoBoost(scaling: PipeScalingView): void {
 
 /** @throws CliError if the history has no size to return to */
 function requirePrevious(
+  place: Place,
   { metadata: { name }, status: { history = [] } }: PipeScalingView,
   from: Size | undefined,
   to: Size | undefined,
@@ -128,7 +149,7 @@ function requirePrevious(
   const wanted = to ? describeSize(to) : "another size";
   const why = wanted === current ? "" : `, and its history has no completed rescale to ${wanted}`;
   throw new CliError(
-    `There is nothing to roll back: the size of service ${name} is ${current}${why}. See admin service show ${name} for the history.`,
+    `There is nothing to roll back: the size of service ${name} is ${current}${why}. See ${historyCommand(place, name)} for the history.`,
   );
 }
 

@@ -22,8 +22,8 @@ export async function checkArgoRollouts(cluster: Cluster): Promise<Result[]> {
     const isTemplate =
       kind === "Deployment" && namesOfPipes.has(`${rollout.metadata.namespace}/${deployment}`);
     return [
-      ...(hasLabelsOfPipe(rollout) ? [labeled(rollout)] : []),
-      ...(isTemplate ? [templateOf(rollout, deployment)] : []),
+      ...(hasLabelsOfPipe(rollout) ? [labeled(cluster, rollout)] : []),
+      ...(isTemplate ? [templateOf(cluster, rollout, deployment)] : []),
     ];
   });
 }
@@ -32,20 +32,24 @@ function hasLabelsOfPipe({ metadata: { labels = {} } }: KubeObject): boolean {
   return labels[TYPE_LABEL] === DATABASE_TYPE && labels[SERVICE_LABEL] !== undefined;
 }
 
-function labeled({ metadata: { namespace, name } }: KubeObject): Result {
+function labeled(cluster: Cluster, { metadata: { namespace, name } }: KubeObject): Result {
   return warning(
     `The Rollout ${namespace}/${name} has the labels of a pipe, but only Deployments and StatefulSets are resized.`,
-    `Run the pipe as a Deployment or a StatefulSet, or remove the labels: ${removal("rollouts.argoproj.io", name, namespace)}`,
+    `Run the pipe as a Deployment or a StatefulSet, or remove the labels: ${removal(cluster, "rollouts.argoproj.io", name, namespace)}`,
   );
 }
 
-function templateOf({ metadata: { namespace, name } }: KubeObject, deployment: string): Result {
+function templateOf(
+  cluster: Cluster,
+  { metadata: { namespace, name } }: KubeObject,
+  deployment: string,
+): Result {
   return warning(
     `The pipe ${namespace}/${deployment} is the pod template of the Rollout ${name}: each resize makes Argo Rollouts replace the pods by its own strategy, and the status does not show when they have the size.`,
-    `Delete the Rollout and run the pipe as a Deployment, or remove the labels from the Deployment and its pod template: ${removal("deployment", deployment, namespace)}`,
+    `Delete the Rollout and run the pipe as a Deployment, or remove the labels from the Deployment and its pod template: ${removal(cluster, "deployment", deployment, namespace)}`,
   );
 }
 
-function removal(kind: string, name: string, namespace: string | undefined): string {
-  return `kubectl label ${kind} ${name} --namespace ${namespace} ${SERVICE_LABEL}- ${TYPE_LABEL}-`;
+function removal(cluster: Cluster, kind: string, name: string, namespace: string | undefined): string {
+  return cluster.kubectl(`label ${kind} ${name} --namespace ${namespace} ${SERVICE_LABEL}- ${TYPE_LABEL}-`);
 }

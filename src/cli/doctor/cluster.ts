@@ -25,6 +25,7 @@ import type { Pod, PodTemplate } from "../../kube/pods.ts";
 import type { Deployment, StatefulSet, Workload } from "../../kube/workloads.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { clusterFlags, kubectlCommand, type Place, programCommand } from "../options.ts";
 import { listAll, type Selection } from "../reading.ts";
 import {
   COMPONENT_LABEL,
@@ -38,8 +39,8 @@ export interface ClusterOptions {
   readonly client: Pick<KubeClient, "json" | "server">;
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  /** Namespace of the records. */
-  readonly records: string;
+  /** The cluster for remedies, and the namespace of the records. */
+  readonly place: Place;
   /** The program as people type it, for remedies. */
   readonly program: string;
 }
@@ -70,11 +71,11 @@ export class Cluster {
   readonly version = memoized(() => this.json<VersionInfo>("/version"));
 
   readonly records = memoized(async () =>
-    parseRecords(await this.#listRecords<ConfigMap>(CONFIG_MAPS), this.options.records),
+    parseRecords(await this.#listRecords<ConfigMap>(CONFIG_MAPS), this.options.place),
   );
 
   readonly keys = memoized(async () =>
-    parseKeys(await this.#listRecords<Secret>(SECRETS), this.options.records),
+    parseKeys(await this.#listRecords<Secret>(SECRETS), this.options.place),
   );
 
   /** The processes in all namespaces. */
@@ -84,7 +85,7 @@ export class Cluster {
     return deployments.flatMap((each) => installationOf(each) ?? []);
   });
 
-  readonly lease = memoized(() => this.get<Lease>(objectPath(LEASES, this.options.records, LEASE_NAME)));
+  readonly lease = memoized(() => this.get<Lease>(objectPath(LEASES, this.namespace, LEASE_NAME)));
 
   /** The Deployments in all namespaces that are paused, or have a label of pipes. */
   readonly deployments = memoized(() =>
@@ -136,6 +137,27 @@ export class Cluster {
     this.options = options;
   }
 
+  /** Namespace of the records. */
+  get namespace(): string {
+    return this.options.place.namespace;
+  }
+
+  /** A kubectl command for a remedy: it acts on this cluster, whatever the current context is. */
+  kubectl(words: string): string {
+    return kubectlCommand(this.options.place, words);
+  }
+
+  /** A command of this program for a remedy: it acts on the same records. */
+  command(words: string): string {
+    return programCommand(this.options, this.options.place, words);
+  }
+
+  /** A command of this program for a remedy: it acts on the records in another namespace of this cluster. */
+  commandIn(namespace: string, words: string): string {
+    const { program, place } = this.options;
+    return `${program} ${words} --namespace ${namespace}${clusterFlags(place)}`;
+  }
+
   json<T>(path: string): Promise<T> {
     return this.options.client.json<T>({ path, signal: this.options.signal });
   }
@@ -153,7 +175,7 @@ export class Cluster {
 
   /** The controller that uses these records; `undefined` if there is none, or the kubeconfig may not find it. */
   async controller(): Promise<Installation | undefined> {
-    return (await this.controllers()).find(({ records }) => records === this.options.records);
+    return (await this.controllers()).find(({ records }) => records === this.namespace);
   }
 
   /** The controllers of all releases; empty if the kubeconfig may not find them. */
@@ -163,8 +185,8 @@ export class Cluster {
   }
 
   #listRecords<T extends KubeObject>(resource: Resource): Promise<readonly T[]> {
-    const { records: namespace } = this.options;
-    return this.list<T>({ resource, namespace, query: { labelSelector: RESOURCE_LABEL } });
+    const query = { labelSelector: RESOURCE_LABEL };
+    return this.list<T>({ resource, namespace: this.namespace, query });
   }
 
   /** Only where the controller looks for pipes. */

@@ -8,34 +8,38 @@ import { error, ok, type Result, warning } from "./result.ts";
 
 const NAME = `${PLURAL}.${GROUP}`;
 
-/** Without the flag, both commands fail if another field manager has changed the CRD. */
-const INSTALL =
-  "helm upgrade --force-conflicts, or kubectl apply --server-side --force-conflicts -f crds/pipes.clouddb.dev_pipescalings.yaml from the installed release.";
-
 type Crd = KubeObject & Pick<V1CustomResourceDefinition, "spec" | "status">;
 
 /** Compares the CRD in the cluster with that of this program. */
 export async function checkCrd(cluster: Cluster): Promise<Result[]> {
   const crd = await cluster.get<Crd>(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${NAME}`);
-  const missing = () => error(`There is no CustomResourceDefinition ${NAME}: nothing is resized.`, INSTALL);
-  return [crd ? compare(crd) : missing()];
+  const install = installation(cluster);
+  const missing = () => error(`There is no CustomResourceDefinition ${NAME}: nothing is resized.`, install);
+  return [crd ? compare(cluster, crd, install) : missing()];
 }
 
-function compare(crd: Crd): Result {
+/** Without the flag, both commands fail if another field manager has changed the CRD. */
+function installation(cluster: Cluster): string {
+  const file = "crds/pipes.clouddb.dev_pipescalings.yaml";
+  const apply = cluster.kubectl(`apply --server-side --force-conflicts -f ${file}`);
+  return `helm upgrade --force-conflicts, or ${apply} from the installed release.`;
+}
+
+function compare(cluster: Cluster, crd: Crd, install: string): Result {
   const established = crd.status?.conditions?.find(({ type }) => type === "Established");
   const isDeleted = crd.metadata.deletionTimestamp !== undefined;
   if (isDeleted || established?.status !== "True") {
     const state = isDeleted ? "is being deleted with every PipeScaling" : "is not established";
     return error(
       `The CustomResourceDefinition ${NAME} ${state}: nothing is resized.`,
-      `kubectl describe crd ${NAME}; to install it again: ${INSTALL}`,
+      `${cluster.kubectl(`describe crd ${NAME}`)}; to install it again: ${install}`,
     );
   }
   const installed = crd.spec.versions.find(({ name }) => name === VERSION);
   if (!installed?.served) {
     return error(
       `The CustomResourceDefinition ${NAME} does not serve ${VERSION}.`,
-      `Use the pipe-scaling of the installed release, or install the CRD of this one: ${INSTALL}`,
+      `Use the pipe-scaling of the installed release, or install the CRD of this one: ${install}`,
     );
   }
   // The API server returns plain data, without `undefined`.
@@ -45,6 +49,6 @@ function compare(crd: Crd): Result {
   }
   return warning(
     "The CRD of PipeScaling in the cluster differs from that of this program: it was changed, or is of another release.",
-    `Use the pipe-scaling of the installed release. If it reports this, too, restore the CRD: ${INSTALL}`,
+    `Use the pipe-scaling of the installed release. If it reports this, too, restore the CRD: ${install}`,
   );
 }

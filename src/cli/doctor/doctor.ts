@@ -33,12 +33,12 @@ export const doctor = recordsCommand({
     "- create subjectaccessreviews",
   examples: ["doctor", "doctor --output json"],
   options: outputOption,
-  async run({ kube, namespace }, { output }, io) {
+  async run({ kube, place }, { output }, io) {
     const options = {
       client: kube,
       signal: io.signal,
       clock: systemClock,
-      records: namespace,
+      place,
       program: io.program,
     };
     const checked = await runChecks(new Cluster(options));

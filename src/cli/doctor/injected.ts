@@ -23,10 +23,13 @@ export async function checkInjected(cluster: Cluster): Promise<Result[]> {
     if (added.length === 0) return [];
     const annotations = { [CONTAINER_ANNOTATION]: container.name };
     const patch = JSON.stringify({ spec: { template: { metadata: { annotations } } } });
+    const add = cluster.kubectl(
+      `patch ${kind.toLowerCase()} ${name} --namespace ${namespace} --patch '${patch}'`,
+    );
     return [
       warning(
         `Pods of the pipe ${keyOfPipe(view)} have containers that are not in its pod template (${added.join(", ")}), but no annotation ${CONTAINER_ANNOTATION}, so they cannot be resized in place.`,
-        `Add the annotation to the pod template, which is a rollout: kubectl patch ${kind.toLowerCase()} ${name} --namespace ${namespace} --patch '${patch}'`,
+        `Add the annotation to the pod template, which is a rollout: ${add}`,
       ),
     ];
   });

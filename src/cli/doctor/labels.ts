@@ -24,16 +24,18 @@ export async function checkLabels(cluster: Cluster): Promise<Result[]> {
     const { name, namespace } = metadata;
     const problem = labelProblem(workload);
     if (problem !== undefined) {
-      const command = `kubectl label ${kind.toLowerCase()} ${name} --namespace ${namespace} --overwrite`;
+      const label = cluster.kubectl(
+        `label ${kind.toLowerCase()} ${name} --namespace ${namespace} --overwrite ${SERVICE_LABEL}=<id> ${TYPE_LABEL}=${DATABASE_TYPE}`,
+      );
       return [
         warning(
           `The ${kind} ${namespace}/${name} ${problem}, so it is not a pipe and is not resized.`,
-          `If it is a pipe, set both labels ${LABELS}: ${command} ${SERVICE_LABEL}=<id> ${TYPE_LABEL}=${DATABASE_TYPE}; otherwise remove them.`,
+          `If it is a pipe, set both labels ${LABELS}: ${label}; otherwise remove them.`,
         ),
       ];
     }
     if (!isPipe(workload)) return [];
-    if (isWatched(namespace)) return unknownAnnotations(workload);
+    if (isWatched(namespace)) return unknownAnnotations(cluster, workload);
     return [
       warning(
         `The pipe ${namespace}/${name} is in a namespace that no controller watches, so it is not resized.`,
@@ -45,17 +47,20 @@ export async function checkLabels(cluster: Cluster): Promise<Result[]> {
 
 const ANNOTATIONS: readonly string[] = [CONTAINER_ANNOTATION, LAST_ROLLOUT_ANNOTATION];
 
-function unknownAnnotations({ kind, metadata }: Labeled): Result[] {
+function unknownAnnotations(cluster: Cluster, { kind, metadata }: Labeled): Result[] {
   const { name, namespace, annotations = {} } = metadata;
   const unknown = Object.keys(annotations).filter(
     (key) => key.startsWith(`${GROUP}/`) && !ANNOTATIONS.includes(key),
   );
-  return unknown.map((key) =>
-    warning(
+  return unknown.map((key) => {
+    const removal = cluster.kubectl(
+      `annotate ${kind.toLowerCase()} ${name} --namespace ${namespace} ${key}-`,
+    );
+    return warning(
       `The pipe ${namespace}/${name} has the annotation ${key}, which has no effect.`,
-      `To name the container to resize, use the annotation ${CONTAINER_ANNOTATION}. Remove this one: kubectl annotate ${kind.toLowerCase()} ${name} --namespace ${namespace} ${key}-`,
-    ),
-  );
+      `To name the container to resize, use the annotation ${CONTAINER_ANNOTATION}. Remove this one: ${removal}`,
+    );
+  });
 }
 
 function isPipe({ metadata: { labels = {} } }: KubeObject): boolean {

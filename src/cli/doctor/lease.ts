@@ -15,30 +15,30 @@ const MAX_SKEW_MS = 60_000;
 
 /** Checks that a controller is the leader, and that the Lease is one that a controller writes. */
 export async function checkLease(cluster: Cluster): Promise<Result[]> {
-  return [judge(await cluster.lease(), cluster.options)];
+  return [judge(cluster, await cluster.lease())];
 }
 
-function judge(lease: Lease | undefined, { records, clock }: Cluster["options"]): Result {
+function judge(cluster: Cluster, lease: Lease | undefined): Result {
   const { holderIdentity = "", renewTime, leaseDurationSeconds = 15 } = lease?.spec ?? {};
-  const agoMs = clock.now() - Date.parse(renewTime ?? "");
-  const what = `The Lease ${LEASE_NAME} in ${records}`;
+  const agoMs = cluster.options.clock.now() - Date.parse(renewTime ?? "");
+  const what = `The Lease ${LEASE_NAME} in ${cluster.namespace}`;
   const isLost = (state: string) =>
     error(
       `${what} ${state}, so no controller is running for these records and nothing is resized.`,
-      `To find out why: kubectl get pods --all-namespaces --selector ${OF_PRODUCT}`,
+      `To find out why: ${cluster.kubectl(`get pods --all-namespaces --selector ${OF_PRODUCT}`)}`,
     );
   if (!lease) return isLost("does not exist");
   if (holderIdentity === "") return isLost("has no holder");
   if (leaseDurationSeconds > MAX_LEASE_S) {
     return error(
       `${what} has a duration of ${roughly(leaseDurationSeconds * 1000)}, but a controller sets at most ${MAX_LEASE_S} s. So its holder, ${holderIdentity}, is not a controller.`,
-      deletion(records),
+      deletion(cluster),
     );
   }
   if (agoMs < -MAX_SKEW_MS) {
     return error(
       `${what} has a renewal time that is ${roughly(-agoMs)} in the future. Either the clock of this machine or of a node is wrong, or its holder, ${holderIdentity}, is not a controller.`,
-      `Correct the clock that is wrong. If all clocks are right: ${deletion(records)}`,
+      `Correct the clock that is wrong. If all clocks are right: ${deletion(cluster)}`,
     );
   }
   if (agoMs <= 2000 * leaseDurationSeconds) {
@@ -50,7 +50,6 @@ function judge(lease: Lease | undefined, { records, clock }: Cluster["options"])
 
 /** Checks that the holder of the Lease is a pod of the controller, unless the controller runs elsewhere. */
 export async function checkHolder(cluster: Cluster): Promise<Result[]> {
-  const { records } = cluster.options;
   const controller = await cluster.controller();
   const { holderIdentity = "" } = (await cluster.lease())?.spec ?? {};
   if (!controller?.isNamedAfterPod || controller.ready === 0 || holderIdentity === "") return [];
@@ -60,8 +59,8 @@ export async function checkHolder(cluster: Cluster): Promise<Result[]> {
   if (pods.some(({ metadata }) => isIdentityOf(holderIdentity, metadata))) return [];
   return [
     error(
-      `The holder of the Lease ${LEASE_NAME} in ${records}, ${holderIdentity}, is not a pod of ${namespace}/${name}. Either another installation uses the same records, or a pod was just lost, or someone else has the token of the controller. As long as it renews the Lease, the pods of ${name} resize nothing.`,
-      `Stop the other controller, or give it its own namespace of records. If there is none: ${deletion(records)}`,
+      `The holder of the Lease ${LEASE_NAME} in ${cluster.namespace}, ${holderIdentity}, is not a pod of ${namespace}/${name}. Either another installation uses the same records, or a pod was just lost, or someone else has the token of the controller. As long as it renews the Lease, the pods of ${name} resize nothing.`,
+      `Stop the other controller, or give it its own namespace of records. If there is none: ${deletion(cluster)}`,
     ),
   ];
 }
@@ -72,6 +71,7 @@ function isIdentityOf(holder: string, { name }: KubeObject["metadata"]): boolean
   return holder.startsWith(`${hostName}-`) && /^[0-9a-f]{8}$/.test(holder.slice(hostName.length + 1));
 }
 
-function deletion(records: string): string {
-  return `kubectl delete lease ${LEASE_NAME} --namespace ${records}; a controller becomes the leader within seconds. If the error comes back, someone else has the token of the controller: replace its service account.`;
+function deletion(cluster: Cluster): string {
+  const command = cluster.kubectl(`delete lease ${LEASE_NAME} --namespace ${cluster.namespace}`);
+  return `${command}; a controller becomes the leader within seconds. If the error comes back, someone else has the token of the controller: replace its service account.`;
 }

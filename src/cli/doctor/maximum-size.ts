@@ -7,7 +7,7 @@ import { note, type Result } from "./result.ts";
 export async function checkMaximumSize(cluster: Cluster): Promise<Result[]> {
   const installations = await cluster.installations();
   const api = installations.find(
-    ({ component, records }) => component === "api" && records === cluster.options.records,
+    ({ component, records }) => component === "api" && records === cluster.namespace,
   );
   const maximumCores = api?.maximumCores;
   if (maximumCores === undefined) return [];

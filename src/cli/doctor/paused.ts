@@ -20,32 +20,37 @@ export async function checkPaused(cluster: Cluster): Promise<Result[]> {
     const { pausedForCommitAtMs, isBeingDeleted } = pipe;
     if (pausedForCommitAtMs === undefined || isBeingDeleted) return [];
     const pausedMs = nowMs - pausedForCommitAtMs;
-    return pausedMs > LEFT_MS ? left(pipe, roughly(pausedMs)) : [];
+    return pausedMs > LEFT_MS ? left(cluster, pipe, roughly(pausedMs)) : [];
   });
   return results.length === 0
     ? [ok("The controller has left no Deployment or StatefulSet paused.")]
     : results;
 }
 
-function left({ kind, metadata, inTurn }: PipeView, ago: string): Result[] {
+function left(cluster: Cluster, { kind, metadata, inTurn }: PipeView, ago: string): Result[] {
   const { name, namespace } = metadata;
   const effect = "so no change of its pod template is rolled out";
-  if (kind === "Deployment")
+  if (kind === "Deployment") {
+    const resume = cluster.kubectl(`rollout resume deployment ${name} --namespace ${namespace}`);
     return [
       error(
         `A controller paused the Deployment ${namespace}/${name} ${ago} ago and did not resume it, ${effect}.`,
-        `Resume it, which may replace its pods: kubectl rollout resume deployment ${name} --namespace ${namespace}`,
+        `Resume it, which may replace its pods: ${resume}`,
       ),
     ];
+  }
   // With the strategy OnDelete, only its owner replaces pods, so nothing is held.
   if (inTurn?.partition === undefined) return [];
   const patch = JSON.stringify({
     spec: { updateStrategy: { rollingUpdate: { partition: inTurn.partition } } },
   });
+  const release = cluster.kubectl(
+    `patch statefulset ${name} --namespace ${namespace} --type merge --patch '${patch}'`,
+  );
   return [
     error(
       `A controller began to hold the pods of the StatefulSet ${namespace}/${name} ${ago} ago and did not release them, ${effect}.`,
-      `Release them, which may replace its pods: kubectl patch statefulset ${name} --namespace ${namespace} --type merge --patch '${patch}'`,
+      `Release them, which may replace its pods: ${release}`,
     ),
   ];
 }

@@ -69,7 +69,7 @@ function allow(
 /** Asks the API server whether the accounts of the processes have their permissions. */
 export async function checkPermissions(cluster: Cluster): Promise<Result[]> {
   const installations = await cluster.installations();
-  const ours = installations.filter(({ records }) => records === cluster.options.records);
+  const ours = installations.filter(({ records }) => records === cluster.namespace);
   return (await Promise.all(ours.map((each) => checkAccount(cluster, each)))).flat();
 }
 

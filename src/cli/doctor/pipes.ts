@@ -19,10 +19,13 @@ export async function checkPipes(cluster: Cluster): Promise<Result[]> {
     const why = service
       ? `the pipes of ${service.name} are in the namespace ${service.namespace}`
       : "this service has no valid record";
+    const label = cluster.kubectl(
+      `label ${kind.toLowerCase()} ${name} --namespace ${namespace} --overwrite ${SERVICE_LABEL}=<id>`,
+    );
     return [
       warning(
         `The pipe ${keyOfPipe(view)} has the label ${SERVICE_LABEL}=${serviceId}, but ${why}, so it is not resized.`,
-        `Correct the label (kubectl label ${kind.toLowerCase()} ${name} --namespace ${namespace} --overwrite ${SERVICE_LABEL}=<id>), or the record of the service.`,
+        `Correct the label (${label}), or the record of the service.`,
       ),
     ];
   });

@@ -24,7 +24,7 @@ export async function checkPodSizes(cluster: Cluster): Promise<Result[]> {
     const drifted = different.filter(({ writer }) => writer !== undefined);
     const others = isInProgress(scaling) ? [] : different.filter(({ writer }) => writer === undefined);
     const of = { kind, namespace, name, serviceId, isSuspended: scaling?.spec?.suspend === true };
-    return [...ofWriter(drifted, of, tolerated), ...withoutWriter(others, of)];
+    return [...ofWriter(cluster, drifted, of, tolerated), ...withoutWriter(cluster, others, of)];
   });
 }
 
@@ -44,6 +44,7 @@ interface PipeOfService {
 }
 
 function ofWriter(
+  cluster: Cluster,
   [first, ...others]: readonly Difference[],
   pipe: PipeOfService,
   tolerated: readonly string[],
@@ -59,24 +60,32 @@ function ofWriter(
       ),
     ];
   const exempt = `Exempt the pipe from ${writer}, then request a retry. If it returns the pod to its size by itself, add it to controller.config.toleratedResizers.`;
-  return [warning(problem, pipe.isSuspended ? resume(pipe) : exempt)];
+  return [warning(problem, pipe.isSuspended ? resume(cluster, pipe) : exempt)];
 }
 
-function withoutWriter([first, ...others]: readonly Difference[], pipe: PipeOfService): Result[] {
+function withoutWriter(
+  cluster: Cluster,
+  [first, ...others]: readonly Difference[],
+  pipe: PipeOfService,
+): Result[] {
   if (!first) return [];
   const { kind, namespace, name, isSuspended } = pipe;
+  const restart = cluster.kubectl(`rollout restart ${kind.toLowerCase()} ${name} --namespace ${namespace}`);
   return [
     warning(
       `The pod ${first.text}${more(others)}: it differs from the pod template of the pipe ${namespace}/${name}, although no rescale is in progress.`,
       isSuspended
-        ? resume(pipe)
-        : `Replace the pods, which restarts the pipe: kubectl rollout restart ${kind.toLowerCase()} ${name} --namespace ${namespace}. If new pods differ, too, an admission webhook or an autoscaler changes them: exempt the pipe there.`,
+        ? resume(cluster, pipe)
+        : `Replace the pods, which restarts the pipe: ${restart}. If new pods differ, too, an admission webhook or an autoscaler changes them: exempt the pipe there.`,
     ),
   ];
 }
 
-function resume({ serviceId, namespace }: PipeOfService): string {
-  return `Resume the service, and the controller repairs the pods: kubectl patch ${PLURAL} ${serviceId} --namespace ${namespace} --type merge --patch '{"spec":{"suspend":false}}'`;
+function resume(cluster: Cluster, { serviceId, namespace }: PipeOfService): string {
+  const patch = cluster.kubectl(
+    `patch ${PLURAL} ${serviceId} --namespace ${namespace} --type merge --patch '{"spec":{"suspend":false}}'`,
+  );
+  return `Resume the service, and the controller repairs the pods: ${patch}`;
 }
 
 function more(others: readonly Difference[]): string {

@@ -29,7 +29,7 @@ export const SPEC_CHECKSUM = "pipes.clouddb.dev/spec-checksum";
 /** Checks that the admission policies of the chart and their bindings exist and are those of the chart. */
 export async function checkPolicies(cluster: Cluster): Promise<Result[]> {
   const installations = await cluster.installations();
-  const ours = installations.filter(({ records }) => records === cluster.options.records);
+  const ours = installations.filter(({ records }) => records === cluster.namespace);
   if (ours.length === 0) return [];
   const policies = await byName(cluster, "validatingadmissionpolicies");
   const bindings = await byName(cluster, "validatingadmissionpolicybindings");
@@ -44,8 +44,8 @@ export async function checkPolicies(cluster: Cluster): Promise<Result[]> {
     ];
   }
   const problems = names.flatMap((name) => [
-    ...judge("ValidatingAdmissionPolicy", name, policies.get(name)),
-    ...judge("ValidatingAdmissionPolicyBinding", name, bindings.get(name)),
+    ...judge(cluster, "ValidatingAdmissionPolicy", name, policies.get(name)),
+    ...judge(cluster, "ValidatingAdmissionPolicyBinding", name, bindings.get(name)),
   ]);
   return problems.length === 0 ? [ok(`The admission policies are in force: ${names.length}.`)] : problems;
 }
@@ -74,7 +74,7 @@ async function expectedNames(
   return [...always, ...(await Promise.all(optional)).flat()];
 }
 
-function judge(kind: string, name: string, object: PolicyObject | undefined): Result[] {
+function judge(cluster: Cluster, kind: string, name: string, object: PolicyObject | undefined): Result[] {
   const consequence = "so a stolen token may do more than resize pipes.";
   if (!object) {
     return [
@@ -88,7 +88,7 @@ function judge(kind: string, name: string, object: PolicyObject | undefined): Re
     error(
       `The ${kind} ${name} differs from the chart, ${consequence} Field managers of its spec: ${writers.join(", ")}.`,
       // An upgrade keeps what another writer has added, even with --force-conflicts.
-      `Replace it: kubectl delete ${kind.toLowerCase()} ${name}, then helm upgrade.`,
+      `Replace it: ${cluster.kubectl(`delete ${kind.toLowerCase()} ${name}`)}, then helm upgrade.`,
     ),
   ];
 }

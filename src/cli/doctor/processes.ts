@@ -10,7 +10,7 @@ const LOST: Readonly<Record<Component, string>> = {
 
 /** Checks that both processes are installed and ready. */
 export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
-  const { records, program } = cluster.options;
+  const records = cluster.namespace;
   const installations = await cluster.installations();
   if (installations.length === 0) {
     return [
@@ -26,7 +26,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
     return [...others].map((namespace) =>
       error(
         `An installation uses the records in the namespace ${namespace}, not those in ${records}.`,
-        `Check them with ${program} doctor --namespace ${namespace}`,
+        `Check them with ${cluster.commandIn(namespace, "doctor")}`,
       ),
     );
   }
@@ -39,7 +39,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
           "Install the whole chart: helm upgrade --install",
         ),
       ),
-    ...ours.map(checkReadiness),
+    ...ours.map((each) => checkReadiness(cluster, each)),
     ...ours.filter(({ editors }) => editors.length > 0).map(reportEditors),
     ...ours
       .filter(({ version = packageJson.version }) => version !== packageJson.version)
@@ -52,13 +52,18 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
   ];
 }
 
-function checkReadiness({ component, namespace, name, ready, replicas }: Installation): Result {
+function checkReadiness(cluster: Cluster, installation: Installation): Result {
+  const { component, namespace, name, ready, replicas } = installation;
   const pods = `${ready} of ${replicas} pods of ${namespace}/${name} are ready`;
   if (ready > 0 && ready >= replicas) return ok(`The ${component} is ready: ${pods}.`);
   const lost = ready === 0 ? `, so ${LOST[component]}` : "";
+  const describe = cluster.kubectl(
+    `describe deployments,pods --namespace ${namespace} --selector ${COMPONENT_LABEL}=${component}`,
+  );
+  const logs = cluster.kubectl(`logs deployment/${name} --namespace ${namespace}`);
   return (ready === 0 ? error : warning)(
     `The ${component} is not ready: ${pods}${lost}.`,
-    `kubectl describe deployments,pods --namespace ${namespace} --selector ${COMPONENT_LABEL}=${component}; kubectl logs deployment/${name} --namespace ${namespace}`,
+    `${describe}; ${logs}`,
   );
 }
 

@@ -5,6 +5,7 @@ import { RESOURCE_LABEL } from "../../records/labels.ts";
 import { parseMembers } from "../../records/members.ts";
 import type { Parsed } from "../../records/parse.ts";
 import { KEYS, ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
+import { kubectlCommand, type Place } from "../options.ts";
 import { error, type Result } from "./result.ts";
 
 /**
@@ -12,11 +13,11 @@ import { error, type Result } from "./result.ts";
  *
  * @param configMaps all ConfigMaps of the namespace with the label of records
  */
-export function parseRecords(configMaps: readonly ConfigMap[], namespace: string) {
+export function parseRecords(configMaps: readonly ConfigMap[], place: Place) {
   const malformed: Result[] = [];
   const { organization = [], service = [], ...others } = Object.groupBy(configMaps, kindOf);
   const parse = <T>(objects: readonly ConfigMap[], read: (object: ConfigMap) => Iterable<Parsed<T>>) =>
-    objects.flatMap((object) => wellFormed("configmap", namespace, object, read(object), malformed));
+    objects.flatMap((object) => wellFormed("configmap", place, object, read(object), malformed));
   const organizations = parse(organization, (each) => [ORGANIZATIONS.parse(each)]);
   const services = parse(service, (each) => [SERVICES.parse(each)]);
   for (const objects of Object.values(others)) parse(objects ?? [], parseOther);
@@ -24,10 +25,10 @@ export function parseRecords(configMaps: readonly ConfigMap[], namespace: string
 }
 
 /** @param secrets all Secrets of the namespace with the label of records */
-export function parseKeys(secrets: readonly Secret[], namespace: string) {
+export function parseKeys(secrets: readonly Secret[], place: Place) {
   const malformed: Result[] = [];
   const keys = secrets.flatMap((secret) =>
-    wellFormed("secret", namespace, secret, [KEYS.parse(secret)], malformed),
+    wellFormed("secret", place, secret, [KEYS.parse(secret)], malformed),
   );
   return { keys, malformed };
 }
@@ -35,13 +36,13 @@ export function parseKeys(secrets: readonly Secret[], namespace: string) {
 /** Adds a result to `malformed` for each problem, and returns the others. */
 function wellFormed<T>(
   resource: string,
-  namespace: string,
+  place: Place,
   { metadata: { name } }: KubeObject,
   records: Iterable<Parsed<T>>,
   malformed: Result[],
 ): T[] {
   const all = [...records];
-  const remedy = `kubectl edit ${resource} ${name} --namespace ${namespace}`;
+  const remedy = kubectlCommand(place, `edit ${resource} ${name} --namespace ${place.namespace}`);
   // Entries that were not read have the same problem.
   for (const problem of new Set(all.flatMap((parsed) => (parsed.ok ? [] : [parsed.problem])))) {
     malformed.push(error(`The ${resource} ${name} is malformed: ${problem}.`, remedy));

@@ -1,5 +1,4 @@
 import { serviceConfigMapName } from "../../records/service.ts";
-import { recordsFlag } from "../options.ts";
 import type { Cluster } from "./cluster.ts";
 import { error, note, ok, type Result, warning } from "./result.ts";
 
@@ -8,11 +7,10 @@ export async function checkRecords(cluster: Cluster): Promise<Result[]> {
   const { organizations, services, malformed } = await cluster.records();
   if (malformed.length > 0) return malformed;
   if (organizations.length === 0) {
-    const { records, program } = cluster.options;
     return [
       note(
-        `The namespace ${records} has no organization yet.`,
-        `${program} admin organization create --create-namespace --name <name> --tier <tier>${recordsFlag(records)}`,
+        `The namespace ${cluster.namespace} has no organization yet.`,
+        cluster.command("admin organization create --create-namespace --name <name> --tier <tier>"),
       ),
     ];
   }
@@ -24,8 +22,6 @@ export async function checkRecords(cluster: Cluster): Promise<Result[]> {
 export async function checkKeys(cluster: Cluster): Promise<Result[]> {
   const { keys, malformed } = await cluster.keys();
   const { organizations } = await cluster.records();
-  const { records, program } = cluster.options;
-  const flag = recordsFlag(records);
   const known = new Set(organizations.map(({ id }) => id));
   const orphans = keys.filter(({ organizationId }) => !known.has(organizationId));
   return [
@@ -33,7 +29,7 @@ export async function checkKeys(cluster: Cluster): Promise<Result[]> {
     ...orphans.map(({ id, name, organizationId }) =>
       warning(
         `The API key ${name} (${id}) belongs to the organization ${organizationId}, which has no valid record, so it cannot be used.`,
-        `${program} admin key delete ${id}${flag}, or create the organization: ${program} admin organization create --id ${organizationId} --name <name> --tier <tier>${flag}`,
+        `${cluster.command(`admin key delete ${id}`)}, or create the organization: ${creationOf(cluster, organizationId)}`,
       ),
     ),
   ];
@@ -42,22 +38,24 @@ export async function checkKeys(cluster: Cluster): Promise<Result[]> {
 /** Checks that the organizations of services exist. */
 export async function checkServices(cluster: Cluster): Promise<Result[]> {
   const { organizations, services } = await cluster.records();
-  const { records, program } = cluster.options;
-  const flag = recordsFlag(records);
   const known = new Set(organizations.map(({ id }) => id));
   return services
     .filter(({ organizationId }) => !known.has(organizationId))
     .map(({ id, name, organizationId }) =>
       error(
         `The service ${name} (${id}) belongs to the organization ${organizationId}, which has no valid record, so its pipes are not resized.`,
-        `Create the organization: ${program} admin organization create --id ${organizationId} --name <name> --tier <tier>${flag}; or delete the service: ${program} admin service delete ${id}${flag}`,
+        `Create the organization: ${creationOf(cluster, organizationId)}; or delete the service: ${cluster.command(`admin service delete ${id}`)}`,
       ),
     );
 }
 
+function creationOf(cluster: Cluster, organizationId: string): string {
+  return cluster.command(`admin organization create --id ${organizationId} --name <name> --tier <tier>`);
+}
+
 /** Checks that the namespaces of the records and of pipes exist, and that the controller watches those of pipes. */
 export async function checkNamespaces(cluster: Cluster): Promise<Result[]> {
-  const { records, program } = cluster.options;
+  const records = cluster.namespace;
   const namespaces = await cluster.list({ resource: { apiVersion: "v1", plural: "namespaces" } });
   const existing = new Set(namespaces.map(({ metadata }) => metadata.name));
   const { pipeNamespaces = [] } = (await cluster.controller()) ?? {};
@@ -65,8 +63,8 @@ export async function checkNamespaces(cluster: Cluster): Promise<Result[]> {
   const results = services.flatMap(({ id, name, namespace }) => {
     const service = `The service ${name} (${id}) names the namespace ${namespace} for its pipes, which`;
     if (!existing.has(namespace)) {
-      const edit = `kubectl edit configmap ${serviceConfigMapName(id)} --namespace ${records}`;
-      const remedy = `kubectl create namespace ${namespace}, or name another one: ${edit}`;
+      const edit = cluster.kubectl(`edit configmap ${serviceConfigMapName(id)} --namespace ${records}`);
+      const remedy = `${cluster.kubectl(`create namespace ${namespace}`)}, or name another one: ${edit}`;
       return [error(`${service} does not exist.`, remedy)];
     }
     if (pipeNamespaces.length === 0 || pipeNamespaces.includes(namespace)) return [];
@@ -77,7 +75,7 @@ export async function checkNamespaces(cluster: Cluster): Promise<Result[]> {
   return [
     error(
       `The namespace ${records} of the records does not exist.`,
-      `Specify another one with --namespace, or create it with the first organization: ${program} admin organization create --create-namespace`,
+      `Specify another one with --namespace, or create it with the first organization: ${cluster.command("admin organization create --create-namespace")}`,
     ),
     ...results,
   ];

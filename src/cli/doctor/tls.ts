@@ -17,36 +17,68 @@ const SOON_PART = 1 / 5;
 /** Checks the certificate with which the API serves. */
 export async function checkTls(cluster: Cluster): Promise<Result[]> {
   const installations = await cluster.installations();
-  const ours = installations.filter(({ records }) => records === cluster.options.records);
+  const ours = installations.filter(({ records }) => records === cluster.namespace);
   const results = ours.map(async ({ namespace, name, tlsSecret }): Promise<Result[]> => {
     if (tlsSecret === undefined) return [];
     const secret = await cluster.get<Secret>(objectPath(SECRETS, namespace, tlsSecret));
-    const create = creationOf(tlsSecret, namespace, name);
-    return [judge(namespace, tlsSecret, secret, create, cluster.options.clock.now())];
+    return [judge(cluster, { namespace, name: tlsSecret, deployment: name }, secret)];
   });
   return (await Promise.all(results)).flat();
 }
 
-/** Helm deletes the Secret that the chart creates when the values use another certificate. */
-function creationOf(name: string, namespace: string, deployment: string): string {
-  if (name === `${deployment}-tls`) {
-    return "helm upgrade, which creates a self-signed certificate. To use your own, store it in a Secret of another name, and set api.tls.secretName to that name.";
-  }
-  return `kubectl create secret tls ${name} --namespace ${namespace} --cert <file> --key <file>; cert-manager creates it by itself.`;
+/** The Secret that the API mounts; it may be missing. */
+interface TlsSecret {
+  readonly namespace: string;
+  readonly name: string;
+  /** The Deployment of the API. */
+  readonly deployment: string;
 }
 
-function judge(
-  namespace: string,
-  name: string,
+/**
+ * How to create the Secret. Helm deletes the one that the chart creates when the values use another certificate. A
+ * Secret of the user can have the name of that one, but not its label.
+ */
+function creationOf(
+  cluster: Cluster,
+  { namespace, name, deployment }: TlsSecret,
   secret: Secret | undefined,
-  create: string,
-  nowMs: number,
-): Result {
+): string {
+  const { labels } = secret?.metadata ?? {};
+  const mayBeOfHelm = !secret || labels?.["app.kubernetes.io/managed-by"] === "Helm";
+  if (name === `${deployment}-tls` && mayBeOfHelm) {
+    return "helm upgrade, which creates a self-signed certificate. To use your own, store it in a Secret of another name, and set api.tls.secretName to that name.";
+  }
+  const command = cluster.kubectl(
+    `create secret tls ${name} --namespace ${namespace} --cert <file> --key <file>`,
+  );
+  return `${command}; cert-manager creates it by itself.`;
+}
+
+/** How to replace a Secret that exists. cert-manager does so by itself, unless something keeps it from that. */
+function replacementOf(cluster: Cluster, tls: TlsSecret, secret: Secret): string {
+  const { namespace, name } = tls;
+  const deletion = cluster.kubectl(`delete secret ${name} --namespace ${namespace}`);
+  const certificate = secret.metadata.annotations?.["cert-manager.io/certificate-name"];
+  if (certificate !== undefined) {
+    const describe = cluster.kubectl(
+      `describe certificates.cert-manager.io ${certificate} --namespace ${namespace}`,
+    );
+    return `To find out why cert-manager has not replaced it: ${describe}; to have it issued anew: ${deletion}`;
+  }
+  const create = creationOf(cluster, tls, secret);
+  return `Replace it, and the API serves the new certificate within seconds: ${deletion}, then ${create}`;
+}
+
+function judge(cluster: Cluster, tls: TlsSecret, secret: Secret | undefined): Result {
+  const { namespace, name } = tls;
   const what = `The TLS Secret ${namespace}/${name} of the API`;
   if (!secret) {
-    return error(`${what} does not exist, so new pods of the API cannot start.`, create);
+    return error(
+      `${what} does not exist, so new pods of the API cannot start.`,
+      creationOf(cluster, tls, secret),
+    );
   }
-  const replace = `Replace it, and the API serves the new certificate within seconds: kubectl delete secret ${name} --namespace ${namespace}, then ${create}`;
+  const replace = replacementOf(cluster, tls, secret);
   const [cert, key] = ["tls.crt", "tls.key"].map((each) => Buffer.from(secret.data?.[each] ?? "", "base64"));
   if (!cert?.length || !key?.length) {
     const missing = cert?.length ? "tls.key" : "tls.crt";
@@ -61,7 +93,7 @@ function judge(
       replace,
     );
   }
-  const leftMs = expirationOf({ cert, key }).getTime() - nowMs;
+  const leftMs = expirationOf({ cert, key }).getTime() - cluster.options.clock.now();
   const certificate = `The certificate in the TLS Secret ${namespace}/${name} of the API`;
   if (leftMs <= 0)
     return error(`${certificate} expired ${roughly(-leftMs)} ago, so clients reject it.`, replace);

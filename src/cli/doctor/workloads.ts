@@ -23,12 +23,15 @@ async function checkKind(cluster: Cluster, kind: string, resource: Resource): Pr
     const objects = await cluster.list({ resource, query: OF_PIPES });
     // An owner, such as a Deployment, passes its labels on.
     const unowned = objects.filter(({ metadata }) => (metadata.ownerReferences ?? []).length === 0);
-    return unowned.map(({ metadata: { namespace, name } }) =>
-      warning(
+    return unowned.map(({ metadata: { namespace, name } }) => {
+      const removal = cluster.kubectl(
+        `label ${kind.toLowerCase()} ${name} --namespace ${namespace} ${SERVICE_LABEL}- ${TYPE_LABEL}-`,
+      );
+      return warning(
         `The ${kind} ${namespace}/${name} has the labels of a pipe, but only Deployments and StatefulSets are resized.`,
-        `Run the pipe as a Deployment or a StatefulSet, or remove the labels: kubectl label ${kind.toLowerCase()} ${name} --namespace ${namespace} ${SERVICE_LABEL}- ${TYPE_LABEL}-`,
-      ),
-    );
+        `Run the pipe as a Deployment or a StatefulSet, or remove the labels: ${removal}`,
+      );
+    });
   } catch (cause) {
     // The other kinds may be readable.
     if (isCode(cause, 403)) return [notChecked(cause)];

@@ -2,7 +2,7 @@ import { toPipeScaling } from "../../api/resources/pipe-scaling/schema.ts";
 import { DATABASE_TYPE, RETRY_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
 import { PLURAL } from "../../crd/names.ts";
 import type { Io } from "../io.ts";
-import { clusterFlags, type Place, placeFlags } from "../options.ts";
+import { kubectlCommand, type Place, programCommand } from "../options.ts";
 import type { Row } from "../output.ts";
 import { frame } from "../view/render.ts";
 import { describeBoost, rowOfView } from "../view/rescale-view.ts";
@@ -124,26 +124,22 @@ function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: stri
 }
 
 /** The next steps for a person, one sentence each, with the commands. */
-export function nextSteps(
-  { program }: Pick<Io, "program">,
-  { service, view }: ServiceStatus,
-  place: Place,
-): string[] {
+export function nextSteps(io: Pick<Io, "program">, { service, view }: ServiceStatus, place: Place): string[] {
   const { id, namespace } = service;
-  const flag = placeFlags(place);
-  const inNamespace = `--namespace ${namespace}${clusterFlags(place)}`;
-  const object = `${PLURAL} ${id} ${inNamespace}`;
-  const doctor = `${program} doctor${flag}`;
+  const object = `${PLURAL} ${id} --namespace ${namespace}`;
+  const doctor = programCommand(io, place, "doctor");
   switch (view.state) {
     case "scaled":
       return [];
     case "propagating": {
-      const watch = `Watch the progress: ${program} status ${id} --watch${flag}`;
+      const watch = `Watch the progress: ${programCommand(io, place, `status ${id} --watch`)}`;
       if (view.reason !== "NotObservedYet") return [watch];
       return [`If this stays, check that the controller runs: ${doctor}`, watch];
     }
-    case "suspended":
-      return [`Resume: kubectl patch ${object} --type merge --patch '{"spec":{"suspend":false}}'`];
+    case "suspended": {
+      const words = `patch ${object} --type merge --patch '{"spec":{"suspend":false}}'`;
+      return [`Resume: ${kubectlCommand(place, words)}`];
+    }
     case "unknown":
       if (view.reason !== "NoPipeScaling") return [`Check that the controller runs: ${doctor}`];
       return [
@@ -155,9 +151,11 @@ export function nextSteps(
       if (!failed) return [`Check the records: ${doctor}`];
       // The name of a StatefulSet has its kind already.
       const workload = failed.name.includes("/") ? failed.name : `deployment ${failed.name}`;
+      const describe = `describe ${workload} --namespace ${namespace}`;
+      const retry = `annotate ${object} --overwrite ${RETRY_ANNOTATION}="$(date -u +%Y-%m-%dT%H:%M:%SZ)"`;
       return [
-        `Find the cause: kubectl describe ${workload} ${inNamespace}`,
-        `After you have corrected it, retry: kubectl annotate ${object} --overwrite ${RETRY_ANNOTATION}="$(date -u +%Y-%m-%dT%H:%M:%SZ)"`,
+        `Find the cause: ${kubectlCommand(place, describe)}`,
+        `After you have corrected it, retry: ${kubectlCommand(place, retry)}`,
       ];
     }
   }

@@ -65,6 +65,10 @@ async function rollBack(words: string, { scalings = [scalingOf()], onWrite }: Gi
   return { code, ...io.written, writes };
 }
 
+function withoutPath(text: string): string {
+  return text.replace(/--kubeconfig [^\s,]+/, "--kubeconfig FILE");
+}
+
 function conflict(): FakeResponse {
   return {
     status: 409,
@@ -138,7 +142,7 @@ describe("admin service rollback", () => {
     expect({ code, writes }).toEqual({ code: 1, writes: [] });
     expect(err).toContain(`has a boost to 16 cpu / 64 Gi until ${boost.until}`);
     expect(err).toContain(
-      `kubectl patch pipescalings ${ID} --namespace acme-pipes --type merge --patch '{"spec":{"boost":null}}'`,
+      `kubectl patch pipescalings ${ID} --namespace acme-pipes --type merge --patch '{"spec":{"boost":null}}' --kubeconfig `,
     );
     const ended = { boost: { ...boost, until: "2026-01-31T12:00:00Z" } };
     expect((await rollBack("", { scalings: [scalingOf(HISTORY, ended)] })).writes).toHaveLength(1);
@@ -161,22 +165,24 @@ describe("admin service rollback", () => {
       "without a completed rescale to another size",
       "",
       [scalingOf([historyEntry(4), historyEntry(2, { result: "Superseded" })])],
-      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to another size. See admin service show ${ID} for the history.\n`,
+      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to another size. See admin service show ${ID} --kubeconfig FILE for the history.\n`,
     ],
     [
       "to a size that is not in the history",
       "--to 8",
       [scalingOf()],
-      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to 8 cpu / 32 Gi. See admin service show ${ID} for the history.\n`,
+      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to 8 cpu / 32 Gi. See admin service show ${ID} --kubeconfig FILE for the history.\n`,
     ],
     [
       "to the current size",
       "--to 4",
       [scalingOf()],
-      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi. See admin service show ${ID} for the history.\n`,
+      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi. See admin service show ${ID} --kubeconfig FILE for the history.\n`,
     ],
   ])("rejects a rollback %s", async (_, words, scalings, sentence) => {
-    expect(await rollBack(words, { scalings })).toEqual({ code: 1, out: "", err: sentence, writes: [] });
+    const { code, out, err, writes } = await rollBack(words, { scalings });
+    expect({ code, out, writes }).toEqual({ code: 1, out: "", writes: [] });
+    expect(withoutPath(err)).toBe(sentence);
   });
 
   it("retries the write if only the status has changed since the read", async () => {
@@ -204,8 +210,8 @@ describe("admin service rollback", () => {
       onWrite: conflict,
     });
     expect({ code, out, writes: writes.length }).toEqual({ code: 1, out: "", writes: 1 });
-    expect(err).toBe(
-      `The PipeScaling of service ${ID} was changed at the same time, and this command wrote nothing: see admin service show ${ID}, then run the command again if the rollback is still needed.\n`,
+    expect(withoutPath(err)).toBe(
+      `The PipeScaling of service ${ID} was changed at the same time, and this command wrote nothing: see admin service show ${ID} --kubeconfig FILE, then run the command again if the rollback is still needed.\n`,
     );
   });
 });

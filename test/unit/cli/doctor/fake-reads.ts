@@ -1,9 +1,13 @@
 import { Cluster } from "../../../../src/cli/doctor/cluster.ts";
+import type { Place } from "../../../../src/cli/options.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { systemClock } from "../../../../src/runtime/clock.ts";
 
 /** A cluster that returns these responses by path, and 404 for all other paths. */
-export function clusterWith(responses: Readonly<Record<string, object>>, records = "records"): Cluster {
+export function clusterWith(
+  responses: Readonly<Record<string, object>>,
+  place: Place = { namespace: "records" },
+): Cluster {
   return new Cluster({
     client: {
       server: "https://cluster.example",
@@ -15,7 +19,7 @@ export function clusterWith(responses: Readonly<Record<string, object>>, records
     },
     signal: new AbortController().signal,
     clock: systemClock,
-    records,
+    place,
     program: "pipe-scaling",
   });
 }

@@ -43,7 +43,7 @@ async function results(
       [`${GROUP}/validatingadmissionpolicybindings`]: items(BINDING),
       "/apis/authorization.k8s.io/v1/subjectaccessreviews": { status: { allowed: false } },
     },
-    "pipe-scaling-records",
+    { namespace: "pipe-scaling-records" },
   );
   const all = await checkPolicies(cluster);
   for (const { severity, remedy } of all) if (severity !== "ok") expect(remedy).toMatch(/helm upgrade/);

@@ -63,7 +63,7 @@ async function resultsOf(check: (cluster: Cluster) => Promise<Result[]>, options
     }),
   );
   for (const { severity, remedy } of all) {
-    if (severity !== "ok") expect(remedy).toMatch(/helm upgrade|kubectl create/);
+    if (severity !== "ok") expect(remedy).toMatch(/helm upgrade|kubectl create|kubectl describe/);
   }
   return all;
 }
@@ -93,12 +93,12 @@ describe("the tiers check of doctor", () => {
 });
 
 describe("the TLS check of doctor", () => {
-  function secretOf(pair: Readonly<Record<string, string>>) {
+  function secretOf(pair: Readonly<Record<string, string>>, metadata = {}) {
     const encoded = Object.entries(pair).map(([key, text]) => [
       `tls.${key}`,
       Buffer.from(text).toString("base64"),
     ]);
-    return { data: Object.fromEntries(encoded) };
+    return { metadata, data: Object.fromEntries(encoded) };
   }
   const pairFor = (ms: number, ageMs?: number) => {
     const { cert, key } = certificatePair("api", ms, ageMs);
@@ -131,6 +131,30 @@ describe("the TLS check of doctor", () => {
     expect(await remedies("own")).toEqual([
       "kubectl create secret tls own --namespace system --cert <file> --key <file>; cert-manager creates it by itself.",
     ]);
+  });
+
+  it.each([
+    [
+      "lets cert-manager issue its Secret anew",
+      { annotations: { "cert-manager.io/certificate-name": "front" } },
+      "To find out why cert-manager has not replaced it: kubectl describe certificates.cert-manager.io front --namespace system; to have it issued anew: kubectl delete secret api-tls --namespace system",
+    ],
+    [
+      "lets Helm replace its Secret",
+      { labels: { "app.kubernetes.io/managed-by": "Helm" } },
+      expect.stringMatching(/: kubectl delete secret api-tls --namespace system, then helm upgrade, which /),
+    ],
+    [
+      "lets the user replace another Secret",
+      {},
+      expect.stringContaining(", then kubectl create secret tls api-tls --namespace system --cert <file> "),
+    ],
+  ])("%s, although it has the name of the chart's", async (_, metadata, remedy) => {
+    const [result] = await resultsOf(checkTls, {
+      tls: "api-tls",
+      secret: secretOf(pairFor(-1000), metadata),
+    });
+    expect(result?.remedy).toEqual(remedy);
   });
 
   it.each<[string, object | undefined, string]>([
