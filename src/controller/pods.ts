@@ -1,7 +1,7 @@
 import type { ActivePod, PodState, Subject } from "./assessment.ts";
 import { DATABASE_TYPE, TYPE_LABEL } from "./names.ts";
 import type { ContainerView, PodView } from "./observe/pod-view.ts";
-import { formatResources, hasResources, type Resources, resourcesFor } from "./observe/resources.ts";
+import { formatAllotment, hasResources, type Resources, resourcesFor } from "./observe/resources.ts";
 import { isOpen } from "./observe/write-record.ts";
 import { isRetried } from "./retry.ts";
 
@@ -10,7 +10,7 @@ type Target = Omit<Subject, "active" | "podEndedAtMs">;
 /** The pods that have to have the size. */
 export function activePods(about: Target): readonly ActivePod[] {
   const { pods, container, target, writes } = about;
-  const size = formatResources(target);
+  const size = formatAllotment(target);
   return pods
     .filter(({ isActive }) => isActive)
     .map((pod) => {

@@ -2,22 +2,13 @@ import { lackOfCapacity } from "../../capacity/fit.ts";
 import type { PodSpec } from "../../kube/pods.ts";
 import type { Workload } from "../../kube/workloads.ts";
 import type { Action } from "../actions.ts";
-import { type PipeView, replaceablePods } from "../observe/pipe-view.ts";
-import type { PodView } from "../observe/pod-view.ts";
+import { replaceablePods } from "../observe/pipe-view.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt } from "./applier.ts";
 import { pipeDryRun, sizePatch } from "./requests.ts";
 import { problemIn } from "./write-error.ts";
 
-interface NewPods {
-  readonly pipe: PipeView;
-  /** From the response to the dry run, with the new size and the changes of webhooks. */
-  readonly spec: PodSpec;
-  /** The pods that stop first. */
-  readonly stopping: readonly PodView[];
-  /** Names of nodes that defer a resize of these pods. */
-  readonly fullNodes: readonly string[];
-}
+type CheckRoom = Extract<Action, { readonly type: "check-room" }>;
 
 /** Returns why no node is large enough for a new pod; `undefined` if one is, or if the nodes may not be listed. */
 export async function sizeProblem({ nodes }: Applier, spec: PodSpec): Promise<WriteError | undefined> {
@@ -29,11 +20,8 @@ export async function sizeProblem({ nodes }: Applier, spec: PodSpec): Promise<Wr
 }
 
 /** Searches for nodes with room for the new pods of a pipe, in place of the old ones. */
-export function checkRoom(
-  applier: Applier,
-  action: Extract<Action, { readonly type: "check-room" }>,
-): Promise<WriteError | undefined> {
-  const { pipe, subject, rollout, stopping, fullNodes } = action;
+export function checkRoom(applier: Applier, action: CheckRoom): Promise<WriteError | undefined> {
+  const { pipe, subject, rollout } = action;
   const purpose = "check-room";
   return attempt(applier, pipe, { purpose, subject }, async () => {
     let resized: Workload;
@@ -45,15 +33,19 @@ export function checkRoom(
     const { spec } = resized.spec.template;
     const tooLarge = await sizeProblem(applier, spec);
     if (tooLarge) return { error: tooLarge };
-    const error = await roomProblem(applier, { pipe, spec, stopping, fullNodes });
-    return { error };
+    return { error: await roomProblem(applier, action, spec) };
   });
 }
 
-/** Returns why no node has room for the new pods of a pipe now, where the old ones stop first. */
+/**
+ * Returns why no node has room for the new pods of a pipe now, where the old ones stop first.
+ *
+ * @param spec from the response to the dry run, with the new size and the changes of webhooks
+ */
 async function roomProblem(
   { nodes, rooms, writes }: Applier,
-  { pipe, spec, stopping, fullNodes }: NewPods,
+  { pipe, stopping, fullNodes }: CheckRoom,
+  spec: PodSpec,
 ): Promise<WriteError | undefined> {
   const { uid } = pipe.metadata;
   // A deferred pod gets the size when its node has room. Otherwise, only a rollout can show whether there is room.

@@ -171,14 +171,10 @@ async function takeBack(
   const spec = { ...template, ...COMMIT_KINDS[kind].release(pipe) };
   const rollout = lastRollout && takenBack(pipe, lastRollout, old, fallback);
   const written = await patchPipe(applier, pipe, rollout, spec);
-  const error = errorOf(applier.writes.get(uid, "continue-commit")) ?? noResponse(kind);
-  applier.writes.failed({ uid, purpose: "commit" }, error, generation);
-  return written;
-}
-
-function noResponse(kind: PipeKind): WriteError {
   const message = `the ${kind} controller did not respond, so the template was not changed: see the kube-controller-manager`;
-  return { reason: "WriteFailed", message };
+  const last = errorOf(applier.writes.get(uid, "continue-commit"));
+  applier.writes.failed({ uid, purpose: "commit" }, last ?? { reason: "WriteFailed", message }, generation);
+  return written;
 }
 
 /** The annotation after a commit. */

@@ -5,7 +5,7 @@ import { keyOf } from "../../runtime/store.ts";
 import type { DeletePodAction, PodAction } from "../actions.ts";
 import { runsOf } from "../in-place/resize-pods.ts";
 import { type PodView, toPodView } from "../observe/pod-view.ts";
-import { formatResources, hasResources } from "../observe/resources.ts";
+import { formatAllotment, hasResources } from "../observe/resources.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, readCurrent } from "./applier.ts";
 import { deleteRequest, resizeRequest } from "./requests.ts";
@@ -18,7 +18,7 @@ export function resizePod(applier: Applier, action: PodAction): Promise<WriteErr
   const { type, pod, container, resources, isRequested = false } = action;
   const { uid } = pod.metadata;
   if (isRequested) writes.forget(uid, type);
-  const begun = writes.begin(uid, type, formatResources(resources), { runs: runsOf(pod) });
+  const begun = writes.begin(uid, type, formatAllotment(resources), { runs: runsOf(pod) });
   // The write changes the result of the last one of these, which may then be done again. One that failed still counts.
   const opposite = type === "resize-pod" ? "return-pod" : "resize-pod";
   if (writes.get(uid, opposite)?.outcome.type === "done") writes.forget(uid, opposite);

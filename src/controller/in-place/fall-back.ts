@@ -4,7 +4,7 @@ import type { Fallback } from "../observe/last-rollout.ts";
 import { isOfTemplate, presentAllotment } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import {
-  formatResources,
+  formatAllotment,
   hasResources,
   type Resources,
   resourcesFor,
@@ -52,7 +52,7 @@ export function returnPods(subject: Subject, resources: Resources): readonly InP
   const { pipe, writes, container, active, nowMs } = subject;
   const isDue = ({ metadata: { uid, generation } }: PodView) => {
     const record = writes.get(uid, "return-pod");
-    if (record?.subject !== formatResources(resources)) return true;
+    if (record?.subject !== formatAllotment(resources)) return true;
     return record.outcome.type === "failed" && repeatableAtMs(record, generation, subject) <= nowMs;
   };
   return active

@@ -51,14 +51,9 @@ export function resourcesFor(allotment: Allotment, cpuLimit: boolean): Resources
   return { requests: amounts, limits: { ...(cpuLimit ? { cpu: amounts.cpu } : {}), memory: amounts.memory } };
 }
 
-/** Formats for annotations: a size with {@link formatSize}, other resources as JSON. */
+/** Formats for annotations and the memory of writes: a size with {@link formatSize}, other resources as JSON. */
 export function formatAllotment(allotment: Allotment): string {
   return isSize(allotment) ? formatSize(allotment) : JSON.stringify(allotment);
-}
-
-/** Identifies resources in the memory of writes. */
-export function formatResources(resources: Resources): string {
-  return JSON.stringify(resources);
 }
 
 /** Returns `undefined` if the text is invalid. */

@@ -7,7 +7,7 @@ import type { Sizing } from "../decide/decision.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { describeFailure, isOfHindrance } from "./failures.ts";
+import { describeFailure } from "./failures.ts";
 
 /** Reason and message of the conditions: one word for programs and one sentence for people. */
 export interface ConditionSummary {
@@ -27,18 +27,21 @@ export function summarizeConditions(
   if (!tier.ok) return { type: "Stalled", ...tier.obstacle };
   if (!sizing)
     return { type: "Reconciling", reason: "Deleting", message: "The PipeScaling is being deleted." };
-  const { desired, assessments } = sizing;
+  const { desired, assessments, boost } = sizing;
   const hasState = (...states: Assessment["state"][]) =>
     assessments.some(({ state }) => states.includes(state));
-  const progress = text(progressOf(sizing), boostNote(sizing), ...remarksOf(sizing));
+  const boostNote = boost && `The boost ends at ${formatTime(boost.untilMs)}.`;
+  const progress = text(progressOf(sizing), boostNote, ...remarksOf(sizing));
   if (scaling.spec.suspend)
     return { type: "Suspended", reason: "Suspended", message: `Suspended: ${progress}` };
   const [worst, ...others] = failures;
   const alsoFailed = others.map(({ pipe }) => pipe);
+  // Failed writes are retried automatically.
+  const isStalled =
+    hasState("failed", "unsizable") || failures.some(({ reason }) => reason === "NotResizedInPlace");
   if (worst)
     return {
-      // Failed writes are retried automatically.
-      type: hasState("failed", "unsizable") || failures.some(isOfHindrance) ? "Stalled" : "Reconciling",
+      type: isStalled ? "Stalled" : "Reconciling",
       reason: failureReason(worst.reason),
       message: text(
         sentence(describeFailure(worst)),
@@ -78,10 +81,6 @@ function progressOf({ desired, assessments }: Sizing): string {
   if (idle === 0) return `${allPipes(done, "run")} ${size}.`;
   if (idle === done) return `${allPipes(done, "have")} ${size}, and no replicas.`;
   return `${done - idle} of ${done} pipes run ${size}, and ${idle} without replicas ${idle === 1 ? "has" : "have"} it.`;
-}
-
-function boostNote({ boost }: Sizing): string | undefined {
-  return boost && `The boost ends at ${formatTime(boost.untilMs)}.`;
 }
 
 /** True if the pods of a pipe run the desired size. */

@@ -102,7 +102,3 @@ function sinceMs(status: PipeScalingView["status"], size: string, nowMs: number)
   const { lastTransitionTime } = ready;
   return Math.min(nowMs, Math.max(parseTime(lastTransitionTime), parseTime(status.propagation?.startedAt)));
 }
-
-export function isOfHindrance({ reason }: Pick<PipeFailure, "reason">): boolean {
-  return reason === "NotResizedInPlace";
-}

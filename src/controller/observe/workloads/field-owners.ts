@@ -13,8 +13,6 @@ import { type LastRollout, parseLastRollout, type WrittenRollout } from "../last
  * object; these records do not.
  */
 
-type Metadata = ObjectMeta;
-
 type ResourceField = readonly [list: "requests" | "limits", resource: "cpu" | "memory"];
 
 const SIZE_FIELDS: readonly ResourceField[] = [
@@ -35,7 +33,7 @@ const LAST_ROLLOUT_FIELDS = [["f:metadata", "f:annotations", `f:${LAST_ROLLOUT_A
  * @param written what the controller just wrote; if the annotation is the same, it is not parsed again
  */
 export function ownLastRollout(
-  { uid, annotations, managedFields }: Metadata,
+  { uid, annotations, managedFields }: ObjectMeta,
   written?: WrittenRollout,
 ): LastRollout | undefined {
   const isOurs = isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, LAST_ROLLOUT_FIELDS);
@@ -50,31 +48,28 @@ export function ownLastRollout(
  *
  * @param container to size, if it can be determined
  */
-export function earlierResizeAtMs(container: string | undefined, metadata: Metadata): number | undefined {
-  const { annotations, labels, managedFields } = metadata;
+export function earlierResizeAtMs(container: string | undefined, metadata: ObjectMeta): number | undefined {
+  const { annotations, creationTimestamp, labels, managedFields } = metadata;
   const managedAt = managedAtMs(managedFields, sizeFields(container), CONTROLLER_FIELD_MANAGER);
   if (managedAt !== undefined) return managedAt;
   const copied = parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION]);
   if (!copied || copied.serviceId !== labels?.[SERVICE_LABEL]) return undefined;
-  return Math.min(copied.startedAtMs, annotatedAtMs(metadata));
-}
-
-/** When the annotation was written, by the clock of the API server. Its text can hold any time, such as one to come. */
-function annotatedAtMs({ creationTimestamp, managedFields }: Metadata): number {
-  return Math.max(parseTime(creationTimestamp), managedAtMs(managedFields, LAST_ROLLOUT_FIELDS) ?? 0);
+  // By the clock of the API server, because the text of an annotation can hold any time, such as one to come.
+  const annotatedAtMs = managedAtMs(managedFields, LAST_ROLLOUT_FIELDS) ?? 0;
+  return Math.min(copied.startedAtMs, Math.max(parseTime(creationTimestamp), annotatedAtMs));
 }
 
 const SERVICE_FIELDS = [["f:metadata", "f:labels", `f:${SERVICE_LABEL}`]];
 
 /** When the writer of the service label last wrote, by the clock of the API server. */
-export function labeledAtMs({ creationTimestamp, managedFields }: Metadata): number {
+export function labeledAtMs({ creationTimestamp, managedFields }: ObjectMeta): number {
   return managedAtMs(managedFields, SERVICE_FIELDS) ?? parseTime(creationTimestamp);
 }
 
 /** Returns the field managers other than ours that own a field of the size. */
 export function otherManagersOf(
   container: string | undefined,
-  managedFields: Metadata["managedFields"],
+  managedFields: ObjectMeta["managedFields"],
 ): readonly string[] {
   const managers = managersOf(managedFields, sizeFields(container));
   return shared(managers.filter((manager) => manager !== CONTROLLER_FIELD_MANAGER));
@@ -83,7 +78,7 @@ export function otherManagersOf(
 /** Returns true if the controller owns each field of the size that the container has, or if nothing shows owners. */
 export function ownsSize(
   container: Container | undefined,
-  managedFields: Metadata["managedFields"],
+  managedFields: ObjectMeta["managedFields"],
   limitFollows: boolean,
 ): boolean {
   if (!container || isUnmanaged(managedFields)) return true;
@@ -110,7 +105,7 @@ export function ownableFields(
  */
 export function cpuLimitFollows(
   container: Container | undefined,
-  managedFields: Metadata["managedFields"],
+  managedFields: ObjectMeta["managedFields"],
 ): boolean {
   if (!container || !isGuaranteed(container)) return false;
   const isOurs = (field: ResourceField) =>
@@ -129,7 +124,7 @@ export const PARTITION: readonly string[] = ["f:spec", "f:updateStrategy", "f:ro
  * paused it, the annotation does.
  */
 export function pausedByControllerAtMs(
-  { managedFields }: Metadata,
+  { managedFields }: ObjectMeta,
   lastRollout: LastRollout | undefined,
   path: readonly string[],
 ): number | undefined {

@@ -77,7 +77,7 @@ export function workloadView<T extends Workload>(
     otherManagers: otherManagersOf(container?.name, managedFields),
     ownsSize: ownsSize(container, managedFields, limitFollows) && !own.ownsMore,
     replicas: spec.replicas ?? 1,
-    hasLabelledPods: isLabelled(spec.template),
+    hasLabelledPods: spec.template.metadata?.labels?.[TYPE_LABEL] === DATABASE_TYPE,
     templateProblem: container && podTemplateProblem(spec.template, serviceId, container.name),
     startupReads: startupReadsOf(spec.template, container, limitFollows),
     deadlineMs: own.deadlineMs,
@@ -113,11 +113,6 @@ export function chooseContainer(
         ? `it has the containers ${names}: set the annotation ${CONTAINER_ANNOTATION} to the container to resize`
         : `the annotation ${CONTAINER_ANNOTATION} names "${named}"; its containers are ${names}`,
   };
-}
-
-/** Returns true if the watch of the pods of pipes shows the pods of this template. */
-export function isLabelled({ metadata }: PodTemplate): boolean {
-  return metadata?.labels?.[TYPE_LABEL] === DATABASE_TYPE;
 }
 
 /**

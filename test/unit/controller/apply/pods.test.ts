@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { apply } from "../../../../src/controller/apply/apply.ts";
 import { runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
 import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
-import { formatResources, resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import { formatAllotment, resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import type { WriteError } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
@@ -62,7 +62,7 @@ describe("the resize of a pod", () => {
         },
       },
     ]);
-    expect(record).toMatchObject({ subject: formatResources(TARGET), outcome: { type: "done" } });
+    expect(record).toMatchObject({ subject: formatAllotment(TARGET), outcome: { type: "done" } });
     expect(record?.runs).toBe(runsOf(toPodView(pod("5"))));
     expect(cached).toBe("6");
   });

@@ -4,7 +4,7 @@ import { podsStep, runsOf } from "../../../../src/controller/in-place/resize-pod
 import type { InPlaceFailure } from "../../../../src/controller/observe/last-rollout.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
-import { formatResources, resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import { formatAllotment, resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
@@ -157,7 +157,7 @@ describe("a write to a pod that fails", () => {
   });
 
   it("was for another size, so it says nothing about this one", () => {
-    const other = failing({ subject: formatResources(resourcesFor(sizeOfCores(2), false)) });
+    const other = failing({ subject: formatAllotment(resourcesFor(sizeOfCores(2), false)) });
     expect(resizedNext(stepOf(pods, [other]))).toEqual(["b"]);
   });
 });

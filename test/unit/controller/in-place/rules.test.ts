@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
-import { formatResources, resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import { formatAllotment, resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
@@ -58,7 +58,7 @@ describe("a pipe whose template has the size", () => {
   });
 
   it("is not done while a write of another size to one of its pods has no response", () => {
-    const subject = formatResources(resourcesFor(sizeOfCores(2), false));
+    const subject = formatAllotment(resourcesFor(sizeOfCores(2), false));
     const open = aPodWrite("a-1", { subject, outcome: { type: "pending" } });
     expect(decided([aResizedPod("a-1")], sized, [open]).assessment).toMatchObject({
       state: "rolling",
@@ -177,7 +177,7 @@ describe("a pipe that cannot be resized in place", () => {
   it("has its pods returned to the size of the template, and again only after a failure, later", () => {
     const pods = [aResizedPod("a-1"), aResizedPod("a-2"), aPod("a-3")];
     expect(decided(pods, noted).summary).toEqual(["return-pod a-1", "return-pod a-2"]);
-    const subject = formatResources(resourcesFor(ONE, false));
+    const subject = formatAllotment(resourcesFor(ONE, false));
     const tried = aPodWrite("a-1", { subject, outcome: failed({ reason: "Refused" }) }, "return-pod");
     expect(decided(pods, noted, [tried]).summary).toEqual(["return-pod a-2"]);
     const tests = [
