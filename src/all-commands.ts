@@ -62,7 +62,7 @@ const controller = defineCommand({
 });
 
 async function printDryRun(settings: ControllerSettings, io: Io): Promise<void> {
-  const { dryRun } = await import("./controller/preview/dry-run.ts");
+  const { dryRun } = await import("./controller/preview/preview.ts");
   const { steps, services, pipes } = await dryRun(settings, io.signal);
   if (steps.length > 0) {
     printList(

@@ -13,7 +13,7 @@ import { MultiNamespaceInformer } from "../../runtime/multi-namespace-informer.t
 import { OptionalInformer } from "../../runtime/optional-informer.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
 import type { RetryDelays } from "../../runtime/retry-backoff.ts";
-import { Store } from "../../runtime/store.ts";
+import { type Change, type Indexes, Store } from "../../runtime/store.ts";
 import type { ControllerSettings } from "../../settings/controller.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../names.ts";
 import {
@@ -21,15 +21,71 @@ import {
   toHorizontalAutoscalerView,
   toVerticalAutoscalerView,
 } from "./autoscaler-view.ts";
-import { type PipeKind, pipeKeysOf } from "./pipe-kind.ts";
+import { keyOfPipe, PIPE_KINDS, type PipeKind, pipeKeysOf } from "./pipe-kind.ts";
 import { type PipeScalingView, toPipeScalingView } from "./pipe-scaling-view.ts";
-import { PipeStore } from "./pipe-store.ts";
-import { isInCommit, mayBeRollingOut } from "./pipe-view.ts";
+import { isInCommit, mayBeRollingOut, type PipeView } from "./pipe-view.ts";
 import { type PodView, toPodView } from "./pod-view.ts";
 import { KINDS } from "./workloads/kinds.ts";
 
 /** A record of the API, or why it is malformed. */
 export type Cached<T> = KubeObject & { readonly record: Parsed<T> };
+
+const BY_KEY = "key";
+
+/** The pipes of all kinds. The versions of different kinds cannot be compared, so each kind has a store of its own. */
+export class PipeStore {
+  readonly #stores: Readonly<Record<PipeKind, Store<PipeView>>>;
+
+  constructor(indexes: Indexes<PipeView>) {
+    this.#stores = {
+      Deployment: new Store(indexes),
+      StatefulSet: new Store({ ...indexes, [BY_KEY]: (pipe) => [keyOfPipe(pipe)] }),
+    };
+  }
+
+  /** The store that an informer fills. */
+  of(kind: PipeKind): Store<PipeView> {
+    return this.#stores[kind];
+  }
+
+  get size(): number {
+    return this.#all.reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** @param key as {@link keyOfPipe} returns it */
+  get(key: string): PipeView | undefined {
+    // The keys of Deployments are those of their store.
+    return this.#stores.Deployment.get(key) ?? this.#stores.StatefulSet.by(BY_KEY, key)[0];
+  }
+
+  *values(): Generator<PipeView> {
+    for (const store of this.#all) yield* store.values();
+  }
+
+  by(index: string, value: string): PipeView[] {
+    return this.#all.flatMap((store) => store.by(index, value));
+  }
+
+  onChange(listener: (change: Change<PipeView>) => void): void {
+    for (const store of this.#all) store.onChange(listener);
+  }
+
+  apply(pipe: PipeView): void {
+    this.of(pipe.kind).apply(pipe);
+  }
+
+  observe(pipe: PipeView): void {
+    this.of(pipe.kind).observe(pipe);
+  }
+
+  remove(pipe: PipeView): void {
+    this.of(pipe.kind).remove(pipe);
+  }
+
+  get #all(): readonly Store<PipeView>[] {
+    return PIPE_KINDS.map((kind) => this.#stores[kind]);
+  }
+}
 
 /** The caches of the controller. */
 export interface Caches {

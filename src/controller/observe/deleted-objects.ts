@@ -1,9 +1,9 @@
 import type { Clock } from "../../runtime/clock.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
 import { WallTime } from "../../runtime/wall-time.ts";
+import type { PipeStore } from "./caches.ts";
 import { keyOfPipe, pipeKeysOf } from "./pipe-kind.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
-import type { PipeStore } from "./pipe-store.ts";
 import type { PipeView } from "./pipe-view.ts";
 import type { PodView } from "./pod-view.ts";
 

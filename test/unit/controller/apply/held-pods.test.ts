@@ -1,15 +1,21 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type CommitState, type HeldPods, heldStep } from "../../../../src/controller/in-place/held-pods.ts";
+import {
+  type HeldPods,
+  heldStep as stepOf,
+} from "../../../../src/controller/apply/workloads/stateful-set.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
+type Pods = Pick<HeldPods<string>, "pods" | "revisionOf" | "currentRevision" | "isTemplateSeen">;
+type State = Omit<HeldPods<string>, keyof Pods>;
+
 const { inTurn } = aStatefulPipe();
 const ON_DELETE = { options: { updateStrategy: { type: "OnDelete" } } } as const;
 const REFUSED = { reason: "Refused", message: "a policy says no" } as const;
-const STATE: CommitState = { isOverdue: false, canLabel: true, mayReplacePods: true, isLongLabeled: false };
+const STATE: State = { isOverdue: false, canLabel: true, mayReplacePods: true, isLongLabeled: false };
 const OVERDUE = { ...STATE, isOverdue: true, canLabel: false };
 
 /** A StatefulSet whose template the controller changed to the revision `a-2`, seen by Kubernetes or not. */
@@ -23,8 +29,12 @@ function held(isSeen = true, changes: Parameters<typeof aStatefulPipe>[0] = {}):
 /** Kubernetes has seen that template, and not yet a later change by the owner. */
 const CHANGED_LATER = held(true, { metadata: { generation: 8 } });
 
-function pods(...revisions: readonly string[]): HeldPods<string> {
+function pods(...revisions: readonly string[]): Pods {
   return { pods: revisions, revisionOf: (pod) => pod, currentRevision: "a-1", isTemplateSeen: true };
+}
+
+function heldStep(pipe: PipeView, about: Pods, state: State) {
+  return stepOf(pipe, { ...about, ...state });
 }
 
 describe("the next step for pods that are held", () => {
