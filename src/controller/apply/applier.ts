@@ -23,7 +23,7 @@ import {
 } from "../observe/write-record.ts";
 import { pipeRequest } from "./requests.ts";
 import { CONFLICT, writeErrorOf } from "./write-error.ts";
-import type { Attempt, WriteMemory } from "./write-memory.ts";
+import type { WriteMemory } from "./write-memory.ts";
 
 /** The dependencies of every write. */
 export interface Applier {
@@ -45,6 +45,8 @@ interface Aim {
   readonly subject: string;
   /** Number of this attempt, if the object shows it. */
   readonly attempts?: number;
+  /** The runs of the containers of a pod before the write. */
+  readonly runs?: string;
   readonly isRequested?: boolean | undefined;
 }
 
@@ -54,54 +56,60 @@ interface Result {
   readonly annotation?: WrittenAnnotation | undefined;
 }
 
+/** What follows from a failed write to an object of one kind. */
+interface Recovery {
+  /** @returns `undefined` for a conflict, and if the error is not about this object */
+  readonly errorOf: (cause: unknown) => WriteError | undefined;
+  /** Reads the object after a conflict. */
+  readonly refresh: () => Promise<void>;
+}
+
 /**
  * Writes to a pipe, and records the outcome. The next decision repeats a failed write, after a delay.
  *
  * @returns the error of a failed write
  * @throws the error if it is not about this object
  */
-export async function attempt(
+export function attempt(
   applier: Applier,
   pipe: PipeView,
-  { purpose, subject, ...known }: Aim,
+  aim: Aim,
   write: () => Promise<Result>,
 ): Promise<WriteError | undefined> {
-  const { writes } = applier;
-  const { uid, generation } = pipe.metadata;
+  const recovery = { errorOf: writeErrorOf, refresh: () => refresh(applier, pipe) };
+  return attemptOn(applier, pipe, aim, write, recovery);
+}
+
+/** Like {@link attempt}, for an object of any kind. */
+export async function attemptOn(
+  { writes }: Applier,
+  { metadata: { uid, generation } }: { readonly metadata: Identity },
+  { purpose, subject, ...known }: Aim,
+  write: () => Promise<Result>,
+  recovery: Recovery,
+): Promise<WriteError | undefined> {
   const begun = writes.begin(uid, purpose, subject, known);
   try {
     const { error, annotation } = await write();
     if (error) writes.failed(begun, error, generation);
     else writes.done(begun, annotation, generation);
     return error;
-  } catch (error) {
-    return recordFailure(applier, begun, pipe, error);
+  } catch (cause) {
+    // A missing subresource is a 404, which would count as a conflict too, so this comes first.
+    const error = recovery.errorOf(cause);
+    const conflict = isConflict(cause) ? CONFLICT : undefined;
+    // Without a response, the write may have succeeded.
+    const isUnknown = cause instanceof KubeUnreachableError && READ_LATER.includes(purpose);
+    if (error && isUnknown) writes.unknown(begun, error);
+    else {
+      const recorded = error ?? conflict ?? { reason: "WriteFailed", message: messageOf(cause) };
+      writes.failed(begun, recorded, generation);
+    }
+    if (error) return error;
+    if (!conflict) throw cause;
+    await recovery.refresh();
+    return conflict;
   }
-}
-
-async function recordFailure(
-  applier: Applier,
-  begun: Attempt,
-  pipe: PipeView,
-  cause: unknown,
-): Promise<WriteError> {
-  const { writes } = applier;
-  const { generation } = pipe.metadata;
-  if (isConflict(cause)) {
-    writes.failed(begun, CONFLICT, generation);
-    await refresh(applier, pipe);
-    return CONFLICT;
-  }
-  const error = writeErrorOf(cause);
-  if (!error) {
-    writes.failed(begun, { reason: "WriteFailed", message: messageOf(cause) }, generation);
-    throw cause;
-  }
-  // Without a response, the write may have succeeded.
-  const isUnknown = cause instanceof KubeUnreachableError && READ_LATER.includes(begun.purpose);
-  if (isUnknown) writes.unknown(begun, error);
-  else writes.failed(begun, error, generation);
-  return error;
 }
 
 /** Stores the response to a write to a workload, which may have left the cache meanwhile. */
