@@ -1,15 +1,12 @@
 import type { KubeRequest } from "../../../kube/client.ts";
 import { isWithoutDryRun } from "../../../kube/errors.ts";
+import { identityOf } from "../../../kube/objects.ts";
 import { REPLICA_SETS } from "../../../kube/paths.ts";
-import {
-  beginCommit,
-  type CommitFacts,
-  continueCommit,
-  type ReplicaSetView,
-  toReplicaSetView,
-  toTemplateView,
-} from "../../in-place/commit.ts";
-import { type Resources, resourcesFor, resourcesOf, sizeOf } from "../../observe/resources.ts";
+import type { Container, PodTemplate } from "../../../kube/pods.ts";
+import { parseTime } from "../../../kube/time.ts";
+import type { ReplicaSet } from "../../../kube/workloads.ts";
+import { TEMPLATE_HASH_LABEL } from "../../names.ts";
+import { hasResources, type Resources, resourcesFor, resourcesOf, sizeOf } from "../../observe/resources.ts";
 import { PAUSED } from "../../observe/workloads/field-owners.ts";
 import { KINDS } from "../../observe/workloads/kinds.ts";
 import type { WriteError } from "../../observe/write-record.ts";
@@ -17,7 +14,14 @@ import { errorOf } from "../../retry.ts";
 import { type Applier, observePipe, readPipe } from "../applier.ts";
 import { asDryRun, deleteRequest, patchRequest, templatePatch } from "../requests.ts";
 import { writeErrorOf } from "../write-error.ts";
-import { type CommitKind, listSelected, type Of, recordOfHold, type WholeWorkload } from "./workload.ts";
+import {
+  type CommitKind,
+  listSelected,
+  type NextStep,
+  type Of,
+  recordOfHold,
+  type WholeWorkload,
+} from "./workload.ts";
 
 /** A commit pauses the Deployment, so that its ReplicaSet can follow before its pods are compared with the template. */
 export const DEPLOYMENT: CommitKind = {
@@ -26,7 +30,6 @@ export const DEPLOYMENT: CommitKind = {
 
   /** Checks the ReplicaSets, and removes those that Kubernetes would use instead of the current one. */
   async prepare(applier, action) {
-    const { client } = applier;
     const { pipe, container, rollout } = action;
     const target = resourcesFor(rollout.size, pipe.cpuLimitFollows);
     const whole = await readPipe<WholeWorkload>(applier, pipe);
@@ -37,18 +40,16 @@ export const DEPLOYMENT: CommitKind = {
     }
     let facts = await readCommitFacts(applier, whole, container);
     for (let deleted = 0; deleted <= MAX_DUPLICATES; deleted += 1) {
-      const step = beginCommit(facts, target);
-      if (step.type === "pause") {
+      const step = firstStep(facts, target);
+      if (step === "pause") {
         await tryReplicaSet(applier, action, facts, target);
         return { managedFields: recordOfHold(whole, PAUSED) };
       }
-      if (step.type === "wait") return { error: UNSETTLED };
-      const { replicaSet } = step;
+      if (step === "wait") return { error: UNSETTLED };
       applier.assertMayWrite();
-      await client.json(
-        deleteRequest(REPLICA_SETS, replicaSet.metadata, { propagationPolicy: "Background" }),
-      );
-      facts = { ...facts, replicaSets: facts.replicaSets.filter((each) => each !== replicaSet) };
+      const options = { propagationPolicy: "Background" } as const;
+      await applier.client.json(deleteRequest(REPLICA_SETS, identityOf(step.metadata), options));
+      facts = { ...facts, replicaSets: facts.replicaSets.filter((each) => each !== step) };
     }
     return { error: UNSETTLED };
   },
@@ -65,38 +66,122 @@ export const DEPLOYMENT: CommitKind = {
       // The Deployment must not stay paused because a permission is missing that was there when it was paused.
       return { type: "release", fallback: { reason: "Forbidden", message: error.message } };
     }
-    const next = continueCommit(facts, view.size && resourcesFor(view.size, view.cpuLimitFollows), isOverdue);
-    switch (next.type) {
-      case "wait":
-        return next;
-      case "resume":
-        return { type: "release", fallback: next.fallback };
-      case "update-replica-set":
-        return {
-          type: "relabel",
-          async write() {
-            await applier.client.json(replicaSetRequest(next.replicaSet, container, next.resources));
-          },
-        };
-      case "take-back": {
-        const old = { name: container, resources: next.resources.get(container) ?? {} };
-        const resources = resourcesOf(old);
-        return { type: "take-back", resources, old: sizeOf(old) ?? resources };
-      }
-    }
+    const next = pausedStep(facts, view.size && resourcesFor(view.size, view.cpuLimitFollows), isOverdue);
+    if (next.type !== "update-replica-set") return next;
+    const request = replicaSetRequest(next.replicaSet, container, next.resources);
+    return {
+      type: "relabel",
+      async write() {
+        await applier.client.json(request);
+      },
+    };
   },
 
   /** With the resources of its stale pods, the ReplicaSet is not the one of the template any more. */
   async replacePods(applier, whole, { container, resources, templateHash }) {
     const { replicaSets } = await readCommitFacts(applier, whole, container);
-    const own = replicaSets.find(
-      ({ pods, metadata }) => pods > 0 && metadata.name.endsWith(`-${templateHash}`),
-    );
+    const own = replicaSets.find((each) => hasPods(each) && each.metadata.name.endsWith(`-${templateHash}`));
     if (!own) return;
     applier.assertMayWrite();
     await applier.client.json(replicaSetRequest(own, container, resources));
   },
 };
+
+/** The Deployment as it was read for a step of a commit, with its ReplicaSets. */
+export interface CommitFacts {
+  readonly container: string;
+  readonly template: PodTemplate;
+  readonly replicaSets: readonly ReplicaSet[];
+}
+
+/**
+ * Decides what comes before the template changes.
+ *
+ * @returns "wait" if something changed meanwhile, which the caches show soon; or a ReplicaSet that must be deleted first
+ */
+export function firstStep(
+  { container, template, replicaSets }: CommitFacts,
+  target: Resources,
+): "pause" | "wait" | ReplicaSet {
+  const [current, ...others] = replicaSets.filter(hasPods);
+  if (!current || others.length > 0 || textOf(template) !== textOf(current.spec.template)) return "wait";
+  const isLater = ({ metadata }: ReplicaSet) =>
+    parseTime(metadata.creationTimestamp) > parseTime(current.metadata.creationTimestamp);
+  // Kubernetes would use this empty ReplicaSet in place of the current one.
+  const duplicate = replicaSets.find(
+    (each) =>
+      !hasPods(each) &&
+      !isLater(each) &&
+      textOf(each.spec.template, container) === textOf(template, container) &&
+      hasResources(containerOf(each, container).resources, target),
+  );
+  return duplicate ?? "pause";
+}
+
+type PausedStep =
+  | Exclude<NextStep, { readonly type: "relabel" }>
+  /** The ReplicaSet gets the resources of the template. */
+  | {
+      readonly type: "update-replica-set";
+      readonly replicaSet: ReplicaSet;
+      readonly resources: Resources;
+    };
+
+/**
+ * Decides what comes after the template changed.
+ *
+ * @param resources in the template of the paused Deployment; absent if its owner removed the size
+ */
+export function pausedStep(
+  { container, template, replicaSets }: CommitFacts,
+  resources: Resources | undefined,
+  isOverdue: boolean,
+): PausedStep {
+  const [current, ...others] = replicaSets.filter(hasPods);
+  if (!current || !resources) return { type: "release" };
+  if (others.length > 0) return replacing("its pods are of several ReplicaSets");
+  // A template that its owner changed starts a rollout, so there is nothing to wait for.
+  if (textOf(template, container) !== textOf(current.spec.template, container))
+    return replacing("its owner changed the pod template meanwhile");
+  const own = containerOf(current, container);
+  // A Deployment controller that responds later finds the template in the ReplicaSet, and replaces no pod.
+  if (hasResources(own.resources, resources)) return { type: isOverdue ? "release" : "wait" };
+  if (!isOverdue) return { type: "update-replica-set", replicaSet: current, resources };
+  const old = resourcesOf(own);
+  return { type: "take-back", resources: old, old: sizeOf(own) ?? old };
+}
+
+/** The rollout brings the size. */
+function replacing(message: string): PausedStep {
+  return { type: "release", fallback: { reason: "NotSettled", message } };
+}
+
+/** The ReplicaSet has pods, or wants them. */
+function hasPods({ spec, status }: ReplicaSet): boolean {
+  return (spec.replicas ?? 1) > 0 || (status?.replicas ?? 0) > 0;
+}
+
+function containerOf({ spec }: ReplicaSet, name: string): Container {
+  return spec.template.spec.containers.find((each) => each.name === name) ?? { name };
+}
+
+/**
+ * The API server writes the fields of an object in one order, so equal templates are equal texts. Kubernetes compares
+ * whole templates, the resources of other containers included.
+ *
+ * @param sized name of a container whose resources do not count
+ */
+function textOf({ metadata, spec }: PodTemplate, sized?: string): string {
+  // Kubernetes adds this label to the template of a ReplicaSet.
+  const labels = Object.entries(metadata?.labels ?? {}).filter(([name]) => name !== TEMPLATE_HASH_LABEL);
+  const containers = spec.containers.map((each) =>
+    each.name === sized ? { ...each, resources: undefined } : each,
+  );
+  return JSON.stringify([
+    { ...metadata, labels },
+    { ...spec, containers },
+  ]);
+}
 
 /** Most ReplicaSets of one pipe that have the size and no pods. */
 const MAX_DUPLICATES = 10;
@@ -113,7 +198,7 @@ async function tryReplicaSet(
   { replicaSets }: CommitFacts,
   target: Resources,
 ): Promise<void> {
-  const current = replicaSets.find(({ pods }) => pods > 0);
+  const current = replicaSets.find(hasPods);
   if (!current || !errorOf(writes.get(pipe.metadata.uid, "continue-commit"))) return;
   try {
     await client.json(asDryRun(replicaSetRequest(current, container, target)));
@@ -128,16 +213,13 @@ async function readCommitFacts(
   container: string,
 ): Promise<CommitFacts> {
   const selected = await listSelected(client, REPLICA_SETS, whole);
-  const own = selected
-    .map(toReplicaSetView)
-    .filter(({ deploymentUid }) => deploymentUid === whole.metadata.uid);
-  return { container, template: toTemplateView(whole.spec.template), replicaSets: own };
+  const replicaSets = selected.filter(({ metadata: { ownerReferences } }) => {
+    const owner = ownerReferences?.find(({ kind }) => kind === "Deployment");
+    return owner?.uid === whole.metadata.uid;
+  });
+  return { container, template: whole.spec.template, replicaSets };
 }
 
-function replicaSetRequest(
-  { metadata }: ReplicaSetView,
-  container: string,
-  resources: Resources,
-): KubeRequest {
-  return patchRequest(REPLICA_SETS, metadata, { spec: templatePatch(container, resources) });
+function replicaSetRequest({ metadata }: ReplicaSet, container: string, resources: Resources): KubeRequest {
+  return patchRequest(REPLICA_SETS, identityOf(metadata), { spec: templatePatch(container, resources) });
 }

@@ -1,92 +1,94 @@
 import { describe, expect, it } from "vitest";
 import {
-  beginCommit,
   type CommitFacts,
-  continueCommit,
-  type ReplicaSetView,
-} from "../../../../src/controller/in-place/commit.ts";
+  firstStep,
+  pausedStep,
+} from "../../../../src/controller/apply/workloads/deployment.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import type { PodTemplate } from "../../../../src/kube/pods.ts";
+import type { ReplicaSet } from "../../../../src/kube/workloads.ts";
 import { amounts } from "../../../support/fixtures/pod.ts";
 
 const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
 const TARGET = resourcesFor(FOUR, false);
 
-/** In use, with one core. */
-function replicaSet(name: string, changes: Partial<ReplicaSetView> = {}): ReplicaSetView {
+interface Changes {
+  readonly pods?: number;
+  readonly createdAt?: string;
+  readonly image?: string;
+  readonly cores?: number;
+  readonly other?: object;
+}
+
+function templateOf({ image = "pipe:1", cores = 1, other }: Changes, labels = {}): PodTemplate {
+  const container = { name: "pipe", image, resources: amounts(sizeOfCores(cores)) };
+  const others = other ? [{ name: "other", image: "other:1", resources: other }] : [];
   return {
-    metadata: { name, namespace: "pipes", uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
-    deploymentUid: "uid-a",
-    createdAtS: 20,
-    revision: 1,
-    pods: 2,
-    templateHash: "same",
-    resources: new Map([["pipe", amounts(ONE)]]),
-    ...changes,
+    metadata: { labels: { app: "a", ...labels } },
+    spec: { containers: [container, ...others] },
   };
 }
 
-const withFour = { resources: new Map([["pipe", amounts(FOUR)]]) };
+/** In use, with one core. */
+function replicaSet(name: string, changes: Changes = {}): ReplicaSet {
+  const { pods = 2, createdAt = "2026-01-01T00:00:20Z" } = changes;
+  const own = { name, namespace: "pipes", uid: `uid-${name}`, resourceVersion: "1", generation: 1 };
+  return {
+    metadata: { ...own, creationTimestamp: createdAt },
+    spec: { replicas: pods, template: templateOf(changes, { "pod-template-hash": name }) },
+    status: { replicas: pods },
+  };
+}
 
-function facts(
-  replicaSets: readonly ReplicaSetView[],
-  changes: Partial<CommitFacts["template"]> = {},
-): CommitFacts {
-  const template = { templateHash: "same", resources: new Map([["pipe", amounts(ONE)]]), ...changes };
-  return { container: "pipe", template, replicaSets };
+const OLDER = { pods: 0, createdAt: "2026-01-01T00:00:10Z", cores: 4 };
+
+function facts(replicaSets: readonly ReplicaSet[], changes: Changes = {}): CommitFacts {
+  return { container: "pipe", template: templateOf(changes), replicaSets };
 }
 
 describe("the first write of a commit", () => {
   it("pauses the Deployment if all pods are of one ReplicaSet that equals the template", () => {
-    expect(beginCommit(facts([replicaSet("current")]), TARGET)).toEqual({ type: "pause" });
+    expect(firstStep(facts([replicaSet("current")]), TARGET)).toBe("pause");
   });
 
   it.each<[string, CommitFacts]>([
     ["there is no ReplicaSet with pods", facts([replicaSet("current", { pods: 0 })])],
     ["two ReplicaSets have pods", facts([replicaSet("current"), replicaSet("old")])],
-    ["the template is another one", facts([replicaSet("current")], { templateHash: "other" })],
-    ["the template has another size", facts([replicaSet("current")], withFour)],
+    ["the template is another one", facts([replicaSet("current")], { image: "pipe:2" })],
+    ["the template has another size", facts([replicaSet("current")], { cores: 4 })],
     [
       "another container has other resources",
-      facts([
-        replicaSet("current", {
-          resources: new Map<string, object>([
-            ["pipe", amounts(ONE)],
-            ["other", {}],
-          ]),
-        }),
-      ]),
+      facts([replicaSet("current", { other: {} })], { other: amounts(ONE) }),
     ],
+    ["there is another container", facts([replicaSet("current", { other: {} })])],
   ])("waits if %s", (_, each) => {
-    expect(beginCommit(each, TARGET)).toEqual({ type: "wait" });
+    expect(firstStep(each, TARGET)).toBe("wait");
   });
 
   it("deletes an older, empty ReplicaSet with the same template and the size first", () => {
-    const older = replicaSet("older", { pods: 0, createdAtS: 10, ...withFour });
-    expect(beginCommit(facts([replicaSet("current"), older]), TARGET)).toEqual({
-      type: "delete-replica-set",
-      replicaSet: older,
-    });
+    const older = replicaSet("older", OLDER);
+    expect(firstStep(facts([replicaSet("current"), older]), TARGET)).toBe(older);
   });
 
-  it.each<[string, Partial<ReplicaSetView>]>([
-    ["newer", { createdAtS: 21 }],
-    ["of another template", { templateHash: "other" }],
-    ["of another size", { resources: new Map([["pipe", amounts(sizeOfCores(2))]]) }],
+  it.each<[string, Changes]>([
+    ["newer", { createdAt: "2026-01-01T00:00:21Z" }],
+    ["of another template", { image: "pipe:2" }],
+    ["of another size", { cores: 2 }],
   ])("keeps an empty ReplicaSet that is %s", (_, changes) => {
-    const other = replicaSet("other", { pods: 0, createdAtS: 10, ...withFour, ...changes });
-    expect(beginCommit(facts([replicaSet("current"), other]), TARGET)).toEqual({ type: "pause" });
+    const other = replicaSet("other", { ...OLDER, ...changes });
+    expect(firstStep(facts([replicaSet("current"), other]), TARGET)).toBe("pause");
   });
 });
 
 describe("the next write of a commit, when the paused template has the size", () => {
   const current = replicaSet("current");
-  const paused = (replicaSets: readonly ReplicaSetView[], changes = {}) =>
-    facts(replicaSets, { ...withFour, ...changes });
+  const paused = (replicaSets: readonly ReplicaSet[], changes = {}) =>
+    facts(replicaSets, { cores: 4, ...changes });
 
   it("gives the ReplicaSet the size of the template, whatever size is desired now", () => {
-    expect(continueCommit(paused([current]), TARGET, false)).toEqual({
+    expect(pausedStep(paused([current]), TARGET, false)).toEqual({
       type: "update-replica-set",
       replicaSet: current,
       resources: TARGET,
@@ -94,15 +96,16 @@ describe("the next write of a commit, when the paused template has the size", ()
   });
 
   it("waits for the Deployment controller when the ReplicaSet has the size, and resumes if it does not respond", () => {
-    const updated = paused([replicaSet("current", withFour)]);
-    expect(continueCommit(updated, TARGET, false)).toEqual({ type: "wait" });
-    expect(continueCommit(updated, TARGET, true)).toEqual({ type: "resume" });
+    const updated = paused([replicaSet("current", { cores: 4 })]);
+    expect(pausedStep(updated, TARGET, false)).toEqual({ type: "wait" });
+    expect(pausedStep(updated, TARGET, true)).toEqual({ type: "release" });
   });
 
   it("gives the template its old size again if the time is over, so that no pod is replaced", () => {
-    expect(continueCommit(paused([current]), TARGET, true)).toEqual({
+    expect(pausedStep(paused([current]), TARGET, true)).toEqual({
       type: "take-back",
-      resources: current.resources,
+      resources: resourcesFor(ONE, false),
+      old: ONE,
     });
   });
 
@@ -110,13 +113,13 @@ describe("the next write of a commit, when the paused template has the size", ()
     ["its owner scaled it to zero", paused([]), true],
     ["its owner removed the size from the template", paused([current]), false],
   ])("resumes if %s", (_, each, hasSize) => {
-    expect(continueCommit(each, hasSize ? TARGET : undefined, false)).toEqual({ type: "resume" });
+    expect(pausedStep(each, hasSize ? TARGET : undefined, false)).toEqual({ type: "release" });
   });
 
   it.each<[string, CommitFacts, string]>([
     [
       "its owner changed the template",
-      paused([current], { templateHash: "other" }),
+      paused([current], { image: "pipe:2" }),
       "its owner changed the pod template meanwhile",
     ],
     [
@@ -126,8 +129,8 @@ describe("the next write of a commit, when the paused template has the size", ()
     ],
   ])("resumes, and a rollout brings the size, if %s", (_, each, message) => {
     for (const isOverdue of [false, true])
-      expect(continueCommit(each, TARGET, isOverdue)).toEqual({
-        type: "resume",
+      expect(pausedStep(each, TARGET, isOverdue)).toEqual({
+        type: "release",
         fallback: { reason: "NotSettled", message },
       });
   });
