@@ -133,11 +133,9 @@ export async function patchPipe(
   spec: object | undefined,
   managedFields?: readonly ManagedFields[],
 ): Promise<WrittenAnnotation | undefined> {
-  const written = rollout && { annotation: formatLastRollout(rollout, pipe.metadata.uid), rollout };
-  const patched = await applier.client.json<Workload>(
-    pipeRequest(pipe, written?.annotation, spec, managedFields),
-  );
-  const view = KINDS[pipe.kind].toView(patched, written);
+  const annotation = rollout && formatLastRollout(rollout, pipe.metadata.uid);
+  const patched = await applier.client.json<Workload>(pipeRequest(pipe, annotation, spec, managedFields));
+  const view = KINDS[pipe.kind].toView(patched);
   observePipe(applier, view);
   // The stored one is equal, and the cache has it already.
   return rollout && { lastRollout: view.lastRollout ?? rollout, isStripped: view.lastRollout === undefined };

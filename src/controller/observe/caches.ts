@@ -2,7 +2,6 @@ import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { type ConfigMap, identityOf, type KubeObject } from "../../kube/objects.ts";
 import { CONFIG_MAPS, HORIZONTAL_AUTOSCALERS, PODS, VERTICAL_AUTOSCALERS } from "../../kube/paths.ts";
-import type { Workload } from "../../kube/workloads.ts";
 import { RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { type Organization, parseOrganization } from "../../records/organization.ts";
 import type { Parsed } from "../../records/parse.ts";
@@ -190,9 +189,8 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
   );
   caches.pods.onChange(() => pods.granted());
   const pipesOf = (kind: PipeKind, onProblemOfKind = onProblem): Informer => {
-    const { resource, toView } = KINDS[kind];
+    const { resource, toView: project } = KINDS[kind];
     const store = caches.pipes.of(kind);
-    const project = (workload: Workload) => toView(workload);
     return informerOf({ resource, labelSelector: PIPE_SELECTOR, store, project, onProblem: onProblemOfKind });
   };
   const statefulSets = new OptionalInformer((onSetsProblem) => pipesOf("StatefulSet", onSetsProblem), {

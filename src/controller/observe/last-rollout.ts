@@ -122,12 +122,6 @@ export type InPlaceFailure = NonNullable<LastRollout["inPlaceFailure"]>;
 /** A size that a service has given back. */
 export type OutOfMemory = NonNullable<LastRollout["outOfMemory"]>;
 
-/** The last rollout as a patch of the controller wrote it. */
-export interface WrittenRollout {
-  readonly annotation: string;
-  readonly rollout: LastRollout;
-}
-
 /** The chart's policies expect the version and the UID first. */
 export function formatLastRollout(rollout: LastRollout, deploymentUid: string): string {
   const bound: z.input<typeof binding> = { version: 1, deploymentUid };

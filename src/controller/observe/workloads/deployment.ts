@@ -2,14 +2,13 @@ import { stopsOldPodsFirst } from "../../../kube/rollout-strategy.ts";
 import { parseTime } from "../../../kube/time.ts";
 import type { Deployment } from "../../../kube/workloads.ts";
 import { REVISION_ANNOTATION } from "../../names.ts";
-import type { LastRollout, WrittenRollout } from "../last-rollout.ts";
+import type { LastRollout } from "../last-rollout.ts";
 import { isAnnouncedBefore, type PipeView, type RolloutProgress } from "../pipe-view.ts";
 import { PAUSED, pausedByControllerAtMs } from "./field-owners.ts";
 import { type Known, type OfKind, workloadView } from "./workload.ts";
 
-/** @param written what the controller just wrote, if the object is the response to that write */
-export function toPipeView(deployment: Deployment, written?: WrittenRollout): PipeView {
-  return workloadView(deployment, written, ofDeployment);
+export function toPipeView(deployment: Deployment): PipeView {
+  return workloadView(deployment, ofDeployment);
 }
 
 function ofDeployment(deployment: Deployment, { lastRollout }: Known): OfKind {

@@ -6,7 +6,7 @@ import type { ObjectMeta } from "../../../kube/objects.ts";
 import type { Container } from "../../../kube/pods.ts";
 import { parseTime } from "../../../kube/time.ts";
 import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL } from "../../names.ts";
-import { type LastRollout, parseLastRollout, type WrittenRollout } from "../last-rollout.ts";
+import { type LastRollout, parseLastRollout } from "../last-rollout.ts";
 
 /*
  * The API server records in managedFields which writer last set each field. Annotations travel with copies of the
@@ -29,17 +29,11 @@ const LAST_ROLLOUT_FIELDS = [["f:metadata", "f:annotations", `f:${LAST_ROLLOUT_A
  * `kubectl rollout undo`, a restored backup and a writer that replaces whole objects bring back an older annotation.
  * The API server then records another manager for it, so it counts only while the controller manages it. If a writer
  * has reset managedFields, nothing but the UID in the annotation shows whose it is.
- *
- * @param written what the controller just wrote; if the annotation is the same, it is not parsed again
  */
-export function ownLastRollout(
-  { uid, annotations, managedFields }: ObjectMeta,
-  written?: WrittenRollout,
-): LastRollout | undefined {
+export function ownLastRollout({ uid, annotations, managedFields }: ObjectMeta): LastRollout | undefined {
   const isOurs = isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, LAST_ROLLOUT_FIELDS);
   if (!isOurs && !isUnmanaged(managedFields)) return undefined;
-  const annotation = annotations?.[LAST_ROLLOUT_ANNOTATION];
-  return annotation === written?.annotation ? written?.rollout : parseLastRollout(annotation, uid);
+  return parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION], uid);
 }
 
 /**

@@ -1,6 +1,5 @@
 import { DEPLOYMENTS, type Resource, STATEFUL_SETS } from "../../../kube/paths.ts";
 import type { Workload } from "../../../kube/workloads.ts";
-import type { WrittenRollout } from "../last-rollout.ts";
 import type { PipeKind } from "../pipe-kind.ts";
 import type { PipeView } from "../pipe-view.ts";
 import { toPipeView } from "./deployment.ts";
@@ -9,8 +8,7 @@ import { toStatefulPipeView } from "./stateful-set.ts";
 /** How the workloads of one kind are read. */
 interface Kind {
   readonly resource: Resource<Workload>;
-  /** @param written what the controller just wrote, if the object is the response to that write */
-  toView(workload: Workload, written?: WrittenRollout): PipeView;
+  toView(workload: Workload): PipeView;
 }
 
 /** Everything else is the same for all kinds (apply/workloads/ has how their templates follow their pods). */

@@ -6,7 +6,7 @@ import type { Container, PodTemplate } from "../../../kube/pods.ts";
 import { maxUnavailableOf } from "../../../kube/rollout-strategy.ts";
 import { parseTime } from "../../../kube/time.ts";
 import type { StatefulSet } from "../../../kube/workloads.ts";
-import type { LastRollout, WrittenRollout } from "../last-rollout.ts";
+import type { LastRollout } from "../last-rollout.ts";
 import type { Hold, PipeView, RolloutProgress } from "../pipe-view.ts";
 import { PARTITION, pausedByControllerAtMs } from "./field-owners.ts";
 import { type Known, type OfKind, workloadView } from "./workload.ts";
@@ -17,9 +17,8 @@ import { type Known, type OfKind, workloadView } from "./workload.ts";
  */
 export const HOLD = 1_000_000_000;
 
-/** @param written what the controller just wrote, if the object is the response to that write */
-export function toStatefulPipeView(statefulSet: StatefulSet, written?: WrittenRollout): PipeView {
-  return workloadView(statefulSet, written, ofStatefulSet);
+export function toStatefulPipeView(statefulSet: StatefulSet): PipeView {
+  return workloadView(statefulSet, ofStatefulSet);
 }
 
 const ON_DELETE = "OnDelete";

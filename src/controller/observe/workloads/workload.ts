@@ -5,7 +5,7 @@ import type { Container, PodTemplate, TemplateContainer } from "../../../kube/po
 import { parseTime } from "../../../kube/time.ts";
 import type { Workload } from "../../../kube/workloads.ts";
 import { CONTAINER_ANNOTATION, DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../names.ts";
-import type { Fallback, LastRollout, WrittenRollout } from "../last-rollout.ts";
+import type { Fallback, LastRollout } from "../last-rollout.ts";
 import type { PipeView } from "../pipe-view.ts";
 import { resourcesOf, sizeOf } from "../resources.ts";
 import {
@@ -43,10 +43,8 @@ export interface Known {
   readonly cpuLimitFollows: boolean;
 }
 
-/** @param written what the controller just wrote, if the object is the response to that write */
 export function workloadView<T extends Workload>(
   workload: T,
-  written: WrittenRollout | undefined,
   ofKind: (workload: T, known: Known) => OfKind,
 ): PipeView {
   const { metadata, spec } = workload;
@@ -56,7 +54,7 @@ export function workloadView<T extends Workload>(
   const { containers } = spec.template.spec;
   const size = container && sizeOf(container);
   const limitFollows = cpuLimitFollows(container, managedFields);
-  const lastRollout = ownLastRollout(metadata, written);
+  const lastRollout = ownLastRollout(metadata);
   const serviceId = shared(metadata.labels?.[SERVICE_LABEL] ?? "");
   const own = ofKind(workload, { lastRollout, container: container?.name, cpuLimitFollows: limitFollows });
   // Objects with the same properties in the same order take the least memory, so none is left out.

@@ -118,18 +118,11 @@ describe("the last rollout of a pipe", () => {
     expect(parseLastRollout(text)?.startedAtMs).toBe(NOW_MS);
   });
 
-  it("is the one that the controller just wrote if the response has its annotation", () => {
-    const annotation = formatLastRollout(ROLLOUT, "uid");
-    const view = toPipeView(resizedDeployment({}), { annotation, rollout: ROLLOUT });
-    expect(view.lastRollout).toBe(ROLLOUT);
-  });
-
   it("is read from the response of a write if a webhook changed or removed the annotation, or owns it", () => {
-    const annotation = formatLastRollout(ROLLOUT, "uid");
     const afterWrite = (metadata: Partial<ObjectMeta>) => {
       const made = resizedDeployment({});
       const stored = { ...made, metadata: { ...made.metadata, ...metadata } };
-      return toPipeView(stored, { annotation, rollout: ROLLOUT }).lastRollout;
+      return toPipeView(stored).lastRollout;
     };
     const changed = { ...ROLLOUT, attempts: 7 };
     const annotations = { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(changed, "uid") };
