@@ -1,12 +1,9 @@
 import { OURS, type RolloutPhase } from "../../domain/rollout-plan.ts";
-import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
+import type { PipeContext } from "../assessment.ts";
 import { BY_ROLLING, type Caches } from "../observe/caches.ts";
 import { isChangedByOwner, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 
-export interface Timing {
-  readonly nowMs: number;
-  readonly policy: RolloutPolicy;
-}
+type Timing = Pick<PipeContext, "nowMs" | "policy">;
 
 /** A phase, and when it times out. */
 interface TimedPhase {
@@ -35,10 +32,6 @@ export function timedPhase(pipe: PipeView, timing: Timing): TimedPhase {
   if (isPaused) return { phase: "paused" };
   const overdue = { phase: "overdue" } as const;
   return isOurs && !isChangedByOwner(pipe) ? overdue : (unlessOver("updating", updatedAtMs(pipe)) ?? overdue);
-}
-
-export function rolloutPhase(pipe: PipeView, timing: Timing): RolloutPhase {
-  return timedPhase(pipe, timing).phase;
 }
 
 /**
@@ -74,7 +67,7 @@ export function timeoutMsOf({ deadlineMs }: PipeView, { policy }: Pick<Timing, "
 /** Counts rollouts and rollbacks of the controller across all services. */
 export function countRolling({ pipes }: Caches, timing: Timing): number {
   return pipes.by(BY_ROLLING, "yes").filter((pipe) => {
-    const phase = rolloutPhase(pipe, timing);
+    const { phase } = timedPhase(pipe, timing);
     // Without its last rollout, the phase of a pipe does not tell who started the rollout.
     return OURS.includes(phase) || (!pipe.lastRollout && phase === "updating");
   }).length;

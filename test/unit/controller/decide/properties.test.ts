@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
-import { rolloutPhase } from "../../../../src/controller/rollout/phase.ts";
+import { timedPhase } from "../../../../src/controller/rollout/phase.ts";
 import { OURS } from "../../../../src/domain/rollout-plan.ts";
 import { sameSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import {
@@ -70,7 +70,7 @@ describe("the actions for any state of the pipes", () => {
     );
   });
 
-  const isOurs = (one: PipeView) => OURS.includes(rolloutPhase(one, { nowMs: NOW_MS, policy: POLICY }));
+  const isOurs = (one: PipeView) => OURS.includes(timedPhase(one, { nowMs: NOW_MS, policy: POLICY }).phase);
 
   it("write each pipe at most once, and restart no more pipes than allowed", () => {
     fc.assert(

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { rolloutPhase } from "../../../../src/controller/rollout/phase.ts";
+import { timedPhase } from "../../../../src/controller/rollout/phase.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { aPipe, aRollout, COMPLETE, NOW_MS, POLICY, rollingTo } from "../../../support/fixtures/snapshot.ts";
 
@@ -7,7 +7,7 @@ it("a pipe whose old pods never terminate leaves the phase terminating even if i
   const rollout = { ...COMPLETE, terminatingReplicas: 1, progressedAtS: NOW_MS / 1000 - 3600 };
   const lastRollout = aRollout(sizeOfCores(1), { startedAtMs: NOW_MS + 24 * 3_600_000 });
   const pipe = aPipe("a", { rollout, lastRollout });
-  expect(rolloutPhase(pipe, { nowMs: NOW_MS, policy: POLICY })).toBe("settled");
+  expect(timedPhase(pipe, { nowMs: NOW_MS, policy: POLICY }).phase).toBe("settled");
 });
 
 it("a Deployment that is newer than its last rollout is not overdue before its own age reaches the timeout", () => {
@@ -15,15 +15,15 @@ it("a Deployment that is newer than its last rollout is not overdue before its o
   const lastRollout = aRollout(sizeOfCores(4), { startedAtMs });
   const timing = { nowMs: NOW_MS, policy: POLICY };
   const created = (createdAtMs: number) => rollingTo("a", sizeOfCores(4), { lastRollout, createdAtMs });
-  expect(rolloutPhase(created(startedAtMs), timing)).toBe("overdue");
-  expect(rolloutPhase(created(NOW_MS - 60_000), timing)).toBe("rolling-out");
+  expect(timedPhase(created(startedAtMs), timing).phase).toBe("overdue");
+  expect(timedPhase(created(NOW_MS - 60_000), timing).phase).toBe("rolling-out");
 });
 
 it("the timeout is the longer one of the policy and of the owner's deadline", () => {
   const lastRollout = aRollout(sizeOfCores(4), { startedAtMs: NOW_MS - 2 * POLICY.rolloutTimeoutMs });
   const timing = { nowMs: NOW_MS, policy: POLICY };
   const phaseWith = (deadlineMs: number) =>
-    rolloutPhase(rollingTo("a", sizeOfCores(4), { lastRollout, deadlineMs }), timing);
+    timedPhase(rollingTo("a", sizeOfCores(4), { lastRollout, deadlineMs }), timing).phase;
   expect(phaseWith(POLICY.rolloutTimeoutMs)).toBe("overdue");
   expect(phaseWith(2 * POLICY.rolloutTimeoutMs + 1)).toBe("rolling-out");
 });
