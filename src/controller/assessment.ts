@@ -29,25 +29,12 @@ export interface Failure extends Cause {
 }
 
 /** The input of rules besides the pipe. */
-export interface PipeContext
-  extends Pick<
-    Snapshot,
-    | "serviceId"
-    | "nowMs"
-    | "timeouts"
-    | "writes"
-    | "strategy"
-    | "autoscalers"
-    | "podsProblem"
-    | "leadingSinceMs"
-  > {
+export interface PipeContext extends Omit<Snapshot, "pods" | "podsEndedAtMs" | "scaling"> {
   /** The size that the pipes get: the requested one, or a larger one if containers ran out of memory with it. */
   readonly desired: Size;
   /** The requested size that the service has given back. */
   readonly outOfMemory: OutOfMemory | undefined;
   readonly requestId: string | undefined;
-  /** The ways to resize a pipe that the strategy allows, the best one first. */
-  readonly ways: readonly Way[];
   readonly scaling: PipeScalingView;
   readonly policy: RolloutPolicy;
 }
@@ -96,12 +83,15 @@ export interface DryRun {
   readonly action?: Extract<Action, { readonly type: "dry-run" | "check-room" }>;
 }
 
+/** Why a pipe cannot be resized in a way. `untilMs`: until then, it may end by itself. */
+export type Problem = Fallback & { readonly untilMs?: number };
+
 /** One way to resize a pipe. */
 export interface Way {
   /** True if it replaces pods. Only that counts against the limit across all services. */
   readonly replacesPods: boolean;
-  /** Why a pipe cannot be resized in this way. `untilMs`: until then, the problem may end by itself. */
-  problem(subject: Subject): (Fallback & { readonly untilMs?: number }) | undefined;
+  /** Absent if it is always possible. */
+  problem?(subject: Subject): Problem | undefined;
   /** The dry run that must be accepted before the first pod changes. */
   dryRun(begin: Begin): DryRun;
   /** The first writes; empty while something has to end first. */
@@ -150,8 +140,6 @@ export interface PipeDecision {
   readonly obstacle?: string | undefined;
   /** Absent if something has to happen first. */
   readonly next?: Next;
-  /** The pods of the pipe do not all have one size, because a resize in place began. */
-  readonly isUnfinished?: boolean;
   /** Time at which this decision may change without an event and without a retry, in milliseconds since 1970. */
   readonly recheckAtMs?: number | undefined;
 }

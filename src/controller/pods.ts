@@ -69,9 +69,8 @@ export function allPodsHaveTemplate(subject: Subject): boolean {
   return allPodsHaveSize({ ...subject, active });
 }
 
-/** False with the strategy InPlace. */
-export function mayReplacePods({ ways }: Pick<Subject, "ways">): boolean {
-  return ways.some(({ replacesPods }) => replacesPods);
+export function mayReplacePods({ strategy }: Pick<Subject, "strategy">): boolean {
+  return strategy !== "InPlace";
 }
 
 /** A write that was decided for an earlier size may still change a pod. */

@@ -17,7 +17,6 @@ import { adoptableAtMs, specForAdoption, specForRecreation, wasResized } from ".
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
 import { recordShortage, reportShortage } from "./give-back.ts";
 import { decidePipes } from "./passes.ts";
-import { WAYS } from "./rules.ts";
 
 /**
  * Decides what happens to a service now: a pure function of the snapshot. Each early return is a reason not to resize
@@ -66,7 +65,7 @@ function sizingOf(
   { scaling, boost, desired, shortage }: Wanted,
   { policy }: DecideOptions,
 ): Sizing {
-  const { pipes, strategy } = snapshot;
+  const { pipes } = snapshot;
   const { outOfMemory } = shortage ?? {};
   const { requestId } = requestOf(scaling, boost, desired.size) ?? {};
   const context = {
@@ -75,7 +74,6 @@ function sizingOf(
     policy,
     requestId,
     outOfMemory,
-    ways: WAYS[strategy],
     desired: shortage?.returned ?? desired.size,
   };
   return {

@@ -5,6 +5,7 @@ import {
   type RolloutPlan,
 } from "../../domain/rollout-plan.ts";
 import { ALWAYS_OPEN, rolloutWindowAt } from "../../domain/rollout-window.ts";
+import { sameSize } from "../../domain/size.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment, Begin, Way } from "../assessment.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
@@ -102,7 +103,7 @@ function isInPlace({ next }: Assessment): boolean {
   return next?.type === "begin" && !next.way.replacesPods;
 }
 
-function plannedPipe({ pipe, state, phase, proof, isUnfinished = false, next }: Assessment): PlannedPipe {
+function plannedPipe({ subject, pipe, state, phase, proof, next }: Assessment): PlannedPipe {
   const beginning = next?.type === "begin" ? next : undefined;
   const { fallback } = beginning ?? {};
   return {
@@ -111,8 +112,8 @@ function plannedPipe({ pipe, state, phase, proof, isUnfinished = false, next }: 
     phase,
     proof,
     replicas: pipe.replicas,
-    // A pipe that could not be resized in place was the first one, and stays it.
-    isUnfinished: isUnfinished || (fallback !== undefined && "atMs" in fallback),
+    // A template with the size waits for its pods. A pipe that could not be resized in place was the first one, and stays it.
+    isUnfinished: sameSize(pipe.size, subject.desired) || (fallback !== undefined && "atMs" in fallback),
     replacesPods: beginning?.way.replacesPods ?? true,
   };
 }

@@ -27,7 +27,7 @@ import { ROLLOUT } from "../rollout/way.ts";
 type Rule = (subject: Subject) => PipeDecision | undefined;
 
 /** The ways that each strategy allows, the best one first. */
-export const WAYS: Readonly<Record<ResizeStrategy, readonly Way[]>> = {
+const WAYS: Readonly<Record<ResizeStrategy, readonly Way[]>> = {
   InPlaceOrRollout: [IN_PLACE, ROLLOUT],
   InPlace: [IN_PLACE],
   Rollout: [ROLLOUT],
@@ -133,8 +133,8 @@ function unsizable(reason: FailureReason, message: string, nowMs: number): PipeD
 
 /** The best way that is possible, and the reason if it is not the first one. */
 function waits(subject: Subject): PipeDecision {
-  const { ways, pipe } = subject;
-  const problems = ways.map((way) => ({ way, problem: way.problem(subject) }));
+  const { strategy, pipe } = subject;
+  const problems = WAYS[strategy].map((way) => ({ way, problem: way.problem?.(subject) }));
   const chosen = problems.find(({ problem }) => !problem || problem.untilMs !== undefined);
   const [first] = problems;
   // The template of a pipe without pods can be written, because that restarts nothing.

@@ -1,7 +1,7 @@
 import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { InPlaceAction } from "../actions.ts";
-import type { ActivePod, Failure, PipeDecision, Subject } from "../assessment.ts";
+import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
 import type { InPlaceFailure } from "../observe/last-rollout.ts";
 import { presentAllotment } from "../observe/pipe-view.ts";
 import { hasResources, resourcesFor } from "../observe/resources.ts";
@@ -16,7 +16,7 @@ import {
   TRUCE_MS,
 } from "../retry.ts";
 import { type PodsStep, podsAtOnce } from "./pods-step.ts";
-import { failedBefore, type Problem, presentProblem } from "./problem.ts";
+import { failedBefore, presentProblem } from "./problem.ts";
 
 /*
  * Another tool, such as a right-sizer or a startup boost, resizes a pod that had the desired size. Only the pod shows it.

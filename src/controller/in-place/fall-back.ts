@@ -1,5 +1,5 @@
 import type { Action, InPlaceAction } from "../actions.ts";
-import type { PipeDecision, Subject } from "../assessment.ts";
+import type { PipeDecision, Problem, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
 import { isOfTemplate, presentAllotment } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
@@ -13,7 +13,6 @@ import {
 import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, failureOf, repeatableAtMs } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
-import type { Problem } from "./problem.ts";
 import { isLasting, waitsInPlace } from "./wait.ts";
 
 /** The size cannot be given in place, so that is recorded before anything else. */
@@ -24,7 +23,7 @@ export function fallsBack(subject: Subject, problem: Problem): PipeDecision {
   const record = subject.writes.get(subject.pipe.metadata.uid, "adopt");
   const failure = failureOf(record, dueAtMs(record, subject));
   const next = { type: "continue", actions: recordFailure(subject, fallback) } as const;
-  return { state: failure ? "retrying" : "rolling", phase: "resizing", isUnfinished: true, failure, next };
+  return { state: failure ? "retrying" : "rolling", phase: "resizing", failure, next };
 }
 
 /** Records in the annotation that the size is not tried in place again. Nothing else would show it later. */

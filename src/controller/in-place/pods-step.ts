@@ -1,6 +1,5 @@
 import type { InPlaceAction } from "../actions.ts";
-import type { ActivePod, Failure, Subject } from "../assessment.ts";
-import type { Problem } from "./problem.ts";
+import type { ActivePod, Failure, Problem, Subject } from "../assessment.ts";
 import type { Deferral } from "./room.ts";
 
 /** After the first pod has the size. */

@@ -1,6 +1,6 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Container } from "../../kube/pods.ts";
-import type { ActivePod, Subject } from "../assessment.ts";
+import type { ActivePod, Problem, Subject } from "../assessment.ts";
 import { CONTAINER_ANNOTATION } from "../names.ts";
 import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
 import { isPausedForAll, presentAllotment } from "../observe/pipe-view.ts";
@@ -12,9 +12,6 @@ import { areOfOneTemplate, mayReplacePods, seesAllPods, seesPods, unseenPods } f
 import { dueAtMs, errorOf, isRetried, isRetryRequested } from "../retry.ts";
 import { dryRunRecord } from "../rollout/way.ts";
 import { isRemembered } from "./wait.ts";
-
-/** Why a pipe cannot be resized in place. `untilMs`: until then, the problem may end by itself. */
-export type Problem = Fallback & { readonly untilMs?: number };
 
 /** Returns why the pods of a pipe cannot be resized in place; `undefined` if they can be. */
 export function inPlaceProblem(subject: Subject): Problem | undefined {

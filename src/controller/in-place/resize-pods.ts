@@ -1,6 +1,6 @@
 import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
-import type { ActivePod, PodState, Subject } from "../assessment.ts";
+import type { ActivePod, PodState, Problem, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
@@ -8,7 +8,7 @@ import { mayReplacePods } from "../pods.ts";
 import { errorOf, failureOf, isRefusal, repeatableAtMs } from "../retry.ts";
 import { isDrifted, repairDrift } from "./drift.ts";
 import { type Failed, type PodsStep, podsAtOnce } from "./pods-step.ts";
-import { inPlaceProblem, type Problem, unseenProblem } from "./problem.ts";
+import { inPlaceProblem, unseenProblem } from "./problem.ts";
 import { waitForRoom } from "./room.ts";
 
 /** A pipe, and those of its pods that do not have the size yet. */

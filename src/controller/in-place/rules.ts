@@ -40,8 +40,8 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
 }
 
 /** With the strategy Rollout, pods that their owner keeps from rollouts keep their size. */
-function isLeftToRollouts({ pipe, active, ways }: Subject): boolean {
-  if (ways.includes(IN_PLACE)) return false;
+function isLeftToRollouts({ pipe, active, strategy }: Subject): boolean {
+  if (strategy !== "Rollout") return false;
   return active.some(({ state, pod }) => state !== "done" && !isOfTemplate(pipe, pod));
 }
 
@@ -58,7 +58,6 @@ function returned(subject: Subject, step: PodsStep): PipeDecision | undefined {
   return {
     state: "rolling",
     phase: "resizing",
-    isUnfinished: true,
     activity: "its pods get the size of their template again",
     next: { type: "continue", actions },
     ...(step.type === "wait" ? { recheckAtMs: step.untilMs } : {}),
@@ -73,7 +72,7 @@ function keptByOwner({ pipe, active }: Subject): PipeDecision | undefined {
 
 function waitsFor(way: Way, fallback?: Begin["fallback"]): PipeDecision {
   const next = { type: "begin", way, attempts: 1, isRequested: false, fallback } as const;
-  return { state: "waiting", isUnfinished: true, next };
+  return { state: "waiting", next };
 }
 
 /** The first pods have the size, and the others follow. */
@@ -107,7 +106,7 @@ export function podsReturn(subject: Subject): PipeDecision | undefined {
 
 function mayResizePods(subject: Subject): boolean {
   // Without all of them, a rollout gives it the size.
-  return subject.ways.includes(IN_PLACE) && hasAllResources(subject.pipe) && !failedBefore(subject);
+  return subject.strategy !== "Rollout" && hasAllResources(subject.pipe) && !failedBefore(subject);
 }
 
 function inProgress(step: PodsStep, subject: Subject): PipeDecision {
@@ -115,7 +114,6 @@ function inProgress(step: PodsStep, subject: Subject): PipeDecision {
   const moving = {
     state: "rolling",
     phase: "resizing",
-    isUnfinished: true,
     activity: "its pods are being resized in place",
   } as const;
   if (step.type === "conflict") return { state: "failed", failure: step.failure };

@@ -43,8 +43,6 @@ export const IN_PLACE: Way = {
  */
 export const REPLACE_PODS: Way = {
   replacesPods: true,
-  problem: () => undefined,
-
   /** Nothing rolls back pods that are replaced without a change of the template, so they must have room. */
   dryRun: (begin) => (begin.subject.pipe.stopsOldPodsFirst ? ROLLOUT.dryRun(begin) : ACCEPTED),
 
@@ -74,7 +72,7 @@ export function replacedBefore(subject: Subject): PipeDecision | undefined {
   if (outcome.type === "done" && !Number.isFinite(retryAtMs))
     return { state: "failed", failure: { reason: FIELD_CONFLICT, message: IN_VAIN, attempts, atMs } };
   const activity = "its pods are being replaced";
-  return { state: "rolling", phase: "resizing", isUnfinished: true, activity, recheckAtMs: retryAtMs };
+  return { state: "rolling", phase: "resizing", activity, recheckAtMs: retryAtMs };
 }
 
 const IN_VAIN =

@@ -14,8 +14,6 @@ import { newRollout } from "./annotation.ts";
 export const ROLLOUT: Way = {
   replacesPods: true,
 
-  problem: () => undefined,
-
   /**
    * Before a canary, every pipe is tried, so that a rejection is known before anything changes. Later pipes, and a
    * single pipe, are tried only if old pods stop first, or if a node was too small in place: a new pod must be accepted
