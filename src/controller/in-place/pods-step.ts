@@ -1,6 +1,5 @@
-import type { InPlaceAction } from "../actions.ts";
+import type { Action, InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, Problem, Subject } from "../assessment.ts";
-import type { Deferral } from "./room.ts";
 
 /** After the first pod has the size. */
 const MAX_CONCURRENT_PODS = 10;
@@ -26,7 +25,16 @@ export type PodsStep =
   | { readonly type: "wait"; readonly untilMs: number; readonly failure?: Failure | undefined }
   /** Another writer gave pods another size each time, so nothing is written any more. */
   | { readonly type: "conflict"; readonly failure: Failure }
-  | Deferral
+  /** The kubelet defers a resize, and the rollout would stop old pods first. `message`: why it waits, for people. */
+  | {
+      readonly type: "defer";
+      readonly message: string;
+      /** When room is searched for again, or the wait becomes a failure; in milliseconds since 1970. */
+      readonly untilMs: number;
+      readonly actions: readonly Action[];
+      /** Present if the resize has waited for as long as a rollout may take. */
+      readonly failure: Failure | undefined;
+    }
   | Failed;
 
 export type Failed = { readonly type: "fail" } & Problem;

@@ -5,11 +5,12 @@ import type { Fallback } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { mayReplacePods } from "../pods.ts";
-import { errorOf, failureOf, isRefusal, repeatableAtMs } from "../retry.ts";
+import { errorOf, failureOf, isRefusal, lastErrorOf, NO_ROOM, repeatableAtMs, retriedAt } from "../retry.ts";
+import { timeoutMsOf } from "../rollout/phase.ts";
+import { isRoomFound, roomRecord, roomSearch, searchedAtMs } from "../rollout/way.ts";
 import { isDrifted, repairDrift } from "./drift.ts";
 import { type Failed, type PodsStep, podsAtOnce } from "./pods-step.ts";
 import { inPlaceProblem, unseenProblem } from "./problem.ts";
-import { waitForRoom } from "./room.ts";
 
 /** A pipe, and those of its pods that do not have the size yet. */
 interface Pods extends Subject {
@@ -93,6 +94,30 @@ function overdue(pods: Pods): PodsStep | undefined {
   return failed(found, TIMED_OUT[found.state] ?? "ResizeTimeout", message);
 }
 
+/**
+ * The kubelet grants the resize as soon as its node has room, and nothing restarts. So the pod keeps waiting unless
+ * another node has room now.
+ *
+ * @returns `undefined` if it does not wait any more
+ */
+function waitForRoom(found: ActivePod, subject: Subject): PodsStep | undefined {
+  const { pipe, active, nowMs } = subject;
+  if (!pipe.stopsOldPodsFirst || !mayReplacePods(subject) || isRoomFound(subject)) return undefined;
+  const record = roomRecord(subject);
+  const untilMs = searchedAtMs(subject);
+  // If its own node had room, the kubelet would have granted the resize.
+  const full = active.filter(({ state }) => state === "deferred").map(({ pod }) => pod.nodeName);
+  const elsewhere = lastErrorOf(record)?.message ?? "other nodes are being searched for room";
+  const message = `pod ${found.pod.metadata.name} waits for room on its node (${found.pod.resize?.message}); ${elsewhere}`;
+  const actions = untilMs <= nowMs ? [roomSearch(subject, full)] : [];
+  const failsAtMs = begunAtMs(found, subject) + timeoutMsOf(pipe, subject);
+  if (failsAtMs > nowMs)
+    return { type: "defer", message, actions, untilMs: Math.min(untilMs, failsAtMs), failure: undefined };
+  const { attempts = 1, lastAtMs: atMs = nowMs } = record ?? {};
+  const failure = retriedAt(untilMs, { reason: NO_ROOM, message, attempts, atMs });
+  return { type: "defer", message, actions, untilMs, failure };
+}
+
 const TIMED_OUT: { readonly [state in PodState]?: Fallback["reason"] } = {
   infeasible: "Infeasible",
   deferred: "Deferred",
@@ -110,11 +135,16 @@ function resizing(pods: Pods): PodsStep | undefined {
 }
 
 /** When the resize of a pod fails unless it is done before; infinite if none is in progress. */
-function endsAtMs({ pod, state, record }: ActivePod, { nowMs, timeouts, leadingSinceMs }: Subject): number {
+function endsAtMs(each: ActivePod, subject: Subject): number {
+  const { state } = each;
+  const { nowMs, timeouts } = subject;
   if (state === "unchanged" || state === "done") return Number.POSITIVE_INFINITY;
   if (state === "infeasible") return nowMs;
-  const sinceMs = Math.min(record?.lastAtMs ?? pod.resizedAtMs ?? leadingSinceMs, nowMs);
-  return sinceMs + (state === "deferred" ? timeouts.deferredMs : timeouts.resizeMs);
+  return begunAtMs(each, subject) + (state === "deferred" ? timeouts.deferredMs : timeouts.resizeMs);
+}
+
+function begunAtMs({ pod, record }: ActivePod, { nowMs, leadingSinceMs }: Subject): number {
+  return Math.min(record?.lastAtMs ?? pod.resizedAtMs ?? leadingSinceMs, nowMs);
 }
 
 function complete(pods: Pods): PodsStep | undefined {

@@ -44,6 +44,7 @@ export const ROLLOUT: Way = {
 export const ACCEPTED: DryRun = { isAccepted: true };
 
 type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
+type RoomAction = Extract<Action, { readonly type: "check-room" }>;
 type Checks = Pick<DryRunAction, "isCommit" | "checksNodes" | "isRequested" | "triedPod">;
 
 /**
@@ -51,14 +52,21 @@ type Checks = Pick<DryRunAction, "isCommit" | "checksNodes" | "isRequested" | "t
  * it does not use yet. Without seeing all of its pods, their room is unknown, and the rollout shows the outcome.
  */
 function searchForRoom({ subject, isNext }: Begin): DryRun {
-  const { pipe, container, pods, nowMs } = subject;
+  const { pipe, nowMs } = subject;
   if (!pipe.stopsOldPodsFirst || !isNext || isRoomFound(subject)) return ACCEPTED;
   if (!seesPods(subject) || !seesAllPods(subject)) return ACCEPTED;
   if (searchedAtMs(subject) > nowMs) return { isAccepted: false };
+  return { isAccepted: false, action: roomSearch(subject, []) };
+}
+
+/** @param fullNodes names of nodes that have no room */
+export function roomSearch(about: Subject, fullNodes: readonly string[]): RoomAction {
+  const { pipe, container, pods } = about;
+  const rollout = newRollout(about, 1);
+  const subject = dryRunSubject(about);
+  // Only these make room. The owner keeps the others from rollouts.
   const stopping = pods.filter((pod) => !isHeld(pipe, pod));
-  const about = { subject: dryRunSubject(subject), stopping, fullNodes: [] };
-  const rollout = newRollout(subject, 1);
-  return { isAccepted: false, action: { type: "check-room", pipe, container, rollout, ...about } };
+  return { type: "check-room", pipe, container, rollout, subject, stopping, fullNodes };
 }
 
 /** The last search for room for the pods of the desired size. */
@@ -117,7 +125,7 @@ export function dryRunRecord(subject: Subject, isCommit: boolean): WriteRecord |
  * A pod template, a size, and everything else that the result depends on. The generation would also change with each
  * annotation, and a webhook can be slower than a writer that repeatedly annotates the Deployment.
  */
-export function dryRunSubject({ pipe, container, desired }: Subject): string {
+function dryRunSubject({ pipe, container, desired }: Subject): string {
   return [
     pipe.inTurn?.template ?? pipe.revision,
     container,

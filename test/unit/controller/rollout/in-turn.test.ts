@@ -5,7 +5,7 @@ import { statusOf } from "../../../../src/controller/report/status.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { failuresIn, summaries } from "../../../support/fixtures/decisions.ts";
 import { decided, newPod, oldPod, partitionOf, rolling } from "../../../support/fixtures/in-turn.ts";
-import { aPod } from "../../../support/fixtures/pod.ts";
+import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aPipe,
   aScaling,
@@ -15,7 +15,7 @@ import {
   POLICY,
 } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
-import { aWrite, someWrites } from "../../../support/fixtures/writes.ts";
+import { aPodWrite, aWrite, someWrites } from "../../../support/fixtures/writes.ts";
 
 const FOUR = sizeOfCores(4);
 const MINUTE_MS = 60_000;
@@ -92,6 +92,19 @@ describe("the room for the new pods of a StatefulSet", () => {
     const snapshot = aSnapshot([pipe], { pods: new Map([["statefulset/a", OLD]]), writes });
     const { actions } = decide(snapshot, { ...DECIDE_OPTIONS, makesDryRuns: true });
     expect(actions).toMatchObject([
+      { type: "check-room", stopping: [{ metadata: { name: "a-1" } }, { metadata: { name: "a-2" } }] },
+    ]);
+  });
+
+  it("does not count that of the pods that its owner keeps, while a resize in place waits for room", () => {
+    const resize = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
+    const pods = OLD.map((pod) => aResizedPod(pod.metadata.name, { templateHash: pod.templateHash, resize }));
+    const writes = someWrites(
+      pods.map(({ metadata }) => aPodWrite(metadata.name, { lastAtMs: NOW_MS - MINUTE_MS })),
+    );
+    const pipe = aStatefulPipe({ options: partitionOf(1) });
+    const { decision } = decided(pipe, pods, { strategy: "InPlaceOrRollout", writes });
+    expect(decision.actions).toMatchObject([
       { type: "check-room", stopping: [{ metadata: { name: "a-1" } }, { metadata: { name: "a-2" } }] },
     ]);
   });
