@@ -12,7 +12,7 @@ import { activePods } from "../pods.ts";
 import { unlessOrdinary } from "../retry.ts";
 import { rolloutOutlook } from "../rollout/failure.ts";
 import { timedPhase, timeoutMsOf } from "../rollout/phase.ts";
-import { deletionDueAtMs, stuckRemark } from "../rollout/stuck-pod.ts";
+import { stuckPod, stuckRemark } from "../rollout/repair.ts";
 import { decidePipe } from "./rules.ts";
 
 type Pods = Pick<Snapshot, "pods" | "podsEndedAtMs">;
@@ -35,7 +35,7 @@ export function assess(pipe: PipeView, pods: Pods, context: PipeContext): Assess
     ...timed,
     recheckAtMs: earliest(
       ...[decision.recheckAtMs, decision.failure?.retryAtMs, recheckAtMs, endsAtMs],
-      deletionDueAtMs(subject),
+      stuckPod(subject)?.dueAtMs,
     ),
     remark: remarkOn(subject, decision.state, timed.phase),
   };

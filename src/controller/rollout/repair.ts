@@ -1,25 +1,25 @@
 import { type Size, sameSize } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
 import type { DeletePodAction, PipeAction } from "../actions.ts";
-import type { Assessment, Cause, Subject } from "../assessment.ts";
+import type { ActivePod, Assessment, Cause, Subject } from "../assessment.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import { annotationSubject, appliedSize, type LastRollout } from "../observe/last-rollout.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
-import { isChangedByOwner, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
-import { isSize } from "../observe/resources.ts";
-import { isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
+import { isChangedByOwner, isHeld, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
+import type { PodView } from "../observe/pod-view.ts";
+import { isSize, sizeOf } from "../observe/resources.ts";
+import { isOpen, READ_LATER, type WritePurpose, type WriteRecord } from "../observe/write-record.ts";
 import { mayReplacePods } from "../pods.ts";
-import { dueAtMs, FIELD_CONFLICT, recordOf } from "../retry.ts";
+import { dueAtMs, errorOf, FIELD_CONFLICT, recordOf, repeatableAtMs } from "../retry.ts";
 import { adoption, hasComeUp, newRollout } from "./annotation.ts";
-import { deleteStuckPod } from "./stuck-pod.ts";
 
 /** Returns the writes for a pipe that is not resized now. Nothing follows from a write whose outcome is unknown. */
 export function repair(assessment: Assessment): readonly (PipeAction | DeletePodAction)[] {
   const { subject, pipe, abandoned } = assessment;
   const isOpenFor = (purpose: WritePurpose) => isOpen(subject.writes.get(pipe.metadata.uid, purpose));
   if (READ_LATER.some(isOpenFor)) return [];
-  const deletions = deleteStuckPod(subject);
-  if (deletions.length > 0) return deletions;
+  const stuck = stuckPod(subject);
+  if (stuck && stuck.dueAtMs <= subject.nowMs) return [{ type: "delete-pod", pipe, pod: stuck.pod }];
   if (abandoned && pipe.lastRollout) return rollBack(subject, pipe.lastRollout.size, abandoned);
   if (!sameSize(pipe.size, subject.desired)) return [];
   return [...record(assessment), ...rollBackFailed(assessment)];
@@ -105,4 +105,61 @@ export function adopt(subject: Subject, rollout: LastRollout | undefined): reado
   const record = recordOf(subject, "adopt", annotationSubject(rollout));
   const isDue = dueAtMs(record, subject) <= nowMs;
   return isDue ? [{ type: "adopt", pipe, rollout, ...(pipe.ownsSize ? {} : { ownsSize: true }) }] : [];
+}
+
+/*
+ * A StatefulSet waits for a pod that does not become ready before it replaces any pod, even that one. So a pod with a size
+ * that failed would stay after the template has its old size again, until somebody deletes it (kubernetes#67250).
+ */
+
+interface Stuck {
+  readonly pod: PodView;
+  readonly record: WriteRecord | undefined;
+  /** When it may be deleted, or deleted again, in milliseconds since 1970. */
+  readonly dueAtMs: number;
+}
+
+/** For people: a sentence about a pod that could not be deleted. */
+export function stuckRemark(subject: Subject): string | undefined {
+  const { pod, record } = stuckPod(subject) ?? {};
+  const error = errorOf(record);
+  if (!pod || !error || error.isConflict) return undefined;
+  const { name } = pod.metadata;
+  return `The pod ${name} still has the size that failed, because it could not be deleted: ${error.message}. Delete it, so that it gets its old size.`;
+}
+
+export function stuckPod(subject: Subject): Stuck | undefined {
+  const { pipe, pods, active, writes, timeouts } = subject;
+  const { inTurn, lastRollout, rollout } = pipe;
+  // Only what the controller wrote itself is its to clean up, and only a template that is seen shows which pods are old.
+  if (!inTurn || !lastRollout || lastRollout.generation === 0 || !rollout.isSeen) return undefined;
+  // All pods end.
+  if (pipe.replicas === 0) return undefined;
+  if (pods.some(({ isTerminating }) => isTerminating)) return undefined;
+  const found = active.find(
+    (each) =>
+      !each.pod.isReady &&
+      each.pod.templateHash !== inTurn.templateHash &&
+      !isHeld(pipe, each.pod) &&
+      hasFailedSize(each, subject),
+  );
+  if (!found) return undefined;
+  const { uid, generation } = found.pod.metadata;
+  const record = writes.get(uid, "delete-pod");
+  const repeatableMs = repeatableAtMs(record, generation, subject);
+  // The watch soon shows that it ends.
+  const isDone = record?.outcome.type === "done";
+  const dueAtMs = isDone ? Math.max(repeatableMs, record.lastAtMs + timeouts.rescheduleMs) : repeatableMs;
+  return { pod: found.pod, record, dueAtMs };
+}
+
+/**
+ * A size that was rolled out and superseded. It may be older than the last rollout, for example if that one made no progress
+ * because of the pod. A pod with the last good size is not ready for a reason of its owner.
+ */
+function hasFailedSize({ own }: ActivePod, { pipe }: Subject): boolean {
+  const size = own && sizeOf(own);
+  const { lastGoodSize } = pipe.lastRollout ?? {};
+  const isGood = isSize(lastGoodSize) && sameSize(size, lastGoodSize);
+  return size !== undefined && !isGood && !sameSize(size, pipe.size);
 }
