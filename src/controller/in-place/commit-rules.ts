@@ -19,10 +19,9 @@ import {
 } from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
 import { heldBy } from "../rollout/rules.ts";
-import { fallsBack } from "./fall-back.ts";
+import { fallsBack, isLasting } from "./fall-back.ts";
 import { failedBefore, refusalOf } from "./problem.ts";
 import { restarted } from "./resize-pods.ts";
-import { isLasting } from "./wait.ts";
 
 type CommitContext = Pick<Snapshot, "scaling" | "writes" | "nowMs" | "timeouts" | "strategy">;
 

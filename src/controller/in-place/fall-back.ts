@@ -1,28 +1,21 @@
+import type { FallbackReason } from "../../crd/fallback-reasons.ts";
 import type { Action, InPlaceAction } from "../actions.ts";
-import type { PipeDecision, Problem, Subject } from "../assessment.ts";
-import type { Fallback } from "../observe/last-rollout.ts";
-import { isOfTemplate, presentAllotment } from "../observe/pipe-view.ts";
+import type { Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
+import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
+import { requestedSize } from "../observe/pipe-scaling-view.ts";
+import { hasAnyResource, isOfTemplate, presentAllotment } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
-import {
-  formatAllotment,
-  hasResources,
-  type Resources,
-  resourcesFor,
-  resourcesOf,
-} from "../observe/resources.ts";
+import { formatAllotment, hasResources, resourcesFor, resourcesOf } from "../observe/resources.ts";
 import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, failureOf, repeatableAtMs } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
-import { isLasting, waitsInPlace } from "./wait.ts";
 
 /** The size cannot be given in place, so that is recorded before anything else. */
 export function fallsBack(subject: Subject, problem: Problem): PipeDecision {
   if (!mayReplacePods(subject) && !isLasting(problem)) return waitsInPlace(subject, problem);
-  const { reason, message } = problem;
-  const fallback = { reason, message };
   const record = subject.writes.get(subject.pipe.metadata.uid, "adopt");
   const failure = failureOf(record, dueAtMs(record, subject));
-  const next = { type: "continue", actions: recordFailure(subject, fallback) } as const;
+  const next = { type: "continue", actions: recordFailure(subject, problem) } as const;
   return { state: failure ? "retrying" : "rolling", phase: "resizing", failure, next };
 }
 
@@ -42,13 +35,10 @@ export function recordFailure(subject: Subject, fallback: Fallback): readonly Ac
  * second attempt: a pod that cannot be returned is replaced anyway.
  */
 export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
-  const { pipe } = subject;
-  const allotment = presentAllotment(pipe);
-  return allotment ? returnPods(subject, resourcesFor(allotment, pipe.cpuLimitFollows)) : [];
-}
-
-export function returnPods(subject: Subject, resources: Resources): readonly InPlaceAction[] {
   const { pipe, writes, container, active, nowMs } = subject;
+  const allotment = presentAllotment(pipe);
+  if (!allotment) return [];
+  const resources = resourcesFor(allotment, pipe.cpuLimitFollows);
   const isDue = ({ metadata: { uid, generation } }: PodView) => {
     const record = writes.get(uid, "return-pod");
     if (record?.subject !== formatAllotment(resources)) return true;
@@ -67,4 +57,80 @@ export function stalePod({ container: name, target, active }: Subject) {
     if (resources) return { templateHash: pod.templateHash, resources: resourcesOf({ name, resources }) };
   }
   return undefined;
+}
+
+/*
+ * Pipes that cannot be resized in place, and whose pods must not be replaced: with the strategy InPlace, and before
+ * somebody requests a size. With InPlace, the kubelet goes on with pods that it has deferred or that had an error, so
+ * they keep the size that they wait for, and nothing is remembered.
+ */
+
+/** Another attempt would do the same again, so these reasons are recorded, and the pods get their old size. */
+const LASTING: readonly FallbackReason[] = ["Restarted", "Reverted"];
+
+export function isLasting({ reason }: Pick<Fallback, "reason">): boolean {
+  return LASTING.includes(reason);
+}
+
+/** True while a recorded failure keeps the pods from another attempt with the same size. Other reasons can be seen. */
+export function isRemembered(failure: InPlaceFailure, subject: Subject): boolean {
+  const { revision = subject.pipe.revision } = failure;
+  if (!isLasting(failure) || revision !== subject.pipe.revision) return false;
+  return failure.reason === "Restarted" || subject.nowMs < retriedAtMs(failure.atMs, subject);
+}
+
+/** When a size that another writer reverted is tried again, in milliseconds since 1970. */
+function retriedAtMs(atMs: number, { nowMs, timeouts }: Subject): number {
+  return Math.min(atMs, nowMs) + timeouts.rolloutRetry.mostMs;
+}
+
+/** @param problem `untilMs`: when it may end without an event, in milliseconds since 1970 */
+export function waitsInPlace(
+  subject: Subject,
+  problem: Problem & Partial<Pick<InPlaceFailure, "atMs">>,
+): PipeDecision {
+  const { reason, message, untilMs } = problem;
+  const waiting = {
+    state: "waiting",
+    hindrance: { reason, message },
+    activity: `it cannot be resized in place, and its strategy replaces no pod: ${message}`,
+    recheckAtMs: untilMs,
+  } as const;
+  if (problem.atMs === undefined) return waiting;
+  if (reason === "Reverted") return { ...waiting, recheckAtMs: retriedAtMs(problem.atMs, subject) };
+  // The size itself may have stopped the container, so no other pipe gets it.
+  const failure = notResized(waiting.hindrance, problem.atMs);
+  return { ...waiting, state: "failed", failure, next: { type: "continue", actions: [] } };
+}
+
+/**
+ * Labels alone restart nothing. True for a pipe that had resources when it became one of a new service, until a size is
+ * requested. One that the controller resized before, or that had the size, is not one of these: its owner has moved or
+ * changed it since then.
+ */
+export function isUnrequested({ pipe, scaling }: Subject): boolean {
+  if (!scaling.isUnrequested || requestedSize(scaling) === undefined || !hasAnyResource(pipe)) return false;
+  const { lastRollout, resizedAtMs } = pipe;
+  if (!lastRollout) return resizedAtMs === undefined;
+  // The annotation has the resources of the pipe in place of the size.
+  return lastRollout.generation === 0 && lastRollout.isRollback;
+}
+
+/** @param problem why it cannot be resized in place; absent if its strategy does not allow that */
+export function waitsForRequest(problem: Fallback | undefined): PipeDecision {
+  const because = problem?.message ?? "its strategy is Rollout";
+  const message = `no size was requested since it got its labels, so it keeps its own; another one needs a restart, because ${because}`;
+  return { state: "waiting", hindrance: { reason: NOT_REQUESTED, message }, activity: message };
+}
+
+const NOT_REQUESTED = "SizeNotRequested";
+
+/** A pipe that waited for as long as a rollout may take. */
+export function notResized({ reason, message }: Fallback, atMs: number): Failure {
+  const because = `it cannot be resized in place (${reason}: ${message}), and its strategy replaces no pod`;
+  const text =
+    reason === NOT_REQUESTED
+      ? `${message}: request a size`
+      : `${because}: fix that, or set the strategy InPlaceOrRollout`;
+  return { reason: "NotResizedInPlace", message: text, attempts: 1, atMs };
 }

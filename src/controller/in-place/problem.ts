@@ -11,7 +11,7 @@ import type { WriteRecord } from "../observe/write-record.ts";
 import { areOfOneTemplate, mayReplacePods, seesAllPods, seesPods, unseenPods } from "../pods.ts";
 import { dueAtMs, errorOf, isRetried, isRetryRequested } from "../retry.ts";
 import { dryRunRecord } from "../rollout/way.ts";
-import { isRemembered } from "./wait.ts";
+import { isRemembered } from "./fall-back.ts";
 
 /** Returns why the pods of a pipe cannot be resized in place; `undefined` if they can be. */
 export function inPlaceProblem(subject: Subject): Problem | undefined {

@@ -5,11 +5,10 @@ import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, seesAllPods } fro
 import { failureOf, repeatableAtMs } from "../retry.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { standingFailure } from "./drift.ts";
-import { fallsBack, podsToReturn } from "./fall-back.ts";
+import { fallsBack, podsToReturn, waitsInPlace } from "./fall-back.ts";
 import type { PodsStep } from "./pods-step.ts";
 import { failedBefore } from "./problem.ts";
 import { podsStep, refusedSize } from "./resize-pods.ts";
-import { waitsInPlace } from "./wait.ts";
 import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
 
 /** The template has the size, and a pod has not: only a resize of the pod, or another ReplicaSet, can change that. */

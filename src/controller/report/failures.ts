@@ -7,7 +7,7 @@ import { parseTime } from "../../kube/time.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Assessment, Failure, Subject } from "../assessment.ts";
 import type { Sizing } from "../decide/decision.ts";
-import { notResized } from "../in-place/wait.ts";
+import { notResized } from "../in-place/fall-back.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { isOfWrite, isRefusal, NO_ROOM } from "../retry.ts";
