@@ -1,12 +1,10 @@
-import type { Boost } from "../../domain/boost.ts";
 import { serviceLimit } from "../../domain/rollout-plan.ts";
 import { ALWAYS_OPEN } from "../../domain/rollout-window.ts";
 import { sizeOfCores } from "../../domain/size.ts";
-import { type DesiredSize, desiredSize, type Tier } from "../../domain/tier.ts";
+import { desiredSize, type Tier } from "../../domain/tier.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment } from "../assessment.ts";
 import { commitStep } from "../in-place/commit-rules.ts";
-import { type MemoryShortage, memoryShortage } from "../in-place/out-of-memory.ts";
 import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -15,7 +13,7 @@ import { dueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
 import { assess } from "./assess.ts";
 import { adoptableAtMs, specForAdoption, specForRecreation, wasResized } from "./created-spec.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
-import { recordShortage, reportShortage } from "./give-back.ts";
+import { memoryShortage, recordShortage, reportShortage } from "./out-of-memory.ts";
 import { decidePipes } from "./passes.ts";
 
 /**
@@ -34,11 +32,7 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   if (!scaling)
     return nothing(undefined, options.isEnding ? [] : create(snapshot, namespace, tier.value, options));
   if (scaling.isBeingDeleted) return nothing();
-  const boost = activeBoost(scaling, snapshot.nowMs);
-  const desired = desiredSize(requestedSize(scaling), tier.value, boost);
-  const limits = { requested: desired.size, maximum: tier.value.maximumSize };
-  const shortage = memoryShortage(snapshot, scaling, limits);
-  const sizing = sizingOf(snapshot, { scaling, boost, desired, shortage }, options);
+  const { sizing, shortage } = sizingOf(snapshot, scaling, tier.value, options);
   if (options.isEnding) return nothing(sizing);
   if (scaling.spec.suspend) return nothing({ ...sizing, waitReason: "suspended" });
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
@@ -53,19 +47,12 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   };
 }
 
-interface Wanted {
-  readonly scaling: PipeScalingView;
-  readonly boost: Boost | undefined;
-  readonly desired: DesiredSize;
-  readonly shortage: MemoryShortage | undefined;
-}
-
-function sizingOf(
-  snapshot: Snapshot,
-  { scaling, boost, desired, shortage }: Wanted,
-  { policy }: DecideOptions,
-): Sizing {
-  const { pipes } = snapshot;
+function sizingOf(snapshot: Snapshot, scaling: PipeScalingView, tier: Tier, { policy }: DecideOptions) {
+  const { pipes, nowMs } = snapshot;
+  const boost = activeBoost(scaling, nowMs);
+  const desired = desiredSize(requestedSize(scaling), tier, boost);
+  const limits = { requested: desired.size, maximum: tier.maximumSize };
+  const shortage = memoryShortage(snapshot, scaling, limits);
   const { outOfMemory } = shortage ?? {};
   const { requestId } = requestOf(scaling, boost, desired.size) ?? {};
   const context = {
@@ -76,7 +63,7 @@ function sizingOf(
     outOfMemory,
     desired: shortage?.returned ?? desired.size,
   };
-  return {
+  const sizing: Sizing = {
     desired,
     boost,
     requestId,
@@ -87,6 +74,7 @@ function sizingOf(
     assessments: pipes.map((pipe) => assess(pipe, snapshot, context)),
     serviceLimit: serviceLimit(pipes.length),
   };
+  return { sizing, shortage };
 }
 
 /** The annotations of the pipes are written if the view is right. */

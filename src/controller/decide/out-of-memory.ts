@@ -1,5 +1,7 @@
 import { describeSize, type Size, sameSize, smaller } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
+import type { Action } from "../actions.ts";
+import type { Assessment, Failure } from "../assessment.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import type { LastRollout, OutOfMemory } from "../observe/last-rollout.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
@@ -8,7 +10,9 @@ import type { PipeView } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import { isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { isRetryRequested } from "../retry.ts";
+import { dueAtMs, failureOf, isRetryRequested, retriedAt, retryAtMs, unlessOrdinary } from "../retry.ts";
+import { adopt } from "../rollout/repair.ts";
+import type { Sizing } from "./decision.ts";
 
 /*
  * A program may need more memory than a smaller size has, long after the resize in place was done. Two kills in a service
@@ -16,14 +20,15 @@ import { isRetryRequested } from "../retry.ts";
  * limit only when they start, and the restarted container knows the smaller one.
  *
  * A pod shows only the reason of the last end of a container, and the number of its restarts. The annotation has that
- * number at the time of the resize, and the previous size. So every controller decides the same.
+ * number at the time of the resize, and the previous size. So every controller decides the same. The status still
+ * reports about the requested size.
  */
 
 /** The number of kills that return a service to its previous size. */
 const KILLS = 2;
 
 /** Containers that ran out of memory with the requested size. */
-export interface MemoryShortage {
+interface MemoryShortage {
   readonly outOfMemory: OutOfMemory;
   /** The size that the pipes get instead: the previous one, but at most the maximum of the tier. */
   readonly returned: Size;
@@ -147,4 +152,57 @@ function restartsSince(
 
 function restartsOf(seen: readonly Seen[]): number {
   return seen.reduce((sum, { own }) => sum + own.restartCount, 0);
+}
+
+/** The annotation of one pipe has the reason first, so that the next controller goes on. */
+export function recordShortage(
+  { outOfMemory, unrecorded }: MemoryShortage,
+  { assessments }: Sizing,
+): readonly Action[] {
+  const { subject } = assessments.find(({ pipe }) => pipe === unrecorded) ?? {};
+  const { lastRollout } = subject?.pipe ?? {};
+  return subject && lastRollout ? adopt(subject, { ...lastRollout, outOfMemory }) : [];
+}
+
+/** The pipes that have the previous size do not have the requested one: one failed, and the others wait. */
+export function reportShortage(sizing: Sizing): Sizing {
+  const { outOfMemory, assessments } = sizing;
+  const named = assessments.find(({ pipe }) => nameOf(pipe) === outOfMemory?.pipe) ?? assessments[0];
+  if (!outOfMemory || !named) return sizing;
+  const isOver = assessments.every(({ state }) => state === "done");
+  const reported = assessments.map((each) => {
+    const assessment = withReportedState(each, each === named && isOver ? "failed" : "waiting");
+    return each === named ? withFailure(assessment, outOfMemory) : assessment;
+  });
+  if (!isOver || sizing.waitReason !== "nothing") return { ...sizing, assessments: reported };
+  return { ...sizing, assessments: reported, waitReason: "failure", blockedBy: [nameOf(named.pipe)] };
+}
+
+/** The actions are decided already. @param whenDone the state of a pipe whose pods and template have the previous size */
+function withReportedState(assessment: Assessment, whenDone: "failed" | "waiting"): Assessment {
+  const { next: _, activity, ...reported } = assessment;
+  switch (assessment.state) {
+    case "done":
+      return { ...reported, state: whenDone };
+    case "resized":
+      return { ...reported, state: "rolling", ...(activity === undefined ? {} : { activity }) };
+    default:
+      return assessment;
+  }
+}
+
+function withFailure(assessment: Assessment, outOfMemory: OutOfMemory): Assessment {
+  const { subject, pipe, recheckAtMs } = assessment;
+  const { atMs, previous } = outOfMemory;
+  const { desired } = subject;
+  // The maximum of the tier may change after the message was recorded.
+  const limit = sameSize(desired, previous) ? "" : `; the tier limits them to ${describeSize(desired)}`;
+  const message = `${outOfMemory.message}${limit}`;
+  const retryMs = retryAtMs(atMs, Number.POSITIVE_INFINITY, subject);
+  const shortage: Failure = retriedAt(retryMs, { reason: "OutOfMemory", message, attempts: 1, atMs });
+  const record = subject.writes.get(pipe.metadata.uid, "adopt");
+  const unrecorded = unlessOrdinary(failureOf(record, dueAtMs(record, subject)));
+  const failure = assessment.failure ?? unrecorded ?? shortage;
+  if (!Number.isFinite(retryMs)) return { ...assessment, failure };
+  return { ...assessment, failure, recheckAtMs: Math.min(recheckAtMs ?? retryMs, retryMs) };
 }
