@@ -1,20 +1,10 @@
 import { sameSize } from "../../domain/size.ts";
-import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
 import type { InPlaceFailure } from "../observe/last-rollout.ts";
 import { presentAllotment } from "../observe/pipe-view.ts";
 import { hasResources, resourcesFor } from "../observe/resources.ts";
-import {
-  FIELD_CONFLICT,
-  failureOf,
-  isRetryRequested,
-  repeatableAtMs,
-  retriedAt,
-  retryAtMs,
-  retryDelayMs,
-  TRUCE_MS,
-} from "../retry.ts";
+import { FIELD_CONFLICT, failureOf, isRetryRequested, repeatableAtMs, retriedAt } from "../retry.ts";
 import { type PodsStep, podsAtOnce } from "./pods-step.ts";
 import { failedBefore, presentProblem } from "./problem.ts";
 
@@ -48,17 +38,18 @@ export function standingFailure(subject: Subject): InPlaceFailure | undefined {
 /** The next attempt to give these pods the desired size again. @param drifted at least one */
 export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): PodsStep | undefined {
   const { nowMs, pipe, container, target: resources } = subject;
-  const dueAtMs = Math.min(...drifted.map((each) => repairableAtMs(each, subject)));
-  const failure = driftFailure(subject, drifted, dueAtMs);
+  const failure = driftFailure(subject, drifted);
   if (!failure) return undefined;
-  if (dueAtMs > nowMs)
-    return Number.isFinite(dueAtMs)
-      ? { type: "wait", untilMs: dueAtMs, failure }
-      : { type: "conflict", failure };
+  // After a restart of the controller, the count begins again, because nothing but its memory has it.
+  const repairableAtMs = ({ pod, record }: ActivePod) =>
+    repeatableAtMs(record, pod.metadata.generation, subject);
+  const dueAtMs = Math.min(...drifted.map(repairableAtMs));
+  if (!Number.isFinite(dueAtMs)) return { type: "conflict", failure };
+  if (dueAtMs > nowMs) return { type: "wait", untilMs: dueAtMs, failure: retriedAt(dueAtMs, failure) };
   const problem = presentProblem(subject);
   if (problem) return hindered(failure, problem);
   const actions = drifted
-    .filter((each) => repairableAtMs(each, subject) <= nowMs)
+    .filter((each) => repairableAtMs(each) <= nowMs)
     .slice(0, podsAtOnce(drifted, subject))
     .map((each): InPlaceAction => {
       const isRequested = each.record !== undefined && isRetryRequested(each.record.lastAtMs, subject);
@@ -74,30 +65,18 @@ function hindered(drift: Failure, { reason, message: because, untilMs }: Problem
   return { type: "wait", untilMs: untilMs ?? Number.POSITIVE_INFINITY, failure };
 }
 
-/** After a restart of the controller, the count begins again, because nothing but its memory has it. */
-function repairableAtMs({ pod, record }: ActivePod, subject: Subject): number {
-  if (record?.outcome.type !== "done") return repeatableAtMs(record, pod.metadata.generation, subject);
-  const { attempts, lastAtMs } = record;
-  const isOld = elapsedMs(lastAtMs, subject.nowMs) > TRUCE_MS;
-  return retryAtMs(lastAtMs, retryDelayMs(FIELD_CONFLICT, isOld ? 1 : attempts, subject.timeouts), subject);
-}
-
-function driftFailure(
-  { nowMs }: Subject,
-  drifted: readonly ActivePod[],
-  dueAtMs: number,
-): Failure | undefined {
+function driftFailure({ nowMs }: Subject, drifted: readonly ActivePod[]): Failure | undefined {
   const [first] = drifted;
   if (!first) return undefined;
   const { pod, own, record } = first;
-  const failed = failureOf(record, dueAtMs);
+  const failed = failureOf(record);
   if (failed) return failed;
   const others = drifted.length === 1 ? "" : ` and ${drifted.length - 1} more`;
   const writer =
     own?.resizedBy === undefined ? "another writer" : `another writer, ${JSON.stringify(own.resizedBy)},`;
   const message = `${writer} has resized the pod ${pod.metadata.name}${others}: exempt the pipe from it`;
   const { attempts = 1, lastAtMs: atMs = nowMs } = record ?? {};
-  return retriedAt(dueAtMs, { reason: FIELD_CONFLICT, message, attempts, atMs });
+  return { reason: FIELD_CONFLICT, message, attempts, atMs };
 }
 
 /**

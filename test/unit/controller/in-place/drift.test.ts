@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decide } from "../../../../src/controller/decide/decide.ts";
+import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
@@ -60,10 +60,12 @@ function decided({
     ...changes,
   });
   const policy = { ...DECIDE_OPTIONS.policy, toleratedResizers: [...tolerated] };
-  const { actions, sizing } = decide(snapshot, { ...DECIDE_OPTIONS, policy });
+  const decision = decide(snapshot, { ...DECIDE_OPTIONS, policy });
+  const { actions, sizing } = decision;
   const failures = failuresOf(sizing?.assessments ?? [], {});
   const condition = summarizeConditions(aScaling(4), snapshot.tier, sizing, failures);
-  return { actions, summary: summaries(actions), assessment: sizing?.assessments[0], condition };
+  const recheckInMs = recheckAtMs(snapshot, decision) - NOW_MS;
+  return { actions, summary: summaries(actions), assessment: sizing?.assessments[0], condition, recheckInMs };
 }
 
 describe("a pod that another writer resized after its pipe had the size", () => {
@@ -148,7 +150,28 @@ describe("a pod that another writer resized after its pipe had the size", () => 
   });
 
   it("is resized again after a restart of the controller, which has no memory of its writes", () => {
-    expect(decided({ writes: [] }).summary).toEqual(["resize-pod a-1"]);
+    const { summary, condition } = decided({ writes: [] });
+    expect(summary).toEqual(["resize-pod a-1"]);
+    expect(condition.message).not.toContain("1970");
+  });
+
+  it("is looked at again when its container should run, even after such a restart, and no retry has a time", () => {
+    const starting = { resizedBy: "right-sizer", isRunning: false };
+    const pods = [aPod("a-1", { createdAtMs: NOW_MS - 30_000 }, starting)];
+    for (const writes of [[], [written(2, 60_000)]]) {
+      const { summary, assessment, recheckInMs } = decided({ pods, writes });
+      expect(summary).toEqual([]);
+      expect(assessment?.failure?.message).toContain("It cannot be resized now: pod a-1: a container");
+      expect(assessment?.failure).not.toHaveProperty("retryAtMs");
+      expect(recheckInMs).toBe(90_000);
+    }
+  });
+
+  it("has no time of a retry while nothing but a person ends what keeps it from its size", () => {
+    const templateProblem = { reason: "NotSettled", message: "it moved" } as const;
+    const { assessment } = decided({ pipe: { ...SIZED, templateProblem } });
+    expect(assessment?.failure?.message).toContain("It cannot be resized now: it moved");
+    expect(assessment?.failure).not.toHaveProperty("retryAtMs");
   });
 
   it("is known by the memory of writes if something removed its managed fields", () => {
