@@ -72,7 +72,7 @@ const RULES: readonly Rule[] = [
     templateFollows,
     // A resize that has begun goes on.
     podsInProgress,
-    // Before a rollout, the old size is the same for all pods.
+    // Before a rollout, the pods that were resized get their old size again.
     podsReturn,
   ]),
 ];

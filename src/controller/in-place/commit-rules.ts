@@ -105,7 +105,6 @@ function refusedUpdate(update: WriteRecord | undefined, pausedAtMs: number): Fal
 
 const FOLLOWS = "its template follows its pods";
 
-/** A Deployment must not stay paused, whatever is wanted now. */
 export function commitInFlight(subject: Subject): PipeDecision | undefined {
   const { pipe, desired, nowMs, timeouts } = subject;
   if (!pipe.isPausedForCommit) return undefined;
@@ -119,7 +118,7 @@ export function commitInFlight(subject: Subject): PipeDecision | undefined {
   return { ...decision, state: failed ? "retrying" : "rolling", phase: isStuck ? "overdue" : "resizing" };
 }
 
-/** The pods run the size already, so nothing restarts: the template follows as soon as fewer commits are in flight. */
+/** It follows as soon as fewer commits are in flight. */
 export function templateFollows(subject: Subject): PipeDecision | undefined {
   const { pipe, container, active, nowMs } = subject;
   if (!hasAllResources(pipe) || active.length === 0 || !allPodsHaveSize(subject) || failedBefore(subject))

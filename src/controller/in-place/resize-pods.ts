@@ -56,7 +56,6 @@ export function refusedSize({ active }: Subject): ActivePod | undefined {
   });
 }
 
-/** The old limits may apply in a pod although its node reports the new ones. */
 export function restarted(subject: Subject): Failed | undefined {
   const found = subject.active.find((each) => isRestarted(each, subject));
   if (!found) return undefined;

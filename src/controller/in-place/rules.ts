@@ -74,13 +74,11 @@ function waitsFor(way: Way, fallback?: Begin["fallback"]): PipeDecision {
   return { state: "waiting", next };
 }
 
-/** The first pods have the size, and the others follow. */
 export function podsInProgress(subject: Subject): PipeDecision | undefined {
   const isBegun = subject.active.some(({ state, record }) => state !== "unchanged" || record !== undefined);
   return isBegun && mayResizePods(subject) ? inProgress(podsStep(subject), subject) : undefined;
 }
 
-/** The API server would refuse new pods of the size, too, so nothing is replaced. */
 export function sizeRefused(subject: Subject): PipeDecision | undefined {
   const refused = refusedSize(subject);
   if (!refused) return undefined;
@@ -93,7 +91,6 @@ export function sizeRefused(subject: Subject): PipeDecision | undefined {
   return { state: "failed", failure, next: { type: "continue", actions } };
 }
 
-/** Before a rollout, the pods that were resized get their old size again. */
 export function podsReturn(subject: Subject): PipeDecision | undefined {
   if (mayResizePods(subject) || !subject.pipe.rollout.isComplete) return undefined;
   const actions = podsToReturn(subject);

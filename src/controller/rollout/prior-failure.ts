@@ -17,7 +17,6 @@ import {
 } from "../retry.ts";
 import { dryRunRecord, roomRecord, searchedAtMs } from "./way.ts";
 
-/** A failed attempt is not repeated at once. */
 export function failedBefore(subject: Subject): PipeDecision | undefined {
   const failure = priorFailure(subject);
   if (!failure || (failure.retryAtMs ?? Number.POSITIVE_INFINITY) <= subject.nowMs) return undefined;

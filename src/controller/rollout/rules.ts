@@ -52,10 +52,6 @@ function failedRollback(subject: Subject, failure: Failure): Partial<PipeDecisio
 
 export const ROLLBACK_FAILED = "the rollback failed: ";
 
-/**
- * Something removes the annotation from each write of the controller before it is stored, so a restart would lose the
- * rollout.
- */
 export function annotationRemoved(subject: Subject): PipeDecision | undefined {
   const { pipe, writes } = subject;
   const last = writes.lastAnnotation(pipe.metadata.uid);
@@ -116,7 +112,6 @@ function isNew(subject: Subject): boolean {
   );
 }
 
-/** A rollout of its owner gives its pods the size of the template. */
 export function rolloutOfOwner(subject: Subject): PipeDecision {
   if (seesPods(subject) && !seesAllPods(subject)) return { state: "rolling", activity: unseenPods(subject) };
   return heldByOwner(subject) ?? { state: "rolling" };
