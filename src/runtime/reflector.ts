@@ -4,6 +4,7 @@ import { type Clock, pause } from "./clock.ts";
 import type { Informer } from "./informer.ts";
 import { type CompleteList, INITIAL_EVENTS_END, InitialList } from "./initial-list.ts";
 import { ListWatch, type ListWatchOptions } from "./list-watch.ts";
+import { Outage } from "./outage.ts";
 import { RetryBackoff, type RetryDelays } from "./retry-backoff.ts";
 import { SilenceLimit } from "./silence-limit.ts";
 import { byKey, type Store } from "./store.ts";
@@ -23,6 +24,8 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
   readonly clock: Clock;
   /** Those of client-go by default. */
   readonly retryDelays?: RetryDelays | undefined;
+  /** Shared by the watches of a process. */
+  readonly outage?: Outage | undefined;
   /** A problem with the API server, already being retried, or an `UnreadableObjectError`. */
   readonly onProblem: (problem: unknown) => void;
   /**
@@ -42,6 +45,8 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
  * Guarantees:
  * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.8 to 30 s, which
  *   starts over after two minutes without an error. So no server can make it list more than ten times a minute.
+ * - Unless the server asked for a delay, it retries at once when another watch of the process is served (`outage`). If
+ *   that fails too, the next pause is a whole one, so this at most doubles the number of lists.
  * - A list has no resource version in its request, so it is a consistent read. It replaces the contents of the store
  *   and starts a new epoch, even if it is older (etcd restored from a snapshot: `onEtcdRollback`). It arrives as the
  *   first events of the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
@@ -60,6 +65,9 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   readonly #listWatch: ListWatch<Raw>;
   readonly #synced = Promise.withResolvers<void>();
   readonly #position: WatchPosition;
+  readonly #outage: Outage;
+  /** The last pause was cut short. The next one is not: a server can fail right after it has served a watch. */
+  #isEarly = false;
   /** False after the server rejected a list as events. */
   #canStreamLists = true;
   #isSynced = false;
@@ -68,6 +76,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     this.resource = options.resource.plural;
     this.#options = options;
     this.#listWatch = new ListWatch(options);
+    this.#outage = options.outage ?? new Outage();
     this.#position = new WatchPosition(options.clock);
   }
 
@@ -114,8 +123,13 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     if (isExpired || isOutage(error)) this.#position.discard();
     else this.#position.requireCheck();
     if (!isExpired) this.#options.onProblem(error);
+    const { clock } = this.#options;
     const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
-    await pause(this.#options.clock, backoff.next(retryAfterMs), signal);
+    const delayMs = backoff.next(retryAfterMs);
+    const isWhole = this.#isEarly || retryAfterMs !== undefined;
+    this.#isEarly = false;
+    if (isWhole) await pause(clock, delayMs, signal);
+    else this.#isEarly = await this.#outage.pause(clock, delayMs, signal);
   }
 
   async #checkPosition(signal: AbortSignal): Promise<void> {
@@ -158,7 +172,9 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       // A list in flight needs every event: the store's own copy does not count toward it.
       const isKnown = (version: string) => initial === undefined && store.isOurs(version);
       const after = this.#position.lastSyncResourceVersion;
-      for await (const event of await this.#listWatch.watch(after, isKnown, abort)) {
+      const stream = await this.#listWatch.watch(after, isKnown, abort);
+      this.#outage.end();
+      for await (const event of stream) {
         silence.restart();
         if (event.type === "KNOWN") this.#skip(event);
         else if (initial) initial = this.#handleInitial(event, initial);

@@ -11,6 +11,7 @@ import type { Service } from "../../records/service.ts";
 import { serviceConfigMapName } from "../../records/service.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ReflectorClient } from "../../runtime/list-watch.ts";
+import { Outage } from "../../runtime/outage.ts";
 import { keyOf } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { CacheState } from "../metrics.ts";
@@ -59,7 +60,7 @@ export class ClusterCache {
   readonly #scalings: ReadonlyMap<string | undefined, Informer<PipeScalingView, PipeScalingResource>>;
 
   constructor({ namespace, pipeNamespaces, maxAgeMs, ...others }: ClusterCacheOptions) {
-    const common = { ...others, maxAgeMs };
+    const common = { ...others, maxAgeMs, outage: new Outage() };
     this.#namespace = namespace;
     this.#keys = new Informer({
       ...common,

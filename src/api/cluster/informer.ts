@@ -2,6 +2,7 @@ import type { KubeObject } from "../../kube/objects.ts";
 import type { Resource } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ReflectorClient } from "../../runtime/list-watch.ts";
+import type { Outage } from "../../runtime/outage.ts";
 import { Reflector, UnreadableObjectError } from "../../runtime/reflector.ts";
 import { type Change, type Indexes, Store } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/log.ts";
@@ -27,6 +28,8 @@ export interface InformerOptions<T extends KubeObject, Raw extends KubeObject> {
   readonly maxAgeMs: number;
   readonly client: ReflectorClient;
   readonly clock: Clock;
+  /** Shared by all caches. */
+  readonly outage: Outage;
   readonly log: Logger;
 }
 

@@ -10,6 +10,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Informer } from "../../runtime/informer.ts";
 import { MultiNamespaceInformer } from "../../runtime/multi-namespace-informer.ts";
 import { OptionalInformer } from "../../runtime/optional-informer.ts";
+import { Outage } from "../../runtime/outage.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
 import type { RetryDelays } from "../../runtime/retry-backoff.ts";
 import { type Change, type Indexes, Store } from "../../runtime/store.ts";
@@ -155,7 +156,7 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
   const { organizations, services } = caches;
   const [horizontals, verticals] = caches.autoscalers;
   const { onProblem, onEtcdRollback, retryDelays } = options;
-  const common = { client, clock, onProblem, onEtcdRollback, retryDelays };
+  const common = { client, clock, onProblem, onEtcdRollback, retryDelays, outage: new Outage() };
   const recordsOf = <T>(
     kind: RecordKind,
     store: Store<Cached<T>>,

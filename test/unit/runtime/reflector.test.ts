@@ -4,6 +4,7 @@ import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 import { pause } from "../../../src/runtime/clock.ts";
+import { Outage } from "../../../src/runtime/outage.ts";
 import { Reflector } from "../../../src/runtime/reflector.ts";
 import { Store } from "../../../src/runtime/store.ts";
 import type { WatchEvent } from "../../../src/runtime/watch-stream.ts";
@@ -98,8 +99,13 @@ const NO_INITIAL_EVENTS = new KubeApiError(
   JSON.stringify({ details: { causes: [{ reason: "FieldValueForbidden", field: "sendInitialEvents" }] } }),
 );
 
-function setup(script: Step[], { canStream = false } = {}) {
-  const clock = new FakeClock();
+interface SetupOptions {
+  readonly canStream?: boolean;
+  readonly clock?: FakeClock;
+  readonly outage?: Outage;
+}
+
+function setup(script: Step[], { canStream = false, clock = new FakeClock(), outage }: SetupOptions = {}) {
   const abort = new AbortController();
   const calls: string[] = [];
   const problems: unknown[] = [];
@@ -136,6 +142,7 @@ function setup(script: Step[], { canStream = false } = {}) {
       return raw;
     },
     clock,
+    outage,
     // The shortest delays: 0.8 s, 1.6 s, 3.2 s, …, 15 s.
     random: () => 1,
     onProblem: (problem) => problems.push(problem),
@@ -431,7 +438,7 @@ const OUTCOMES: readonly Outcome[] = [
 /** A reflector whose server fails with these outcomes, always immediately. */
 function faultyServer(
   outcomeOf: (call: number) => Outcome,
-  { canStream = true, random = (): number => 1 } = {},
+  { canStream = true, random = (): number => 1, outage = new Outage() } = {},
 ) {
   const clock = new FakeClock();
   const abort = new AbortController();
@@ -472,6 +479,7 @@ function faultyServer(
     project: (raw) => raw,
     clock,
     random,
+    outage,
     onProblem: () => undefined,
   });
   const running = reflector.run(abort.signal);
@@ -551,6 +559,99 @@ describe("the number of calls of a reflector", () => {
     expect(server.callsPerMinute("watch")).toBeLessThanOrEqual(61);
     expect(server.callsPerMinute("list")).toBe(0);
     await server.end();
+  });
+});
+
+describe("reflectors of one process", () => {
+  const UNREACHABLE: Step = { error: new KubeUnreachableError("connect ECONNREFUSED") };
+
+  /** One that waits for 3.2 s after its third failure, and then becomes served by the script. */
+  async function waiting(script: Step[], failure: Step = UNREACHABLE) {
+    const outage = new Outage();
+    const harness = setup([...Array<Step>(3).fill(failure), ...script], { outage });
+    await harness.clock.advance(2500);
+    expect(harness.calls).toHaveLength(3);
+    const others: (() => Promise<void>)[] = [];
+    return {
+      ...harness,
+      /** Another reflector is served. */
+      serveAnother: async () => {
+        const other = setup([{ list: listOf(10, []) }, { watch: new FakeWatch() }], {
+          clock: harness.clock,
+          outage,
+        });
+        others.push(other.end);
+        await settled();
+        expect(other.calls.at(-1)).toBe("watch 10");
+      },
+      end: async () => {
+        for (const end of [...others, harness.end]) await end();
+      },
+    };
+  }
+
+  it.each<[string, Step]>([
+    ["is unreachable", UNREACHABLE],
+    ["responds 503", { error: new KubeApiError("GET", 503, "{}") }],
+    [
+      "responds 403, because its permissions are not loaded yet",
+      { error: new KubeApiError("GET", 403, "{}") },
+    ],
+  ])("retry at once when one of them is served after the server %s", async (_, failure) => {
+    const harness = await waiting([{ list: listOf(10, []) }, { watch: new FakeWatch() }], failure);
+    await harness.serveAnother();
+    expect(harness.calls.slice(3)).toEqual(["list", "watch 10"]);
+    await harness.end();
+  });
+
+  it("wait for a whole pause if the early attempt fails, too", async () => {
+    const harness = await waiting([UNREACHABLE, { list: listOf(10, []) }, { watch: new FakeWatch() }]);
+    await harness.serveAnother();
+    expect(harness.calls).toHaveLength(4);
+    await harness.serveAnother();
+    await harness.clock.advance(6399);
+    expect(harness.calls, "one millisecond too early").toHaveLength(4);
+    await harness.clock.advance(1);
+    expect(harness.calls.slice(4)).toEqual(["list", "watch 10"]);
+    await harness.end();
+  });
+
+  it("wait for the time in Retry-After in any case", async () => {
+    const outage = new Outage();
+    const busy = new KubeApiError("GET", 429, "{}", { retryAfterHeader: "7" });
+    const harness = setup([{ error: busy }, { list: listOf(10, []) }, { watch: new FakeWatch() }], {
+      outage,
+    });
+    await settled();
+    outage.end();
+    await harness.clock.advance(6999);
+    expect(harness.calls).toHaveLength(1);
+    await harness.clock.advance(1);
+    expect(harness.reflector.isSynced).toBe(true);
+    await harness.end();
+  });
+
+  it("list at most 20 times a minute each, even if the others are served again and again", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom(...OUTCOMES), { minLength: 1, maxLength: 6 }),
+        fc.integer({ min: 100, max: 20_000 }),
+        async (outcomes, everyMs) => {
+          const outage = new Outage();
+          const server = faultyServer((call) => outcomes[call % outcomes.length] ?? "error", { outage });
+          for (let minute = 0; minute < 4; minute += 1) {
+            for (let ms = 0; ms < MINUTE_MS; ms += everyMs) {
+              await server.clock.advance(Math.min(everyMs, MINUTE_MS - ms));
+              outage.end();
+            }
+            expect(server.callsPerMinute("list")).toBeLessThanOrEqual(20);
+            expect(server.callsPerMinute("head")).toBeLessThanOrEqual(20);
+          }
+          await server.end();
+        },
+      ),
+      { numRuns: 50 },
+    );
   });
 });
 
