@@ -72,7 +72,8 @@ export function adoption(subject: Subject): LastRollout | undefined {
     generation: 0,
     revision: pipe.revision,
     progressedAtS: 0,
-    cameUp: true,
+    // Its owner may just be giving it this size.
+    cameUp: pipe.rollout.isComplete,
   };
 }
 

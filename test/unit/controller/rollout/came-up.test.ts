@@ -79,6 +79,23 @@ describe("a pipe whose rollout succeeded", () => {
   });
 });
 
+describe("a pipe to which its owner gives the requested size, whose pods the controller does not see", () => {
+  it.each([
+    ["has not seen the template yet", { isSeen: false, isUpdated: false }],
+    ["replaces the pods", { isSeen: true, isUpdated: false }],
+  ])("is adopted while Kubernetes %s, and still does not count as resized", (_, progress) => {
+    const rollout = { ...UNDER_WAY, isAvailable: true, isAnyAvailable: true, ...progress };
+    const pipe = aPipe("a", { size: FOUR, revision: 2, rollout });
+    const others = [aPipe("b"), aPipe("c")];
+    const { actions } = decide(aSnapshot([pipe, ...others]), DECIDE_OPTIONS);
+    const adoptions = actions.flatMap((action) => (action.type === "adopt" ? action.rollout : []));
+    expect(adoptions).toMatchObject([{ size: FOUR, cameUp: false }]);
+    const adopted = aSnapshot([{ ...pipe, lastRollout: adoptions[0] }, ...others]);
+    expect(statesFor(adopted)[0]).toBe("rolling");
+    expect(actionsFor(adopted)).toEqual([]);
+  });
+});
+
 describe("a Deployment that gets a third size during the rollout of the second one", () => {
   const lastGood = (pods: readonly PodView[]) => {
     const snapshot = aSnapshot([rollingTo("a", FOUR)], {
