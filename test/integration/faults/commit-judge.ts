@@ -145,8 +145,12 @@ export class CommitJudge {
     if (mayBePausedForCommit(deployment) && sizeIn(deployment, container) === size) return;
     // If a pod does not get the size after all, a rollout begins when the ReplicaSet is as before the commit.
     this.#commits.delete(uid);
-    const isRestored = this.#workloads.podsOf(uid).some((pod) => runningSize(pod.object, container) === size);
-    if (!isRestored)
+    const service = this.#context.serviceFor(deployment);
+    // A pod whose resize to an earlier request hangs may be replaced too.
+    const isSuperseded = service?.placeOf(size, service.requests - 1) === -1;
+    const isStale = ({ object: pod }: { readonly object: Kinds["Pod"] }) =>
+      runningSize(pod, container) === size || (isSuperseded && sizeIn(pod, container) === size);
+    if (!this.#workloads.podsOf(uid).some(isStale))
       this.#context.fault(
         object,
         `the controller applied ${size}, which neither its Deployment nor its pods had`,

@@ -54,6 +54,17 @@ it("accepts a rollout after the commit if the old size of the ReplicaSet is rest
   expect(violationsOf(history)).toEqual([]);
 });
 
+it("accepts that a pod is replaced whose resize to an earlier request hangs, but not to the present one", () => {
+  const replaced = (requested: number) => {
+    const history = service().accept(4).requestSize(4).resize("pipe-a-x", 4).accept(requested);
+    return violationsOf(history.requestSize(requested).resizeReplicaSet("pipe-a-1", 4)).filter((each) =>
+      each.includes("neither its Deployment nor its pods"),
+    );
+  };
+  expect(replaced(1)).toEqual([]);
+  expect(replaced(4)).toHaveLength(1);
+});
+
 it("accepts a canary after a resize in place of another pipe to its size ended with a rollout to a third size", () => {
   const history = service().resize("pipe-a-x", 4).resized("pipe-a-x", 4);
   history.accept(2).requestSize(2).applySize("pipe-a", 2).rolledOut("pipe-a");
