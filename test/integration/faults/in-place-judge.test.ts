@@ -142,6 +142,9 @@ it("accepts that all pipes return at once from a requested size in which the ser
     violationsOf(returning(history)).filter((each) => each.includes("no pipe has proven"));
   expect(faultsOf(service().requestSize(1))).toEqual([]);
   expect(faultsOf(service().requestSize(1).requestSize(4))).toHaveLength(1);
+  const tierDefault = { replicaCpuMillicores: undefined, replicaMemoryGb: undefined };
+  expect(faultsOf(service().accept(4).accept(1).requestSize(1, tierDefault))).toEqual([]);
+  expect(faultsOf(service().accept(1).accept(4).requestSize(4, tierDefault))).toHaveLength(1);
 });
 
 it("accepts that a service returns to a size of another writer only if it runs out of memory", () => {

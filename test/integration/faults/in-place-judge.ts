@@ -126,7 +126,8 @@ export class InPlaceJudge {
   /** True if the service returns from a requested size in which it runs out of memory: all pipes at once. */
   #isReturn(service: ServiceRecord, size: string): boolean {
     const scaling = this.#scalings.scalingOf(service);
-    const requested = scaling && requestedSize(scaling);
+    // Without a size in the PipeScaling, the default of the tier is the one that was accepted last.
+    const requested = scaling && (requestedSize(scaling) ?? service.latest);
     return requested !== undefined && Number.parseInt(size, 10) > Number.parseInt(requested, 10);
   }
 

@@ -57,6 +57,11 @@ export class ServiceRecord {
     );
   }
 
+  /** The size that was accepted last. */
+  get latest(): string | undefined {
+    return this.#accepted.at(-1)?.size;
+  }
+
   /** Number of requests so far. */
   get requests(): number {
     return this.#accepted.length;
