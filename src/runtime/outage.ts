@@ -1,8 +1,8 @@
 import { type Clock, pause } from "./clock.ts";
 
 /**
- * An outage of the API server, as all watches of a process see it: the first one that is served again ends the pauses
- * of the others. Without that, each would wait for up to 30 s on its own, while what the others show is decided on.
+ * An outage of the API server, as all watches of a process see it: the first one that recovers ends the pauses of the
+ * others. Without that, each would wait for up to 30 s on its own, while what the others show is decided on.
  */
 export class Outage {
   readonly #waiting = new Set<AbortController>();
@@ -19,7 +19,7 @@ export class Outage {
     }
   }
 
-  /** The server has served a watch. */
+  /** A watch has recovered. */
   end(): void {
     for (const waiting of this.#waiting) waiting.abort();
   }

@@ -45,7 +45,7 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
  * Guarantees:
  * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.8 to 30 s, which
  *   starts over after two minutes without an error. So no server can make it list more than ten times a minute.
- * - Unless the server asked for a delay, it retries at once when another watch of the process is served (`outage`). If
+ * - Unless the server asked for a delay, it retries at once when another watch of the process has recovered (`outage`). If
  *   that fails too, the next pause is a whole one, so this at most doubles the number of lists.
  * - A list has no resource version in its request, so it is a consistent read. It replaces the contents of the store
  *   and starts a new epoch, even if it is older (etcd restored from a snapshot: `onEtcdRollback`). It arrives as the
@@ -66,6 +66,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   readonly #synced = Promise.withResolvers<void>();
   readonly #position: WatchPosition;
   readonly #outage: Outage;
+  #isRecovering = false;
   /** The last pause was cut short. The next one is not: a server can fail right after it has served a watch. */
   #isEarly = false;
   /** False after the server rejected a list as events. */
@@ -119,6 +120,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       return;
     }
     this.#options.store.interrupted();
+    this.#isRecovering = true;
     const isExpired = isCode(error, 410);
     if (isExpired || isOutage(error)) this.#position.discard();
     else this.#position.requireCheck();
@@ -130,6 +132,11 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     this.#isEarly = false;
     if (isWhole) await pause(clock, delayMs, signal);
     else this.#isEarly = await this.#outage.pause(clock, delayMs, signal);
+  }
+
+  #recovered(): void {
+    if (this.#isRecovering) this.#outage.end();
+    this.#isRecovering = false;
   }
 
   async #checkPosition(signal: AbortSignal): Promise<void> {
@@ -155,6 +162,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     if (store.isRolledBackBy(list, objects, version)) onEtcdRollback?.();
     store.replace(list, objects, version);
     this.#position.moveToList(version, requestedAt);
+    this.#recovered();
     this.#isSynced = true;
     this.#synced.resolve();
   }
@@ -173,7 +181,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       const isKnown = (version: string) => initial === undefined && store.isOurs(version);
       const after = this.#position.lastSyncResourceVersion;
       const stream = await this.#listWatch.watch(after, isKnown, abort);
-      this.#outage.end();
+      if (!initial) this.#recovered();
       for await (const event of stream) {
         silence.restart();
         if (event.type === "KNOWN") this.#skip(event);

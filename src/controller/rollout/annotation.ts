@@ -72,9 +72,15 @@ export function adoption(subject: Subject): LastRollout | undefined {
     generation: 0,
     revision: pipe.revision,
     progressedAtS: 0,
-    // Its owner may just be giving it this size.
-    cameUp: pipe.rollout.isComplete,
+    // If its owner is giving it this size, old pods have another one.
+    cameUp: pipe.rollout.isComplete || isFirstRollout(pipe),
   };
+}
+
+/** There are no pods of an earlier template. A writer that replaces the object may remove the revision. */
+function isFirstRollout({ inTurn, revision, rollout }: PipeView): boolean {
+  if (inTurn) return inTurn.isFirst;
+  return revision <= 1 && (rollout.isSeen || rollout.replicas === 0);
 }
 
 /** The fields for the resources of the template (appliedSize). Other resources than the requested size are like a rollback. */

@@ -574,14 +574,13 @@ describe("reflectors of one process", () => {
     const others: (() => Promise<void>)[] = [];
     return {
       ...harness,
-      /** Another reflector is served. */
-      serveAnother: async () => {
-        const other = setup([{ list: listOf(10, []) }, { watch: new FakeWatch() }], {
-          clock: harness.clock,
-          outage,
-        });
+      outage,
+      /** Another reflector fails, and recovers after 800 ms. */
+      recoverAnother: async () => {
+        const script = [UNREACHABLE, { list: listOf(10, []) }, { watch: new FakeWatch() }];
+        const other = setup(script, { clock: harness.clock, outage });
         others.push(other.end);
-        await settled();
+        await harness.clock.advance(800);
         expect(other.calls.at(-1)).toBe("watch 10");
       },
       end: async () => {
@@ -597,22 +596,33 @@ describe("reflectors of one process", () => {
       "responds 403, because its permissions are not loaded yet",
       { error: new KubeApiError("GET", 403, "{}") },
     ],
-  ])("retry at once when one of them is served after the server %s", async (_, failure) => {
+  ])("retry at once when one of them recovers after the server %s", async (_, failure) => {
     const harness = await waiting([{ list: listOf(10, []) }, { watch: new FakeWatch() }], failure);
-    await harness.serveAnother();
+    await harness.recoverAnother();
     expect(harness.calls.slice(3)).toEqual(["list", "watch 10"]);
     await harness.end();
   });
 
   it("wait for a whole pause if the early attempt fails, too", async () => {
     const harness = await waiting([UNREACHABLE, { list: listOf(10, []) }, { watch: new FakeWatch() }]);
-    await harness.serveAnother();
+    await harness.recoverAnother();
     expect(harness.calls).toHaveLength(4);
-    await harness.serveAnother();
-    await harness.clock.advance(6399);
+    await harness.recoverAnother();
+    await harness.clock.advance(5599);
     expect(harness.calls, "one millisecond too early").toHaveLength(4);
     await harness.clock.advance(1);
     expect(harness.calls.slice(4)).toEqual(["list", "watch 10"]);
+    await harness.end();
+  });
+
+  it("wait for their whole pause if another one only starts", async () => {
+    const harness = await waiting([{ list: listOf(10, []) }, { watch: new FakeWatch() }]);
+    const script = [{ list: listOf(10, []) }, { watch: new FakeWatch() }];
+    const other = setup(script, { clock: harness.clock, outage: harness.outage });
+    await settled();
+    expect(other.calls.at(-1)).toBe("watch 10");
+    expect(harness.calls).toHaveLength(3);
+    await other.end();
     await harness.end();
   });
 
@@ -631,7 +641,7 @@ describe("reflectors of one process", () => {
     await harness.end();
   });
 
-  it("list at most 20 times a minute each, even if the others are served again and again", async () => {
+  it("list at most 20 times a minute each, even if the others recover again and again", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.constantFrom(...OUTCOMES), { minLength: 1, maxLength: 6 }),

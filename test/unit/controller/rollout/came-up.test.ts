@@ -80,12 +80,13 @@ describe("a pipe whose rollout succeeded", () => {
 });
 
 describe("a pipe to which its owner gives the requested size, whose pods the controller does not see", () => {
-  it.each([
-    ["has not seen the template yet", { isSeen: false, isUpdated: false }],
-    ["replaces the pods", { isSeen: true, isUpdated: false }],
-  ])("is adopted while Kubernetes %s, and still does not count as resized", (_, progress) => {
-    const rollout = { ...UNDER_WAY, isAvailable: true, isAnyAvailable: true, ...progress };
-    const pipe = aPipe("a", { size: FOUR, revision: 2, rollout });
+  it.each<[string, number, Partial<PipeView["rollout"]>]>([
+    ["has not seen the template yet", 1, { isSeen: false }],
+    ["has not seen the template yet, and its owner removed the revision", 0, { isSeen: false }],
+    ["replaces the pods", 2, { isSeen: true }],
+  ])("is adopted while Kubernetes %s, and still does not count as resized", (_, revision, progress) => {
+    const rollout = { ...UNDER_WAY, isAvailable: true, isAnyAvailable: true, isUpdated: false, ...progress };
+    const pipe = aPipe("a", { size: FOUR, revision, rollout });
     const others = [aPipe("b"), aPipe("c")];
     const { actions } = decide(aSnapshot([pipe, ...others]), DECIDE_OPTIONS);
     const adoptions = actions.flatMap((action) => (action.type === "adopt" ? action.rollout : []));
@@ -93,6 +94,21 @@ describe("a pipe to which its owner gives the requested size, whose pods the con
     const adopted = aSnapshot([{ ...pipe, lastRollout: adoptions[0] }, ...others]);
     expect(statesFor(adopted)[0]).toBe("rolling");
     expect(actionsFor(adopted)).toEqual([]);
+  });
+
+  it.each<[string, number, Partial<PipeView["rollout"]>]>([
+    ["before Kubernetes has seen it", 0, { isSeen: false, replicas: 0 }],
+    ["during its first rollout", 1, { isSeen: true }],
+  ])("is adopted with a single write if it is new, %s", (_, revision, progress) => {
+    const rollout = {
+      ...UNDER_WAY,
+      isAvailable: false,
+      isAnyAvailable: false,
+      isUpdated: false,
+      ...progress,
+    };
+    const pipe = aPipe("a", { size: FOUR, revision, rollout });
+    expect(decide(aSnapshot([pipe]), DECIDE_OPTIONS).actions).toMatchObject([{ rollout: { cameUp: true } }]);
   });
 });
 
