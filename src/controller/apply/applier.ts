@@ -56,7 +56,7 @@ interface Result {
   readonly annotation?: WrittenAnnotation | undefined;
 }
 
-/** What follows from a failed write to an object of one kind. */
+/** The reaction to a failed write, by the kind of the object. */
 interface Recovery {
   /** @returns `undefined` for a conflict, and if the error is not about this object */
   readonly errorOf: (cause: unknown) => WriteError | undefined;

@@ -118,7 +118,7 @@ export function commitInFlight(subject: Subject): PipeDecision | undefined {
   return { ...decision, state: failed ? "retrying" : "rolling", phase: isStuck ? "overdue" : "resizing" };
 }
 
-/** It follows as soon as fewer commits are in flight. */
+/** The template follows as soon as fewer commits are in flight. */
 export function templateFollows(subject: Subject): PipeDecision | undefined {
   const { pipe, container, active, nowMs } = subject;
   if (!hasAllResources(pipe) || active.length === 0 || !allPodsHaveSize(subject) || failedBefore(subject))

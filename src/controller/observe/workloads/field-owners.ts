@@ -48,7 +48,7 @@ export function earlierResizeAtMs(container: string | undefined, metadata: Objec
   if (managedAt !== undefined) return managedAt;
   const copied = parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION]);
   if (!copied || copied.serviceId !== labels?.[SERVICE_LABEL]) return undefined;
-  // By the clock of the API server, because the text of an annotation can hold any time, such as one to come.
+  // This time is by the clock of the API server. The text of an annotation can hold any time, even one to come.
   const annotatedAtMs = managedAtMs(managedFields, LAST_ROLLOUT_FIELDS) ?? 0;
   return Math.min(copied.startedAtMs, Math.max(parseTime(creationTimestamp), annotatedAtMs));
 }
