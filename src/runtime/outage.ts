@@ -24,3 +24,29 @@ export class Outage {
     for (const waiting of this.#waiting) waiting.abort();
   }
 }
+
+/** The place of one watch in outages. */
+export class OutagePauses {
+  readonly #outage: Outage;
+  #isRecovering = false;
+  /** The last pause was cut short. The next one is not: a server can fail right after it has served a watch. */
+  #isEarly = false;
+
+  constructor(outage = new Outage()) {
+    this.#outage = outage;
+  }
+
+  /** @param isWhole the pause ends early only if the signal is aborted */
+  async pause(clock: Clock, delayMs: number, isWhole: boolean, signal: AbortSignal): Promise<void> {
+    this.#isRecovering = true;
+    const mayEnd = !isWhole && !this.#isEarly;
+    this.#isEarly = mayEnd && (await this.#outage.pause(clock, delayMs, signal));
+    if (!mayEnd) await pause(clock, delayMs, signal);
+  }
+
+  /** The watch is served. */
+  recovered(): void {
+    if (this.#isRecovering) this.#outage.end();
+    this.#isRecovering = false;
+  }
+}

@@ -4,7 +4,7 @@ import { type Clock, pause } from "./clock.ts";
 import type { Informer } from "./informer.ts";
 import { type CompleteList, INITIAL_EVENTS_END, InitialList } from "./initial-list.ts";
 import { ListWatch, type ListWatchOptions } from "./list-watch.ts";
-import { Outage } from "./outage.ts";
+import { type Outage, OutagePauses } from "./outage.ts";
 import { RetryBackoff, type RetryDelays } from "./retry-backoff.ts";
 import { SilenceLimit } from "./silence-limit.ts";
 import { byKey, type Store } from "./store.ts";
@@ -65,10 +65,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   readonly #listWatch: ListWatch<Raw>;
   readonly #synced = Promise.withResolvers<void>();
   readonly #position: WatchPosition;
-  readonly #outage: Outage;
-  #isRecovering = false;
-  /** The last pause was cut short. The next one is not: a server can fail right after it has served a watch. */
-  #isEarly = false;
+  readonly #pauses: OutagePauses;
   /** False after the server rejected a list as events. */
   #canStreamLists = true;
   #isSynced = false;
@@ -77,7 +74,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     this.resource = options.resource.plural;
     this.#options = options;
     this.#listWatch = new ListWatch(options);
-    this.#outage = options.outage ?? new Outage();
+    this.#pauses = new OutagePauses(options.outage);
     this.#position = new WatchPosition(options.clock);
   }
 
@@ -120,23 +117,13 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       return;
     }
     this.#options.store.interrupted();
-    this.#isRecovering = true;
     const isExpired = isCode(error, 410);
     if (isExpired || isOutage(error)) this.#position.discard();
     else this.#position.requireCheck();
     if (!isExpired) this.#options.onProblem(error);
-    const { clock } = this.#options;
     const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
-    const delayMs = backoff.next(retryAfterMs);
-    const isWhole = this.#isEarly || retryAfterMs !== undefined;
-    this.#isEarly = false;
-    if (isWhole) await pause(clock, delayMs, signal);
-    else this.#isEarly = await this.#outage.pause(clock, delayMs, signal);
-  }
-
-  #recovered(): void {
-    if (this.#isRecovering) this.#outage.end();
-    this.#isRecovering = false;
+    const isWhole = retryAfterMs !== undefined;
+    await this.#pauses.pause(this.#options.clock, backoff.next(retryAfterMs), isWhole, signal);
   }
 
   async #checkPosition(signal: AbortSignal): Promise<void> {
@@ -162,7 +149,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     if (store.isRolledBackBy(list, objects, version)) onEtcdRollback?.();
     store.replace(list, objects, version);
     this.#position.moveToList(version, requestedAt);
-    this.#recovered();
+    this.#pauses.recovered();
     this.#isSynced = true;
     this.#synced.resolve();
   }
@@ -181,7 +168,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       const isKnown = (version: string) => initial === undefined && store.isOurs(version);
       const after = this.#position.lastSyncResourceVersion;
       const stream = await this.#listWatch.watch(after, isKnown, abort);
-      if (!initial) this.#recovered();
+      if (!initial) this.#pauses.recovered();
       for await (const event of stream) {
         silence.restart();
         if (event.type === "KNOWN") this.#skip(event);
