@@ -95,12 +95,12 @@ export function dueAtMs(
 }
 
 /** Returns the error of the last attempt if it failed. */
-export function errorOf(record: WriteRecord | undefined): WriteError | undefined {
+export function errorOf(record: Pick<WriteRecord, "outcome"> | undefined): WriteError | undefined {
   return record && "error" in record.outcome ? record.outcome.error : undefined;
 }
 
 /** Like errorOf, and while another attempt is in flight, the error of the one before it. */
-export function lastErrorOf(record: WriteRecord | undefined): WriteError | undefined {
+export function lastErrorOf(record: Pick<WriteRecord, "outcome"> | undefined): WriteError | undefined {
   return record?.outcome.type === "pending" ? record.outcome.before : errorOf(record);
 }
 

@@ -13,7 +13,7 @@ import {
   type WriteRecords,
   type WrittenAnnotation,
 } from "../observe/write-record.ts";
-import { lastErrorOf, TRUCE_MS } from "../retry.ts";
+import { isOfWrite, lastErrorOf, TRUCE_MS } from "../retry.ts";
 
 /** After this time, the watch has delivered the result of a write. */
 const MAX_UNRESOLVED_MS = 5 * 60_000;
@@ -37,6 +37,18 @@ export interface Attempt {
 }
 
 /**
+ * The attempts before this one. A write that fails because its object changes, or because the server does not respond, is
+ * repeated soon and often. These are counted for themselves, so they delay no retry after another failure.
+ */
+interface Counts {
+  readonly ended: number;
+  /** Failures of the write itself since then. */
+  readonly writeFailures: number;
+}
+
+type Kept = Attempt & Omit<WriteRecord, "attempts"> & Counts;
+
+/**
  * The last writes of this process to each object, for each purpose, with their outcomes. It is what bounds repeated
  * writes: every delay before a retry is computed from these records (retry.ts). They end with their objects.
  *
@@ -45,7 +57,7 @@ export interface Attempt {
 export class WriteMemory implements WriteRecords {
   readonly #clock: Pick<Clock, "now" | "monotonic">;
   readonly #wallTime: WallTime;
-  readonly #records = new Map<string, Attempt & WriteRecord>();
+  readonly #records = new Map<string, Kept>();
   /** Keys of the records without a known outcome. */
   readonly #open = new Set<string>();
   /** Purpose of the last write of the annotation, by UID. */
@@ -68,7 +80,12 @@ export class WriteMemory implements WriteRecords {
     const record = this.#records.get(keyOf({ uid, purpose }));
     if (!record) return undefined;
     const { firstAtMs, lastAtMs } = record;
-    return { ...record, firstAtMs: this.#wallTime.of(firstAtMs), lastAtMs: this.#wallTime.of(lastAtMs) };
+    return {
+      ...record,
+      attempts: 1 + (isWriteFailure(record) ? record.writeFailures : record.ended),
+      firstAtMs: this.#wallTime.of(firstAtMs),
+      lastAtMs: this.#wallTime.of(lastAtMs),
+    };
   }
 
   lastAnnotation(uid: string): ReturnType<WriteRecords["lastAnnotation"]> {
@@ -89,7 +106,7 @@ export class WriteMemory implements WriteRecords {
     return new Set(this.#openOf(COMMITS).map(({ uid }) => uid));
   }
 
-  #openOf(purposes: readonly WritePurpose[]): (Attempt & WriteRecord)[] {
+  #openOf(purposes: readonly WritePurpose[]): Kept[] {
     const open = [...this.#open].flatMap((key) => this.#records.get(key) ?? []);
     return open.filter(({ purpose }) => purposes.includes(purpose));
   }
@@ -109,12 +126,14 @@ export class WriteMemory implements WriteRecords {
     const last = this.#records.get(keyOf({ uid, purpose }));
     const isRepeated = last?.subject === subject && elapsedMs(last.lastAtMs, nowMs) <= TRUCE_MS;
     const before = isRepeated ? last : undefined;
+    const { ended, writeFailures } = countsAfter(before);
     this.#set({
       uid,
       purpose,
       subject,
       ...known,
-      attempts: Math.max((before?.attempts ?? 0) + 1, attempts),
+      ended: Math.max(ended, attempts - 1),
+      writeFailures,
       firstAtMs: before?.firstAtMs ?? nowMs,
       lastAtMs: nowMs,
       outcome: { type: "pending", before: lastErrorOf(before) },
@@ -178,7 +197,7 @@ export class WriteMemory implements WriteRecords {
     return record !== undefined;
   }
 
-  #set(record: Attempt & WriteRecord): void {
+  #set(record: Kept): void {
     const key = keyOf(record);
     this.#records.set(key, record);
     if (isOpen(record)) this.#open.add(key);
@@ -188,4 +207,16 @@ export class WriteMemory implements WriteRecords {
 
 function keyOf({ uid, purpose }: Attempt): string {
   return `${uid} ${purpose}`;
+}
+
+function countsAfter(last: Kept | undefined): Counts {
+  if (!last) return { ended: 0, writeFailures: 0 };
+  const { ended, writeFailures } = last;
+  return isWriteFailure(last)
+    ? { ended, writeFailures: writeFailures + 1 }
+    : { ended: ended + 1, writeFailures: 0 };
+}
+
+function isWriteFailure(record: Pick<WriteRecord, "outcome">): boolean {
+  return isOfWrite(lastErrorOf(record)?.reason ?? "");
 }

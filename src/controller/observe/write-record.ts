@@ -60,7 +60,10 @@ export interface WriteRecord {
   readonly runs?: string | undefined;
   /** People asked for this dry run, so it did not check the nodes. */
   readonly isRequested?: boolean | undefined;
-  /** Number of consecutive writes with the same subject. */
+  /**
+   * Number of writes with the same subject that ended like this one: that failed and are repeated soon (`isOfWrite`) since
+   * another one ended, or all others.
+   */
   readonly attempts: number;
   /** Time of the first one of these, in milliseconds since 1970. */
   readonly firstAtMs: number;
@@ -100,6 +103,6 @@ export function confirmationOf({ metadata }: KubeObject): string {
 }
 
 /** Returns true while nothing shows whether a write succeeded. */
-export function isOpen(record: WriteRecord | undefined): boolean {
+export function isOpen(record: Pick<WriteRecord, "outcome"> | undefined): boolean {
   return record?.outcome.type === "pending" || record?.outcome.type === "unknown";
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { CONFLICT } from "../../../../src/controller/apply/write-error.ts";
 import { WriteMemory } from "../../../../src/controller/apply/write-memory.ts";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import type { WriteError } from "../../../../src/controller/observe/write-record.ts";
@@ -10,6 +11,7 @@ import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const REFUSED: WriteError = { reason: "Refused", message: "no" };
+const UNAVAILABLE: WriteError = { reason: "WriteFailed", message: "unavailable" };
 const SIZE = "4000m/16Gi";
 
 function setup() {
@@ -44,6 +46,50 @@ describe("the memory of writes", () => {
     expect(writes.get("uid-a", "resize")?.attempts).toBe(3);
     writes.begin("uid-a", "resize", SIZE, { attempts: 2 });
     expect(writes.get("uid-a", "resize")?.attempts).toBe(4);
+  });
+
+  it("counts failures of the write itself apart from refusals, so neither delays a retry after the other", async () => {
+    const { clock, writes, delayMs } = setup();
+    const failed = async (error: WriteError) => {
+      writes.failed(writes.begin("uid-a", "resize", SIZE), error, 1);
+      const { attempts } = writes.get("uid-a", "resize") ?? {};
+      const waitedMs = delayMs();
+      await clock.advance(waitedMs);
+      return [attempts, waitedMs];
+    };
+    expect(await failed(CONFLICT)).toEqual([1, 0]);
+    expect(await failed(UNAVAILABLE)).toEqual([2, 2000]);
+    expect(await failed(REFUSED)).toEqual([1, 300_000]);
+    expect(await failed(UNAVAILABLE)).toEqual([1, 1000]);
+    expect(await failed(CONFLICT)).toEqual([2, 2000]);
+    expect(await failed(REFUSED)).toEqual([2, 600_000]);
+    expect(await failed(REFUSED)).toEqual([3, 1_200_000]);
+  });
+
+  it("grows the delay even if conflicts and refusals of a changing object alternate", async () => {
+    const { clock, writes } = setup();
+    const delays: number[] = [];
+    for (let generation = 1; generation <= 12; generation++) {
+      const error = generation % 2 === 1 ? CONFLICT : REFUSED;
+      writes.failed(writes.begin("uid-a", "resize", SIZE), error, generation);
+      const context = { scaling: undefined, nowMs: clock.now(), timeouts: TIMEOUTS };
+      const delay = repeatableAtMs(writes.get("uid-a", "resize"), generation + 1, context) - clock.now();
+      delays.push(delay);
+      await clock.advance(delay);
+    }
+    expect(delays).toEqual([0, 1, 0, 2, 0, 4, 0, 8, 0, 16, 0, 32].map((seconds) => seconds * 1000));
+  });
+
+  it("does not count the writes that failed before one succeeded as changes by another writer", async () => {
+    const { clock, writes, delayMs } = setup();
+    for (const _ of [1, 2, 3]) {
+      writes.failed(writes.begin("uid-a", "resize", SIZE), UNAVAILABLE, 1);
+      await clock.advance(delayMs());
+    }
+    writes.done(writes.begin("uid-a", "resize", SIZE));
+    expect([writes.get("uid-a", "resize")?.attempts, delayMs()]).toEqual([1, 0]);
+    writes.done(writes.begin("uid-a", "resize", SIZE));
+    expect([writes.get("uid-a", "resize")?.attempts, delayMs()]).toEqual([2, 10_000]);
   });
 
   it("has one record for each object and purpose", () => {
