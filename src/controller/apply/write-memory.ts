@@ -37,16 +37,17 @@ export interface Attempt {
 }
 
 /**
- * The attempts before this one. A write that fails because its object changes, or because the server does not respond, is
- * repeated soon and often. These are counted for themselves, so they delay no retry after another failure.
+ * The attempts before this one. A write that fails because its object changes, a permission is missing or the server does
+ * not respond shows nothing about what was wanted, and is repeated soon. So these delay no retry after another outcome.
  */
-interface Counts {
-  readonly ended: number;
-  /** Failures of the write itself since then. */
-  readonly writeFailures: number;
+interface Earlier {
+  /** Attempts that succeeded or were refused. */
+  readonly decided: number;
+  /** Failures of the write itself (`isOfWrite`) since the last one of these. */
+  readonly undecided: number;
 }
 
-type Kept = Attempt & Omit<WriteRecord, "attempts"> & Counts;
+type Entry = Attempt & Omit<WriteRecord, "attempts"> & Earlier;
 
 /**
  * The last writes of this process to each object, for each purpose, with their outcomes. It is what bounds repeated
@@ -57,7 +58,7 @@ type Kept = Attempt & Omit<WriteRecord, "attempts"> & Counts;
 export class WriteMemory implements WriteRecords {
   readonly #clock: Pick<Clock, "now" | "monotonic">;
   readonly #wallTime: WallTime;
-  readonly #records = new Map<string, Kept>();
+  readonly #records = new Map<string, Entry>();
   /** Keys of the records without a known outcome. */
   readonly #open = new Set<string>();
   /** Purpose of the last write of the annotation, by UID. */
@@ -82,7 +83,7 @@ export class WriteMemory implements WriteRecords {
     const { firstAtMs, lastAtMs } = record;
     return {
       ...record,
-      attempts: 1 + (isWriteFailure(record) ? record.writeFailures : record.ended),
+      attempts: 1 + (isUndecided(record) ? record.undecided : record.decided),
       firstAtMs: this.#wallTime.of(firstAtMs),
       lastAtMs: this.#wallTime.of(lastAtMs),
     };
@@ -106,7 +107,7 @@ export class WriteMemory implements WriteRecords {
     return new Set(this.#openOf(COMMITS).map(({ uid }) => uid));
   }
 
-  #openOf(purposes: readonly WritePurpose[]): Kept[] {
+  #openOf(purposes: readonly WritePurpose[]): Entry[] {
     const open = [...this.#open].flatMap((key) => this.#records.get(key) ?? []);
     return open.filter(({ purpose }) => purposes.includes(purpose));
   }
@@ -126,14 +127,14 @@ export class WriteMemory implements WriteRecords {
     const last = this.#records.get(keyOf({ uid, purpose }));
     const isRepeated = last?.subject === subject && elapsedMs(last.lastAtMs, nowMs) <= TRUCE_MS;
     const before = isRepeated ? last : undefined;
-    const { ended, writeFailures } = countsAfter(before);
+    const { decided, undecided } = attemptsAfter(before);
     this.#set({
       uid,
       purpose,
       subject,
       ...known,
-      ended: Math.max(ended, attempts - 1),
-      writeFailures,
+      decided: Math.max(decided, attempts - 1),
+      undecided,
       firstAtMs: before?.firstAtMs ?? nowMs,
       lastAtMs: nowMs,
       outcome: { type: "pending", before: lastErrorOf(before) },
@@ -197,7 +198,7 @@ export class WriteMemory implements WriteRecords {
     return record !== undefined;
   }
 
-  #set(record: Kept): void {
+  #set(record: Entry): void {
     const key = keyOf(record);
     this.#records.set(key, record);
     if (isOpen(record)) this.#open.add(key);
@@ -209,14 +210,14 @@ function keyOf({ uid, purpose }: Attempt): string {
   return `${uid} ${purpose}`;
 }
 
-function countsAfter(last: Kept | undefined): Counts {
-  if (!last) return { ended: 0, writeFailures: 0 };
-  const { ended, writeFailures } = last;
-  return isWriteFailure(last)
-    ? { ended, writeFailures: writeFailures + 1 }
-    : { ended: ended + 1, writeFailures: 0 };
+/** @param last the attempt before the next one, with the same subject */
+function attemptsAfter(last: Entry | undefined): Earlier {
+  if (!last) return { decided: 0, undecided: 0 };
+  const { decided, undecided } = last;
+  return isUndecided(last) ? { decided, undecided: undecided + 1 } : { decided: decided + 1, undecided: 0 };
 }
 
-function isWriteFailure(record: Pick<WriteRecord, "outcome">): boolean {
+/** The last attempt failed, and this shows nothing about what was wanted. */
+function isUndecided(record: Pick<WriteRecord, "outcome">): boolean {
   return isOfWrite(lastErrorOf(record)?.reason ?? "");
 }
