@@ -80,11 +80,11 @@ export class WriteMemory implements WriteRecords {
   get(uid: string, purpose: WritePurpose): WriteRecord | undefined {
     const record = this.#records.get(keyOf({ uid, purpose }));
     if (!record) return undefined;
-    const { firstAtMs, lastAtMs } = record;
+    const { undecidedSinceMs, lastAtMs } = record;
     return {
       ...record,
       attempts: 1 + (isUndecided(record) ? record.undecided : record.decided),
-      firstAtMs: this.#wallTime.of(firstAtMs),
+      undecidedSinceMs: this.#wallTime.of(undecidedSinceMs),
       lastAtMs: this.#wallTime.of(lastAtMs),
     };
   }
@@ -135,7 +135,7 @@ export class WriteMemory implements WriteRecords {
       ...known,
       decided: Math.max(decided, attempts - 1),
       undecided,
-      firstAtMs: before?.firstAtMs ?? nowMs,
+      undecidedSinceMs: before && isUndecided(before) ? before.undecidedSinceMs : nowMs,
       lastAtMs: nowMs,
       outcome: { type: "pending", before: lastErrorOf(before) },
     });

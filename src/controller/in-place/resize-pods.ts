@@ -190,8 +190,9 @@ function retrying(pods: Pods): PodsStep | undefined {
   if (!first?.record || !error) return undefined;
   // A refused size is tried again for as long as it takes, because a rollout would be refused too.
   const { retryRequestedAtMs = 0 } = scaling;
-  const { firstAtMs } = first.record;
-  const sinceMs = retryRequestedAtMs <= nowMs ? Math.max(firstAtMs, retryRequestedAtMs) : firstAtMs;
+  const { undecidedSinceMs } = first.record;
+  const sinceMs =
+    retryRequestedAtMs <= nowMs ? Math.max(undecidedSinceMs, retryRequestedAtMs) : undecidedSinceMs;
   const untilMs = Math.min(...failing.map(({ record }) => repeatableAtMs(record, 0, pods)));
   if (!isRefusal(error.reason) && elapsedMs(sinceMs, nowMs) >= timeouts.resizeMs) {
     const message = `the API server has not resized it: ${error.message}`;

@@ -65,9 +65,9 @@ export interface WriteRecord {
    * another one ended, or all others.
    */
   readonly attempts: number;
-  /** Time of the first one of these, in milliseconds since 1970. */
-  readonly firstAtMs: number;
-  /** Time of the last one, or of its response if it failed, in milliseconds since 1970. */
+  /** Time of the first attempt since the last one that succeeded or was refused, in milliseconds since 1970. */
+  readonly undecidedSinceMs: number;
+  /** Time of the last attempt, or of its response if it failed, in milliseconds since 1970. */
   readonly lastAtMs: number;
   readonly outcome: /** `before`: the error of the attempt before this one. */
     | { readonly type: "pending"; readonly before?: WriteError | undefined }

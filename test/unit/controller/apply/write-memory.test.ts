@@ -80,6 +80,18 @@ describe("the memory of writes", () => {
     expect(delays).toEqual([0, 1, 0, 2, 0, 4, 0, 8, 0, 16, 0, 32].map((seconds) => seconds * 1000));
   });
 
+  it("measures for how long the write itself has failed since a refusal", async () => {
+    const { clock, writes } = setup();
+    const sinceMs = async (error: WriteError) => {
+      await clock.advance(60_000);
+      writes.failed(writes.begin("uid-a", "resize-pod", SIZE), error, 1);
+      return clock.now() - (writes.get("uid-a", "resize-pod")?.undecidedSinceMs ?? 0);
+    };
+    expect([await sinceMs(UNAVAILABLE), await sinceMs(CONFLICT)]).toEqual([0, 60_000]);
+    await sinceMs(REFUSED);
+    expect([await sinceMs(UNAVAILABLE), await sinceMs(CONFLICT)]).toEqual([0, 60_000]);
+  });
+
   it("does not count the writes that failed before one succeeded as changes by another writer", async () => {
     const { clock, writes, delayMs } = setup();
     for (const _ of [1, 2, 3]) {

@@ -138,7 +138,7 @@ describe("a write to a pod that fails", () => {
   });
 
   it("leads to a rollout after two minutes", () => {
-    const at = (agoMs: number) => stepOf(pods, [failing({ attempts: 7, firstAtMs: NOW_MS - agoMs })]);
+    const at = (agoMs: number) => stepOf(pods, [failing({ attempts: 7, undecidedSinceMs: NOW_MS - agoMs })]);
     expect(at(2 * MINUTE - 1)).toMatchObject({ type: "wait" });
     expect(at(2 * MINUTE)).toMatchObject({
       type: "fail",
