@@ -19,7 +19,7 @@ export interface RoomRequest {
   readonly stopping: readonly { readonly uid: string; readonly node: string }[];
   /** Names of nodes that are known to have no room. */
   readonly fullNodes: readonly string[];
-  /** Number of this attempt, so that each one begins with other nodes. */
+  /** Number of the searches before this one, so that each one begins with other nodes. */
   readonly attempt: number;
 }
 

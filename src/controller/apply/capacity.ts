@@ -55,7 +55,8 @@ async function roomProblem(
     const listed = await nodes.list();
     if (!listed)
       return without("the controller may not list nodes (rbac.nodes), so it cannot search for room");
-    const attempt = writes.get(uid, "check-room")?.attempts ?? 0;
+    // A search that failed looked at no nodes, or not at all of its nodes.
+    const attempt = writes.decidedBefore(uid, "check-room");
     const places = stopping.map(({ metadata, nodeName }) => ({ uid: metadata.uid, node: nodeName }));
     const request = { uid, spec, pods: replaceablePods(pipe), stopping: places, fullNodes, attempt };
     const found = await rooms.find(request, listed);

@@ -89,6 +89,11 @@ export class WriteMemory implements WriteRecords {
     };
   }
 
+  /** Number of attempts that succeeded or were refused before the last one. */
+  decidedBefore(uid: string, purpose: WritePurpose): number {
+    return this.#records.get(keyOf({ uid, purpose }))?.decided ?? 0;
+  }
+
   lastAnnotation(uid: string): ReturnType<WriteRecords["lastAnnotation"]> {
     const purpose = this.#annotations.get(uid);
     const record = purpose && this.get(uid, purpose);

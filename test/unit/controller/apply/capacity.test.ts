@@ -126,9 +126,17 @@ describe("the search for room", () => {
         pods: 1,
         stopping: [{ uid: "uid-a-1", node: "node" }],
         fullNodes: ["full"],
-        attempt: 1,
+        attempt: 0,
       },
     ]);
+  });
+
+  it("goes on with other nodes only after one that looked at its nodes", async () => {
+    const results = [none, throwing(error(500, "etcd")), none, throwing(error(500, "etcd")), none];
+    const { applier, action, asked } = setup({ room: () => (results.shift() ?? none)() });
+    const search = { type: "check-room", ...action, stopping: [POD], fullNodes: [] } as const;
+    while (results.length > 0) await checkRoom(applier, search);
+    expect(asked.map(({ attempt }) => attempt)).toEqual([0, 1, 1, 2, 2]);
   });
 
   it("fails if no node has room or is large enough, if the size is refused, or if pods cannot be listed", async () => {
