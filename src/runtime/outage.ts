@@ -1,4 +1,5 @@
 import { type Clock, pause } from "./clock.ts";
+import type { RetryBackoff } from "./retry-backoff.ts";
 
 /**
  * An outage of the API server, as all watches of a process see it: the first one that recovers ends the pauses of the
@@ -28,20 +29,34 @@ export class Outage {
 /** The place of one watch in outages. */
 export class OutagePauses {
   readonly #outage: Outage;
+  readonly #clock: Clock;
   #isRecovering = false;
-  /** The last pause was cut short. The next one is not: a server can fail right after it has served a watch. */
-  #isEarly = false;
+  /** End of the last pause, had it not been cut short. */
+  #plannedEnd = Number.NEGATIVE_INFINITY;
 
-  constructor(outage = new Outage()) {
+  constructor(clock: Clock, outage = new Outage()) {
+    this.#clock = clock;
     this.#outage = outage;
   }
 
-  /** @param isWhole the pause ends early only if the signal is aborted */
-  async pause(clock: Clock, delayMs: number, isWhole: boolean, signal: AbortSignal): Promise<void> {
+  /**
+   * Pauses before a retry. A pause that was cut short lasts for its rest if that retry fails, too: the early retry is one
+   * more, and the others stay when they were.
+   *
+   * @param leastMs delay that the server requests, which is never cut short
+   */
+  async pause(backoff: RetryBackoff, leastMs: number, signal: AbortSignal): Promise<void> {
     this.#isRecovering = true;
-    const mayEnd = !isWhole && !this.#isEarly;
-    this.#isEarly = mayEnd && (await this.#outage.pause(clock, delayMs, signal));
-    if (!mayEnd) await pause(clock, delayMs, signal);
+    const now = this.#clock.monotonic();
+    const restMs = this.#plannedEnd - now;
+    this.#plannedEnd = Number.NEGATIVE_INFINITY;
+    if (restMs > 0) return pause(this.#clock, Math.max(restMs, leastMs), signal);
+    const delayMs = backoff.next(leastMs);
+    const [isEarly] = await Promise.all([
+      this.#outage.pause(this.#clock, delayMs, signal),
+      pause(this.#clock, leastMs, signal),
+    ]);
+    if (isEarly) this.#plannedEnd = now + delayMs;
   }
 
   /** The watch is served. */

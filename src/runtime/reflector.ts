@@ -45,8 +45,8 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
  * Guarantees:
  * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.8 to 30 s, which
  *   starts over after two minutes without an error. So no server can make it list more than ten times a minute.
- * - Unless the server asked for a delay, it retries at once when another watch of the process has recovered (`outage`). If
- *   that fails too, the next pause is a whole one, so this at most doubles the number of lists.
+ * - When another watch of the process has recovered (`outage`), it retries once more, at once, though not before the
+ *   time in Retry-After. So this at most doubles the number of lists, and delays none.
  * - A list has no resource version in its request, so it is a consistent read. It replaces the contents of the store
  *   and starts a new epoch, even if it is older (etcd restored from a snapshot: `onEtcdRollback`). It arrives as the
  *   first events of the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
@@ -74,7 +74,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     this.resource = options.resource.plural;
     this.#options = options;
     this.#listWatch = new ListWatch(options);
-    this.#pauses = new OutagePauses(options.outage);
+    this.#pauses = new OutagePauses(options.clock, options.outage);
     this.#position = new WatchPosition(options.clock);
   }
 
@@ -122,8 +122,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     else this.#position.requireCheck();
     if (!isExpired) this.#options.onProblem(error);
     const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
-    const isWhole = retryAfterMs !== undefined;
-    await this.#pauses.pause(this.#options.clock, backoff.next(retryAfterMs), isWhole, signal);
+    await this.#pauses.pause(backoff, retryAfterMs ?? 0, signal);
   }
 
   async #checkPosition(signal: AbortSignal): Promise<void> {

@@ -603,15 +603,29 @@ describe("reflectors of one process", () => {
     await harness.end();
   });
 
-  it("wait for a whole pause if the early attempt fails, too", async () => {
+  it("wait for the rest of their pause if the early attempt fails, too", async () => {
     const harness = await waiting([UNREACHABLE, { list: listOf(10, []) }, { watch: new FakeWatch() }]);
     await harness.recoverAnother();
     expect(harness.calls).toHaveLength(4);
     await harness.recoverAnother();
-    await harness.clock.advance(5599);
+    // The third failure was at 2.4 s.
+    await harness.clock.advance(5600 - 4101);
     expect(harness.calls, "one millisecond too early").toHaveLength(4);
     await harness.clock.advance(1);
     expect(harness.calls.slice(4)).toEqual(["list", "watch 10"]);
+    await harness.end();
+  });
+
+  it("retry at once in a later pause, too, which is as long as without the early attempt", async () => {
+    const served = [{ list: listOf(10, []) }, { watch: new FakeWatch() }];
+    const harness = await waiting([UNREACHABLE, UNREACHABLE, ...served]);
+    await harness.recoverAnother();
+    await harness.clock.advance(5600 - 3300);
+    expect(harness.calls).toHaveLength(5);
+    await harness.clock.advance(5599);
+    expect(harness.calls, "in the pause of 6.4 s").toHaveLength(5);
+    await harness.recoverAnother();
+    expect(harness.calls.slice(5)).toEqual(["list", "watch 10"]);
     await harness.end();
   });
 
@@ -626,16 +640,16 @@ describe("reflectors of one process", () => {
     await harness.end();
   });
 
-  it("wait for the time in Retry-After in any case", async () => {
+  it.each([1, 3, 7])("wait for the %i s in Retry-After in any case, and no longer", async (seconds) => {
     const outage = new Outage();
-    const busy = new KubeApiError("GET", 429, "{}", { retryAfterHeader: "7" });
-    const harness = setup([{ error: busy }, { list: listOf(10, []) }, { watch: new FakeWatch() }], {
-      outage,
-    });
-    await settled();
+    const busy = new KubeApiError("GET", 429, "{}", { retryAfterHeader: `${seconds}` });
+    const served = [{ list: listOf(10, []) }, { watch: new FakeWatch() }];
+    const harness = setup([UNREACHABLE, UNREACHABLE, { error: busy }, ...served], { outage });
+    await harness.clock.advance(2400);
+    expect(harness.calls).toHaveLength(3);
     outage.end();
-    await harness.clock.advance(6999);
-    expect(harness.calls).toHaveLength(1);
+    await harness.clock.advance(seconds * 1000 - 1);
+    expect(harness.calls).toHaveLength(3);
     await harness.clock.advance(1);
     expect(harness.reflector.isSynced).toBe(true);
     await harness.end();
