@@ -603,6 +603,21 @@ describe("reflectors of one process", () => {
     await harness.end();
   });
 
+  it("retry at once when a watch of one of them goes on without a list", async () => {
+    const harness = await waiting([{ list: listOf(10, []) }, { watch: new FakeWatch() }]);
+    const broken = new FakeWatch();
+    const list = { list: listOf(10, []) };
+    const script = [list, { watch: broken }, list, { watch: new FakeWatch() }];
+    const other = setup(script, { clock: harness.clock, outage: harness.outage });
+    await settled();
+    broken.fail(new Error("the connection was reset"));
+    await harness.clock.advance(800);
+    expect(other.calls).toEqual(["list", "watch 10", "list head", "watch 10"]);
+    expect(harness.calls.slice(3)).toEqual(["list", "watch 10"]);
+    await other.end();
+    await harness.end();
+  });
+
   it("wait for the rest of their pause if the early attempt fails, too", async () => {
     const harness = await waiting([UNREACHABLE, { list: listOf(10, []) }, { watch: new FakeWatch() }]);
     await harness.recoverAnother();
