@@ -44,6 +44,9 @@ function replicaSet(name: string, changes: Changes = {}): ReplicaSet {
 
 const OLDER = { pods: 0, createdAt: "2026-01-01T00:00:10Z", cores: 4 };
 
+/** Kubernetes has scaled it to zero, and its pods still run. */
+const STOPPING: ReplicaSet = { ...replicaSet("stopping", { pods: 0 }), status: { replicas: 1 } };
+
 function facts(replicaSets: readonly ReplicaSet[], changes: Changes = {}): CommitFacts {
   return { container: "pipe", template: templateOf(changes), replicaSets };
 }
@@ -56,6 +59,7 @@ describe("the first write of a commit", () => {
   it.each<[string, CommitFacts]>([
     ["there is no ReplicaSet with pods", facts([replicaSet("current", { pods: 0 })])],
     ["two ReplicaSets have pods", facts([replicaSet("current"), replicaSet("old")])],
+    ["the pods of another ReplicaSet still run", facts([replicaSet("current"), STOPPING])],
     ["the template is another one", facts([replicaSet("current")], { image: "pipe:2" })],
     ["the template has another size", facts([replicaSet("current")], { cores: 4 })],
     [
