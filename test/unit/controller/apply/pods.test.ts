@@ -138,7 +138,10 @@ describe("the resize of a pod", () => {
     ["an API server that does not allow the method", error(405, "not allowed"), "NotSupported"],
     ["the node, which is too small", tooLarge, "Infeasible"],
   ])("leads to a rollout after a refusal by %s", async (_, each, fallback) => {
-    expect((await failing(each)).record?.outcome).toMatchObject({ type: "failed", error: { fallback } });
+    const { record, result, requests } = await failing(each);
+    expect(record?.outcome).toMatchObject({ type: "failed", error: { fallback } });
+    expect(result, "not a conflict, after which the pod would be read").toMatchObject({ fallback });
+    expect(requests).toHaveLength(1);
   });
 });
 
