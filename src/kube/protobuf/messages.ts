@@ -39,8 +39,9 @@ import {
 } from "./message.ts";
 
 /*
- * The types of objects.ts, pods.ts, workloads.ts and autoscalers.ts with the field numbers of Kubernetes (generated.proto in k8s.io/api and k8s.io/apimachinery).
- * Numbers never change within an API version. A field that is added to a type must get its number here.
+ * The types of objects.ts, pods.ts, workloads.ts and autoscalers.ts with the field numbers of Kubernetes (generated.proto
+ * in k8s.io/api and k8s.io/apimachinery). Numbers never change within an API version. A field that is added to a type must
+ * get its number here.
  */
 
 type Item<T> = NonNullable<T> extends readonly (infer Each)[] ? Each : never;
