@@ -1,9 +1,7 @@
 import * as z from "zod";
 import { canonicalUuid } from "../domain/identifiers.ts";
-import { DEFAULT_RECORDS_NAMESPACE } from "../settings/cluster.ts";
 import { flagOf, type OptionText, option, UsageError } from "../settings/option.ts";
 import { alternatives, durationMs, listOf, oneOf, onOff, type Value, written } from "../settings/values.ts";
-import type { Io } from "./io.ts";
 import { FORMATS } from "./output.ts";
 
 /*
@@ -74,16 +72,25 @@ export function requireChange(options: object, values: Readonly<Record<string, u
   throw new UsageError(`Nothing to change. Specify ${alternatives(keys.map(flagOf))}.`);
 }
 
-/** The cluster of a command, as its options name it, and the namespace of the records. */
+/** Where a command acts, for the commands that it prints: its program, and the cluster as its options name it. */
 export interface Place {
+  /** As people type it; see {@link Io}. */
+  readonly program: string;
   readonly kubeconfig?: string | undefined;
   readonly context?: string | undefined;
+  /** Namespace of the records. */
   readonly namespace: string;
 }
 
-/** A command of this program to print, which acts on the same records. @param words after the name of the program */
-export function programCommand({ program }: Pick<Io, "program">, place: Place, words: string): string {
-  return `${program} ${words}${placeFlags(place)}`;
+/**
+ * A command of this program to print, which acts on the same records. It is copied as a whole: where text follows, it
+ * is in backticks.
+ *
+ * @param words after the name of the program
+ */
+export function programCommand(place: Place, words: string): string {
+  // Also the default namespace: a variable of the environment may name another one.
+  return `${place.program} ${words}${clusterFlags(place)} --namespace ${place.namespace}`;
 }
 
 /** A kubectl command to print, which acts on the same cluster. @param words after kubectl */
@@ -92,15 +99,10 @@ export function kubectlCommand(place: Place, words: string): string {
 }
 
 /**
- * The flags that make another command of this program act on the same records, each with a leading blank. The same IDs
- * can exist in several clusters, so a printed command must not depend on the current context.
+ * The flags for the same cluster, which kubectl has too, each with a leading blank. The same IDs can exist in several
+ * clusters, so a printed command must not depend on the current context.
  */
-export function placeFlags(place: Place): string {
-  return `${clusterFlags(place)}${recordsFlag(place.namespace)}`;
-}
-
-/** The flags for the same cluster, which kubectl has too, each with a leading blank. */
-export function clusterFlags({ kubeconfig, context }: Omit<Place, "namespace">): string {
+function clusterFlags({ kubeconfig, context }: Place): string {
   const flag = (name: string, value: string | undefined) =>
     value === undefined ? "" : ` --${name} ${quotedForShell(value)}`;
   return `${flag("kubeconfig", kubeconfig)}${flag("context", context)}`;
@@ -108,11 +110,6 @@ export function clusterFlags({ kubeconfig, context }: Omit<Place, "namespace">):
 
 function quotedForShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-/** The flag for the same namespace of the records, with a leading blank. */
-function recordsFlag(namespace: string): string {
-  return namespace === DEFAULT_RECORDS_NAMESPACE ? "" : ` --namespace ${namespace}`;
 }
 
 /** A word that stands for itself, or a value. */

@@ -109,7 +109,7 @@ describe("admin key show", () => {
     expect(await records.run(`admin key show ${id}`)).toEqual({
       code: 1,
       out: "",
-      err: `There is no API key with the ID ${id} in the namespace ${records.environment.records}. To list the IDs: admin key list --organization <uuid> ${records.clusterFlags.join(" ")}\n`,
+      err: `There is no API key with the ID ${id} in the namespace ${records.environment.records}. To list the IDs: pipe-scaling admin key list --organization <uuid> ${records.clusterFlags.join(" ")}\n`,
     });
   });
 
@@ -260,7 +260,7 @@ describe("admin key rotate", () => {
     const { code, out, err } = await records.run(`admin key rotate ${key.id}`);
     expect(code).toBe(0);
     expect(err).toBe(
-      `Save the key secret now. It cannot be shown again. Both secrets work until admin key rotate ${key.id} --finish ${records.clusterFlags.join(" ")}.\n`,
+      `Save the key secret now. It cannot be shown again. Both secrets work until you drop the older one: pipe-scaling admin key rotate ${key.id} --finish ${records.clusterFlags.join(" ")}\n`,
     );
     const keySecret = /^KEY SECRET +(\S{43})$/m.exec(out)?.[1] ?? "";
     const { metadata, data } = await secretOf(key);

@@ -76,7 +76,7 @@ describe("admin member remove", () => {
     expect(await membersOf(id)).toEqual(["ada", "bob"]);
     expect(await records.run(`${words} --yes`)).toMatchObject({
       code: 1,
-      err: `User a/b is not a member of organization ${id}. To list the members: admin member list --organization ${id} ${records.clusterFlags.join(" ")}\n`,
+      err: `User a/b is not a member of organization ${id}. To list the members: pipe-scaling admin member list --organization ${id} ${records.clusterFlags.join(" ")}\n`,
     });
   });
 

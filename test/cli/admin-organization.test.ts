@@ -204,7 +204,7 @@ describe("admin organization delete", () => {
     expect(await records.run(`admin organization delete ${id} --yes`)).toEqual({
       code: 1,
       out: "",
-      err: `Organization ${id} has 1 service, so nothing was deleted. Delete the services first (admin service list --organization ${id} ${records.clusterFlags.join(" ")}), or specify --with-services.\n`,
+      err: `Organization ${id} has 1 service, so nothing was deleted. Delete the services first (\`pipe-scaling admin service list --organization ${id} ${records.clusterFlags.join(" ")}\`), or specify --with-services.\n`,
     });
     expect(await inventory()).toEqual(before);
   });

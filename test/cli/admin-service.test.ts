@@ -83,7 +83,7 @@ describe("admin service show", () => {
     expect(await records.run(`admin service show ${id}`)).toEqual({
       code: 1,
       out: "",
-      err: `There is no service with the ID ${id} in the namespace ${records.environment.records}. To list the IDs: admin service list ${records.clusterFlags.join(" ")}\n`,
+      err: `There is no service with the ID ${id} in the namespace ${records.environment.records}. To list the IDs: pipe-scaling admin service list ${records.clusterFlags.join(" ")}\n`,
     });
     const malformed = serviceRecord({ organizationId: organization, namespace: "Not a namespace" });
     await records.environment.addRecord(malformed);

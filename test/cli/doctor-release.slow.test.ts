@@ -229,7 +229,7 @@ describe("doctor with a release of the chart", () => {
           ),
         ],
         async (broken) => {
-          await runRemedy(broken, /differs from the chart/, /kubectl delete \S+ [^,\s]+/);
+          await runRemedy(broken, /differs from the chart/, /kubectl delete \S+ [^`\s]+/);
           await upgrade();
         },
       );
@@ -321,7 +321,7 @@ describe("doctor with a release of the chart", () => {
         () => patch(data),
         [expect.stringContaining(problem)],
         async (broken) => {
-          await runRemedy(broken, /TLS Secret/, /kubectl delete secret \S+ --namespace [^,\s]+/);
+          await runRemedy(broken, /TLS Secret/, /kubectl delete secret \S+ --namespace [^`\s]+/);
           await upgrade();
         },
       );
@@ -352,7 +352,7 @@ describe("doctor with a release of the chart", () => {
         read,
         problemsOf,
       );
-      await runRemedy(broken, /has a duration of/, /kubectl delete lease \S+ --namespace [^;\s]+/);
+      await runRemedy(broken, /has a duration of/, /kubectl delete lease \S+ --namespace [^`\s]+/);
       await startController();
       await expect.poll(async () => problemsOf(await read()), { timeout: 60_000 }).toEqual([]);
     });
@@ -368,7 +368,7 @@ describe("doctor with a release of the chart", () => {
         [
           "warning: The Deployment R-pipes/typo has the label pipes.clouddb.dev/type=databse instead of database, so it is not a pipe and is not resized.",
         ],
-        (broken) => runRemedy(broken, /R?.*typo has/, /kubectl label [^;]+/, { "<id>": SERVICE }),
+        (broken) => runRemedy(broken, /R?.*typo has/, /kubectl label [^`]+/, { "<id>": SERVICE }),
       );
       await deleted("typo");
     });

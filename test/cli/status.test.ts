@@ -182,7 +182,7 @@ describe("status of one service", () => {
       const { code, out, err } = await runProgram(words(named));
       expect({ code, out }).toEqual({ code: 1, out: "" });
       expect(err).toBe(
-        `There is no service "${named}" in the namespace ${environment.records}: pipe-scaling admin service list --kubeconfig ${environment.cluster.kubeconfig} --namespace ${environment.records} lists all services.\n`,
+        `There is no service "${named}" in the namespace ${environment.records}: \`pipe-scaling admin service list --kubeconfig ${environment.cluster.kubeconfig} --namespace ${environment.records}\` lists all services.\n`,
       );
     }
   });

@@ -18,7 +18,8 @@ export function recordsCommand(spec: CommandSpec<Options, [records: Records]>): 
       const { connect } = await import("../../kube/connection.ts");
       const client = new KubeClient(await connect(kubeconfig, io.signal, { context }));
       try {
-        return await spec.run(new Records(client, { kubeconfig, context, namespace }, io.signal), values, io);
+        const place = { program: io.program, kubeconfig, context, namespace };
+        return await spec.run(new Records(client, place, io.signal), values, io);
       } finally {
         await client.close();
       }

@@ -2,7 +2,7 @@ import { type ApiKey, formatSecretHashes, newCredentials, sha256 } from "../../r
 import { UsageError } from "../../settings/option.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
-import { outputOption, placeFlags, switchOption, yesOption } from "../options.ts";
+import { outputOption, type Place, programCommand, switchOption, yesOption } from "../options.ts";
 import { printOne } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import { KEYS } from "./kinds.ts";
@@ -32,16 +32,16 @@ export const rotate = recordsCommand({
       throw new UsageError("--finish and --cancel cannot be combined. Specify one of them.");
   },
   async run(records, { key: id, finish, cancel, yes, output }, io) {
-    const flags = placeFlags(records.place);
+    const { place } = records;
     const change = (decide: (key: ApiKey) => readonly string[]) =>
       KEYS.change(records, id, (key) => ({ secretHash: formatSecretHashes(decide(key)) }));
     if (finish || cancel) {
       const key = await KEYS.require(records, id);
-      const kept = keptSecret(key, finish, flags);
+      const kept = keptSecret(place, key, finish);
       const what = `the ${finish ? "older" : "newer"} secret of API key ${key.name} (${id})`;
       await confirm(io, yes, `Drop ${what}, and reject clients that still use it?`);
       await change((latest) => {
-        if (keptSecret(latest, finish, flags) === kept) return [kept];
+        if (keptSecret(place, latest, finish) === kept) return [kept];
         throw new CliError(
           `The secrets of API key ${id} were changed by another writer, so this command changed nothing. Check them, then run it again.`,
         );
@@ -51,36 +51,40 @@ export const rotate = recordsCommand({
     }
     const { keySecret } = newCredentials();
     const { name, keySuffix } = await withKnownOutcome(
-      change((latest) => withSecret(latest, keySecret, flags)),
-      `The secret may have been added, but it is lost. If admin key show ${id}${flags} shows two secrets, remove it with admin key rotate ${id} --cancel${flags}`,
+      change((latest) => withSecret(place, latest, keySecret)),
+      `The secret may have been added, but it is lost. If \`${programCommand(place, `admin key show ${id}`)}\` shows two secrets, remove it with \`${rotateCommand(place, id, " --cancel")}\``,
     );
     printOne(io, output, { keySecret, id, name, keySuffix });
     io.err(
-      `Save the key secret now. It cannot be shown again. Both secrets work until admin key rotate ${id} --finish${flags}.\n`,
+      `Save the key secret now. It cannot be shown again. Both secrets work until you drop the older one: ${rotateCommand(place, id, " --finish")}\n`,
     );
   },
 });
 
 /** The secrets of a record are in the order in which they were added. */
 function withSecret(
+  place: Place,
   { id, secretHashes: [first, ...others] }: ApiKey,
   keySecret: string,
-  flags: string,
 ): string[] {
   if (first !== undefined && others.length === 0) return [first, sha256(keySecret)];
   throw new CliError(
-    `API key ${id} is being rotated already. End that rotation first with admin key rotate ${id}${flags}, and --finish or --cancel.`,
+    `API key ${id} is being rotated already. End that rotation first with \`${rotateCommand(place, id, " --finish")}\` or \`${rotateCommand(place, id, " --cancel")}\`.`,
   );
 }
 
 /** The one that is left when the older or the newer secret is dropped. */
 function keptSecret(
+  place: Place,
   { id, secretHashes: [older, newer] }: ApiKey,
   isOlderDropped: boolean,
-  flags: string,
 ): string {
   if (older !== undefined && newer !== undefined) return isOlderDropped ? newer : older;
   throw new CliError(
-    `API key ${id} has only one secret, so nothing was changed. admin key rotate ${id}${flags} adds another.`,
+    `API key ${id} has only one secret, so nothing was changed. To add another: ${rotateCommand(place, id)}`,
   );
+}
+
+function rotateCommand(place: Place, id: string, flag: "" | " --finish" | " --cancel" = ""): string {
+  return programCommand(place, `admin key rotate ${id}${flag}`);
 }

@@ -9,7 +9,7 @@ import { option } from "../../settings/option.ts";
 import { addressOrCidr, listOf, nonEmptyText, written } from "../../settings/values.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
-import { orWord, outputOption, placeFlags, requireChange, roles, yesOption } from "../options.ts";
+import { orWord, outputOption, programCommand, requireChange, roles, yesOption } from "../options.ts";
 import { printList, printOne } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import { rotate } from "./key-rotate.ts";
@@ -70,18 +70,19 @@ const create = recordsCommand({
       expireAt,
     };
     const credentials = newCredentials();
-    const flags = placeFlags(records.place);
+    const listKeys = programCommand(records.place, `admin key list --organization ${organization}`);
     await ORGANIZATIONS.require(records, organization);
     const { length } = await records.list(SECRETS, "api-key", organization);
     if (length >= MAX_KEYS) {
+      const deleteKey = programCommand(records.place, "admin key delete <uuid>");
       throw new CliError(
-        `Organization ${organization} has ${length} API keys, and the maximum is ${MAX_KEYS}. Delete one first (admin key list --organization ${organization}${flags}, admin key delete <key>${flags}).`,
+        `Organization ${organization} has ${length} API keys, and the maximum is ${MAX_KEYS}. Delete one first (\`${listKeys}\`, \`${deleteKey}\`).`,
       );
     }
     const secret = apiKeySecret({ ...shown, ipAccessList: accessList(allowFrom) }, credentials);
     await withKnownOutcome(
       KEYS.create(records, shown.id, secret),
-      `The key may have been created, but its secret is lost. If admin key list --organization ${organization}${flags} lists the ID ${shown.id}, delete that key`,
+      `The key may have been created, but its secret is lost. If \`${listKeys}\` lists the ID ${shown.id}, delete that key`,
     );
     printOne(io, output, { ...credentials, ...shown, allowFrom });
     if (output === "table") io.err("Save the key secret now. It cannot be shown again.\n");

@@ -12,7 +12,7 @@ import type { Parsed } from "../../records/parse.ts";
 import { parseService, type Service, serviceConfigMapName } from "../../records/service.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { kubectlCommand, type Place, placeFlags } from "../options.ts";
+import { kubectlCommand, type Place, programCommand } from "../options.ts";
 import type { DataChange, Records } from "./records.ts";
 import { retryOnConflict } from "./retry.ts";
 
@@ -21,7 +21,7 @@ interface KindSpec<O extends KubeObject, T> {
   readonly noun: string;
   readonly resource: Resource;
   readonly label: RecordKind | "api-key";
-  /** Command that lists the IDs, to complete "see …". */
+  /** The words of the command that lists the IDs. */
   readonly listedBy: string;
   get(records: Records, id: string): Promise<O | undefined>;
   parse(object: O): Parsed<T>;
@@ -54,7 +54,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     if (object) return object;
     const { noun, listedBy } = this.#spec;
     throw new CliError(
-      `There is no ${noun} with the ID ${id} in the namespace ${records.namespace}. To list the IDs: ${listedBy}${placeFlags(records.place)}`,
+      `There is no ${noun} with the ID ${id} in the namespace ${records.namespace}. To list the IDs: ${programCommand(records.place, listedBy)}`,
     );
   }
 

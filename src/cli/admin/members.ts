@@ -15,7 +15,7 @@ import { nonEmptyText, written } from "../../settings/values.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { argument, outputOption, placeFlags, role, yesOption } from "../options.ts";
+import { argument, outputOption, programCommand, role, yesOption } from "../options.ts";
 import { MEMBER_COLUMNS, printList, printOne } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import { ORGANIZATIONS } from "./kinds.ts";
@@ -122,8 +122,9 @@ async function requireRemovable(records: Records, organization: string, userId: 
   const object = await getMembers(records, organization);
   const members = parseMembers(object?.data);
   if (!object || !members.has(memberKey(userId))) {
+    const list = programCommand(records.place, `admin member list --organization ${organization}`);
     throw new CliError(
-      `User ${userId} is not a member of organization ${organization}. To list the members: admin member list --organization ${organization}${placeFlags(records.place)}`,
+      `User ${userId} is not a member of organization ${organization}. To list the members: ${list}`,
     );
   }
   if (isLastAdmin(members, memberKey(userId))) {

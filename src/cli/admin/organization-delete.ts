@@ -5,7 +5,7 @@ import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../recor
 import { serviceIdOf } from "../../records/service.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
-import { placeFlags, switchOption, yesOption } from "../options.ts";
+import { programCommand, switchOption, yesOption } from "../options.ts";
 import { counted } from "../view/text.ts";
 import { recordsCommand } from "./command.ts";
 import { ORGANIZATIONS } from "./kinds.ts";
@@ -29,8 +29,9 @@ export const remove = recordsCommand({
     const before = await recordsOf(records, id);
     const { organization, keys, services, members } = before;
     if (services.length > 0 && !withServices) {
+      const list = programCommand(records.place, `admin service list --organization ${id}`);
       throw new CliError(
-        `Organization ${id} has ${counted(services.length, "service")}, so nothing was deleted. Delete the services first (admin service list --organization ${id}${placeFlags(records.place)}), or specify --with-services.`,
+        `Organization ${id} has ${counted(services.length, "service")}, so nothing was deleted. Delete the services first (\`${list}\`), or specify --with-services.`,
       );
     }
     const also = [

@@ -4,7 +4,7 @@ import type { KubeObject } from "../../kube/objects.ts";
 import { collectionPath, objectPath, type Resource } from "../../kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { CliError } from "../failure.ts";
-import { kubectlCommand, type Place, placeFlags } from "../options.ts";
+import { kubectlCommand, type Place, programCommand } from "../options.ts";
 import { listAll } from "../reading.ts";
 
 /** Manager of the fields that the command line writes, as managedFields name it. */
@@ -46,8 +46,12 @@ export class Records {
     } catch (cause) {
       if (!isCode(cause, 404)) throw cause;
       const create = kubectlCommand(this.place, `create namespace ${this.namespace}`);
+      const first = programCommand(
+        this.place,
+        "admin organization create --create-namespace --name <name> --tier <tier>",
+      );
       throw new CliError(
-        `There is no namespace ${this.namespace} for the records: create it with \`${create}\` or \`admin organization create --create-namespace${placeFlags(this.place)}\`, or name another one with --namespace.`,
+        `There is no namespace ${this.namespace} for the records: create it with \`${create}\` or \`${first}\`, or name another one with --namespace.`,
         { cause },
       );
     }

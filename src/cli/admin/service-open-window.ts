@@ -42,7 +42,7 @@ export const openWindow = recordsCommand({
     });
     const { name, namespace } = service;
     printOne(io, output, { id, name, namespace, openUntil: annotations[IGNORE_WINDOW_ANNOTATION] });
-    const watch = programCommand(io, records.place, `status ${id} --watch`);
+    const watch = programCommand(records.place, `status ${id} --watch`);
     io.err(`To watch the rescale: ${watch}\n`);
   },
 });

@@ -14,14 +14,7 @@ import {
 import { option } from "../../settings/option.ts";
 import { integer } from "../../settings/values.ts";
 import { CliError } from "../failure.ts";
-import {
-  kubectlCommand,
-  outputOption,
-  type Place,
-  placeFlags,
-  programCommand,
-  switchOption,
-} from "../options.ts";
+import { kubectlCommand, outputOption, type Place, programCommand, switchOption } from "../options.ts";
 import { printOne } from "../output.ts";
 import { desiredSize } from "../status/scaling-view.ts";
 import { recordsCommand } from "./command.ts";
@@ -76,7 +69,7 @@ export const rollback = recordsCommand({
         requireSameSpec(place, first, scaling);
         await withKnownOutcome(
           records.change(PIPE_SCALINGS, scaling, change),
-          `The write was not confirmed, so the size of service ${id} may have changed: see ${historyCommand(place, id)} before you run the command again, because a second rollback returns to the size before the first one`,
+          `The write was not confirmed, so the size of service ${id} may have changed: see \`${historyCommand(place, id)}\` before you run the command again, because a second rollback returns to the size before the first one`,
         );
       });
     }
@@ -99,14 +92,14 @@ export const rollback = recordsCommand({
     io.err(
       dryRun
         ? "Dry run: nothing was written.\n"
-        : `To watch the rescale: ${programCommand(io, place, `status ${id} --watch`)}\n`,
+        : `To watch the rescale: ${programCommand(place, `status ${id} --watch`)}\n`,
     );
   },
 });
 
 /** The command that shows the history of a service. */
 function historyCommand(place: Place, id: string): string {
-  return `admin service show ${id}${placeFlags(place)}`;
+  return programCommand(place, `admin service show ${id}`);
 }
 
 /** The controller may update the status during the rollback; a change of the spec by others ends it. */
@@ -118,7 +111,7 @@ function requireSameSpec(
   if (first.uid === metadata.uid && first.generation === metadata.generation) return;
   const { name } = metadata;
   throw new CliError(
-    `The PipeScaling of service ${name} was changed at the same time, and this command wrote nothing: see ${historyCommand(place, name)}, then run the command again if the rollback is still needed.`,
+    `The PipeScaling of service ${name} was changed at the same time, and this command wrote nothing: see \`${historyCommand(place, name)}\`, then run the command again if the rollback is still needed.`,
   );
 }
 
@@ -149,7 +142,7 @@ function requirePrevious(
   const wanted = to ? describeSize(to) : "another size";
   const why = wanted === current ? "" : `, and its history has no completed rescale to ${wanted}`;
   throw new CliError(
-    `There is nothing to roll back: the size of service ${name} is ${current}${why}. See ${historyCommand(place, name)} for the history.`,
+    `There is nothing to roll back: the size of service ${name} is ${current}${why}. See \`${historyCommand(place, name)}\` for the history.`,
   );
 }
 

@@ -25,7 +25,7 @@ import type { Pod, PodTemplate } from "../../kube/pods.ts";
 import type { Deployment, StatefulSet, Workload } from "../../kube/workloads.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { clusterFlags, kubectlCommand, type Place, programCommand } from "../options.ts";
+import { kubectlCommand, type Place, programCommand } from "../options.ts";
 import { listAll, type Selection } from "../reading.ts";
 import {
   COMPONENT_LABEL,
@@ -39,10 +39,7 @@ export interface ClusterOptions {
   readonly client: Pick<KubeClient, "json" | "server">;
   readonly signal: AbortSignal;
   readonly clock: Clock;
-  /** The cluster for remedies, and the namespace of the records. */
   readonly place: Place;
-  /** The program as people type it, for remedies. */
-  readonly program: string;
 }
 
 export type Scaling = KubeObject & PipeScaling;
@@ -147,15 +144,9 @@ export class Cluster {
     return kubectlCommand(this.options.place, words);
   }
 
-  /** A command of this program for a remedy: it acts on the same records. */
-  command(words: string): string {
-    return programCommand(this.options, this.options.place, words);
-  }
-
-  /** A command of this program for a remedy: it acts on the records in another namespace of this cluster. */
-  commandIn(namespace: string, words: string): string {
-    const { program, place } = this.options;
-    return `${program} ${words} --namespace ${namespace}${clusterFlags(place)}`;
+  /** A command of this program for a remedy: it acts on the same records, or on those in another namespace. */
+  command(words: string, namespace = this.namespace): string {
+    return programCommand({ ...this.options.place, namespace }, words);
   }
 
   json<T>(path: string): Promise<T> {

@@ -22,7 +22,7 @@ export async function checkCrd(cluster: Cluster): Promise<Result[]> {
 function installation(cluster: Cluster): string {
   const file = "crds/pipes.clouddb.dev_pipescalings.yaml";
   const apply = cluster.kubectl(`apply --server-side --force-conflicts -f ${file}`);
-  return `helm upgrade --force-conflicts, or ${apply} from the installed release.`;
+  return `\`helm upgrade --force-conflicts\`, or \`${apply}\` from the installed release.`;
 }
 
 function compare(cluster: Cluster, crd: Crd, install: string): Result {
@@ -32,7 +32,7 @@ function compare(cluster: Cluster, crd: Crd, install: string): Result {
     const state = isDeleted ? "is being deleted with every PipeScaling" : "is not established";
     return error(
       `The CustomResourceDefinition ${NAME} ${state}: nothing is resized.`,
-      `${cluster.kubectl(`describe crd ${NAME}`)}; to install it again: ${install}`,
+      `To find out why: \`${cluster.kubectl(`describe crd ${NAME}`)}\`; to install it again: ${install}`,
     );
   }
   const installed = crd.spec.versions.find(({ name }) => name === VERSION);

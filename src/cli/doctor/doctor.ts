@@ -34,14 +34,8 @@ export const doctor = recordsCommand({
   examples: ["doctor", "doctor --output json"],
   options: outputOption,
   async run({ kube, place }, { output }, io) {
-    const options = {
-      client: kube,
-      signal: io.signal,
-      clock: systemClock,
-      place,
-      program: io.program,
-    };
-    const checked = await runChecks(new Cluster(options));
+    const cluster = new Cluster({ client: kube, signal: io.signal, clock: systemClock, place });
+    const checked = await runChecks(cluster);
     const results = SEVERITIES.flatMap((severity) => checked.filter((each) => each.severity === severity));
     if (output === "table") printResults(io, results);
     else printData(io, output, { results });

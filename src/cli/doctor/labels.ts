@@ -30,7 +30,7 @@ export async function checkLabels(cluster: Cluster): Promise<Result[]> {
       return [
         warning(
           `The ${kind} ${namespace}/${name} ${problem}, so it is not a pipe and is not resized.`,
-          `If it is a pipe, set both labels ${LABELS}: ${label}; otherwise remove them.`,
+          `If it is a pipe, set both labels ${LABELS}: \`${label}\`; otherwise remove them.`,
         ),
       ];
     }

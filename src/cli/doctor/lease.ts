@@ -73,5 +73,5 @@ function isIdentityOf(holder: string, { name }: KubeObject["metadata"]): boolean
 
 function deletion(cluster: Cluster): string {
   const command = cluster.kubectl(`delete lease ${LEASE_NAME} --namespace ${cluster.namespace}`);
-  return `${command}; a controller becomes the leader within seconds. If the error comes back, someone else has the token of the controller: replace its service account.`;
+  return `\`${command}\`; a controller becomes the leader within seconds. If the error comes back, someone else has the token of the controller: replace its service account.`;
 }

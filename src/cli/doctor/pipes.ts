@@ -25,7 +25,7 @@ export async function checkPipes(cluster: Cluster): Promise<Result[]> {
     return [
       warning(
         `The pipe ${keyOfPipe(view)} has the label ${SERVICE_LABEL}=${serviceId}, but ${why}, so it is not resized.`,
-        `Correct the label (${label}), or the record of the service.`,
+        `Correct the label (\`${label}\`), or the record of the service.`,
       ),
     ];
   });

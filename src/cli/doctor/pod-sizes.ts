@@ -76,7 +76,7 @@ function withoutWriter(
       `The pod ${first.text}${more(others)}: it differs from the pod template of the pipe ${namespace}/${name}, although no rescale is in progress.`,
       isSuspended
         ? resume(cluster, pipe)
-        : `Replace the pods, which restarts the pipe: ${restart}. If new pods differ, too, an admission webhook or an autoscaler changes them: exempt the pipe there.`,
+        : `Replace the pods, which restarts the pipe: \`${restart}\`. If new pods differ, too, an admission webhook or an autoscaler changes them: exempt the pipe there.`,
     ),
   ];
 }

@@ -88,7 +88,7 @@ function judge(cluster: Cluster, kind: string, name: string, object: PolicyObjec
     error(
       `The ${kind} ${name} differs from the chart, ${consequence} Field managers of its spec: ${writers.join(", ")}.`,
       // An upgrade keeps what another writer has added, even with --force-conflicts.
-      `Replace it: ${cluster.kubectl(`delete ${kind.toLowerCase()} ${name}`)}, then helm upgrade.`,
+      `Replace it: \`${cluster.kubectl(`delete ${kind.toLowerCase()} ${name}`)}\`, then helm upgrade.`,
     ),
   ];
 }

@@ -26,7 +26,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
     return [...others].map((namespace) =>
       error(
         `An installation uses the records in the namespace ${namespace}, not those in ${records}.`,
-        `Check them with ${cluster.commandIn(namespace, "doctor")}`,
+        `Check them with ${cluster.command("doctor", namespace)}`,
       ),
     );
   }
@@ -63,7 +63,7 @@ function checkReadiness(cluster: Cluster, installation: Installation): Result {
   const logs = cluster.kubectl(`logs deployment/${name} --namespace ${namespace}`);
   return (ready === 0 ? error : warning)(
     `The ${component} is not ready: ${pods}${lost}.`,
-    `${describe}; ${logs}`,
+    `To find out why: \`${describe}\`, and \`${logs}\``,
   );
 }
 

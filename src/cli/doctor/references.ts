@@ -10,7 +10,7 @@ export async function checkRecords(cluster: Cluster): Promise<Result[]> {
     return [
       note(
         `The namespace ${cluster.namespace} has no organization yet.`,
-        cluster.command("admin organization create --create-namespace --name <name> --tier <tier>"),
+        creationOf(cluster, "--create-namespace"),
       ),
     ];
   }
@@ -29,7 +29,7 @@ export async function checkKeys(cluster: Cluster): Promise<Result[]> {
     ...orphans.map(({ id, name, organizationId }) =>
       warning(
         `The API key ${name} (${id}) belongs to the organization ${organizationId}, which has no valid record, so it cannot be used.`,
-        `${cluster.command(`admin key delete ${id}`)}, or create the organization: ${creationOf(cluster, organizationId)}`,
+        `\`${cluster.command(`admin key delete ${id}`)}\`, or create the organization: ${creationOf(cluster, `--id ${organizationId}`)}`,
       ),
     ),
   ];
@@ -44,13 +44,13 @@ export async function checkServices(cluster: Cluster): Promise<Result[]> {
     .map(({ id, name, organizationId }) =>
       error(
         `The service ${name} (${id}) belongs to the organization ${organizationId}, which has no valid record, so its pipes are not resized.`,
-        `Create the organization: ${creationOf(cluster, organizationId)}; or delete the service: ${cluster.command(`admin service delete ${id}`)}`,
+        `Create the organization: \`${creationOf(cluster, `--id ${organizationId}`)}\`; or delete the service: ${cluster.command(`admin service delete ${id}`)}`,
       ),
     );
 }
 
-function creationOf(cluster: Cluster, organizationId: string): string {
-  return cluster.command(`admin organization create --id ${organizationId} --name <name> --tier <tier>`);
+function creationOf(cluster: Cluster, flag: string): string {
+  return cluster.command(`admin organization create ${flag} --name <name> --tier <tier>`);
 }
 
 /** Checks that the namespaces of the records and of pipes exist, and that the controller watches those of pipes. */
@@ -64,7 +64,7 @@ export async function checkNamespaces(cluster: Cluster): Promise<Result[]> {
     const service = `The service ${name} (${id}) names the namespace ${namespace} for its pipes, which`;
     if (!existing.has(namespace)) {
       const edit = cluster.kubectl(`edit configmap ${serviceConfigMapName(id)} --namespace ${records}`);
-      const remedy = `${cluster.kubectl(`create namespace ${namespace}`)}, or name another one: ${edit}`;
+      const remedy = `\`${cluster.kubectl(`create namespace ${namespace}`)}\`, or name another one: ${edit}`;
       return [error(`${service} does not exist.`, remedy)];
     }
     if (pipeNamespaces.length === 0 || pipeNamespaces.includes(namespace)) return [];
@@ -75,7 +75,7 @@ export async function checkNamespaces(cluster: Cluster): Promise<Result[]> {
   return [
     error(
       `The namespace ${records} of the records does not exist.`,
-      `Specify another one with --namespace, or create it with the first organization: ${cluster.command("admin organization create --create-namespace")}`,
+      `Specify another one with --namespace, or create it with the first organization: ${creationOf(cluster, "--create-namespace")}`,
     ),
     ...results,
   ];

@@ -51,7 +51,7 @@ function creationOf(
   const command = cluster.kubectl(
     `create secret tls ${name} --namespace ${namespace} --cert <file> --key <file>`,
   );
-  return `${command}; cert-manager creates it by itself.`;
+  return `\`${command}\`; cert-manager creates it by itself.`;
 }
 
 /** How to replace a Secret that exists. cert-manager does so by itself, unless something keeps it from that. */
@@ -63,10 +63,10 @@ function replacementOf(cluster: Cluster, tls: TlsSecret, secret: Secret): string
     const describe = cluster.kubectl(
       `describe certificates.cert-manager.io ${certificate} --namespace ${namespace}`,
     );
-    return `To find out why cert-manager has not replaced it: ${describe}; to have it issued anew: ${deletion}`;
+    return `To find out why cert-manager has not replaced it: \`${describe}\`; to have it issued anew: ${deletion}`;
   }
   const create = creationOf(cluster, tls, secret);
-  return `Replace it, and the API serves the new certificate within seconds: ${deletion}, then ${create}`;
+  return `Replace it, and the API serves the new certificate within seconds: \`${deletion}\`, then ${create}`;
 }
 
 function judge(cluster: Cluster, tls: TlsSecret, secret: Secret | undefined): Result {

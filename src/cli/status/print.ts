@@ -81,15 +81,11 @@ function sinceOf({ scaling }: ServiceStatus): Date | undefined {
 const LABEL_COLUMNS = 14;
 
 /** One service for people: the frame of the live view, its details, and the next steps. */
-export function printService(
-  io: Pick<Io, "out" | "terminal" | "program">,
-  status: ServiceStatus,
-  place: Place,
-): void {
+export function printService(io: Pick<Io, "out" | "terminal">, status: ServiceStatus, place: Place): void {
   const columns = lineWidth(io);
   const paint = painter(io);
   const nowMs = Date.now();
-  const steps = nextSteps(io, status, place).map((step) => ["NEXT", step] as const);
+  const steps = nextSteps(status, place).map((step) => ["NEXT", step] as const);
   const details = [...detailsOf(status, nowMs), ...steps].flatMap(([label, text]) =>
     labeled(paint("bold", label) + padded(label, LABEL_COLUMNS).slice(label.length), text, columns),
   );
@@ -124,15 +120,15 @@ function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: stri
 }
 
 /** The next steps for a person, one sentence each, with the commands. */
-export function nextSteps(io: Pick<Io, "program">, { service, view }: ServiceStatus, place: Place): string[] {
+export function nextSteps({ service, view }: ServiceStatus, place: Place): string[] {
   const { id, namespace } = service;
   const object = `${PLURAL} ${id} --namespace ${namespace}`;
-  const doctor = programCommand(io, place, "doctor");
+  const doctor = programCommand(place, "doctor");
   switch (view.state) {
     case "scaled":
       return [];
     case "propagating": {
-      const watch = `Watch the progress: ${programCommand(io, place, `status ${id} --watch`)}`;
+      const watch = `Watch the progress: ${programCommand(place, `status ${id} --watch`)}`;
       if (view.reason !== "NotObservedYet") return [watch];
       return [`If this stays, check that the controller runs: ${doctor}`, watch];
     }

@@ -10,7 +10,6 @@ import { type Service, serviceConfigMapName } from "../../records/service.ts";
 import { SERVICES } from "../admin/kinds.ts";
 import type { Records } from "../admin/records.ts";
 import { CliError } from "../failure.ts";
-import type { Io } from "../io.ts";
 import { programCommand } from "../options.ts";
 import { listAll, type Selection } from "../reading.ts";
 import type { RescaleView } from "../view/rescale-view.ts";
@@ -81,7 +80,6 @@ async function listScalings(
  * @throws CliError if there is none, if its record is malformed, or if several have the name
  */
 export function findService(
-  io: Pick<Io, "program">,
   { namespace, place }: Records,
   objects: readonly ConfigMap[],
   idOrName: string,
@@ -92,9 +90,9 @@ export function findService(
   const services = found.map((object) => SERVICES.read(object, "this service", place));
   const [service, ...others] = services;
   if (!service) {
-    const list = programCommand(io, place, "admin service list");
+    const list = programCommand(place, "admin service list");
     throw new CliError(
-      `There is no service ${JSON.stringify(idOrName)} in the namespace ${namespace}: ${list} lists all services.`,
+      `There is no service ${JSON.stringify(idOrName)} in the namespace ${namespace}: \`${list}\` lists all services.`,
     );
   }
   if (others.length === 0) return service;

@@ -53,7 +53,7 @@ export const status = recordsCommand({
       const services = SERVICES.wellFormed(io, objects);
       return showAll(io, output, await readStatuses(kube, services, organizations, io.signal), isWide);
     }
-    const service = findService(io, records, objects, idOrName);
+    const service = findService(records, objects, idOrName);
     const read = () => readStatus(kube, service, organizations, io.signal);
     if (isWatch) return await watchOne(io, output, read, place, timeoutMs);
     const status = await read();
@@ -91,7 +91,7 @@ async function watchOne(
     return { view: last.view, data: dataRow(last) };
   };
   const exitCode = await watch(io, output, { read, retryAfterMs, intervalMs: POLL_MS }, timeoutMs);
-  const steps = exitCode === EXIT_UNHEALTHY && last ? nextSteps(io, last, place) : [];
+  const steps = exitCode === EXIT_UNHEALTHY && last ? nextSteps(last, place) : [];
   for (const step of steps) io.err(`${step}\n`);
   return exitCode;
 }

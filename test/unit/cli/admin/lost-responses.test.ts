@@ -98,17 +98,17 @@ describe("a write with an unknown outcome", () => {
     [
       "admin key create",
       CREATE,
-      /^The key may have been created, but its secret is lost\. If admin key list --organization \S+ --kubeconfig \S+ lists the ID \S+, delete that key \(POST /,
+      /^The key may have been created, but its secret is lost\. If `pipe-scaling admin key list --organization \S+ --kubeconfig \S+ --namespace \S+` lists the ID \S+, delete that key \(POST /,
     ],
     [
       "admin key rotate",
       ["admin", "key", "rotate", key.id],
-      /^The secret may have been added, but it is lost\. If admin key show \S+ --kubeconfig \S+ shows two secrets, remove it with admin key rotate \S+ --cancel --kubeconfig \S+ \(PATCH /,
+      /^The secret may have been added, but it is lost\. If `pipe-scaling admin key show \S+ --kubeconfig \S+ --namespace \S+` shows two secrets, remove it with `pipe-scaling admin key rotate \S+ --cancel --kubeconfig \S+ --namespace \S+` \(PATCH /,
     ],
     [
       "admin service rollback",
       ["admin", "service", "rollback", serviceId],
-      /^The write was not confirmed, so the size of service \S+ may have changed: see admin service show \S+ --kubeconfig \S+ before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
+      /^The write was not confirmed, so the size of service \S+ may have changed: see `pipe-scaling admin service show \S+ --kubeconfig \S+ --namespace \S+` before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
     ],
   ];
 

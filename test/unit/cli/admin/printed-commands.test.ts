@@ -1,33 +1,40 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
-import { organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
+import { keyRecord, organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
 import { FakeRecords, status } from "./fake-records.ts";
 
 const ACME = randomUUID();
 const UNKNOWN = randomUUID();
+const KEY = keyRecord({ organizationId: ACME });
 const CLUSTER = "--kubeconfig \\S+ --context x";
 const PLACE = `${CLUSTER} --namespace acme`;
 
 it.each([
-  [`admin service show ${UNKNOWN}`, `To list the IDs: admin service list ${PLACE}\n`],
+  [`admin service show ${UNKNOWN}`, `To list the IDs: pipe-scaling admin service list ${PLACE}\n`],
   [
     `admin member remove ada --organization ${ACME}`,
-    `To list the members: admin member list --organization ${ACME} ${PLACE}\n`,
+    `To list the members: pipe-scaling admin member list --organization ${ACME} ${PLACE}\n`,
   ],
   [
     `admin organization delete ${ACME}`,
-    `Delete the services first \\(admin service list --organization ${ACME} ${PLACE}\\)`,
+    `Delete the services first \\(\`pipe-scaling admin service list --organization ${ACME} ${PLACE}\`\\)`,
   ],
   [
     "admin organization create --name New --tier basic",
-    `\`kubectl create namespace acme ${CLUSTER}\` or \`admin organization create --create-namespace ${PLACE}\``,
+    `\`kubectl create namespace acme ${CLUSTER}\` or \`pipe-scaling admin organization create --create-namespace --name <name> --tier <tier> ${PLACE}\``,
+  ],
+  [
+    `admin key rotate ${KEY.id} --finish`,
+    `To add another: pipe-scaling admin key rotate ${KEY.id} ${PLACE}\n`,
   ],
 ])("the error of %s names a command for the same cluster", async (words, command) => {
   const service = serviceRecord({ organizationId: ACME, namespace: "pipes" });
-  const records = new FakeRecords(organizationRecord({ id: ACME }), service);
+  const records = new FakeRecords(organizationRecord({ id: ACME }), service, KEY.record);
   records.intercept = ({ method }) =>
     method === "POST" ? status(404, "NotFound", 'namespaces "acme" not found') : undefined;
   const { code, err } = await records.run(`${words} --context x --namespace acme`);
   expect(code).toBe(1);
   expect(err).toMatch(new RegExp(command));
+  // Nothing else would be copied with the command.
+  expect(err).not.toMatch(/--namespace acme[.,;:)]/);
 });

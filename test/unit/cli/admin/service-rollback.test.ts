@@ -17,6 +17,7 @@ import { serviceRecord } from "../../../support/fixtures/records.ts";
 
 const service = serviceRecord({ organizationId: randomUUID(), namespace: "acme-pipes" });
 const ID = service.metadata.name.slice("service-".length);
+const SHOW = `\`pipe-scaling admin service show ${ID} --kubeconfig FILE --namespace pipe-scaling-records\``;
 const PATH = `/apis/pipes.clouddb.dev/v1beta1/namespaces/acme-pipes/pipescalings/${ID}`;
 const ANNOTATION = "pipes.clouddb.dev/ignore-rollout-window-until";
 
@@ -66,7 +67,7 @@ async function rollBack(words: string, { scalings = [scalingOf()], onWrite }: Gi
 }
 
 function withoutPath(text: string): string {
-  return text.replace(/--kubeconfig [^\s,]+/, "--kubeconfig FILE");
+  return text.replace(/--kubeconfig \S+/, "--kubeconfig FILE");
 }
 
 function conflict(): FakeResponse {
@@ -82,7 +83,9 @@ describe("admin service rollback", () => {
     expect({ code, err }).toEqual({
       code: 0,
       err: expect.stringMatching(
-        new RegExp(`^To watch the rescale: pipe-scaling status ${ID} --watch --kubeconfig \\S+\n$`),
+        new RegExp(
+          `^To watch the rescale: pipe-scaling status ${ID} --watch --kubeconfig \\S+ --namespace pipe-scaling-records\n$`,
+        ),
       ),
     });
     expect(JSON.parse(out)).toEqual({
@@ -165,19 +168,19 @@ describe("admin service rollback", () => {
       "without a completed rescale to another size",
       "",
       [scalingOf([historyEntry(4), historyEntry(2, { result: "Superseded" })])],
-      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to another size. See admin service show ${ID} --kubeconfig FILE for the history.\n`,
+      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to another size. See ${SHOW} for the history.\n`,
     ],
     [
       "to a size that is not in the history",
       "--to 8",
       [scalingOf()],
-      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to 8 cpu / 32 Gi. See admin service show ${ID} --kubeconfig FILE for the history.\n`,
+      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to 8 cpu / 32 Gi. See ${SHOW} for the history.\n`,
     ],
     [
       "to the current size",
       "--to 4",
       [scalingOf()],
-      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi. See admin service show ${ID} --kubeconfig FILE for the history.\n`,
+      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi. See ${SHOW} for the history.\n`,
     ],
   ])("rejects a rollback %s", async (_, words, scalings, sentence) => {
     const { code, out, err, writes } = await rollBack(words, { scalings });
@@ -211,7 +214,7 @@ describe("admin service rollback", () => {
     });
     expect({ code, out, writes: writes.length }).toEqual({ code: 1, out: "", writes: 1 });
     expect(withoutPath(err)).toBe(
-      `The PipeScaling of service ${ID} was changed at the same time, and this command wrote nothing: see admin service show ${ID} --kubeconfig FILE, then run the command again if the rollback is still needed.\n`,
+      `The PipeScaling of service ${ID} was changed at the same time, and this command wrote nothing: see ${SHOW}, then run the command again if the rollback is still needed.\n`,
     );
   });
 });

@@ -6,7 +6,7 @@ import { systemClock } from "../../../../src/runtime/clock.ts";
 /** A cluster that returns these responses by path, and 404 for all other paths. */
 export function clusterWith(
   responses: Readonly<Record<string, object>>,
-  place: Place = { namespace: "records" },
+  place: Partial<Place> = {},
 ): Cluster {
   return new Cluster({
     client: {
@@ -19,8 +19,7 @@ export function clusterWith(
     },
     signal: new AbortController().signal,
     clock: systemClock,
-    place,
-    program: "pipe-scaling",
+    place: { program: "pipe-scaling", namespace: "records", ...place },
   });
 }
 

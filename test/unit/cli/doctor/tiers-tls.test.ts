@@ -129,7 +129,7 @@ describe("the TLS check of doctor", () => {
       "helm upgrade, which creates a self-signed certificate. To use your own, store it in a Secret of another name, and set api.tls.secretName to that name.",
     ]);
     expect(await remedies("own")).toEqual([
-      "kubectl create secret tls own --namespace system --cert <file> --key <file>; cert-manager creates it by itself.",
+      "`kubectl create secret tls own --namespace system --cert <file> --key <file>`; cert-manager creates it by itself.",
     ]);
   });
 
@@ -137,17 +137,19 @@ describe("the TLS check of doctor", () => {
     [
       "lets cert-manager issue its Secret anew",
       { annotations: { "cert-manager.io/certificate-name": "front" } },
-      "To find out why cert-manager has not replaced it: kubectl describe certificates.cert-manager.io front --namespace system; to have it issued anew: kubectl delete secret api-tls --namespace system",
+      "To find out why cert-manager has not replaced it: `kubectl describe certificates.cert-manager.io front --namespace system`; to have it issued anew: kubectl delete secret api-tls --namespace system",
     ],
     [
       "lets Helm replace its Secret",
       { labels: { "app.kubernetes.io/managed-by": "Helm" } },
-      expect.stringMatching(/: kubectl delete secret api-tls --namespace system, then helm upgrade, which /),
+      expect.stringMatching(
+        /: `kubectl delete secret api-tls --namespace system`, then helm upgrade, which /,
+      ),
     ],
     [
       "lets the user replace another Secret",
       {},
-      expect.stringContaining(", then kubectl create secret tls api-tls --namespace system --cert <file> "),
+      expect.stringContaining(", then `kubectl create secret tls api-tls --namespace system --cert <file> "),
     ],
   ])("%s, although it has the name of the chart's", async (_, metadata, remedy) => {
     const [result] = await resultsOf(checkTls, {

@@ -5,11 +5,11 @@ import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
 import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { aScaling } from "../../../support/fixtures/snapshot.ts";
 
-function steps(status: PipeScalingStatus, place: Place = { namespace: "other-records" }) {
+function steps(status: PipeScalingStatus, place: Partial<Place> = {}) {
   const scaling = aScaling(4, { status });
   const service = { id: "service", name: "orders", organizationId: "o", namespace: "pipes" };
   const found = { service, organization: undefined, scaling, view: viewOf("orders", scaling) };
-  return nextSteps({ program: "pipe-scaling" }, found, place);
+  return nextSteps(found, { program: "pipe-scaling", namespace: "other-records", ...place });
 }
 
 const DOCTOR = expect.stringMatching(/check that the controller runs: pipe-scaling doctor .*other-records$/);
@@ -51,7 +51,7 @@ test("the next steps after a failure act on the cluster of the command", () => {
   const conditions = [{ ...stalled, lastTransitionTime: "2026-06-01T12:00:00Z" }];
   const pending = [{ name: "mysql-load", state: "Failed" as const, message: "" }];
   const pipes = { total: 1, updated: 0, summary: "0/1", pending };
-  const place = { kubeconfig: "clusters.yaml", context: "eu", namespace: "other-records" };
+  const place = { kubeconfig: "clusters.yaml", context: "eu" };
   const all = [
     ...steps({ observedGeneration: 1, conditions, pipes }, place),
     ...steps({ observedGeneration: 0, conditions: [] }, place),
