@@ -4,7 +4,7 @@ import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { outputOption } from "../options.ts";
 import { printData } from "../output.ts";
-import { counted, labeled, lineWidth, padded, painter, type Style } from "../view/text.ts";
+import { counted, labeled, lineWidth, padded, painter, type Style, UNBROKEN } from "../view/text.ts";
 import { type CheckResult, runChecks } from "./checks.ts";
 import { Cluster } from "./cluster.ts";
 import { SEVERITIES, type Severity } from "./result.ts";
@@ -61,7 +61,7 @@ function printResults(io: Pick<Io, "out" | "terminal">, results: readonly CheckR
     const indent = " ".repeat(LABEL_COLUMNS);
     return [
       ...labeled(label, message, columns),
-      ...(remedy === undefined ? [] : labeled(`${indent}→ `, remedy, columns)),
+      ...(remedy === undefined ? [] : labeled(`${indent}→ `, remedy, UNBROKEN)),
     ];
   });
   const counts = SEVERITIES.filter((each) => each !== "ok").map((each) =>

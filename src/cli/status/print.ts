@@ -6,7 +6,7 @@ import { kubectlCommand, type Place, programCommand } from "../options.ts";
 import type { Row } from "../output.ts";
 import { frame } from "../view/render.ts";
 import { describeBoost, rowOfView } from "../view/rescale-view.ts";
-import { counted, labeled, lineWidth, padded, painter } from "../view/text.ts";
+import { counted, labeled, lineWidth, padded, painter, UNBROKEN } from "../view/text.ts";
 import { roughly } from "../view/time.ts";
 import { currentCondition } from "./scaling-view.ts";
 import type { ServiceStatus } from "./services.ts";
@@ -85,11 +85,10 @@ export function printService(io: Pick<Io, "out" | "terminal">, status: ServiceSt
   const columns = lineWidth(io);
   const paint = painter(io);
   const nowMs = Date.now();
-  const steps = nextSteps(status, place).map((step) => ["NEXT", step] as const);
-  const details = [...detailsOf(status, nowMs), ...steps].flatMap(([label, text]) =>
-    labeled(paint("bold", label) + padded(label, LABEL_COLUMNS).slice(label.length), text, columns),
-  );
-  const lines = [...frame(status.view, nowMs, { columns, paint }), "", ...details];
+  const labelOf = (name: string) => paint("bold", name) + padded(name, LABEL_COLUMNS).slice(name.length);
+  const details = detailsOf(status, nowMs).flatMap(([name, text]) => labeled(labelOf(name), text, columns));
+  const steps = nextSteps(status, place).flatMap((step) => labeled(labelOf("NEXT"), step, UNBROKEN));
+  const lines = [...frame(status.view, nowMs, { columns, paint }), "", ...details, ...steps];
   io.out(lines.map((line) => `${line}\n`).join(""));
 }
 

@@ -42,9 +42,15 @@ export function broken(line: string, columns: number): string[] {
   return wrapAnsi(line, columns, { hard: true, trim: false }).split("\n");
 }
 
+/**
+ * Width of lines without line ends of ours. A terminal still breaks them, but a command in them is copied as a whole:
+ * with a line end in it, its beginning would run alone, without the flags that select the cluster.
+ */
+export const UNBROKEN = Number.MAX_SAFE_INTEGER;
+
 /** Width of the terminal; in a pipe lines are not broken. */
 export function lineWidth({ terminal }: Pick<Io, "terminal">): number {
-  return terminal.output ? terminal.columns() : Number.MAX_SAFE_INTEGER;
+  return terminal.output ? terminal.columns() : UNBROKEN;
 }
 
 /** `1 pipe`, `2 pipes`. */

@@ -1,9 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { COMMANDS } from "../../../../src/all-commands.ts";
 import { runChecks } from "../../../../src/cli/doctor/checks.ts";
+import { runProgram } from "../../../../src/cli/program.ts";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import { recordLabels } from "../../../../src/records/labels.ts";
+import { startFakeHttpServer } from "../../../support/fakes/fake-http-server.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
+import { writeKubeconfig } from "../../../support/fixtures/kubeconfig.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 import { serviceRecord } from "../../../support/fixtures/records.ts";
 import { aHeldStatefulSet } from "../../../support/fixtures/stateful-set.ts";
@@ -84,4 +89,14 @@ test("no check of doctor writes a command without the cluster", () => {
   expect(checks.length).toBeGreaterThan(20);
   const literal = /kubectl [a-z]|\.program\b/;
   expect(checks.filter((name) => literal.test(readFileSync(new URL(name, folder), "utf8")))).toEqual([]);
+});
+
+test("the commands in the remedies of doctor have no line end in them on a narrow terminal", async () => {
+  const { url } = await startFakeHttpServer(() => ({ body: { metadata: {}, items: [] } }));
+  const kubeconfig = writeKubeconfig(url);
+  const io = fakeIo({ output: true, columns: () => 40 });
+  await runProgram(COMMANDS, ["doctor", "--kubeconfig", kubeconfig], io);
+  expect(io.written.out).toContain(
+    `→ pipe-scaling admin organization create --create-namespace --name <name> --tier <tier> --kubeconfig ${kubeconfig} --namespace pipe-scaling-records\n`,
+  );
 });

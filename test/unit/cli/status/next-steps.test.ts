@@ -1,15 +1,21 @@
 import { expect, test } from "vitest";
 import type { Place } from "../../../../src/cli/options.ts";
-import { nextSteps } from "../../../../src/cli/status/print.ts";
+import { nextSteps, printService } from "../../../../src/cli/status/print.ts";
 import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
 import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { aScaling } from "../../../support/fixtures/snapshot.ts";
 
-function steps(status: PipeScalingStatus, place: Partial<Place> = {}) {
+const PLACE: Place = { program: "pipe-scaling", namespace: "other-records" };
+
+function statusOf(status: PipeScalingStatus) {
   const scaling = aScaling(4, { status });
   const service = { id: "service", name: "orders", organizationId: "o", namespace: "pipes" };
-  const found = { service, organization: undefined, scaling, view: viewOf("orders", scaling) };
-  return nextSteps(found, { program: "pipe-scaling", namespace: "other-records", ...place });
+  return { service, organization: undefined, scaling, view: viewOf("orders", scaling) };
+}
+
+function steps(status: PipeScalingStatus, place: Partial<Place> = {}) {
+  return nextSteps(statusOf(status), { ...PLACE, ...place });
 }
 
 const DOCTOR = expect.stringMatching(/check that the controller runs: pipe-scaling doctor .*other-records$/);
@@ -58,4 +64,12 @@ test("the next steps after a failure act on the cluster of the command", () => {
   ];
   expect(all).toHaveLength(4);
   for (const step of all) expect(step).toContain(" --kubeconfig clusters.yaml --context eu");
+});
+
+test("the commands of the next steps have no line end in them on a narrow terminal", () => {
+  const io = fakeIo({ output: true, columns: () => 40 });
+  printService(io, statusOf({ observedGeneration: 0, conditions: [] }), { ...PLACE, context: "eu" });
+  expect(io.written.out).toContain(
+    "NEXT          Watch the progress: pipe-scaling status service --watch --context eu --namespace other-records\n",
+  );
 });
