@@ -164,6 +164,11 @@ export class Cluster {
     return unlessCode(404, listAll<T>(client, selection, signal, isWanted), []);
   }
 
+  /** The processes that use these records. */
+  async ownInstallations(): Promise<readonly Installation[]> {
+    return (await this.installations()).filter(({ records }) => records === this.namespace);
+  }
+
   /** The controller that uses these records; `undefined` if there is none, or the kubeconfig may not find it. */
   async controller(): Promise<Installation | undefined> {
     return (await this.controllers()).find(({ records }) => records === this.namespace);

@@ -5,10 +5,8 @@ import { note, type Result } from "./result.ts";
 
 /** Finds services whose size is larger than what can be requested now. They keep it. */
 export async function checkMaximumSize(cluster: Cluster): Promise<Result[]> {
-  const installations = await cluster.installations();
-  const api = installations.find(
-    ({ component, records }) => component === "api" && records === cluster.namespace,
-  );
+  const ours = await cluster.ownInstallations();
+  const api = ours.find(({ component }) => component === "api");
   const maximumCores = api?.maximumCores;
   if (maximumCores === undefined) return [];
   const larger = (await cluster.scalings()).flatMap(({ metadata, spec = {} }) => {

@@ -68,8 +68,7 @@ function allow(
 
 /** Asks the API server whether the accounts of the processes have their permissions. */
 export async function checkPermissions(cluster: Cluster): Promise<Result[]> {
-  const installations = await cluster.installations();
-  const ours = installations.filter(({ records }) => records === cluster.namespace);
+  const ours = await cluster.ownInstallations();
   return (await Promise.all(ours.map((each) => checkAccount(cluster, each)))).flat();
 }
 

@@ -28,8 +28,7 @@ export const SPEC_CHECKSUM = "pipes.clouddb.dev/spec-checksum";
 
 /** Checks that the admission policies of the chart and their bindings exist and are those of the chart. */
 export async function checkPolicies(cluster: Cluster): Promise<Result[]> {
-  const installations = await cluster.installations();
-  const ours = installations.filter(({ records }) => records === cluster.namespace);
+  const ours = await cluster.ownInstallations();
   if (ours.length === 0) return [];
   const policies = await byName(cluster, "validatingadmissionpolicies");
   const bindings = await byName(cluster, "validatingadmissionpolicybindings");

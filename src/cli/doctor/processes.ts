@@ -10,7 +10,6 @@ const LOST: Readonly<Record<Component, string>> = {
 
 /** Checks that both processes are installed and ready. */
 export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
-  const records = cluster.namespace;
   const installations = await cluster.installations();
   if (installations.length === 0) {
     return [
@@ -20,12 +19,12 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
       ),
     ];
   }
-  const ours = installations.filter((each) => each.records === records);
+  const ours = await cluster.ownInstallations();
   if (ours.length === 0) {
     const others = new Set(installations.map((each) => each.records));
     return [...others].map((namespace) =>
       error(
-        `An installation uses the records in the namespace ${namespace}, not those in ${records}.`,
+        `An installation uses the records in the namespace ${namespace}, not those in ${cluster.namespace}.`,
         `Check them with ${cluster.command("doctor", namespace)}`,
       ),
     );

@@ -14,8 +14,7 @@ const UPGRADE =
 
 /** Checks that the processes can read their tiers, and that they use those of the chart. */
 export async function checkTiers(cluster: Cluster): Promise<Result[]> {
-  const installations = await cluster.installations();
-  const ours = installations.filter(({ records }) => records === cluster.namespace);
+  const ours = await cluster.ownInstallations();
   // Both processes use the same ConfigMap.
   const byName = new Map(ours.map((each) => [`${each.namespace}/${each.tiers}`, each]));
   const results = [...byName.values()].map(async (installation): Promise<Result[]> => {

@@ -16,8 +16,7 @@ const SOON_PART = 1 / 5;
 
 /** Checks the certificate with which the API serves. */
 export async function checkTls(cluster: Cluster): Promise<Result[]> {
-  const installations = await cluster.installations();
-  const ours = installations.filter(({ records }) => records === cluster.namespace);
+  const ours = await cluster.ownInstallations();
   const results = ours.map(async ({ namespace, name, tlsSecret }): Promise<Result[]> => {
     if (tlsSecret === undefined) return [];
     const secret = await cluster.get<Secret>(objectPath(SECRETS, namespace, tlsSecret));
