@@ -74,7 +74,7 @@ export function requireChange(options: object, values: Readonly<Record<string, u
 
 /** Where a command acts, for the commands that it prints: its program, and the cluster as its options name it. */
 export interface Place {
-  /** As people type it; see {@link Io}. */
+  /** The program as people type it. */
   readonly program: string;
   readonly kubeconfig?: string | undefined;
   readonly context?: string | undefined;

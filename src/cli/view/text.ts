@@ -43,8 +43,8 @@ export function broken(line: string, columns: number): string[] {
 }
 
 /**
- * Width of lines without line ends of ours. A terminal still breaks them, but a command in them is copied as a whole:
- * with a line end in it, its beginning would run alone, without the flags that select the cluster.
+ * Width of lines that only the terminal breaks. A command in them is copied as a whole: with a line end in it, its
+ * beginning would run alone, without the flags that select the cluster.
  */
 export const UNBROKEN = Number.MAX_SAFE_INTEGER;
 
