@@ -1,7 +1,7 @@
 import type { Io } from "../io.ts";
 import { type Format, printData, printOne, type Row } from "../output.ts";
 import { watch } from "../view/follow.ts";
-import { profileFlag } from "./access.ts";
+import { watchCommand } from "./access.ts";
 import type { ApiClient } from "./client.ts";
 import { type RequestedSize, watchScaling } from "./scaling-watch.ts";
 
@@ -33,7 +33,7 @@ export async function followAccepted(
   { watch: isWatch, timeout, output }: AcceptedOptions,
   io: Io,
 ): Promise<number> {
-  const command = `pipe-scaling scaling get ${service} --watch${profileFlag(api.access)}`;
+  const command = watchCommand(api.access, service);
   if (isWatch) {
     io.err(`Accepted: ${text} (request ${requestId}).\n`);
     try {

@@ -64,6 +64,11 @@ export interface Access {
   readonly profile: string | undefined;
 }
 
+/** A command to print, which follows the rescale of a service. */
+export function watchCommand(access: Pick<Access, "profile">, service: string): string {
+  return `pipe-scaling scaling get ${service} --watch${profileFlag(access)}`;
+}
+
 /** The flag that makes another command call the same API, with a leading blank. */
 export function profileFlag({ profile }: Pick<Access, "profile">): string {
   return profile === undefined ? "" : ` --profile ${profile}`;

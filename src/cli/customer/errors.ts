@@ -135,7 +135,7 @@ function hint(status: number, path: string, flag: string): string[] {
   if (status !== 404) return [];
   if (path.endsWith("/boost")) {
     return [
-      `\`pipe-scaling scaling get${flag}\` shows the boost of a service, and \`pipe-scaling services${flag}\` lists the services.`,
+      `\`pipe-scaling scaling get SERVICE${flag}\` shows the boost of a service, and \`pipe-scaling services${flag}\` lists the services.`,
     ];
   }
   const what = path.includes("/services/")

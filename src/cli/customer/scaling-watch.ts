@@ -3,7 +3,7 @@ import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import { CliError } from "../failure.ts";
 import type { PollOptions } from "../view/poll.ts";
 import { earliestRetry, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
-import { profileFlag } from "./access.ts";
+import { type Access, profileFlag, watchCommand } from "./access.ts";
 import type { ApiClient } from "./client.ts";
 import { ErrorResponse, NoResponse } from "./errors.ts";
 import { type Progress, progress } from "./responses.ts";
@@ -46,7 +46,7 @@ export function watchScaling(options: ScalingWatchOptions): PollOptions {
       const { result } = await api.requestOnce(request, progress);
       const isForeign = isOfAnother(result, requested);
       if (requested && isForeign && isMaybeSuperseded)
-        throw superseded(result, requested, service, profileFlag(api.access));
+        throw superseded(result, requested, service, api.access);
       isMaybeSuperseded = isForeign;
       const isStale = hasEndedBoost && result.boost !== undefined && !isMaybeBoosted;
       isMaybeBoosted = result.boost !== undefined;
@@ -69,20 +69,20 @@ function superseded(
   { requestId, desired, boost }: Progress,
   requested: RequestedSize,
   service: string,
-  flag: string,
+  access: Access,
 ): CliError {
   if (boost && requested.until === undefined)
     return new CliError(
-      `A boost is in effect until ${boost.until}, so the pipes get ${describeSize(requested.size)} after it. To end it now: pipe-scaling scaling boost ${service} --end${flag}`,
+      `A boost is in effect until ${boost.until}, so the pipes get ${describeSize(requested.size)} after it. To end it now: pipe-scaling scaling boost ${service} --end${profileFlag(access)}`,
     );
   if (!boost && requested.until !== undefined && Date.parse(requested.until) <= Date.now())
     return new CliError(
-      `The boost ended at ${requested.until}, before every pipe had its size. To watch the return to the requested size: pipe-scaling scaling get ${service} --watch${flag}`,
+      `The boost ended at ${requested.until}, before every pipe had its size. To watch the return to the requested size: ${watchCommand(access, service)}`,
     );
   const size = desired ? ` (${describeSize(sizeOf(desired))})` : "";
   const who = requestId === undefined ? "A change without a request" : `Another request, ${requestId},`;
   return new CliError(
-    `${who} set another size${size}: your request was superseded. To watch the other one: pipe-scaling scaling get ${service} --watch${flag}`,
+    `${who} set another size${size}: your request was superseded. To watch the other one: ${watchCommand(access, service)}`,
   );
 }
 

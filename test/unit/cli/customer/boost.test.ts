@@ -87,7 +87,7 @@ describe("scaling boost", () => {
     });
     expect(code).toBe(1);
     expect(err).toContain(
-      "The service has no boost, or its boost has ended. `pipe-scaling scaling get` shows the boost of a service",
+      "The service has no boost, or its boost has ended. `pipe-scaling scaling get SERVICE` shows the boost of a service",
     );
   });
 
