@@ -1,11 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
+import { formatSecretHashes, sha256 } from "../../../../src/records/api-key.ts";
 import { keyRecord, organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
 import { FakeRecords, status } from "./fake-records.ts";
 
 const ACME = randomUUID();
 const UNKNOWN = randomUUID();
 const KEY = keyRecord({ organizationId: ACME });
+const ROTATED = keyRecord({ organizationId: ACME });
+const TWO_SECRETS = {
+  ...ROTATED.record,
+  stringData: {
+    ...ROTATED.record.stringData,
+    secretHash: formatSecretHashes(["first", "second"].map(sha256)),
+  },
+};
 const CLUSTER = "--kubeconfig \\S+ --context x";
 const PLACE = `${CLUSTER} --namespace acme`;
 
@@ -27,9 +36,13 @@ it.each([
     `admin key rotate ${KEY.id} --finish`,
     `To add another: pipe-scaling admin key rotate ${KEY.id} ${PLACE}\n`,
   ],
+  [
+    `admin key rotate ${ROTATED.id}`,
+    `with \`pipe-scaling admin key rotate ${ROTATED.id} --finish ${PLACE}\` or \`pipe-scaling admin key rotate ${ROTATED.id} --cancel ${PLACE}\``,
+  ],
 ])("the error of %s names a command for the same cluster", async (words, command) => {
   const service = serviceRecord({ organizationId: ACME, namespace: "pipes" });
-  const records = new FakeRecords(organizationRecord({ id: ACME }), service, KEY.record);
+  const records = new FakeRecords(organizationRecord({ id: ACME }), service, KEY.record, TWO_SECRETS);
   records.intercept = ({ method }) =>
     method === "POST" ? status(404, "NotFound", 'namespaces "acme" not found') : undefined;
   const { code, err } = await records.run(`${words} --context x --namespace acme`);
