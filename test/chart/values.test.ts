@@ -616,6 +616,12 @@ describe("the rendered chart", () => {
     expect(await install()).not.toContain(warning);
   });
 
+  it("names the namespace of the records in the command of the notes that checks the installation", async () => {
+    const values = ["--set", "records.namespace=acme-records"];
+    const notes = await helm(["install", ...RELEASE, ...MINIMAL, "--dry-run=client", ...values]);
+    expect(notes).toContain("   pipe-scaling doctor --namespace acme-records\n");
+  });
+
   it("allows egress to the API server on the ports of the common distributions, or those of the values", async () => {
     const ports = async (...args: string[]) => {
       const policies = await rendered(
