@@ -406,9 +406,9 @@ describe("doctor with a release of the chart", () => {
         "error: The service orphan (ID) belongs to the organization ID, which has no valid record, so its pipes are not resized.",
       ],
       async (broken) => {
-        const [command = ""] = /admin organization create [^;]+/.exec(remedyOf(broken, /orphan/) ?? "") ?? [];
+        const [command = ""] = /admin organization create [^`]+/.exec(remedyOf(broken, /orphan/) ?? "") ?? [];
         const words = command.replace("<name>", "Found").replace("<tier>", "basic").split(" ");
-        const { code, err } = await runProgram([...words, "--kubeconfig", cluster.kubeconfig]);
+        const { code, err } = await runProgram(words);
         expect({ code, err }).toMatchObject({ code: 0 });
       },
     );
