@@ -66,6 +66,20 @@ describe("the memory of writes", () => {
     expect(await failed(REFUSED)).toEqual([3, 1_200_000]);
   });
 
+  it("has the time of the first failure of the write itself since another outcome", async () => {
+    const { clock, writes } = setup();
+    const startMs = clock.now();
+    const firsts: (number | undefined)[] = [];
+    for (const error of [UNAVAILABLE, CONFLICT, REFUSED, UNAVAILABLE, UNAVAILABLE, undefined, CONFLICT]) {
+      const begun = writes.begin("uid-a", "resize", SIZE);
+      if (error) writes.failed(begun, error, 1);
+      else writes.done(begun);
+      firsts.push((writes.get("uid-a", "resize")?.undecidedSinceMs ?? 0) - startMs);
+      await clock.advance(1000);
+    }
+    expect(firsts).toEqual([0, 0, 0, 3000, 3000, 3000, 6000]);
+  });
+
   it("grows the delay even if conflicts and refusals of a changing object alternate", async () => {
     const { clock, writes } = setup();
     const delays: number[] = [];

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
 const SECOND = 1000;
@@ -20,3 +21,25 @@ it("a pod that can get neither the requested size nor its old one is tried a few
   group.expectSettled(2);
   group.expectSamePods();
 });
+
+it.each([409, 503])(
+  "a refused size whose retry fails once with the code %i restarts nothing, because it is retried again",
+  async (code) => {
+    const group = await PipeGroup.start({ pipes: 1 });
+    group.workloads.scheduler.limits.set({ quota: 2000 });
+    group.request(4);
+    await group.run(60 * SECOND);
+    expect(group.messages()).toContain("exceeded quota");
+    group.workloads.scheduler.limits.set({});
+    let failures = 0;
+    group.cluster.fault = ({ path }) => {
+      if (!path.endsWith("/resize") || failures > 0) return undefined;
+      failures += 1;
+      return { error: new KubeApiError("PATCH", code, "{}") };
+    };
+    await group.run(HOUR);
+    expect(failures).toBe(1);
+    group.expectSettled(4);
+    group.expectSamePods();
+  },
+);
