@@ -1,6 +1,6 @@
 import { formatSize, type Size } from "../domain/size.ts";
 import { elapsedMs } from "../runtime/elapsed.ts";
-import type { Failure, Subject } from "./assessment.ts";
+import type { ActivePod, Failure, Subject } from "./assessment.ts";
 import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
 import type { WriteError, WritePurpose, WriteRecord } from "./observe/write-record.ts";
 import type { Doubling, Timeouts } from "./timeouts.ts";
@@ -92,6 +92,14 @@ export function dueAtMs(
   about: Pick<Subject, "pipe"> & RetryContext,
 ): number {
   return repeatableAtMs(record, about.pipe.metadata.generation, about);
+}
+
+/** When a write to a pod is due again. */
+export function podDueAtMs(
+  { pod, record }: Pick<ActivePod, "pod" | "record">,
+  context: RetryContext,
+): number {
+  return repeatableAtMs(record, pod.metadata.generation, context);
 }
 
 /** Returns the error of the last attempt if it failed. */

@@ -4,7 +4,7 @@ import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../asse
 import type { InPlaceFailure } from "../observe/last-rollout.ts";
 import { presentAllotment } from "../observe/pipe-view.ts";
 import { hasResources, resourcesFor } from "../observe/resources.ts";
-import { FIELD_CONFLICT, failureOf, isRetryRequested, repeatableAtMs, retriedAt } from "../retry.ts";
+import { FIELD_CONFLICT, failureOf, isRetryRequested, podDueAtMs, retriedAt } from "../retry.ts";
 import { type PodsStep, podsAtOnce } from "./pods-step.ts";
 import { failedBefore, presentProblem } from "./problem.ts";
 
@@ -41,15 +41,13 @@ export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): Po
   const failure = driftFailure(subject, drifted);
   if (!failure) return undefined;
   // After a restart of the controller, the count begins again, because nothing but its memory has it.
-  const repairableAtMs = ({ pod, record }: ActivePod) =>
-    repeatableAtMs(record, pod.metadata.generation, subject);
-  const dueAtMs = Math.min(...drifted.map(repairableAtMs));
+  const dueAtMs = Math.min(...drifted.map((each) => podDueAtMs(each, subject)));
   if (!Number.isFinite(dueAtMs)) return { type: "conflict", failure };
   if (dueAtMs > nowMs) return { type: "wait", untilMs: dueAtMs, failure: retriedAt(dueAtMs, failure) };
   const problem = presentProblem(subject);
   if (problem) return hindered(failure, problem);
   const actions = drifted
-    .filter((each) => repairableAtMs(each) <= nowMs)
+    .filter((each) => podDueAtMs(each, subject) <= nowMs)
     .slice(0, podsAtOnce(drifted, subject))
     .map((each): InPlaceAction => {
       const isRequested = each.record !== undefined && isRetryRequested(each.record.lastAtMs, subject);

@@ -7,7 +7,7 @@ import { hasAnyResource, isOfTemplate, presentAllotment } from "../observe/pipe-
 import type { PodView } from "../observe/pod-view.ts";
 import { formatAllotment, hasResources, resourcesFor, resourcesOf } from "../observe/resources.ts";
 import { mayReplacePods } from "../pods.ts";
-import { dueAtMs, failureOf, repeatableAtMs } from "../retry.ts";
+import { dueAtMs, failureOf, podDueAtMs } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
 
 /** The size cannot be given in place, so that is recorded before anything else. */
@@ -39,10 +39,10 @@ export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
   const allotment = presentAllotment(pipe);
   if (!allotment) return [];
   const resources = resourcesFor(allotment, pipe.cpuLimitFollows);
-  const isDue = ({ metadata: { uid, generation } }: PodView) => {
-    const record = writes.get(uid, "return-pod");
+  const isDue = (pod: PodView) => {
+    const record = writes.get(pod.metadata.uid, "return-pod");
     if (record?.subject !== formatAllotment(resources)) return true;
-    return record.outcome.type === "failed" && repeatableAtMs(record, generation, subject) <= nowMs;
+    return record.outcome.type === "failed" && podDueAtMs({ pod, record }, subject) <= nowMs;
   };
   return active
     .filter(({ pod, own }) => isOfTemplate(pipe, pod) && !hasResources(own?.resources, resources))

@@ -5,7 +5,7 @@ import type { Fallback } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { mayReplacePods } from "../pods.ts";
-import { errorOf, failureOf, isRefusal, lastErrorOf, NO_ROOM, repeatableAtMs, retriedAt } from "../retry.ts";
+import { errorOf, failureOf, isRefusal, lastErrorOf, NO_ROOM, podDueAtMs, retriedAt } from "../retry.ts";
 import { timeoutMsOf } from "../rollout/phase.ts";
 import { isRoomFound, roomRecord, roomSearch, searchedAtMs } from "../rollout/way.ts";
 import { isDrifted, repairDrift } from "./drift.ts";
@@ -165,7 +165,7 @@ function refused({ unchanged, ...pods }: Pods): PodsStep | undefined {
     const refusal = failed(each, fallback, message);
     if (mayReplacePods(pods)) return refusal;
     // Nothing else brings the size, so the write is repeated.
-    const untilMs = repeatableAtMs(each.record, each.pod.metadata.generation, pods);
+    const untilMs = podDueAtMs(each, pods);
     if (untilMs > pods.nowMs) return { ...refusal, untilMs };
   }
   return undefined;
@@ -193,7 +193,7 @@ function retrying(pods: Pods): PodsStep | undefined {
   const { undecidedSinceMs } = first.record;
   const sinceMs =
     retryRequestedAtMs <= nowMs ? Math.max(undecidedSinceMs, retryRequestedAtMs) : undecidedSinceMs;
-  const untilMs = Math.min(...failing.map(({ record }) => repeatableAtMs(record, 0, pods)));
+  const untilMs = Math.min(...failing.map((each) => podDueAtMs(each, pods)));
   if (!isRefusal(error.reason) && elapsedMs(sinceMs, nowMs) >= timeouts.resizeMs) {
     const message = `the API server has not resized it: ${error.message}`;
     const timedOut = failed(first, "ResizeTimeout", message);
@@ -205,7 +205,7 @@ function retrying(pods: Pods): PodsStep | undefined {
 
 function next(pods: Pods): PodsStep {
   const { pipe, container, target: resources, unchanged, nowMs } = pods;
-  const due = unchanged.filter(({ record }) => repeatableAtMs(record, 0, pods) <= nowMs);
+  const due = unchanged.filter((each) => podDueAtMs(each, pods) <= nowMs);
   const actions = due
     .slice(0, podsAtOnce(unchanged, pods))
     .map(({ pod }) => ({ type: "resize-pod", pipe, pod, container, resources }) as const);

@@ -2,7 +2,7 @@ import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
 import { hasAllResources, isHeld, isOfTemplate } from "../observe/pipe-view.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, seesAllPods } from "../pods.ts";
-import { failureOf, repeatableAtMs } from "../retry.ts";
+import { failureOf, podDueAtMs } from "../retry.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { standingFailure } from "./drift.ts";
 import { fallsBack, podsToReturn, waitsInPlace } from "./fall-back.ts";
@@ -82,9 +82,8 @@ export function podsInProgress(subject: Subject): PipeDecision | undefined {
 export function sizeRefused(subject: Subject): PipeDecision | undefined {
   const refused = refusedSize(subject);
   if (!refused) return undefined;
-  const { pod, record } = refused;
-  const retryAtMs = repeatableAtMs(record, pod.metadata.generation, subject);
-  const failure = failureOf(record, retryAtMs);
+  const retryAtMs = podDueAtMs(refused, subject);
+  const failure = failureOf(refused.record, retryAtMs);
   if (!failure || retryAtMs <= subject.nowMs) return undefined;
   // If the template has the size, its pods would return to what is refused.
   const actions = sameSize(subject.pipe.size, subject.desired) ? [] : podsToReturn(subject);

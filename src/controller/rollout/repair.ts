@@ -10,7 +10,7 @@ import type { PodView } from "../observe/pod-view.ts";
 import { isSize, sizeOf } from "../observe/resources.ts";
 import { isOpen, READ_LATER, type WritePurpose, type WriteRecord } from "../observe/write-record.ts";
 import { mayReplacePods } from "../pods.ts";
-import { dueAtMs, errorOf, FIELD_CONFLICT, recordOf, repeatableAtMs } from "../retry.ts";
+import { dueAtMs, errorOf, FIELD_CONFLICT, podDueAtMs, recordOf } from "../retry.ts";
 import { adoption, hasComeUp, newRollout } from "./annotation.ts";
 
 /** Returns the writes for a pipe that is not resized now. Nothing follows from a write whose outcome is unknown. */
@@ -144,13 +144,13 @@ export function stuckPod(subject: Subject): Stuck | undefined {
       hasFailedSize(each, subject),
   );
   if (!found) return undefined;
-  const { uid, generation } = found.pod.metadata;
-  const record = writes.get(uid, "delete-pod");
-  const repeatableMs = repeatableAtMs(record, generation, subject);
+  const { pod } = found;
+  const record = writes.get(pod.metadata.uid, "delete-pod");
+  const repeatableMs = podDueAtMs({ pod, record }, subject);
   // The watch soon shows that it ends.
   const isDone = record?.outcome.type === "done";
   const dueAtMs = isDone ? Math.max(repeatableMs, record.lastAtMs + timeouts.rescheduleMs) : repeatableMs;
-  return { pod: found.pod, record, dueAtMs };
+  return { pod, record, dueAtMs };
 }
 
 /**

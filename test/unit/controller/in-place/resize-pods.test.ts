@@ -156,6 +156,13 @@ describe("a write to a pod that fails", () => {
     });
   });
 
+  it("is repeated in its own time, even if that of another pod comes earlier", () => {
+    const refused = (pod: string, agoMs: number) =>
+      aPodWrite(pod, { outcome: failed({ reason: "Refused" }), lastAtMs: NOW_MS - agoMs });
+    const step = stepOf([...pods, aPod("c")], [refused("b", 5 * MINUTE), refused("c", MINUTE)]);
+    expect(resizedNext(step)).toEqual(["b"]);
+  });
+
   it("was for another size, so it says nothing about this one", () => {
     const other = failing({ subject: formatAllotment(resourcesFor(sizeOfCores(2), false)) });
     expect(resizedNext(stepOf(pods, [other]))).toEqual(["b"]);
