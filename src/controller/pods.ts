@@ -73,6 +73,10 @@ export function mayReplacePods({ strategy }: Pick<Subject, "strategy">): boolean
   return strategy !== "InPlace";
 }
 
+export function mayResizePods({ strategy }: Pick<Subject, "strategy">): boolean {
+  return strategy !== "Rollout";
+}
+
 /** A write that was decided for an earlier size may still change a pod. */
 export function hasPodWriteInFlight({ pods, writes }: Pick<Subject, "pods" | "writes">): boolean {
   return pods.some(({ metadata }) => PURPOSES.some((purpose) => isOpen(writes.get(metadata.uid, purpose))));

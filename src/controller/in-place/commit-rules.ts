@@ -65,8 +65,12 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const refused = refusedUpdate(update, pausedAtMs);
   const isRepeatable = pipe.inTurn !== undefined && dueAtMs(update, { ...context, pipe }) <= nowMs;
   const fallback = isRepeatable ? undefined : refused;
-  const mayReplacePods = context.strategy !== "InPlace";
-  const next = { type: "continue-commit", pipe, container: container.name, mayReplacePods } as const;
+  const next = {
+    type: "continue-commit",
+    pipe,
+    container: container.name,
+    mayReplacePods: mayReplacePods(context),
+  } as const;
   if (isOverdue || fallback) {
     const idleMs = idleUntilMs(resumption, pipe, context);
     return idleMs > nowMs ? wait(idleMs) : end({ ...next, isOverdue: true, fallback });

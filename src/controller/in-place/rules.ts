@@ -1,7 +1,7 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
 import { hasAllResources, isHeld, isOfTemplate } from "../observe/pipe-view.ts";
-import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, seesAllPods } from "../pods.ts";
+import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, mayResizePods, seesAllPods } from "../pods.ts";
 import { failureOf, podDueAtMs } from "../retry.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { standingFailure } from "./drift.ts";
@@ -39,8 +39,9 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
 }
 
 /** With the strategy Rollout, pods that their owner keeps from rollouts keep their size. */
-function isLeftToRollouts({ pipe, active, strategy }: Subject): boolean {
-  if (strategy !== "Rollout") return false;
+function isLeftToRollouts(subject: Subject): boolean {
+  if (mayResizePods(subject)) return false;
+  const { pipe, active } = subject;
   return active.some(({ state, pod }) => state !== "done" && !isOfTemplate(pipe, pod));
 }
 
@@ -76,7 +77,7 @@ function waitsFor(way: Way, fallback?: Begin["fallback"]): PipeDecision {
 
 export function podsInProgress(subject: Subject): PipeDecision | undefined {
   const isBegun = subject.active.some(({ state, record }) => state !== "unchanged" || record !== undefined);
-  return isBegun && mayResizePods(subject) ? inProgress(podsStep(subject), subject) : undefined;
+  return isBegun && isResizable(subject) ? inProgress(podsStep(subject), subject) : undefined;
 }
 
 export function sizeRefused(subject: Subject): PipeDecision | undefined {
@@ -91,7 +92,7 @@ export function sizeRefused(subject: Subject): PipeDecision | undefined {
 }
 
 export function podsReturn(subject: Subject): PipeDecision | undefined {
-  if (mayResizePods(subject) || !subject.pipe.rollout.isComplete) return undefined;
+  if (isResizable(subject) || !subject.pipe.rollout.isComplete) return undefined;
   const actions = podsToReturn(subject);
   if (actions.length === 0) return undefined;
   const then = mayReplacePods(subject) ? " before they are replaced" : "";
@@ -99,9 +100,9 @@ export function podsReturn(subject: Subject): PipeDecision | undefined {
   return { state: "rolling", phase: "resizing", activity, next: { type: "continue", actions } };
 }
 
-function mayResizePods(subject: Subject): boolean {
+function isResizable(subject: Subject): boolean {
   // Without all of them, a rollout gives it the size.
-  return subject.strategy !== "Rollout" && hasAllResources(subject.pipe) && !failedBefore(subject);
+  return mayResizePods(subject) && hasAllResources(subject.pipe) && !failedBefore(subject);
 }
 
 function inProgress(step: PodsStep, subject: Subject): PipeDecision {
