@@ -79,8 +79,8 @@ export function adoption(subject: Subject): LastRollout | undefined {
 
 /** There are no pods of an earlier template. A writer that replaces the object may remove the revision. */
 function isFirstRollout({ inTurn, revision, rollout }: PipeView): boolean {
-  if (inTurn) return inTurn.isFirst;
-  return revision <= 1 && (rollout.isSeen || rollout.replicas === 0);
+  const isFirst = inTurn ? inTurn.isFirst : revision <= 1;
+  return isFirst && (rollout.isSeen || rollout.replicas === 0);
 }
 
 /** The fields for the resources of the template (appliedSize). Other resources than the requested size are like a rollback. */

@@ -4,6 +4,7 @@ import type { LastRollout } from "../../../../src/controller/observe/last-rollou
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import type { StatefulSet } from "../../../../src/kube/workloads.ts";
 import { actionsFor, statesFor } from "../../../support/fixtures/decisions.ts";
 import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
@@ -17,6 +18,7 @@ import {
   rollingTo,
   UNDER_WAY,
 } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 import { aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
 
 const FOUR = sizeOfCores(4);
@@ -109,6 +111,27 @@ describe("a pipe to which its owner gives the requested size, whose pods the con
     };
     const pipe = aPipe("a", { size: FOUR, revision, rollout });
     expect(decide(aSnapshot([pipe]), DECIDE_OPTIONS).actions).toMatchObject([{ rollout: { cameUp: true } }]);
+  });
+});
+
+describe("a StatefulSet to which its owner gives the requested size", () => {
+  const adopted = (status: StatefulSet["status"]) => {
+    const pipe = aStatefulPipe({ options: { cores: 4 }, status });
+    return decide(aSnapshot([{ ...pipe, hasLabelledPods: false }]), DECIDE_OPTIONS).actions;
+  };
+
+  it.each<[string, StatefulSet["status"]]>([
+    ["replaces the pods", { updateRevision: "a-2", updatedReplicas: 1, availableReplicas: 2 }],
+    ["has not seen the template, and no pod is available", { observedGeneration: 6, availableReplicas: 0 }],
+  ])("is adopted while Kubernetes %s, and has not come up", (_, status) => {
+    expect(adopted(status)).toMatchObject([{ rollout: { cameUp: false } }]);
+  });
+
+  it.each<[string, StatefulSet["status"]]>([
+    ["before Kubernetes has seen it", { observedGeneration: 0, replicas: 0, availableReplicas: 0 }],
+    ["while its first pod starts", { replicas: 1, updatedReplicas: 1, availableReplicas: 0 }],
+  ])("is adopted with a single write if it is new, %s", (_, status) => {
+    expect(adopted(status)).toMatchObject([{ rollout: { cameUp: true } }]);
   });
 });
 
