@@ -114,6 +114,29 @@ describe("the pipes of a service that is resized in place", () => {
     });
   });
 
+  it("begin with the one whose template has the size, because only its pods lack it", () => {
+    const pipes = [aLabelledPipe("a"), aLabelledPipe("b", { size: FOUR })];
+    expect(decided([aPod("a-1"), aPod("b-1")], { pipes })).toMatchObject({
+      summary: ["resize-pod b-1"],
+      waitReason: "canary",
+    });
+  });
+
+  it("begin with the one that could not be resized in place, which stays the first one", () => {
+    const inPlaceFailure = {
+      size: FOUR,
+      reason: "Infeasible",
+      message: "large",
+      atMs: NOW_MS - 1000,
+    } as const;
+    const lastRollout = aRollout(sizeOfCores(1), { inPlaceFailure, cameUp: true });
+    const pipes = [aLabelledPipe("a"), aLabelledPipe("b", { lastRollout })];
+    expect(decided([aPod("a-1"), aPod("b-1")], { pipes })).toMatchObject({
+      summary: ["b 4000m/16Gi"],
+      waitReason: "canary",
+    });
+  });
+
   it("continue with the one that has begun", () => {
     const begun = decided([aPod("a-1"), aResizedPod("b-1", { observedGeneration: 1 }), aPod("c-1")]);
     expect(begun).toMatchObject({

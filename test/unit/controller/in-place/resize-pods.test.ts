@@ -102,6 +102,19 @@ describe("a resize in place", () => {
     });
   });
 
+  it("fails for another reason than the room if there is one, because nothing waits for that", () => {
+    const pending = (reason: string) =>
+      ({ type: "PodResizePending", reason, message: reason.toLowerCase() }) as const;
+    const step = stepOf(
+      [
+        aResizedPod("a", { resize: pending("Deferred") }),
+        aResizedPod("b", { resize: pending("Infeasible") }),
+      ],
+      [aPodWrite("a", { lastAtMs: NOW_MS - MINUTE })],
+    );
+    expect(step).toEqual({ type: "fail", reason: "Infeasible", message: "pod b: infeasible" });
+  });
+
   it("has the time since the write, as the pod shows it to the next leader", () => {
     const at = (resizedAtMs: number | undefined, leadingSinceMs = NOW_MS) => {
       const unseen = aResizedPod("a", { observedGeneration: 1, resizedAtMs });
@@ -110,6 +123,8 @@ describe("a resize in place", () => {
     expect(at(NOW_MS - MINUTE)).toEqual({ type: "wait", untilMs: NOW_MS + MINUTE });
     expect(at(undefined, NOW_MS - MINUTE)).toEqual({ type: "wait", untilMs: NOW_MS + MINUTE });
     expect(at(NOW_MS - 2 * MINUTE)).toMatchObject({ reason: "ResizeTimeout" });
+    // Another clock is wrong.
+    expect(at(NOW_MS + 60 * MINUTE)).toEqual({ type: "wait", untilMs: NOW_MS + 2 * MINUTE });
   });
 });
 

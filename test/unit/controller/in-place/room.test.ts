@@ -88,8 +88,23 @@ describe("a deferred resize of a pipe that stops its old pods first", () => {
     ]);
   });
 
+  it("names only nodes that defer a resize as those without room", () => {
+    const deferred = aResizedPod("a-1", { resize: DEFERRED });
+    const pods = new Map([["a", [deferred, aResizedPod("a-2", { nodeName: "other" })]]]);
+    expect(decided({ pipe: { replicas: 2 }, changes: { pods } }).actions).toMatchObject([
+      { type: "check-room", fullNodes: ["node"] },
+    ]);
+  });
+
+  it("waits without a search if its strategy replaces no pod", () => {
+    const { summary, assessment } = decided({ strategy: "InPlace", forMs: 5 * MINUTE });
+    expect(summary).toEqual([]);
+    expect(assessment).toMatchObject({ state: "waiting", hindrance: { reason: "Deferred" } });
+  });
+
   it("goes on waiting while the search is in flight, and while no node has room", () => {
-    expect(decided({ search: { outcome: { type: "pending" } } }).summary).toEqual([]);
+    const begun = { lastAtMs: NOW_MS - 5 * MINUTE, outcome: { type: "pending" } } as const;
+    expect(decided({ forMs: 6 * MINUTE, search: begun }).summary).toEqual([]);
     const { summary, assessment, inMs } = decided({ search: nothing(10_000) });
     expect(summary).toEqual([]);
     expect(inMs).toBe(50_000);

@@ -174,6 +174,12 @@ describe("a pipe that cannot be resized in place", () => {
     expect(assessment?.state).toBe("rolling");
   });
 
+  it("has the reason recorded although the annotation was just written for another one", () => {
+    const adopted = aWrite("uid-a", "adopt", { attempts: 4 });
+    const { summary } = decided([aResizedPod("a-1", { resize: infeasible })], {}, [adopted]);
+    expect(summary).toEqual(["adopt a with 4000m/16Gi"]);
+  });
+
   it("has its pods returned to the size of the template, and again only after a failure, later", () => {
     const pods = [aResizedPod("a-1"), aResizedPod("a-2"), aPod("a-3")];
     expect(decided(pods, noted).summary).toEqual(["return-pod a-1", "return-pod a-2"]);
@@ -264,12 +270,16 @@ describe("with the strategy InPlace, a pipe", () => {
     ["Restarted", 2, 60_000, ["resize-pod a-1"]],
     ["Reverted", 1, 60_000, []],
     ["Reverted", 1, 2 * 3_600_000, ["resize-pod a-1"]],
+    // Another clock is wrong.
+    ["Reverted", 1, -24 * 3_600_000, []],
   ] as const)(
     "that failed with %s at revision 1 and now has revision %i is tried again or not after %i ms",
     (reason, revision, agoMs, expected) => {
       const inPlaceFailure = { ...failedInPlace, reason, revision: 1, atMs: NOW_MS - agoMs };
       const lastRollout = aRollout(ONE, { inPlaceFailure, cameUp: true });
-      expect(decided([aPod("a-1")], { lastRollout, revision }, [], { strategy }).summary).toEqual(expected);
+      const { summary, assessment } = decided([aPod("a-1")], { lastRollout, revision }, [], { strategy });
+      expect(summary).toEqual(expected);
+      expect(assessment?.recheckAtMs ?? 0).toBeLessThanOrEqual(NOW_MS + 3_600_000);
     },
   );
 });

@@ -83,7 +83,13 @@ describe("a pod that keeps the size of a failed rollout after its StatefulSet wa
     ["another pod is terminating", { other: { isTerminating: true, isActive: false } }],
     ["it is below the partition of the owner", { partition: 3 }],
     ["its owner wants no replicas", { replicas: 0 }],
-    ["the controller has rolled nothing out", { rollout: { generation: 0 } }],
+    [
+      "the controller has rolled nothing out",
+      {
+        rollout: { size: sizeOfCores(1), generation: 0, isRollback: false },
+        snapshot: { scaling: aScaling(1) },
+      },
+    ],
     ["the service is suspended", { snapshot: { scaling: aScaling(4, { spec: { suspend: true } }) } }],
   ])("is not deleted if %s", (_, options) => {
     expect(decided(options).actions).not.toContain("delete-pod a-2");
@@ -120,5 +126,10 @@ describe("a pod that keeps the size of a failed rollout after its StatefulSet wa
     expect(assessment?.remark).toBe(
       "The pod a-2 still has the size that failed, because it could not be deleted: pods is forbidden. Delete it, so that it gets its old size.",
     );
+    const conflict = failed({ isConflict: true });
+    const { assessment: changed } = decided({
+      writes: [aWrite("uid-a-2", "delete-pod", { outcome: conflict, attempts: 2 })],
+    });
+    expect(changed?.remark).toBeUndefined();
   });
 });
