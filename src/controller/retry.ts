@@ -18,6 +18,9 @@ export const NO_ROOM = "NoNodeHasRoom";
 /** A size that stayed this long was not in conflict, so a later change starts a new count. */
 export const TRUCE_MS = 7 * DAY_MS;
 
+/** Failed writes are repeated soon again after such a pause, so the bound for an hour holds for any hour. */
+export const SERIES_END_MS = 60 * 60_000;
+
 export const FIELD_CONFLICT = "FieldConflict";
 
 export function isRefusal(reason: string): boolean {
@@ -31,13 +34,31 @@ export function isOfWrite(reason: string): boolean {
 
 /**
  * Returns the delay after a failed write, with the Retry-After of the server. A change of the object may make a rejected
- * size acceptable. The delay still grows with each attempt, because some programs change objects continuously.
+ * size acceptable. The delay still grows with each write of the series, because some programs change objects
+ * continuously.
  */
-function failedWriteDelayMs(error: WriteError, attempts: number, isChanged: boolean, timeouts: Timeouts) {
+function failedWriteDelayMs(
+  error: WriteError,
+  { attempts, series }: WriteRecord,
+  isChanged: boolean,
+  timeouts: Timeouts,
+): number {
   const { reason, retryAfterMs = 0, isConflict = false } = error;
-  if (isConflict && attempts === 1) return retryAfterMs;
-  const delayMs = retryDelayMs(isChanged && isRefusal(reason) ? "WriteFailed" : reason, attempts, timeouts);
+  if (isConflict && series === 1) return retryAfterMs;
+  const delayMs =
+    isChanged && isRefusal(reason)
+      ? retryDelayMs("WriteFailed", series, timeouts)
+      : retryDelayMs(reason, attempts, timeouts);
   return Math.max(retryAfterMs, delayMs);
+}
+
+/** Failed writes do not follow faster because some succeed and are undone. */
+function undoneDelayMs({ attempts, series }: WriteRecord, timeouts: Timeouts): number {
+  const haveFailed = series > attempts;
+  return Math.max(
+    retryDelayMs(FIELD_CONFLICT, attempts, timeouts),
+    haveFailed ? retryDelayMs("WriteFailed", series, timeouts) : 0,
+  );
 }
 
 interface RetryContext {
@@ -67,12 +88,12 @@ export function repeatableAtMs(
       return Number.POSITIVE_INFINITY;
     case "failed": {
       const isChanged = outcome.generation !== generation;
-      return retryAtMs(lastAtMs, failedWriteDelayMs(outcome.error, attempts, isChanged, timeouts), context);
+      return retryAtMs(lastAtMs, failedWriteDelayMs(outcome.error, record, isChanged, timeouts), context);
     }
     // The write succeeded, and something undid it.
     case "done":
       if (elapsedMs(lastAtMs, context.nowMs) > TRUCE_MS) return 0;
-      return retryAtMs(lastAtMs, retryDelayMs(FIELD_CONFLICT, attempts, timeouts), context);
+      return retryAtMs(lastAtMs, undoneDelayMs(record, timeouts), context);
   }
 }
 

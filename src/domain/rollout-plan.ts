@@ -57,7 +57,7 @@ export interface PlannedPipe {
   readonly replicas: number;
   /** Shows whether the size works: `proving` if the pipe runs the size and is not available, or not for long enough. */
   readonly proof: "none" | "proving" | "proven";
-  /** The pods do not all have one size, because a resize in place began. */
+  /** The template has the size and its pods lack it, or a resize in place failed. Such a pipe comes first. */
   readonly isUnfinished?: boolean;
   /** The resize replaces pods. Only that counts against the limit across all services, and waits for every window. */
   readonly replacesPods: boolean;

@@ -13,7 +13,7 @@ import {
   type WriteRecords,
   type WrittenAnnotation,
 } from "../observe/write-record.ts";
-import { isOfWrite, lastErrorOf, TRUCE_MS } from "../retry.ts";
+import { isOfWrite, lastErrorOf, SERIES_END_MS, TRUCE_MS } from "../retry.ts";
 
 /** After this time, the watch has delivered the result of a write. */
 const MAX_UNRESOLVED_MS = 5 * 60_000;
@@ -36,15 +36,10 @@ export interface Attempt {
   readonly purpose: WritePurpose;
 }
 
-/**
- * The attempts before this one. A write that fails because its object changes, a permission is missing or the server does
- * not respond shows nothing about what was wanted, and is repeated soon. So these delay no retry after another outcome.
- */
+/** The attempts before this one. */
 interface Earlier {
-  /** Attempts that succeeded or were refused. */
+  /** Those that succeeded or were refused. The others show nothing about what was wanted, so they delay no retry of it. */
   readonly decided: number;
-  /** Failures of the write itself (`isOfWrite`) since the last one of these. */
-  readonly undecided: number;
 }
 
 type Entry = Attempt & Omit<WriteRecord, "attempts"> & Earlier;
@@ -80,10 +75,10 @@ export class WriteMemory implements WriteRecords {
   get(uid: string, purpose: WritePurpose): WriteRecord | undefined {
     const record = this.#records.get(keyOf({ uid, purpose }));
     if (!record) return undefined;
-    const { undecidedSinceMs, lastAtMs } = record;
+    const { decided, series, undecidedSinceMs, lastAtMs } = record;
     return {
       ...record,
-      attempts: 1 + (isUndecided(record) ? record.undecided : record.decided),
+      attempts: isUndecided(record) ? series : decided + 1,
       undecidedSinceMs: this.#wallTime.of(undecidedSinceMs),
       lastAtMs: this.#wallTime.of(lastAtMs),
     };
@@ -132,14 +127,14 @@ export class WriteMemory implements WriteRecords {
     const last = this.#records.get(keyOf({ uid, purpose }));
     const isRepeated = last?.subject === subject && elapsedMs(last.lastAtMs, nowMs) <= TRUCE_MS;
     const before = isRepeated ? last : undefined;
-    const { decided, undecided } = attemptsAfter(before);
+    const isInSeries = before !== undefined && elapsedMs(before.lastAtMs, nowMs) < SERIES_END_MS;
     this.#set({
       uid,
       purpose,
       subject,
       ...known,
-      decided: Math.max(decided, attempts - 1),
-      undecided,
+      decided: Math.max(decidedUntil(before), attempts - 1),
+      series: isInSeries ? before.series + 1 : 1,
       undecidedSinceMs: before && isUndecided(before) ? before.undecidedSinceMs : nowMs,
       lastAtMs: nowMs,
       outcome: { type: "pending", before: lastErrorOf(before) },
@@ -215,11 +210,9 @@ function keyOf({ uid, purpose }: Attempt): string {
   return `${uid} ${purpose}`;
 }
 
-/** @param last the attempt before the next one, with the same subject */
-function attemptsAfter(last: Entry | undefined): Earlier {
-  if (!last) return { decided: 0, undecided: 0 };
-  const { decided, undecided } = last;
-  return isUndecided(last) ? { decided, undecided: undecided + 1 } : { decided: decided + 1, undecided: 0 };
+function decidedUntil(last: Entry | undefined): number {
+  if (!last) return 0;
+  return last.decided + (isUndecided(last) ? 0 : 1);
 }
 
 /** The last attempt failed, and this shows nothing about what was wanted. */

@@ -61,10 +61,12 @@ export interface WriteRecord {
   /** People asked for this dry run, so it did not check the nodes. */
   readonly isRequested?: boolean | undefined;
   /**
-   * Number of writes with the same subject that ended like this one: that failed and are repeated soon (`isOfWrite`) since
-   * another one ended, or all others.
+   * Number of writes with the same subject that succeeded or were refused, this one included; or, if this one failed for
+   * another reason (`isOfWrite`), `series`.
    */
   readonly attempts: number;
+  /** Number of writes with the same subject since a pause of an hour. */
+  readonly series: number;
   /** Time of the first attempt since the last one that succeeded or was refused, in milliseconds since 1970. */
   readonly undecidedSinceMs: number;
   /** Time of the last attempt, or of its response if it failed, in milliseconds since 1970. */

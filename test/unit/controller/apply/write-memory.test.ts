@@ -1,14 +1,16 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CONFLICT } from "../../../../src/controller/apply/write-error.ts";
 import { WriteMemory } from "../../../../src/controller/apply/write-memory.ts";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import type { WriteError } from "../../../../src/controller/observe/write-record.ts";
-import { repeatableAtMs } from "../../../../src/controller/retry.ts";
+import { repeatableAtMs, SERIES_END_MS } from "../../../../src/controller/retry.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 
+const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * 3_600_000;
 const REFUSED: WriteError = { reason: "Refused", message: "no" };
 const UNAVAILABLE: WriteError = { reason: "WriteFailed", message: "unavailable" };
@@ -48,7 +50,7 @@ describe("the memory of writes", () => {
     expect(writes.get("uid-a", "resize")?.attempts).toBe(4);
   });
 
-  it("counts failures of the write itself apart from refusals, so neither delays a retry after the other", async () => {
+  it("counts failures of the write itself apart from refusals, so an outage delays no retry of a refused size", async () => {
     const { clock, writes, delayMs } = setup();
     const failed = async (error: WriteError) => {
       writes.failed(writes.begin("uid-a", "resize", SIZE), error, 1);
@@ -60,9 +62,11 @@ describe("the memory of writes", () => {
     expect(await failed(CONFLICT)).toEqual([1, 0]);
     expect(await failed(UNAVAILABLE)).toEqual([2, 2000]);
     expect(await failed(REFUSED)).toEqual([1, 300_000]);
-    expect(await failed(UNAVAILABLE)).toEqual([1, 1000]);
-    expect(await failed(CONFLICT)).toEqual([2, 2000]);
+    expect(await failed(UNAVAILABLE)).toEqual([4, 8000]);
     expect(await failed(REFUSED)).toEqual([2, 600_000]);
+    await clock.advance(SERIES_END_MS);
+    expect(await failed(CONFLICT)).toEqual([1, 0]);
+    expect(await failed(UNAVAILABLE)).toEqual([2, 2000]);
     expect(await failed(REFUSED)).toEqual([3, 1_200_000]);
   });
 
@@ -80,30 +84,31 @@ describe("the memory of writes", () => {
     expect(firsts).toEqual([0, 0, 0, 3000, 3000, 3000, 6000]);
   });
 
-  it("grows the delay even if conflicts and refusals of a changing object alternate", async () => {
-    const { clock, writes } = setup();
-    const delays: number[] = [];
-    for (let generation = 1; generation <= 12; generation++) {
-      const error = generation % 2 === 1 ? CONFLICT : REFUSED;
-      writes.failed(writes.begin("uid-a", "resize", SIZE), error, generation);
-      const context = { scaling: undefined, nowMs: clock.now(), timeouts: TIMEOUTS };
-      const delay = repeatableAtMs(writes.get("uid-a", "resize"), generation + 1, context) - clock.now();
-      delays.push(delay);
-      await clock.advance(delay);
-    }
-    expect(delays).toEqual([0, 1, 0, 2, 0, 4, 0, 8, 0, 16, 0, 32].map((seconds) => seconds * 1000));
-  });
-
-  it("measures for how long the write itself has failed since a refusal", async () => {
-    const { clock, writes } = setup();
-    const sinceMs = async (error: WriteError) => {
-      await clock.advance(60_000);
-      writes.failed(writes.begin("uid-a", "resize-pod", SIZE), error, 1);
-      return clock.now() - (writes.get("uid-a", "resize-pod")?.undecidedSinceMs ?? 0);
-    };
-    expect([await sinceMs(UNAVAILABLE), await sinceMs(CONFLICT)]).toEqual([0, 60_000]);
-    await sinceMs(REFUSED);
-    expect([await sinceMs(UNAVAILABLE), await sinceMs(CONFLICT)]).toEqual([0, 60_000]);
+  it("allows at most 20 writes in an hour, whatever happens to them in whatever order", async () => {
+    const outcome = fc.record({
+      error: fc.constantFrom(CONFLICT, UNAVAILABLE, REFUSED, undefined),
+      isChanged: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(outcome, { minLength: 1, maxLength: 12 }), async (outcomes) => {
+        const { clock, writes } = setup();
+        const times: number[] = [];
+        const endMs = clock.now() + 3 * HOUR_MS;
+        for (let count = 0; clock.now() < endMs; count += 1) {
+          const { error, isChanged = true } = outcomes[count % outcomes.length] ?? {};
+          const attempt = writes.begin("uid-a", "resize", SIZE);
+          if (error) writes.failed(attempt, error, 1);
+          else writes.done(attempt);
+          times.push(clock.now());
+          const context = { scaling: undefined, nowMs: clock.now(), timeouts: TIMEOUTS };
+          const nextMs = repeatableAtMs(writes.get("uid-a", "resize"), isChanged ? 2 : 1, context);
+          if (!Number.isFinite(nextMs)) break;
+          await clock.advance(nextMs - clock.now());
+        }
+        const inAnHour = times.map((from) => times.filter((at) => at >= from && at < from + HOUR_MS).length);
+        expect(Math.max(...inAnHour)).toBeLessThanOrEqual(20);
+      }),
+    );
   });
 
   it("does not count the writes that failed before one succeeded as changes by another writer", async () => {
@@ -113,7 +118,8 @@ describe("the memory of writes", () => {
       await clock.advance(delayMs());
     }
     writes.done(writes.begin("uid-a", "resize", SIZE));
-    expect([writes.get("uid-a", "resize")?.attempts, delayMs()]).toEqual([1, 0]);
+    expect([writes.get("uid-a", "resize")?.attempts, delayMs()]).toEqual([1, 8000]);
+    await clock.advance(SERIES_END_MS);
     writes.done(writes.begin("uid-a", "resize", SIZE));
     expect([writes.get("uid-a", "resize")?.attempts, delayMs()]).toEqual([2, 10_000]);
   });
