@@ -70,7 +70,7 @@ describe("the memory of writes", () => {
     expect(await failed(REFUSED)).toEqual([3, 1_200_000]);
   });
 
-  it("has the time of the first failure of the write itself since another outcome", async () => {
+  it("knows when failures of the write itself began, and begins again after any other outcome", async () => {
     const { clock, writes } = setup();
     const startMs = clock.now();
     const firsts: (number | undefined)[] = [];

@@ -91,6 +91,12 @@ describe("a pod that another writer resized after its pipe had the size", () => 
     expect(condition.message).toContain(NAMED);
   });
 
+  it("has the time of its next resize in the status while it waits for that", () => {
+    const { assessment, recheckInMs } = decided({ writes: [written(2, 4000)] });
+    expect(assessment?.failure).toMatchObject({ attempts: 2, retryAtMs: NOW_MS + 6000 });
+    expect(recheckInMs).toBe(6000);
+  });
+
   it("is resized again when people ask for it, and the count starts over", () => {
     const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
     const { actions } = decided({ writes: [written(4, 1000)], changes: { scaling } });

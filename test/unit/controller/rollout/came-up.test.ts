@@ -114,6 +114,11 @@ describe("a pipe to which its owner gives the requested size, whose pods the con
   });
 });
 
+it("a pipe whose owner gave it the requested size is adopted with a single write when its rollout is complete", () => {
+  const pipe = aPipe("a", { size: FOUR, revision: 3, rollout: COMPLETE });
+  expect(decide(aSnapshot([pipe]), DECIDE_OPTIONS).actions).toMatchObject([{ rollout: { cameUp: true } }]);
+});
+
 describe("a StatefulSet to which its owner gives the requested size", () => {
   const adopted = (status: StatefulSet["status"]) => {
     const pipe = aStatefulPipe({ options: { cores: 4 }, status });

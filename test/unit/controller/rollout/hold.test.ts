@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { summaries } from "../../../support/fixtures/decisions.ts";
 import { decided, newPod, oldPod, partitionOf, rolling } from "../../../support/fixtures/in-turn.ts";
 import type { StatefulSetOptions } from "../../../support/fixtures/pipe.ts";
@@ -24,6 +25,14 @@ describe("a StatefulSet with a partition", () => {
     expect(status.conditions?.some(({ type }) => type === "Stalled")).toBe(false);
     expect(status.pipes?.pending).toMatchObject([{ name: "statefulset/a", state: "Paused" }]);
     expect(status.effective).toBeUndefined();
+  });
+
+  it("keeps a pod below it that cannot be resized in place, although its template has the size", () => {
+    const inPlaceFailure = { size: sizeOfCores(4), reason: "Infeasible", message: "large", atMs: 1 } as const;
+    const pipe = rolling({ updatedReplicas: 2 }, { cameUp: true, inPlaceFailure }, partitionOf(1));
+    const { assessment, actions } = decided(pipe, pods, { strategy: "InPlaceOrRollout" });
+    expect(assessment).toMatchObject({ state: "paused", waitsForOwner: true });
+    expect(actions).toEqual([]);
   });
 
   it("has come up as far as its owner allows, so nothing rolls it back later", () => {
