@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { apply } from "../../../../src/controller/apply/apply.ts";
 import { runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
-import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
+import type { Caches } from "../../../../src/controller/observe/caches.ts";
+import { type PodView, toPodView } from "../../../../src/controller/observe/pod-view.ts";
 import { formatAllotment, resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import type { WriteError } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
@@ -146,9 +147,11 @@ describe("the resize of a pod", () => {
 });
 
 /** Deletes a pod that the cache has in version 5, and that has version 7. */
-async function deleted(respond: () => unknown) {
-  const made = anApplier(({ method }) => (method === "DELETE" ? respond() : { items: [pod("7")] }));
+async function deleted(respond: (seen: PodView, caches: Pick<Caches, "pods">) => unknown) {
   const seen = toPodView(pod("5"));
+  const made = anApplier(({ method }) =>
+    method === "DELETE" ? respond(seen, made.caches) : { items: [pod("7")] },
+  );
   made.caches.pods.apply(seen);
   const result = await apply(made.applier, { type: "delete-pod", pipe: aStatefulPipe(), pod: seen });
   const cached = made.caches.pods.get("pipes/a-1")?.metadata.resourceVersion;
@@ -173,6 +176,14 @@ describe("the deletion of a pod", () => {
       throw error(409, "Precondition failed");
     });
     expect([result?.isConflict, record?.outcome.type, cached]).toEqual([true, "failed", "7"]);
+  });
+
+  it("does not put a pod into the cache again that has left the watch meanwhile, because no event would remove it", async () => {
+    const { result, cached } = await deleted((seen, { pods }) => {
+      pods.remove(seen);
+      throw error(409, "Precondition failed");
+    });
+    expect([result?.isConflict, cached]).toEqual([true, undefined]);
   });
 
   it("remembers that the permission is missing", async () => {

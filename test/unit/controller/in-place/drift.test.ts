@@ -91,7 +91,7 @@ describe("a pod that another writer resized after its pipe had the size", () => 
     expect(condition.message).toContain(NAMED);
   });
 
-  it("has the time of its next resize in the status while it waits for that", () => {
+  it("waits for its next resize, and the status shows when that is", () => {
     const { assessment, recheckInMs } = decided({ writes: [written(2, 4000)] });
     expect(assessment?.failure).toMatchObject({ attempts: 2, retryAtMs: NOW_MS + 6000 });
     expect(recheckInMs).toBe(6000);
