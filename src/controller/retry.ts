@@ -79,7 +79,7 @@ export function repeatableAtMs(
   context: RetryContext,
 ): number {
   if (!record) return 0;
-  const { outcome, attempts, lastAtMs } = record;
+  const { outcome, lastAtMs } = record;
   const { timeouts } = context;
   switch (outcome.type) {
     // The response, or a read, comes first.
