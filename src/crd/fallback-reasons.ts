@@ -19,14 +19,7 @@ const READS_ONCE = {
   isExpected: true,
 } as const;
 
-const NOT_IN_TIME = {
-  sentence: "The machine of the pipe did not apply this size in time.",
-  meaning:
-    "the kubelet did not finish within 2 minutes, or writes to `pods/resize` failed for 2 minutes, for example because of a webhook",
-  remedy:
-    "read the message, and check the kubelet of the node; a memory limit below the usage cannot be applied",
-  isExpected: false,
-} as const;
+const NOT_IN_TIME = "The machine of the pipe did not apply this size in time.";
 
 /** Reasons why a pipe is not resized in place. They are also label values of a metric. */
 export const FALLBACK_REASON_TABLE = {
@@ -98,8 +91,21 @@ export const FALLBACK_REASON_TABLE = {
     remedy: "read the message, and exempt pipes from it",
     isExpected: false,
   },
-  ResizeError: NOT_IN_TIME,
-  ResizeTimeout: NOT_IN_TIME,
+  ResizeError: {
+    sentence: NOT_IN_TIME,
+    meaning:
+      "the kubelet reported an error, and did not finish within 2 minutes; the message is the one of the kubelet",
+    remedy:
+      "read the message, and check the kubelet of the node; a memory limit below the usage cannot be applied",
+    isExpected: false,
+  },
+  ResizeTimeout: {
+    sentence: NOT_IN_TIME,
+    meaning:
+      "the kubelet did not finish within 2 minutes, or writes to `pods/resize` failed for 2 minutes, for example because of a webhook",
+    remedy: "read the message, and check the kubelet of the node and the webhooks on `pods/resize`",
+    isExpected: false,
+  },
   Restarted: {
     sentence: "The pipe restarted while it was being resized.",
     meaning: "a container restarted during the resize, for example because of the smaller memory limit",
