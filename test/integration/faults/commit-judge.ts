@@ -60,9 +60,11 @@ export class CommitJudge {
       this.#context.fault(after, "the controller resumed it, although another writer had paused it");
   }
 
-  /** Versions between the two may be missing, so only a pause that begins counts. */
+  /** Versions between the two may be missing, so only the begin and the end of a commit count. */
   unseenDeployment(before: Deployment, after: Deployment, atMs: number): void {
+    const commit = this.#commits.get(after.metadata.uid);
     if (isPausedForCommit(after) && !before.spec.paused) this.#begin(before, after, atMs);
+    else if (commit) this.#endIfChanged(commit, before, after, atMs);
   }
 
   #paused(before: Deployment, after: Deployment, atMs: number): void {
@@ -92,10 +94,14 @@ export class CommitJudge {
   }
 
   #continued(commit: Commit, before: Deployment, after: Deployment, atMs: number): void {
-    const { uid } = after.metadata;
     const size = sizeIn(after, pipeContainer(after));
     if (size !== undefined) commit.sizes.add(size);
     if (isPausedForCommit(before)) this.#checkPause(commit, after, atMs);
+    this.#endIfChanged(commit, before, after, atMs);
+  }
+
+  #endIfChanged(commit: Commit, before: Deployment, after: Deployment, atMs: number): void {
+    const { uid } = after.metadata;
     const isChanged = JSON.stringify(after.spec.template) !== commit.template;
     const isResumedByOthers = before.spec.paused && !after.spec.paused && !isResumedByUs(before, after);
     // Now its owner is responsible for the pods.

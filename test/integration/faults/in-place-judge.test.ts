@@ -108,6 +108,12 @@ it("accepts that a commit is undone that seemed complete, because versions are m
   expect(violationsOf(history.undoCommit("pipe-a", 1))).toEqual([]);
 });
 
+it("accepts the rollout of an owner whose change is missing, after a commit", () => {
+  const history = committed(podsResized(service(), "pipe-a", 4), "pipe-a", 4);
+  history.gap("Deployment", (unseen) => unseen.overwriteSize("pipe-a", 2));
+  expect(violationsOf(history.replicaSet("pipe-a", 2))).toEqual([]);
+});
+
 it("measures a pause whose begin is missing from its first version on, not from the pause before it", () => {
   const seen = committed(podsResized(service(), "pipe-a", 4), "pipe-a", 4).after(60_000);
   const history = podsResized(seen.accept(2).requestSize(2), "pipe-a", 2);
