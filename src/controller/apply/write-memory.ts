@@ -36,13 +36,13 @@ export interface Attempt {
   readonly purpose: WritePurpose;
 }
 
-/** The attempts before this one. */
-interface Earlier {
-  /** Those that succeeded or were refused. The others show nothing about what was wanted, so they delay no retry of it. */
+interface Entry extends Attempt, Omit<WriteRecord, "attempts"> {
+  /**
+   * Number of attempts before this one that succeeded or were refused. The others show nothing about what was wanted, so
+   * they delay no retry of it.
+   */
   readonly decided: number;
 }
-
-type Entry = Attempt & Omit<WriteRecord, "attempts"> & Earlier;
 
 /**
  * The last writes of this process to each object, for each purpose, with their outcomes. It is what bounds repeated
