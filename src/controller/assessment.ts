@@ -2,7 +2,7 @@ import type { FailureReason } from "../crd/reasons.ts";
 import type { PipeState, RolloutPhase } from "../domain/rollout-plan.ts";
 import type { Size } from "../domain/size.ts";
 import type { RolloutPolicy } from "../settings/rollout-policy.ts";
-import type { Action } from "./actions.ts";
+import type { Action, InPlaceAction } from "./actions.ts";
 import type { Fallback, OutOfMemory } from "./observe/last-rollout.ts";
 import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
 import type { PipeView } from "./observe/pipe-view.ts";
@@ -85,6 +85,32 @@ export interface DryRun {
 
 /** Why a pipe cannot be resized in a way. `untilMs`: until then, it may end by itself. */
 export type Problem = Fallback & { readonly untilMs?: number };
+
+/** The next step for the pods of a pipe whose resize in place has begun or may begin. */
+export type PodsStep =
+  /** Without actions if every pod has the size. `failure`: why pods that had the size are resized again. */
+  | {
+      readonly type: "resize";
+      readonly actions: readonly InPlaceAction[];
+      readonly failure?: Failure | undefined;
+    }
+  /** `untilMs`: when it fails, or the failed write is repeated, unless something happens; in milliseconds since 1970. */
+  | { readonly type: "wait"; readonly untilMs: number; readonly failure?: Failure | undefined }
+  /** Another writer gave pods another size each time, so nothing is written any more. */
+  | { readonly type: "conflict"; readonly failure: Failure }
+  /** The kubelet defers a resize, and the rollout would stop old pods first. `message`: why it waits, for people. */
+  | {
+      readonly type: "defer";
+      readonly message: string;
+      /** When room is searched for again, or the wait becomes a failure; in milliseconds since 1970. */
+      readonly untilMs: number;
+      readonly actions: readonly Action[];
+      /** Present if the resize has waited for as long as a rollout may take. */
+      readonly failure: Failure | undefined;
+    }
+  | Failed;
+
+export type Failed = { readonly type: "fail" } & Problem;
 
 /** One way to resize a pipe. */
 export interface Way {

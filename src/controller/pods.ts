@@ -69,6 +69,18 @@ export function allPodsHaveTemplate(subject: Subject): boolean {
   return allPodsHaveSize({ ...subject, active });
 }
 
+/** After the first pod has the size. */
+const MAX_CONCURRENT_PODS = 10;
+
+/**
+ * Returns how many pods may be resized now. One pod goes first, because it shows whether the size works.
+ *
+ * @param others the pods that do not have the size
+ */
+export function podsAtOnce(others: readonly ActivePod[], { active }: Subject): number {
+  return others.length === active.length ? 1 : MAX_CONCURRENT_PODS;
+}
+
 export function mayReplacePods({ strategy }: Pick<Subject, "strategy">): boolean {
   return strategy !== "InPlace";
 }

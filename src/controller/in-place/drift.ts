@@ -1,11 +1,11 @@
 import { sameSize } from "../../domain/size.ts";
 import type { InPlaceAction } from "../actions.ts";
-import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
+import type { ActivePod, Failure, PipeDecision, PodsStep, Problem, Subject } from "../assessment.ts";
 import type { InPlaceFailure } from "../observe/last-rollout.ts";
 import { presentAllotment } from "../observe/pipe-view.ts";
 import { hasResources, resourcesFor } from "../observe/resources.ts";
+import { podsAtOnce } from "../pods.ts";
 import { FIELD_CONFLICT, failureOf, isRetryRequested, podDueAtMs, retriedAt } from "../retry.ts";
-import { type PodsStep, podsAtOnce } from "./pods-step.ts";
 import { failedBefore, presentProblem } from "./problem.ts";
 
 /*

@@ -1,15 +1,14 @@
 import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
-import type { ActivePod, PodState, Problem, Subject } from "../assessment.ts";
+import type { ActivePod, Failed, PodState, PodsStep, Problem, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
-import { mayReplacePods } from "../pods.ts";
+import { mayReplacePods, podsAtOnce } from "../pods.ts";
 import { errorOf, failureOf, isRefusal, lastErrorOf, NO_ROOM, podDueAtMs, retriedAt } from "../retry.ts";
 import { timeoutMsOf } from "../rollout/phase.ts";
 import { isRoomFound, roomRecord, roomSearch, searchedAtMs } from "../rollout/way.ts";
 import { isDrifted, repairDrift } from "./drift.ts";
-import { type Failed, type PodsStep, podsAtOnce } from "./pods-step.ts";
 import { inPlaceProblem, unseenProblem } from "./problem.ts";
 
 /** A pipe, and those of its pods that do not have the size yet. */

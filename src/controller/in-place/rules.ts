@@ -1,12 +1,11 @@
 import { sameSize } from "../../domain/size.ts";
-import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
+import type { Begin, PipeDecision, PodsStep, Subject, Way } from "../assessment.ts";
 import { hasAllResources, isHeld, isOfTemplate } from "../observe/pipe-view.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, mayResizePods, seesAllPods } from "../pods.ts";
 import { failureOf, podDueAtMs } from "../retry.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { standingFailure } from "./drift.ts";
 import { fallsBack, podsToReturn, waitsInPlace } from "./fall-back.ts";
-import type { PodsStep } from "./pods-step.ts";
 import { failedBefore } from "./problem.ts";
 import { podsStep, refusedSize } from "./resize-pods.ts";
 import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";

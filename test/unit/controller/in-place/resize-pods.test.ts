@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { PodsStep } from "../../../../src/controller/in-place/pods-step.ts";
+import type { PodsStep } from "../../../../src/controller/assessment.ts";
 import { podsStep, runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
 import type { InPlaceFailure } from "../../../../src/controller/observe/last-rollout.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
