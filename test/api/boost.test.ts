@@ -159,8 +159,8 @@ describe("the progress and the size during a boost", () => {
   });
 });
 
-describe("the end of a boost", () => {
-  it("by DELETE returns 200 without a result, removes the boost and its request, and keeps the size", async () => {
+describe("DELETE pipesCdcScaling/boost", () => {
+  it("returns 200 without a result, removes the boost and its request, and keeps the size", async () => {
     const service = await aService();
     expect((await call("PATCH", pathOf(service, ""), FOUR)).status).toBe(200);
     expect((await call("PUT", pathOf(service), { ...SIXTEEN, until: inMs(3_600_000) })).status).toBe(200);
@@ -175,13 +175,15 @@ describe("the end of a boost", () => {
     expect((await call("GET", pathOf(service))).status).toBe(404);
   });
 
-  it("by DELETE also ends a boost of another writer", async () => {
+  it("also ends a boost of another writer", async () => {
     const service = await aService({ ...FOUR, boost: { ...SIXTEEN, until: inMs(3_600_000) } });
     expect((await call("DELETE", pathOf(service))).status).toBe(200);
     expect((await environment.scaling(service)).spec).toEqual(FOUR);
   });
+});
 
-  it("by itself makes GET and DELETE respond with 404, although the spec still has the boost", async () => {
+describe("GET pipesCdcScaling/boost", () => {
+  it("returns 404 once the boost has ended, as DELETE does, although the spec still has it", async () => {
     const service = await aService();
     expect((await call("PUT", pathOf(service), { ...SIXTEEN, until: inMs(1500) })).status).toBe(200);
     expect((await call("GET", pathOf(service))).status).toBe(200);

@@ -19,8 +19,8 @@ async function valuesOf(path: string, metric: string): Promise<Record<string, st
   return Object.fromEntries(own.map(({ labels, value }) => [labels.get("service_id"), value]));
 }
 
-describe("the metrics of an organization", () => {
-  it("are text for Prometheus, and follow the status of each service", async () => {
+describe("GET prometheus of an organization", () => {
+  it("returns text for Prometheus, which follows the status of each service", async () => {
     const other = await environment.addService(organizationId);
     await environment.addScaling(other, {}, 2);
     await reportStatus(environment, serviceId, { ...progressingTo(4, 2), replicas: 3 });
@@ -30,7 +30,7 @@ describe("the metrics of an organization", () => {
     expect(await valuesOf(OF_ALL, "effective_cpu_cores")).toEqual({ [serviceId]: "2", [other]: "2" });
   });
 
-  it("are about the size of a boost while it is in effect", async () => {
+  it("is about the size of a boost while it is in effect", async () => {
     const boosted = await environment.addService(organizationId);
     const untilMs = Date.now() + 3_600_000;
     const boost = boostFields({ size: sizeOfCores(16), untilMs });
@@ -44,7 +44,7 @@ describe("the metrics of an organization", () => {
     expect(await valuesOf(path, "updated_pipes")).toEqual({ [boosted]: "3" });
   });
 
-  it("omit a service that has never had a pipe", async () => {
+  it("omits a service that has never had a pipe", async () => {
     const without = await environment.addService(organizationId);
     const path = `/v1/organizations/${organizationId}/services/${without}/prometheus`;
     await expect.poll(async () => (await api.send({ path, authorization })).status).toBe(200);
@@ -53,12 +53,12 @@ describe("the metrics of an organization", () => {
   });
 });
 
-describe("the metrics of a service", () => {
-  it("are only those of the service", async () => {
+describe("GET prometheus of a service", () => {
+  it("returns only the metrics of the service", async () => {
     expect(Object.keys(await valuesOf(OF_ONE, "failed_pipes"))).toEqual([serviceId]);
   });
 
-  it("have the headers of every response", async () => {
+  it("has the headers of every response", async () => {
     const first = await api.send({ path: OF_ONE, authorization });
     expect(first).toMatchObject({
       status: 200,
@@ -74,7 +74,7 @@ describe("the metrics of a service", () => {
     expect(head.headers["content-length"]).toBe(first.headers["content-length"]);
   });
 
-  it("have errors in JSON, like every operation", async () => {
+  it("has errors in JSON, like every operation", async () => {
     expect(await api.send({ path: OF_ONE })).toMatchObject({
       status: 401,
       headers: { "content-type": "application/json" },

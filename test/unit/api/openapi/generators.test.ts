@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -18,6 +18,7 @@ const GENERATORS = join(ROOT, "test/generators/node_modules");
 let folder: string;
 
 beforeAll(() => {
+  if (!existsSync(GENERATORS)) throw new Error("the packages of test/generators are missing: run npm ci");
   folder = mkdtempSync(join(tmpdir(), "generators-"));
   writeFileSync(join(folder, "openapi.json"), JSON.stringify(openApiDocument(OPERATIONS)));
 });
