@@ -29,14 +29,18 @@ it("each reason and each setting is mentioned in a test", () => {
   expect(problems.join("\n")).toBe("");
 });
 
-it("each operation is called in a test of the API", () => {
-  const text = textIn("api");
-  const problems = OPERATIONS.flatMap(({ id, path }) => {
-    const segment = path.split("/").findLast((each) => !each.startsWith("{"));
-    const isCalled = new RegExp(`/${segment}\\b`).test(text);
-    return isCalled
+it("each operation has API tests with its method and path in the title", () => {
+  const titles = [...textIn("api").matchAll(/describe\("([^"]+)"/g)].map(([, title = ""]) => title);
+  const problems = OPERATIONS.flatMap(({ id, method, path }) => {
+    const title = `${method} ${shortPath(path)}`;
+    return titles.some((each) => each === title || each.startsWith(`${title} `))
       ? []
-      : `No test in test/api calls ${id}: add one to the file of its resource or to test/api/${segment}.test.ts, then run npm test -- and this file.`;
+      : `No test in test/api has the title of ${id}: add describe("${title}", …) to the file of its resource or to a new one, then run npm test -- and this file.`;
   });
   expect(problems.join("\n")).toBe("");
 });
+
+/** Without the IDs and what comes before them. */
+function shortPath(path: string): string {
+  return path.replace(/^\/v1\/organizations\/\{\w+\}\/(services\/\{\w+\}\/)?/, "").replace(/\/\{\w+\}$/, "");
+}

@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ClusterCache } from "../../../../src/api/cluster/cluster-cache.ts";
 import { LiveReader } from "../../../../src/api/cluster/live-reader.ts";
@@ -58,17 +57,6 @@ function methodsOf({ stack }: Route): string[] {
   return [...new Set(stack.flatMap(({ method }) => method ?? []))];
 }
 
-const API_TESTS = new URL("../../../api/", import.meta.url);
-const TITLES = readdirSync(API_TESTS)
-  .filter((name) => name.endsWith(".test.ts"))
-  .flatMap((name) => [...readFileSync(new URL(name, API_TESTS), "utf8").matchAll(/describe\("([^"]+)"/g)])
-  .map(([, title = ""]) => title);
-
-/** The path in the titles of tests: without the IDs and what comes before them. */
-function shortPath(path: string): string {
-  return path.replace(/^\/v1\/organizations\/\{\w+\}\/(services\/\{\w+\}\/)?/, "").replace(/\/\{\w+\}$/, "");
-}
-
 describe.each(OPERATIONS)("$method $path", ({ method, path }) => {
   const paths = expressPaths(path, NO_ALIASES);
   const routes = ROUTES.filter((route) => paths.includes(pathOf(route)));
@@ -76,13 +64,6 @@ describe.each(OPERATIONS)("$method $path", ({ method, path }) => {
   it("has exactly one route", () => {
     const message = `resourceRouters in src/api/resources/operations.ts needs one route for ${method} ${path}: add its router, then run npm run test:unit`;
     expect(routes.map(methodsOf), message).toEqual([expect.arrayContaining([method.toLowerCase()])]);
-  });
-
-  it("has tests of its responses", () => {
-    const title = `${method} ${shortPath(path)}`;
-    const found = TITLES.filter((each) => each === title || each.startsWith(`${title} `));
-    const message = `test/api needs tests of the responses in a describe("${title}", …): add a test file there, then run npm test -- with its path`;
-    expect(found, message).not.toEqual([]);
   });
 
   it("authorizes the key before any other handler runs", () => {
