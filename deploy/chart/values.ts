@@ -303,7 +303,7 @@ const api = group("The process that serves HTTP requests.", {
       .array(z.string())
       .default([])
       .describe(
-        "Additional DNS names of the certificate of cert-manager or the self-signed one, which has the names of the Service and `localhost`.",
+        "Additional DNS names of the certificate of cert-manager or the self-signed one. Both have the names of the Service, and the self-signed one also has `localhost`.",
       ),
     certificate: group("A cert-manager Certificate.", {
       enabled: off("Create a Certificate for the DNS names of the Service; requires cert-manager."),

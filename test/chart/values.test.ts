@@ -496,6 +496,18 @@ describe("the rendered chart", () => {
     expect(await names(...certificate, "--set", "api.tls.secretName=mine")).toEqual(new Set(["mine"]));
   });
 
+  it("names the API in the subject of the certificate from cert-manager, because curl rejects an empty issuer", async () => {
+    const values = "api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x";
+    const template = "templates/api-certificate.yaml";
+    const [certificate] = await rendered(...MINIMAL, "--set", values, "--show-only", template);
+    const { commonName, dnsNames } = z
+      .object({ spec: z.object({ commonName: z.string(), dnsNames: z.array(z.string()) }) })
+      .parse(certificate).spec;
+    expect(commonName).toBe("release-pipe-scaling-operator-api");
+    expect(dnsNames).toContain(commonName);
+    expect(commonName.length).toBeLessThanOrEqual(64);
+  });
+
   it("restarts both processes when the tiers change, but not when labels change", async () => {
     const checksums = async (...args: string[]) =>
       JSON.stringify(await rendered(...MINIMAL, ...args)).match(/"checksum\/tiers":"\w+"/g);

@@ -53,15 +53,17 @@ function creationOf(
   return `\`${command}\`; cert-manager creates it by itself.`;
 }
 
+/** The status of a Certificate often has no cause, which is in that of its newest request or of its issuer. */
+const CERT_MANAGER_KINDS = ["certificates", "certificaterequests", "issuers", "clusterissuers"].map(
+  (plural) => `${plural}.cert-manager.io`,
+);
+
 /** How to replace a Secret that exists. cert-manager does so by itself, unless something keeps it from that. */
 function replacementOf(cluster: Cluster, tls: TlsSecret, secret: Secret): string {
   const { namespace, name } = tls;
   const deletion = cluster.kubectl(`delete secret ${name} --namespace ${namespace}`);
-  const certificate = secret.metadata.annotations?.["cert-manager.io/certificate-name"];
-  if (certificate !== undefined) {
-    const describe = cluster.kubectl(
-      `describe certificates.cert-manager.io ${certificate} --namespace ${namespace}`,
-    );
+  if (secret.metadata.annotations?.["cert-manager.io/certificate-name"] !== undefined) {
+    const describe = cluster.kubectl(`describe ${CERT_MANAGER_KINDS.join(",")} --namespace ${namespace}`);
     return `To find out why cert-manager has not replaced it: \`${describe}\`; to have it issued anew: ${deletion}`;
   }
   const create = creationOf(cluster, tls, secret);

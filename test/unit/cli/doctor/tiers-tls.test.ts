@@ -137,7 +137,7 @@ describe("the TLS check of doctor", () => {
     [
       "lets cert-manager issue its Secret anew",
       { annotations: { "cert-manager.io/certificate-name": "front" } },
-      "To find out why cert-manager has not replaced it: `kubectl describe certificates.cert-manager.io front --namespace system`; to have it issued anew: kubectl delete secret api-tls --namespace system",
+      "To find out why cert-manager has not replaced it: `kubectl describe certificates.cert-manager.io,certificaterequests.cert-manager.io,issuers.cert-manager.io,clusterissuers.cert-manager.io --namespace system`; to have it issued anew: kubectl delete secret api-tls --namespace system",
     ],
     [
       "lets Helm replace its Secret",
