@@ -184,6 +184,22 @@ describe("docs/install.md", { timeout: 300_000 }, () => {
     await type(UPGRADE);
   });
 
+  it("needs --force-conflicts once more for a manual change that was kept in the values", async () => {
+    const { type } = await desk();
+    for (const command of [...BUILD, ...commandsOf("Install")]) await type(command);
+    const timeout = (command: string, value: string) =>
+      command.replace("--values", `--set controller.config.rolloutTimeout=${value} --values`);
+    const variable = "PIPE_SCALING_ROLLOUT_TIMEOUT=30m --namespace pipe-scaling-system";
+    await type(`kubectl set env deployment/pipe-scaling-operator-controller ${variable}\n`);
+    await expect(type(UPGRADE)).rejects.toThrow(/conflict with "kubectl-set"/);
+    await type(timeout(FORCED_UPGRADE, "30m"));
+    expect(await type(DIFF)).toBe("");
+    await type(timeout(UPGRADE, "30m"));
+    await expect(type(timeout(UPGRADE, "20m"))).rejects.toThrow(/conflict with "kubectl-set"/);
+    await type(timeout(FORCED_UPGRADE, "20m"));
+    await type(UPGRADE);
+  });
+
   it("repairs a release after other manual changes", async () => {
     const { type } = await desk();
     for (const command of [...BUILD, ...commandsOf("Install")]) await type(command);
