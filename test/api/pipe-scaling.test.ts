@@ -214,6 +214,9 @@ describe("PATCH pipesCdcScaling", () => {
     const service = await serviceOf(8);
     const request = { path: pathOf(service), authorization: admin.authorization };
     const inUse = { replicaCpuMillicores: 8000, replicaMemoryGb: 32 };
+    // Each API has its own caches.
+    const isSeen = async () => (await small.send(request)).status === 200;
+    await waitFor(isSeen, { what: "the other API to see the size" });
     expect(await small.send(request)).toMatchObject({ status: 200, body: { result: inUse } });
     const again = await small.send({
       ...request,

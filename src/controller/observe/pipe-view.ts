@@ -76,6 +76,8 @@ export interface InTurn {
   readonly templateHash: string;
   /** No pod is available, and none had another template before. */
   readonly isFirst: boolean;
+  /** Kubernetes has no pods of an earlier template, so it creates every pod with the newest one. */
+  readonly isOfOneRevision: boolean;
   readonly hold: Hold | undefined;
   /** The partition of the owner: pods with a smaller number are not replaced. Absent with the strategy OnDelete. */
   readonly partition: number | undefined;

@@ -79,11 +79,17 @@ export function hasSize(subject: Subject): PipeDecision | undefined {
   if (isNew(subject)) return undefined;
   // Pods of an earlier template may have the label.
   if (!seesPods(subject)) return showsSize(pipe) && !isOther ? { state: "done" } : undefined;
-  if (!allPodsHaveSize(subject)) return undefined;
+  if (!allPodsHaveSize(subject) || missesOldPods(subject)) return undefined;
   if (hasPodWriteInFlight(subject))
     return { state: "rolling", phase: "resizing", activity: "a write to a pod has not ended" };
   if (isCommitUnseen(pipe)) return { state: "resized", activity: "its template follows its pods" };
   return { state: "done" };
+}
+
+/** A pod below the partition of the owner is created again with the earlier template, which may have another size. */
+function missesOldPods({ pipe: { inTurn, rollout, replicas }, active }: Subject): boolean {
+  if (!inTurn?.hold || inTurn.hold.isOnDelete || active.length >= replicas) return false;
+  return !rollout.isSeen || !inTurn.isOfOneRevision;
 }
 
 /** While its owner rolls something out, only the end of that shows what the pods run. */

@@ -32,6 +32,7 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
   const hold = holdOf(spec, partition);
   const replaceable = replicas - (hold?.pods ?? 0);
   const template = templateIdOf(spec.template, known);
+  const isOfOneRevision = status.currentRevision === status.updateRevision;
   return {
     kind: "StatefulSet",
     deadlineMs: minReadySeconds * 1000,
@@ -42,7 +43,8 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
       steps: Math.max(1, Math.ceil(replaceable / maxUnavailableOf(spec))),
       template,
       templateHash: status.updateRevision ?? "",
-      isFirst: status.currentRevision === status.updateRevision && !status.availableReplicas,
+      isFirst: isOfOneRevision && !status.availableReplicas,
+      isOfOneRevision,
       hold,
       partition,
     },

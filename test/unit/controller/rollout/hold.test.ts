@@ -53,6 +53,17 @@ describe("a StatefulSet with a partition", () => {
     expect(decided(cameUp, []).ready?.status).toBe("False");
   });
 
+  it("is not ready while a pod below it is missing, because a new one has the old size", () => {
+    const counts = { replicas: 2, updatedReplicas: 2, availableReplicas: 2 };
+    const missing = [newPod(1), newPod(2)];
+    const { assessment, ready } = decided(rolling(counts, { cameUp: true }, partitionOf(1)), missing);
+    expect([assessment?.state, ready?.status]).toEqual(["rolling", "False"]);
+    const above = decided(rolling(counts, { cameUp: true }), missing);
+    expect(above.ready?.status).toBe("True");
+    const ofOneRevision = rolling({ ...counts, currentRevision: "a-2" }, { cameUp: true }, partitionOf(1));
+    expect(decided(ofOneRevision, missing).ready?.status).toBe("True");
+  });
+
   it("is done if the pods below it have the size for another reason", () => {
     const { ready } = decided(asAllowed(), [{ ...newPod(0), templateHash: "a-1" }, newPod(1), newPod(2)]);
     expect(ready?.status).toBe("True");
