@@ -1,7 +1,13 @@
 import { formatSize, sameSize } from "../../domain/size.ts";
 import type { Failure, PipeDecision, Subject } from "../assessment.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
-import { isChangedByOwner, isCommitUnseen, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
+import {
+  isChangedByOwner,
+  isCommitUnseen,
+  isHeld,
+  isRollingOut,
+  type PipeView,
+} from "../observe/pipe-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods, seesPods, unseenPods } from "../pods.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isRetryRequested, recordOf } from "../retry.ts";
@@ -87,9 +93,10 @@ export function hasSize(subject: Subject): PipeDecision | undefined {
 }
 
 /** A pod below the partition of the owner is created again with the earlier template, which may have another size. */
-function missesOldPods({ pipe: { inTurn, rollout, replicas }, active }: Subject): boolean {
-  if (!inTurn?.hold || inTurn.hold.isOnDelete || active.length >= replicas) return false;
-  return !rollout.isSeen || !inTurn.isOfOneRevision;
+function missesOldPods({ pipe, active }: Subject): boolean {
+  const { inTurn, rollout } = pipe;
+  if (!inTurn?.hold || inTurn.hold.isOnDelete || (rollout.isSeen && inTurn.isOfOneRevision)) return false;
+  return active.filter(({ pod }) => isHeld(pipe, pod)).length < inTurn.hold.pods;
 }
 
 /** While its owner rolls something out, only the end of that shows what the pods run. */

@@ -60,6 +60,15 @@ describe("a StatefulSet with a partition", () => {
     expect([assessment?.state, ready?.status]).toEqual(["rolling", "False"]);
     const above = decided(rolling(counts, { cameUp: true }), missing);
     expect(above.ready?.status).toBe("True");
+    const ending = [oldPod(0, { isActive: false, isTerminating: true }), ...missing];
+    expect(
+      decided(rolling({ ...counts, replicas: 3 }, { cameUp: true }, partitionOf(1)), ending).ready?.status,
+    ).toBe("False");
+    // Pod 2 is to be removed, because there are fewer replicas now.
+    const fewer = rolling(counts, { cameUp: true }, { replicas: 2, ...partitionOf(1) });
+    expect(decided(fewer, missing).ready?.status).toBe("False");
+    const others = [{ ...newPod(0), templateHash: "a-1" }, newPod(1)];
+    expect(decided(rolling(counts, { cameUp: true }, partitionOf(1)), others).ready?.status).toBe("True");
     const ofOneRevision = rolling({ ...counts, currentRevision: "a-2" }, { cameUp: true }, partitionOf(1));
     expect(decided(ofOneRevision, missing).ready?.status).toBe("True");
   });
