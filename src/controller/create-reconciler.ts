@@ -8,6 +8,8 @@ import { WriteMemory } from "./apply/write-memory.ts";
 import { enqueueOnChange } from "./event-handlers.ts";
 import { BY_COMMIT } from "./observe/caches.ts";
 import { DeletedScalings, DepartedPipes, EndedPods } from "./observe/deleted-objects.ts";
+import { findDeparted, type SearchOptions } from "./observe/find-departed.ts";
+import type { PipeView } from "./observe/pipe-view.ts";
 import { Reconciler, type ReconcilerOptions } from "./reconciler.ts";
 
 /** The parts that this function makes for the reconciler: its memory and its limits. */
@@ -15,7 +17,8 @@ type Made = "writes" | "departed" | "deletedScalings" | "endedPods" | "nodes" | 
 
 export interface ReconcilerSetup
   extends Omit<ReconcilerOptions, Made | keyof Limits>,
-    Pick<WorkersOptions, "concurrency" | "onFailure" | "onReconciled"> {
+    Pick<WorkersOptions, "concurrency" | "onFailure" | "onReconciled">,
+    Pick<SearchOptions, "pipeNamespaces" | "onProblem"> {
   readonly queue: WorkQueue;
   /** False once another process may write. */
   readonly isLeader: () => boolean;
@@ -42,11 +45,15 @@ export function createReconciler(setup: ReconcilerSetup) {
   });
   const reconcileAll = (signal: AbortSignal) =>
     runWorkers({ ...setup, reconcile: (serviceId) => reconciler.reconcile(serviceId) }, signal);
+  const onDeparted = (pipe: PipeView) => {
+    departed.observe(pipe);
+    queue.add(pipe.serviceId);
+  };
   /** Reconciles services until the signal is aborted, and ends what must not stay unfinished. */
   const work = async (signal: AbortSignal) => {
     reconciler.begin();
     deletedScalings.begin();
-    await reconcileAll(signal);
+    await Promise.all([reconcileAll(signal), findDeparted(setup, onDeparted, signal)]);
     reconciler.end();
     await finishCommits({ ...setup, departed, writes, reconcileAll });
     // The next leader must not start while writes of this one may still be in flight.

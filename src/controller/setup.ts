@@ -60,17 +60,18 @@ export function setup(options: SetupOptions): Controller {
   const ending = new AbortController();
   const outdated = ending.signal;
   const onEtcdRollback = () => ending.abort(new EtcdRollbackError());
+  const onProblem = (err: unknown) => {
+    const isOfObject = err instanceof UnreadableObjectError;
+    log.warn(
+      { err },
+      isOfObject ? "an object is malformed" : "the API server cannot be watched; trying again",
+    );
+  };
   const informers = createInformers(caches, {
     ...settings,
     ...options,
     onEtcdRollback,
-    onProblem: (err) => {
-      const isOfObject = err instanceof UnreadableObjectError;
-      log.warn(
-        { err },
-        isOfObject ? "an object is malformed" : "the API server cannot be watched; trying again",
-      );
-    },
+    onProblem,
     onPodsGranted: () => {
       for (const { serviceId } of caches.pipes.values()) queue.add(serviceId);
     },
@@ -117,6 +118,7 @@ export function setup(options: SetupOptions): Controller {
     events,
     assertMayWrite,
     onEtcdRollback,
+    onProblem,
     concurrency: CONCURRENCY,
     isLeader: () => elector.isLeader && !outdated.aborted,
     podsProblem: () => informers.pods.problem,

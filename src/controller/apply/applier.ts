@@ -117,7 +117,7 @@ export function observePipe({ caches, departed, writes }: Applier, pipe: PipeVie
   departed.observe(pipe);
   if (caches.pipes.get(keyOfPipe(pipe))) caches.pipes.observe(pipe);
   // No event ends its records any more.
-  else if (!pipe.isPausedForCommit) writes.forgetAll(pipe.metadata.uid);
+  else if (!departed.has(pipe.metadata.uid)) writes.forgetAll(pipe.metadata.uid);
 }
 
 /**

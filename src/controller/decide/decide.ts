@@ -128,7 +128,8 @@ function finishCommits(snapshot: Snapshot): readonly Action[] {
 
 /** Paused Deployments that are no pipes of this service any more. No watch shows those that left the cache. */
 function finishAbandoned(snapshot: Snapshot): readonly Action[] {
-  const ofDeparted = snapshot.departed.flatMap((pipe): readonly Action[] => {
+  const departed = snapshot.departed.filter((pipe) => departedDueAtMs(pipe, snapshot) <= snapshot.nowMs);
+  const ofDeparted = departed.flatMap((pipe): readonly Action[] => {
     const { actions } = commitStep(pipe, snapshot);
     return actions.length > 0 ? actions : [{ type: "refresh", pipe }];
   });
@@ -138,6 +139,11 @@ function finishAbandoned(snapshot: Snapshot): readonly Action[] {
 
 function abandonedOrphans(snapshot: Snapshot): readonly PipeView[] {
   return snapshot.orphans.filter((pipe) => orphanResumedAtMs(pipe, snapshot) <= snapshot.nowMs);
+}
+
+/** Outside the namespace of its service, it may be a pipe of another release, as an orphan may. */
+function departedDueAtMs(pipe: PipeView, snapshot: Snapshot): number {
+  return pipe.metadata.namespace === snapshot.namespace ? snapshot.nowMs : orphanResumedAtMs(pipe, snapshot);
 }
 
 /** When an orphan is resumed, in milliseconds since 1970; infinite if the controller did not pause it. */
@@ -178,7 +184,7 @@ export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
     ...assessments.flatMap((each) => timesOf(each, isWaitedFor)),
     ...paused.map((pipe) => commitStep(pipe, snapshot).recheckAtMs),
     ...orphans.map((orphan) => orphanResumedAtMs(orphan, snapshot)),
-    ...departed.map(() => nowMs + DEPARTED_MS),
+    ...departed.map((pipe) => Math.max(nowMs + DEPARTED_MS, departedDueAtMs(pipe, snapshot))),
     ...(sizing?.boost ? [sizing.boost.untilMs] : []),
     ...(scaling ? [] : [recreation.atMs, creatableAtMs(snapshot)]),
     ...(waitReason === "window" && window && !window.open ? [window.opensAtMs] : []),

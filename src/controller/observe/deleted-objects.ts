@@ -49,7 +49,7 @@ export class DeletedScalings {
 
 /**
  * Deployments that left the cache while they were paused by the controller, because somebody removed a label or deleted
- * them. They are read until they are resumed or gone. After a crash, nothing shows them.
+ * them. They are read until they are resumed or gone. find-departed.ts finds those that no process saw leave.
  */
 export class DepartedPipes {
   readonly #pipes: Pick<PipeStore, "get">;
@@ -70,13 +70,19 @@ export class DepartedPipes {
     if (this.#pipes.get(keyOfPipe(pipe))?.metadata.uid === uid) return;
     // The label of the service may be missing now.
     const serviceId = this.#departed.get(uid)?.serviceId ?? pipe.serviceId;
-    if (!pipe.isPausedForCommit || pipe.isBeingDeleted) this.forget(uid);
+    // With the strategy OnDelete, a commit holds nothing.
+    const isHeld = pipe.isPausedForCommit && !pipe.inTurn?.hold?.isOnDelete;
+    if (!isHeld || pipe.isBeingDeleted) this.forget(uid);
     else if (this.#departed.has(uid) || this.#departed.size < MAX_ENTRIES)
       this.#departed.set(uid, { ...pipe, serviceId });
   }
 
   forget(uid: string): void {
     this.#departed.delete(uid);
+  }
+
+  has(uid: string): boolean {
+    return this.#departed.has(uid);
   }
 
   all(): readonly PipeView[] {

@@ -113,6 +113,8 @@ export class SimulatedCluster extends OwnedCluster {
         return this.nodes;
       case "deployments":
         return this.deployments.values();
+      case "statefulsets":
+        return [];
       case "pipescalings":
         return this.scalings.values();
       case "pods":

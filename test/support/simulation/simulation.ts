@@ -121,6 +121,8 @@ export class Simulation extends SimulatedInputs {
       assertMayWrite: () => undefined,
       isLeader: () => !signal.aborted,
       podsProblem: () => undefined,
+      pipeNamespaces: [],
+      onProblem: () => undefined,
       onEtcdRollback: restart,
       onFailure: () => undefined,
       onReconciled: () => {

@@ -71,6 +71,23 @@ describe("a Deployment that the controller paused", () => {
   });
 });
 
+describe("a paused Deployment that is no pipe any more, outside the namespace of its service", () => {
+  it("is resumed only when the pause is a minute old, because another release may be committing a resize", () => {
+    const departed = [pausedAgo(MINUTE_MS - 1, { rollout: COMPLETE })];
+    const snapshot = aSnapshot([], { departed, namespace: undefined });
+    const decision = decide(snapshot, DECIDE_OPTIONS);
+    expect(decision.actions).toEqual([]);
+    expect(recheckAtMs(snapshot, decision)).toBe(NOW_MS + 500);
+    expect(actionsFor({ ...snapshot, nowMs: NOW_MS + 1 })).toEqual(["resume a"]);
+  });
+
+  it("is resumed at once by the process that paused it", () => {
+    const departed = [pausedAgo(0, { rollout: COMPLETE })];
+    const writes = someWrites([aWrite("uid-a", "commit")]);
+    expect(actionsFor(aSnapshot([], { departed, namespace: "elsewhere", writes }))).toEqual(["resume a"]);
+  });
+});
+
 describe("a paused Deployment outside the namespace of its service", () => {
   it("is resumed only when the pause is a minute old, because another release may be committing a resize", () => {
     const pipe = pausedAgo(MINUTE_MS, { rollout: COMPLETE });

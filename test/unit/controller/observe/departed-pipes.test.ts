@@ -3,6 +3,9 @@ import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { DepartedPipes } from "../../../../src/controller/observe/deleted-objects.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import { aPipe } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
+
+const ON_DELETE = aStatefulPipe({ options: { updateStrategy: { type: "OnDelete" } } });
 
 function setup() {
   const { pipes } = createCaches();
@@ -30,6 +33,7 @@ describe("a Deployment that leaves the cache", () => {
     ["it is not paused", { isPaused: false, isPausedForCommit: false }],
     ["its owner paused it", { isPausedForCommit: false }],
     ["it is being deleted", { isBeingDeleted: true }],
+    ["its strategy is OnDelete, so nothing is held", { inTurn: ON_DELETE.inTurn }],
   ])("is not remembered if %s", (_, changes) => {
     const { departed, leave } = setup();
     leave(changes);

@@ -43,6 +43,25 @@ describe.each(WINDOWS)("a Deployment that loses its labels $when of a resize in 
     },
   );
 
+  it.each(REMOVALS)(
+    "does not stay paused if the controller is killed before that, and the labels never come back: %s",
+    async (_, labels) => {
+      const pipe = await HeldPipe.start();
+      reach(pipe, () => {
+        pipe.simulation.stop();
+        pipe.cluster.setLabels("pipe", labels);
+      });
+      await pipe.request(2, MINUTE);
+      pipe.simulation.start();
+      await pipe.run(MINUTE);
+      expect(pipe.isPaused).toBe(false);
+      expect(pipe.uids()).toEqual(pipe.before);
+      pipe.setImage(IMAGE);
+      await pipe.run(MINUTE);
+      expect(pipe.kept()).toEqual([]);
+    },
+  );
+
   it("does not stay paused if the controller is killed at the same time and the labels come back", async () => {
     const pipe = await HeldPipe.start();
     reach(pipe, () => {

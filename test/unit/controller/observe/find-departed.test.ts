@@ -1,0 +1,180 @@
+import { describe, expect, it } from "vitest";
+import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import { findDeparted } from "../../../../src/controller/observe/find-departed.ts";
+import { formatLastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
+import type { KubeRequest } from "../../../../src/kube/client.ts";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import type { Deployment } from "../../../../src/kube/workloads.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { managedBy, ROLLOUT, resizedDeployment } from "../../../support/fixtures/resized-deployment.ts";
+import { selectionOf, targetOf } from "../../../support/simulation/selectors.ts";
+
+const OTHER = "another-service";
+const PAUSED = { "f:spec": { "f:paused": {} } };
+const PAUSED_BY_US = [
+  ...managedBy(CONTROLLER_FIELD_MANAGER),
+  { manager: CONTROLLER_FIELD_MANAGER, operation: "Update", fieldsV1: PAUSED },
+];
+const REFUSED = new KubeApiError(
+  "GET",
+  403,
+  JSON.stringify({ message: 'statefulsets.apps is forbidden: User "controller" cannot list resource' }),
+);
+
+interface Changes {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly managedFields?: Deployment["metadata"]["managedFields"];
+  readonly paused?: boolean;
+}
+
+function aDeployment(
+  name: string,
+  { labels = {}, managedFields = PAUSED_BY_US, paused = true }: Changes = {},
+) {
+  const made = resizedDeployment({});
+  const annotation = formatLastRollout(
+    { ...ROLLOUT, serviceId: "service", isCommitting: true },
+    `uid-${name}`,
+  );
+  const annotations = { ...made.metadata.annotations, [LAST_ROLLOUT_ANNOTATION]: annotation };
+  const metadata = { ...made.metadata, name, uid: `uid-${name}`, labels, managedFields, annotations };
+  return { ...made, metadata, spec: { ...made.spec, paused } };
+}
+
+function setup(...deployments: readonly Deployment[]) {
+  const clock = new FakeClock();
+  const requests: KubeRequest[] = [];
+  const problems: unknown[] = [];
+  const found: string[] = [];
+  const abort = new AbortController();
+  const state: { errorOf: (request: KubeRequest) => Error | undefined; isEnded: boolean } = {
+    errorOf: () => undefined,
+    isEnded: false,
+  };
+  const client = {
+    json<T>(request: KubeRequest): Promise<T> {
+      requests.push(request);
+      const error = state.errorOf(request);
+      if (error) return Promise.reject(error);
+      const isDeployments = targetOf(request).plural === "deployments";
+      const selected = isDeployments ? deployments.filter(selectionOf(request)) : [];
+      // Pages of one object.
+      const at = Number(request.query?.["continue"] ?? 0);
+      const next = at + 1 < selected.length ? `${at + 1}` : undefined;
+      const list = { metadata: { resourceVersion: "9", continue: next }, items: selected.slice(at, at + 1) };
+      return Promise.resolve(JSON.parse(JSON.stringify(list)));
+    },
+  };
+  const search = (...pipeNamespaces: readonly string[]) => {
+    const onProblem = (problem: unknown) => problems.push(problem);
+    const options = { client, clock, onProblem, pipeNamespaces };
+    return findDeparted(
+      options,
+      ({ metadata, serviceId }) => found.push(`${metadata.name} of ${serviceId}`),
+      abort.signal,
+    ).then(() => {
+      state.isEnded = true;
+    });
+  };
+  return { clock, requests, problems, found, abort, state, search };
+}
+
+const LABELS = { [SERVICE_LABEL]: "service", [TYPE_LABEL]: "database" };
+
+describe("the search for workloads that lost the labels of a pipe during a commit", () => {
+  it.each([
+    ["no label of a pipe", {}],
+    ["only the label of the type", { [TYPE_LABEL]: "database" }],
+    ["only the label of the service", { [SERVICE_LABEL]: "service" }],
+    ["another type", { ...LABELS, [TYPE_LABEL]: "other" }],
+    ["the label of another service, and no type", { [SERVICE_LABEL]: OTHER }],
+  ])("finds one with %s, for the service of the commit", async (_, labels) => {
+    const { search, found } = setup(aDeployment("a", { labels }));
+    await search();
+    expect(found).toEqual(["a of service"]);
+  });
+
+  it("reads all pages", async () => {
+    const { search, found } = setup(aDeployment("a"), aDeployment("b"), aDeployment("c"));
+    await search();
+    expect(found).toEqual(["a of service", "b of service", "c of service"]);
+  });
+
+  it.each([
+    ["is a pipe, which the watch shows", { labels: LABELS }],
+    ["is not paused", { paused: false }],
+    ["was paused by its owner", { managedFields: managedBy(CONTROLLER_FIELD_MANAGER) }],
+    [
+      "is also paused by its owner",
+      {
+        managedFields: [...PAUSED_BY_US, { manager: "owner", operation: "Apply" as const, fieldsV1: PAUSED }],
+      },
+    ],
+  ])("finds none that %s", async (_, changes) => {
+    const { search, found } = setup(aDeployment("a", changes));
+    await search();
+    expect(found).toEqual([]);
+  });
+
+  it("lists only the namespaces of pipes, and both kinds", async () => {
+    const { search, requests } = setup();
+    await search("x", "y");
+    const paths = ["x", "y"].flatMap((namespace) =>
+      ["deployments", "statefulsets"].map((plural) => `/apis/apps/v1/namespaces/${namespace}/${plural}`),
+    );
+    expect(requests.map(({ path }) => path)).toEqual(paths.flatMap((path) => [path, path]));
+  });
+
+  it("is repeated after any error, which is reported, with growing delays", async () => {
+    const { search, state, clock, problems, requests, found } = setup(aDeployment("a"));
+    state.errorOf = () => new KubeApiError("GET", 410, "{}");
+    const searching = search();
+    await clock.advance(10 * 60_000);
+    expect(requests.length).toBeGreaterThan(15);
+    expect(requests.length).toBeLessThan(50);
+    expect(problems).toHaveLength(requests.length);
+    state.errorOf = () => undefined;
+    await clock.advance(30_000);
+    await searching;
+    expect(found).toEqual(["a of service"]);
+  });
+
+  it("waits for the time that the API server requests", async () => {
+    const { search, state, clock, requests } = setup();
+    const retryAfter = { retryAfterHeader: "40" };
+    state.errorOf = () => new KubeApiError("GET", 429, "{}", retryAfter);
+    const searching = search();
+    await clock.advance(39_000);
+    expect(requests).toHaveLength(1);
+    state.errorOf = () => undefined;
+    await clock.advance(2000);
+    await searching;
+  });
+
+  it("leaves out a kind that the controller may not list, because it has paused none of it", async () => {
+    const { search, state, problems, found } = setup(aDeployment("a"));
+    state.errorOf = (request) => (targetOf(request).plural === "statefulsets" ? REFUSED : undefined);
+    await search("pipes");
+    expect([found, problems]).toEqual([["a of service"], []]);
+  });
+
+  it("goes on after a workload that cannot be read, and reports it", async () => {
+    const damaged = aDeployment("a");
+    const { search, problems, found } = setup({ ...damaged, spec: JSON.parse("{}") }, aDeployment("b"));
+    await search();
+    expect(found).toEqual(["b of service"]);
+    expect(problems).toMatchObject([{ name: "UnreadableObjectError" }]);
+  });
+
+  it("ends when the process ends, also while it waits", async () => {
+    const { search, state, clock, abort } = setup();
+    state.errorOf = () => new KubeApiError("GET", 500, "{}");
+    const searching = search();
+    await clock.advance(5000);
+    expect(state.isEnded).toBe(false);
+    abort.abort();
+    await searching;
+    expect(state.isEnded).toBe(true);
+  });
+});
