@@ -2,7 +2,7 @@ import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import type { PipeScalingSpec, PipeScalingStatus } from "../../../src/crd/pipe-scaling.ts";
 import { DeploymentHistory } from "./deployment-history.ts";
 import type { Kinds } from "./history.ts";
-import { AMOUNTS, found, runningWith, SERVICE, specOf } from "./history-objects.ts";
+import { AMOUNTS, found, labelsOf, runningWith, SERVICE, specOf } from "./history-objects.ts";
 
 type ReplicaSet = Kinds["ReplicaSet"];
 type Pod = Kinds["Pod"];
@@ -56,6 +56,7 @@ export class HistoryBuilder extends DeploymentHistory {
     const metadata = {
       ...this.meta(name),
       generation: 1,
+      labels: labelsOf(SERVICE),
       ownerReferences: [{ kind: "ReplicaSet", name: replicaSet, uid }],
     };
     return { metadata, spec: specOf(cores).template.spec };
@@ -73,6 +74,12 @@ export class HistoryBuilder extends DeploymentHistory {
       metadata: { ...before.metadata, ...this.next(), generation: generation + 1, managedFields, ...more },
       spec: specOf(cores).template.spec,
     });
+  }
+
+  /** Somebody replaces the labels of a pod. */
+  relabelPod(name: string, labels: Readonly<Record<string, string>>): this {
+    const before = found(this.#pods, name);
+    return this.#seePod({ ...before, metadata: { ...before.metadata, ...this.next(), labels } });
   }
 
   /** Another writer resizes a pod. */

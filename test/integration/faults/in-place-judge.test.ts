@@ -71,6 +71,15 @@ it("accepts a canary after a resize in place of another pipe to its size ended w
   expect(violationsOf(history.accept(4).requestSize(4).resize("pipe-b-x", 4))).toEqual([]);
 });
 
+it("accepts a canary after a pod that has its size lost the label with which the controller watches pods", () => {
+  const begun = (labels: Readonly<Record<string, string>>) => {
+    const history = service().resize("pipe-a-x", 4).resized("pipe-a-x", 4).relabelPod("pipe-a-x", labels);
+    return violationsOf(history.resize("pipe-b-x", 4));
+  };
+  expect(begun({})).toEqual([]);
+  expect(begun(labelsOf(SERVICE))).toHaveLength(1);
+});
+
 it("accepts that all pipes are resized in place at once after one has proven the size", () => {
   const history = podsResized(service(), "pipe-a", 4);
   expect(violationsOf(history.resize("pipe-b-x", 4).resized("pipe-b-x", 4))).toEqual([]);

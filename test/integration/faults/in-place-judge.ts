@@ -4,7 +4,7 @@ import type { Kinds } from "./history.ts";
 import type { JudgeContext, Moment } from "./judge-context.ts";
 import type { PipeJudge } from "./pipe-judge.ts";
 import { isRolledOut, pipeContainer } from "./pipe-view.ts";
-import { hasRestarted, isReady, isResized, runningSize } from "./pod-view.ts";
+import { hasRestarted, isReady, isResized, isWatched, runningSize } from "./pod-view.ts";
 import { requestedSize } from "./recreation.ts";
 import type { ScalingJudge } from "./scaling-judge.ts";
 import type { ServiceRecord } from "./service-record.ts";
@@ -166,7 +166,8 @@ export class InPlaceJudge {
         isReady(object) && isResized(object, container) && sizeIn(object, container) === pipe.size,
     );
     const isAhead = pods.some(
-      ({ object, given }) => given === pipe.resizingTo && sizeIn(object, container) === given,
+      ({ object, given }) =>
+        given === pipe.resizingTo && sizeIn(object, container) === given && isWatched(object),
     );
     if (!isAhead || pipe.size === pipe.resizingTo) pipe.resizingTo = undefined;
     service.note(version);

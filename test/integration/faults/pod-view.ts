@@ -1,4 +1,5 @@
 import { NEVER_READY_LABEL } from "@pipe-scaling/local-cluster/stages";
+import { DATABASE_TYPE, TYPE_LABEL } from "../../../src/controller/names.ts";
 import type { Kinds } from "./history.ts";
 import { sizeOf } from "./sized-object.ts";
 
@@ -20,6 +21,11 @@ export function isResized({ metadata, spec, status = {} }: Pod, container: strin
 
 export function isReady({ status = {} }: Pod): boolean {
   return status.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ?? false;
+}
+
+/** False for a pod that has lost the label with which the controller watches it. */
+export function isWatched({ metadata }: Pod): boolean {
+  return metadata.labels?.[TYPE_LABEL] === DATABASE_TYPE;
 }
 
 /** The size that the container runs with. */
