@@ -16,8 +16,8 @@ export interface SeenRequest {
 }
 
 /**
- * An API server over TLS without any objects except one Lease: its watches send an empty initial list and then
- * nothing. For tests of connections.
+ * An API server over TLS without any objects except one Lease: its lists are empty, and its watches send an empty
+ * initial list and then nothing. For tests of connections.
  */
 export class FakeApiServer {
   readonly url: string;
@@ -67,6 +67,8 @@ export class FakeApiServer {
     else if (url.searchParams.has("watch") && this.forbids(pathname)) send(response, 403, { code: 403 });
     else if (url.searchParams.has("watch")) this.#watch(pathname, response);
     else if (pathname === "/version") send(response, 200, {});
+    else if (url.searchParams.has("limit"))
+      send(response, 200, { metadata: { resourceVersion: "1" }, items: [] });
     else send(response, 404, { code: 404 });
   }
 
