@@ -83,21 +83,29 @@ function choose(draft: Draft): Draft {
   const { options, sizing } = draft;
   const { serviceLimit, window } = sizing;
   const assessments = sizing.assessments.filter((each) => !isHindered(each));
+  // Containers run out of memory meanwhile, and nothing restarts, so these wait neither for a canary nor for a window.
+  const urgent = sizing.outOfMemory ? draft.waiting.filter(isInPlace) : [];
+  const isUrgent = (each: Assessment) => urgent.includes(each);
   const held = window.open ? undefined : draft.snapshot.rolloutWindow?.appliesTo;
   const limits: RolloutLimits = { overallFree: options.overallFree, serviceLimit, held };
-  const { start } = planRollout(assessments.map(plannedPipe), limits);
-  const planned = assessments.map((each): PlannedPipe => {
-    const isOver = each.abandoned !== undefined && each.phase === "overdue";
+  // A rollout of the others begins when one of these has proven the size.
+  const given = assessments.map(
+    (each): PlannedPipe =>
+      isUrgent(each) ? { ...plannedPipe(each), state: "rolling", phase: "resizing" } : plannedPipe(each),
+  );
+  const { start } = planRollout(given, limits);
+  const planned = assessments.map((each, at): PlannedPipe => {
+    const isOver = each.abandoned !== undefined && each.phase === "overdue" && !isUrgent(each);
     const isRolledBack = isOver && !start.includes(nameOf(each.pipe)) && repair(each).length > 0;
-    return { ...plannedPipe(each), ...(isRolledBack ? { state: "rolling", phase: "rolling-back" } : {}) };
+    return { ...(given[at] ?? plannedPipe(each)), ...(isRolledBack ? ROLLING_BACK : {}) };
   });
   const plan = planRollout(planned, limits);
   const { waitReason, blockedBy } = plan;
-  // Containers run out of memory meanwhile, and nothing restarts, so these wait neither for a canary nor for a window.
-  const urgent = sizing.outOfMemory ? draft.waiting.filter(isInPlace).map(({ pipe }) => nameOf(pipe)) : [];
-  const chosen = { ...plan, start: [...new Set([...plan.start, ...urgent])] };
+  const chosen = { ...plan, start: [...plan.start, ...urgent.map(({ pipe }) => nameOf(pipe))] };
   return { ...draft, plan: chosen, sizing: { ...sizing, waitReason, blockedBy } };
 }
+
+const ROLLING_BACK = { state: "rolling", phase: "rolling-back" } as const;
 
 function isInPlace({ next }: Assessment): boolean {
   return next?.type === "begin" && !next.way.replacesPods;

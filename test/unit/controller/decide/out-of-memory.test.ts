@@ -70,7 +70,7 @@ interface Given {
   readonly cores?: number;
 }
 
-function decided(pods: readonly PodView[], given: Given = {}) {
+function decided(pods: readonly PodView[], given: Given = {}, options = DECIDE_OPTIONS) {
   const { pipe = {}, others = [], otherPods = [], changes = {}, cores = 1 } = given;
   const scaling = aScaling(cores);
   const snapshot = aSnapshot([shrunkPipe("a", pods.length, pipe), ...others], {
@@ -79,7 +79,7 @@ function decided(pods: readonly PodView[], given: Given = {}) {
     pods: new Map([["a", pods], ...otherPods]),
     ...changes,
   });
-  const { actions, sizing } = decide(snapshot, DECIDE_OPTIONS);
+  const { actions, sizing } = decide(snapshot, options);
   const about = snapshot.scaling ?? scaling;
   const condition = summarizeConditions(
     about,
@@ -210,6 +210,30 @@ describe("a service that ran out of memory", () => {
       for (const action of actions)
         expect(action).toMatchObject({ resources: { requests: { memory: "16Gi" } } });
     }
+  });
+
+  it("gets it by a rollout, where it is necessary, only when another pipe has proven it in place", () => {
+    const templateProblem = { reason: "PodsNotLabeled", message: "no label" } as const;
+    const others = [shrunkPipe("b", 1, { templateProblem }), shrunkPipe("c", 1)];
+    const otherPods = [
+      ["b", [aPod("b-1")]],
+      ["c", [aPod("c-1")]],
+    ] as const;
+    const given = { pipe: recorded, others, otherPods };
+    const { summary, sizing } = decided([killed("a-1", 2)], given);
+    expect(summary).toEqual(["resize-pod a-1", "resize-pod c-1"]);
+    expect(sizing).toMatchObject({ waitReason: "canary", blockedBy: ["a", "c"] });
+    expect(decided([aResizedPod("a-1")], given).summary).toContain("b 4000m/16Gi");
+  });
+
+  it("does not wait for the dry run of a pipe that needs a rollout", () => {
+    const templateProblem = { reason: "PodsNotLabeled", message: "no label" } as const;
+    const others = [shrunkPipe("b", 1, { templateProblem })];
+    const otherPods = [["b", [aPod("b-1")]]] as const;
+    const pods = [killed("a-1", 2)];
+    const options = { ...DECIDE_OPTIONS, makesDryRuns: true };
+    const given = { pipe: recorded, others, otherPods };
+    expect(decided(pods, given, options).summary).toEqual(["dry run of a"]);
   });
 
   it("gets at most the maximum of the tier, and the status says so", () => {
