@@ -8,8 +8,7 @@ import { WriteMemory } from "./apply/write-memory.ts";
 import { enqueueOnChange } from "./event-handlers.ts";
 import { BY_COMMIT } from "./observe/caches.ts";
 import { DeletedScalings, DepartedPipes, EndedPods } from "./observe/deleted-objects.ts";
-import { findDeparted, type SearchOptions } from "./observe/find-departed.ts";
-import type { PipeView } from "./observe/pipe-view.ts";
+import { DepartedSearch, type SearchOptions } from "./observe/departed-search.ts";
 import { Reconciler, type ReconcilerOptions } from "./reconciler.ts";
 
 /** The parts that this function makes for the reconciler: its memory and its limits. */
@@ -45,15 +44,19 @@ export function createReconciler(setup: ReconcilerSetup) {
   });
   const reconcileAll = (signal: AbortSignal) =>
     runWorkers({ ...setup, reconcile: (serviceId) => reconciler.reconcile(serviceId) }, signal);
-  const onDeparted = (pipe: PipeView) => {
+  const search = new DepartedSearch(setup, (pipe) => {
     departed.observe(pipe);
     queue.add(pipe.serviceId);
-  };
+  });
+  pipes.onChange((change) => {
+    // The last version, which no watch has shown, may be paused.
+    if (change.type === "deleted" && change.isMissed) search.request();
+  });
   /** Reconciles services until the signal is aborted, and ends what must not stay unfinished. */
   const work = async (signal: AbortSignal) => {
     reconciler.begin();
     deletedScalings.begin();
-    await Promise.all([reconcileAll(signal), findDeparted(setup, onDeparted, signal)]);
+    await Promise.all([reconcileAll(signal), search.run(signal)]);
     reconciler.end();
     await finishCommits({ ...setup, departed, writes, reconcileAll });
     // The next leader must not start while writes of this one may still be in flight.

@@ -57,10 +57,10 @@ export class Reconciler {
       return { requeue: true };
     }
     const retryAtMs = await this.#reporter.report(snapshot, sizing);
-    // A read can be repeated for as long as a Deployment cannot be resumed, so it does not delay the report.
-    if (actions.length > 0) return { requeue: true };
     const atMs = Math.min(retryAtMs, recheckAtMs(snapshot, decision));
     const requeueAfterMs = Number.isFinite(atMs) ? atMs - snapshot.nowMs : undefined;
+    // A read can be repeated for as long as a Deployment cannot be resumed, so it delays neither the report nor a recheck.
+    if (actions.length > 0) return { requeue: true, requeueAfterMs };
     return { requeueAfterMs, isUnfinished: this.#actions.isBusy(serviceId) };
   }
 

@@ -129,6 +129,13 @@ export class Store<T extends KubeObject> {
     if (previous && !isNewer(previous, object)) this.#delete(key, previous, false);
   }
 
+  /** Deletes an object of which the response to one of our calls shows that it is not selected any more. */
+  leave(object: T): void {
+    const key = keyOf(object);
+    const previous = this.#objects.get(key);
+    if (previous && !isNewer(previous, object)) this.#delete(key, previous, false);
+  }
+
   /**
    * Call it before a list is requested, so that `replace` knows which writes are newer, and end it with `replace` or
    * `abandon`.

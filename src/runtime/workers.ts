@@ -11,7 +11,10 @@ import type { WorkQueue } from "./work-queue.ts";
 
 /** Result of a reconcile. Without a delay, the key waits for the next change. */
 export interface Outcome {
-  /** Reconcile again soon. It counts toward the backoff, like an error, so that it cannot become a busy loop. */
+  /**
+   * Reconcile again soon. It counts toward the backoff, like an error, so that it cannot become a busy loop. With
+   * `requeueAfterMs`, the earlier time counts.
+   */
   readonly requeue?: boolean;
   readonly requeueAfterMs?: number | undefined;
   /** Writes of this key are still in flight and may fail, so its backoff does not start over. */
@@ -47,14 +50,11 @@ async function reconcileKey(options: WorkersOptions, key: string, signal: AbortS
   const { queue, reconcile, onFailure, onReconciled } = options;
   try {
     const { requeue = false, requeueAfterMs, isUnfinished = false } = await reconcile(key, signal);
-    if (requeue) {
-      queue.retry(key);
-      onReconciled?.("requeue");
-      return;
-    }
-    if (!isUnfinished) queue.forget(key);
+    if (requeue) queue.retry(key);
+    else if (!isUnfinished) queue.forget(key);
     if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);
-    onReconciled?.(requeueAfterMs === undefined ? "success" : "requeue_after");
+    const waits = requeueAfterMs === undefined ? "success" : "requeue_after";
+    onReconciled?.(requeue ? "requeue" : waits);
   } catch (error) {
     if (signal.aborted) return;
     const { expected, leastMs } = retryPolicy(error);

@@ -114,8 +114,15 @@ export async function attemptOn(
 
 /** Stores the response to a write to a workload, which may have left the cache meanwhile. */
 export function observePipe({ caches, departed, writes }: Applier, pipe: PipeView): void {
+  const known = caches.pipes.get(keyOfPipe(pipe));
+  if (known && pipe.serviceId === "") {
+    // The watch reports the version in which a label was removed. That would not remove a newer one.
+    caches.pipes.leave(pipe);
+    departed.observe({ ...pipe, serviceId: known.serviceId });
+    return;
+  }
   departed.observe(pipe);
-  if (caches.pipes.get(keyOfPipe(pipe))) caches.pipes.observe(pipe);
+  if (known) caches.pipes.observe(pipe);
   // No event ends its records any more.
   else if (!departed.has(pipe.metadata.uid)) writes.forgetAll(pipe.metadata.uid);
 }

@@ -4,6 +4,7 @@ import type { Pod } from "../../kube/pods.ts";
 import { keyOf } from "../../runtime/store.ts";
 import type { DeletePodAction, PodAction } from "../actions.ts";
 import { runsOf } from "../in-place/resize-pods.ts";
+import { DATABASE_TYPE, TYPE_LABEL } from "../names.ts";
 import { type PodView, toPodView } from "../observe/pod-view.ts";
 import { formatAllotment, hasResources } from "../observe/resources.ts";
 import type { WriteError } from "../observe/write-record.ts";
@@ -13,7 +14,7 @@ import { writeErrorOf } from "./write-error.ts";
 
 /** The version protects a pod that changed since it was seen, for example a resize by the next leader. */
 export function resizePod(applier: Applier, action: PodAction): Promise<WriteError | undefined> {
-  const { client, caches, writes } = applier;
+  const { client, writes } = applier;
   const { type, pod, container, resources, isRequested = false } = action;
   const { uid } = pod.metadata;
   if (isRequested) writes.forget(uid, type);
@@ -22,8 +23,10 @@ export function resizePod(applier: Applier, action: PodAction): Promise<WriteErr
   if (writes.get(uid, opposite)?.outcome.type === "done") writes.forget(uid, opposite);
   const aim = { purpose: type, subject: formatAllotment(resources), runs: runsOf(pod) };
   const write = async () => {
-    const view = toPodView(await client.json<Pod>(resizeRequest(pod.metadata, container, resources)));
-    caches.pods.observe(view);
+    const view = observePod(
+      applier,
+      await client.json<Pod>(resizeRequest(pod.metadata, container, resources)),
+    );
     const stored = view.containers.find(({ name }) => name === container)?.resources;
     return { error: hasResources(stored, resources) ? undefined : REVERTED };
   };
@@ -50,8 +53,15 @@ async function refreshPod(applier: Applier, pod: PodView): Promise<void> {
   const { pods } = applier.caches;
   // The watch reports a deletion.
   const current = await readCurrent<Pod>(applier, PODS, pods, pod);
-  // No event would remove a pod that has left the watch, because it lost its label.
-  if (current && pods.get(keyOf(pod))) pods.observe(toPodView(current));
+  if (current) observePod(applier, current);
+}
+
+/** Stores a response. No event would remove a pod that has left the watch before, because it lost its label. */
+function observePod({ caches: { pods } }: Pick<Applier, "caches">, pod: Pod): PodView {
+  const view = toPodView(pod);
+  if (pod.metadata.labels?.[TYPE_LABEL] !== DATABASE_TYPE) pods.leave(view);
+  else if (pods.get(keyOf(pod))) pods.observe(view);
+  return view;
 }
 
 const REVERTED: WriteError = {

@@ -4,7 +4,7 @@ import { sizeOfCores } from "../../domain/size.ts";
 import { desiredSize, type Tier } from "../../domain/tier.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment } from "../assessment.ts";
-import { commitStep } from "../in-place/commit-rules.ts";
+import { type CommitStep, commitStep } from "../in-place/commit-rules.ts";
 import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -130,11 +130,16 @@ function finishCommits(snapshot: Snapshot): readonly Action[] {
 function finishAbandoned(snapshot: Snapshot): readonly Action[] {
   const departed = snapshot.departed.filter((pipe) => departedDueAtMs(pipe, snapshot) <= snapshot.nowMs);
   const ofDeparted = departed.flatMap((pipe): readonly Action[] => {
-    const { actions } = commitStep(pipe, snapshot);
+    const { actions } = departedStep(pipe, snapshot);
     return actions.length > 0 ? actions : [{ type: "refresh", pipe }];
   });
   const ofOrphans = abandonedOrphans(snapshot).flatMap((pipe) => commitStep(pipe, snapshot).actions);
   return [...ofDeparted, ...ofOrphans];
+}
+
+/** The strategy InPlace protects the pods of pipes, and must not hold those of a workload that is none any more. */
+function departedStep(pipe: PipeView, snapshot: Snapshot): CommitStep {
+  return commitStep(pipe, { ...snapshot, strategy: "InPlaceOrRollout" });
 }
 
 function abandonedOrphans(snapshot: Snapshot): readonly PipeView[] {
@@ -184,12 +189,22 @@ export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
     ...assessments.flatMap((each) => timesOf(each, isWaitedFor)),
     ...paused.map((pipe) => commitStep(pipe, snapshot).recheckAtMs),
     ...orphans.map((orphan) => orphanResumedAtMs(orphan, snapshot)),
-    ...departed.map((pipe) => Math.max(nowMs + DEPARTED_MS, departedDueAtMs(pipe, snapshot))),
+    ...departed.map((pipe) => departedRecheckAtMs(pipe, snapshot)),
     ...(sizing?.boost ? [sizing.boost.untilMs] : []),
     ...(scaling ? [] : [recreation.atMs, creatableAtMs(snapshot)]),
     ...(waitReason === "window" && window && !window.open ? [window.opensAtMs] : []),
   ];
   return Math.min(...times.filter((atMs) => atMs > nowMs));
+}
+
+/** A workload that left the caches is read again and again during the time of its commit, because no watch shows it. */
+function departedRecheckAtMs(pipe: PipeView, snapshot: Snapshot): number {
+  const { nowMs, timeouts } = snapshot;
+  const dueAtMs = departedDueAtMs(pipe, snapshot);
+  if (dueAtMs > nowMs) return dueAtMs;
+  const isOverdue = (pipe.pausedForCommitAtMs ?? nowMs) + timeouts.commitMs <= nowMs;
+  const { recheckAtMs: atMs } = departedStep(pipe, snapshot);
+  return isOverdue ? Math.max(atMs, nowMs + DEPARTED_MS) : nowMs + DEPARTED_MS;
 }
 
 function timesOf(assessment: Assessment, isWaitedFor: boolean): readonly number[] {

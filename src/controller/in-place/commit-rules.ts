@@ -25,7 +25,7 @@ import { restarted } from "./resize-pods.ts";
 
 type CommitContext = Pick<Snapshot, "scaling" | "writes" | "nowMs" | "timeouts" | "strategy">;
 
-interface CommitStep {
+export interface CommitStep {
   readonly actions: readonly Action[];
   readonly recheckAtMs: number;
   /** The error of the last attempt. */

@@ -82,6 +82,10 @@ export class PipeStore {
     this.of(pipe.kind).remove(pipe);
   }
 
+  leave(pipe: PipeView): void {
+    this.of(pipe.kind).leave(pipe);
+  }
+
   get #all(): readonly Store<PipeView>[] {
     return PIPE_KINDS.map((kind) => this.#stores[kind]);
   }

@@ -1,10 +1,11 @@
 import type { Clock } from "../../runtime/clock.ts";
+import { compareResourceVersions } from "../../runtime/resource-version.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
 import { WallTime } from "../../runtime/wall-time.ts";
 import type { PipeStore } from "./caches.ts";
 import { keyOfPipe, pipeKeysOf } from "./pipe-kind.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
-import type { PipeView } from "./pipe-view.ts";
+import { lastServiceOf, type PipeView } from "./pipe-view.ts";
 import type { PodView } from "./pod-view.ts";
 
 /** A Deployment is resumed within 30 s, and this is far more than deletions and commits at the same time. */
@@ -49,7 +50,7 @@ export class DeletedScalings {
 
 /**
  * Deployments that left the cache while they were paused by the controller, because somebody removed a label or deleted
- * them. They are read until they are resumed or gone. find-departed.ts finds those that no process saw leave.
+ * them. They are read until they are resumed or gone. departed-search.ts finds those that no process saw leave.
  */
 export class DepartedPipes {
   readonly #pipes: Pick<PipeStore, "get">;
@@ -60,21 +61,26 @@ export class DepartedPipes {
     this.#pipes = pipes;
     pipes.onChange((change) => {
       if (change.type === "deleted") this.observe(change.previous);
-      else this.forget(change.object.metadata.uid);
+      else if (!this.#isOlder(change.object)) this.forget(change.object.metadata.uid);
     });
   }
 
   /** Call it with the response to a write. The Deployment may have left the cache meanwhile. */
   observe(pipe: PipeView): void {
     const { uid } = pipe.metadata;
-    if (this.#pipes.get(keyOfPipe(pipe))?.metadata.uid === uid) return;
-    // The label of the service may be missing now.
-    const serviceId = this.#departed.get(uid)?.serviceId ?? pipe.serviceId;
+    if (this.#pipes.get(keyOfPipe(pipe))?.metadata.uid === uid || this.#isOlder(pipe)) return;
+    const serviceId = this.#departed.get(uid)?.serviceId ?? lastServiceOf(pipe);
     // With the strategy OnDelete, a commit holds nothing.
     const isHeld = pipe.isPausedForCommit && !pipe.inTurn?.hold?.isOnDelete;
     if (!isHeld || pipe.isBeingDeleted) this.forget(uid);
     else if (this.#departed.has(uid) || this.#departed.size < MAX_ENTRIES)
       this.#departed.set(uid, { ...pipe, serviceId });
+  }
+
+  /** A late event of the watch, from before the labels were removed. */
+  #isOlder({ metadata: { uid, resourceVersion } }: PipeView): boolean {
+    const known = this.#departed.get(uid)?.metadata.resourceVersion;
+    return known !== undefined && compareResourceVersions(resourceVersion, known) < 0;
   }
 
   forget(uid: string): void {

@@ -10,6 +10,7 @@ import type { StartupRead } from "./workloads/startup-reads.ts";
 export interface PipeView extends KubeObject {
   readonly kind: PipeKind;
   readonly metadata: Identity;
+  /** Empty if the workload does not have the labels of a pipe. */
   readonly serviceId: string;
   /** In milliseconds since 1970. */
   readonly createdAtMs: number;
@@ -139,6 +140,11 @@ function amountsOf(resources: Resources = NO_RESOURCES): readonly (string | null
 }
 
 const NO_RESOURCES: Resources = { requests: { cpu: null, memory: null }, limits: { memory: null } };
+
+/** The service of a workload, or of the last write of the controller if it does not have the labels of a pipe any more. */
+export function lastServiceOf({ serviceId, lastRollout }: PipeView): string {
+  return serviceId || (lastRollout?.serviceId ?? "");
+}
 
 /** Returns true if a resize or a rollback of the controller is in progress. */
 export function isRollingOut(pipe: PipeView): boolean {

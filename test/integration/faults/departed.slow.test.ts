@@ -75,6 +75,45 @@ async function isCommitting(kind: PipeKind): Promise<boolean> {
   return isInCommit(KINDS[kind].toView(await environment.client.json<Workload>({ path: pathOf(kind) })));
 }
 
+it("a Deployment that loses its labels while the response to its pause is lost and no watch works follows its owner again", async () => {
+  await create("Deployment", 0);
+  const kubeconfig = proxy.kubeconfig(await controllerKubeconfig(environment));
+  const running = new RestartingController(environment, kubeconfig, () => ({
+    resizeStrategy: "InPlaceOrRollout",
+  }));
+  controller = running;
+  await environment.waitForCondition("Ready", "True");
+  const before = await uids();
+  let isCut = false;
+  let isRemoved = false;
+  let isSearched = false;
+  proxy.handle = ({ verb, resource, url }: ProxiedRequest) => {
+    if (resource === "leases") return undefined;
+    const isPause = verb === "patch" && resource === "deployments" && !url.includes("dryRun");
+    if (!isCut && isPause) {
+      isCut = true;
+      proxy.cutWatches();
+      return { type: "lose-response" };
+    }
+    if (isCut && !isRemoved) return { type: "drop" };
+    // A read of this Deployment would show the pause.
+    if (isRemoved && url.includes("database%2C!")) isSearched = true;
+    return isRemoved && !isSearched && url.includes("fieldSelector") ? { type: "drop" } : undefined;
+  };
+  await environment.requestSize(4);
+  await waitFor(() => isCut, { what: "the Deployment to be paused" });
+  // From then on, the watch begins with a list, and so misses the pause.
+  const isOutage = () =>
+    proxy.requests.some(({ url, handling }) => /\/deployments\?.*limit=1&/.test(url) && handling === "drop");
+  await waitFor(isOutage, { what: "the watch to fail" });
+  expect(await isCommitting("Deployment")).toBe(true);
+  await change("Deployment", { metadata: { labels: { [SERVICE_LABEL]: null } } });
+  isRemoved = true;
+  await waitFor(async () => !(await isCommitting("Deployment")), { what: "the commit to end" });
+  expect(running.starts).toBe(1);
+  expect(await uids()).toEqual(before);
+});
+
 it.each([
   ["Deployment", SERVICE_LABEL, 0],
   ["Deployment", TYPE_LABEL, 0],

@@ -72,6 +72,20 @@ describe("a store", () => {
     expect(missed).toEqual(["a false", "b true", "c true"]);
   });
 
+  it("loses an object when a response shows that it is not selected any more, and nothing else", () => {
+    const { store, changes } = setup();
+    store.apply(thing("a", 5));
+    store.leave(thing("a", 4));
+    expect(store.size).toBe(1);
+    store.leave(thing("a", 7));
+    store.leave(thing("unknown", 9));
+    expect(changes).toEqual(["added a@5", "deleted a@5"]);
+    // The version of a response is not one that a watch has reached.
+    store.apply(thing("b", 6));
+    list(store, 6, [thing("b", 6)]);
+    expect(store.isRolledBackBy(store.beginList(undefined), byKey([thing("b", 6)]), "6")).toBe(false);
+  });
+
   it("does not return to an older version if a watch event is late", () => {
     const { store, changes } = setup();
     store.observe(thing("a", 10));

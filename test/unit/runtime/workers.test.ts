@@ -43,6 +43,16 @@ function setup(reconcile: (key: string, count: number) => Promise<Outcome>, conc
 }
 
 describe("workers", () => {
+  it("reconcile a key again after its back-off, or after its own delay if that is shorter", async () => {
+    const { clock, queue, reconciled, end } = setup(async () => ({ requeue: true, requeueAfterMs: 500 }));
+    queue.add("a");
+    await clock.advance(3000);
+    const before = reconciled.length;
+    await clock.advance(5000);
+    expect(reconciled.length - before).toBe(10);
+    await end();
+  });
+
   it("do not start the back-off over while writes of a key are in flight", async () => {
     const { clock, queue, reconciled, end } = setup(async () => ({ isUnfinished: true }));
     for (let times = 0; times < 3; times += 1) {

@@ -55,7 +55,8 @@ export function workloadView<T extends Workload>(
   const size = container && sizeOf(container);
   const limitFollows = cpuLimitFollows(container, managedFields);
   const lastRollout = ownLastRollout(metadata);
-  const serviceId = shared(metadata.labels?.[SERVICE_LABEL] ?? "");
+  const { [TYPE_LABEL]: type, [SERVICE_LABEL]: service = "" } = metadata.labels ?? {};
+  const serviceId = shared(type === DATABASE_TYPE ? service : "");
   const own = ofKind(workload, { lastRollout, container: container?.name, cpuLimitFollows: limitFollows });
   // Objects with the same properties in the same order take the least memory, so none is left out.
   return {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { apply } from "../../../../src/controller/apply/apply.ts";
 import { runsOf } from "../../../../src/controller/in-place/resize-pods.ts";
+import { DATABASE_TYPE, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import type { Caches } from "../../../../src/controller/observe/caches.ts";
 import { type PodView, toPodView } from "../../../../src/controller/observe/pod-view.ts";
 import { formatAllotment, resourcesFor } from "../../../../src/controller/observe/resources.ts";
@@ -23,9 +24,18 @@ const tooLarge = new KubeApiError(
   JSON.stringify({ message: "forbidden", details: { causes: [{ reason: "NodeCapacity", message: "" }] } }),
 );
 
+const LABELS = { [TYPE_LABEL]: DATABASE_TYPE };
+
 function pod(resourceVersion: string, resources: object = {}): Pod {
   return {
-    metadata: { name: "a-1", namespace: "pipes", uid: "uid-a-1", resourceVersion, generation: 2 },
+    metadata: {
+      name: "a-1",
+      namespace: "pipes",
+      uid: "uid-a-1",
+      resourceVersion,
+      generation: 2,
+      labels: LABELS,
+    },
     spec: { containers: [{ name: "pipe", resources }] },
   };
 }
@@ -49,6 +59,29 @@ const failing = (each: Error, read?: string) =>
   resized(() => {
     throw each;
   }, read);
+
+describe("a pod that lost the label with which the controller watches pods", () => {
+  it.each([
+    ["the response to a write", () => unlabelled("6", AMOUNTS), undefined],
+    ["a read after a conflict", () => conflict(), "7"],
+  ])("leaves the cache with %s, because no event may remove that version", async (_, write, read) => {
+    const made = anApplier(({ method }) => (method ? write() : { items: read ? [unlabelled(read)] : [] }));
+    const seen = toPodView(pod("5"));
+    made.caches.pods.apply(seen);
+    const action = { pipe: aPipe("a"), pod: seen, container: "pipe", resources: TARGET };
+    await apply(made.applier, { type: "resize-pod", ...action });
+    expect(made.caches.pods.get("pipes/a-1")).toBeUndefined();
+  });
+});
+
+function unlabelled(resourceVersion: string, resources: object = {}): Pod {
+  const { metadata, spec } = pod(resourceVersion, resources);
+  return { metadata: { ...metadata, labels: {} }, spec };
+}
+
+function conflict(): never {
+  throw error(409, "the object has been modified", "Conflict");
+}
 
 describe("the resize of a pod", () => {
   it("is a patch of its subresource for the version that was seen, and the response goes into the cache", async () => {

@@ -62,6 +62,30 @@ describe("a Deployment that the controller paused", () => {
     expect(actionsFor(aSnapshot([], { departed: [pausedAgo(0)] }))).toEqual(["continue-commit a"]);
   });
 
+  it("is finished with the strategy InPlace too, which protects the pods of pipes only", () => {
+    const departed = [pausedAgo(0)];
+    const mayReplace = (strategy: Snapshot["strategy"]) =>
+      decide(aSnapshot([], { departed, strategy }), DECIDE_OPTIONS).actions;
+    expect(mayReplace("InPlace")).toMatchObject([{ type: "continue-commit", mayReplacePods: true }]);
+    expect(decide(aSnapshot(departed, { strategy: "InPlace" }), DECIDE_OPTIONS).actions).toMatchObject([
+      { type: "continue-commit", mayReplacePods: false },
+    ]);
+  });
+
+  it("is read twice a second until its commit is over, and then when the next attempt is due", () => {
+    const unseen = { ...UNDER_WAY, isSeen: false, isUpdated: false };
+    const recheckMs = (agoMs: number) => {
+      const outcome = failed({ reason: "Refused" });
+      const writes = someWrites([
+        aWrite("uid-a", "resume", { subject: "1000m/4Gi", outcome, lastAtMs: NOW_MS, attempts: 1 }),
+      ]);
+      const snapshot = aSnapshot([], { departed: [pausedAgo(agoMs, { rollout: unseen })], writes });
+      return recheckAtMs(snapshot, decide(snapshot, DECIDE_OPTIONS)) - NOW_MS;
+    };
+    expect(recheckMs(29_000)).toBe(500);
+    expect(recheckMs(31_000)).toBe(1000);
+  });
+
   it("is read while it is no pipe of the service any more and nothing is to be written, because no watch shows it", () => {
     const departed = [pausedAgo(0, { rollout: { ...UNDER_WAY, isSeen: false, isUpdated: false } })];
     const snapshot = aSnapshot([], { departed });
@@ -77,7 +101,7 @@ describe("a paused Deployment that is no pipe any more, outside the namespace of
     const snapshot = aSnapshot([], { departed, namespace: undefined });
     const decision = decide(snapshot, DECIDE_OPTIONS);
     expect(decision.actions).toEqual([]);
-    expect(recheckAtMs(snapshot, decision)).toBe(NOW_MS + 500);
+    expect(recheckAtMs(snapshot, decision)).toBe(NOW_MS + 1);
     expect(actionsFor({ ...snapshot, nowMs: NOW_MS + 1 })).toEqual(["resume a"]);
   });
 

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { DepartedPipes } from "../../../../src/controller/observe/deleted-objects.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
-import { aPipe } from "../../../support/fixtures/snapshot.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
 const ON_DELETE = aStatefulPipe({ options: { updateStrategy: { type: "OnDelete" } } });
@@ -62,6 +63,21 @@ describe("a Deployment that leaves the cache", () => {
     leave();
     pipes.apply(at("3"));
     expect(departed.all()).toEqual([]);
+  });
+
+  it("is remembered for the service in its annotation if nothing else shows one", () => {
+    const { departed, at } = setup();
+    const lastRollout = aRollout(sizeOfCores(1), { serviceId: "earlier" });
+    departed.observe(at("3", { serviceId: "", lastRollout }));
+    expect(departed.of("earlier")).toHaveLength(1);
+  });
+
+  it("is remembered although the watch delivers earlier versions after a response", () => {
+    const { pipes, departed, at } = setup();
+    departed.observe(at("5", { serviceId: "" }));
+    pipes.apply(at("3", { isPaused: false, isPausedForCommit: false }));
+    pipes.remove(at("4"));
+    expect(departed.all()).toMatchObject([{ isPaused: true, metadata: { resourceVersion: "5" } }]);
   });
 
   it("is remembered if the response to the pause comes only then", () => {

@@ -44,6 +44,25 @@ describe.each(WINDOWS)("a Deployment that loses its labels $when of a resize in 
   );
 
   it.each(REMOVALS)(
+    "is left alone although the watch shows that later than a response: %s",
+    async (_, labels) => {
+      const pipe = await HeldPipe.start();
+      pipe.cluster.eventDelayMs = 300;
+      reach(pipe, () => pipe.cluster.setLabels("pipe", labels));
+      await pipe.request(2, MINUTE);
+      expect(pipe.isPaused).toBe(false);
+      expect(pipe.longestPauseMs).toBeLessThan(5 * SECOND);
+      expect(pipe.uids()).toEqual(pipe.before);
+      const { pipes, observedGeneration } = pipe.simulation.status(1);
+      expect([pipes?.total, observedGeneration]).toEqual([0, pipe.simulation.generation(1)]);
+      const writes = pipe.cluster.attempts.length;
+      await pipe.request(4, 10 * MINUTE);
+      const targets = pipe.cluster.attempts.slice(writes).map(({ target }) => target);
+      expect(targets.filter((target) => !target.startsWith("pipescalings"))).toEqual([]);
+    },
+  );
+
+  it.each(REMOVALS)(
     "does not stay paused if the controller is killed before that, and the labels never come back: %s",
     async (_, labels) => {
       const pipe = await HeldPipe.start();

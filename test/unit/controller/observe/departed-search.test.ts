@@ -1,13 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
-import { findDeparted } from "../../../../src/controller/observe/find-departed.ts";
+import { DepartedSearch } from "../../../../src/controller/observe/departed-search.ts";
 import { formatLastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
-import type { Deployment } from "../../../../src/kube/workloads.ts";
+import type { Deployment, StatefulSet } from "../../../../src/kube/workloads.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { managedBy, ROLLOUT, resizedDeployment } from "../../../support/fixtures/resized-deployment.ts";
+import { aHeldStatefulSet, withAnnotation } from "../../../support/fixtures/stateful-set.ts";
 import { selectionOf, targetOf } from "../../../support/simulation/selectors.ts";
 
 const OTHER = "another-service";
@@ -42,23 +43,26 @@ function aDeployment(
   return { ...made, metadata, spec: { ...made.spec, paused } };
 }
 
+interface State {
+  errorOf: (request: KubeRequest) => Error | undefined;
+  isEnded: boolean;
+  statefulSets: readonly StatefulSet[];
+}
+
 function setup(...deployments: readonly Deployment[]) {
   const clock = new FakeClock();
   const requests: KubeRequest[] = [];
   const problems: unknown[] = [];
   const found: string[] = [];
   const abort = new AbortController();
-  const state: { errorOf: (request: KubeRequest) => Error | undefined; isEnded: boolean } = {
-    errorOf: () => undefined,
-    isEnded: false,
-  };
+  const state: State = { errorOf: () => undefined, isEnded: false, statefulSets: [] };
   const client = {
     json<T>(request: KubeRequest): Promise<T> {
       requests.push(request);
       const error = state.errorOf(request);
       if (error) return Promise.reject(error);
-      const isDeployments = targetOf(request).plural === "deployments";
-      const selected = isDeployments ? deployments.filter(selectionOf(request)) : [];
+      const objects = targetOf(request).plural === "deployments" ? deployments : state.statefulSets;
+      const selected = objects.filter(selectionOf(request));
       // Pages of one object.
       const at = Number(request.query?.["continue"] ?? 0);
       const next = at + 1 < selected.length ? `${at + 1}` : undefined;
@@ -66,18 +70,22 @@ function setup(...deployments: readonly Deployment[]) {
       return Promise.resolve(JSON.parse(JSON.stringify(list)));
     },
   };
-  const search = (...pipeNamespaces: readonly string[]) => {
+  const begin = (...pipeNamespaces: readonly string[]) => {
     const onProblem = (problem: unknown) => problems.push(problem);
-    const options = { client, clock, onProblem, pipeNamespaces };
-    return findDeparted(
-      options,
-      ({ metadata, serviceId }) => found.push(`${metadata.name} of ${serviceId}`),
-      abort.signal,
-    ).then(() => {
+    const departed = new DepartedSearch({ client, clock, onProblem, pipeNamespaces }, (pipe) => {
+      found.push(`${pipe.metadata.name} of ${pipe.serviceId}`);
+    });
+    const ended = departed.run(abort.signal).then(() => {
       state.isEnded = true;
     });
+    return { departed, ended };
   };
-  return { clock, requests, problems, found, abort, state, search };
+  const search = async (...pipeNamespaces: readonly string[]) => {
+    const { departed } = begin(...pipeNamespaces);
+    await clock.advance(0);
+    return departed;
+  };
+  return { clock, requests, problems, found, abort, state, begin, search };
 }
 
 const LABELS = { [SERVICE_LABEL]: "service", [TYPE_LABEL]: "database" };
@@ -129,14 +137,13 @@ describe("the search for workloads that lost the labels of a pipe during a commi
   it("is repeated after any error, which is reported, with growing delays", async () => {
     const { search, state, clock, problems, requests, found } = setup(aDeployment("a"));
     state.errorOf = () => new KubeApiError("GET", 410, "{}");
-    const searching = search();
+    await search();
     await clock.advance(10 * 60_000);
     expect(requests.length).toBeGreaterThan(15);
     expect(requests.length).toBeLessThan(50);
     expect(problems).toHaveLength(requests.length);
     state.errorOf = () => undefined;
     await clock.advance(30_000);
-    await searching;
     expect(found).toEqual(["a of service"]);
   });
 
@@ -144,15 +151,15 @@ describe("the search for workloads that lost the labels of a pipe during a commi
     const { search, state, clock, requests } = setup();
     const retryAfter = { retryAfterHeader: "40" };
     state.errorOf = () => new KubeApiError("GET", 429, "{}", retryAfter);
-    const searching = search();
+    await search();
     await clock.advance(39_000);
     expect(requests).toHaveLength(1);
     state.errorOf = () => undefined;
     await clock.advance(2000);
-    await searching;
+    expect(requests).toHaveLength(5);
   });
 
-  it("leaves out a kind that the controller may not list, because it has paused none of it", async () => {
+  it("leaves out a kind that the controller may not list, because it could not release it either", async () => {
     const { search, state, problems, found } = setup(aDeployment("a"));
     state.errorOf = (request) => (targetOf(request).plural === "statefulsets" ? REFUSED : undefined);
     await search("pipes");
@@ -167,14 +174,54 @@ describe("the search for workloads that lost the labels of a pipe during a commi
     expect(problems).toMatchObject([{ name: "UnreadableObjectError" }]);
   });
 
-  it("ends when the process ends, also while it waits", async () => {
-    const { search, state, clock, abort } = setup();
+  it("is made once, and again after a request, at most every ten seconds for any number of requests", async () => {
+    const { search, requests, clock } = setup();
+    const departed = await search();
+    await clock.advance(60 * 60_000);
+    expect(requests).toHaveLength(4);
+    for (let requested = 0; requested < 100; requested++) {
+      departed.request();
+      await clock.advance(1000);
+    }
+    expect(requests.length).toBeGreaterThan(4 * 9);
+    expect(requests.length).toBeLessThanOrEqual(4 * 12);
+  });
+
+  it("is repeated after a request during a search", async () => {
+    const { begin, state, clock, requests } = setup();
     state.errorOf = () => new KubeApiError("GET", 500, "{}");
-    const searching = search();
+    const { departed } = begin();
+    await clock.advance(0);
+    departed.request();
+    state.errorOf = () => undefined;
+    await clock.advance(60_000);
+    expect(requests).toHaveLength(1 + 2 * 4);
+  });
+
+  it.each([
+    ["waits for the next attempt", new KubeApiError("GET", 500, "{}")],
+    ["waits for a request", undefined],
+  ])("ends when the process ends, also while it %s", async (_, error) => {
+    const { begin, state, clock, abort } = setup();
+    state.errorOf = () => error;
+    const { ended } = begin();
     await clock.advance(5000);
     expect(state.isEnded).toBe(false);
     abort.abort();
-    await searching;
+    await ended;
     expect(state.isEnded).toBe(true);
   });
+});
+
+it("a StatefulSet with a large partition and no records of writers is none of the controller without its annotation", async () => {
+  const { search, found, state } = setup();
+  const held = aHeldStatefulSet();
+  const unmanaged = { ...held, metadata: { ...held.metadata, labels: {}, managedFields: [] } };
+  state.statefulSets = [unmanaged];
+  await search();
+  expect(found).toEqual([]);
+  const annotated = withAnnotation(unmanaged, ROLLOUT);
+  state.statefulSets = [{ ...annotated, metadata: { ...annotated.metadata, managedFields: [] } }];
+  await search();
+  expect(found).toEqual(["a of service"]);
 });
