@@ -57,11 +57,6 @@ function resizedPods(pipes: readonly PipeView[], pods: Pods): readonly Applied[]
   );
 }
 
-/** @returns true if something shows that the controller resized a pipe of the service */
-export function wasResized(serviceId: string, pipes: readonly PipeView[]): boolean {
-  return pipes.some((pipe) => appliedTo(pipe, serviceId) !== undefined);
-}
-
 /** The API server rejects a spec with any other size, for example one after another writer changed only the CPU. */
 function isRequestable(size: Size): boolean {
   return allSizes().some((each) => sameSize(each, size));

@@ -11,7 +11,7 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import { confirmationOf, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
 import { dueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
 import { assess } from "./assess.ts";
-import { adoptableAtMs, specForAdoption, specForRecreation, wasResized } from "./created-spec.ts";
+import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spec.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
 import { memoryShortage, recordShortage, reportShortage } from "./out-of-memory.ts";
 import { decidePipes } from "./passes.ts";
@@ -99,10 +99,10 @@ function create(
 ): readonly Action[] {
   const { serviceId, pipes, pods, nowMs, recreation } = snapshot;
   if (pipes.length === 0 || creatableAtMs(snapshot) > nowMs) return [];
-  if (recreation.atMs > nowMs && (recreation.isSeen || wasResized(serviceId, pipes))) return [];
+  const recreated = specForRecreation(serviceId, pipes, pods);
+  if (recreation.atMs > nowMs && (recreation.isSeen || recreated)) return [];
   const maximum = sizeOfCores(policy.maximumCores);
-  const spec =
-    specForRecreation(serviceId, pipes, pods) ?? specForAdoption(pipes, tier, maximum, recreation.isSeen);
+  const spec = recreated ?? specForAdoption(pipes, tier, maximum, recreation.isSeen);
   return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];
 }
 

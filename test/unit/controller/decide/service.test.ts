@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { actionsFor } from "../../../support/fixtures/decisions.ts";
+import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aPipe,
   aRollout,
@@ -106,13 +108,17 @@ describe("a service without a PipeScaling", () => {
   });
 
   it("waits for the grace period of an unseen deletion only if a pipe was resized before", () => {
-    const at = (pipe: PipeView, atMs: number) => {
-      const recreation = { atMs, isSeen: false };
-      return actionsFor(aSnapshot([pipe, aPipe("b", { size: FOUR })], { scaling: undefined, recreation }));
+    const at = (pipe: PipeView, atMs: number, pods: readonly PodView[] = []) => {
+      const given = { scaling: undefined, recreation: { atMs, isSeen: false }, pods: new Map([["a", pods]]) };
+      return actionsFor(aSnapshot([pipe, aPipe("b", { size: FOUR })], given));
     };
     expect(at(rollingTo("a", FOUR), NOW_MS + 1)).toEqual([]);
     expect(at(rollingTo("a", FOUR), NOW_MS)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
     expect(at(aPipe("a"), NOW_MS + 1)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
+    // The first resize of all, before a template has followed its pods.
+    const pods = [aResizedPod("a-1", { resizedAtMs: NOW_MS })];
+    expect(at(aPipe("a"), NOW_MS + 1, pods)).toEqual([]);
+    expect(at(aPipe("a"), NOW_MS + 1, [aPod("a-1")])).toHaveLength(1);
   });
 
   it("gets none at once again if its creation was refused", () => {
