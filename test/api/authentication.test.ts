@@ -1,6 +1,7 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, it } from "vitest";
 import { objectPath, SECRETS } from "../../src/kube/paths.ts";
+import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { basic, type KeyFields, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
 import { type ApiResponse, exchangeRaw, parseRaw } from "./client.ts";
 import { setUpApi, setUpEnvironment, setUpTenant } from "./fixtures.ts";
@@ -124,6 +125,28 @@ describe("a key", () => {
     await environment.admin.json({ method: "DELETE", path });
     await until("the key to be deleted", 401, key.authorization);
   });
+
+  it.each([
+    ["lacks the label of records", null],
+    ["has the label of another kind of record", "members"],
+  ])(
+    "gets 401 while its Secret %s, because no command would find it, and 200 again with its label",
+    async (_, value) => {
+      const key = await addKey({});
+      await until("the API to see the key", 200, key.authorization);
+      const label = (kind: string | null) =>
+        environment.admin.json({
+          method: "PATCH",
+          path: objectPath(SECRETS, environment.records, key.record.metadata.name),
+          patchType: "application/merge-patch+json",
+          body: { metadata: { labels: { [RESOURCE_LABEL]: kind } } },
+        });
+      await label(value);
+      await until("the key to be ignored", 401, key.authorization);
+      await label("api-key");
+      await until("the key to be back", 200, key.authorization);
+    },
+  );
 
   it("can use both secrets during a rotation", async () => {
     const key = await addKey({});

@@ -68,6 +68,8 @@ export class ClusterCache {
       resource: SECRETS,
       namespace,
       fieldSelector: `type=${API_KEY_SECRET_TYPE}`,
+      // The commands that revoke keys find them by this label.
+      labelSelector: `${RESOURCE_LABEL}=api-key`,
       project: toKeyView,
       problemOf,
       indexes: { organization: ({ parsed }) => (parsed.ok ? [parsed.value.organizationId] : []) },
