@@ -15,19 +15,24 @@ export class CliError extends Error {
 /** The sentence for an error that is not a bug; `undefined` for a bug, which needs its stack. */
 export function sentenceFor(error: unknown): string | undefined {
   if (error instanceof CliError || error instanceof KubeConfigError) return error.message;
-  if (error instanceof KubeUnreachableError) {
-    return `The Kubernetes API cannot be reached: ${error.message}. Check the kubeconfig, and that its server runs.`;
-  }
-  if (error instanceof KubeApiError) {
-    if (!isOutcomeUnknown(error)) return `The Kubernetes API rejected the request: ${error.message}.`;
-    // The message starts with the method.
-    const change = error.message.startsWith("GET ")
-      ? ""
-      : " The change may have been made: check before you run the command again.";
-    return `The Kubernetes API did not complete the request: ${error.message}.${change}`;
-  }
+  if (error instanceof KubeUnreachableError || error instanceof KubeApiError) return sentenceForCall(error);
   if (error instanceof Error && isOfTheSystem(error)) return `${messageOf(error)}.`;
   return undefined;
+}
+
+/** The beginning of a message is the request. An access review is a question, although it is a POST. */
+const READ = /^(GET |POST \S+accessreviews: )/;
+
+function sentenceForCall(error: KubeUnreachableError | KubeApiError): string {
+  const { message } = error;
+  if (isOutcomeUnknown(error) && !READ.test(message)) {
+    return `The Kubernetes API did not complete the request: ${message}. The change may have been made: check before you run the command again.`;
+  }
+  if (error instanceof KubeUnreachableError) {
+    return `The Kubernetes API cannot be reached: ${message}. Check the kubeconfig, and that its server runs.`;
+  }
+  const verb = isOutcomeUnknown(error) ? "did not complete" : "rejected";
+  return `The Kubernetes API ${verb} the request: ${message}.`;
 }
 
 /** A port in use, a file that cannot be read: errors of system calls, or sentences about them. */

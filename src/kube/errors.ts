@@ -74,7 +74,16 @@ function parseStatus(body: string): StatusBody {
 
 /** Returns true if a failed write may have succeeded anyway. */
 export function isOutcomeUnknown(error: unknown): boolean {
-  return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
+  if (error instanceof KubeApiError) return error.code >= 500;
+  return error instanceof KubeUnreachableError && !isNotSent(error.cause);
+}
+
+/** Without credentials, an address or a connection, no byte of a request was sent. */
+function isNotSent(cause: unknown): boolean {
+  if (cause instanceof KubeConfigError) return true;
+  if (!(cause instanceof Error)) return false;
+  const isBeforeConnected = "syscall" in cause && /^(connect|getaddrinfo)$/.test(String(cause.syscall));
+  return isBeforeConnected || isNotSent(causeOf(cause));
 }
 
 export function isCode(error: unknown, code: number): error is KubeApiError {

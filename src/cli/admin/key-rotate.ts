@@ -7,7 +7,7 @@ import { printOne } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import { KEYS } from "./kinds.ts";
 import { keyArgument } from "./options.ts";
-import { withKnownOutcome } from "./retry.ts";
+import { withFoundOutcome } from "./retry.ts";
 
 export const rotate = recordsCommand({
   name: "admin key rotate",
@@ -33,15 +33,13 @@ export const rotate = recordsCommand({
   },
   async run(records, { key: id, finish, cancel, yes, output }, io) {
     const { place } = records;
-    const change = (decide: (key: ApiKey) => readonly string[]) =>
-      KEYS.change(records, id, (key) => ({ secretHash: formatSecretHashes(decide(key)) }));
     if (finish || cancel) {
       const key = await KEYS.require(records, id);
       const kept = keptSecret(place, key, finish);
       const what = `the ${finish ? "older" : "newer"} secret of API key ${key.name} (${id})`;
       await confirm(io, yes, `Drop ${what}, and reject clients that still use it?`);
-      await change((latest) => {
-        if (keptSecret(place, latest, finish) === kept) return [kept];
+      await KEYS.change(records, id, (latest) => {
+        if (keptSecret(place, latest, finish) === kept) return { secretHash: formatSecretHashes([kept]) };
         throw new CliError(
           `The secrets of API key ${id} were changed by another writer, so this command changed nothing. Check them, then run it again.`,
         );
@@ -50,9 +48,20 @@ export const rotate = recordsCommand({
       return;
     }
     const { keySecret } = newCredentials();
-    const { name, keySuffix } = await withKnownOutcome(
-      change((latest) => withSecret(place, latest, keySecret)),
-      `The secret may have been added, but it is lost. If \`${programCommand(place, `admin key show ${id}`)}\` shows two secrets, remove it with \`${rotateCommand(place, id, " --cancel")}\``,
+    /** The key, if it has the new secret. Also after Ctrl-C, so that the secret is not lost. */
+    const find = async () => {
+      const key = await KEYS.require(records.uninterrupted(), id);
+      return key.secretHashes.includes(sha256(keySecret)) ? key : undefined;
+    };
+    const { name, keySuffix } = await KEYS.change(
+      records,
+      id,
+      (latest) => ({ secretHash: formatSecretHashes(withSecret(place, latest, keySecret)) }),
+      (write) =>
+        withFoundOutcome(write, find, {
+          notMade: `Nothing was added to API key ${id}, so you can run the command again`,
+          unknown: `The secret may have been added, but it is lost. See \`${programCommand(place, `admin key show ${id}`)}\`: if the key has one secret, nothing was added, and you can run the command again. If it has two, ask first if another person rotates the key: if not, drop the newer secret with \`${rotateCommand(place, id, " --cancel")}\``,
+        }),
     );
     printOne(io, output, { keySecret, id, name, keySuffix });
     io.err(

@@ -15,7 +15,7 @@ import { recordsCommand } from "./command.ts";
 import { rotate } from "./key-rotate.ts";
 import { KEYS, type NamedKey, ORGANIZATIONS } from "./kinds.ts";
 import { keyArgument, newNameOption, organizationOption } from "./options.ts";
-import { deleteUnlessChanged, withKnownOutcome } from "./retry.ts";
+import { deleteUnlessChanged, withFoundOutcome } from "./retry.ts";
 
 /** docs/reference/contract.md#limits */
 const MAX_KEYS = 100;
@@ -80,9 +80,14 @@ const create = recordsCommand({
       );
     }
     const secret = apiKeySecret({ ...shown, ipAccessList: accessList(allowFrom) }, credentials);
-    await withKnownOutcome(
-      KEYS.create(records, shown.id, secret),
-      `The key may have been created, but its secret is lost. If \`${listKeys}\` lists the ID ${shown.id}, delete that key`,
+    await withFoundOutcome<unknown>(
+      records.create(SECRETS, secret),
+      // Also after Ctrl-C, so that the secret is not lost.
+      () => records.uninterrupted().get(SECRETS, secret.metadata.name),
+      {
+        notMade: "The key was not created, so you can run the command again",
+        unknown: `The key may have been created, but its secret is lost. If \`${listKeys}\` lists the ID ${shown.id}, delete that key`,
+      },
     );
     printOne(io, output, { ...credentials, ...shown, allowFrom });
     if (output === "table") io.err("Save the key secret now. It cannot be shown again.\n");

@@ -14,7 +14,7 @@ import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { kubectlCommand, type Place, programCommand } from "../options.ts";
 import type { DataChange, Records } from "./records.ts";
-import { retryOnConflict } from "./retry.ts";
+import { retryOnConflict, withKnownOutcome } from "./retry.ts";
 
 interface KindSpec<O extends KubeObject, T> {
   /** Completes "There is no …". */
@@ -23,6 +23,8 @@ interface KindSpec<O extends KubeObject, T> {
   readonly label: RecordKind | "api-key";
   /** The words of the command that lists the IDs. */
   readonly listedBy: string;
+  /** The words of the command that shows a record, before its ID. */
+  readonly shownBy: string;
   get(records: Records, id: string): Promise<O | undefined>;
   parse(object: O): Parsed<T>;
   /** The format of a value in the data of the object. */
@@ -85,17 +87,25 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     return parsed.ok ? `${noun} ${parsed.value.name} (${id})` : `${noun} ${id}, whose record is malformed`;
   }
 
-  /** Creates a record; `id` must not be in use. */
+  #showCommand(place: Place, id: string): string {
+    return programCommand(place, `${this.#spec.shownBy} ${id}`);
+  }
+
+  /** Creates a record with an ID that the option `--id` can set; it must not be in use. */
   async create(
     records: Records,
     id: string,
     object: { readonly metadata: { readonly name: string } },
   ): Promise<void> {
+    const { noun, resource } = this.#spec;
     try {
-      await records.create(this.#spec.resource, object);
+      await withKnownOutcome(
+        records.create(resource, object),
+        `The ${noun} may have been created with the ID ${id}: see \`${this.#showCommand(records.place, id)}\`. If it was not, run the command again with \`--id ${id}\`, which never creates a second one`,
+      );
     } catch (cause) {
       if (!isAlreadyExists(cause)) throw cause;
-      const message = `The ${this.#spec.noun} with the ID ${id} already exists, and nothing was changed.`;
+      const message = `The ${noun} with the ID ${id} already exists, and nothing was changed.`;
       throw new CliError(message, { cause });
     }
   }
@@ -103,17 +113,35 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
   /**
    * Changes the data of a record. If another write comes first, the change is decided again.
    *
+   * @param confirmed waits for a write, whose outcome may be unknown
    * @returns the record after the change
    */
-  change(records: Records, id: string, decide: (record: T) => DataChange): Promise<T> {
+  change(
+    records: Records,
+    id: string,
+    decide: (record: T) => DataChange,
+    confirmed: (write: Promise<T>) => Promise<T> = (write) => this.#confirmed(records.place, id, write),
+  ): Promise<T> {
     const { noun, resource, encode = (text) => text } = this.#spec;
     return retryOnConflict(`The record of ${noun} ${id}`, async () => {
       const object = await this.requireObject(records, id);
       const record = this.read(object, `${noun} ${id}`, records.place);
       const data = Object.entries(decide(record)).map(([key, text]) => [key, text && encode(text)]);
-      const changed = this.parse(await records.change(resource, object, { data: Object.fromEntries(data) }));
-      return changed.ok ? changed.value : record;
+      const write = async () => {
+        const changed = this.parse(
+          await records.change(resource, object, { data: Object.fromEntries(data) }),
+        );
+        return changed.ok ? changed.value : record;
+      };
+      return await confirmed(write());
     });
+  }
+
+  #confirmed(place: Place, id: string, write: Promise<T>): Promise<T> {
+    return withKnownOutcome(
+      write,
+      `The change of ${this.#spec.noun} ${id} may have been made: see \`${this.#showCommand(place, id)}\` before you run the command again`,
+    );
   }
 
   /** Prints a line on standard error for each malformed record, and returns the others. */
@@ -138,6 +166,7 @@ export const ORGANIZATIONS = new Kind<ConfigMap, Organization>({
   resource: CONFIG_MAPS,
   label: "organization",
   listedBy: "admin organization list",
+  shownBy: "admin organization show",
   get: (records, id) => records.get(CONFIG_MAPS, organizationConfigMapName(id)),
   parse: ({ metadata, data }) => parseOrganization(metadata.name, data),
 });
@@ -147,6 +176,7 @@ export const SERVICES = new Kind<ConfigMap, Service>({
   resource: CONFIG_MAPS,
   label: "service",
   listedBy: "admin service list",
+  shownBy: "admin service show",
   get: (records, id) => records.get(CONFIG_MAPS, serviceConfigMapName(id)),
   parse: ({ metadata, data }) => parseService(metadata.name, metadata.labels, data),
 });
@@ -159,6 +189,7 @@ export const KEYS = new Kind<Secret, NamedKey>({
   resource: SECRETS,
   label: "api-key",
   listedBy: "admin key list --organization <uuid>",
+  shownBy: "admin key show",
   get: findKey,
   parse({ metadata, data }) {
     const parsed = parseApiKey(metadata.labels, data);

@@ -15,13 +15,13 @@ import { nonEmptyText, written } from "../../settings/values.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { argument, outputOption, programCommand, role, yesOption } from "../options.ts";
+import { argument, outputOption, type Place, programCommand, role, yesOption } from "../options.ts";
 import { MEMBER_COLUMNS, printList, printOne } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import { ORGANIZATIONS } from "./kinds.ts";
 import { organizationOption } from "./options.ts";
 import type { Records } from "./records.ts";
-import { retryOnConflict } from "./retry.ts";
+import { retryOnConflict, withKnownOutcome } from "./retry.ts";
 
 const list = recordsCommand({
   name: "admin member list",
@@ -87,8 +87,12 @@ const add = recordsCommand({
           `User ${userId} was not added, because the record would be malformed: ${added.problem}.`,
         );
       }
-      if (object) await records.change(CONFIG_MAPS, object, { data: entry });
-      else await records.create(CONFIG_MAPS, membersConfigMap(organization, [member]));
+      await withKnownOutcome<unknown>(
+        object
+          ? records.change(CONFIG_MAPS, object, { data: entry })
+          : records.create(CONFIG_MAPS, membersConfigMap(organization, [member])),
+        `User ${userId} may have been added: see \`${listCommand(records.place, organization)}\` before you run the command again`,
+      );
     });
     printOne(io, output, { organizationId: organization, ...member });
   },
@@ -106,11 +110,18 @@ const remove = recordsCommand({
     await confirm(io, yes, `Remove user ${userId} from organization ${name} (${organization})?`);
     await retryOnConflict(`The list of members of organization ${organization}`, async () => {
       const object = await requireRemovable(records, organization, userId);
-      await records.change(CONFIG_MAPS, object, { data: { [memberKey(userId)]: null } });
+      await withKnownOutcome(
+        records.change(CONFIG_MAPS, object, { data: { [memberKey(userId)]: null } }),
+        `User ${userId} may have been removed: see \`${listCommand(records.place, organization)}\` before you run the command again`,
+      );
     });
     io.err(`User ${userId} is no longer a member of organization ${organization}.\n`);
   },
 });
+
+function listCommand(place: Place, organization: string): string {
+  return programCommand(place, `admin member list --organization ${organization}`);
+}
 
 /**
  * All members are in one object, and a removal is written only to the version that it was decided on. So two removals
@@ -122,9 +133,8 @@ async function requireRemovable(records: Records, organization: string, userId: 
   const object = await getMembers(records, organization);
   const members = parseMembers(object?.data);
   if (!object || !members.has(memberKey(userId))) {
-    const list = programCommand(records.place, `admin member list --organization ${organization}`);
     throw new CliError(
-      `User ${userId} is not a member of organization ${organization}. To list the members: ${list}`,
+      `User ${userId} is not a member of organization ${organization}. To list the members: ${listCommand(records.place, organization)}`,
     );
   }
   if (isLastAdmin(members, memberKey(userId))) {

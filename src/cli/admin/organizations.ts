@@ -21,6 +21,7 @@ import {
   windowRow,
 } from "./options.ts";
 import { remove } from "./organization-delete.ts";
+import { withKnownOutcome } from "./retry.ts";
 
 type Shown = Omit<Organization, "byocConfig" | "privateEndpoints">;
 
@@ -60,7 +61,12 @@ const create = recordsCommand({
   check: ({ tier, tiersFile }) => checkTier(tier, tiersFile),
   async run(records, { name, tier, id = randomUUID(), createNamespace, rolloutWindow, output }, io) {
     const organization = { id, name, tier, createdAt: new Date(), rolloutWindow };
-    if (createNamespace) await records.createNamespace();
+    if (createNamespace) {
+      await withKnownOutcome(
+        records.createNamespace(),
+        `The namespace ${records.namespace} may have been created, but no organization. You can run the command again`,
+      );
+    }
     await ORGANIZATIONS.create(records, id, organizationConfigMap(organization));
     printOne(io, output, rowOf(organization));
   },

@@ -48,7 +48,11 @@ export async function deleteUnlessChanged(
   const deleted: Resource[] = [];
   try {
     for (const { resource, object, isAnyVersion } of deletions) {
-      await end.delete(resource, object, isAnyVersion);
+      const record = `${resource === SECRETS ? "Secret" : "ConfigMap"} ${object.metadata.name}`;
+      await withKnownOutcome(
+        end.delete(resource, object, isAnyVersion),
+        `The ${record} may have been deleted. Run the command again: it deletes what is left, or says that there is nothing to delete`,
+      );
       deleted.push(resource);
     }
   } catch (cause) {
@@ -97,6 +101,37 @@ export async function withKnownOutcome<T>(write: Promise<T>, sentence: string): 
     return await write;
   } catch (error) {
     if (!isOutcomeUnknown(error)) throw error;
-    throw new CliError(`${sentence} (${messageOf(error)}).`, { cause: error });
+    throw inDoubt(sentence, error);
   }
+}
+
+/**
+ * Waits for a write whose result cannot be shown later. If the outcome is unknown, reads whether it was made.
+ *
+ * @param find reads the result; `undefined` if the write was not made
+ * @param sentences what to do if the write was not made, and if that cannot be read either; without the period
+ */
+export async function withFoundOutcome<T>(
+  write: Promise<T>,
+  find: () => Promise<T | undefined>,
+  sentences: { readonly notMade: string; readonly unknown: string },
+): Promise<T> {
+  try {
+    return await write;
+  } catch (error) {
+    if (!isOutcomeUnknown(error)) throw error;
+    let found: T | undefined;
+    try {
+      found = await find();
+    } catch (cause) {
+      if (sentenceFor(cause) === undefined) throw cause;
+      throw inDoubt(sentences.unknown, error);
+    }
+    if (found === undefined) throw inDoubt(sentences.notMade, error);
+    return found;
+  }
+}
+
+function inDoubt(sentence: string, cause: unknown): CliError {
+  return new CliError(`${sentence} (${messageOf(cause)}).`, { cause });
 }

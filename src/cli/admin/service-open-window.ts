@@ -6,7 +6,7 @@ import { printOne } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import { SERVICES } from "./kinds.ts";
 import { serviceArgument } from "./options.ts";
-import { retryOnConflict } from "./retry.ts";
+import { retryOnConflict, withKnownOutcome } from "./retry.ts";
 import { requireScaling } from "./scaling.ts";
 
 /** Time in which rollouts may start outside the rollout window, unless an admin gives another one. */
@@ -35,14 +35,17 @@ export const openWindow = recordsCommand({
   },
   async run(records, { service: id, for: forMs, output }, io) {
     const service = await SERVICES.require(records, id);
+    const watch = programCommand(records.place, `status ${id} --watch`);
     const annotations = ignoredWindow(Date.now(), forMs);
     await retryOnConflict(`The PipeScaling of service ${id}`, async () => {
       const scaling = await requireScaling(records, service, "no rollout waits");
-      await records.change(PIPE_SCALINGS, scaling, { metadata: { annotations } });
+      await withKnownOutcome(
+        records.change(PIPE_SCALINGS, scaling, { metadata: { annotations } }),
+        `The rollouts of service ${id} may be allowed to start already: see \`${watch}\`. You can run the command again, which only sets the time again`,
+      );
     });
     const { name, namespace } = service;
     printOne(io, output, { id, name, namespace, openUntil: annotations[IGNORE_WINDOW_ANNOTATION] });
-    const watch = programCommand(records.place, `status ${id} --watch`);
     io.err(`To watch the rescale: ${watch}\n`);
   },
 });

@@ -251,6 +251,18 @@ describe("a command", () => {
       "The Kubernetes API did not complete the request: PATCH /x: 504 context deadline exceeded. The change may have been made: check before you run the command again.\n",
     ],
     [
+      new KubeUnreachableError("PATCH /x: no response from https://y: other side closed"),
+      "The Kubernetes API did not complete the request: PATCH /x: no response from https://y: other side closed. The change may have been made: check before you run the command again.\n",
+    ],
+    [
+      new KubeUnreachableError("POST /subjectaccessreviews: no response from https://y: other side closed"),
+      "The Kubernetes API cannot be reached: POST /subjectaccessreviews: no response from https://y: other side closed. Check the kubeconfig, and that its server runs.\n",
+    ],
+    ...[new KubeConfigError("no token"), noAddress()].map((cause): [Error, string] => [
+      new KubeUnreachableError("PATCH /x: not sent", { cause }),
+      "The Kubernetes API cannot be reached: PATCH /x: not sent. Check the kubeconfig, and that its server runs.\n",
+    ]),
+    [
       new Error("127.0.0.1 port 1 is in use by another program: stop it or choose another port", {
         cause: Object.assign(new Error("listen"), { code: "EADDRINUSE", syscall: "listen" }),
       }),

@@ -2,8 +2,11 @@ import { describe, expect, it } from "vitest";
 import {
   isAboveNode,
   isMissingSubresource,
+  isOutcomeUnknown,
   isRefusedSize,
   KubeApiError,
+  KubeConfigError,
+  KubeUnreachableError,
   messageOf,
 } from "../../../src/kube/errors.ts";
 import { noAddress } from "../../support/fixtures/no-address.ts";
@@ -25,6 +28,30 @@ it.each<[string, number, string, boolean]>([
 ])("a refusal by %s holds for new pods, too, only if it is about the size", (_what, code, message, is) => {
   expect(isRefusedSize(new KubeApiError("PATCH", code, JSON.stringify({ message })))).toBe(is);
 });
+
+it.each<[string, Error, boolean]>([
+  ["5xx", new KubeApiError("PATCH", 504, "{}"), true],
+  ["429", new KubeApiError("PATCH", 429, "{}"), false],
+  ["a lost response", systemError("read", "ECONNRESET"), true],
+  ["a deadline", new DOMException("The operation was aborted due to timeout", "TimeoutError"), true],
+  ["a rejected connection", systemError("connect", "ECONNREFUSED"), false],
+  [
+    "a rejected connection to a proxy",
+    new Error("proxy", { cause: systemError("connect", "ETIMEDOUT") }),
+    false,
+  ],
+  ["a name without an address", systemError("getaddrinfo", "ENOTFOUND"), false],
+  ["rejected connections to all addresses of a name", noAddress(), false],
+  ["unusable credentials", new KubeConfigError("no token"), false],
+])("after %s, the outcome of a write can be unknown", (_what, cause, is) => {
+  const error =
+    cause instanceof KubeApiError ? cause : new KubeUnreachableError("PATCH: no response", { cause });
+  expect(isOutcomeUnknown(error)).toBe(is);
+});
+
+function systemError(syscall: string, code: string): Error {
+  return Object.assign(new Error(code), { syscall, code });
+}
 
 it.each([
   ["7", 7000],

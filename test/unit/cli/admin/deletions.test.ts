@@ -85,6 +85,32 @@ describe("the deletion of an organization", () => {
     expect(err).toContain(" Already deleted: 1 API key, 1 ConfigMap.\n");
     expect(records.names).toEqual([`key-usage-${ACME}`, `organization-${ACME}`, `service-${SERVICE}`].sort());
   });
+
+  it.each([
+    ["a 504", status(504, "Timeout", "request did not complete")],
+    ["a response that cannot be read", { body: "" }],
+  ])(
+    "names the deletion in doubt after %s, and deletes what is left if it is repeated",
+    async (_, response) => {
+      const records = withKeyInUse();
+      records.intercept = ({ method, path }) => {
+        if (method !== "DELETE" || !path.includes(`/service-${SERVICE}`)) return undefined;
+        records.delete(`service-${SERVICE}`);
+        return response;
+      };
+      const { code, err } = await records.run(`${DELETE} --yes`);
+      expect({ code, err }).toEqual({
+        code: 1,
+        err: expect.stringMatching(
+          new RegExp(
+            `^The ConfigMap service-${SERVICE} may have been deleted\\. Run the command again: .* \\(DELETE .*\\)\\. Already deleted: 1 API key, 1 ConfigMap\\.\n$`,
+          ),
+        ),
+      });
+      expect((await records.run(`${DELETE} --yes`)).code).toBe(0);
+      expect(records.names).toEqual([]);
+    },
+  );
 });
 
 describe("the deletion of a service", () => {

@@ -40,6 +40,7 @@ async function startFakeCluster(isHeld: (request: IncomingMessage) => boolean): 
   const server = createServer((request, response) => {
     request.resume();
     if (isHeld(request)) pending.push(response);
+    else if (request.url?.includes("/secrets/")) response.writeHead(404).end("{}");
     else response.end(JSON.stringify(bodyFor(request.url ?? "")));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -87,6 +88,7 @@ const CREATE = [
   "--role",
   "admin",
 ];
+const isSecret = ({ url }: IncomingMessage) => url?.includes("/secrets/") === true;
 const isWrite = ({ method }: IncomingMessage) => method !== "GET";
 
 async function nextRequest({ pending }: FakeCluster): Promise<ServerResponse> {
@@ -95,20 +97,64 @@ async function nextRequest({ pending }: FakeCluster): Promise<ServerResponse> {
 
 describe("a write with an unknown outcome", () => {
   const WRITES: readonly (readonly [name: string, words: readonly string[], sentence: RegExp])[] = [
-    [
-      "admin key create",
-      CREATE,
-      /^The key may have been created, but its secret is lost\. If `pipe-scaling admin key list --organization \S+ --kubeconfig \S+ --namespace \S+` lists the ID \S+, delete that key \(POST /,
-    ],
+    ["admin key create", CREATE, /^The key was not created, so you can run the command again \(POST /],
     [
       "admin key rotate",
       ["admin", "key", "rotate", key.id],
-      /^The secret may have been added, but it is lost\. If `pipe-scaling admin key show \S+ --kubeconfig \S+ --namespace \S+` shows two secrets, remove it with `pipe-scaling admin key rotate \S+ --cancel --kubeconfig \S+ --namespace \S+` \(PATCH /,
+      /^Nothing was added to API key \S+, so you can run the command again \(PATCH /,
     ],
     [
       "admin service rollback",
       ["admin", "service", "rollback", serviceId],
       /^The write was not confirmed, so the size of service \S+ may have changed: see `pipe-scaling admin service show \S+ --kubeconfig \S+ --namespace \S+` before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
+    ],
+    [
+      "admin organization create",
+      ["admin", "organization", "create", "--name", "Acme", "--tier", "scale"],
+      /^The organization may have been created with the ID (\S+): see `pipe-scaling admin organization show \1 --kubeconfig \S+ --namespace \S+`\. If it was not, run the command again with `--id \1`, which never creates a second one \(POST /,
+    ],
+    [
+      "admin organization create --create-namespace",
+      ["admin", "organization", "create", "--name", "Acme", "--tier", "scale", "--create-namespace"],
+      /^The namespace \S+ may have been created, but no organization\. You can run the command again \(POST \/api\/v1\/namespaces:/,
+    ],
+    [
+      "admin service create --id",
+      [
+        ...["admin", "service", "create", "--organization", organizationId, "--name", "orders"],
+        ...["--pipes-namespace", "pipes", "--id", serviceId],
+      ],
+      new RegExp(
+        `^The service may have been created with the ID ${serviceId}: see \`pipe-scaling admin service show ${serviceId} .* with \`--id ${serviceId}\`, which never creates a second one \\(POST `,
+      ),
+    ],
+    [
+      "admin organization update",
+      ["admin", "organization", "update", organizationId, "--name", "Acme Inc"],
+      /^The change of organization \S+ may have been made: see `pipe-scaling admin organization show \S+ --kubeconfig \S+ --namespace \S+` before you run the command again \(PATCH /,
+    ],
+    [
+      "admin key disable",
+      ["admin", "key", "disable", key.id],
+      /^The change of API key \S+ may have been made: see `pipe-scaling admin key show \S+ .*` before you run the command again \(PATCH /,
+    ],
+    [
+      "admin member add",
+      [
+        ...["admin", "member", "add", "--organization", organizationId, "--user-id", "u-1", "--name", "Ada"],
+        ...["--email", "ada@example.com", "--role", "admin"],
+      ],
+      /^User u-1 may have been added: see `pipe-scaling admin member list --organization \S+ .*` before you run the command again \(PATCH /,
+    ],
+    [
+      "admin service open-window",
+      ["admin", "service", "open-window", serviceId],
+      /^The rollouts of service \S+ may be allowed to start already: see `pipe-scaling status \S+ --watch .*`\. You can run the command again, which only sets the time again \(PATCH /,
+    ],
+    [
+      "admin key delete",
+      ["admin", "key", "delete", key.id, "--yes"],
+      /^The Secret api-key-\S+ may have been deleted\. Run the command again: it deletes what is left, or says that there is nothing to delete \(DELETE \S+: [^\n]+\)\.\n$/,
     ],
   ];
 
@@ -143,6 +189,16 @@ describe("a write with an unknown outcome", () => {
   });
 });
 
+test("a write that was not sent is not reported as one that may have been made", async () => {
+  const flags = ["--kubeconfig", kubeconfig("http://127.0.0.1:1")];
+  const create = ["admin", "organization", "create", "--name", "Acme", "--tier", "scale", ...flags];
+  const program = startProgram(create);
+  expect(await program.exitCode).toBe(1);
+  expect(program.err()).toMatch(
+    /^The Kubernetes API cannot be reached: POST \S+: no response from \S+: connect ECONNREFUSED \S+\. Check the kubeconfig, and that its server runs\.\n$/,
+  );
+});
+
 describe("Ctrl-C", () => {
   test("ends a read command immediately", async () => {
     const cluster = await startFakeCluster(() => true);
@@ -159,6 +215,17 @@ describe("Ctrl-C", () => {
     const response = await nextRequest(cluster);
     program.signal("SIGINT");
     response.end("{}");
+    expect(await program.exitCode).toBe(0);
+    expect(program.out()).toMatch(/^KEY SECRET +\S{43}$/m);
+  });
+
+  test("does not end the read that finds the outcome of a write", async () => {
+    const cluster = await startFakeCluster((request) => isWrite(request) || isSecret(request));
+    const program = startProgram([...CREATE, ...cluster.flags]);
+    const response = await nextRequest(cluster);
+    program.signal("SIGINT");
+    response.destroy();
+    (await nextRequest(cluster)).end("{}");
     expect(await program.exitCode).toBe(0);
     expect(program.out()).toMatch(/^KEY SECRET +\S{43}$/m);
   });
