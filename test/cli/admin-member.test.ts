@@ -55,6 +55,18 @@ describe("admin member add", () => {
     });
     expect(await membersOf(id)).toEqual(Object.keys(members));
   });
+
+  it("adds the labels that an existing record lacks", async () => {
+    const id = await records.environment.addOrganization();
+    const record = membersRecord(id, { ada: "admin" });
+    await records.environment.addRecord({ ...record, metadata: { name: record.metadata.name } });
+    const words = `admin member add --organization ${id} --user-id bob --name Bob --email b@example.com`;
+    expect((await records.run(`${words} --role developer`)).code).toBe(0);
+    expect((await records.object(CONFIG_MAPS, `members-${id}`))?.metadata.labels).toEqual(
+      record.metadata.labels,
+    );
+    expect(await membersOf(id)).toEqual(["ada", "bob"]);
+  });
 });
 
 describe("admin member remove", () => {

@@ -243,6 +243,28 @@ describe("admin organization delete", () => {
     expect(await inventory(id)).toEqual([]);
   });
 
+  it("deletes records without labels, and what an organization has left", async () => {
+    const id = await records.environment.addOrganization();
+    const service = await records.environment.addService(id);
+    const names = [`backup-${service}`, `key-usage-${id}`, `members-${id}`];
+    const addRecords = async () => {
+      for (const name of names) {
+        await records.environment.addRecord({ kind: "ConfigMap", metadata: { name }, data: {} });
+      }
+    };
+    const found = async () => await Promise.all(names.map((name) => records.object(CONFIG_MAPS, name)));
+    await addRecords();
+    const words = `admin organization delete ${id} --with-services --yes`;
+    expect((await records.run(words)).code).toBe(0);
+    expect(await found()).toEqual([undefined, undefined, undefined]);
+
+    await addRecords();
+    expect((await records.run(words)).code).toBe(0);
+    expect((await records.run(`admin service delete ${service} --yes`)).code).toBe(0);
+    expect(await found()).toEqual([undefined, undefined, undefined]);
+    expect((await records.run(words)).err).toContain("There is no organization");
+  });
+
   it("does not delete an organization that changes before the confirmation", async () => {
     const id = await records.environment.addOrganization();
     const { code, err } = await records.run(`admin organization delete ${id}`, {

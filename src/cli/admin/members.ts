@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { ConfigMap } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
+import { recordLabels } from "../../records/labels.ts";
 import {
   formatMember,
   isLastAdmin,
@@ -87,9 +88,11 @@ const add = recordsCommand({
           `User ${userId} was not added, because the record would be malformed: ${added.problem}.`,
         );
       }
+      // The API lists no member of a record that a person created without labels.
+      const metadata = { labels: recordLabels("members", organization) };
       await withKnownOutcome<unknown>(
         object
-          ? records.change(CONFIG_MAPS, object, { data: entry })
+          ? records.change(CONFIG_MAPS, object, { metadata, data: entry })
           : records.create(CONFIG_MAPS, membersConfigMap(organization, [member])),
         `User ${userId} may have been added: see \`${listCommand(records.place, organization)}\` before you run the command again`,
       );

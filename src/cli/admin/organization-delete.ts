@@ -1,7 +1,11 @@
+import { canonicalUuid } from "../../domain/identifiers.ts";
 import type { ConfigMap, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
 import { backupConfigMapName } from "../../records/backup.ts";
+import { keyUsageConfigMapName } from "../../records/key-usage.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
+import { membersConfigMapName } from "../../records/members.ts";
+import { organizationConfigMapName, organizationIdOf } from "../../records/organization.ts";
 import { serviceIdOf } from "../../records/service.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
@@ -18,7 +22,8 @@ export const remove = recordsCommand({
   summary: "delete an organization, with its members and API keys",
   details:
     "An organization with services is not deleted, unless you specify --with-services. Pipes and PipeScalings\n" +
-    "do not change: they keep their size.",
+    "do not change: they keep their size. If the organization is deleted already, the command deletes records\n" +
+    "that it left.",
   examples: ["admin organization delete <uuid>", "admin organization delete <uuid> --with-services --yes"],
   options: {
     ...organizationArgument,
@@ -27,45 +32,57 @@ export const remove = recordsCommand({
   },
   async run(records, { organization: id, withServices, yes }, io) {
     const before = await recordsOf(records, id);
-    const { organization, keys, services, members } = before;
+    const { organization, keys, services, members, all } = before;
+    if (all.length === 0) await ORGANIZATIONS.requireObject(records, id);
     if (services.length > 0 && !withServices) {
       const list = programCommand(records.place, `admin service list --organization ${id}`);
       throw new CliError(
         `Organization ${id} has ${counted(services.length, "service")}, so nothing was deleted. Delete the services first (\`${list}\`), or specify --with-services.`,
       );
     }
+    const subject = organization
+      ? ORGANIZATIONS.describe(organization, id)
+      : `${counted(all.length, "record")} that organization ${id} has left,`;
     const also = [
       ...(services.length > 0 ? [counted(services.length, "service")] : []),
       counted(keys.length, "API key"),
       counted(members.length, "member"),
     ];
-    await confirm(io, yes, `Delete ${ORGANIZATIONS.describe(organization, id)} with ${also.join(", ")}?`);
+    await confirm(io, yes, `Delete ${subject} with ${also.join(", ")}?`);
     const what = `A record of organization ${id}`;
     // The question can stay open for minutes. Without this check, the first deletions would precede a conflict.
     const now = await recordsOf(records, id);
     requireUnchanged(what, before.confirmed, now.confirmed);
-    await deleteUnlessChanged(records, what, [
+    const deletions = [
       ...now.keys.map((object) => ({ resource: SECRETS, object })),
       ...now.others.map((object) => ({ resource: CONFIG_MAPS, object })),
       // The API writes the times of the last use again and again while keys are in use.
       ...now.usage.map((object) => ({ resource: CONFIG_MAPS, object, isAnyVersion: true })),
       // The organization is the last, so that the command can be repeated if it fails half-way.
-      { resource: CONFIG_MAPS, object: now.organization },
-    ]);
+      ...(now.organization ? [{ resource: CONFIG_MAPS, object: now.organization }] : []),
+    ];
+    await deleteUnlessChanged(records, what, deletions, async (end) =>
+      (await recreatedRecords(end, id, now.services)).map((object) => ({ resource: CONFIG_MAPS, object })),
+    );
     io.err(`Organization ${id} is deleted.\n`);
   },
 });
 
-/** @throws CliError if there is no organization with this ID */
+/** The records of an organization, of which its own can be gone. */
 async function recordsOf(records: Records, id: string) {
-  const organization = await ORGANIZATIONS.requireObject(records, id);
-  const configMaps = ownedBy(id, await records.list<ConfigMap>(CONFIG_MAPS, undefined));
+  const configMaps = await records.configMaps();
   const keys = await records.list<Secret>(SECRETS, "api-key", id);
-  const isOfKind = (kind: RecordKind, { metadata }: ConfigMap) => metadata.labels?.[RESOURCE_LABEL] === kind;
-  const usage = configMaps.filter((each) => isOfKind("key-usage", each));
-  const others = configMaps.filter(
-    (each) => each.metadata.uid !== organization.metadata.uid && !usage.includes(each),
-  );
+  const organization = configMaps.find(({ metadata }) => metadata.name === organizationConfigMapName(id));
+  const owned = ownedBy(id, configMaps).filter((each) => each !== organization);
+  const kinds = new Map<string, RecordKind>([
+    [membersConfigMapName(id), "members"],
+    [keyUsageConfigMapName(id), "key-usage"],
+  ]);
+  const isOfKind = (kind: RecordKind, { metadata: { name, labels } }: ConfigMap) =>
+    (kinds.get(name) ?? labels?.[RESOURCE_LABEL]) === kind;
+  const usage = owned.filter((each) => isOfKind("key-usage", each));
+  const others = owned.filter((each) => !usage.includes(each));
+  const confirmed = [...(organization ? [organization] : []), ...keys, ...others];
   return {
     organization,
     keys,
@@ -77,26 +94,66 @@ async function recordsOf(records: Records, id: string) {
     /** The ConfigMaps except the organization's own and the usage of its keys. */
     others,
     /** The records that a person confirms: all except the usage of the keys. */
-    confirmed: [organization, ...keys, ...others],
+    confirmed,
+    all: [...confirmed, ...usage],
   };
 }
 
 /**
- * The records of an organization. Backup settings belong to the organization of their service: if a person moves the
- * service to another organization, the label of the settings still names the earlier one.
+ * The records of an organization. Members, key usage and backup settings belong to the organization or the service in
+ * their names, because the API reads them by their names; they may lack labels. If a person moves a service to another
+ * organization, the label of its backup settings still names the earlier one.
  *
- * @param configMaps the records of all organizations
+ * @param configMaps all ConfigMaps in the namespace
  */
 function ownedBy(id: string, configMaps: readonly ConfigMap[]): ConfigMap[] {
+  const isRecord = ({ metadata }: ConfigMap) => metadata.labels?.[RESOURCE_LABEL] !== undefined;
   const labeled = ({ metadata }: ConfigMap) => metadata.labels?.[ORGANIZATION_LABEL];
   const backupOwners = new Map(
-    configMaps.flatMap((each) => {
+    configMaps.filter(isRecord).flatMap((each) => {
       const serviceId = serviceIdOf(each.metadata.name);
       return serviceId === undefined ? [] : [[backupConfigMapName(serviceId), labeled(each)]];
     }),
   );
+  const organizations = configMaps.flatMap((each) => organizationIdOf(each.metadata.name) ?? []);
+  const owners = new Map(
+    [id, ...organizations].flatMap((owner) => namesOf(owner).map((name) => [name, owner])),
+  );
   return configMaps.filter((each) => {
     const { name } = each.metadata;
-    return (backupOwners.has(name) ? backupOwners.get(name) : labeled(each)) === id;
+    if (backupOwners.has(name)) return backupOwners.get(name) === id;
+    if (owners.has(name)) return owners.get(name) === id && !isOfAnother(id, each);
+    return isRecord(each) && labeled(each) === id;
   });
+}
+
+/** The names of the records that have the ID of an organization in their names. */
+function namesOf(id: string): string[] {
+  return [organizationConfigMapName(id), membersConfigMapName(id), keyUsageConfigMapName(id)];
+}
+
+function isOfAnother(id: string, { metadata: { labels } }: ConfigMap): boolean {
+  const label = labels?.[ORGANIZATION_LABEL] ?? "";
+  return label !== "" && canonicalUuid(label) !== id;
+}
+
+/**
+ * The records that were created while the organization was deleted. The API creates key usage and backup settings
+ * until it learns that the organization and the services are gone.
+ *
+ * @param services the deleted ones
+ */
+async function recreatedRecords(
+  records: Records,
+  id: string,
+  services: readonly ConfigMap[],
+): Promise<ConfigMap[]> {
+  const configMaps = await records.configMaps();
+  const existing = new Set(configMaps.map(({ metadata }) => metadata.name));
+  const backups = services.flatMap(({ metadata: { name } }) => {
+    const serviceId = existing.has(name) ? undefined : serviceIdOf(name);
+    return serviceId === undefined ? [] : [backupConfigMapName(serviceId)];
+  });
+  const names = [...(existing.has(organizationConfigMapName(id)) ? [] : namesOf(id)), ...backups];
+  return configMaps.filter((each) => names.includes(each.metadata.name) && !isOfAnother(id, each));
 }

@@ -1,7 +1,7 @@
 import type { KubeClient, KubeRequest } from "../../kube/client.ts";
 import { isCode, unlessCode } from "../../kube/errors.ts";
-import type { KubeObject } from "../../kube/objects.ts";
-import { collectionPath, objectPath, type Resource } from "../../kube/paths.ts";
+import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
+import { CONFIG_MAPS, collectionPath, objectPath, type Resource } from "../../kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { CliError } from "../failure.ts";
 import { kubectlCommand, type Place, programCommand } from "../options.ts";
@@ -72,15 +72,19 @@ export class Records {
     return unlessCode(404, this.kube.json<T>({ path, signal: this.#signal }), undefined);
   }
 
-  /** The records of one kind or of all, and of one organization or of all. */
+  /** The ConfigMaps of the namespace, also those without the labels of records, which can be found by their names. */
+  configMaps(): Promise<readonly ConfigMap[]> {
+    return listAll<ConfigMap>(this.kube, { resource: CONFIG_MAPS, namespace: this.namespace }, this.#signal);
+  }
+
+  /** The records of one kind, of one organization or of all. */
   async list<T extends KubeObject>(
     resource: Resource,
-    kind: RecordKind | "api-key" | undefined,
+    kind: RecordKind | "api-key",
     organizationId?: string,
   ): Promise<readonly T[]> {
-    const ofKind = kind === undefined ? RESOURCE_LABEL : `${RESOURCE_LABEL}=${kind}`;
     const ofOrganization = organizationId === undefined ? "" : `,${ORGANIZATION_LABEL}=${organizationId}`;
-    const query = { labelSelector: `${ofKind}${ofOrganization}` };
+    const query = { labelSelector: `${RESOURCE_LABEL}=${kind}${ofOrganization}` };
     const selection = { resource, namespace: this.namespace, query };
     return await listAll<T>(this.kube, selection, this.#signal);
   }

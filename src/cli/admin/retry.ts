@@ -26,7 +26,7 @@ export async function retryOnConflict<T>(what: string, attempt: () => Promise<T>
   );
 }
 
-interface Deletion {
+export interface Deletion {
   readonly resource: Resource;
   readonly object: KubeObject;
   /** Also deletes versions that are newer than the object. */
@@ -37,17 +37,19 @@ interface Deletion {
  * Deletes records that a person has confirmed, in this order, unless one has changed since.
  *
  * @param what as in "… has changed"
+ * @param findRecreated finds records that the API created again, because it learns of the deletions only later
  * @throws CliError for a change, and for any other failure that leaves a part of the records
  */
 export async function deleteUnlessChanged(
   records: Records,
   what: string,
   deletions: readonly Deletion[],
+  findRecreated: (records: Records) => Promise<readonly Deletion[]> = async () => [],
 ): Promise<void> {
   const end = records.uninterrupted();
   const deleted: Resource[] = [];
-  try {
-    for (const { resource, object, isAnyVersion } of deletions) {
+  const deleteAll = async (all: readonly Deletion[]) => {
+    for (const { resource, object, isAnyVersion } of all) {
       const record = `${resource === SECRETS ? "Secret" : "ConfigMap"} ${object.metadata.name}`;
       await withKnownOutcome(
         end.delete(resource, object, isAnyVersion),
@@ -55,6 +57,10 @@ export async function deleteUnlessChanged(
       );
       deleted.push(resource);
     }
+  };
+  try {
+    await deleteAll(deletions);
+    await deleteAll(await findRecreated(end));
   } catch (cause) {
     const sentence = isConflict(cause)
       ? `${what} has changed since this command read it, so it was not deleted. Check it, then run the command again.`

@@ -6,7 +6,7 @@ import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
 import { backupConfigMapName } from "../../records/backup.ts";
 import { writtenWindow } from "../../records/rollout-window.ts";
-import { type Service, serviceConfigMap } from "../../records/service.ts";
+import { type Service, serviceConfigMap, serviceConfigMapName } from "../../records/service.ts";
 import { option } from "../../settings/option.ts";
 import { namespaceName, nonEmptyText } from "../../settings/values.ts";
 import { confirm } from "../confirm.ts";
@@ -26,7 +26,8 @@ import {
   windowOption,
   windowRow,
 } from "./options.ts";
-import { deleteUnlessChanged, requireUnchanged } from "./retry.ts";
+import type { Records } from "./records.ts";
+import { type Deletion, deleteUnlessChanged, requireUnchanged } from "./retry.ts";
 import { openWindow } from "./service-open-window.ts";
 import { rollback } from "./service-rollback.ts";
 
@@ -120,26 +121,41 @@ const remove = recordsCommand({
   summary: "delete the record of a service, with its backup settings",
   details:
     `Nothing is resized. The pipes keep their size, and the ${KIND} keeps it too, until you delete the object\n` +
-    "with kubectl.",
+    "with kubectl. If the service is deleted already, the command deletes backup settings that it left.",
   options: { ...serviceArgument, ...yesOption },
   async run(records, { service: id, yes }, io) {
-    const object = await SERVICES.requireObject(records, id);
-    const backup = await records.get<ConfigMap>(CONFIG_MAPS, backupConfigMapName(id));
-    const what = `${SERVICES.describe(object, id)}${backup ? " with its backup settings" : ""}`;
+    const before = await recordsOf(records, id);
+    const { backup, service } = before;
+    if (!backup && !service) await SERVICES.requireObject(records, id);
+    const what = service
+      ? `${SERVICES.describe(service, id)}${backup ? " with its backup settings" : ""}`
+      : `the backup settings that service ${id} has left`;
     await confirm(io, yes, `Delete ${what}?`);
-    const confirmed = [...(backup ? [backup] : []), object];
     // The API may have created backup settings since the question.
-    const names = [backupConfigMapName(id), object.metadata.name];
-    const now = await Promise.all(names.map((name) => records.get<ConfigMap>(CONFIG_MAPS, name)));
-    const left = now.flatMap((each) => each ?? []);
-    requireUnchanged(`The record of service ${id}`, confirmed, left);
-    await deleteUnlessChanged(
-      records,
-      `The record of service ${id}`,
-      left.map((each) => ({ resource: CONFIG_MAPS, object: each })),
+    const now = await recordsOf(records, id);
+    const record = `The record of service ${id}`;
+    requireUnchanged(record, before.all, now.all);
+    await deleteUnlessChanged(records, record, now.all.map(toDeletion), async (end) => {
+      const after = await recordsOf(end, id);
+      return after.service ? [] : after.all.map(toDeletion);
+    });
+    io.err(
+      service
+        ? `Service ${id} is deleted; its pipes, and its ${KIND}, stay as they are.\n`
+        : `The backup settings of service ${id} are deleted.\n`,
     );
-    io.err(`Service ${id} is deleted; its pipes, and its ${KIND}, stay as they are.\n`);
   },
 });
+
+async function recordsOf(records: Records, id: string) {
+  // In this order: if a service with this ID is created in between, its backup settings have a newer version.
+  const backup = await records.get<ConfigMap>(CONFIG_MAPS, backupConfigMapName(id));
+  const service = await records.get<ConfigMap>(CONFIG_MAPS, serviceConfigMapName(id));
+  return { backup, service, all: [backup, service].flatMap((each) => each ?? []) };
+}
+
+function toDeletion(object: ConfigMap): Deletion {
+  return { resource: CONFIG_MAPS, object };
+}
 
 export const serviceCommands = [create, list, show, update, openWindow, rollback, remove];

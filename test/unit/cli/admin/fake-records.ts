@@ -52,6 +52,10 @@ export class FakeRecords {
     return stored;
   }
 
+  labelsOf(name: string): Readonly<Record<string, string>> | undefined {
+    return this.#objects.get(name)?.metadata.labels;
+  }
+
   delete(name: string): void {
     this.#objects.delete(name);
   }
@@ -73,14 +77,21 @@ export class FakeRecords {
     if (name === undefined) return { body: this.#list(plural, searchParams.get("labelSelector") ?? "") };
     const stored = this.#objects.get(name);
     if (!stored) return status(404, "NotFound", `${name} not found`);
+    if (request.method === "PATCH") return { body: this.#merge(stored, request.body as Partial<FakeRecord>) };
     if (request.method !== "DELETE") return { body: stored };
     if (!meetsPreconditions(stored, request.body)) return status(409, "Conflict", "the precondition failed");
     this.delete(name);
     return { body: {} };
   }
 
+  /** Entries with `null` are not removed. */
+  #merge({ kind, metadata, data }: Stored, change: Partial<FakeRecord>) {
+    const labels = { ...metadata.labels, ...change.metadata?.labels };
+    return this.put({ kind, metadata: { ...metadata, labels }, data: { ...data, ...change.data } });
+  }
+
   #list(plural: string, selector: string) {
-    const requirements = selector.split(",").map((each) => each.split("="));
+    const requirements = selector === "" ? [] : selector.split(",").map((each) => each.split("="));
     // In the order of the names, as from etcd.
     const items = this.names
       .flatMap((name) => this.#objects.get(name) ?? [])
