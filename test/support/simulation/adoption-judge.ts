@@ -27,7 +27,7 @@ type By = Writer | "status";
 /**
  * Checks that labels take nothing away from a running workload: until somebody requests a size, the controller changes
  * neither the template nor a pod of a pipe, unless the pipe is smaller than another one of a new service, or larger than
- * the maximum of its tier. Even then, no pod is replaced, unless the pipe moved.
+ * the maximum of its tier. Even then, no pod is replaced, unless the pipe moved, or had the size and its tier was changed.
  */
 export class AdoptionJudge {
   readonly violations: string[] = [];
@@ -40,8 +40,15 @@ export class AdoptionJudge {
     { readonly size: string; readonly sinceMs: number; readonly isMoved: boolean }
   >();
 
+  #tierChangedAtMs = 0;
+
   constructor(cluster: Judged) {
     this.#cluster = cluster;
+  }
+
+  /** A person has moved the organization to another tier. */
+  changedTier(): void {
+    this.#tierChangedAtMs = this.#cluster.clock.monotonic();
   }
 
   wroteScaling({ metadata: { name } }: ScalingObject, by: Writer): void {
@@ -83,7 +90,8 @@ export class AdoptionJudge {
     const isMaximum = [...TIERS.values()].some(({ maximumSize }) => sameSize(is, maximumSize));
     const isClamped = requested && isMaximum && is.cpuMillicores < requested.cpuMillicores;
     const isLarger = requested && sameSize(is, requested) && holds(is, was) && !sameSize(is, was);
-    if ((isClamped || isLarger) && (!isRollout || adopted.isMoved)) return;
+    const isLowered = isClamped && sameSize(was, requested) && this.#tierChangedAtMs > adopted.sinceMs;
+    if ((isClamped || isLarger) && (!isRollout || adopted.isMoved || isLowered)) return;
     this.violations.push(
       `${this.#cluster.clock.monotonic() / 1000} s: ${what} got ${formatSize(is)} instead of ${formatSize(was)} without a request`,
     );

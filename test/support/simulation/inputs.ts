@@ -33,6 +33,7 @@ export abstract class SimulatedInputs {
   protected abstract onRecord(record: ConfigMap): void;
 
   setTier(tier: string, data: Readonly<Record<string, string>> = {}): void {
+    this.cluster.adoptionJudge.changedTier();
     const record = organizationRecord({ id: ORGANIZATION, tier });
     this.#record({ ...record, data: { ...record.data, ...data } });
   }

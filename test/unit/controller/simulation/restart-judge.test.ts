@@ -131,4 +131,20 @@ describe("the judge of adoptions", () => {
     ]);
     expect(await violations(true)).toEqual([]);
   });
+
+  it("accepts a rollout to the maximum of another tier, for pipes that had the size, and no smaller one", async () => {
+    const violations = async (isTierChanged: boolean, resources = TWO) => {
+      const group = await labeled();
+      if (isTierChanged) group.simulation.setTier("small");
+      group.cluster.change(
+        "pipe-0",
+        { template: { spec: { containers: [{ name: "pipe", resources }] } } },
+        US,
+      );
+      return group.cluster.adoptionJudge.violations;
+    };
+    expect(await violations(true)).toEqual([]);
+    expect(await violations(true, ONE)).toHaveLength(1);
+    expect(await violations(false)).toHaveLength(1);
+  });
 });
