@@ -73,8 +73,9 @@ interface Kills {
   readonly pipe: PipeView;
   readonly previous: Size;
   readonly count: number;
-  /** The pod of the last kill. */
+  /** The pod of the last kill, and its time, in milliseconds since 1970. */
   readonly pod: string;
+  readonly atMs: number;
 }
 
 function detected(
@@ -91,7 +92,9 @@ function detected(
   const minutes = timeouts.outOfMemoryMs / 60_000;
   const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, the last time in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
   const message = clipped(text, MAX_ANNOTATED_MESSAGE);
-  const outOfMemory = { size: requested, previous, pipe: nameOf(pipe), message, atMs: nowMs };
+  // A retry that was requested after the last kill forgives it, also if this process sees the request only later.
+  const atMs = Math.min(nowMs, Math.max(...kills.map((each) => each.atMs)));
+  const outOfMemory = { size: requested, previous, pipe: nameOf(pipe), message, atMs };
   return { outOfMemory, returned: smaller(previous, maximum), unrecorded: pipe };
 }
 
@@ -129,7 +132,7 @@ function killsIn(
   const [last] = killed.toSorted((a, b) => b.own.restartedAtMs - a.own.restartedAtMs);
   if (!last) return undefined;
   const count = isRetried ? killed.length : Math.max(killed.length, restartsSince(lastRollout, seen, killed));
-  return { pipe, previous, count, pod: last.pod.metadata.name };
+  return { pipe, previous, count, pod: last.pod.metadata.name, atMs: last.own.restartedAtMs };
 }
 
 /**

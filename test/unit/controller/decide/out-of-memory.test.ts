@@ -115,6 +115,17 @@ describe("a smaller memory in place is too small if", () => {
     expect(condition).toMatchObject({ reason: "OutOfMemory" });
   });
 
+  it("the record has the time of the last kill, so that a retry forgives it that is seen only later", () => {
+    const recordedMs = (...afterMs: readonly number[]) => {
+      const pods = afterMs.map((each, at) => killed(`a-${at}`, 1, each));
+      const { actions } = decided(pods);
+      return actions.flatMap((each) => ("rollout" in each && each.rollout.outOfMemory?.atMs) || []);
+    };
+    expect(recordedMs(MINUTE, 3 * MINUTE)).toEqual([RESIZED_MS + 3 * MINUTE]);
+    // The clock of a node may be ahead.
+    expect(recordedMs(MINUTE, 9 * MINUTE)).toEqual([NOW_MS]);
+  });
+
   it("a container was killed twice, and another one had restarted before the resize", () => {
     const pods = [killed("a-1", 2), aPod("a-2", {}, { restartCount: 7, restartedAtMs: RESIZED_MS - MINUTE })];
     expect(isShort(pods, { pipe: { lastRollout: shrunk({ restarts: 7 }) } })).toBe(true);
