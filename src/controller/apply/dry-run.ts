@@ -70,15 +70,15 @@ function withoutAmounts(resources: PodSpec["containers"][number]["resources"]): 
 /** Only a rejection counts: a webhook that does not support dry runs or does not respond predicts nothing. */
 async function rolloutProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
   const { pipe, rollout } = action;
-  let resized: Workload;
+  let resized: Workload | undefined;
   try {
-    resized = await applier.client.json(pipeDryRun(pipe, rollout, sizePatch(action, rollout.size)));
+    resized = await applier.client.json<Workload>(pipeDryRun(pipe, rollout, sizePatch(action, rollout.size)));
   } catch (error) {
     const problem = problemIn(error);
-    return problem.reason !== "Refused" || isWithoutDryRun(error) ? undefined : problem;
+    if (problem.reason === "Refused" && !isWithoutDryRun(error)) return problem;
   }
   const refused = await podProblem(applier, action);
-  if (refused || !action.checksNodes) return refused;
+  if (refused || !resized || !action.checksNodes) return refused;
   return sizeProblem(applier, resized.spec.template.spec);
 }
 

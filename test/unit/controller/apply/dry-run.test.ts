@@ -1,21 +1,29 @@
 import { describe, expect, it } from "vitest";
 import { type NodeView, toNodeView } from "../../../../src/capacity/node-view.ts";
 import { dryRun } from "../../../../src/controller/apply/dry-run.ts";
+import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
 import type { ManagedFields } from "../../../../src/kube/objects.ts";
 import { aCommitter, aDeployment } from "../../../support/fixtures/committing.ts";
+import { aPod } from "../../../support/fixtures/pod.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
 
 const FOUR = sizeOfCores(4);
 const error = (code: number, message: string) => new KubeApiError("PATCH", code, JSON.stringify({ message }));
 const DENIED = 'admission webhook "pipes.example.com" denied the request: too many';
 
+interface Tried {
+  readonly isCommit: boolean;
+  readonly checksNodes?: boolean;
+  readonly triedPod?: PodView | undefined;
+}
+
 /** The result of a dry run of four cores. @param respond responds to the write */
 async function tried(
-  { isCommit, checksNodes = false }: { readonly isCommit: boolean; readonly checksNodes?: boolean },
+  { isCommit, checksNodes = false, triedPod }: Tried,
   respond?: (request: KubeRequest) => unknown,
   nodes: readonly NodeView[] = [],
 ) {
@@ -30,7 +38,9 @@ async function tried(
     rollout: aRollout(FOUR),
     subject: "subject",
   } as const;
-  const thrown = await dryRun(applier, { ...action, isCommit, checksNodes }).catch((each: unknown) => each);
+  const thrown = await dryRun(applier, { ...action, isCommit, checksNodes, triedPod }).catch(
+    (each: unknown) => each,
+  );
   const purpose = isCommit ? "dry-run-commit" : "dry-run";
   return { ...made, thrown, record: made.applier.writes.get("uid-a", purpose) };
 }
@@ -65,6 +75,21 @@ describe("the dry run of a rollout", () => {
       throw each;
     });
     expect(record?.outcome.type).toBe("done");
+  });
+
+  it.each<[string, Error]>([
+    ["a webhook does not support dry runs", error(400, 'webhook "w" does not support dry run')],
+    ["a webhook is down", error(500, "failed calling webhook")],
+    ["there is no response", new KubeUnreachableError("timeout")],
+  ])("is a refusal if a quota refuses the size for a pod, although %s", async (_, each) => {
+    const quota = error(403, 'pods "a-1" is forbidden: exceeded quota: small');
+    const respond = ({ path }: KubeRequest) => {
+      throw path.endsWith("/pods/a-1/resize") ? quota : each;
+    };
+    const outcome = async (triedPod?: PodView) =>
+      (await tried({ isCommit: false, triedPod }, respond)).record?.outcome;
+    expect(await outcome(aPod("a-1"))).toMatchObject({ type: "failed", error: { reason: "Refused" } });
+    expect((await outcome())?.type).toBe("done");
   });
 
   it.each<[string, KubeApiError, string]>([
