@@ -72,6 +72,8 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
     mayReplacePods: mayReplacePods(context),
   } as const;
   if (isOverdue || fallback) {
+    // A template must not get its old size while its ReplicaSet may still get the new one.
+    if (isOpen(update)) return wait(Number.POSITIVE_INFINITY);
     const idleMs = idleUntilMs(resumption, pipe, context);
     return idleMs > nowMs ? wait(idleMs) : end({ ...next, isOverdue: true, fallback });
   }

@@ -115,7 +115,7 @@ describe("a smaller memory in place is too small if", () => {
     expect(condition).toMatchObject({ reason: "OutOfMemory" });
   });
 
-  it("the record has the time of the last kill, so that a retry forgives it that is seen only later", () => {
+  it("it is recorded at the time of the last kill, so that a retry forgives it that is seen only later", () => {
     const recordedMs = (...afterMs: readonly number[]) => {
       const pods = afterMs.map((each, at) => killed(`a-${at}`, 1, each));
       const { actions } = decided(pods);

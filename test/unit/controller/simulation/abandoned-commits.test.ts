@@ -168,6 +168,29 @@ describe.each(WINDOWS)("SIGTERM $when of a resize in place", ({ reach }) => {
   });
 });
 
+it("SIGTERM during a slow write to the ReplicaSet does not undo the commit at the same time, which would replace the pods", async () => {
+  const pipe = await HeldPipe.start();
+  const { cluster, simulation, workloads } = pipe;
+  let isEnded = false;
+  // The shorter time of a commit ends while the write is on its way.
+  pipe.at({ step: "write to the ReplicaSet", delayMs: 12 * SECOND }, () => {
+    workloads.killControllerManager();
+    void simulation.terminate().then(() => {
+      isEnded = true;
+    });
+  });
+  await pipe.request(2, MINUTE);
+  expect(isEnded).toBe(true);
+  workloads.startControllerManager();
+  await pipe.run(MINUTE);
+  expect(pipe.uids()).toEqual(pipe.before);
+  expect(cluster.restartJudge.violations).toEqual([]);
+  simulation.start();
+  await pipe.run(5 * MINUTE);
+  pipe.expectSettled(2);
+  pipe.expectNoRestart();
+});
+
 describe("SIGTERM during the commits of many pipes", () => {
   it("begins nothing, and leaves no Deployment paused", async () => {
     const group = await PipeGroup.start({ pipes: 30 });
