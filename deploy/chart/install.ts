@@ -1,6 +1,6 @@
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { helm } from "@pipe-scaling/local-cluster/helm";
-import { apply, kubectl, UNTIL_ESTABLISHED } from "@pipe-scaling/local-cluster/kubectl";
+import { apply, untilEstablished } from "@pipe-scaling/local-cluster/kubectl";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { GROUP, PLURAL } from "../../src/crd/names.ts";
 import { CHART } from "./path.ts";
@@ -28,11 +28,7 @@ export async function install(
   const values = `image.repository=${IMAGE},pipes.namespaces={${pipeNamespaces.join(",")}},api.tls.enabled=false`;
   const where = ["--namespace", SYSTEM_NAMESPACE, "--create-namespace"];
   await helm(["install", RELEASE, CHART, ...where, "--set", values], cluster);
-  await kubectl(
-    cluster,
-    ["wait", UNTIL_ESTABLISHED, `crd/${PLURAL}.${GROUP}`, "--timeout=30s"],
-    signal ? { signal } : {},
-  );
+  await untilEstablished(cluster, [`${PLURAL}.${GROUP}`], signal ? { signal } : {});
 }
 
 /** Paths of kubeconfigs. */

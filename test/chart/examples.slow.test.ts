@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
 import { helm } from "@pipe-scaling/local-cluster/helm";
-import { apply, kubectl, UNTIL_ESTABLISHED } from "@pipe-scaling/local-cluster/kubectl";
+import { apply, kubectl, untilEstablished } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments, stringify } from "yaml";
@@ -96,7 +96,7 @@ describe("the examples", () => {
     // A separate cluster, because other tests must not see these CRDs.
     cluster = await startCluster({ controllerManager: false, nodes: 0 });
     await kubectl(cluster, ["apply", "--server-side", "-f", tools.definitions]);
-    await kubectl(cluster, ["wait", UNTIL_ESTABLISHED, "crd", "--all"]);
+    await untilEstablished(cluster);
     await apply(
       cluster,
       ["argocd", "flux-system"].map((name) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Cluster } from "@pipe-scaling/local-cluster";
-import { apply, kubectl, UNTIL_ESTABLISHED } from "@pipe-scaling/local-cluster/kubectl";
+import { apply, kubectl, untilEstablished } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -43,7 +43,7 @@ describe("with monitoring.authentication.enabled, the metrics", () => {
     cluster = await sharedCluster();
     release = await prepareRelease(cluster);
     await apply(cluster, [SERVICE_MONITORS]);
-    await kubectl(cluster, ["wait", UNTIL_ESTABLISHED, "crd", SERVICE_MONITORS.metadata.name]);
+    await untilEstablished(cluster, [SERVICE_MONITORS.metadata.name]);
     await install(cluster, release, "--set", VALUES.join());
     image = await UnpackedImage.build();
     for (const component of ["api", "controller"] as const) {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
 import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
-import { apply, kubectl, UNTIL_ESTABLISHED } from "@pipe-scaling/local-cluster/kubectl";
+import { apply, kubectl, untilEstablished } from "@pipe-scaling/local-cluster/kubectl";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -41,7 +41,7 @@ beforeAll(async () => {
   cluster = await startCluster();
   release = await prepareRelease(cluster);
   await upgrade();
-  await kubectl(cluster, ["wait", UNTIL_ESTABLISHED, `crd/${CRD}`]);
+  await untilEstablished(cluster, [CRD]);
   const organization = organizationRecord({ tier: "basic" });
   const organizationId = organization.metadata.name.replace("organization-", "");
   const service = serviceRecord({ id: SERVICE, organizationId, namespace: release.pipes });

@@ -5,6 +5,7 @@ import { clusterEnvironment } from "./kwokctl.ts";
 import { openPaths } from "./paths.ts";
 import { terminalProgress } from "./progress.ts";
 import { type Finished, run } from "./run.ts";
+import { waitFor } from "./wait.ts";
 
 export interface KubectlOptions {
   /** Standard input of kubectl, for `-f -`. */
@@ -56,10 +57,32 @@ export async function tryKubectl(args: readonly string[], env: Environment): Pro
 }
 
 /**
- * An argument of `kubectl wait`: until the API server serves the resources of a CRD. `--for=condition=Established` would
- * fail if the CRD has no status yet.
+ * Resolves when the API server serves the resources of these CRDs, or of all CRDs. `kubectl wait` fails for a CRD that has
+ * no status or no conditions yet.
  */
-export const UNTIL_ESTABLISHED = '--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True';
+export async function untilEstablished(
+  cluster: Cluster,
+  names: readonly string[] = [],
+  options: Pick<KubectlOptions, "signal"> = {},
+): Promise<void> {
+  const isEstablished = async () => {
+    const { items, ...one } = JSON.parse(
+      await kubectl(cluster, ["get", "crd", ...names, "--output=json"], options),
+    );
+    const crds: readonly Crd[] = items ?? [one];
+    return crds.every(({ status }) =>
+      status?.conditions?.some((each) => each.type === "Established" && each.status === "True"),
+    );
+  };
+  const what = `the CRDs ${names.join(", ")} to be established`;
+  await waitFor(isEstablished, { what, ...options });
+}
+
+interface Crd {
+  readonly status?: {
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[] | null;
+  };
+}
 
 /** Applies objects with `kubectl apply --server-side`, in the given order. */
 export async function apply(cluster: Cluster, objects: readonly object[]): Promise<void> {

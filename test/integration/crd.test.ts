@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Cluster } from "@pipe-scaling/local-cluster";
-import { KubectlError, kubectl, UNTIL_ESTABLISHED } from "@pipe-scaling/local-cluster/kubectl";
+import { KubectlError, kubectl, untilEstablished } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { API_VERSION, KIND } from "../../src/crd/names.ts";
@@ -20,7 +20,7 @@ describe("the CRD of PipeScaling", () => {
   beforeAll(async () => {
     cluster = await sharedCluster();
     await kubectl(cluster, ["apply", "--server-side", "-f", FILE]);
-    await kubectl(cluster, ["wait", UNTIL_ESTABLISHED, "crd/pipescalings.pipes.clouddb.dev"]);
+    await untilEstablished(cluster, ["pipescalings.pipes.clouddb.dev"]);
     await kubectl(cluster, ["create", "namespace", namespace]);
   });
   afterAll(async () => {

@@ -1,5 +1,5 @@
 import type { Cluster } from "@pipe-scaling/local-cluster";
-import { apply, kubectl, UNTIL_ESTABLISHED } from "@pipe-scaling/local-cluster/kubectl";
+import { apply, untilEstablished } from "@pipe-scaling/local-cluster/kubectl";
 import { crdManifest } from "../../src/crd/manifest.ts";
 import type { Manifest } from "./apply.ts";
 
@@ -7,6 +7,8 @@ import type { Manifest } from "./apply.ts";
 export async function installCrds(cluster: Cluster, ...others: readonly Manifest[]): Promise<void> {
   const crds = [crdManifest() as Manifest, ...others];
   await apply(cluster, crds);
-  const names = crds.map(({ metadata }) => `crd/${metadata.name}`);
-  await kubectl(cluster, ["wait", UNTIL_ESTABLISHED, ...names]);
+  await untilEstablished(
+    cluster,
+    crds.map(({ metadata }) => metadata.name),
+  );
 }

@@ -1,7 +1,7 @@
 import { text } from "node:stream/consumers";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { helm } from "@pipe-scaling/local-cluster/helm";
-import { apply, kubectl, UNTIL_ESTABLISHED } from "@pipe-scaling/local-cluster/kubectl";
+import { apply, kubectl, untilEstablished } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
@@ -88,7 +88,7 @@ export function installSuite(chart: ReleaseCluster): void {
 
     it("installs, and a restricted namespace accepts its pods", async () => {
       await install(cluster, release, ...QUICK, "--wait", "--timeout", "60s");
-      await kubectl(cluster, ["wait", UNTIL_ESTABLISHED, "crd/pipescalings.pipes.clouddb.dev"]);
+      await untilEstablished(cluster, ["pipescalings.pipes.clouddb.dev"]);
     });
 
     it("resizes pipes after a request, with processes that run as in their pods", async () => {
