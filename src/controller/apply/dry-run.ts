@@ -67,7 +67,7 @@ function withoutAmounts(resources: PodSpec["containers"][number]["resources"]): 
   return { requests, limits };
 }
 
-/** Only a rejection counts: a webhook that does not support dry runs or does not respond predicts nothing. */
+/** Only a rejection counts: a webhook that does not support dry runs or does not respond predicts nothing, and a pod may. */
 async function rolloutProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
   const { pipe, rollout } = action;
   let resized: Workload | undefined;

@@ -51,6 +51,17 @@ async function create(kind: PipeKind, partition: number): Promise<void> {
   await environment.create(KINDS[kind].resource, namespace, object);
 }
 
+/** Resolves when the pipe is ready. */
+async function start(): Promise<RestartingController> {
+  const kubeconfig = proxy.kubeconfig(await controllerKubeconfig(environment));
+  const running = new RestartingController(environment, kubeconfig, () => ({
+    resizeStrategy: "InPlaceOrRollout",
+  }));
+  controller = running;
+  await environment.waitForCondition("Ready", "True");
+  return running;
+}
+
 async function change(kind: PipeKind, body: object): Promise<void> {
   await environment.client.json({
     method: "PATCH",
@@ -77,12 +88,7 @@ async function isCommitting(kind: PipeKind): Promise<boolean> {
 
 it("a Deployment that loses its labels while the response to its pause is lost and no watch works follows its owner again", async () => {
   await create("Deployment", 0);
-  const kubeconfig = proxy.kubeconfig(await controllerKubeconfig(environment));
-  const running = new RestartingController(environment, kubeconfig, () => ({
-    resizeStrategy: "InPlaceOrRollout",
-  }));
-  controller = running;
-  await environment.waitForCondition("Ready", "True");
+  const running = await start();
   const before = await uids();
   let isCut = false;
   let isRemoved = false;
@@ -123,12 +129,7 @@ it.each([
   "a %s that loses the label %s during a commit while the controller is dead follows its owner again (partition %i)",
   async (kind, label, partition) => {
     await create(kind, partition);
-    const kubeconfig = proxy.kubeconfig(await controllerKubeconfig(environment));
-    const running = new RestartingController(environment, kubeconfig, () => ({
-      resizeStrategy: "InPlaceOrRollout",
-    }));
-    controller = running;
-    await environment.waitForCondition("Ready", "True");
+    const running = await start();
     const before = await uids();
     let isKilled = false;
     let isRemoved = false;
