@@ -42,11 +42,14 @@ interface Entry extends Attempt, Omit<WriteRecord, "attempts"> {
    * they delay no retry of it.
    */
   readonly decided: number;
+  /** The object left the cache during the write, so the record ends with it. */
+  readonly isLeft?: boolean;
 }
 
 /**
  * The last writes of this process to each object, for each purpose, with their outcomes. It is what bounds repeated
- * writes: every delay before a retry is computed from these records (retry.ts). They end with their objects.
+ * writes: every delay before a retry is computed from these records (retry.ts). They end with their objects, and not
+ * before a write in flight: a workload that only lost its labels may still have to be released.
  *
  * Times are of the monotonic clock, so a jump of the clock neither ends nor extends a delay.
  */
@@ -187,15 +190,23 @@ export class WriteMemory implements WriteRecords {
 
   /** The object is gone, or nothing is written to it any more. */
   forgetAll(uid: string): void {
-    for (const purpose of WRITE_PURPOSES) this.forget(uid, purpose);
+    for (const purpose of WRITE_PURPOSES) {
+      const record = this.#records.get(keyOf({ uid, purpose }));
+      if (record?.outcome.type === "pending") this.#set({ ...record, isLeft: true });
+      else this.forget(uid, purpose);
+    }
     this.#annotations.delete(uid);
   }
 
-  /** @returns false if the object was deleted meanwhile */
+  /** @returns false if the object left the cache meanwhile */
   #settle(attempt: Attempt, outcome: WriteRecord["outcome"], lastAtMs?: number): boolean {
     const record = this.#records.get(keyOf(attempt));
-    if (record) this.#set({ ...record, outcome, lastAtMs: lastAtMs ?? record.lastAtMs });
-    return record !== undefined;
+    if (!record || record.isLeft) {
+      this.forget(attempt.uid, attempt.purpose);
+      return false;
+    }
+    this.#set({ ...record, outcome, lastAtMs: lastAtMs ?? record.lastAtMs });
+    return true;
   }
 
   #set(record: Entry): void {

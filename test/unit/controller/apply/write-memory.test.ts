@@ -180,12 +180,33 @@ describe("the memory of writes", () => {
     const pipe = aPipe("a");
     pipes.apply(pipe);
     const attempt = writes.begin("uid-a", "resize", SIZE);
-    writes.begin("uid-a", "commit", SIZE);
+    const commit = writes.begin("uid-a", "commit", SIZE);
+    const update = writes.begin("uid-a", "continue-commit", SIZE);
+    writes.failed(writes.begin("uid-a", "resume", SIZE), REFUSED, 1);
     pipes.remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "2" } });
+    expect(writes.get("uid-a", "resume")).toBeUndefined();
     writes.done(attempt, { lastRollout: aRollout(sizeOfCores(4)), isStripped: false });
-    expect(writes.get("uid-a", "resize")).toBeUndefined();
+    writes.failed(commit, REFUSED, 1);
+    writes.unknown(update, UNAVAILABLE);
+    for (const purpose of ["resize", "commit", "continue-commit"] as const)
+      expect(writes.get("uid-a", purpose)).toBeUndefined();
     expect(writes.lastAnnotation("uid-a")).toBeUndefined();
     expect([writes.unresolvedRollouts(), writes.unresolvedCommits().size]).toEqual([0, 0]);
+  });
+
+  it("knows a write in flight although its object leaves, because the object may only have lost its labels", () => {
+    const { pipes, writes } = setup();
+    const pipe = aPipe("a");
+    pipes.apply(pipe);
+    const first = writes.begin("uid-a", "commit", SIZE);
+    pipes.leave(pipe);
+    expect(writes.get("uid-a", "commit")?.outcome.type).toBe("pending");
+    expect([...writes.unresolvedCommits()]).toEqual(["uid-a"]);
+    writes.done(first);
+    expect(writes.unresolvedCommits().size).toBe(0);
+    // The next one is remembered again.
+    writes.failed(writes.begin("uid-a", "commit", SIZE), REFUSED, 1);
+    expect(writes.get("uid-a", "commit")?.outcome.type).toBe("failed");
   });
 
   it("knows the last annotation that it wrote, whatever the purpose was", () => {

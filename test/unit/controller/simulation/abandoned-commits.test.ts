@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { HeldPipe } from "../../../support/simulation/held-steps.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
@@ -168,7 +168,49 @@ describe.each(WINDOWS)("SIGTERM $when of a resize in place", ({ reach }) => {
   });
 });
 
-it("SIGTERM during a slow write to the ReplicaSet does not undo the commit at the same time, which would replace the pods", async () => {
+describe.each([["all labels stay", {}] as const, ...REMOVALS])(
+  "SIGTERM during slow writes to the ReplicaSet while Kubernetes does not respond: %s",
+  (_, labels) => {
+    it.each([
+      { first: "succeeds", isDeleted: false },
+      { first: "has a conflict", isDeleted: true },
+    ])(
+      "does not undo the commit at the same time, which would replace the pods: the first one $first",
+      async ({ isDeleted }) => {
+        const pipe = await HeldPipe.start();
+        const { cluster, simulation, workloads } = pipe;
+        const [deleted = "", ...others] = pipe.podNames();
+        let isEnded = false;
+        // The shorter time of a commit ends while a write is on its way.
+        pipe.at({ step: "write to the ReplicaSet", delayMs: 7 * SECOND }, () => {
+          cluster.latencyMs = ({ method = "GET" }) => (method === "GET" ? 5 : 7 * SECOND);
+          if (isDeleted) workloads.deletePod(deleted);
+          cluster.clock.after(20, () => workloads.killControllerManager());
+          cluster.clock.after(60, () => cluster.setLabels("pipe", labels));
+          void simulation.terminate().then(() => {
+            isEnded = true;
+          });
+        });
+        await pipe.request(2, MINUTE);
+        expect(isEnded).toBe(true);
+        expect(pipe.isPaused).toBe(false);
+        workloads.startControllerManager();
+        cluster.latencyMs = () => 5;
+        await pipe.run(MINUTE);
+        expect(workloads.replaced).toEqual([]);
+        expect(pipe.podNames()).toEqual(expect.arrayContaining(others));
+        expect(cluster.restartJudge.violations).toEqual([]);
+        cluster.setLabels("pipe", { [SERVICE_LABEL]: pipe.serviceId, [TYPE_LABEL]: DATABASE_TYPE });
+        simulation.start();
+        await pipe.run(5 * MINUTE);
+        pipe.expectSettled(2);
+        expect(pipe.podNames()).toEqual(expect.arrayContaining(others));
+      },
+    );
+  },
+);
+
+it("SIGTERM during one very slow write to the ReplicaSet does not undo the commit at the same time", async () => {
   const pipe = await HeldPipe.start();
   const { cluster, simulation, workloads } = pipe;
   let isEnded = false;
