@@ -15,6 +15,9 @@ declare module "vitest" {
   }
 }
 
+/** The errors of several files. */
+const MOST_LINES = 60;
+
 /** A global setup of vitest: builds the program once for all projects of a run, in the folder of its temporary files. */
 export async function setup(project: TestProject): Promise<void> {
   const folder = join(useTemporaryFolder(), "program");
@@ -26,5 +29,5 @@ async function build(folder: string): Promise<void> {
   // The configuration needs import.meta.resolve, which the module runner of global setups does not support.
   const words = ["exec", "--", "rolldown", "-c", "rolldown.config.ts", "--dir", folder];
   const { code, stderr } = await run("npm", words, { cwd: ROOT, env: environment });
-  if (code !== 0) throw new Error(`building the program failed: ${tail(stderr)}`);
+  if (code !== 0) throw new Error(`building the program failed (npm run lint shows all errors):\n${tail(stderr, MOST_LINES)}`);
 }

@@ -15,11 +15,10 @@ const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
 const MODULES = join(ROOT, "node_modules");
 const GENERATORS = join(ROOT, "test/generators/node_modules");
 
-let folder: string;
+const folder = mkdtempSync(join(tmpdir(), "generators-"));
 
 beforeAll(() => {
   if (!existsSync(GENERATORS)) throw new Error("the packages of test/generators are missing: run npm ci");
-  folder = mkdtempSync(join(tmpdir(), "generators-"));
   writeFileSync(join(folder, "openapi.json"), JSON.stringify(openApiDocument(OPERATIONS)));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

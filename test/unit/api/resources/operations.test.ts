@@ -62,7 +62,7 @@ describe.each(OPERATIONS)("$method $path", ({ method, path }) => {
   const routes = ROUTES.filter((route) => paths.includes(pathOf(route)));
 
   it("has exactly one route", () => {
-    const message = `resourceRouters in src/api/resources/operations.ts needs one route for ${method} ${path}: add its router, then run npm run test:unit`;
+    const message = `The routers of resourceRouters in src/api/resources/operations.ts need one route for ${method} ${path}: add it to the router of its folder, or a new router to the list, then run npm run test:unit`;
     expect(routes.map(methodsOf), message).toEqual([expect.arrayContaining([method.toLowerCase()])]);
   });
 
