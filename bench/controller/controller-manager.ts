@@ -21,6 +21,9 @@ export const RAISED_LIMITS: ClientLimits = { name: "raised", qps: 1000, burst: 2
 
 const COMPONENT = "kube-controller-manager";
 
+/** With its default limits, it first ends what is left of the rollouts of 3,000 Deployments. */
+const TIMEOUT_MS = 10 * 60_000;
+
 /** Restarts the controller manager with other limits; returns when it works. */
 export async function restartControllerManager(world: ControllerWorld, limits: ClientLimits): Promise<void> {
   await world.cluster.kill(COMPONENT);
@@ -56,6 +59,6 @@ async function answers({ admin }: ControllerWorld): Promise<void> {
   const body = pipeDeployment(name, BASELINE_PIPES, name, { replicas: 0 });
   await admin.json({ method: "POST", path: collectionPath(DEPLOYMENTS, BASELINE_PIPES), body });
   const isSeen = async () => (await admin.json<Deployment>({ path })).status?.observedGeneration === 1;
-  await waitFor(isSeen, { what: "the Deployment controller to answer" });
+  await waitFor(isSeen, { what: "the Deployment controller to answer", timeoutMs: TIMEOUT_MS });
   await admin.json({ method: "DELETE", path });
 }

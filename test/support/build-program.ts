@@ -29,5 +29,8 @@ async function build(folder: string): Promise<void> {
   // The configuration needs import.meta.resolve, which the module runner of global setups does not support.
   const words = ["exec", "--", "rolldown", "-c", "rolldown.config.ts", "--dir", folder];
   const { code, stderr } = await run("npm", words, { cwd: ROOT, env: environment });
-  if (code !== 0) throw new Error(`building the program failed (npm run lint shows all errors):\n${tail(stderr, MOST_LINES)}`);
+  if (code !== 0)
+    throw new Error(
+      `building the program failed (npm run lint shows all errors):\n${tail(stderr, MOST_LINES)}`,
+    );
 }

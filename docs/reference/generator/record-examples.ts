@@ -7,7 +7,7 @@ import { keyUsageConfigMap } from "../../../src/records/key-usage.ts";
 import { membersConfigMap } from "../../../src/records/members.ts";
 import { organizationConfigMap } from "../../../src/records/organization.ts";
 import { serviceConfigMap } from "../../../src/records/service.ts";
-import type { DescribedRecord } from "./records.ts";
+import type { DescribedRecord } from "./record-kinds.ts";
 
 const ORGANIZATION_ID = "2c7c0a3e-8f0c-4b35-9d5b-0d9e7c4b7a10";
 const SERVICE_ID = "6f1c2a54-9d0b-4c53-8a42-0f8f6b1d2c11";

@@ -4,7 +4,7 @@ import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
 import type { ApiKey } from "../../records/api-key.ts";
 import { backupConfigMapName } from "../../records/backup.ts";
 import { keyUsageConfigMapName } from "../../records/key-usage.ts";
-import { API_KEY_SECRET_TYPE, RESOURCE_LABEL } from "../../records/labels.ts";
+import { API_KEY_SECRET_TYPE, RECORD_KINDS, RESOURCE_LABEL } from "../../records/labels.ts";
 import { membersConfigMapName } from "../../records/members.ts";
 import { organizationConfigMapName } from "../../records/organization.ts";
 import type { Service } from "../../records/service.ts";
@@ -80,7 +80,7 @@ export class ClusterCache {
       what: "organizations and services",
       resource: CONFIG_MAPS,
       namespace,
-      labelSelector: `${RESOURCE_LABEL} in (organization,service,members,backup,key-usage)`,
+      labelSelector: `${RESOURCE_LABEL} in (${RECORD_KINDS.join(",")})`,
       project: (raw: ConfigMap) => toRecordView(raw, servesNamespace),
       problemOf,
       indexes: { services: (record) => (record.kind === "service" ? [record.organizationId ?? ""] : []) },

@@ -11,7 +11,7 @@ import { type ConfigMap, identityOf, type KubeObject, type Secret } from "../../
 import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
 import { parseBackup } from "../../records/backup.ts";
 import { type KeyUsage, parseKeyUsage } from "../../records/key-usage.ts";
-import { ORGANIZATION_LABEL, RESOURCE_LABEL } from "../../records/labels.ts";
+import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind, recordKindOf } from "../../records/labels.ts";
 import { type Members, parseMembers } from "../../records/members.ts";
 import { type Organization, parseOrganization } from "../../records/organization.ts";
 import { describeProblems, type Parsed } from "../../records/parse.ts";
@@ -91,19 +91,18 @@ export function toKeyView(raw: Secret): KeyView {
 
 /** @param servesNamespace whether the PipeScalings of a namespace are watched */
 export function toRecordView(raw: ConfigMap, servesNamespace: (namespace: string) => boolean): RecordView {
-  switch (raw.metadata.labels?.[RESOURCE_LABEL]) {
-    case "organization":
-      return toOrganizationView(raw);
-    case "members":
-      return toMembersView(raw);
-    case "backup":
-      return toBackupView(raw);
-    case "key-usage":
-      return toKeyUsageView(raw);
-    default:
-      return toServiceView(raw, servesNamespace);
-  }
+  const kind = recordKindOf(raw.metadata.labels);
+  if (kind === undefined) throw new Error("the ConfigMap is no record, although it was selected");
+  return VIEWS[kind](raw, servesNamespace);
 }
+
+const VIEWS: Readonly<Record<RecordKind, typeof toRecordView>> = {
+  organization: toOrganizationView,
+  service: toServiceView,
+  members: toMembersView,
+  backup: toBackupView,
+  "key-usage": toKeyUsageView,
+};
 
 function toOrganizationView({ metadata, data }: ConfigMap): OrganizationView {
   return {

@@ -1,9 +1,7 @@
 import type { ConfigMap, KubeObject, Secret } from "../../kube/objects.ts";
-import { parseBackup } from "../../records/backup.ts";
-import { parseKeyUsage } from "../../records/key-usage.ts";
-import { RESOURCE_LABEL } from "../../records/labels.ts";
-import { parseMembers } from "../../records/members.ts";
+import { RESOURCE_LABEL, recordKindOf } from "../../records/labels.ts";
 import type { Parsed } from "../../records/parse.ts";
+import { RECORD_PARSERS } from "../../records/parsers.ts";
 import { KEYS, ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
 import { kubectlCommand, type Place } from "../options.ts";
 import { error, type Result } from "./result.ts";
@@ -15,7 +13,11 @@ import { error, type Result } from "./result.ts";
  */
 export function parseRecords(configMaps: readonly ConfigMap[], place: Place) {
   const malformed: Result[] = [];
-  const { organization = [], service = [], ...others } = Object.groupBy(configMaps, kindOf);
+  const {
+    organization = [],
+    service = [],
+    ...others
+  } = Object.groupBy(configMaps, (each) => recordKindOf(each.metadata.labels) ?? "unknown");
   const parse = <T>(objects: readonly ConfigMap[], read: (object: ConfigMap) => Iterable<Parsed<T>>) =>
     objects.flatMap((object) => wellFormed("configmap", place, object, read(object), malformed));
   const organizations = parse(organization, (each) => [ORGANIZATIONS.parse(each)]);
@@ -50,23 +52,10 @@ function wellFormed<T>(
   return all.flatMap((parsed) => (parsed.ok ? [parsed.value] : []));
 }
 
-function kindOf({ metadata }: KubeObject): string {
-  return metadata.labels?.[RESOURCE_LABEL] ?? "";
-}
-
 /** Records that no other record refers to. */
 function parseOther(object: ConfigMap): Iterable<Parsed<unknown>> {
-  const { metadata, data } = object;
-  switch (kindOf(object)) {
-    case "members":
-      return parseMembers(data).values();
-    case "backup":
-      return [parseBackup(metadata.name, data)];
-    case "key-usage":
-      return parseKeyUsage(data).values();
-    default: {
-      const problem = `the label ${RESOURCE_LABEL} is "${kindOf(object)}", which is no kind of record`;
-      return [{ ok: false, problem }];
-    }
-  }
+  const kind = recordKindOf(object.metadata.labels);
+  if (kind !== undefined) return RECORD_PARSERS[kind](object);
+  const label = object.metadata.labels?.[RESOURCE_LABEL] ?? "";
+  return [{ ok: false, problem: `the label ${RESOURCE_LABEL} is "${label}", which is no kind of record` }];
 }

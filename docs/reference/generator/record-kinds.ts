@@ -1,0 +1,180 @@
+import * as z from "zod";
+import { apiKeyData } from "../../../src/records/api-key.ts";
+import { backupConfigMapData } from "../../../src/records/backup.ts";
+import { keyUsageEntry } from "../../../src/records/key-usage.ts";
+import { API_KEY_SECRET_TYPE, ORGANIZATION_LABEL, RECORD_KINDS } from "../../../src/records/labels.ts";
+import { memberEntry } from "../../../src/records/members.ts";
+import { organizationData } from "../../../src/records/organization.ts";
+import { serviceData } from "../../../src/records/service.ts";
+import { tierEntry } from "../../../src/records/tiers-file.ts";
+import { code } from "./markdown.ts";
+
+/** In the order of the page. */
+export const DESCRIBED_RECORDS = [...RECORD_KINDS, "api-key", "tiers"] as const;
+
+export type DescribedRecord = (typeof DESCRIBED_RECORDS)[number];
+
+/** What the reference says about a kind of record. */
+interface DescribedKind {
+  readonly heading: string;
+  /** Kind and name of the object. */
+  readonly object: string;
+  readonly writtenBy: string;
+  readonly purpose: string;
+  /** The keys. In angle brackets: keys that are IDs or names. */
+  readonly schema: z.ZodType;
+  readonly faults: readonly RecordFault[];
+}
+
+/** A fault of a record, and what it does. Tests: test/api/records.test.ts and test/integration/faults/objects-records.slow.test.ts. */
+interface RecordFault {
+  readonly fault: string;
+  readonly api: string;
+  readonly controller: string;
+}
+
+const NOT_READ = "does not read it";
+const KEEPS_SIZES = "pipes keep their size, rollouts that have begun complete";
+
+export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
+  organization: {
+    heading: "Organization",
+    object: "ConfigMap `organization-<organization id>`",
+    writtenBy: "people, `pipe-scaling admin organization create`",
+    purpose: "A customer. The ID in the name is a UUID in lower case.",
+    schema: organizationData,
+    faults: [
+      {
+        fault: "a key is malformed",
+        api: "every operation with a key of this organization: 500",
+        controller: `its services are Stalled with \`MalformedRecord\`: ${KEEPS_SIZES}`,
+      },
+      {
+        fault: "`tier` names no tier",
+        api: "PATCH of pipesCdcScaling: 500; everything else works",
+        controller: `its services are Stalled with \`UnknownTier\`: ${KEEPS_SIZES}`,
+      },
+      {
+        fault: "the ConfigMap is missing",
+        api: "`GET /v1/organizations` returns an empty list; every other operation: 404",
+        controller: `its services are Stalled with \`UnknownOrganization\`: ${KEEPS_SIZES}`,
+      },
+    ],
+  },
+  service: {
+    heading: "Service",
+    object: "ConfigMap `service-<service id>`",
+    writtenBy: "people, `pipe-scaling admin service create`",
+    purpose: `A service of an organization, and where its pipes run. The label ${code(ORGANIZATION_LABEL)} names the organization.`,
+    schema: serviceData,
+    faults: [
+      {
+        fault: "a key is malformed",
+        api: "operations of this service: 500; the list of services leaves it out; other services work",
+        controller: `the service is Stalled with \`MalformedRecord\`: ${KEEPS_SIZES}`,
+      },
+      {
+        fault: "the organization's label is missing or no UUID",
+        api: "operations of this service: 404",
+        controller: `the service is Stalled with \`MalformedRecord\`: ${KEEPS_SIZES}`,
+      },
+      {
+        fault: "the label names an organization without a record",
+        api: "operations of this service: 404",
+        controller: `the service is Stalled with \`UnknownOrganization\`: ${KEEPS_SIZES}`,
+      },
+      {
+        fault: "`namespace` is not one that the processes watch (value `pipes.namespaces`)",
+        api: "operations of this service: 500",
+        controller: "sees no pipe of the service",
+      },
+      {
+        fault: "the ConfigMap is missing",
+        api: "operations of this service: 404",
+        controller: `the service is Stalled with \`UnknownService\`: ${KEEPS_SIZES}`,
+      },
+    ],
+  },
+  "api-key": {
+    heading: "API key",
+    object: `Secret \`api-key-<hexadecimal SHA-256 of the key ID>\` of type ${code(API_KEY_SECRET_TYPE)}`,
+    writtenBy: "people, `pipe-scaling admin key create`; the API only reads it",
+    purpose: `A key of the organization that the label ${code(ORGANIZATION_LABEL)} names. The Secret holds neither the key ID nor the secret, only hashes of them.`,
+    schema: apiKeyData,
+    faults: [
+      {
+        fault: "a key of the Secret is malformed, or the organization's label is missing or no UUID",
+        api: "requests with this API key: 401; the list of keys leaves it out; other keys work",
+        controller: NOT_READ,
+      },
+      {
+        fault: "an address in `ipAccessList` is malformed",
+        api: "requests with this API key: 403 from every address",
+        controller: NOT_READ,
+      },
+    ],
+  },
+  members: {
+    heading: "Members",
+    object: "ConfigMap `members-<organization id>`",
+    writtenBy: "the API, `pipe-scaling admin member add`",
+    purpose:
+      "The users of an organization. There is one key for each user: the userId, in which every byte outside of `[-.a-zA-Z0-9]` is written as `_` and two upper-case hexadecimal digits. `ada@example.com` becomes `ada_40example.com`. Each value is a YAML map with these keys:",
+    schema: z.object({ "<encoded userId>": memberEntry }),
+    faults: [
+      {
+        fault: "an entry is malformed",
+        api: "removing this member: 500, and the entry does not count as an admin; other members can be removed",
+        controller: NOT_READ,
+      },
+    ],
+  },
+  backup: {
+    heading: "Backup settings",
+    object: "ConfigMap `backup-<service id>`",
+    writtenBy: "the API",
+    purpose:
+      "The backup settings of a service that differ from the defaults. Without the record all defaults apply.",
+    schema: backupConfigMapData,
+    faults: [
+      {
+        fault:
+          "a key is malformed, or two contradict each other: a start time and a period, or a retention and a longer period",
+        api: "GET and PATCH of backupConfiguration: 500; other operations of the service work",
+        controller: NOT_READ,
+      },
+    ],
+  },
+  "key-usage": {
+    heading: "Key usage",
+    object: "ConfigMap `key-usage-<organization id>`",
+    writtenBy: "the API",
+    purpose:
+      "The time at which each API key was last used. There is one key for each API key: its resource ID (`id` in the Secret).",
+    schema: z.object({ "<id of the API key>": keyUsageEntry }),
+    faults: [
+      {
+        fault: "an entry is malformed",
+        api: "`usedAt` of this API key is absent; every operation works",
+        controller: NOT_READ,
+      },
+    ],
+  },
+  tiers: {
+    heading: "Tiers",
+    object: "ConfigMap `<release>-tiers` in the namespace of the release, key `tiers.yaml`",
+    writtenBy: "the chart, from its value `tiers`",
+    purpose:
+      "The tiers that the records of organizations name. It is not a record: both processes read it as a file when they start (`--tiers-file`), and the chart restarts them when it changes. It is a YAML map from the name of a tier to a map with these keys:",
+    schema: z.object({
+      "<name of the tier>": tierEntry.meta({ description: "One tier." }),
+    }),
+    faults: [
+      {
+        fault: "the file is malformed",
+        api: "does not start, and prints a sentence with the path and the fault",
+        controller: "does not start, likewise",
+      },
+    ],
+  },
+};
