@@ -17,7 +17,7 @@ interface RecordObject {
 
 type RecordParser = (object: RecordObject) => Iterable<Parsed<unknown>>;
 
-/** What is wrong with an object, whatever kind of record it is. A record with many entries has a result for each. */
+/** Parses an object of each kind, to find what is malformed. A record with many entries has a result for each. */
 export const RECORD_PARSERS: Readonly<Record<RecordKind, RecordParser>> = {
   organization: ({ metadata, data }) => [parseOrganization(metadata.name, data)],
   service: ({ metadata, data }) => [parseService(metadata.name, metadata.labels, data)],

@@ -14,7 +14,7 @@ export const DESCRIBED_RECORDS = [...RECORD_KINDS, "api-key", "tiers"] as const;
 
 export type DescribedRecord = (typeof DESCRIBED_RECORDS)[number];
 
-/** What the reference says about a kind of record. */
+/** A section of the reference. */
 interface DescribedKind {
   readonly heading: string;
   /** Kind and name of the object. */
