@@ -101,6 +101,8 @@ function create(
   if (pipes.length === 0 || creatableAtMs(snapshot) > nowMs) return [];
   const recreated = specForRecreation(serviceId, pipes, pods);
   if (recreation.atMs > nowMs && (recreation.isSeen || recreated)) return [];
+  // A pipe that moved in during a commit may get its old template again.
+  if (!recreated && pipes.some(({ isPausedForCommit }) => isPausedForCommit)) return [];
   const maximum = sizeOfCores(policy.maximumCores);
   const spec = recreated ?? specForAdoption(pipes, tier, maximum, recreation.isSeen);
   return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];

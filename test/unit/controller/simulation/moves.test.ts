@@ -23,4 +23,24 @@ describe.each(WINDOWS)("a pipe that moves to another service $when of a resize i
     expect(isReached).toBe(true);
     expectTruth(pipe, 2, 2);
   });
+
+  it("does not restart for a service that has no size yet, although its template cannot follow its pods", async () => {
+    const pipe = await HeldPipe.start();
+    const { simulation, cluster, workloads } = pipe;
+    simulation.addService(2);
+    let isReached = false;
+    reach(pipe, () => {
+      isReached = true;
+      cluster.webhooks.down("replicasets", MINUTE);
+      simulation.move("pipe", 2);
+    });
+    await pipe.request(2, 2 * MINUTE);
+    expect(isReached).toBe(true);
+    expect(pipe.isPaused).toBe(false);
+    await pipe.run(5 * MINUTE);
+    expect(pipe.uids()).toEqual(pipe.before);
+    expect(workloads.replaced).toEqual([]);
+    expect(cluster.adoptionJudge.violations).toEqual([]);
+    expect(simulation.condition(2)).toMatchObject({ type: "Ready", status: "True" });
+  });
 });
