@@ -4,7 +4,7 @@ import { type Clock, waitAtMost } from "../../runtime/clock.ts";
 import type { WorkQueue } from "../../runtime/work-queue.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Action, PipeAction } from "../actions.ts";
-import { nameOf } from "../observe/pipe-kind.ts";
+import { keyOfPipe, nameOf } from "../observe/pipe-kind.ts";
 import { formatAllotment } from "../observe/resources.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import type { Applier } from "./applier.ts";
@@ -91,12 +91,19 @@ export class ActionRunner {
     requestId: string | undefined,
   ): Promise<WriteError | undefined> {
     const { log } = this.#options;
-    const error = await apply(this.#options, action);
+    const error = await apply(this.#options, action).finally(() => this.#wakeNewService(serviceId, action));
     const line = { serviceId, ...describeAction(action), requestId };
     if (error) log.warn({ ...line, ...error }, `${action.type} failed`);
     else if (action.type === "dry-run" || action.type === "check-room") log.debug(line, action.type);
     else log.info(line, action.type);
     return error;
+  }
+
+  /** A pipe that moved meanwhile belongs to a service that waits for the end of this write. */
+  #wakeNewService(serviceId: string, action: Action): void {
+    const { caches, queue } = this.#options;
+    const present = "pipe" in action ? caches.pipes.get(keyOfPipe(action.pipe))?.serviceId : undefined;
+    if (present !== undefined && present !== serviceId) queue.add(present);
   }
 }
 
