@@ -51,7 +51,8 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const isOverdue = endsAtMs <= nowMs;
   const wait = (recheckAtMs: number): CommitStep => ({ actions: [], recheckAtMs, failed });
   const attempt = (record: WriteRecord | undefined, current: number, action: Action): CommitStep => {
-    if (isOpen(record)) return wait(Number.POSITIVE_INFINITY);
+    // Nothing else is written while the write that ends the commit is on its way.
+    if (isOpen(record) || isOpen(resumption)) return wait(Number.POSITIVE_INFINITY);
     const dueMs = errorOf(record) ? repeatableAtMs(record, current, context) : 0;
     // At the end of its time, the commit is undone, even if the next attempt was due later.
     if (dueMs > nowMs) return wait(isOverdue ? dueMs : Math.min(dueMs, endsAtMs));
@@ -59,8 +60,12 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   };
   // A refusal may end without a change of the Deployment, which must not stay paused for longer than that.
   const end = (action: Action) => attempt(resumption, Number.NaN, action);
-  // A workload without pods is not followed unless none are wanted: its only pod may have been deleted a moment ago.
-  const isFollowed = rollout.isSeen && rollout.isUpdated;
+  // Its owner has changed the size since that write, which ReplicaSet or pods may still get.
+  const outdated = update ? undefined : writes.get(pipe.metadata.uid, "continue-commit");
+  if (isOpen(outdated)) return wait(Number.POSITIVE_INFINITY);
+  // A workload without pods is not followed unless none are wanted: its only pod may have been deleted a moment ago. What
+  // Kubernetes reports may be from before an outdated write, so the next step depends on what is read.
+  const isFollowed = rollout.isSeen && rollout.isUpdated && !isOfCommit(outdated, pausedAtMs);
   if ("problem" in container || !size || isFollowed) return end({ type: "resume", pipe });
   const refused = refusedUpdate(update, pausedAtMs);
   const isRepeatable = pipe.inTurn !== undefined && dueAtMs(update, { ...context, pipe }) <= nowMs;
@@ -103,10 +108,14 @@ function idleUntilMs(resumption: WriteRecord | undefined, pipe: PipeView, contex
  * repetition. The label of a pod may, so it is written again after a delay.
  */
 function refusedUpdate(update: WriteRecord | undefined, pausedAtMs: number): Fallback | undefined {
-  // The time of the pause has whole seconds.
-  if (!update || update.lastAtMs <= pausedAtMs - 1000) return undefined;
+  if (!isOfCommit(update, pausedAtMs)) return undefined;
   const { reason, message = "" } = errorOf(update) ?? {};
   return reason === "Refused" || reason === "Forbidden" ? { reason, message } : undefined;
+}
+
+/** Returns true for a write that was made since the pause, whose time has whole seconds. */
+function isOfCommit(update: WriteRecord | undefined, pausedAtMs: number): boolean {
+  return update !== undefined && update.lastAtMs > pausedAtMs - 1000;
 }
 
 const FOLLOWS = "its template follows its pods";

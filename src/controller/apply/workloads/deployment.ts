@@ -55,8 +55,6 @@ export const DEPLOYMENT: CommitKind = {
   },
 
   async nextStep(applier, { whole, view }, { container, isOverdue }) {
-    const { isSeen, isUpdated } = view.rollout;
-    if (isSeen && isUpdated) return { type: "release" };
     let facts: CommitFacts;
     try {
       facts = await readCommitFacts(applier, whole, container);
@@ -67,6 +65,9 @@ export const DEPLOYMENT: CommitKind = {
       return { type: "release", fallback: { reason: "Forbidden", message: error.message } };
     }
     const next = pausedStep(facts, view.size && resourcesFor(view.size, view.cpuLimitFollows), isOverdue);
+    const { isSeen, isUpdated } = view.rollout;
+    // What Kubernetes reports does not count alone: it may be from before the last write to the ReplicaSet.
+    if (isSeen && isUpdated && (next.type === "wait" || next.type === "release")) return { type: "release" };
     if (next.type !== "update-replica-set") return next;
     const request = replicaSetRequest(next.replicaSet, container, next.resources);
     return {

@@ -124,12 +124,23 @@ describe("the next step of a commit", () => {
   });
 
   it("resumes when the pods count as updated, and the annotation says so", async () => {
+    const deployment = withRollout(aDeployment({ ...seen, isUpdated: true }), rollout);
     const { written, caches } = await step({
-      deployment: withRollout(aDeployment({ ...seen, isUpdated: true }), rollout),
+      deployment,
+      replicaSets: [aReplicaSet("current", { cores: 4 })],
     });
     expect(written).toMatchObject([{ path: "a", body: { spec: { paused: null } } }]);
     expect(caches.pipes.get("pipes/a")?.lastRollout).toMatchObject({ cameUp: true, size: FOUR });
     expect(caches.pipes.get("pipes/a")?.lastRollout?.isCommitting ?? false).toBe(false);
+  });
+
+  it("does not resume although the pods count as updated if the ReplicaSet has got another size since then", async () => {
+    const { written, writes } = await step({
+      deployment: withRollout(aDeployment({ ...seen, isUpdated: true }), rollout),
+      replicaSets: [aReplicaSet("current", { cores: 8 })],
+    });
+    expect(written).toMatchObject([{ path: "current" }]);
+    expect(writes().map(patchedResources)).toEqual([TARGET]);
   });
 
   it("gives the template its old size in the write that resumes, if the time is over", async () => {
@@ -202,7 +213,7 @@ describe("the next step of a commit", () => {
   it("goes on for a Deployment that has left the cache, and does not bring it back", async () => {
     const pipe = toPipeView(withRollout(aDeployment(seen), rollout));
     const resumable = withRollout(aDeployment({ ...seen, isUpdated: true }), rollout);
-    const made = aCommitter({ deployment: resumable });
+    const made = aCommitter({ deployment: resumable, replicaSets: [aReplicaSet("current", { cores: 4 })] });
     made.applier.departed.observe(pipe);
     await apply(made.applier, {
       type: "continue-commit",

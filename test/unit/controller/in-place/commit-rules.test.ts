@@ -5,7 +5,7 @@ import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
-import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { formatSize, type Size, sizeOfCores } from "../../../../src/domain/size.ts";
 import { assessmentsIn } from "../../../support/fixtures/decisions.ts";
 import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
@@ -48,6 +48,24 @@ describe("a Deployment that the controller has paused", () => {
       type: undefined,
       recheckAtMs: NOW_MS + 29 * SECOND,
     });
+  });
+
+  it("writes nothing while any other write of the commit is on its way, also of a size that its owner changed", () => {
+    const pending = (purpose: "resume" | "continue-commit", size: Size) =>
+      aWrite("uid-a", purpose, { subject: formatSize(size), outcome: { type: "pending" } });
+    for (const pipe of [paused(SECOND), paused(SECOND, BEHIND), paused(60 * SECOND, BEHIND)]) {
+      expect(stepOf(pipe, [pending("resume", FOUR)]).type).toBeUndefined();
+      expect(stepOf(pipe, [pending("continue-commit", ONE)]).type).toBeUndefined();
+    }
+  });
+
+  it("is read before it is resumed if its owner changed the size after the write to its ReplicaSet", () => {
+    const done = (size: Size, lastAtMs: number) =>
+      aWrite("uid-a", "continue-commit", { subject: formatSize(size), lastAtMs, outcome: { type: "done" } });
+    expect(stepOf(paused(10 * SECOND), [done(FOUR, NOW_MS - SECOND)]).type).toBe("resume");
+    expect(stepOf(paused(10 * SECOND), [done(ONE, NOW_MS - SECOND)]).type).toBe("continue-commit");
+    // A write of an earlier commit.
+    expect(stepOf(paused(10 * SECOND), [done(ONE, NOW_MS - 60 * SECOND)]).type).toBe("resume");
   });
 
   it("has its ReplicaSet updated once, when the Deployment controller has seen the pause", () => {
