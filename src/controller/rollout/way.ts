@@ -6,7 +6,7 @@ import type { LastRollout } from "../observe/last-rollout.ts";
 import { isHeld, replaceablePods } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
-import { seesAllPods, seesPods } from "../pods.ts";
+import { areOfOneTemplate, seesAllPods, seesPods } from "../pods.ts";
 import { dueAtMs, errorOf, isOfWrite, NO_ROOM, recordOf, retryAtMs, retryDelayMs } from "../retry.ts";
 import { newRollout } from "./annotation.ts";
 
@@ -96,10 +96,13 @@ export function isRoomFound(subject: Subject): boolean {
 
 /**
  * A pod without the size. One with it was accepted already. During a rollout of the owner, a pod may have been created with
- * other limits than those of now, and old pods are stopped already.
+ * other limits than those of now, and old pods are stopped already. A pipe that lacks pods, because a quota refuses them
+ * for example, still has those that would be stopped.
  */
-function triedPod({ pipe, active }: Subject): PodView | undefined {
-  if (!pipe.rollout.isSeen || !pipe.rollout.isComplete) return undefined;
+function triedPod(subject: Subject): PodView | undefined {
+  const { pipe, active } = subject;
+  const { isSeen, isComplete } = pipe.rollout;
+  if (!isSeen || !(isComplete || areOfOneTemplate(subject))) return undefined;
   return active.find(({ state, own }) => own && state === "unchanged")?.pod;
 }
 

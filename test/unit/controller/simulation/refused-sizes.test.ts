@@ -43,3 +43,28 @@ it.each([409, 503])(
     group.expectSamePods();
   },
 );
+
+it("a pipe that lacks a pod because of a quota does not stop the others for a size that the quota refuses, too", async () => {
+  const group = await PipeGroup.start({
+    pipes: 1,
+    replicas: 2,
+    deployment: { strategy: "Recreate" },
+    nodeCores: 64,
+  });
+  const { cluster, simulation, workloads } = group;
+  workloads.scheduler.limits.set({ quota: 3000 });
+  cluster.change("pipe-0", { replicas: 4 });
+  await group.run(SECOND);
+  expect(group.podSizes()).toHaveLength(3);
+  const before = group.uids();
+  group.request(4);
+  // The rollout of the owner never completes, so a resize in place gives way to a rollout.
+  await group.run(HOUR);
+  expect(cluster.restartJudge.violations).toEqual([]);
+  expect(group.uids()).toEqual(before);
+  expect(group.messages()).toContain("exceeded quota");
+  workloads.scheduler.limits.set({});
+  simulation.askToRetry(1);
+  await group.run(HOUR);
+  expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
+});
