@@ -2,15 +2,15 @@ import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import type { FieldsV1, ManagedFields } from "../../kube/objects.ts";
 import type { Workload } from "../../kube/workloads.ts";
 import type { PipeAction } from "../actions.ts";
-import { annotationSubject } from "../observe/last-rollout.ts";
+import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
+import { annotationSubject, formatLastRollout } from "../observe/last-rollout.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
-import { ownableFields, PARTITION } from "../observe/workloads/field-owners.ts";
+import { LAST_ROLLOUT, ownableFields, PARTITION } from "../observe/workloads/field-owners.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, patchPipe, readPipe } from "./applier.ts";
 
 /**
- * Writes the annotation of a pipe, and makes the controller an owner of its size, and of nothing else, if the action says
- * so. Server-side apply removes a field that an owner no longer applies only if no other manager owns it.
+ * Writes the annotation of a pipe, and makes the controller an owner of it, and of its size if the action says so. Server-side apply removes a field that an owner no longer applies only if no other manager owns it.
  *
  * A patch with the same values would not do that: the API server records a writer only for fields that it changes.
  * Server-side apply would, but it would also own the container, so a chart could not rename it. So the controller adds the
@@ -22,21 +22,35 @@ export function adopt(
 ): Promise<WriteError | undefined> {
   const aim = { purpose: "adopt", subject: annotationSubject(rollout) } as const;
   return attempt(applier, pipe, aim, async () => {
-    if (!ownsSize) return { annotation: await patchPipe(applier, pipe, rollout, undefined) };
+    const annotation = ownsSize ? undefined : await patchPipe(applier, pipe, rollout, undefined);
+    if (annotation && !annotation.isStripped) return { annotation };
     const whole = await readPipe(applier, pipe);
     if (!whole) return {};
+    // `kubectl rollout undo` may have restored the same annotation, of which its manager is the only owner then.
+    const isThere =
+      whole.metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] === formatLastRollout(rollout, pipe.metadata.uid);
+    if (annotation && !isThere) return { annotation };
     applier.assertMayWrite();
-    const managedFields = withSize(whole, pipe);
+    const ofSize = ownsSize ? sizeFieldsOf(whole, pipe) : [];
+    const managedFields = withFields(whole, pipe, isThere ? [...ofSize, LAST_ROLLOUT] : ofSize);
     return { annotation: await patchPipe(applier, pipe, rollout, undefined, managedFields) };
   });
 }
 
-/** The records of a workload, with the fields of the size in our own one. */
-function withSize({ metadata, spec }: Workload, pipe: PipeView): readonly ManagedFields[] {
-  const { managedFields = [] } = metadata;
+type FieldPath = readonly string[];
+
+function sizeFieldsOf({ spec }: Workload, pipe: PipeView): readonly FieldPath[] {
   const name = "problem" in pipe.container ? undefined : pipe.container.name;
   const container = spec.template.spec.containers.find((each) => each.name === name);
-  const fields = container ? ownableFields(container, pipe.cpuLimitFollows) : [];
+  return container ? ownableFields(container, pipe.cpuLimitFollows) : [];
+}
+
+/** The records of a workload, with these fields in our own one. */
+function withFields(
+  { metadata: { managedFields = [] } }: Workload,
+  pipe: PipeView,
+  fields: readonly FieldPath[],
+): readonly ManagedFields[] {
   const own = managedFields.find(isOwn) ?? recordOf();
   // Otherwise the owner of the partition could not apply another one.
   const kept = pipe.isPausedForCommit ? own.fieldsV1 : withoutField(own.fieldsV1, PARTITION);
@@ -45,7 +59,7 @@ function withSize({ metadata, spec }: Workload, pipe: PipeView): readonly Manage
 }
 
 /** Our record of a workload with these fields, each by its path in `fieldsV1`. */
-export function recordOf(...fields: readonly (readonly string[])[]): ManagedFields {
+export function recordOf(...fields: readonly FieldPath[]): ManagedFields {
   const record = { operation: "Update", apiVersion: "apps/v1", fieldsType: "FieldsV1" };
   return { ...record, manager: CONTROLLER_FIELD_MANAGER, fieldsV1: fields.reduce(withField, {}) };
 }
@@ -55,10 +69,7 @@ function isOwn({ manager, operation, subresource = "" }: ManagedFields): boolean
   return manager === CONTROLLER_FIELD_MANAGER && operation === "Update" && subresource === "";
 }
 
-function withoutField(
-  fields: FieldsV1 | undefined,
-  [step, ...rest]: readonly string[],
-): FieldsV1 | undefined {
+function withoutField(fields: FieldsV1 | undefined, [step, ...rest]: FieldPath): FieldsV1 | undefined {
   if (step === undefined || !fields?.[step]) return step === undefined ? undefined : fields;
   const { [step]: inner, ...others } = fields;
   const left = withoutField(inner, rest);
@@ -66,6 +77,6 @@ function withoutField(
   return Object.keys(others).length > 0 ? others : undefined;
 }
 
-function withField(fields: FieldsV1, [step, ...rest]: readonly string[]): FieldsV1 {
+function withField(fields: FieldsV1, [step, ...rest]: FieldPath): FieldsV1 {
   return step === undefined ? fields : { ...fields, [step]: withField(fields[step] ?? {}, rest) };
 }

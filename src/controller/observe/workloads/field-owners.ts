@@ -23,7 +23,13 @@ const SIZE_FIELDS: readonly ResourceField[] = [
 
 const CPU_LIMIT: ResourceField = ["limits", "cpu"];
 
-const LAST_ROLLOUT_FIELDS = [["f:metadata", "f:annotations", `f:${LAST_ROLLOUT_ANNOTATION}`]];
+export const LAST_ROLLOUT: readonly string[] = [
+  "f:metadata",
+  "f:annotations",
+  `f:${LAST_ROLLOUT_ANNOTATION}`,
+];
+
+const LAST_ROLLOUT_FIELDS = [LAST_ROLLOUT];
 
 /**
  * `kubectl rollout undo`, a restored backup and a writer that replaces whole objects bring back an older annotation.

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { apply } from "../../../../src/controller/apply/apply.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../../src/controller/names.ts";
+import { formatLastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
@@ -35,10 +36,19 @@ function deployment(resources: Container["resources"], managedFields: readonly M
   };
 }
 
-/** The requests by which the controller adopts a Deployment. */
-async function adopt(object: Deployment, ownsSize = true) {
+const ANNOTATION = { "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } } };
+
+/** The Deployment with the annotation that the controller writes, and its writer. */
+function annotated(manager: string): Deployment {
+  const made = deployment(SIZED, [OWNER, { manager, operation: "Update", fieldsV1: ANNOTATION }]);
+  const annotations = { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(aRollout(sizeOfCores(4)), "uid") };
+  return { ...made, metadata: { ...made.metadata, annotations } };
+}
+
+/** The requests by which the controller adopts a Deployment. @param patched the response to its patches */
+async function adopt(object: Deployment, ownsSize = true, patched = object) {
   const { applier, requests } = anApplier(({ method }) =>
-    method === "PATCH" ? object : { items: [object] },
+    method === "PATCH" ? patched : { items: [object] },
   );
   const pipe = toPipeView(object);
   applier.caches.pipes.apply(pipe);
@@ -77,14 +87,13 @@ describe("the adoption of a pipe", () => {
   });
 
   it("keeps the fields that the controller owns already", async () => {
-    const annotation = { "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } } };
     const time = "2026-06-01T12:00:00Z";
     const own = { manager: CONTROLLER_FIELD_MANAGER, operation: "Update", time };
     const some = fieldsOf({ "f:requests": { "f:memory": {} } });
-    const before = deployment(SIZED, [{ ...own, fieldsV1: { ...annotation, ...some } }, OWNER]);
+    const before = deployment(SIZED, [{ ...own, fieldsV1: { ...ANNOTATION, ...some } }, OWNER]);
     expect(await recordsAfter(before)).toEqual([
       OWNER,
-      { ...own, fieldsV1: { ...annotation, ...fieldsOf(SIZE_FIELDS) } },
+      { ...own, fieldsV1: { ...ANNOTATION, ...fieldsOf(SIZE_FIELDS) } },
     ]);
   });
 
@@ -101,7 +110,27 @@ describe("the adoption of a pipe", () => {
   });
 
   it("does not read the Deployment if the controller owns the size", async () => {
-    const requests = await adopt(deployment(SIZED, [OWNER]), false);
+    const requests = await adopt(deployment(SIZED, [OWNER]), false, annotated(CONTROLLER_FIELD_MANAGER));
     expect(requests.map(({ method }) => method)).toEqual(["PATCH"]);
+  });
+
+  it("takes over the same annotation from another writer, such as kubectl rollout undo", async () => {
+    const restored = annotated("kubectl-rollout");
+    const requests = await adopt(restored, false);
+    // A patch with the same value changes no owner.
+    expect(requests.map(({ method }) => method)).toEqual(["PATCH", undefined, "PATCH"]);
+    expect(requests[2]?.body).toMatchObject({
+      metadata: {
+        managedFields: [
+          ...(restored.metadata.managedFields ?? []),
+          { manager: CONTROLLER_FIELD_MANAGER, fieldsV1: ANNOTATION },
+        ],
+      },
+    });
+  });
+
+  it("is not repeated if something removes the annotation", async () => {
+    const requests = await adopt(deployment(SIZED, [OWNER]), false);
+    expect(requests.map(({ method }) => method)).toEqual(["PATCH", undefined]);
   });
 });

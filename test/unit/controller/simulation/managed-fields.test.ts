@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 import { HeldPipe } from "../../../support/simulation/held-steps.ts";
+import { idOf } from "../../../support/simulation/inputs.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
+import { Simulation } from "../../../support/simulation/simulation.ts";
 import { WINDOWS } from "../../../support/simulation/windows.ts";
 
 const SECOND = 1000;
@@ -106,4 +109,26 @@ describe.each(WINDOWS)("$when of a resize in place", ({ reach }) => {
     pipe.expectNoRestart();
     expect(pipe.longestPauseMs).toBeLessThan(40 * SECOND);
   });
+});
+
+it("an annotation that kubectl rollout undo restored unchanged is taken over, so the pipe does not look as if something removed it", async () => {
+  const simulation = new Simulation();
+  simulation.addService(1);
+  simulation.deploy("pipe", 1, { cores: 2 });
+  simulation.cluster.rolloutMs = () => SECOND;
+  simulation.start();
+  await simulation.run(2 * SECOND);
+  simulation.requestSize(1, 4);
+  await simulation.run(2 * SECOND);
+  const manifest = pipeDeployment({ name: "pipe", namespace: "pipes", serviceId: idOf(1), cores: 1 });
+  simulation.replace("pipe", manifest);
+  await simulation.run(10);
+  simulation.undo("pipe");
+  await simulation.run(60 * SECOND);
+  expect(simulation.sizes("pipe")).toEqual(["4000m/16Gi"]);
+  expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
+  // The next controller counts it, too.
+  simulation.start();
+  await simulation.run(60 * SECOND);
+  expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
 });
