@@ -111,24 +111,34 @@ describe.each(WINDOWS)("$when of a resize in place", ({ reach }) => {
   });
 });
 
-it("an annotation that kubectl rollout undo restored unchanged is taken over, so the pipe does not look as if something removed it", async () => {
-  const simulation = new Simulation();
-  simulation.addService(1);
-  simulation.deploy("pipe", 1, { cores: 2 });
-  simulation.cluster.rolloutMs = () => SECOND;
-  simulation.start();
-  await simulation.run(2 * SECOND);
-  simulation.requestSize(1, 4);
-  await simulation.run(2 * SECOND);
-  const manifest = pipeDeployment({ name: "pipe", namespace: "pipes", serviceId: idOf(1), cores: 1 });
-  simulation.replace("pipe", manifest);
-  await simulation.run(10);
-  simulation.undo("pipe");
-  await simulation.run(60 * SECOND);
-  expect(simulation.sizes("pipe")).toEqual(["4000m/16Gi"]);
-  expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
-  // The next controller counts it, too.
-  simulation.start();
-  await simulation.run(60 * SECOND);
-  expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
-});
+it.each([
+  [1030, 0],
+  [1050, 50],
+  [1125, 10],
+  [1135, 50],
+])(
+  "an annotation that kubectl rollout undo restored unchanged after %d and %d ms is taken over, although it has another owner",
+  async (replacedMs, undoneMs) => {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    simulation.deploy("pipe", 1, { cores: 2 });
+    simulation.cluster.rolloutMs = () => SECOND;
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    simulation.requestSize(1, 4);
+    await simulation.run(replacedMs);
+    simulation.replace(
+      "pipe",
+      pipeDeployment({ name: "pipe", namespace: "pipes", serviceId: idOf(1), cores: 1 }),
+    );
+    await simulation.run(undoneMs);
+    simulation.undo("pipe");
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("pipe")).toEqual(["4000m/16Gi"]);
+    expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
+    // The next controller counts it, too.
+    simulation.start();
+    await simulation.run(MINUTE);
+    expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
+  },
+);
