@@ -1,4 +1,4 @@
-import { isAboveNode, isMissingSubresource, isRefusedSize } from "../../kube/errors.ts";
+import { isAboveNode, isMissingSubresource, isRefusedSize, KubeUnreachableError } from "../../kube/errors.ts";
 import { PODS } from "../../kube/paths.ts";
 import type { Pod } from "../../kube/pods.ts";
 import { keyOf } from "../../runtime/store.ts";
@@ -22,11 +22,14 @@ export function resizePod(applier: Applier, action: PodAction): Promise<WriteErr
   const opposite = type === "resize-pod" ? "return-pod" : "resize-pod";
   if (writes.get(uid, opposite)?.outcome.type === "done") writes.forget(uid, opposite);
   const aim = { purpose: type, subject: formatAllotment(resources), runs: runsOf(pod) };
+  /** Only a read shows whether the write succeeded. While it is in flight, no status claims the size before it. */
+  const readUnanswered = async (cause: unknown): Promise<never> => {
+    if (cause instanceof KubeUnreachableError) await refreshPod(applier, pod).catch(() => undefined);
+    throw cause;
+  };
   const write = async () => {
-    const view = observePod(
-      applier,
-      await client.json<Pod>(resizeRequest(pod.metadata, container, resources)),
-    );
+    const request = resizeRequest(pod.metadata, container, resources);
+    const view = observePod(applier, await client.json<Pod>(request).catch(readUnanswered));
     const stored = view.containers.find(({ name }) => name === container)?.resources;
     return { error: hasResources(stored, resources) ? undefined : REVERTED };
   };

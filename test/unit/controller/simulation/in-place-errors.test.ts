@@ -1,9 +1,12 @@
 import { describe, expect, it } from "vitest";
+import { actionOf } from "../../../../src/kube/call.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { LOST_ANSWER } from "../../../support/simulation/cluster.ts";
+import { HeldPipe } from "../../../support/simulation/held-steps.ts";
 import { deployResizable, Scenario, workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
+import { expectTruth } from "../../../support/simulation/truth.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -403,4 +406,24 @@ it("a failed write is in the status before the service is reconciled again", asy
   expect(simulation.status(1).failures).toMatchObject([{ pipe: "pipe-0", reason: "WriteFailed" }]);
   // The one that made the write has not ended yet, or only just.
   expect(simulation.reconciliations - failed.atReconciliation).toBeLessThanOrEqual(1);
+});
+
+it("a pod whose resize got no response keeps its service from being Ready with the size that is requested back, although its watch is late", async () => {
+  const pipe = await HeldPipe.start();
+  const { simulation, cluster } = pipe;
+  await pipe.request(4);
+  pipe.expectSettled(4);
+  let isLost = false;
+  cluster.fault = (request) => {
+    if (isLost || actionOf(request).resource !== "pods/resize") return undefined;
+    isLost = true;
+    simulation.requestSize(1, 4);
+    cluster.eventDelayMs = 3000;
+    return LOST_ANSWER;
+  };
+  await pipe.request(2, 20_000);
+  expect(isLost).toBe(true);
+  cluster.eventDelayMs = 0;
+  await pipe.run(300_000);
+  expectTruth(pipe, 4);
 });
