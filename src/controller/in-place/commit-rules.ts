@@ -37,13 +37,10 @@ export interface CommitStep {
  * under the next leader.
  */
 export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
-  const { writes, nowMs, timeouts } = context;
+  const { nowMs, timeouts } = context;
   const { container, size, rollout } = pipe;
   const { generation } = pipe.metadata;
-  // A commit of another size says nothing about this one.
-  const about = { pipe, writes, desired: size };
-  const [resumption, update] = [recordOf(about, "resume"), recordOf(about, "continue-commit")];
-  const failed = [resumption, update].find((record) => lastErrorOf(record) !== undefined);
+  const { resumption, update, outdated, failed } = recordsOf(pipe, context);
   const pausedAtMs = Math.min(pipe.pausedForCommitAtMs ?? nowMs, nowMs);
   const updatedAtMs = doneAtMs(update, generation);
   // Kubernetes has the whole time to see the labels of pods, too.
@@ -51,8 +48,6 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const isOverdue = endsAtMs <= nowMs;
   const wait = (recheckAtMs: number): CommitStep => ({ actions: [], recheckAtMs, failed });
   const attempt = (record: WriteRecord | undefined, current: number, action: Action): CommitStep => {
-    // Nothing else is written while the write that ends the commit is on its way.
-    if (isOpen(record) || isOpen(resumption)) return wait(Number.POSITIVE_INFINITY);
     const dueMs = errorOf(record) ? repeatableAtMs(record, current, context) : 0;
     // At the end of its time, the commit is undone, even if the next attempt was due later.
     if (dueMs > nowMs) return wait(isOverdue ? dueMs : Math.min(dueMs, endsAtMs));
@@ -60,11 +55,10 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   };
   // A refusal may end without a change of the Deployment, which must not stay paused for longer than that.
   const end = (action: Action) => attempt(resumption, Number.NaN, action);
-  // Its owner has changed the size since that write, which ReplicaSet or pods may still get.
-  const outdated = update ? undefined : writes.get(pipe.metadata.uid, "continue-commit");
-  if (isOpen(outdated)) return wait(Number.POSITIVE_INFINITY);
-  // A workload without pods is not followed unless none are wanted: its only pod may have been deleted a moment ago. What
-  // Kubernetes reports may be from before an outdated write, so the next step depends on what is read.
+  // A template must not get its old size while its ReplicaSet may still get the new one, or the other way round.
+  if ([resumption, update, outdated].some(isOpen)) return wait(Number.POSITIVE_INFINITY);
+  // What Kubernetes reports may be from before an outdated write, so the next step depends on what is read.
+  // A workload without pods is not followed unless none are wanted: its only pod may have been deleted a moment ago.
   const isFollowed = rollout.isSeen && rollout.isUpdated && !isOfCommit(outdated, pausedAtMs);
   if ("problem" in container || !size || isFollowed) return end({ type: "resume", pipe });
   const refused = refusedUpdate(update, pausedAtMs);
@@ -77,13 +71,21 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
     mayReplacePods: mayReplacePods(context),
   } as const;
   if (isOverdue || fallback) {
-    // A template must not get its old size while its ReplicaSet may still get the new one.
-    if (isOpen(update)) return wait(Number.POSITIVE_INFINITY);
     const idleMs = idleUntilMs(resumption, pipe, context);
     return idleMs > nowMs ? wait(idleMs) : end({ ...next, isOverdue: true, fallback });
   }
   if (!rollout.isSeen) return wait(endsAtMs);
   return updatedAtMs > 0 ? wait(endsAtMs) : attempt(update, generation, { ...next, isOverdue });
+}
+
+/** A commit of another size says nothing about this one. */
+function recordsOf(pipe: PipeView, { writes }: CommitContext) {
+  const about = { pipe, writes, desired: pipe.size };
+  const [resumption, update] = [recordOf(about, "resume"), recordOf(about, "continue-commit")];
+  const failed = [resumption, update].find((record) => lastErrorOf(record) !== undefined);
+  // Its owner has changed the size since that write, which ReplicaSet or pods may still get.
+  const outdated = update ? undefined : writes.get(pipe.metadata.uid, "continue-commit");
+  return { resumption, update, outdated, failed };
 }
 
 /** When a write to this generation of a workload succeeded, in milliseconds since 1970; 0 if none did. */

@@ -31,7 +31,7 @@ function expectSamePods(pipe: HeldPipe): void {
 
 /** What happens when the owner reverts, and the size that the pipe has in the end. */
 const ALSO: readonly [string, (pipe: HeldPipe) => void, number | undefined][] = [
-  ["nothing", () => {}, 2],
+  ["nothing", () => undefined, 2],
   ["the old size is requested", ({ simulation }) => simulation.requestSize(1, 4), 4],
   ["the service is suspended", ({ simulation }) => simulation.suspend(1, true), undefined],
   ["the strategy is InPlace", ({ simulation }) => simulation.setStrategy(1, "InPlace"), 2],
