@@ -26,6 +26,8 @@ export interface Failure extends Cause {
   readonly isConflict?: boolean | undefined;
   /** Absent if there is no automatic retry. */
   readonly retryAtMs?: number;
+  /** The next attempt is in flight. Until it ends, it is no news. */
+  readonly isRepeated?: boolean;
 }
 
 /** The input of rules besides the pipe. */

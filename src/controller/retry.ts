@@ -2,7 +2,7 @@ import { formatSize, type Size } from "../domain/size.ts";
 import { elapsedMs } from "../runtime/elapsed.ts";
 import type { ActivePod, Failure, Subject } from "./assessment.ts";
 import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
-import type { WriteError, WritePurpose, WriteRecord } from "./observe/write-record.ts";
+import { isOpen, type WriteError, type WritePurpose, type WriteRecord } from "./observe/write-record.ts";
 import type { Doubling, Timeouts } from "./timeouts.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -142,7 +142,8 @@ export function failureOf(
   if (!record || !error) return undefined;
   const { attempts, lastAtMs: atMs } = record;
   const { reason, message, isConflict } = error;
-  return retriedAt(retryAtMs, { reason, message, attempts, atMs, isConflict });
+  const repeated = isOpen(record) ? { isRepeated: true } : {};
+  return retriedAt(retryAtMs, { reason, message, attempts, atMs, isConflict, ...repeated });
 }
 
 /** A Deployment changes all the time, because its controller writes its status, so this many conflicts are no news. */

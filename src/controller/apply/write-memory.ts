@@ -19,7 +19,10 @@ import { isOfWrite, lastErrorOf, SERIES_END_MS, TRUCE_MS } from "../retry.ts";
 const MAX_UNRESOLVED_MS = 5 * 60_000;
 
 /** Writes that may start a rollout. */
-const ROLLOUTS: readonly WritePurpose[] = ["resize", "roll-back"];
+const ROLLOUTS: readonly WritePurpose[] = ["resize", "roll-back", "replace-pods"];
+
+/** The write is to a ReplicaSet, so its pipe does not show it before the Deployment controller has responded. */
+const REPLACED_MS = 30_000;
 
 /** Writes of the steps in which a Deployment is paused, or may be. */
 const COMMITS: readonly WritePurpose[] = ["commit", "continue-commit", "resume"];
@@ -34,6 +37,8 @@ const OF_SIZE: readonly WritePurpose[] = [...SIZED, "replace-pods"];
 export interface Attempt {
   readonly uid: string;
   readonly purpose: WritePurpose;
+  /** Differs for each write; absent for the last one, whichever it is. */
+  readonly number?: number;
 }
 
 interface Entry extends Attempt, Omit<WriteRecord, "attempts"> {
@@ -57,10 +62,13 @@ export class WriteMemory implements WriteRecords {
   readonly #clock: Pick<Clock, "now" | "monotonic">;
   readonly #wallTime: WallTime;
   readonly #records = new Map<string, Entry>();
+  #begun = 0;
   /** Keys of the records without a known outcome. */
   readonly #open = new Set<string>();
   /** Purpose of the last write of the annotation, by UID. */
   readonly #annotations = new Map<string, WritePurpose>();
+  /** When pods of each pipe were last replaced, by UID. */
+  readonly #replaced = new Map<string, number>();
 
   constructor(
     stores: readonly Pick<Store<KubeObject>, "onChange">[],
@@ -102,7 +110,11 @@ export class WriteMemory implements WriteRecords {
   /** Rollouts that may have started but are not in the cache yet. */
   unresolvedRollouts(): number {
     const since = this.#clock.monotonic() - MAX_UNRESOLVED_MS;
-    return this.#openOf(ROLLOUTS).filter(({ lastAtMs }) => lastAtMs > since).length;
+    for (const [uid, atMs] of this.#replaced) {
+      if (elapsedMs(atMs, this.#clock.monotonic()) >= REPLACED_MS) this.#replaced.delete(uid);
+    }
+    const open = this.#openOf(ROLLOUTS).filter(({ lastAtMs }) => lastAtMs > since);
+    return open.length + this.#replaced.size;
   }
 
   /** UIDs of the Deployments that may be paused without the cache showing it yet. */
@@ -131,9 +143,10 @@ export class WriteMemory implements WriteRecords {
     const isRepeated = last?.subject === subject && elapsedMs(last.lastAtMs, nowMs) <= TRUCE_MS;
     const before = isRepeated ? last : undefined;
     const isInSeries = before !== undefined && elapsedMs(before.lastAtMs, nowMs) < SERIES_END_MS;
+    this.#begun += 1;
+    const attempt = { uid, purpose, number: this.#begun };
     this.#set({
-      uid,
-      purpose,
+      ...attempt,
       subject,
       ...known,
       decided: Math.max(decidedUntil(before), attempts - 1),
@@ -142,12 +155,13 @@ export class WriteMemory implements WriteRecords {
       lastAtMs: nowMs,
       outcome: { type: "pending", before: lastErrorOf(before) },
     });
-    return { uid, purpose };
+    return attempt;
   }
 
   /** @param generation of the object that the write was for, if another one needs another write */
   done(attempt: Attempt, annotation?: WrittenAnnotation, generation = 0): void {
     const isSettled = this.#settle(attempt, { type: "done", generation, annotation });
+    if (attempt.purpose === "replace-pods") this.#replaced.set(attempt.uid, this.#clock.monotonic());
     if (isSettled && annotation) this.#annotations.set(attempt.uid, attempt.purpose);
     if (SIZED.includes(attempt.purpose)) this.#endCounts(attempt);
   }
@@ -196,11 +210,13 @@ export class WriteMemory implements WriteRecords {
       else this.forget(uid, purpose);
     }
     this.#annotations.delete(uid);
+    this.#replaced.delete(uid);
   }
 
-  /** @returns false if the object left the cache meanwhile */
+  /** @returns false if the object left the cache meanwhile, or if another attempt has begun, for another subject */
   #settle(attempt: Attempt, outcome: WriteRecord["outcome"], lastAtMs?: number): boolean {
     const record = this.#records.get(keyOf(attempt));
+    if (record && attempt.number !== undefined && attempt.number !== record.number) return false;
     if (!record || record.isLeft) {
       this.forget(attempt.uid, attempt.purpose);
       return false;

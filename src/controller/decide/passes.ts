@@ -11,7 +11,7 @@ import type { Assessment, Begin, Way } from "../assessment.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { repair } from "../rollout/repair.ts";
+import { repair, rollsBackSoon } from "../rollout/repair.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
 
 /** The decisions of the passes over the pipes of a service so far. */
@@ -96,7 +96,8 @@ function choose(draft: Draft): Draft {
   const { start } = planRollout(given, limits);
   const planned = assessments.map((each, at): PlannedPipe => {
     const isOver = each.abandoned !== undefined && each.phase === "overdue" && !isUrgent(each);
-    const isRolledBack = isOver && !start.includes(nameOf(each.pipe)) && repair(each).length > 0;
+    const isDue = repair(each).length > 0 || rollsBackSoon(each);
+    const isRolledBack = isOver && !start.includes(nameOf(each.pipe)) && isDue;
     return { ...(given[at] ?? plannedPipe(each)), ...(isRolledBack ? ROLLING_BACK : {}) };
   });
   const plan = planRollout(planned, limits);

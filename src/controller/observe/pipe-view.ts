@@ -161,7 +161,19 @@ export function isRollingOut(pipe: PipeView): boolean {
  */
 export function mayBeRollingOut(pipe: PipeView): boolean {
   const { lastRollout, resizedAtMs, rollout, isPaused, replicas } = pipe;
-  if (lastRollout || resizedAtMs === undefined) return isRollingOut(pipe);
+  if (lastRollout || resizedAtMs === undefined) return isRollingOut(pipe) || mayReplacePodsOfTemplate(pipe);
+  return !rollout.isComplete && !isPaused && replicas > 0;
+}
+
+/**
+ * True if the controller may be replacing pods that could not get the size of their template in place. That gives the
+ * template another revision, and nothing but the recorded failure shows whose rollout it is.
+ */
+export function mayReplacePodsOfTemplate(pipe: PipeView): boolean {
+  const { lastRollout, size, revision, rollout, isPaused, replicas } = pipe;
+  const failure = lastRollout?.inPlaceFailure;
+  if (!failure || failure.atMs === lastRollout.startedAtMs || !sameSize(failure.size, size)) return false;
+  if (failure.revision === undefined || revision !== failure.revision + 1) return false;
   return !rollout.isComplete && !isPaused && replicas > 0;
 }
 

@@ -17,7 +17,7 @@ import { ROLLBACK_FAILED } from "../rollout/rules.ts";
 export function failuresOf(assessments: readonly Assessment[], previous: PipeScalingStatus): PipeFailure[] {
   return assessments.flatMap(({ pipe, failure, subject }): PipeFailure[] => {
     if (!failure) return [];
-    const { reason, message, attempts, atMs, retryAtMs } = failure;
+    const { reason, message, attempts, atMs, retryAtMs, isRepeated } = failure;
     const current = {
       pipe: nameOf(pipe),
       size: describedSize(failedSize(failure, subject)),
@@ -27,7 +27,9 @@ export function failuresOf(assessments: readonly Assessment[], previous: PipeSca
       at: new Date(atMs).toISOString(),
       ...(retryAtMs === undefined ? {} : { nextRetryAt: new Date(retryAtMs).toISOString() }),
     };
-    const known = previous.failures?.find((each) => isAlike(each, current) && each.attempts === attempts);
+    const alike = previous.failures?.find((each) => isAlike(each, current));
+    if (alike && isRepeated) return [alike];
+    const known = alike?.attempts === attempts ? alike : undefined;
     return [{ ...current, at: known?.at ?? current.at }];
   });
 }

@@ -1,7 +1,12 @@
 import { OURS, type RolloutPhase } from "../../domain/rollout-plan.ts";
 import type { PipeContext } from "../assessment.ts";
 import { BY_ROLLING, type Caches } from "../observe/caches.ts";
-import { isChangedByOwner, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
+import {
+  isChangedByOwner,
+  isRollingOut,
+  mayReplacePodsOfTemplate,
+  type PipeView,
+} from "../observe/pipe-view.ts";
 
 type Timing = Pick<PipeContext, "nowMs" | "policy">;
 
@@ -31,7 +36,8 @@ export function timedPhase(pipe: PipeView, timing: Timing): TimedPhase {
   }
   if (isPaused) return { phase: "paused" };
   const overdue = { phase: "overdue" } as const;
-  return isOurs && !isChangedByOwner(pipe) ? overdue : (unlessOver("updating", updatedAtMs(pipe)) ?? overdue);
+  const phase = mayReplacePodsOfTemplate(pipe) ? "rolling-out" : "updating";
+  return isOurs && !isChangedByOwner(pipe) ? overdue : (unlessOver(phase, updatedAtMs(pipe)) ?? overdue);
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   failureOf,
   isOfWrite,
   isRetryRequested,
+  lastErrorOf,
   recordOf,
   retriedAt,
   retryAtMs,
@@ -18,9 +19,19 @@ import {
 import { dryRunRecord, roomRecord, searchedAtMs } from "./way.ts";
 
 export function failedBefore(subject: Subject): PipeDecision | undefined {
+  const repeated = repeatedCheck(subject);
+  if (repeated) return { state: isOfWrite(repeated.reason) ? "retrying" : "failed", failure: repeated };
   const failure = priorFailure(subject);
   if (!failure || (failure.retryAtMs ?? Number.POSITIVE_INFINITY) <= subject.nowMs) return undefined;
   return { state: isOfWrite(failure.reason) ? "retrying" : "failed", failure };
+}
+
+/** The last dry run or search for room failed, and the next one is in flight. */
+function repeatedCheck(subject: Subject): Failure | undefined {
+  const records = [dryRunRecord(subject, true), dryRunRecord(subject, false), roomRecord(subject)];
+  const open = records.find((record) => record?.outcome.type === "pending" && lastErrorOf(record));
+  // A template that cannot follow its pods is rolled out.
+  return lastErrorOf(open)?.fallback ? undefined : failureOf(open);
 }
 
 /** The number of the next attempt at the desired size, and whether people asked for it. */

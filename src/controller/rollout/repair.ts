@@ -10,7 +10,7 @@ import type { PodView } from "../observe/pod-view.ts";
 import { isSize, sizeOf } from "../observe/resources.ts";
 import { isOpen, READ_LATER, type WritePurpose, type WriteRecord } from "../observe/write-record.ts";
 import { mayReplacePods } from "../pods.ts";
-import { dueAtMs, errorOf, FIELD_CONFLICT, podDueAtMs, recordOf } from "../retry.ts";
+import { dueAtMs, errorOf, FIELD_CONFLICT, isOfWrite, podDueAtMs, recordOf } from "../retry.ts";
 import { adoption, hasComeUp, newRollout } from "./annotation.ts";
 
 /** Returns the writes for a pipe that is not resized now. Nothing follows from a write whose outcome is unknown. */
@@ -93,6 +93,12 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
 /** A rollout that began before the strategy became InPlace may have left the pipe without a pod. */
 function replacedPods(pipe: PipeView, { replicas, inPlaceStartedAtMs }: LastRollout): boolean {
   return replicas > 0 && inPlaceStartedAtMs === undefined && !isChangedByOwner(pipe);
+}
+
+/** The last attempt at a rollback failed, and the next one follows soon. */
+export function rollsBackSoon({ subject, pipe }: Assessment): boolean {
+  const record = recordOf({ ...subject, desired: pipe.lastRollout?.size }, "roll-back");
+  return isOfWrite(errorOf(record)?.reason ?? "");
 }
 
 /**

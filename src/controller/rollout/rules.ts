@@ -10,7 +10,7 @@ import {
 } from "../observe/pipe-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods, seesPods, unseenPods } from "../pods.ts";
-import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isRetryRequested, recordOf } from "../retry.ts";
+import { dueAtMs, FIELD_CONFLICT, failureOf, isRetryRequested, lastErrorOf, recordOf } from "../retry.ts";
 import { hasComeUp } from "./annotation.ts";
 import { rolloutOutlook } from "./failure.ts";
 
@@ -26,9 +26,8 @@ export function writeInFlight({ pipe, writes, desired }: Subject): PipeDecision 
     commit?.subject === size ? undefined : commit,
   ].find(isOpen);
   if (!open) return undefined;
-  if (open.outcome.type !== "unknown" || open.subject !== size)
-    return { state: "rolling", phase: "rolling-out" };
-  return { state: "retrying", phase: "rolling-out", failure: failureOf(open) };
+  const failure = open.subject === size ? failureOf(open) : undefined;
+  return { state: failure ? "retrying" : "rolling", phase: "rolling-out", failure };
 }
 
 /** The template has the size because of the controller, and it has not come up yet. Only then the controller rolls back. */
@@ -49,10 +48,14 @@ export function rolloutOfController(subject: Subject): PipeDecision | undefined 
 /** A rollback that failed, too, is added to the message, and repeated later. */
 function failedRollback(subject: Subject, failure: Failure): Partial<PipeDecision> {
   const record = recordOf(subject, "roll-back");
-  if (record?.outcome.type !== "failed") return {};
+  const error = lastErrorOf(record);
+  if (!record || !error) return {};
+  const repeated = { ...failure, isRepeated: true };
+  if (isOpen(record))
+    return { failure: { ...repeated, message: `${failure.message}; ${ROLLBACK_FAILED}${error.message}` } };
   const recheckAtMs = dueAtMs(record, subject);
   const next = `attempt ${record.attempts}, next at ${new Date(recheckAtMs).toISOString()}`;
-  const message = `${failure.message}; ${ROLLBACK_FAILED}${errorOf(record)?.message} (${next})`;
+  const message = `${failure.message}; ${ROLLBACK_FAILED}${error.message} (${next})`;
   return { failure: { ...failure, message }, recheckAtMs };
 }
 
