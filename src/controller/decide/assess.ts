@@ -6,7 +6,7 @@ import { resizerActivity } from "../in-place/drift.ts";
 import { failedBefore } from "../in-place/problem.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import { isRollingOut, type PipeView } from "../observe/pipe-view.ts";
-import { isSize, resourcesFor } from "../observe/resources.ts";
+import { resourcesFor, sizeOfAllotment } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { activePods } from "../pods.ts";
 import { unlessOrdinary } from "../retry.ts";
@@ -96,8 +96,8 @@ function isDoubtful(subject: Subject): boolean {
   const { pipe, desired } = subject;
   const { inPlaceStartedAtMs, lastGoodSize } = pipe.lastRollout ?? {};
   const committedFrom = inPlaceStartedAtMs === undefined ? undefined : lastGoodSize;
-  const before = sameSize(pipe.size, desired) ? committedFrom : pipe.size;
-  const isSmaller = isSize(before) && before.memoryGib > desired.memoryGib;
+  const before = sameSize(pipe.size, desired) ? sizeOfAllotment(committedFrom) : pipe.size;
+  const isSmaller = before !== undefined && before.memoryGib > desired.memoryGib;
   return isSmaller || failedBefore(subject)?.reason === "Restarted";
 }
 

@@ -8,7 +8,7 @@ import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
-import { isSize } from "../observe/resources.ts";
+import { sizeOfAllotment } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { dueAtMs, failureOf, isRetryRequested, retriedAt, retryAtMs, unlessOrdinary } from "../retry.ts";
 import { adopt } from "../rollout/repair.ts";
@@ -113,10 +113,11 @@ function killsIn(
   const { size, container, isPausedForCommit } = pipe;
   const lastRollout = ownRollout(pipe, snapshot);
   if (!lastRollout || "problem" in container || isPausedForCommit) return undefined;
-  const { inPlaceStartedAtMs: sinceMs, startedAtMs, lastGoodSize: previous } = lastRollout;
+  const { inPlaceStartedAtMs: sinceMs, startedAtMs } = lastRollout;
+  const previous = sizeOfAllotment(lastRollout.lastGoodSize);
   if (sinceMs === undefined || !sameSize(lastRollout.size, requested) || !sameSize(size, requested))
     return undefined;
-  if (!isSize(previous) || smaller(previous, maximum).memoryGib <= requested.memoryGib) return undefined;
+  if (!previous || smaller(previous, maximum).memoryGib <= requested.memoryGib) return undefined;
   const untilMs = startedAtMs + timeouts.outOfMemoryMs;
   const seen = (pods.get(nameOf(pipe)) ?? []).flatMap((pod): readonly Seen[] => {
     const own = pod.isActive ? pod.containers.find(({ name }) => name === container.name) : undefined;

@@ -4,7 +4,7 @@ import { FAILURE_REASONS, failureReason } from "../../crd/reasons.ts";
 import { LAST_INSTANT_MS } from "../../domain/instant.ts";
 import { formatSize } from "../../domain/size.ts";
 import { shared } from "../../kube/memoized.ts";
-import { type Allotment, formatAllotment, parseAllotment, sharedSize } from "./resources.ts";
+import { type Allotment, formatAllotment, parseAllotment, sharedSize, sizeOfAllotment } from "./resources.ts";
 
 /** A text of which one valid value is made; an invalid text is an issue of its field. */
 function textOf<T>(parse: (text: string) => T | undefined, format: (value: T) => string) {
@@ -156,5 +156,6 @@ export function annotationSubject({ size, cameUp, generation, startedAtMs }: Las
 
 /** The size or resources that the last rollout or rollback set. */
 export function appliedSize(rollout: LastRollout | undefined): Allotment | undefined {
-  return rollout?.isRollback ? rollout.lastGoodSize : rollout?.size;
+  const applied = rollout?.isRollback ? rollout.lastGoodSize : rollout?.size;
+  return sizeOfAllotment(applied) ?? applied;
 }

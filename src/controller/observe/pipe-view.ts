@@ -25,6 +25,8 @@ export interface PipeView extends KubeObject {
   readonly size: Size | undefined;
   /** The resources of that container if they are not a valid size, so that a rollback can restore them. */
   readonly otherResources: Resources | undefined;
+  /** The same of a size that the controller would write in another form, so that the template becomes the same again. */
+  readonly otherForm: Resources | undefined;
   /** True if the owner made the container Guaranteed. The CPU limit then follows the size, to keep the QoS class. */
   readonly cpuLimitFollows: boolean;
   /** A CPU limit that does not follow the size, in millicores. */
@@ -122,6 +124,11 @@ export interface RolloutProgress {
 /** The resources of the template; `undefined` if it is unclear which container is meant. */
 export function presentAllotment({ size, otherResources }: PipeView): Allotment | undefined {
   return size ?? otherResources;
+}
+
+/** The resources of the template in the form that it has; `undefined` if it is unclear which container is meant. */
+export function presentForm({ size, otherResources, otherForm }: PipeView): Allotment | undefined {
+  return otherForm ?? size ?? otherResources;
 }
 
 /** True if the owner of the pipe has determined any of its requests or its memory limit. */

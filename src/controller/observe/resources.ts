@@ -44,6 +44,34 @@ const sizeOfAmounts = memoized((cpu?: string, memory?: string, memoryLimit?: str
 });
 export const sharedSize = memoized(parseSize);
 
+/** The size that an allotment is, in whatever form. */
+export function sizeOfAllotment(allotment: Allotment | undefined): Size | undefined {
+  if (allotment === undefined || isSize(allotment)) return allotment;
+  const { requests, limits } = allotment;
+  return sizeOf({ resources: { requests: withoutNulls(requests), limits: withoutNulls(limits) } });
+}
+
+function withoutNulls(amounts: Readonly<Record<string, string | null | undefined>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(amounts).flatMap(([key, value]) => (value ? [[key, value]] : [])));
+}
+
+/**
+ * Returns the resources of a container whose size has another form than the controller writes: without a request, or with
+ * memory in bytes. A template with the same size in another form is another template, of which no pod is.
+ *
+ * @returns `undefined` if it has that form
+ */
+export function otherFormOf(container: Container, size: Size, cpuLimit: boolean): Resources | undefined {
+  const own = resourcesOf(container);
+  const { requests, limits } = resourcesFor(size, cpuLimit);
+  // The API server stores each amount of CPU in one form.
+  const isSame =
+    own.requests.memory === requests.memory &&
+    own.limits.memory === limits.memory &&
+    hasResources(container.resources, { requests, limits });
+  return isSame ? undefined : own;
+}
+
 /** @param cpuLimit whether the CPU limit follows the request, which preserves the QoS class Guaranteed */
 export function resourcesFor(allotment: Allotment, cpuLimit: boolean): Resources {
   if (!isSize(allotment)) return allotment;

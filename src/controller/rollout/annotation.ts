@@ -9,7 +9,7 @@ import {
   type InPlaceFailure,
   type LastRollout,
 } from "../observe/last-rollout.ts";
-import { type PipeView, presentAllotment, replaceablePods } from "../observe/pipe-view.ts";
+import { type PipeView, presentAllotment, presentForm, replaceablePods } from "../observe/pipe-view.ts";
 import { type Allotment, hasResources, isSize, resourcesFor } from "../observe/resources.ts";
 import { NO_WRITES } from "../observe/write-record.ts";
 import { recordOf } from "../retry.ts";
@@ -46,7 +46,7 @@ export function committedRollout(subject: Subject): LastRollout {
   return {
     ...newRollout(subject, nextAttempt(subject)),
     // The template, which gets its old size again if the commit does not end.
-    lastGoodSize: presentAllotment(pipe),
+    lastGoodSize: presentForm(pipe),
     revision: pipe.revision,
     inPlaceStartedAtMs: Math.min(nowMs, ...begun),
     restarts: subject.active.reduce((sum, { own }) => sum + (own?.restartCount ?? 0), 0),
@@ -99,7 +99,7 @@ export function applied(
 export function lastGoodSize(subject: Subject): Allotment | undefined {
   const { pipe } = subject;
   const { rollout, lastRollout } = pipe;
-  const present = presentAllotment(pipe);
+  const present = presentForm(pipe);
   if (hasComeUp(pipe, subject.writes) || runsOnePod(subject)) return present;
   // If pods are replaced in turn, a pod that is stuck is recognized by its size, so only a pod proves a size.
   const isByPods = pipe.inTurn !== undefined && lastRollout !== undefined && lastRollout.generation > 0;

@@ -7,7 +7,7 @@ import { annotationSubject, appliedSize, type LastRollout } from "../observe/las
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
 import { isChangedByOwner, isHeld, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
-import { isSize, sizeOf } from "../observe/resources.ts";
+import { isSize, sizeOf, sizeOfAllotment } from "../observe/resources.ts";
 import { isOpen, READ_LATER, type WritePurpose, type WriteRecord } from "../observe/write-record.ts";
 import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, isOfWrite, podDueAtMs, recordOf } from "../retry.ts";
@@ -75,7 +75,7 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
   if (lastRollout?.scalingUid !== scaling.metadata.uid && isChangedByOwner(pipe)) return [];
   if ("problem" in container || !lastRollout || !size) return [];
   if (!mayReplacePods(subject) && !replacedPods(pipe, lastRollout)) return [];
-  const isSame = isSize(size) && sameSize(size, failed);
+  const isSame = sameSize(sizeOfAllotment(size), failed);
   const record = recordOf({ ...subject, desired: failed }, "roll-back");
   if (isSame || dueAtMs(record, subject) > subject.nowMs) return [];
   const rollout: LastRollout = {
@@ -165,7 +165,6 @@ export function stuckPod(subject: Subject): Stuck | undefined {
  */
 function hasFailedSize({ own }: ActivePod, { pipe }: Subject): boolean {
   const size = own && sizeOf(own);
-  const { lastGoodSize } = pipe.lastRollout ?? {};
-  const isGood = isSize(lastGoodSize) && sameSize(size, lastGoodSize);
+  const isGood = sameSize(size, sizeOfAllotment(pipe.lastRollout?.lastGoodSize));
   return size !== undefined && !isGood && !sameSize(size, pipe.size);
 }

@@ -8,7 +8,7 @@ import { BY_PIPE } from "../../observe/caches.ts";
 import type { Fallback } from "../../observe/last-rollout.ts";
 import { keyOfPipe } from "../../observe/pipe-kind.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
-import { hasResources, resourcesFor } from "../../observe/resources.ts";
+import { hasResources, resourcesFor, sizeOfAllotment } from "../../observe/resources.ts";
 import { PARTITION } from "../../observe/workloads/field-owners.ts";
 import { HOLD } from "../../observe/workloads/stateful-set.ts";
 import { type Applier, readPipe } from "../applier.ts";
@@ -57,7 +57,8 @@ export const STATEFUL_SET: CommitKind = {
         const old = view.lastRollout?.lastGoodSize;
         // Nothing shows the old size, so the pods are replaced.
         if (!old) return { type: "release", fallback: fallback ?? UNKNOWN_SIZE };
-        return { type: "take-back", resources: resourcesFor(old, view.cpuLimitFollows), old };
+        const resources = resourcesFor(old, view.cpuLimitFollows);
+        return { type: "take-back", resources, old: sizeOfAllotment(old) ?? old };
       }
     }
   },
