@@ -25,6 +25,7 @@ const PIPES: Readonly<Record<string, Partial<PipeOptions>>> = {
   unlabeled: {},
   "without-service": { podLabels: { [TYPE_LABEL]: "database" } },
   guaranteed: { podLabels: LABELS },
+  unlimited: { podLabels: LABELS },
   "with-sidecar": { podLabels: LABELS },
   "other-type": { podLabels: { ...LABELS, [TYPE_LABEL]: "kafka" } },
 };
@@ -70,7 +71,8 @@ function deployment(name: string, options: Partial<PipeOptions>) {
   const pipe = pipeDeployment({ name, namespace: release.pipes, serviceId: "a", cores: 1, ...options });
   const { spec } = pipe.spec.template;
   const limits = { cpu: name === "guaranteed" ? "1" : "8", memory: "4Gi" };
-  const resources = { requests: { cpu: "1", memory: "4Gi" }, limits };
+  const requests = { cpu: "1", memory: "4Gi" };
+  const resources = name === "unlimited" ? { requests } : { requests, limits };
   const containers = spec.containers.map((container) => ({
     ...container,
     env: [{ name: "SOURCE", value: "orders" }],
@@ -134,6 +136,21 @@ const TOO_LARGE: readonly [what: string, pipe: string, resources: object][] = [
   ["a memory limit of more than 96 GiB", "only", { limits: { memory: "98305Mi" } }],
 ];
 
+/** Resources below the smallest size. A limit of 0 is none, and pods with no more than that are the first to be evicted. */
+const TOO_SMALL: readonly [what: string, pipe: string, resources: object][] = [
+  ["less CPU than 1m", "only", { requests: { cpu: "0" } }],
+  ["less memory than 1 MiB", "only", memoryOf("1023Ki")],
+  ["a memory request of less than 1 MiB", "only", { requests: { memory: "1023Ki" } }],
+  ["no memory", "only", memoryOf("0")],
+  ["a memory of less than a byte", "only", memoryOf("1m")],
+];
+
+/** A resize in place cannot change the QoS class. */
+const OTHER_CLASS: readonly [what: string, pipe: string, resources: object][] = [
+  ["no CPU", "guaranteed", limited("0", "4Gi")],
+  ["no resources", "guaranteed", limited("0", "0")],
+];
+
 /** A patch of an object of a pipe, and the rule that rejects it. */
 type Denial = readonly [what: string, pipe: string, body: object, sentence: string];
 
@@ -187,12 +204,7 @@ describe("with the token of the controller, a resize of a pod", () => {
     expectDenied(await patchPod(pipe, body), sentence);
   });
 
-  it.each([
-    ...TOO_LARGE,
-    ["less CPU than 1m", "only", { requests: { cpu: "0" } }],
-    ["less memory than 1 MiB", "only", memoryOf("1023Ki")],
-    ["a memory request of less than 1 MiB", "only", { requests: { memory: "1023Ki" } }],
-  ] as const)("may not set %s", async (_, pipe, resources) => {
+  it.each([...TOO_LARGE, ...TOO_SMALL])("may not set %s", async (_, pipe, resources) => {
     const outcome = await patchPod(pipe, sizeOf("pipe", resources));
     expectDenied(outcome, "only sizes from 1m CPU with 1Mi memory to 24 CPU with 96Gi");
   });
@@ -314,9 +326,15 @@ describe("with the token of the controller, an update of a ReplicaSet", () => {
     expectDenied(await patchReplicaSet(pipe, body), sentence);
   });
 
-  it.each(TOO_LARGE)("may not set %s", async (_, pipe, resources) => {
+  it.each([...TOO_LARGE, ...TOO_SMALL, ...OTHER_CLASS])("may not set %s", async (_, pipe, resources) => {
     const outcome = await patchReplicaSet(pipe, template(sizeOf("pipe", resources)));
-    expectDenied(outcome, "only sizes from 0 CPU with 0 memory to 24 CPU with 96Gi");
+    expectDenied(outcome, "only sizes from 1m CPU with 1Mi memory to 24 CPU with 96Gi");
+  });
+
+  it("may not set a memory limit of one byte where there is none", async () => {
+    const outcome = await patchReplicaSet("unlimited", template(sizeOf("pipe", memoryOf("1"))));
+    expectDenied(outcome, "only sizes from 1m CPU with 1Mi memory");
+    expect(await patchReplicaSet("unlimited", template(sizeOf("pipe")))).toBe("accepted");
   });
 
   it("is denied by the policy only to the controller", async () => {

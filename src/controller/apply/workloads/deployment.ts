@@ -1,3 +1,4 @@
+import { parseQuantity } from "../../../domain/quantity.ts";
 import type { KubeRequest } from "../../../kube/client.ts";
 import { isWithoutDryRun } from "../../../kube/errors.ts";
 import { identityOf } from "../../../kube/objects.ts";
@@ -84,9 +85,27 @@ export const DEPLOYMENT: CommitKind = {
     const own = replicaSets.find((each) => hasPods(each) && each.metadata.name.endsWith(`-${templateHash}`));
     if (!own) return;
     applier.assertMayWrite();
-    await applier.client.json(replicaSetRequest(own, container, resources));
+    await applier.client.json(replicaSetRequest(own, container, acceptable(resources)));
   },
 };
+
+/** The admission policy accepts no less in a ReplicaSet. Any size other than that of the template replaces the pods. */
+const LEAST = { cpu: "1m", memory: "1Mi" };
+
+function acceptable({ requests, limits }: Resources): Resources {
+  const { cpu, memory } = LEAST;
+  return {
+    requests: { cpu: atLeast(cpu, requests.cpu), memory: atLeast(memory, requests.memory) },
+    limits: {
+      ...(limits.cpu === undefined ? {} : { cpu: atLeast(cpu, limits.cpu) }),
+      memory: atLeast(memory, limits.memory),
+    },
+  };
+}
+
+function atLeast(least: string, amount: string | null): string | null {
+  return amount !== null && (parseQuantity(amount) ?? 0n) < (parseQuantity(least) ?? 0n) ? least : amount;
+}
 
 /** The Deployment as it was read for a step of a commit, with its ReplicaSets. */
 export interface CommitFacts {

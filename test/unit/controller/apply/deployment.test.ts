@@ -230,10 +230,10 @@ describe("the next step of a commit", () => {
 });
 
 describe("a ReplicaSet whose pods are to be replaced", () => {
-  const resources = resourcesFor(sizeOfCores(1), false);
+  const size = resourcesFor(sizeOfCores(1), false);
 
   /** The pods have the template of a ReplicaSet, as the controller sees them. */
-  async function replaced(templateHash: string) {
+  async function replaced(templateHash: string, resources = size) {
     const replicaSets = [aReplicaSet("a-current", { cores: 4 }), aReplicaSet("a-old", { replicas: 0 })];
     const made = aCommitter({ deployment: aDeployment({ cores: 4 }), replicaSets });
     const pods = { pipe: aPipe("a"), container: "pipe", resources, templateHash };
@@ -245,7 +245,17 @@ describe("a ReplicaSet whose pods are to be replaced", () => {
   it("gets the resources of its pods", async () => {
     const writes = await replaced("current");
     expect(writes.map(({ path }) => path.split("/").at(-1))).toEqual(["a-current"]);
-    expect(writes.map(patchedResources)).toEqual([resources]);
+    expect(writes.map(patchedResources)).toEqual([size]);
+  });
+
+  it("gets no less than its admission policy accepts, which differs from the template as well", async () => {
+    const none = { requests: { cpu: "0", memory: "0" }, limits: { cpu: "0", memory: "1023Ki" } };
+    const least = { cpu: "1m", memory: "1Mi" };
+    const writes = await replaced("current", none);
+    expect(writes.map(patchedResources)).toEqual([{ requests: least, limits: least }]);
+    const open = { requests: { cpu: "0", memory: "4Gi" }, limits: { memory: "4Gi" } };
+    const others = await replaced("current", open);
+    expect(others.map(patchedResources)).toEqual([{ ...open, requests: { cpu: "1m", memory: "4Gi" } }]);
   });
 
   it("stays as it is if the pods that the controller sees are of an earlier one, and gone by now", async () => {
