@@ -16,12 +16,19 @@ export const MAX_PENDING = 20;
 export const MAX_FALLBACKS = 20;
 export const MAX_METHODS = 1000;
 
-/** The names of pipes as keys, whose length only a rule can restrict. */
+/** The characters in names of pipes, of one byte each. */
+const PIPE_NAME = "^[a-z0-9./-]+$";
+
+/** The names of pipes as keys, which only a rule can restrict. */
 const keys = {
   "x-kubernetes-validations": [
     {
       rule: `self.all(name, size(name) <= ${MAX_NAME_LENGTH})`,
       message: `a name has at most ${MAX_NAME_LENGTH} characters`,
+    },
+    {
+      rule: `self.all(name, name.matches('${PIPE_NAME}'))`,
+      message: "a name has only lowercase letters, digits, '.', '-' and '/'",
     },
   ],
 };
@@ -35,7 +42,7 @@ const sizeFields = z.object({
 const sizeSource = z.enum(SIZE_SOURCES);
 
 /** A Deployment and a StatefulSet can have the same name. */
-const pipeName = name.meta({
+const pipeName = name.regex(new RegExp(PIPE_NAME)).meta({
   description: "Name of the Deployment, or `statefulset/` and the name of the StatefulSet.",
 });
 

@@ -323,9 +323,28 @@ describe("with the token of the controller, a PipeScaling", () => {
       failures: [failure({ message: text(1024) })],
       tier: text(253),
       ...propagation(text(128)),
-      ...pipes({ resizedBy: { [text(253)]: "Rollout" } }),
+      ...pipes({ resizedBy: { ["a".repeat(253)]: "Rollout" } }),
     });
     expect(outcome).toBe("accepted");
+  });
+
+  it("may have a status with the names of a thousand pipes", async () => {
+    const names = Array.from({ length: 1000 }, (_, index) => `statefulset/a-${index}.b${"c".repeat(230)}`);
+    const resizedBy = Object.fromEntries(names.map((name) => [name, "Rollout"]));
+    expect(await writeStatus(pipes({ resizedBy }))).toBe("accepted");
+  });
+
+  // A name in other characters would need up to four times as many bytes.
+  it.each<[string, (pipe: string) => object]>([
+    ["a pipe that was resized", (pipe) => pipes({ resizedBy: { [pipe]: "Rollout" } })],
+    ["a pending pipe", (name) => pipes({ pending: [{ name, state: "Waiting" }] })],
+    ["a fallback", (pipe) => pipes({ fallbacks: [{ pipe, reason: "Deferred", message: "" }] })],
+    ["a failure", (pipe) => ({ failures: [failure({ pipe })] })],
+  ])("may not have a status in which the name of %s has other characters than a name", async (_, status) => {
+    for (const name of ["pipe-1", "statefulset/pipe.a-1"])
+      expect(await writeStatus(status(name))).toBe("accepted");
+    for (const name of [text(150), "", "Pipe", "a b", "a\nb", "é"])
+      expect(await writeStatus(status(name))).toMatch(/^422 .*(only lowercase letters|should match)/s);
   });
 
   it.each<[string, object, RegExp]>([
@@ -358,7 +377,7 @@ describe("with the token of the controller, a PipeScaling", () => {
     ],
     [
       "the name of a pipe that was resized",
-      pipes({ resizedBy: { [text(254)]: "Rollout" } }),
+      pipes({ resizedBy: { ["a".repeat(254)]: "Rollout" } }),
       /at most 253 characters/,
     ],
     ["the summary of the pipes", pipes({ summary: text(129) }), /than 128/],
