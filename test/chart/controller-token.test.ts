@@ -5,7 +5,11 @@ import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION, LEASE_NAME } from "../../src/controller/names.ts";
-import { formatLastRollout } from "../../src/controller/observe/last-rollout.ts";
+import {
+  formatLastRollout,
+  type LastRollout,
+  parseLastRollout,
+} from "../../src/controller/observe/last-rollout.ts";
 import { type Allotment, resourcesFor } from "../../src/controller/observe/resources.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
@@ -115,9 +119,11 @@ const resized = (resources: object) => ({
 });
 const annotated = (text: string) => ({ metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: text } } });
 
-/** The annotation of a resize to one core from another size. */
-function lastRollout(lastGoodSize: Allotment): string {
-  const rollout = {
+const KEYS = "the keys of its annotation only as it writes them itself";
+
+/** A resize to one core from another size. */
+function parsedRollout(lastGoodSize: Allotment): LastRollout {
+  return {
     size: sizeOfCores(1),
     lastGoodSize,
     isRollback: false,
@@ -132,7 +138,11 @@ function lastRollout(lastGoodSize: Allotment): string {
     progressedAtS: 0,
     replicas: 0,
   };
-  return formatLastRollout(rollout, randomUUID());
+}
+
+/** The annotation of such a resize. */
+function lastRollout(lastGoodSize: Allotment): string {
+  return formatLastRollout(parsedRollout(lastGoodSize), randomUUID());
 }
 
 describe("with the token of the controller, the size of a pipe", () => {
@@ -199,6 +209,90 @@ describe("with the token of the controller, the annotation of a pipe", () => {
   it("may not record a size twice", async () => {
     const twice = lastRollout(sizeOfCores(1)) + lastRollout(SMALL);
     expectDenied(await patchPipe("pipe", annotated(twice)), "only a valid size");
+  });
+
+  // A parser of JSON finds the same key in all of these.
+  it.each<[string, string]>([
+    ["an escaped letter", '"lastGood\\u0053ize":"'],
+    ["an escaped letter in small hexadecimal digits", '"\\u006castGoodSize":"'],
+    [
+      "escaped letters only",
+      `"${[..."lastGoodSize"].map((each) => `\\u00${each.charCodeAt(0).toString(16)}`).join("")}":"`,
+    ],
+    ["a space before the colon", '"lastGoodSize" :"'],
+    ["a space after the colon", '"lastGoodSize": "'],
+    ["spaces around the colon", '"lastGoodSize" : "'],
+    ["a line break after the colon", '"lastGoodSize":\n"'],
+    ["a tab before the colon", '"lastGoodSize"\t:"'],
+    ["spaces around it", ' \r\n "lastGoodSize" : "'],
+  ])("may not record a size by a key with %s", async (_, key) => {
+    for (const size of [sizeOfCores(1000), SMALL]) {
+      const hidden = lastRollout(size).replace('"lastGoodSize":"', key);
+      expect(parseLastRollout(hidden)?.lastGoodSize).toEqual(size);
+      expectDenied(await patchPipe("pipe", annotated(hidden)), KEYS);
+    }
+    // The last one counts.
+    const hidden = lastRollout(SMALL).slice(1).replace('"lastGoodSize":"', key);
+    const twice = `${lastRollout(sizeOfCores(1)).slice(0, -1)},${hidden}`;
+    expect(parseLastRollout(twice)?.lastGoodSize).toEqual(SMALL);
+    expectDenied(await patchPipe("pipe", annotated(twice)), KEYS);
+  });
+
+  it("may not record a size by a key with a space before it", async () => {
+    const spaced = lastRollout(SMALL).replace('"lastGoodSize":"', ' "lastGoodSize":"');
+    expectDenied(await patchPipe("pipe", annotated(spaced)), "only a valid size");
+  });
+
+  it.each([
+    ["an escaped letter", '"isCommittin\\u0067":true'],
+    ["a space after the colon", '"isCommitting": true'],
+    ["a line break before the colon", '"isCommitting"\n:true'],
+  ])("may not say by a key with %s that the controller paused the pipe", async (_, entry) => {
+    const hidden = lastRollout(sizeOfCores(1)).replace("{", `{${entry},`);
+    expect(parseLastRollout(hidden)?.isCommitting).toBe(true);
+    expectDenied(await patchPipe("pipe", annotated(hidden)), KEYS);
+  });
+
+  it.each([
+    "lastGoodSize",
+    "isCommitting",
+    'the key "lastGoodSize" : "1000000m/4000Gi"',
+    '{"lastGoodSize":1,"isCommitting":"no"}',
+    ',"lastGoodSize',
+    '{ "isCommitting',
+    "\\u0053 \\\\u0053 \\\\\\u0053 {",
+    '\\"lastGoodSize\\" : \\',
+    "<a> & 'b' \u0000\u0001\t\r\n\u001f\u007f\u0080\u2028",
+    "é 🙂 \ud83d \ude42",
+  ])("may have each text as the controller writes it, such as %j", async (message) => {
+    const rollout: LastRollout = {
+      ...parsedRollout(sizeOfCores(2)),
+      failure: { reason: "FailedCreate", message },
+      inPlaceFailure: { size: sizeOfCores(2), reason: "Deferred", message, atMs: 1 },
+      outOfMemory: { size: sizeOfCores(1), previous: sizeOfCores(2), pipe: message, message, atMs: 1 },
+      isCommitting: false,
+      serviceId: message,
+      requestId: message,
+      template: message,
+    };
+    const text = formatLastRollout(rollout, randomUUID());
+    expect(parseLastRollout(text)).toEqual(rollout);
+    expect(await patchPipe("pipe", annotated(text))).toBe("accepted");
+  });
+
+  it("may not record a size of a pipe with several containers, none of which can be resized", async () => {
+    await apply(cluster, [
+      pipeDeployment({
+        name: "several",
+        namespace: release.pipes,
+        serviceId: SERVICE,
+        replicas: 0,
+        containers: ["pipe", "sidecar"],
+      }),
+    ]);
+    for (const size of [{ cpuMillicores: 999_999_999, memoryGib: 999_999_999 }, sizeOfCores(1000), SMALL])
+      expectDenied(await patchPipe("several", annotated(lastRollout(size))), "only a valid size");
+    expect(await patchPipe("several", annotated(lastRollout(sizeOfCores(1))))).toBe("accepted");
   });
 
   it("may not have 200 kB", async () => {

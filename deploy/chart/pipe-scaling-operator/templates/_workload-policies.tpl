@@ -85,7 +85,7 @@ contents the policy of the kind restricts.
       variables.lastGood[1] in [{{ range $index, $cores := untilStep 1 (include "pipe-scaling.maximumCores" .root | int | add1 | int) 1 }}{{ if $index }}, {{ end }}'{{ mul $cores 1000 }}m/{{ mul $cores 4 }}Gi'{{ end }}] ||
       {{ include "pipe-scaling.recordedTexts" "oldAmounts" | nindent 8 | trim }}
         .exists(texts, variables.lastGood[1] in texts) ||
-      (variables.lastGood[1].matches('^[0-9]{1,9}m/[0-9]{1,9}Gi$') &&
+      (variables.lastGood[1].matches('^[0-9]{1,9}m/[0-9]{1,9}Gi$') && size(variables.oldAmounts) == 1 &&
         variables.oldAmounts.all(each, each[2] != '' && (each[0] != '' || each[3] != '') &&
           quantity(each[0] != '' ? each[0] : each[3])
             .compareTo(quantity(variables.lastGood[1].split('/')[0])) == 0 &&
@@ -95,6 +95,14 @@ contents the policy of the kind restricts.
   expression: >-
     size(variables.annotations[?'pipes.clouddb.dev/last-rollout'].orValue('')) <= 8192 ||
     variables.annotations == variables.oldAnnotations
+# The rules above find texts. The controller parses JSON, which has other texts for the same keys: a brace or a comma comes
+# before a key, but never before the end of a string.
+- message: the controller may write the keys of its annotation only as it writes them itself
+  expression: >-
+    variables.annotations == variables.oldAnnotations ||
+    [variables.annotations[?'pipes.clouddb.dev/last-rollout'].orValue('')].all(text,
+      !text.matches(r'(^|[^\\])(\\\\)*\\u00[2-7]') &&
+      !text.matches(r'[{,]\s*"lastGoodSize"([^:]|:[^"])') && !text.matches(r'[{,]\s*"isCommitting"([^:]|:[^tf])'))
 {{- end }}
 
 {{/* True if a request changes, and not only its notation or the limits. */}}
