@@ -7,9 +7,11 @@ import { HOLD } from "../../src/controller/observe/workloads/stateful-set.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { KubeRequest } from "../../src/kube/client.ts";
+import type { KubeObject, ManagedFields } from "../../src/kube/objects.ts";
+import { collectionPath, STATEFUL_SETS } from "../../src/kube/paths.ts";
 import { install } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
-import { StatefulPipes } from "./stateful-pipes.ts";
+import { pipeStatefulSet, StatefulPipes } from "./stateful-pipes.ts";
 import {
   amounts,
   annotationOf,
@@ -268,12 +270,111 @@ describe("with the token of the controller, the partition of an owner", () => {
 
   it("stays as it is, with its field managers, in each resize of a StatefulSet with more than ten", async () => {
     await pipes.create("edited");
-    for (let index = 0; index < 12; index += 1) {
-      const body = { metadata: { annotations: { [`example.com/a${index}`]: "a" } } };
-      await pipes.admin.json(pipes.request(pipes.path("edited"), body, `editor-${index}`));
-    }
+    await edit("edited", 12);
     expect(await pipes.send("edited", resize(2))).toBe("accepted");
     expect(await pipes.send("edited", hold(2))).toBe("accepted");
+  });
+});
+
+/** Adds the records of this many writers; the API server keeps ten. */
+async function edit(name: string, writers: number): Promise<void> {
+  for (let index = 0; index < writers; index += 1) {
+    const body = { metadata: { annotations: { [`example.com/a${index}`]: "a" } } };
+    await pipes.admin.json(pipes.request(pipes.path(name), body, `editor-${index}`));
+  }
+}
+
+/** Its record is merged first, also if all are of the same second. */
+const CREATOR = "creator";
+
+/** Creates a pipe by an update, as `kubectl create` does, with a partition, and with ten writers. */
+async function createdPipe(name: string): Promise<void> {
+  const body = pipeStatefulSet(name, pipes.release.pipes, {
+    spec: { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 1 } } },
+  });
+  await pipes.admin.json({
+    method: "POST",
+    path: collectionPath(STATEFUL_SETS, pipes.release.pipes),
+    query: { fieldManager: CREATOR },
+    body,
+  });
+  // The controller manager writes the status.
+  await waitFor(async () => (await recordsOf(name)).length === 2, { what: "the status" });
+  await edit(name, 8);
+}
+
+async function recordsOf(name: string): Promise<readonly ManagedFields[]> {
+  const { metadata } = await pipes.admin.json<KubeObject>({ path: pipes.path(name) });
+  return metadata.managedFields ?? [];
+}
+
+/** Managers of the partition. */
+const holdersOf = (records: readonly ManagedFields[]) =>
+  records
+    .filter((each) => JSON.stringify(each.fieldsV1).includes('"f:partition"'))
+    .map((each) => each.manager);
+
+describe("with the token of the controller, the partition of a StatefulSet with ten field managers", () => {
+  const KEPT = "may not change the field managers of a partition that it does not change";
+
+  it("may not become that of older changes with a hold", async () => {
+    await createdPipe("created");
+    expect(holdersOf(await recordsOf("created"))).toEqual([CREATOR]);
+    const request = pipes.request(pipes.path("created"), hold(2, 1), "ancient-changes");
+    expectDenied(await dryRunOf(pipes.controller, request), "of a StatefulSet only in its own name");
+    expect(await pipes.send("created", hold(2, 1))).toBe("accepted");
+  });
+
+  it("may become that of older changes when the API server merges the record of its owner", async () => {
+    await createdPipe("merged");
+    const written = await pipes.write("merged", resize(2));
+    expect(holdersOf(written.metadata.managedFields ?? [])).toEqual(["ancient-changes"]);
+    await pipes.write("merged", { ...annotationOf(await pipes.uidOf("merged")), ...hold(4, 1) });
+    expect(holdersOf(await recordsOf("merged"))).toEqual([CONTROLLER_FIELD_MANAGER]);
+    expect(await pipes.send("merged", release(1))).toBe("accepted");
+  });
+
+  it("may not lose a record of its owner, who confirmed the hold", async () => {
+    await heldPipe("confirmed-by-one");
+    await edit("confirmed-by-one", 12);
+    await pipes.admin.json({
+      method: "PATCH",
+      path: pipes.path("confirmed-by-one"),
+      query: { fieldManager: "owner", force: true },
+      patchType: "application/apply-patch+yaml",
+      body: { apiVersion: "apps/v1", kind: "StatefulSet", spec: partition(HOLD) },
+    });
+    const outcome = await pipes.sendManagers("confirmed-by-one", (records) =>
+      records.filter(({ manager }) => manager !== "owner"),
+    );
+    expectDenied(outcome, KEPT);
+    expectDenied(await pipes.send("confirmed-by-one", release()), PARTITION);
+  });
+
+  it("may not get a record of older changes while the controller holds the pods", async () => {
+    await createdPipe("held-by-one");
+    await pipes.write("held-by-one", hold(2, 1));
+    const claim = (records: readonly ManagedFields[]) =>
+      records.map((each) => {
+        const { "f:spec": spec, ...others } = each.fieldsV1 ?? {};
+        const fieldsV1 = { ...others, "f:spec": { ...spec, ...RECORD.fieldsV1["f:spec"] } };
+        return each.manager === "ancient-changes" ? { ...each, fieldsV1 } : each;
+      });
+    expect((await recordsOf("held-by-one")).map(({ manager }) => manager)).toContain("ancient-changes");
+    expectDenied(await pipes.sendManagers("held-by-one", claim), KEPT);
+    expect(await pipes.send("held-by-one", release(1))).toBe("accepted");
+  });
+
+  it("may not get the record of the controller", async () => {
+    await createdPipe("claimed");
+    const time = new Date().toISOString();
+    for (const lost of ["", CREATOR, "editor-0"]) {
+      const outcome = await pipes.sendManagers("claimed", (records) => [
+        ...records.filter(({ manager }) => manager !== lost),
+        { ...RECORD, time },
+      ]);
+      expectDenied(outcome, KEPT);
+    }
   });
 });
 

@@ -9,6 +9,7 @@ import { resourcesFor } from "../../src/controller/observe/resources.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
+import type { ManagedFields } from "../../src/kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import type { Deployment } from "../../src/kube/workloads.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
@@ -304,6 +305,105 @@ describe("with the token of the controller, the pause of an owner", () => {
     };
     expectDenied(await dryRunOf(controller, withdraw), MANAGERS);
   });
+});
+
+/** Adds the records of eleven writers, which is more than the API server keeps. */
+async function edit(name: string): Promise<void> {
+  for (let index = 0; index < 11; index += 1) {
+    const annotations = { [`example.com/a${index}`]: "a" };
+    await admin.json(patch(name, { metadata: { annotations } }, `editor-${index}`));
+  }
+}
+
+/** Returns the outcome of a write of the controller with other records of field managers. */
+function sendManagers(name: string, change: (records: readonly ManagedFields[]) => readonly object[]) {
+  const attempt = async () => {
+    const { metadata } = await admin.json<Deployment>({ path: pathOf(name) });
+    const { managedFields = [], resourceVersion } = metadata;
+    const outcome = await send(name, { metadata: { resourceVersion, managedFields: change(managedFields) } });
+    // The controller manager has written the status meanwhile.
+    return outcome.startsWith("409 ") ? undefined : outcome;
+  };
+  return waitFor(attempt, { what: "a write without a conflict" });
+}
+
+describe("with the token of the controller, the field managers of a Deployment that is not paused", () => {
+  const without = (manager: string) => (records: readonly ManagedFields[]) => {
+    expect(records.map((each) => each.manager)).toContain(manager);
+    return records.filter((each) => each.manager !== manager);
+  };
+  const SENTENCE = "may not change the field managers of a Deployment";
+
+  beforeAll(async () => {
+    for (const name of ["applied", "edited"]) {
+      await createPipe(name);
+      await admin.json({
+        method: "PATCH",
+        path: pathOf(name),
+        query: { fieldManager: "argocd", force: true },
+        patchType: "application/apply-patch+yaml",
+        body: {
+          apiVersion: "apps/v1",
+          kind: "Deployment",
+          metadata: { name, labels: { team: "a" } },
+          spec: { paused: false },
+        },
+      });
+    }
+    await edit("edited");
+  });
+
+  it.each(["only", "applied", "edited"])("may not say that the controller paused it, of %s", async (name) => {
+    const forged = await sendManagers(name, (records) => [...records, RECORD]);
+    expectDenied(forged, name === "edited" ? SENTENCE : MANAGERS);
+    const { metadata } = await admin.json<Deployment>({ path: pathOf(name) });
+    const managedFields = [...(metadata.managedFields ?? []), RECORD];
+    expect(await send(name, { metadata: { managedFields }, ...resize(2) })).toMatch(/^(409|422 .*Policy) /s);
+  });
+
+  it("may not lose the record of an apply, even if there are more than ten others", async () => {
+    expectDenied(await sendManagers("applied", without("argocd")), SENTENCE);
+    expectDenied(await sendManagers("edited", without("argocd")), SENTENCE);
+    expectDenied(await sendManagers("edited", without("kubectl")), SENTENCE);
+  });
+
+  it("may not lose a field in a record that stays, even if there are more than ten", async () => {
+    const annotation = (records: readonly ManagedFields[]) =>
+      records.map((each) =>
+        each.manager === "editor-9" ? { ...each, fieldsV1: { "f:metadata": {} } } : each,
+      );
+    expectDenied(await sendManagers("edited", annotation), SENTENCE);
+    const emptied = (records: readonly ManagedFields[]) =>
+      records.map((each) => (each.manager === "ancient-changes" ? { ...each, fieldsV1: {} } : each));
+    expectDenied(await sendManagers("edited", emptied), SENTENCE);
+  });
+
+  it("may not be said to be those of older changes, even if there are more than ten", async () => {
+    const sent = (body: object) => dryRunOf(controller, patch("edited", body, "ancient-changes"));
+    expectDenied(await sent(pauseAndResize), SENTENCE);
+    expectDenied(await sent(resize(2)), SENTENCE);
+    expectDenied(await sent(commitOf(await uidOf("edited"), { isCommitting: false })), SENTENCE);
+    // An apply, in the same name, of what its owner has.
+    const request = { ...patch("edited", {}), patchType: "application/apply-patch+yaml" } as const;
+    const body = { apiVersion: "apps/v1", kind: "Deployment", metadata: { labels: { team: "a" } } };
+    const query = { fieldManager: "ancient-changes" };
+    expectDenied(await dryRunOf(controller, { ...request, query, body }), SENTENCE);
+  });
+
+  it.each(["applied", "edited"])(
+    "are those of the API server in each step of a commit, of %s",
+    async (name) => {
+      const uid = await uidOf(name);
+      expect(await send(name, resize(4))).toBe("accepted");
+      await write(name, { ...commitOf(uid), ...pauseAndResize });
+      await own(name, { metadata: { annotations: { "example.com/b": "b" } } });
+      const ended = { ...commitOf(uid, { isCommitting: false }), ...RESUME };
+      expect(await send(name, resize(4))).toBe("accepted");
+      expect(await send(name, ended)).toBe("accepted");
+      await write(name, { ...ended, spec: { ...RESUME.spec, ...ofCores(1) } });
+      expect(await send(name, resize(4))).toBe("accepted");
+    },
+  );
 });
 
 describe("with the token of the controller, a Deployment whose field managers somebody removed", () => {

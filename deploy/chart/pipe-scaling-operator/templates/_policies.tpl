@@ -216,8 +216,8 @@ differently; claim fields of others; or fill etcd.
 
 - Our own record names only fields that we may write. It has the API version of the object and no other subresource.
 - Records of others lose at most fields that we may write, and gain nothing. None is added.
-- The API server itself merges the oldest records of an object with more than ten, and writes {".": {}}, a field without
-  its children, as {}.
+- The API server itself merges the oldest records of updates of an object with more than ten into `ancient-changes`, and
+  writes {".": {}}, a field without its children, as {}.
 
 Takes a dict: `own`, our field manager; `fields`, CEL of a list of field sets that our record may have; `nodes`, a list of
 the paths to fields that others may lose: for each node, CEL of the keys that lead to it, and a CEL list of keys; `added`,
@@ -230,17 +230,17 @@ variables.managers.all(each,
     ? (variables.oldManagers.exists(old, {{ include "pipe-scaling.isSameManager" . }}) ||
       (each.?apiVersion.orValue('') == object.apiVersion && each.?subresource.orValue('') in ['', request.?subResource.orValue('')]))
     : (variables.oldManagers.exists(old, {{ include "pipe-scaling.isSameManager" . }} && old.?time == each.?time) ||
-      (each.?manager.orValue('') == 'ancient-changes' && variables.hasManyManagers)
+      (size(variables.merged) > 0 && {{ include "pipe-scaling.isMerger" . }})
       {{- with .added }} || {{ . }}{{ end }})) &&
-  [variables.oldManagers.filter(old, {{ include "pipe-scaling.isSameManager" . }} || (each.?manager.orValue('') == 'ancient-changes' && variables.hasManyManagers))
-      .map(old, old.?fieldsV1.orValue({})) +
+  [variables.oldManagers.filter(old, {{ include "pipe-scaling.isSameManager" . }}).map(old, old.?fieldsV1.orValue({})) +
+    ({{ include "pipe-scaling.isMerger" . }} ? variables.merged.map(old, old.?fieldsV1.orValue({})) : []) +
     (each.?manager.orValue('') == '{{ .own }}' ? {{ .fields }} : [])].all(n{{ $first }},
     [each.?fieldsV1.orValue({})].all(f{{ $first }}, {{ with .added }}{{ . }} || {{ end }}
       {{- include "pipe-scaling.fieldsWithin" $first }}))) &&
-((variables.hasManyManagers &&
-    variables.managers.filter(each, each.?operation.orValue('') == 'Update').size() >= 10) ||
-  variables.oldManagers
-    .filter(old, old.?manager.orValue('') != '{{ .own }}' && old.?apiVersion.orValue('') == object.apiVersion)
+(variables.oldManagers
+    .filter(old, old.?manager.orValue('') != '{{ .own }}' && old.?apiVersion.orValue('') == object.apiVersion &&
+      (size(variables.merged) == 0 ||
+        !([old].exists(each, {{ include "pipe-scaling.isMerger" . }}) || old in variables.merged)))
     .map(old, [old.?fieldsV1.orValue({})] +
       variables.managers.filter(each, {{ include "pipe-scaling.isSameManager" . }})
       .map(each, each.?fieldsV1.orValue({})) + [{}])
@@ -258,6 +258,28 @@ variables.managers.all(each,
         key in {{ index $node 1 }} || {{ $new }}[?key] == optional.of({{ $old }}[key]) ||
         (key == '.' && {{ $isEmpty }}))
       {{- end }}))
+{{- end }}
+
+{{/* True if the API server merges records into this one. */}}
+{{- define "pipe-scaling.isMerger" -}}
+each.?manager.orValue('') == 'ancient-changes' && each.?operation.orValue('') == 'Update'
+{{- end }}
+
+{{/*
+True if a field that does not change keeps its writers: none is added, and none is lost, except those whose records the
+API server merges. The controller needs no such exception for itself, because its record is the newest. Takes a list: the
+variables of the new and of the old writers, and CEL that is true if the controller may give up the field.
+*/}}
+{{- define "pipe-scaling.writersUnchanged" -}}
+{{- $new := printf "variables.%s" (index . 0) }}
+{{- $old := printf "variables.%s" (index . 1) -}}
+{{ $new }}.all(each, each in {{ $old }} ||
+  (each == ['ancient-changes', 'Update'] && size(variables.merged) > 0 && {{ $old }}.exists(old,
+    old[0] != 'pipe-scaling-controller' && old[1] == 'Update' && !(old in {{ $new }})))) &&
+{{ $old }}.all(old, old in {{ $new }} ||
+  (old[0] == 'pipe-scaling-controller'
+    ? {{ index . 2 }}
+    : old[1] == 'Update' && size(variables.merged) > 0 && ['ancient-changes', 'Update'] in {{ $new }}))
 {{- end }}
 
 {{- define "pipe-scaling.isSameManager" -}}
@@ -335,8 +357,15 @@ list of other keys at the same place that may change.
 - name: oldManagers
   expression: >-
     oldObject == null ? [] : dyn(oldObject.metadata).?managedFields.orValue([])
-- name: hasManyManagers
-  expression: variables.oldManagers.filter(each, each.?operation.orValue('') == 'Update').size() >= 10
+# Records that the API server may have merged: only of updates, and at least ten remain.
+- name: merged
+  expression: >-
+    [variables.oldManagers, variables.managers].all(records,
+      records.filter(each, each.?operation.orValue('') == 'Update').size() >= 10) &&
+    variables.managers.exists(each, {{ include "pipe-scaling.isMerger" . }})
+      ? variables.oldManagers.filter(old, old.?operation.orValue('') == 'Update' &&
+          !variables.managers.exists(each, {{ include "pipe-scaling.isSameManager" . }}))
+      : []
 {{- end }}
 
 {{/*
