@@ -26,6 +26,17 @@ const MEMBERS = membersConfigMap(ORGANIZATION, [ADA, { ...ADA, userId: "bob", ro
 const BACKUP = backupConfigMap(SERVICE, ORGANIZATION, POLICY);
 const USAGE = keyUsageConfigMap(ORGANIZATION, new Map([[randomUUID(), JOINED]]));
 const RECORDS = { members: MEMBERS, backup: BACKUP, usage: USAGE };
+/** An administrator has added a key. */
+const OTHER = backupConfigMap(randomUUID(), ORGANIZATION, POLICY);
+const ANNOTATED = { ...OTHER, data: { ...OTHER.data, note: "by an administrator" } };
+/** Objects of another application, whose names begin like those of records. */
+const FOREIGN = {
+  members: "members-of-another-app",
+  backup: "backup-of-another-app",
+  "key-usage": `key-usage-${randomUUID()}-copy`,
+} as const;
+/** Records that an administrator created without labels. */
+const UNLABELED = ["members", "backup", "key-usage"].map((kind) => `${kind}-${randomUUID()}`);
 
 const BOOST = { replicaCpuMillicores: 8000, replicaMemoryGb: 32, until: "2030-01-01T00:00:00Z" };
 
@@ -52,6 +63,15 @@ beforeAll(async () => {
         namespace: release.records,
         annotations: { "example.com/team": "data" },
       },
+    })),
+    ...[ANNOTATED.metadata, ...Object.values(FOREIGN).map((name) => ({ name }))].map((metadata) => ({
+      ...ANNOTATED,
+      metadata: { ...metadata, namespace: release.records },
+    })),
+    ...UNLABELED.map((name) => ({
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name, namespace: release.records },
     })),
     {
       apiVersion: API_VERSION,
@@ -245,6 +265,39 @@ describe("with the token of the API, an update of a record", () => {
     expectDenied(await dryRunOf(api, request), "field managers of a record");
   });
 
+  const patchNamed = (name: string, body: object) =>
+    dryRunOf(api, {
+      method: "PATCH",
+      path: objectPath(CONFIG_MAPS, release.records, name),
+      ...MERGE,
+      body,
+    });
+
+  it.each(["members", "backup", "key-usage"] as const)(
+    "may not make a record of %s of an object with another name",
+    async (kind) => {
+      const metadata = { labels: recordLabels(kind, ORGANIZATION) };
+      for (const data of [{}, { note: null }, { backupPeriodInHours: null }])
+        expectDenied(await patchNamed(FOREIGN[kind], { metadata, data }), "only records of members");
+    },
+  );
+
+  it("may remove only its own keys from backup settings", async () => {
+    const { name } = ANNOTATED.metadata;
+    expect(await patchNamed(name, { data: { backupPeriodInHours: null } })).toBe("accepted");
+    for (const data of [{ note: null }, { note: null, backupPeriodInHours: "24" }, null])
+      expectDenied(await patchNamed(name, { data }), "only the three backup settings");
+  });
+
+  it.each(UNLABELED)("may add the labels of the organization to %s, which has none", async (name) => {
+    const kind = name.slice(0, -37) as "members" | "backup" | "key-usage";
+    const own = recordLabels(kind, kind === "backup" ? ORGANIZATION : name.slice(-36));
+    expect(await patchNamed(name, { metadata: { labels: own } })).toBe("accepted");
+    if (kind === "backup") return;
+    const labels = recordLabels(kind, ORGANIZATION);
+    expectDenied(await patchNamed(name, { metadata: { labels } }), "only with the organization in its name");
+  });
+
   it("may not move a record to another organization", async () => {
     const labels = recordLabels("members", randomUUID());
     expectDenied(await patchRecord("members", { metadata: { labels } }), "metadata of a record");
@@ -259,7 +312,8 @@ describe("with the token of the API, a new record", () => {
 
   it("may have backup settings and uses of keys", async () => {
     expect(await create(named(BACKUP, `backup-${randomUUID()}`))).toBe("accepted");
-    expect(await create(named(USAGE, `key-usage-${randomUUID()}`))).toBe("accepted");
+    const organization = randomUUID();
+    expect(await create(keyUsageConfigMap(organization, new Map([[randomUUID(), JOINED]])))).toBe("accepted");
   });
 
   it.each([
@@ -269,6 +323,11 @@ describe("with the token of the API, a new record", () => {
     ["annotations", { annotations: { "example.com/team": "other" } }],
   ])("may not have %s", async (_, metadata) => {
     expectDenied(await create(named(BACKUP, `backup-${randomUUID()}`, metadata)), "of a record");
+  });
+
+  it("may not have the label of another organization than in its name", async () => {
+    const outcome = await create(named(USAGE, `key-usage-${randomUUID()}`));
+    expectDenied(outcome, "only with the organization in its name");
   });
 
   it("may not have members", async () => {

@@ -56,11 +56,8 @@ const RESOURCES = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4G
 const TIME = "2026-01-01T00:00:00Z";
 const USED = new Map([[randomUUID(), new Date(TIME)]]);
 const USAGE = keyUsageConfigMap(ORGANIZATION, USED);
-const BACKUP = backupConfigMap(SERVICE, ORGANIZATION, {
-  periodInHours: 48,
-  retentionPeriodInHours: 48,
-  startTime: "3:00",
-});
+const POLICY = { periodInHours: 48, retentionPeriodInHours: 48, startTime: "3:00" } as const;
+const BACKUP = backupConfigMap(SERVICE, ORGANIZATION, POLICY);
 /** Characters of a text that would fill etcd after some thousand writes. */
 const LONG = 300_000;
 /** Below the limit of the API server, 1.5 MiB per request. */
@@ -443,6 +440,27 @@ describe("with the token of the controller, the field managers", () => {
     expectDenied(await attempt({ "f:metadata": { "f:annotations": { "f:b": {} } } }), "field managers");
   });
 
+  it("of an object with more than ten may not become those of older changes", async () => {
+    for (const [resource, name, what] of [
+      [DEPLOYMENTS, "edited", "of a Deployment"],
+      [STATEFUL_SETS, "stateful", "of a StatefulSet"],
+      [REPLICA_SETS, replicaSet, ""],
+    ] as const) {
+      for (let index = 0; index < 11; index += 1) {
+        const body = { metadata: { annotations: { [`example.com/b${index}`]: "a" } } };
+        const query = { fieldManager: `other-${index}` };
+        await admin.json({ ...patchOf(resource, name, body), query });
+      }
+      const cpu = { requests: { cpu: "2", memory: "8Gi" }, limits: { memory: "8Gi" } };
+      const request = patchOf(resource, name, template(sized(cpu)));
+      const merged = { ...request, query: { fieldManager: "ancient-changes" } };
+      // The record of the controller manager, which set the size of the ReplicaSet, is one of them.
+      if (resource.plural !== REPLICA_SETS.plural)
+        expectDenied(await dryRunOf(controller, merged), `may not change the field managers ${what}`);
+      expect(await dryRunOf(controller, request)).toBe("accepted");
+    }
+  });
+
   it("of a Deployment may not say that another manager paused it", async () => {
     const [other] = (await recordsOf(DEPLOYMENTS, "pipe")).map(({ manager }) => manager);
     const cpu = { requests: { cpu: "2", memory: "8Gi" }, limits: { memory: "8Gi" } };
@@ -602,6 +620,54 @@ describe("with the token of the API, the field managers", () => {
       const body = { metadata: { managedFields: [forged] } };
       expectDenied(await changeAsApi(PIPE_SCALINGS, EDITED, body), "field managers of a PipeScaling");
     }
+  });
+
+  it("of a PipeScaling with more than ten may not become those of older changes, or lose an apply", async () => {
+    const name = randomUUID();
+    await apply(cluster, [{ ...scaling(), metadata: { name, namespace: release.pipes } }]);
+    for (let index = 0; index < 11; index += 1) {
+      const spec = { replicaCpuMillicores: 1000 * (index + 1), replicaMemoryGb: 4 * (index + 1) };
+      const body = { metadata: { annotations: { [`example.com/a${index}`]: "a" } }, spec };
+      const query = { fieldManager: `editor-${index}` };
+      await admin.json({ ...patchOf(PIPE_SCALINGS, name, body), query });
+    }
+    const size = { spec: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 } };
+    const request = patchOf(PIPE_SCALINGS, name, size);
+    const merged = { ...request, query: { fieldManager: "ancient-changes" } };
+    expectDenied(await dryRunOf(api, merged), "field managers of a PipeScaling");
+    const records = await recordsOf(PIPE_SCALINGS, name);
+    const managedFields = records.filter(({ operation }) => operation !== "Apply");
+    expect(managedFields.length).toBeLessThan(records.length);
+    const outcome = await changeAsApi(PIPE_SCALINGS, name, { metadata: { managedFields } });
+    expectDenied(outcome, "field managers of a PipeScaling");
+    expect(await changeAsApi(PIPE_SCALINGS, name, size)).toBe("accepted");
+    await api.json(asApi(request));
+    const after = (await recordsOf(PIPE_SCALINGS, name)).map(({ manager }) => manager);
+    expect(after).toEqual(expect.arrayContaining(["ancient-changes", API_FIELD_MANAGER]));
+  });
+
+  it("of a record with more than ten may not lose an apply", async () => {
+    const { data, ...record } = backupConfigMap(randomUUID(), ORGANIZATION, POLICY);
+    const metadata = { ...record.metadata, namespace: release.records };
+    const { name } = metadata;
+    await apply(cluster, [{ ...record, metadata, data: { ...data, note: "by an administrator" } }]);
+    expect(await changeAsApi(CONFIG_MAPS, name, { data: { backupPeriodInHours: null } })).toBe("accepted");
+    for (let index = 0; index < 11; index += 1) {
+      const body = { data: { [`note-${index}`]: "a" } };
+      await admin.json({
+        ...patchOf(CONFIG_MAPS, name, body),
+        query: { fieldManager: `editor-${index}` },
+      });
+    }
+    const records = await recordsOf(CONFIG_MAPS, name);
+    const managedFields = records.filter(({ operation }) => operation !== "Apply");
+    expect(managedFields.length).toBeLessThan(records.length);
+    const outcome = await changeAsApi(CONFIG_MAPS, name, { metadata: { managedFields } });
+    expectDenied(outcome, "field managers of a record");
+    const change = { data: { backupPeriodInHours: "24" } };
+    const merged = { ...patchOf(CONFIG_MAPS, name, change), query: { fieldManager: "ancient-changes" } };
+    expectDenied(await dryRunOf(api, merged), "field managers of a record");
+    expect(await changeAsApi(CONFIG_MAPS, name, change)).toBe("accepted");
   });
 
   it.each(["evil", "a".repeat(200), `${randomUUID()}-evil`])(
