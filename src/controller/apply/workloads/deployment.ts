@@ -7,7 +7,15 @@ import type { Container, PodTemplate } from "../../../kube/pods.ts";
 import { parseTime } from "../../../kube/time.ts";
 import type { ReplicaSet } from "../../../kube/workloads.ts";
 import { TEMPLATE_HASH_LABEL } from "../../names.ts";
-import { hasResources, type Resources, resourcesFor, resourcesOf, sizeOf } from "../../observe/resources.ts";
+import type { PipeView } from "../../observe/pipe-view.ts";
+import {
+  hasResources,
+  type Resources,
+  resourcesFor,
+  resourcesOf,
+  sizeOf,
+  sizeOfAllotment,
+} from "../../observe/resources.ts";
 import { PAUSED } from "../../observe/workloads/field-owners.ts";
 import { KINDS } from "../../observe/workloads/kinds.ts";
 import type { WriteError } from "../../observe/write-record.ts";
@@ -55,13 +63,18 @@ export const DEPLOYMENT: CommitKind = {
     return { error: UNSETTLED };
   },
 
-  async nextStep(applier, { whole, view }, { container, isOverdue }) {
+  async nextStep(applier, { whole, view }, { container, isOverdue, mayReplacePods }) {
     let facts: CommitFacts;
     try {
       facts = await readCommitFacts(applier, whole, container);
     } catch (cause) {
       const error = writeErrorOf(cause);
       if (!isOverdue || error?.reason !== "Forbidden") throw cause;
+      const old = view.lastRollout?.lastGoodSize;
+      if (!mayReplacePods && old && !mayHaveFollowed(applier, view)) {
+        const resources = resourcesFor(old, view.cpuLimitFollows);
+        return { type: "take-back", resources, old: sizeOfAllotment(old) ?? old };
+      }
       // The Deployment must not stay paused because a permission is missing that was there when it was paused.
       return { type: "release", fallback: { reason: "Forbidden", message: error.message } };
     }
@@ -105,6 +118,12 @@ function acceptable({ requests, limits }: Resources): Resources {
 
 function atLeast(least: string, amount: string | null): string | null {
   return amount !== null && (parseQuantity(amount) ?? 0n) < (parseQuantity(least) ?? 0n) ? least : amount;
+}
+
+/** Without a list of ReplicaSets, what Kubernetes counts and the last write show whether one has the new size. */
+function mayHaveFollowed({ writes }: Applier, { metadata, rollout }: PipeView): boolean {
+  const isCounted = rollout.isSeen && rollout.isUpdated;
+  return isCounted || writes.get(metadata.uid, "continue-commit")?.outcome.type === "done";
 }
 
 /** The Deployment as it was read for a step of a commit, with its ReplicaSets. */

@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import { actionOf } from "../../../../src/kube/call.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 import type { Fault } from "../../../support/simulation/cluster.ts";
+import { HeldPipe } from "../../../support/simulation/held-steps.ts";
 import { idOf } from "../../../support/simulation/inputs.ts";
 import type { ResizeOutcome } from "../../../support/simulation/kubelets.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
@@ -270,3 +272,29 @@ describe("with the strategy InPlace", () => {
 function labels() {
   return { [SERVICE_LABEL]: idOf(1), [TYPE_LABEL]: "database" };
 }
+
+it.each([100, MINUTE])(
+  "replaces no pod if ReplicaSets must not be listed for %d ms after the pause",
+  async (durationMs) => {
+    const pipe = await HeldPipe.start();
+    const { simulation, cluster } = pipe;
+    await pipe.request(2);
+    simulation.setStrategy(1, "InPlace");
+    await pipe.run(5 * SECOND);
+    const message = 'replicasets.apps is forbidden: User "a" cannot list resource "replicasets"';
+    const error = new KubeApiError("GET", 403, JSON.stringify({ message }));
+    let untilMs = 0;
+    pipe.at({ step: "pause", delayMs: 5 }, () => {
+      untilMs = cluster.clock.monotonic() + durationMs;
+    });
+    cluster.fault = (request) => {
+      const isForbidden = cluster.clock.monotonic() < untilMs;
+      return isForbidden && actionOf(request).resource === "replicasets" ? { error } : undefined;
+    };
+    await pipe.request(4, 15 * MINUTE);
+    expect(untilMs).toBeGreaterThan(0);
+    expect(pipe.workloads.replaced).toEqual([]);
+    pipe.expectSettled(4);
+    pipe.expectNoRestart();
+  },
+);
