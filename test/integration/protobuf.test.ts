@@ -23,6 +23,7 @@ import {
 } from "../../src/kube/paths.ts";
 import { type List, listOf } from "../../src/kube/protobuf/envelope.ts";
 import type { Deployment } from "../../src/kube/workloads.ts";
+import { recordKindOf } from "../../src/records/labels.ts";
 import { watchEvents } from "../../src/runtime/watch-stream.ts";
 import { TestEnvironment } from "../support/test-environment.ts";
 
@@ -113,7 +114,7 @@ describe("an object that is read as protobuf", () => {
     kind(DEPLOYMENTS, toPipeView),
     kind(PODS, toPodView),
     kind(NODES, toNodeView),
-    kind(CONFIG_MAPS, (raw) => toRecordView(raw, () => true)),
+    kind(CONFIG_MAPS, (raw) => recordKindOf(raw.metadata.labels) && toRecordView(raw, () => true)),
     kind(SECRETS, toKeyView),
     kind(HORIZONTAL_AUTOSCALERS, toHorizontalAutoscalerView),
   ])("has the values of the same object in JSON, and the same view: $plural", ({ compare }) => compare());
