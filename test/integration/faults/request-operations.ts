@@ -1,5 +1,4 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import { collectionPath, objectPath } from "../../../src/kube/paths.ts";
 import type { Operation, OtherWriters } from "./operation.ts";
@@ -58,8 +57,7 @@ export class RequestOperations implements OtherWriters {
   }
 
   async #requestRetry(): Promise<void> {
-    const { environment } = this.#service;
-    await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    await this.#service.requestRetry();
   }
 
   async #setStrategy(): Promise<void> {

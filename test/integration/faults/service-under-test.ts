@@ -1,3 +1,4 @@
+import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import { isCode } from "../../../src/kube/errors.ts";
@@ -76,6 +77,10 @@ export class ServiceUnderTest {
         body: { ...body, spec: Object.fromEntries(fields) },
       });
     }
+  }
+
+  async requestRetry(): Promise<void> {
+    await this.environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
   }
 
   /** Registers how obstacles end that would keep the service from becoming ready. */
