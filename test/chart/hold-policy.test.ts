@@ -284,7 +284,7 @@ async function edit(name: string, writers: number): Promise<void> {
   }
 }
 
-/** Its record is merged first, also if all are of the same second. */
+/** The API server merges the record of this manager first, also if all are of the same second. */
 const CREATOR = "creator";
 
 /** Creates a pipe by an update, as `kubectl create` does, with a partition, and with ten writers. */

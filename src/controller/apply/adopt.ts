@@ -10,7 +10,8 @@ import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, patchPipe, readPipe } from "./applier.ts";
 
 /**
- * Writes the annotation of a pipe, and makes the controller an owner of it, and of its size if the action says so. Server-side apply removes a field that an owner no longer applies only if no other manager owns it.
+ * Writes the annotation of a pipe, and makes the controller an owner of it, and of the size if the action says so.
+ * Server-side apply removes a field that an owner no longer applies only if no other manager owns it.
  *
  * A patch with the same values would not do that: the API server records a writer only for fields that it changes.
  * Server-side apply would, but it would also own the container, so a chart could not rename it. So the controller adds the

@@ -22,7 +22,10 @@ export function resizePod(applier: Applier, action: PodAction): Promise<WriteErr
   const opposite = type === "resize-pod" ? "return-pod" : "resize-pod";
   if (writes.get(uid, opposite)?.outcome.type === "done") writes.forget(uid, opposite);
   const aim = { purpose: type, subject: formatAllotment(resources), runs: runsOf(pod) };
-  /** Only a read shows whether the write succeeded. While it is in flight, no status claims the size before it. */
+  /**
+   * Only a read shows whether the write succeeded. While it is in flight, no status claims the size before it. If the read
+   * fails as well, the error of the write is the one that is reported.
+   */
   const readUnanswered = async (cause: unknown): Promise<never> => {
     if (cause instanceof KubeUnreachableError) await refreshPod(applier, pod).catch(() => undefined);
     throw cause;

@@ -83,7 +83,7 @@ function recordsOf(pipe: PipeView, { writes }: CommitContext) {
   const about = { pipe, writes, desired: pipe.size };
   const [resumption, update] = [recordOf(about, "resume"), recordOf(about, "continue-commit")];
   const failed = [resumption, update].find((record) => lastErrorOf(record) !== undefined);
-  // Its owner has changed the size since that write, which ReplicaSet or pods may still get.
+  // If the owner has changed the size since the last write, its ReplicaSet or pods may still get the size before that.
   const outdated = update ? undefined : writes.get(pipe.metadata.uid, "continue-commit");
   return { resumption, update, outdated, failed };
 }

@@ -25,7 +25,7 @@ export interface PipeView extends KubeObject {
   readonly size: Size | undefined;
   /** The resources of that container if they are not a valid size, so that a rollback can restore them. */
   readonly otherResources: Resources | undefined;
-  /** The same of a size that the controller would write in another form, so that the template becomes the same again. */
+  /** The resources of that container if the controller would write its size in another form, to restore the same template. */
   readonly otherForm: Resources | undefined;
   /** True if the owner made the container Guaranteed. The CPU limit then follows the size, to keep the QoS class. */
   readonly cpuLimitFollows: boolean;

@@ -61,14 +61,11 @@ function withoutNulls(amounts: Readonly<Record<string, string | null | undefined
  *
  * @returns `undefined` if it has that form
  */
-export function otherFormOf(container: Container, size: Size, cpuLimit: boolean): Resources | undefined {
+export function otherFormOf(container: Container, size: Size): Resources | undefined {
   const own = resourcesOf(container);
-  const { requests, limits } = resourcesFor(size, cpuLimit);
+  const memory = memoryQuantity(size);
   // The API server stores each amount of CPU in one form.
-  const isSame =
-    own.requests.memory === requests.memory &&
-    own.limits.memory === limits.memory &&
-    hasResources(container.resources, { requests, limits });
+  const isSame = own.requests.cpu !== null && own.requests.memory === memory && own.limits.memory === memory;
   return isSame ? undefined : own;
 }
 

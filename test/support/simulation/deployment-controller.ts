@@ -60,7 +60,7 @@ export class SimulatedDeploymentController {
       this.#annotate(deployment, current);
       this.#roll(deployment, current);
     } else {
-      // It copies annotations while the Deployment is paused, too.
+      // The Deployment controller copies annotations while the Deployment is paused, too.
       if (current) this.#annotate(deployment, current);
       const sets = replicaSets.of(deployment.metadata.uid);
       const active = sets.filter(({ spec }) => (spec.replicas ?? 1) > 0);

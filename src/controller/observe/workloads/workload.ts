@@ -7,7 +7,7 @@ import type { Workload } from "../../../kube/workloads.ts";
 import { CONTAINER_ANNOTATION, DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../names.ts";
 import type { Fallback, LastRollout } from "../last-rollout.ts";
 import type { PipeView } from "../pipe-view.ts";
-import { otherFormOf, type Resources, resourcesOf, sizeOf } from "../resources.ts";
+import { otherFormOf, resourcesOf, sizeOf } from "../resources.ts";
 import {
   cpuLimitFollows,
   earlierResizeAtMs,
@@ -71,7 +71,7 @@ export function workloadView<T extends Workload>(
     ),
     size,
     otherResources: container && !size ? resourcesOf(container) : undefined,
-    otherForm: container && size ? sharedForm(otherFormOf(container, size, limitFollows)) : undefined,
+    otherForm: container && size ? shared(otherFormOf(container, size)) : undefined,
     cpuLimitFollows: limitFollows,
     cpuLimitMillicores: container && !limitFollows ? cpuLimitMillicores(container) : undefined,
     otherManagers: otherManagersOf(container?.name, managedFields),
@@ -91,10 +91,6 @@ export function workloadView<T extends Workload>(
     lastRollout,
     resizedAtMs: lastRollout ? undefined : earlierResizeAtMs(container?.name, metadata),
   };
-}
-
-function sharedForm(resources: Resources | undefined): Resources | undefined {
-  return resources && shared(resources);
 }
 
 function cpuLimitMillicores({ resources }: Container): number | undefined {

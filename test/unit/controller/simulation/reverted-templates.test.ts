@@ -29,7 +29,7 @@ function expectSamePods(pipe: HeldPipe): void {
   expect(pipe.uids()).toEqual(pipe.before);
 }
 
-/** What happens when the owner reverts, and the size that the pipe has in the end. */
+/** Each has an event at the time of the revert, and the size of the pipe at the end. */
 const ALSO: readonly [string, (pipe: HeldPipe) => void, number | undefined][] = [
   ["nothing", () => undefined, 2],
   ["the old size is requested", ({ simulation }) => simulation.requestSize(1, 4), 4],
