@@ -10,7 +10,9 @@ import {
   type LastRollout,
   parseLastRollout,
 } from "../../src/controller/observe/last-rollout.ts";
-import { type Allotment, resourcesFor } from "../../src/controller/observe/resources.ts";
+import { presentForm } from "../../src/controller/observe/pipe-view.ts";
+import { type Allotment, resourcesFor, resourcesOf } from "../../src/controller/observe/resources.ts";
+import { toPipeView } from "../../src/controller/observe/workloads/deployment.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
@@ -23,6 +25,7 @@ import {
   objectPath,
   type Resource,
 } from "../../src/kube/paths.ts";
+import type { Deployment } from "../../src/kube/workloads.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
@@ -186,6 +189,25 @@ describe("with the token of the controller, the size of a pipe", () => {
     await controller.json(pipePatch(name, change));
     expect(await patchPipe(name, resized(resourcesFor(half, false)))).toBe("accepted");
     expectDenied(await patchPipe(name, resized(amounts("500m", "2Gi"))), "only the sizes of tiers");
+  });
+});
+
+describe("with the token of the controller, a template whose size has another form", () => {
+  it.each([
+    ["no-memory-request", { requests: { cpu: "1" }, limits: { memory: "4Gi" } }],
+    ["in-bytes", { requests: { cpu: "1", memory: "4294967296" }, limits: { memory: "4294967296" } }],
+  ])("may become the same again: %s", async (name, resources) => {
+    await apply(cluster, [deployment(name, resources)]);
+    const read = () => admin.json<Deployment>({ path: objectPath(DEPLOYMENTS, release.pipes, name) });
+    const before = await read();
+    const pipe = toPipeView(before);
+    const form = presentForm(pipe);
+    expect([pipe.size, form]).toEqual([sizeOfCores(1), resourcesOf({ name, resources })]);
+    if (!form) return;
+    const change = resized(resourcesFor(sizeOfCores(2), pipe.cpuLimitFollows));
+    await controller.json(pipePatch(name, { ...annotated(lastRollout(form)), ...change }));
+    await controller.json(pipePatch(name, resized(resourcesFor(form, pipe.cpuLimitFollows))));
+    expect((await read()).spec.template).toEqual(before.spec.template);
   });
 });
 
