@@ -143,6 +143,25 @@ export class DeploymentHistory extends ObjectHistory {
     }));
   }
 
+  /** The owner changes the number of replicas. Without any, the rollout is complete. */
+  scale(name: string, replicas: number): this {
+    return this.#change(name, (before) => {
+      const generation = (before.metadata.generation ?? 0) + 1;
+      const status = {
+        observedGeneration: generation,
+        replicas: 0,
+        updatedReplicas: 0,
+        availableReplicas: 0,
+      };
+      return {
+        ...before,
+        metadata: { ...before.metadata, generation },
+        spec: { ...before.spec, replicas },
+        ...(replicas === 0 ? { status } : {}),
+      };
+    });
+  }
+
   /** The controller pauses a Deployment and applies a size. */
   pause(name: string, cores: number): this {
     this.applySize(name, cores, { paused: true });

@@ -22,10 +22,9 @@ interface ObserveOptions {
   readonly statusFollowsMs?: number;
 }
 
-/** With more namespaces, one watch of all namespaces is cheaper. */
 /** A pipe that cannot be adopted, for example because a webhook denies it, does not keep a test waiting for longer. */
 const MOST_ADOPTION_MS = 5000;
-
+/** With more namespaces, one watch of all namespaces is cheaper. */
 const MOST_NAMESPACES = 5;
 
 /**

@@ -332,6 +332,18 @@ it("accepts a rollback of a rollout that began unobserved and only seemed to com
   expect(violationsOf(history.applySize("pipe-a", 2))).toEqual([]);
 });
 
+it("accepts a rollback to the size before a pipe had no replicas, if its pods cannot be created at the new one", () => {
+  const history = rescaled(service(), 2).scale("pipe-a", 0).accept(4).requestSize(4);
+  history.applySize("pipe-a", 4, { replicas: 0 }).scale("pipe-a", 0).scale("pipe-a", 1);
+  expect(violationsOf(history.applySize("pipe-a", 2))).toEqual([]);
+});
+
+it("reports a rollback of a pipe that ran the size before it was scaled to zero", () => {
+  const history = rescaled(rescaled(service(), 2), 4).scale("pipe-a", 0).scale("pipe-a", 1);
+  const [violation] = violationsOf(history.applySize("pipe-a", 2));
+  expect(violation).toMatch(/is not the one allowed rollback to 4 16Gi 16Gi/);
+});
+
 it("attributes the fields of another writer and the resulting ReplicaSet to that writer", () => {
   expect(violationsOf(service().overwriteSize("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);
 });

@@ -14,7 +14,7 @@ export class PipeRecord {
   completedSize: string | undefined;
   /** A later size that the controller superseded, which a pod was ready with or the owner had set. */
   supersededSize: string | undefined;
-  /** Versions are missing, so the pipe may only seem to have completed it. */
+  /** Versions are missing, or there was no pod, so the pipe may only seem to have completed it. */
   isAssumed = false;
   /** The controller applied a size, or rolled back to one, that not all pods have yet. */
   holdsSlot = false;
@@ -84,12 +84,14 @@ export class PipeRecord {
     const { object } = this;
     const isSeen = isRolledOut(object);
     if (isSeen || (isBlind && saysRolledOut(object))) {
+      // Without a pod, a complete rollout does not show that the size works.
+      const isProven = isSeen && this.isRunning;
+      if (isProven) this.supersededSize = undefined;
       // If it did not complete, the earlier size is the last good one.
-      if (isSeen) this.supersededSize = undefined;
       else if (!this.isDone) this.supersededSize = this.completedSize;
+      if (isProven || !this.isDone || !isSeen) this.isAssumed = !isProven;
       this.isDone = true;
       this.completedSize = this.size;
-      this.isAssumed = !isSeen;
     }
     if (this.isDone && (object.status?.terminatingReplicas ?? 0) === 0) this.holdsSlot = false;
   }

@@ -43,3 +43,18 @@ it.each([0, 1])(
     group.expectSettled(2);
   },
 );
+
+it("a pipe that got its size without replicas returns to the size before if a quota refuses its pods later", async () => {
+  const group = await PipeGroup.start({ pipes: 1, replicas: 0 });
+  const { simulation, cluster, workloads } = group;
+  simulation.start("InPlaceOrRollout");
+  await group.run(5 * SECOND);
+  group.request(4);
+  await group.run(10 * MINUTE);
+  group.expectSettled(4);
+  workloads.scheduler.limits.set({ quota: 2000 });
+  cluster.change("pipe-0", { replicas: 1 });
+  await group.run(MINUTE);
+  expect(simulation.sizes("pipe-0")).toEqual(["1000m/4Gi"]);
+  expect(simulation.status(1).failures).toMatchObject([{ pipe: "pipe-0", reason: "FailedCreate" }]);
+});
