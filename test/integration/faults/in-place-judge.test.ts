@@ -174,6 +174,19 @@ it("accepts that a service returns to a size of another writer only if it runs o
   expect(returned(false)).toHaveLength(1);
 });
 
+it("accepts that a pipe returns to the earlier size of another pipe only if that one runs out of memory", () => {
+  const lastState = { terminated: { reason: "OOMKilled" } };
+  const returned = (isOutOfMemory: boolean) => {
+    const history = service().accept(4).requestSize(4).applySize("pipe-a", 4).rolledOut("pipe-a");
+    const containerStatuses = [{ name: "pipe", restartCount: 2, ...(isOutOfMemory ? { lastState } : {}) }];
+    history.pod("pipe-a-z", "pipe-a-1", 4, { containerStatuses });
+    history.accept(2).requestSize(2).applySize("pipe-b", 2);
+    return violationsOf(history.applySize("pipe-b", 4)).filter((each) => each.includes("older request"));
+  };
+  expect(returned(true)).toEqual([]);
+  expect(returned(false)).toHaveLength(1);
+});
+
 it("accepts the write of a commit that was in flight when another writer ended the commit", () => {
   const written = (lateMs: number) =>
     violationsOf(

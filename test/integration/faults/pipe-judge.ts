@@ -40,11 +40,12 @@ export class PipeJudge {
     return service && pipe && { pipe, service };
   }
 
-  /** True if a pipe that runs out of memory had the size from another writer before, so that its service returns to it. */
+  /** True if a pipe that ran out of memory had the size before, so that its service returns to it. */
   isReturn(service: ServiceRecord, size: string): boolean {
     return service.living.some(
-      ({ object, sizesOfOthers }) =>
-        sizesOfOthers.has(size) && this.#workloads.ranOutOfMemory(object.metadata.uid),
+      ({ object, sizesOfOthers, completedSize }) =>
+        (sizesOfOthers.has(size) || completedSize === size) &&
+        this.#workloads.ranOutOfMemory(object.metadata.uid),
     );
   }
 
