@@ -9,7 +9,10 @@ const MAX_WAIT_MS = 20_000;
 export interface Write<T> {
   /** Throws if the caller may not write any more. */
   readonly permit: () => void;
-  /** Calls its argument, which is `permit`, right before each attempt to write. */
+  /**
+   * Calls its argument, which is `permit`, at each attempt to write, before the state of the object, which may belong to
+   * another tenant by now, decides anything.
+   */
   readonly write: (permit: () => void) => Promise<T>;
   /** Equal for writes with the same effect. */
   readonly coalesceKey?: string;

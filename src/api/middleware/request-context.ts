@@ -99,7 +99,7 @@ export interface Requester {
   /** Resource ID of the API key. */
   readonly apiKey: string;
   /**
-   * Called right before each attempt to write.
+   * Called right before each attempt to write, before the state of the object decides anything.
    *
    * @throws Error if the write is no longer allowed
    */

@@ -266,24 +266,52 @@ describe("a write that waits for its turn", () => {
 });
 
 describe("a write that is tried again after a conflict", () => {
+  /** Responds to a write with a conflict, before which something changes, and to the read after it with an object. */
+  function conflict(current: (path: string) => object, change: () => void): void {
+    cluster.behavior = async ({ method, path }) => {
+      if (method === "PATCH" || method === "POST") {
+        change();
+        await clock.advance(1000);
+        throw refusal(409);
+      }
+      const { metadata, ...others } = Object(current(path));
+      return { ...others, metadata: { ...metadata, uid: "u", resourceVersion: "7" } };
+    };
+  }
+
+  const writable = (path: string) =>
+    path.includes("members-")
+      ? membersRecord(ORGANIZATION, { "cy@example.com": "developer", "ada@example.com": "admin" })
+      : { metadata: { name: `backup-${SERVICE}` } };
+
+  /** Objects whose state does not allow the writes of these tests. */
+  function unwritable(path: string): object {
+    if (path.includes("members-")) return membersRecord(ORGANIZATION, { "cy@example.com": "admin" });
+    if (path.includes("backup-"))
+      return { metadata: { name: `backup-${SERVICE}` }, data: { backupStartTime: "2:00" } };
+    return { metadata: { name: SERVICE, namespace: PIPES }, spec: { suspend: true } };
+  }
+
   it.each(CASES)(
     "is not made: %s, when %s meanwhile, gets %i",
     async (_what, _when, status, write, change) => {
       const key = addKey();
-      cluster.behavior = async (request) => {
-        if (request.method === "PATCH" || request.method === "POST") {
-          change(key);
-          await clock.advance(1000);
-          throw refusal(409);
-        }
-        const current = request.path.includes("members-")
-          ? membersRecord(ORGANIZATION, { "cy@example.com": "developer", "ada@example.com": "admin" })
-          : { metadata: { name: `backup-${SERVICE}` } };
-        return { ...current, metadata: { ...current.metadata, uid: "u", resourceVersion: "7" } };
-      };
+      conflict(writable, () => change(key));
       await start();
       expect(await send(write, key)).toMatchObject({ status, body: { status } });
       expect(writes()).toHaveLength(1);
+    },
+  );
+
+  it.each(CASES)(
+    "does not reveal the state of an object that its caller may not change any more: %s, when %s meanwhile, gets %i",
+    async (_what, _when, status, write, change) => {
+      const key = addKey();
+      conflict(unwritable, () => change(key));
+      await start();
+      const { body } = await send(write, key);
+      expect(body).toMatchObject({ status });
+      expect(JSON.stringify(body)).not.toMatch(/suspended|last admin|backupStartTime/);
     },
   );
 });

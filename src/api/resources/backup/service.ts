@@ -56,10 +56,10 @@ export async function updateBackupPolicy(
         return record && toBackupView(record);
       },
       attempt: async (current) => {
+        permitted();
         const before = policyOf(current);
         const after = changeBackupPolicy(before, change);
         requireConsistent(after);
-        permitted();
         // Written even if it changes nothing: only the cluster knows whether the cached version is current.
         const written = current
           ? await recordWriter.patch(current, {

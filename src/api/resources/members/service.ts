@@ -74,9 +74,8 @@ export async function removeMember(
         cached: cache.members(organization.id),
         read,
         attempt: async (current) => {
-          const removable = requireRemovable(current, entry);
           permitted();
-          return await remove(removable);
+          return await remove(requireRemovable(current, entry));
         },
         what: "this change of the members",
       });

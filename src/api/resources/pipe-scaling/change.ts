@@ -61,9 +61,9 @@ export async function changeScaling(
       cached: cache.scaling(namespace, id),
       read: () => scalingWriter.read(namespace, id),
       attempt: async (target) => {
+        permitted();
         const before = requireProvisioned(target);
         requireChangeable(before);
-        permitted();
         return { before, written: await writeTo(before, request) };
       },
       what,
