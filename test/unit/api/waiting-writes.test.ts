@@ -233,13 +233,19 @@ describe("a write whose body arrives slowly", () => {
 
 describe("a write that waits for its turn", () => {
   /** Sends a write while another one with another key is in flight, which ends after `meanwhile`. */
-  async function sendBehindAnother(write: Write, key: Key, other: Key, meanwhile: () => Promise<void>) {
+  async function sendBehindAnother(
+    write: Write,
+    key: Key,
+    other: Key,
+    meanwhile: () => Promise<void>,
+    before = write,
+  ) {
     const held = Promise.withResolvers<void>();
     cluster.behavior = async (request) => {
       if (writes().length === 1) await held.promise;
       return accept(request);
     };
-    const first = send(write, other);
+    const first = send(before, other);
     await expect.poll(() => writes().length).toBe(1);
     const second = send(write, key);
     // The second one is in the queue once a third request has been served.
@@ -263,6 +269,29 @@ describe("a write that waits for its turn", () => {
       expect(writes()).toHaveLength(1);
     },
   );
+
+  it("is not made if it is a boost that ends meanwhile, and would only end the one in effect", async () => {
+    const [key, other] = [addKey(), addKey()];
+    await start();
+    const until = new Date(clock.now() + 5000).toISOString();
+    const boost = {
+      method: "PUT",
+      path: `${SERVICE_PATH}/pipesCdcScaling/boost`,
+      body: JSON.stringify({ replicaCpuMillicores: 8000, until }),
+    };
+    const rescale = {
+      method: "PATCH",
+      path: `${SERVICE_PATH}/pipesCdcScaling`,
+      body: '{"replicaCpuMillicores":4000}',
+    };
+    const [first, second] = await sendBehindAnother(boost, key, other, () => clock.advance(5000), rescale);
+    expect(first).toMatchObject({ status: 200 });
+    expect(second).toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining("until must be in the future") },
+    });
+    expect(writes()).toHaveLength(1);
+  });
 });
 
 describe("a write that is tried again after a conflict", () => {

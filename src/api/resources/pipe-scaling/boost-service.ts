@@ -58,21 +58,21 @@ export async function endBoost(
   request: SizeRequest & Requester,
   deps: BoostServiceDeps,
 ): Promise<void> {
-  const change = changeOf(undefined, deps);
-  const write: ScalingChange["write"] = async (current, author) => {
-    requireBoost(current, deps.clock.now());
-    return await change.write(current, author);
-  };
-  await changeScaling(params, { ...change, write }, request, deps);
+  await changeScaling(params, changeOf(undefined, deps), request, deps);
 }
 
-function changeOf(boost: Boost | undefined, { scalingWriter }: BoostServiceDeps): ScalingChange {
+function changeOf(boost: Boost | undefined, deps: BoostServiceDeps): ScalingChange {
   return {
     audit: "boost",
     to: undefined,
     what: "this boost",
     valueIn: ({ boosted }) => boosted && describeBoost(boosted),
-    write: (current, author) => scalingWriter.writeBoost(current, boost, author),
+    async write(current, author) {
+      // A boost that ended while it waited for its turn would only end the one in effect.
+      if (boost) requireNearEnd(boost.untilMs, deps);
+      else requireBoost(current, deps.clock.now());
+      return await deps.scalingWriter.writeBoost(current, boost, author);
+    },
   };
 }
 
