@@ -1,4 +1,6 @@
+import { accessListOf } from "../../domain/access-list.ts";
 import type { ConfigMap, KubeObject, Secret } from "../../kube/objects.ts";
+import type { ApiKey } from "../../records/api-key.ts";
 import { RESOURCE_LABEL, recordKindOf } from "../../records/labels.ts";
 import type { Parsed } from "../../records/parse.ts";
 import { RECORD_PARSERS } from "../../records/parsers.ts";
@@ -29,10 +31,19 @@ export function parseRecords(configMaps: readonly ConfigMap[], place: Place) {
 /** @param secrets all Secrets of the namespace with the label of records */
 export function parseKeys(secrets: readonly Secret[], place: Place) {
   const malformed: Result[] = [];
-  const keys = secrets.flatMap((secret) =>
-    wellFormed("secret", place, secret, [KEYS.parse(secret)], malformed),
-  );
+  const keys = secrets.flatMap((secret) => {
+    const parsed = wellFormed("secret", place, secret, [KEYS.parse(secret)], malformed);
+    // The key belongs to its organization nevertheless.
+    const lists = parsed.map(({ ipAccessList }) => accessProblem(ipAccessList));
+    wellFormed("secret", place, secret, lists, malformed);
+    return parsed;
+  });
   return { keys, malformed };
+}
+
+function accessProblem(ipAccessList: ApiKey["ipAccessList"]): Parsed<undefined> {
+  const { problem } = accessListOf(ipAccessList);
+  return problem === undefined ? { ok: true, value: undefined } : { ok: false, problem };
 }
 
 /** Adds a result to `malformed` for each problem, and returns the others. */
