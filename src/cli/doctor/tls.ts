@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { messageOf } from "../../kube/errors.ts";
 import type { Secret } from "../../kube/objects.ts";
 import { objectPath, SECRETS } from "../../kube/paths.ts";
-import { expirationOf, requireUsable } from "../../settings/tls-files.ts";
+import { requireUsable } from "../../settings/tls-files.ts";
 import { roughly } from "../view/time.ts";
 import type { Cluster } from "./cluster.ts";
 import { error, ok, type Result, warning } from "./result.ts";
@@ -13,6 +13,9 @@ const DAY_MS = 86_400_000;
 const SOON_MS = 14 * DAY_MS;
 /** Part of the validity that is left when a short certificate should have been renewed: cert-manager does at a third. */
 const SOON_PART = 1 / 5;
+
+/** The clock of this machine may be behind by this much. */
+const MAX_SKEW_MS = 60_000;
 
 /** Checks the certificate with which the API serves. */
 export async function checkTls(cluster: Cluster): Promise<Result[]> {
@@ -94,17 +97,18 @@ function judge(cluster: Cluster, tls: TlsSecret, secret: Secret | undefined): Re
       replace,
     );
   }
-  const leftMs = expirationOf({ cert, key }).getTime() - cluster.options.clock.now();
+  const nowMs = cluster.options.clock.now();
+  const { validFromDate, validToDate } = new X509Certificate(cert);
+  const leftMs = validToDate.getTime() - nowMs;
+  const untilValidMs = validFromDate.getTime() - nowMs;
   const certificate = `The certificate in the TLS Secret ${namespace}/${name} of the API`;
   if (leftMs <= 0)
     return error(`${certificate} expired ${roughly(-leftMs)} ago, so clients reject it.`, replace);
+  if (untilValidMs > MAX_SKEW_MS)
+    return error(`${certificate} becomes valid in ${roughly(untilValidMs)}, so clients reject it.`, replace);
   const expires = `expires in ${roughly(leftMs)}`;
-  if (leftMs <= Math.min(SOON_MS, validityMsOf(cert) * SOON_PART))
+  const validityMs = validToDate.getTime() - validFromDate.getTime();
+  if (leftMs <= Math.min(SOON_MS, validityMs * SOON_PART))
     return warning(`${certificate} ${expires}, and nothing has renewed it.`, replace);
   return ok(`The TLS certificate of the API is usable; it ${expires}.`);
-}
-
-function validityMsOf(cert: Buffer): number {
-  const { validFromDate, validToDate } = new X509Certificate(cert);
-  return validToDate.getTime() - validFromDate.getTime();
 }

@@ -169,6 +169,11 @@ describe("the TLS check of doctor", () => {
       "error: .* is unusable",
     ],
     ["that is not PEM", secretOf({ crt: "a", key: "b" }), "error: .* is unusable"],
+    [
+      "that clients do not accept yet",
+      secretOf(pairFor(60 * DAY_MS, -3 * DAY_MS)),
+      "error: .* becomes valid in 3 d, so clients reject it",
+    ],
     ["that has expired", secretOf(pairFor(-3 * DAY_MS)), "error: .* expired 3 d ago"],
     [
       "that expires in less than 14 days",
