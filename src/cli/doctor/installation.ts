@@ -65,6 +65,11 @@ export function installationOf({ metadata, spec, status }: ProcessDeployment): I
   // The values of the chart can add containers.
   const env = containers.find(({ name }) => name === component)?.env;
   const variable = (name: string) => env?.find((each) => each.name === name)?.value || undefined;
+  /** Blanks around the values have no effect on the process. */
+  const listIn = (name: string) =>
+    variable(name)
+      ?.split(",")
+      .map((each) => each.trim()) ?? [];
   const volumeOf = (name: string) => volumeWith(variable(name), template.spec);
   return {
     component,
@@ -73,9 +78,9 @@ export function installationOf({ metadata, spec, status }: ProcessDeployment): I
     account: serviceAccountName,
     hasPolicies: metadata.annotations?.[POLICIES_ANNOTATION] === "true",
     records: variable("PIPE_SCALING_NAMESPACE") ?? DEFAULT_RECORDS_NAMESPACE,
-    pipeNamespaces: variable("PIPE_SCALING_PIPE_NAMESPACES")?.split(",") ?? [],
+    pipeNamespaces: listIn("PIPE_SCALING_PIPE_NAMESPACES"),
     resizeStrategy: RESIZE_STRATEGIES.find((each) => each === variable("PIPE_SCALING_RESIZE_STRATEGY")),
-    toleratedResizers: variable("PIPE_SCALING_TOLERATED_RESIZERS")?.split(",") ?? [],
+    toleratedResizers: listIn("PIPE_SCALING_TOLERATED_RESIZERS"),
     maximumCores: Number(variable("PIPE_SCALING_MAXIMUM_CORES")) || undefined,
     tiers: volumeOf("PIPE_SCALING_TIERS_FILE")?.configMap?.name,
     tiersChecksum: template.metadata?.annotations?.["checksum/tiers"],

@@ -25,6 +25,19 @@ it("an installation has the settings of its process, not those of an extra conta
   expect(installationOf(deployment())).toMatchObject({ records: "records", pipeNamespaces: [] });
 });
 
+it("an installation has lists without the blanks that the process ignores", () => {
+  const { spec, ...rest } = deployment();
+  const env = [
+    { name: "PIPE_SCALING_PIPE_NAMESPACES", value: "a-pipes, b-pipes " },
+    { name: "PIPE_SCALING_TOLERATED_RESIZERS", value: "vpa , tuner" },
+  ];
+  const template = { ...spec.template, spec: { containers: [{ name: "controller", env }] } };
+  expect(installationOf({ ...rest, spec: { ...spec, template } })).toMatchObject({
+    pipeNamespaces: ["a-pipes", "b-pipes"],
+    toleratedResizers: ["vpa", "tuner"],
+  });
+});
+
 const OF_POD = { "f:spec": { "f:template": { "f:spec": {} } } };
 const OF_RESTART = { "f:spec": { "f:template": { "f:metadata": {} } } };
 const OF_REPLICAS = { "f:spec": { "f:replicas": {} } };
