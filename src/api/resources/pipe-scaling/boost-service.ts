@@ -1,5 +1,6 @@
 import type { Boost } from "../../../domain/boost.ts";
 import { describeSize } from "../../../domain/size.ts";
+import { isOutcomeUnknown } from "../../../kube/errors.ts";
 import type { Service } from "../../../records/service.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
@@ -71,9 +72,30 @@ function changeOf(boost: Boost | undefined, deps: BoostServiceDeps): ScalingChan
       // A boost that ended while it waited for its turn would only end the one in effect.
       if (boost) requireNearEnd(boost.untilMs, deps);
       else requireBoost(current, deps.clock.now());
-      return await deps.scalingWriter.writeBoost(current, boost, author);
+      const write = deps.scalingWriter.writeBoost(current, boost, author);
+      return boost ? await write : await ended(current, write, deps);
     },
   };
+}
+
+/**
+ * Waits for the end of a boost. After a lost response it has ended if the object no longer has it. A caller who repeated
+ * the request could end a boost that someone else has started since.
+ */
+async function ended(
+  { metadata: { namespace = "", name }, boosted }: PipeScalingView,
+  write: Promise<PipeScalingView>,
+  { scalingWriter }: BoostServiceDeps,
+): Promise<PipeScalingView> {
+  try {
+    return await write;
+  } catch (error) {
+    if (!isOutcomeUnknown(error)) throw error;
+    const now = await scalingWriter.read(namespace, name);
+    const isSame = boosted && now?.boosted && describeBoost(now.boosted) === describeBoost(boosted);
+    if (!now || isSame) throw error;
+    return now;
+  }
 }
 
 function requireBoost(scaling: PipeScalingView, nowMs: number): Boost {
