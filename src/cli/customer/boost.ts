@@ -86,7 +86,7 @@ function requireOneUse(values: BoostValues): void {
 
 async function start(api: ApiClient, path: string, values: BoostValues, io: Io): Promise<number> {
   const { service, cores, memoryGb, forMs = 0, until: at } = values;
-  const end = at ?? new Date(Date.now() + forMs).toISOString();
+  const end = at ?? new Date(api.now() + forMs).toISOString();
   const body = { ...toPipeScaling(sizeFrom(cores, memoryGb)), until: end };
   const request = { method: "PUT", path: `${path}/boost`, body } as const;
   const { requestId, result } = await api.request(request, boostResult);

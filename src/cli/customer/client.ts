@@ -25,6 +25,9 @@ export interface ApiResponse<T> {
 const MAX_ATTEMPTS = 5;
 const MAX_WAIT_MS = 60_000;
 
+/** The time in a response has no fraction, and the response takes time. */
+const CLOCK_TOLERANCE_MS = 5000;
+
 interface EarlierAttempts {
   /** The last one that may have made the change. */
   unconfirmed: ErrorResponse | undefined;
@@ -40,10 +43,16 @@ const envelope = z.object({ requestId: z.string(), status: z.literal(200) });
 export class ApiClient {
   readonly access: Access;
   readonly #options: ApiClientOptions;
+  #aheadMs = 0;
 
   constructor(options: ApiClientOptions) {
     this.access = options.access;
     this.#options = options;
+  }
+
+  /** The time by the clock of the API, as of the last response: that of this machine can be wrong. */
+  now(): number {
+    return Date.now() + this.#aheadMs;
   }
 
   /** @param schema of the result */
@@ -89,6 +98,8 @@ export class ApiClient {
     signal.throwIfAborted();
     const isRead = request.method === "GET";
     const response = isRead ? await transport.send(request, signal) : await this.#write(request);
+    const aheadMs = Date.parse(response.headers["date"] ?? "") - Date.now();
+    this.#aheadMs = Math.abs(aheadMs) > CLOCK_TOLERANCE_MS ? aheadMs : 0;
     if (response.status !== 200) throw errorOf(response, request, access);
     return this.#read(response, schema);
   }

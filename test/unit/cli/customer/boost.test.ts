@@ -9,7 +9,7 @@ import {
   refused,
 } from "../../../support/fakes/fake-http-server.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
-import { accessTo, apiWith, type Operations, SCALING, SERVICE, writesTo } from "./fake-api.ts";
+import { accessTo, apiWith, type Operations, OWN, SCALING, SERVICE, writesTo } from "./fake-api.ts";
 
 const HOUR_MS = 3_600_000;
 const UNTIL = "2026-01-31T20:00:00.000Z";
@@ -53,6 +53,22 @@ describe("scaling boost", () => {
     expect(out).toContain(`ACCEPTED    16 cpu / 64 Gi until ${until}`);
     expect(err).toContain(`To watch it: pipe-scaling scaling get ${SERVICE} --watch`);
   });
+
+  test.each([-1, 1])(
+    "starts a boost of the whole duration, although the clock of this machine is %i h off",
+    async (hours) => {
+      const apiNow = Math.floor(Date.now() / 1000) * 1000 - hours * HOUR_MS;
+      const { writes } = await run(`${SERVICE} --cores 16 --for 30m`, {
+        "GET /v1/organizations": {
+          ...done([OWN]),
+          headers: { Date: new Date(apiNow).toUTCString() },
+        },
+        [`PUT ${SCALING}/boost`]: echo,
+      });
+      const { until } = Object(writes[0]?.body);
+      expect(Math.abs(Date.parse(until) - apiNow - HOUR_MS / 2)).toBeLessThan(60_000);
+    },
+  );
 
   test("starts a boost that ends at a time, and watches it", async () => {
     const { code, out, err, writes } = await run(`${SERVICE} --memory-gb 64 --until ${UNTIL} --watch`, {
