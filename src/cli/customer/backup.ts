@@ -32,14 +32,17 @@ const changes = {
   period: option(oneOf(DEFAULT, ...BACKUP_PERIODS_HOURS.map(String)).optional(), {
     placeholder: "hours",
     description: `hours between backups: ${BACKUP_PERIODS_HOURS.join(", ")}`,
+    flagOnly: true,
   }),
   retention: option(orWord(DEFAULT, bodyValue(backupRetentionPeriodInHours, Number)).optional(), {
     placeholder: "hours",
     description: "retention of a backup in hours",
+    flagOnly: true,
   }),
   startTime: option(orWord(DEFAULT, bodyValue(backupStartTime, String)).optional(), {
     placeholder: "time",
     description: "a full hour in UTC",
+    flagOnly: true,
   }),
 };
 

@@ -16,10 +16,12 @@ export const sizeOptions = {
   cores: option(integer(CPU_MINIMUM_MILLICORES / 1000, CPU_MAXIMUM_MILLICORES / 1000).optional(), {
     placeholder: "number",
     description: "CPU cores of each replica",
+    flagOnly: true,
   }),
   memoryGb: option(bodyValue(requestedFields(LARGEST).replicaMemoryGb, Number).optional(), {
     placeholder: "number",
     description: "memory of each replica, in GiB",
+    flagOnly: true,
   }),
 };
 

@@ -27,9 +27,9 @@ const BOOSTED = {
   requestId: REQUEST_ID,
 };
 
-async function run(words: string, operations: Operations = {}) {
+async function run(words: string, operations: Operations = {}, env = {}) {
   const api = await apiWith(operations);
-  const io = fakeIo({ env: accessTo(api) });
+  const io = fakeIo({ env: { ...accessTo(api), ...env } });
   const code = await runProgram(COMMANDS, `scaling boost ${words}`.split(" "), io);
   return { code, ...io.written, writes: writesTo(api) };
 }
@@ -123,6 +123,16 @@ describe("scaling boost", () => {
       out: "",
       err: `No boost is in effect. To start one: pipe-scaling scaling boost ${SERVICE} --cores 16 --for 8h\n`,
     });
+  });
+
+  test("shows and ends a boost, although a size for another command is in the environment", async () => {
+    const env = { PIPE_SCALING_CORES: "4", PIPE_SCALING_MEMORY_GB: "16" };
+    const operations = {
+      [`GET ${SCALING}/progress`]: done(BOOSTED),
+      [`DELETE ${SCALING}/boost`]: { body: { requestId: REQUEST_ID, status: 200 } },
+    };
+    expect(await run(SERVICE, operations, env)).toMatchObject({ code: 0, writes: [] });
+    expect(await run(`${SERVICE} --end`, operations, env)).toMatchObject({ code: 0 });
   });
 
   test.each([

@@ -164,6 +164,13 @@ describe("backup", () => {
     expect(writesTo(api)).toMatchObject([{ path, body, contentType: "application/json; charset=utf-8" }]);
   });
 
+  test("set changes nothing because of a variable that another command needed", async () => {
+    const api = await apiWith({ [`PATCH ${path}`]: done(settings) });
+    const env = { PIPE_SCALING_RETENTION: "72", PIPE_SCALING_START_TIME: "2:00", PIPE_SCALING_PERIOD: "6" };
+    expect(await run(api, `backup set ${SERVICE} --period 24`, { env })).toMatchObject({ code: 0 });
+    expect(writesTo(api).map(({ body }) => body)).toEqual([{ backupPeriodInHours: 24 }]);
+  });
+
   test.each([
     ["", "Nothing to change. Specify --period, --retention or --start-time."],
     ["--period 7", 'is "7", but it must be default, 6, 8, 12, 16, 20, 24, 36 or 48.'],
