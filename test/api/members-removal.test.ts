@@ -50,7 +50,7 @@ class Process {
       },
     };
     this.#deps = {
-      cache: { members: () => this.cached, observeRecord: () => undefined },
+      cache: { record: () => this.cached, observeRecord: () => undefined },
       recordWriter: new RecordWriter(linked, environment.records),
       memberWrites: new WriteQueue(systemClock),
       log: createLogger("silent", "api"),

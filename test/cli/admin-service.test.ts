@@ -223,7 +223,7 @@ describe("admin service delete", () => {
     expect(await records.run(words)).toMatchObject({
       code: 2,
       err: expect.stringContaining(
-        `Delete service orders (${id}) with its backup settings? Standard input is not a terminal`,
+        `Delete service orders (${id}) with its settings? Standard input is not a terminal`,
       ),
     });
     expect((await records.run(words, { input: true, answers: [""] })).code).toBe(1);

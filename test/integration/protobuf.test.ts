@@ -23,7 +23,7 @@ import {
 } from "../../src/kube/paths.ts";
 import { type List, listOf } from "../../src/kube/protobuf/envelope.ts";
 import type { Deployment } from "../../src/kube/workloads.ts";
-import { recordKindOf } from "../../src/records/labels.ts";
+import { recordKindOf } from "../../src/records/kinds.ts";
 import { watchEvents } from "../../src/runtime/watch-stream.ts";
 import { TestEnvironment } from "../support/test-environment.ts";
 

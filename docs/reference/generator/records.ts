@@ -4,7 +4,6 @@ import { RESOURCE_LABEL } from "../../../src/records/labels.ts";
 import { MAX_MEMBERS_BYTES } from "../../../src/records/members.ts";
 import { MAX_RECORD_BYTES, yamlContents } from "../../../src/records/parse.ts";
 import { block, code, sections, table } from "./markdown.ts";
-import { RECORD_EXAMPLES } from "./record-examples.ts";
 import { DESCRIBED_RECORDS, type DescribedRecord, RECORDS } from "./record-kinds.ts";
 import { FIELD_COLUMNS, fieldRows, type Schema } from "./schema.ts";
 
@@ -42,7 +41,7 @@ export function recordsPage(): string {
 }
 
 function describe(kind: DescribedRecord): string {
-  const { heading, object, purpose, schema, faults } = RECORDS[kind];
+  const { heading, object, purpose, schema, example, faults } = RECORDS[kind];
   return sections(
     `## ${heading}`,
     `${object}.`,
@@ -53,7 +52,7 @@ function describe(kind: DescribedRecord): string {
     ),
     "Example:",
     // kubectl reads YAML 1.1, in which a bare `02:00` is a number.
-    block("yaml", stringify(RECORD_EXAMPLES[kind], { lineWidth: 0, version: "1.1" })),
+    block("yaml", stringify(example, { lineWidth: 0, version: "1.1" })),
     table(
       ["fault", "API", "controller"],
       faults.map(({ fault, api, controller }) => [fault, api, controller]),

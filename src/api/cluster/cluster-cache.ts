@@ -2,13 +2,9 @@ import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { ConfigMap, KubeObject, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
 import type { ApiKey } from "../../records/api-key.ts";
-import { backupConfigMapName } from "../../records/backup.ts";
-import { keyUsageConfigMapName } from "../../records/key-usage.ts";
-import { API_KEY_SECRET_TYPE, RECORD_KINDS, RESOURCE_LABEL } from "../../records/labels.ts";
-import { membersConfigMapName } from "../../records/members.ts";
-import { organizationConfigMapName } from "../../records/organization.ts";
+import { RECORD_KINDS, type RecordKind } from "../../records/kinds.ts";
+import { API_KEY_SECRET_TYPE, RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Service } from "../../records/service.ts";
-import { serviceConfigMapName } from "../../records/service.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ReflectorClient } from "../../runtime/list-watch.ts";
 import { Outage } from "../../runtime/outage.ts";
@@ -18,19 +14,15 @@ import type { CacheState } from "../metrics.ts";
 import { Informer } from "./informer.ts";
 import { KeyUsageBuffer } from "./key-usage/buffer.ts";
 import {
-  type BackupView,
-  type KeyUsageView,
   type KeyView,
-  type MembersView,
-  type OrganizationView,
   type PipeScalingResource,
   type PipeScalingView,
   problemOf,
   type RecordView,
-  type ServiceView,
   toKeyView,
   toPipeScalingView,
   toRecordView,
+  type ViewOf,
 } from "./views.ts";
 
 export interface ClusterCacheOptions {
@@ -80,7 +72,7 @@ export class ClusterCache {
       what: "organizations and services",
       resource: CONFIG_MAPS,
       namespace,
-      labelSelector: `${RESOURCE_LABEL} in (${RECORD_KINDS.join(",")})`,
+      labelSelector: `${RESOURCE_LABEL} in (${Object.keys(RECORD_KINDS).join(",")})`,
       project: (raw: ConfigMap) => toRecordView(raw, servesNamespace),
       problemOf,
       indexes: { services: (record) => (record.kind === "service" ? [record.organizationId ?? ""] : []) },
@@ -138,13 +130,8 @@ export class ClusterCache {
 
   /** The last use of a key as recorded in the cluster, so that every process returns the same. */
   usedAt({ organizationId, id }: Pick<ApiKey, "organizationId" | "id">): Date | undefined {
-    const time = this.keyUsage(organizationId)?.usage.get(id);
+    const time = this.record("key-usage", organizationId)?.usage.get(id);
     return time?.ok ? time.value : undefined;
-  }
-
-  keyUsage(organizationId: string): KeyUsageView | undefined {
-    const record = this.#records.get(this.#namespace, keyUsageConfigMapName(organizationId));
-    return record?.kind === "key-usage" ? record : undefined;
   }
 
   /** The well-formed services of an organization, in no particular order. */
@@ -155,24 +142,10 @@ export class ClusterCache {
     );
   }
 
-  organization(id: string): OrganizationView | undefined {
-    const record = this.#records.get(this.#namespace, organizationConfigMapName(id));
-    return record?.kind === "organization" ? record : undefined;
-  }
-
-  members(organizationId: string): MembersView | undefined {
-    const record = this.#records.get(this.#namespace, membersConfigMapName(organizationId));
-    return record?.kind === "members" ? record : undefined;
-  }
-
-  service(id: string): ServiceView | undefined {
-    const record = this.#records.get(this.#namespace, serviceConfigMapName(id));
-    return record?.kind === "service" ? record : undefined;
-  }
-
-  backup(serviceId: string): BackupView | undefined {
-    const record = this.#records.get(this.#namespace, backupConfigMapName(serviceId));
-    return record?.kind === "backup" ? record : undefined;
+  /** @param id that of the organization or the service in the name of the record (`RECORD_KINDS`) */
+  record<K extends RecordKind>(kind: K, id: string): ViewOf<K> | undefined {
+    const record = this.#records.get(this.#namespace, RECORD_KINDS[kind].name(id));
+    return record && isOfKind(record, kind) ? record : undefined;
   }
 
   /** Stores the response to one of our writes. */
@@ -197,6 +170,10 @@ export class ClusterCache {
     if (!cache) throw new Error(`the PipeScalings of namespace ${namespace} are not watched`);
     return cache;
   }
+}
+
+function isOfKind<K extends RecordKind>(record: RecordView, kind: K): record is ViewOf<K> {
+  return record.kind === kind;
 }
 
 /**

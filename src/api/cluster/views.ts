@@ -11,7 +11,8 @@ import { type ConfigMap, identityOf, type KubeObject, type Secret } from "../../
 import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
 import { parseBackup } from "../../records/backup.ts";
 import { type KeyUsage, parseKeyUsage } from "../../records/key-usage.ts";
-import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind, recordKindOf } from "../../records/labels.ts";
+import { type RecordKind, recordKindOf } from "../../records/kinds.ts";
+import { ORGANIZATION_LABEL, RESOURCE_LABEL } from "../../records/labels.ts";
 import { type Members, parseMembers } from "../../records/members.ts";
 import { type Organization, parseOrganization } from "../../records/organization.ts";
 import { describeProblems, type Parsed } from "../../records/parse.ts";
@@ -58,6 +59,9 @@ export interface KeyUsageView extends KubeObject {
 }
 
 export type RecordView = OrganizationView | ServiceView | MembersView | BackupView | KeyUsageView;
+
+/** The view of a record of this kind. */
+export type ViewOf<K extends RecordKind> = Extract<RecordView, { readonly kind: K }>;
 
 export interface PipeScalingView extends KubeObject {
   readonly suspended: boolean;

@@ -9,7 +9,7 @@ import { reauthorize } from "../middleware/authorize.ts";
 import { authenticatedKey } from "../middleware/request-context.ts";
 
 /** The records for lookups of path parameters. */
-export type TenantRecords = Pick<ClusterCache, "organization" | "service">;
+export type TenantRecords = Pick<ClusterCache, "record">;
 
 export interface MemberParams {
   readonly organization: Organization;
@@ -23,7 +23,7 @@ export interface ServiceParams {
 
 /** The organization of the request's key, if it has a record. */
 export function ownOrganization(request: Request, records: TenantRecords): Organization | undefined {
-  const view = records.organization(authenticatedKey(request).organizationId);
+  const view = records.record("organization", authenticatedKey(request).organizationId);
   return view && readable(view.parsed);
 }
 
@@ -47,7 +47,7 @@ export function serviceParams(request: Request, records: TenantRecords): Service
   const organizationId = uuidParam(request, "organizationId");
   const serviceId = uuidParam(request, "serviceId");
   const organization = requireOwn(organizationId, request, records);
-  const view = records.service(serviceId);
+  const view = records.record("service", serviceId);
   if (view?.organizationId !== organization.id) throw apiError("NoSuchService");
   return { organization, service: readable(view.parsed) };
 }

@@ -2,7 +2,7 @@ import { isAlreadyExists } from "../../kube/errors.ts";
 import type { ConfigMap, KubeObject, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, type Resource, SECRETS } from "../../kube/paths.ts";
 import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
-import type { RecordKind } from "../../records/labels.ts";
+import type { RecordKind } from "../../records/kinds.ts";
 import {
   type Organization,
   organizationConfigMapName,

@@ -1,10 +1,8 @@
 import { canonicalUuid } from "../../domain/identifiers.ts";
 import type { ConfigMap, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
-import { backupConfigMapName } from "../../records/backup.ts";
-import { keyUsageConfigMapName } from "../../records/key-usage.ts";
-import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
-import { membersConfigMapName } from "../../records/members.ts";
+import { type RecordKind, recordsNamedAfter } from "../../records/kinds.ts";
+import { ORGANIZATION_LABEL, RESOURCE_LABEL } from "../../records/labels.ts";
 import { organizationConfigMapName, organizationIdOf } from "../../records/organization.ts";
 import { serviceIdOf } from "../../records/service.ts";
 import { confirm } from "../confirm.ts";
@@ -27,7 +25,7 @@ export const remove = recordsCommand({
   examples: ["admin organization delete <uuid>", "admin organization delete <uuid> --with-services --yes"],
   options: {
     ...organizationArgument,
-    withServices: switchOption("delete the records of its services too, with their backup settings"),
+    withServices: switchOption("delete the records of its services too, with their settings"),
     ...yesOption,
   },
   async run(records, { organization: id, withServices, yes }, io) {
@@ -74,10 +72,7 @@ async function recordsOf(records: Records, id: string) {
   const keys = await records.list<Secret>(SECRETS, "api-key", id);
   const organization = configMaps.find(({ metadata }) => metadata.name === organizationConfigMapName(id));
   const owned = ownedBy(id, configMaps).filter((each) => each !== organization);
-  const kinds = new Map<string, RecordKind>([
-    [membersConfigMapName(id), "members"],
-    [keyUsageConfigMapName(id), "key-usage"],
-  ]);
+  const kinds = recordsNamedAfter("organization", id);
   const isOfKind = (kind: RecordKind, { metadata: { name, labels } }: ConfigMap) =>
     (kinds.get(name) ?? labels?.[RESOURCE_LABEL]) === kind;
   const usage = owned.filter((each) => isOfKind("key-usage", each));
@@ -100,36 +95,37 @@ async function recordsOf(records: Records, id: string) {
 }
 
 /**
- * The records of an organization. Members, key usage and backup settings belong to the organization or the service in
- * their names, because the API reads them by their names; they may lack labels. If a person moves a service to another
- * organization, the label of its backup settings still names the earlier one.
+ * The records of an organization. They belong to the organization or the service in their names, because the API reads
+ * them by their names; they may lack labels. If a person moves a service to another organization, the label of its backup
+ * settings still names the earlier one.
  *
  * @param configMaps all ConfigMaps in the namespace
  */
 function ownedBy(id: string, configMaps: readonly ConfigMap[]): ConfigMap[] {
   const isRecord = ({ metadata }: ConfigMap) => metadata.labels?.[RESOURCE_LABEL] !== undefined;
   const labeled = ({ metadata }: ConfigMap) => metadata.labels?.[ORGANIZATION_LABEL];
-  const backupOwners = new Map(
+  const ofServices = new Map(
     configMaps.filter(isRecord).flatMap((each) => {
       const serviceId = serviceIdOf(each.metadata.name);
-      return serviceId === undefined ? [] : [[backupConfigMapName(serviceId), labeled(each)]];
+      return serviceId === undefined
+        ? []
+        : namesOf("service", serviceId).map((name) => [name, labeled(each)]);
     }),
   );
   const organizations = configMaps.flatMap((each) => organizationIdOf(each.metadata.name) ?? []);
   const owners = new Map(
-    [id, ...organizations].flatMap((owner) => namesOf(owner).map((name) => [name, owner])),
+    [id, ...organizations].flatMap((owner) => namesOf("organization", owner).map((name) => [name, owner])),
   );
   return configMaps.filter((each) => {
     const { name } = each.metadata;
-    if (backupOwners.has(name)) return backupOwners.get(name) === id;
+    if (ofServices.has(name)) return ofServices.get(name) === id;
     if (owners.has(name)) return owners.get(name) === id && !isOfAnother(id, each);
     return isRecord(each) && labeled(each) === id;
   });
 }
 
-/** The names of the records that have the ID of an organization in their names. */
-function namesOf(id: string): string[] {
-  return [organizationConfigMapName(id), membersConfigMapName(id), keyUsageConfigMapName(id)];
+function namesOf(...owner: Parameters<typeof recordsNamedAfter>): string[] {
+  return [...recordsNamedAfter(...owner).keys()];
 }
 
 function isOfAnother(id: string, { metadata: { labels } }: ConfigMap): boolean {
@@ -150,10 +146,11 @@ async function recreatedRecords(
 ): Promise<ConfigMap[]> {
   const configMaps = await records.configMaps();
   const existing = new Set(configMaps.map(({ metadata }) => metadata.name));
-  const backups = services.flatMap(({ metadata: { name } }) => {
+  const ofServices = services.flatMap(({ metadata: { name } }) => {
     const serviceId = existing.has(name) ? undefined : serviceIdOf(name);
-    return serviceId === undefined ? [] : [backupConfigMapName(serviceId)];
+    return serviceId === undefined ? [] : namesOf("service", serviceId);
   });
-  const names = [...(existing.has(organizationConfigMapName(id)) ? [] : namesOf(id)), ...backups];
+  const isBack = existing.has(organizationConfigMapName(id));
+  const names = [...(isBack ? [] : namesOf("organization", id)), ...ofServices];
   return configMaps.filter((each) => names.includes(each.metadata.name) && !isOfAnother(id, each));
 }

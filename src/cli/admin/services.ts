@@ -4,7 +4,7 @@ import { KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
-import { backupConfigMapName } from "../../records/backup.ts";
+import { recordsNamedAfter } from "../../records/kinds.ts";
 import { writtenWindow } from "../../records/rollout-window.ts";
 import { type Service, serviceConfigMap, serviceConfigMapName } from "../../records/service.ts";
 import { option } from "../../settings/option.ts";
@@ -118,20 +118,20 @@ const update = recordsCommand({
 
 const remove = recordsCommand({
   name: "admin service delete",
-  summary: "delete the record of a service, with its backup settings",
+  summary: "delete the record of a service, with its settings",
   details:
     `Nothing is resized. The pipes keep their size, and the ${KIND} keeps it too, until you delete the object\n` +
-    "with kubectl. If the service is deleted already, the command deletes backup settings that it left.",
+    "with kubectl. If the service is deleted already, the command deletes settings that it left.",
   options: { ...serviceArgument, ...yesOption },
   async run(records, { service: id, yes }, io) {
     const before = await recordsOf(records, id);
-    const { backup, service } = before;
-    if (!backup && !service) await SERVICES.requireObject(records, id);
+    const { settings, service } = before;
+    if (settings.length === 0 && !service) await SERVICES.requireObject(records, id);
     const what = service
-      ? `${SERVICES.describe(service, id)}${backup ? " with its backup settings" : ""}`
-      : `the backup settings that service ${id} has left`;
+      ? `${SERVICES.describe(service, id)}${settings.length > 0 ? " with its settings" : ""}`
+      : `the settings that service ${id} has left`;
     await confirm(io, yes, `Delete ${what}?`);
-    // The API may have created backup settings since the question.
+    // The API may have created settings since the question.
     const now = await recordsOf(records, id);
     const record = `The record of service ${id}`;
     requireUnchanged(record, before.all, now.all);
@@ -142,16 +142,19 @@ const remove = recordsCommand({
     io.err(
       service
         ? `Service ${id} is deleted; its pipes, and its ${KIND}, stay as they are.\n`
-        : `The backup settings of service ${id} are deleted.\n`,
+        : `The settings of service ${id} are deleted.\n`,
     );
   },
 });
 
 async function recordsOf(records: Records, id: string) {
-  // In this order: if a service with this ID is created in between, its backup settings have a newer version.
-  const backup = await records.get<ConfigMap>(CONFIG_MAPS, backupConfigMapName(id));
-  const service = await records.get<ConfigMap>(CONFIG_MAPS, serviceConfigMapName(id));
-  return { backup, service, all: [backup, service].flatMap((each) => each ?? []) };
+  const get = (name: string) => records.get<ConfigMap>(CONFIG_MAPS, name);
+  const name = serviceConfigMapName(id);
+  // In this order: if a service with this ID is created in between, its settings have a newer version.
+  const others = [...recordsNamedAfter("service", id).keys()].filter((each) => each !== name);
+  const settings = (await Promise.all(others.map(get))).flatMap((each) => each ?? []);
+  const service = await get(name);
+  return { settings, service, all: service ? [...settings, service] : settings };
 }
 
 function toDeletion(object: ConfigMap): Deletion {

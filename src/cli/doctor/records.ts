@@ -1,9 +1,9 @@
 import { accessListOf } from "../../domain/access-list.ts";
 import type { ConfigMap, KubeObject, Secret } from "../../kube/objects.ts";
 import type { ApiKey } from "../../records/api-key.ts";
-import { RESOURCE_LABEL, recordKindOf } from "../../records/labels.ts";
+import { RECORD_KINDS, recordKindOf } from "../../records/kinds.ts";
+import { RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Parsed } from "../../records/parse.ts";
-import { RECORD_PARSERS } from "../../records/parsers.ts";
 import { KEYS, ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
 import { kubectlCommand, type Place } from "../options.ts";
 import { error, type Result } from "./result.ts";
@@ -66,7 +66,7 @@ function wellFormed<T>(
 /** Records that no other record refers to. */
 function parseOther(object: ConfigMap): Iterable<Parsed<unknown>> {
   const kind = recordKindOf(object.metadata.labels);
-  if (kind !== undefined) return RECORD_PARSERS[kind](object);
+  if (kind !== undefined) return RECORD_KINDS[kind].parse(object);
   const label = object.metadata.labels?.[RESOURCE_LABEL] ?? "";
   return [{ ok: false, problem: `the label ${RESOURCE_LABEL} is "${label}", which is no kind of record` }];
 }

@@ -1,12 +1,11 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import { RECORD_EXAMPLES } from "../../../docs/reference/generator/record-examples.ts";
 import { DESCRIBED_RECORDS, RECORDS } from "../../../docs/reference/generator/record-kinds.ts";
 import { inputSchema, undescribedKeys } from "../../../docs/reference/generator/records.ts";
 import { parseApiKey } from "../../../src/records/api-key.ts";
-import { RECORD_KINDS } from "../../../src/records/labels.ts";
+import { RECORD_KINDS, recordKindOf } from "../../../src/records/kinds.ts";
+import { RESOURCE_LABEL } from "../../../src/records/labels.ts";
 import { nonEmpty, yamlValue } from "../../../src/records/parse.ts";
-import { RECORD_PARSERS } from "../../../src/records/parsers.ts";
 
 describe("the reference of records", () => {
   it.each(DESCRIBED_RECORDS)("describes every key of %s", (kind) => {
@@ -23,14 +22,16 @@ describe("the reference of records", () => {
 });
 
 describe("the example of a record", () => {
-  it.each(RECORD_KINDS)("%s is well-formed", (kind) => {
-    const results = [...RECORD_PARSERS[kind](RECORD_EXAMPLES[kind])];
+  it.each(Object.entries(RECORD_KINDS))("%s is well-formed, with its label", (kind, { parse }) => {
+    const { example } = RECORDS[recordKindOf({ [RESOURCE_LABEL]: kind }) ?? "tiers"];
+    expect(recordKindOf(example.metadata.labels)).toBe(kind);
+    const results = [...parse(example)];
     expect(results).not.toEqual([]);
     for (const result of results) expect(result).toMatchObject({ ok: true });
   });
 
   it("api-key is well-formed", () => {
-    const { metadata, stringData = {} } = RECORD_EXAMPLES["api-key"];
+    const { metadata, stringData = {} } = RECORDS["api-key"].example;
     const encoded = Object.entries(stringData).map(([name, value]) => [name, btoa(value)]);
     expect(parseApiKey(metadata.labels, Object.fromEntries(encoded))).toMatchObject({ ok: true });
   });
@@ -39,7 +40,7 @@ describe("the example of a record", () => {
     const keys = Object.keys(inputSchema(RECORDS[kind].schema).properties ?? {});
     // In angle brackets: keys that are IDs or names.
     const fixed = keys.filter((key) => !key.startsWith("<"));
-    const { data, stringData } = RECORD_EXAMPLES[kind];
+    const { data, stringData } = RECORDS[kind].example;
     if (fixed.length > 0) expect(Object.keys(data ?? stringData ?? {}).toSorted()).toEqual(fixed.toSorted());
     else expect(keys).toHaveLength(1);
   });

@@ -21,10 +21,7 @@ const LAST_ROUND_MS = 3000;
 const CONCURRENCY = 8;
 
 export interface KeyUsageWriterOptions {
-  readonly cache: Pick<
-    ClusterCache,
-    "keyUsageBuffer" | "keyUsage" | "keysOf" | "organization" | "observeRecord"
-  >;
+  readonly cache: Pick<ClusterCache, "keyUsageBuffer" | "record" | "keysOf" | "observeRecord">;
   readonly client: Pick<KubeClient, "json">;
   /** Namespace of the records. */
   readonly namespace: string;
@@ -114,10 +111,10 @@ export class KeyUsageWriter {
     writer: RecordWriter,
   ): Promise<boolean> {
     const { cache } = this.#options;
-    const hasOrganization = () => cache.organization(organizationId) !== undefined;
+    const hasOrganization = () => cache.record("organization", organizationId) !== undefined;
     const labels = recordLabels("key-usage", organizationId);
     const written = await retryOnConflict({
-      cached: cache.keyUsage(organizationId),
+      cached: cache.record("key-usage", organizationId),
       read: async () => {
         const record = await writer.read(keyUsageConfigMapName(organizationId));
         return record && toKeyUsageView(record);

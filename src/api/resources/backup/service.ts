@@ -25,14 +25,14 @@ export interface BackupWrite {
 }
 
 export interface BackupServiceDeps {
-  readonly cache: Pick<ClusterCache, "backup" | "observeRecord">;
+  readonly cache: Pick<ClusterCache, "record" | "observeRecord">;
   readonly recordWriter: Pick<RecordWriter, "read" | "create" | "patch">;
   readonly backupWrites: WriteQueue<BackupWrite>;
   readonly log: Logger;
 }
 
-export function backupPolicy({ id }: Service, cache: Pick<ClusterCache, "backup">): BackupPolicy {
-  return policyOf(cache.backup(id));
+export function backupPolicy({ id }: Service, cache: Pick<ClusterCache, "record">): BackupPolicy {
+  return policyOf(cache.record("backup", id));
 }
 
 /**
@@ -50,7 +50,7 @@ export async function updateBackupPolicy(
 ): Promise<BackupPolicy> {
   const write = async (permitted: () => void) => {
     const { written, ...policies } = await retryOnConflict({
-      cached: cache.backup(service.id),
+      cached: cache.record("backup", service.id),
       read: async () => {
         const record = await recordWriter.read(backupConfigMapName(service.id));
         return record && toBackupView(record);

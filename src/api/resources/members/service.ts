@@ -11,19 +11,20 @@ import { apiError, isUnavailable } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
 import { type MemberParams, readable } from "../path-params.ts";
 
+interface MembersCache {
+  record(kind: "members", organizationId: string): MembersView | undefined;
+}
+
 export interface MembersServiceDeps {
-  readonly cache: Pick<ClusterCache, "members" | "observeRecord">;
+  readonly cache: MembersCache & Pick<ClusterCache, "observeRecord">;
   readonly recordWriter: Pick<RecordWriter, "read" | "patch">;
   readonly memberWrites: WriteQueue<MembersView | undefined>;
   readonly log: Logger;
 }
 
 /** Returns the well-formed members of an organization in the order in which they joined. */
-export function listedMembers(
-  organizationId: string,
-  cache: Pick<ClusterCache, "members">,
-): readonly Member[] {
-  const entries = [...(cache.members(organizationId)?.members.values() ?? [])];
+export function listedMembers(organizationId: string, cache: MembersCache): readonly Member[] {
+  const entries = [...(cache.record("members", organizationId)?.members.values() ?? [])];
   return entries.flatMap((entry) => (entry.ok ? [entry.value] : [])).toSorted(byJoining);
 }
 
@@ -71,7 +72,7 @@ export async function removeMember(
   try {
     const write = async (permitted: () => void) => {
       const written = await retryOnConflict({
-        cached: cache.members(organization.id),
+        cached: cache.record("members", organization.id),
         read,
         attempt: async (current) => {
           permitted();

@@ -343,7 +343,7 @@ describe("the deletion of a service", () => {
     expect({ code, err }).toEqual({
       code: 0,
       err: expect.stringMatching(
-        `Delete the backup settings that service ${SERVICE} has left\\? .*The backup settings of service ${SERVICE} are deleted.\n`,
+        `Delete the settings that service ${SERVICE} has left\\? .*The settings of service ${SERVICE} are deleted.\n`,
       ),
     });
     expect(cluster.names).toEqual([`organization-${ACME}`, other.metadata.name].sort());
