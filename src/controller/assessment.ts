@@ -96,8 +96,16 @@ export type PodsStep =
       readonly actions: readonly InPlaceAction[];
       readonly failure?: Failure | undefined;
     }
-  /** `untilMs`: when it fails, or the failed write is repeated, unless something happens; in milliseconds since 1970. */
-  | { readonly type: "wait"; readonly untilMs: number; readonly failure?: Failure | undefined }
+  /**
+   * `untilMs`: when it fails, or the failed write is repeated, unless something happens; in milliseconds since 1970.
+   * `hindrance`: why the writes so far have failed, if the strategy replaces no pods.
+   */
+  | {
+      readonly type: "wait";
+      readonly untilMs: number;
+      readonly failure?: Failure | undefined;
+      readonly hindrance?: Fallback;
+    }
   /** Another writer gave pods another size each time, so nothing is written any more. */
   | { readonly type: "conflict"; readonly failure: Failure }
   /** The kubelet defers a resize, and the rollout would stop old pods first. `message`: why it waits, for people. */

@@ -9,7 +9,7 @@ import { isSameQuantity, type Resources, resourcesFor } from "../observe/resourc
 import type { StartupRead } from "../observe/workloads/startup-reads.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
 import { areOfOneTemplate, mayReplacePods, seesAllPods, seesPods, unseenPods } from "../pods.ts";
-import { dueAtMs, errorOf, isRetried, isRetryRequested } from "../retry.ts";
+import { dueAtMs, errorOf, isRetried, isRetryRequested, lastErrorOf } from "../retry.ts";
 import { dryRunRecord } from "../rollout/way.ts";
 import { isRemembered } from "./fall-back.ts";
 
@@ -44,7 +44,9 @@ export function failedBefore(subject: Subject): InPlaceFailure | undefined {
 
 /** Why a refused write is a reason to roll the pipe out, unless people asked for another attempt since then. */
 export function refusalOf(record: WriteRecord | undefined, subject: Subject): Fallback | undefined {
-  const { fallback, message = "" } = errorOf(record) ?? {};
+  // A retry that is in flight may be accepted. Until then, a pipe whose pods are not replaced waits as before.
+  const error = mayReplacePods(subject) ? errorOf(record) : lastErrorOf(record);
+  const { fallback, message = "" } = error ?? {};
   if (!record || !fallback || isRetried(record, subject)) return undefined;
   // Nothing else brings the size.
   if (!mayReplacePods(subject) && dueAtMs(record, subject) <= subject.nowMs) return undefined;

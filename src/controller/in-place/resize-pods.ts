@@ -50,7 +50,7 @@ export function podsStep(subject: Subject): PodsStep {
 /** Returns a pod whose size the API server refused for a reason that holds for new pods, too. */
 export function refusedSize({ active }: Subject): ActivePod | undefined {
   return active.find(({ record }) => {
-    const error = errorOf(record);
+    const error = lastErrorOf(record);
     return error && isRefusal(error.reason) && error.fallback === undefined;
   });
 }
@@ -122,9 +122,17 @@ const TIMED_OUT: { readonly [state in PodState]?: Fallback["reason"] } = {
   error: "ResizeError",
 };
 
-function writing({ active, writes, nowMs, timeouts }: Pods): PodsStep | undefined {
+function writing(pods: Pods): PodsStep | undefined {
+  const { active, unchanged, writes, nowMs, timeouts } = pods;
   const open = active.some(({ pod }) => isOpen(writes.get(pod.metadata.uid, "resize-pod")));
-  return open ? { type: "wait", untilMs: nowMs + timeouts.resizeMs } : undefined;
+  if (!open) return undefined;
+  const wait = { type: "wait", untilMs: nowMs + timeouts.resizeMs } as const;
+  const failing = unchanged.find(({ record }) => lastErrorOf(record));
+  if (!failing) return wait;
+  const hindrance = hindranceBy(failing, pods);
+  if (hindrance && !mayReplacePods(pods)) return { ...wait, hindrance };
+  // What is refused is not reported as a failure of the pipe, which is rolled out.
+  return hindrance ? wait : { ...wait, failure: failureOf(failing.record, podDueAtMs(failing, pods)) };
 }
 
 function resizing(pods: Pods): PodsStep | undefined {
@@ -182,24 +190,31 @@ function hindranceOf(problem: Problem | undefined): PodsStep | undefined {
 
 /** Each write can fail, for example because of a webhook that does not respond. */
 function retrying(pods: Pods): PodsStep | undefined {
-  const { unchanged, nowMs, timeouts, scaling } = pods;
+  const { unchanged, nowMs } = pods;
   const failing = unchanged.filter(({ record }) => errorOf(record));
   const [first] = failing;
-  const error = errorOf(first?.record);
-  if (!first?.record || !error) return undefined;
-  // A refused size is tried again for as long as it takes, because a rollout would be refused too.
-  const { retryRequestedAtMs = 0 } = scaling;
-  const { undecidedSinceMs } = first.record;
-  const sinceMs =
-    retryRequestedAtMs <= nowMs ? Math.max(undecidedSinceMs, retryRequestedAtMs) : undecidedSinceMs;
+  if (!first) return undefined;
   const untilMs = Math.min(...failing.map((each) => podDueAtMs(each, pods)));
-  if (!isRefusal(error.reason) && elapsedMs(sinceMs, nowMs) >= timeouts.resizeMs) {
-    const message = `the API server has not resized it: ${error.message}`;
-    const timedOut = failed(first, "ResizeTimeout", message);
-    if (mayReplacePods(pods)) return timedOut;
-    return untilMs <= nowMs ? undefined : { ...timedOut, untilMs };
-  }
-  return untilMs <= nowMs ? undefined : { type: "wait", untilMs, failure: failureOf(first.record, untilMs) };
+  const timedOut = hindranceBy(first, pods);
+  if (timedOut && mayReplacePods(pods)) return timedOut;
+  if (untilMs <= nowMs) return undefined;
+  return timedOut
+    ? { ...timedOut, untilMs }
+    : { type: "wait", untilMs, failure: failureOf(first.record, untilMs) };
+}
+
+/** Why the last write to a pod is a reason for a rollout: what was refused, or has failed for as long as a resize may take. */
+function hindranceBy(each: ActivePod, { nowMs, timeouts, scaling }: Pods): Failed | undefined {
+  const { record } = each;
+  const error = lastErrorOf(record);
+  if (!record || !error) return undefined;
+  if (error.fallback) return failed(each, error.fallback, error.message);
+  // A refused size is tried again for as long as it takes, because a rollout would be refused too.
+  if (isRefusal(error.reason)) return undefined;
+  const { retryRequestedAtMs = 0 } = scaling;
+  const requestedMs = retryRequestedAtMs <= nowMs ? retryRequestedAtMs : 0;
+  if (elapsedMs(Math.max(record.undecidedSinceMs, requestedMs), nowMs) < timeouts.resizeMs) return undefined;
+  return failed(each, "ResizeTimeout", `the API server has not resized it: ${error.message}`);
 }
 
 function next(pods: Pods): PodsStep {

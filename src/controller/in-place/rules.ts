@@ -85,8 +85,9 @@ export function sizeRefused(subject: Subject): PipeDecision | undefined {
   const retryAtMs = podDueAtMs(refused, subject);
   const failure = failureOf(refused.record, retryAtMs);
   if (!failure || retryAtMs <= subject.nowMs) return undefined;
-  // If the template has the size, its pods would return to what is refused.
-  const actions = sameSize(subject.pipe.size, subject.desired) ? [] : podsToReturn(subject);
+  // If the template has the size, its pods would return to what is refused. One that is tried again may get the size.
+  const isKept = failure.isRepeated || sameSize(subject.pipe.size, subject.desired);
+  const actions = isKept ? [] : podsToReturn(subject);
   return { state: "failed", failure, next: { type: "continue", actions } };
 }
 
@@ -119,6 +120,7 @@ function inProgress(step: PodsStep, subject: Subject): PipeDecision {
     const state = failure ? "failed" : "rolling";
     return { ...moving, state, failure, obstacle, recheckAtMs, next: { type: "continue", actions } };
   }
-  const { untilMs: recheckAtMs, failure } = step;
+  const { untilMs: recheckAtMs, failure, hindrance } = step;
+  if (hindrance) return waitsInPlace(subject, { ...hindrance, untilMs: recheckAtMs });
   return { ...moving, state: failure ? "retrying" : "rolling", failure, recheckAtMs };
 }

@@ -75,3 +75,70 @@ describe("a write that does not get a response again and again", () => {
     expect(group.attemptsOf(/^pipescalings\/status/, { sinceMs })).toBeLessThanOrEqual(20);
   });
 });
+
+const slowly = (group: PipeGroup, isHit: (request: KubeRequest) => boolean, error: Error) => {
+  group.cluster.latencyMs = (request) => (isHit(request) ? 8 * SECOND : 5);
+  group.cluster.fault = (request) => (isHit(request) ? { error } : undefined);
+};
+
+const isResize = ({ path, query }: KubeRequest) =>
+  path.endsWith("/resize") && query?.["dryRun"] === undefined;
+const isDryRun = (request: KubeRequest) => isWrite(request) && request.query?.["dryRun"] !== undefined;
+const answer = (code: number, message: string) =>
+  new KubeApiError("PATCH", code, JSON.stringify({ message }));
+const FAILURE = answer(500, "no");
+const DENIAL = answer(403, 'admission webhook "sizes" denied the request: not today');
+const QUOTA = answer(403, 'pods "pipe-0" is forbidden: exceeded quota: small');
+
+/** Runs for an hour. Returns the reasons of Ready and of the Events in their order, without repetitions of Ready. */
+async function reasonsOf(group: PipeGroup) {
+  const { simulation } = group;
+  const ready: string[] = [];
+  for (let ms = SECOND; ms < HOUR; ms += SECOND) {
+    await group.run(SECOND);
+    const reason = simulation.status(1).conditions?.find(({ type }) => type === "Ready")?.reason ?? "";
+    if (reason !== ready.at(-1)) ready.push(reason);
+  }
+  return { ready, events: simulation.events.map(({ reason }) => reason) };
+}
+
+describe("while a write that failed slowly is in flight again, the status has its failure", () => {
+  it.each<
+    [string, "InPlace" | "InPlaceOrRollout", (request: KubeRequest) => boolean, Error, string[], string[]]
+  >([
+    [
+      "a resize of a pod that fails",
+      "InPlace",
+      isResize,
+      FAILURE,
+      ["WriteFailed", "Progressing", "NotResizedInPlace"],
+      ["WriteFailed", "NotResizedInPlace"],
+    ],
+    [
+      "a resize of a pod that is denied",
+      "InPlace",
+      isResize,
+      DENIAL,
+      ["NotResizedInPlace"],
+      ["NotResizedInPlace"],
+    ],
+    ["a dry run that is denied", "InPlace", isDryRun, DENIAL, ["NotResizedInPlace"], ["NotResizedInPlace"]],
+    ["a size that a quota refuses", "InPlace", isResize, QUOTA, ["Refused"], ["Refused"]],
+    ["a size that a quota refuses", "InPlaceOrRollout", isResize, QUOTA, ["Refused"], ["Refused"]],
+  ])("%s, with the strategy %s", async (_, strategy, isHit, error, reasons, events) => {
+    const group = await PipeGroup.start({ pipes: 1 });
+    const { simulation, cluster } = group;
+    simulation.start(strategy);
+    await group.run(5 * SECOND);
+    slowly(group, isHit, error);
+    simulation.events.length = 0;
+    const sinceMs = cluster.clock.monotonic();
+    group.request(4);
+    expect(await reasonsOf(group)).toEqual({ ready: ["Scaled", "Progressing", ...reasons], events });
+    expect(group.attemptsOf(/^pipescalings\/status/, { sinceMs })).toBeLessThanOrEqual(20);
+    slowly(group, () => false, error);
+    await group.run(HOUR);
+    group.expectSettled(4);
+    group.expectSamePods();
+  });
+});
