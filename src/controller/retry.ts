@@ -43,13 +43,13 @@ function failedWriteDelayMs(
   isChanged: boolean,
   timeouts: Timeouts,
 ): number {
-  const { reason, retryAfterMs = 0, isConflict = false } = error;
+  const { reason, retryAfterMs = 0, isConflict = false, isUndone = false } = error;
   if (isConflict && series === 1) return retryAfterMs;
   const delayMs =
     isChanged && isRefusal(reason)
       ? retryDelayMs("WriteFailed", series, timeouts)
       : retryDelayMs(reason, attempts, timeouts);
-  return Math.max(retryAfterMs, delayMs);
+  return Math.max(retryAfterMs, delayMs, isUndone ? doubled(timeouts.commitRetry, series) : 0);
 }
 
 /** Failed writes do not follow faster because some succeed and are undone. */
@@ -162,7 +162,10 @@ export function retriedAt(retryAtMs: number, failure: Failure): Failure {
 /** @returns the delay after this many attempts; infinite if there is no automatic retry */
 export function retryDelayMs(reason: string, attempts: number, timeouts: Timeouts): number {
   if (reason === FIELD_CONFLICT) return timeouts.fieldConflictMs[attempts - 1] ?? Number.POSITIVE_INFINITY;
-  const { firstMs, mostMs } = delaysAfter(reason, timeouts);
+  return doubled(delaysAfter(reason, timeouts), attempts);
+}
+
+function doubled({ firstMs, mostMs }: Doubling, attempts: number): number {
   return Math.min(mostMs, firstMs * 2 ** Math.min(20, Math.max(0, attempts - 1)));
 }
 

@@ -52,6 +52,8 @@ export const TIMEOUTS = {
   repeatStatusMs: 60 * MINUTE_MS,
   /** Before a write that got an error, because the next one may succeed. 20 writes in the first hour, then 12 per hour. */
   writeRetry: { firstMs: SECOND_MS, mostMs: 5 * MINUTE_MS },
+  /** Before a commit that was undone: each one is two writes, so these are 18 in the first hour, then 12 per hour. */
+  commitRetry: { firstMs: MINUTE_MS, mostMs: 10 * MINUTE_MS },
   /** Before a retry of a failed rollout or rejected size: each attempt interrupts the pipe, or is unlikely to succeed. */
   rolloutRetry: { firstMs: 5 * MINUTE_MS, mostMs: 60 * MINUTE_MS },
 };

@@ -173,7 +173,8 @@ async function takeBack(
   const written = await patchPipe(applier, pipe, rollout, spec);
   const message = `the ${kind} controller did not respond, so the template was not changed: see the kube-controller-manager`;
   const last = errorOf(applier.writes.get(uid, "continue-commit"));
-  applier.writes.failed({ uid, purpose: "commit" }, last ?? { reason: "WriteFailed", message }, generation);
+  const error = { ...(last ?? { reason: "WriteFailed", message }), isUndone: true } as const;
+  applier.writes.failed({ uid, purpose: "commit" }, error, generation);
   return written;
 }
 

@@ -15,6 +15,8 @@ export interface WriteError {
   readonly retryAfterMs?: number | undefined;
   /** The object had changed since it was read. It was read again, so the first retry follows at once. */
   readonly isConflict?: boolean;
+  /** The write succeeded, and another one had to undo it. */
+  readonly isUndone?: boolean;
   /** Why the pipe has to be rolled out instead. */
   readonly fallback?: FallbackReason;
 }

@@ -4,6 +4,7 @@ import { TIMEOUTS } from "../../../src/controller/timeouts.ts";
 it("the controller waits in production for the times that docs/explanation describes", () => {
   expect(TIMEOUTS).toEqual({
     deferredMs: 60_000,
+    commitRetry: { firstMs: 60_000, mostMs: 600_000 },
     roomRetry: { firstMs: 60_000, mostMs: 600_000 },
     roomFoundMs: 60_000,
     nodesMs: 60_000,

@@ -142,3 +142,33 @@ describe("while a write that failed slowly is in flight again, the status has it
     group.expectSamePods();
   });
 });
+
+describe("a commit whose write to the ReplicaSet fails is undone, and a pipe gets at most 20 writes an hour", () => {
+  it.each<[string, "InPlace" | "InPlaceOrRollout", number, Error]>([
+    ["is denied", "InPlace", 5, DENIAL],
+    ["is denied slowly", "InPlace", 8 * SECOND, DENIAL],
+    ["fails", "InPlace", 5, FAILURE],
+    ["fails slowly", "InPlace", 8 * SECOND, FAILURE],
+    ["fails", "InPlaceOrRollout", 5, FAILURE],
+    ["fails slowly", "InPlaceOrRollout", 8 * SECOND, FAILURE],
+  ])("if it %s, with the strategy %s", async (_, strategy, latencyMs, error) => {
+    const group = await PipeGroup.start({ pipes: 1 });
+    const { simulation, cluster } = group;
+    simulation.start(strategy);
+    await group.run(5 * SECOND);
+    const isHit = ({ path, method = "GET", query }: KubeRequest) =>
+      method !== "GET" && path.includes("/replicasets/") && query?.["dryRun"] === undefined;
+    cluster.latencyMs = (request) => (isHit(request) ? latencyMs : 5);
+    cluster.fault = (request) => (isHit(request) ? { error } : undefined);
+    group.request(4);
+    for (let hour = 0; hour < 3; hour += 1) {
+      const sinceMs = cluster.clock.monotonic();
+      await group.run(HOUR);
+      expect(group.busiest(sinceMs)).toEqual([]);
+    }
+    cluster.fault = () => undefined;
+    await group.run(HOUR);
+    group.expectSettled(4);
+    group.expectSamePods();
+  });
+});

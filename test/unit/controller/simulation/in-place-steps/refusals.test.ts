@@ -260,7 +260,7 @@ describe.each(LASTING_AT)("%s for an hour", (_, fault, reason, message, step) =>
     expect(sizes).toEqual({ wanted: [TWO, TWO], actual: [TWO, TWO] });
     expect(pipe.uids()).toEqual(pipe.before);
     pipe.heal();
-    await pipe.run(6 * MINUTE);
+    await pipe.run(11 * MINUTE);
     pipe.expectSettled(2);
     pipe.expectNoRestart();
   });
@@ -268,9 +268,10 @@ describe.each(LASTING_AT)("%s for an hour", (_, fault, reason, message, step) =>
   it(`at the ${step} causes no more than ${MAX_WRITES} writes to one object`, async () => {
     const pipe = await HeldPipe.start();
     const requests = pipe.failAlwaysAt(step, fault);
+    const before = pipe.writesToDeployment();
     await pipe.request(2, HOUR);
     expect(requests.failed).toBeLessThanOrEqual(MAX_WRITES);
-    expect(pipe.writesToDeployment()).toBeLessThanOrEqual(2 * MAX_WRITES);
+    expect(pipe.writesToDeployment() - before).toBeLessThanOrEqual(MAX_WRITES);
   });
 });
 
