@@ -180,7 +180,7 @@ async function takeBack(
 
 /** The annotation after a commit. */
 function endedCommit(rollout: LastRollout, fallback: Fallback | undefined): LastRollout {
-  const { isCommitting: _, inPlaceStartedAtMs, ...rest } = rollout;
+  const { isCommitting: _, committedRevision: _revision, inPlaceStartedAtMs, ...rest } = rollout;
   if (!fallback) return { ...rest, inPlaceStartedAtMs, cameUp: true };
   return { ...rest, inPlaceFailure: inPlaceFailureTo(rollout.size, fallback, rollout.startedAtMs) };
 }
@@ -192,7 +192,7 @@ function takenBack(
   old: Allotment,
   fallback: Fallback | undefined,
 ): LastRollout {
-  const { isCommitting: _, ...rest } = lastRollout;
+  const { isCommitting: _, committedRevision: _revision, ...rest } = lastRollout;
   const inPlaceFailure = fallback && inPlaceFailureTo(lastRollout.size, fallback, lastRollout.startedAtMs);
   // Until Kubernetes has seen a size, it counts as a commit.
   const generation = isSize(old) ? metadata.generation + 1 : 0;

@@ -51,6 +51,7 @@ export function committedRollout(subject: Subject): LastRollout {
     inPlaceStartedAtMs: Math.min(nowMs, ...begun),
     restarts: subject.active.reduce((sum, { own }) => sum + (own?.restartCount ?? 0), 0),
     isCommitting: true,
+    ...(pipe.inTurn ? { committedRevision: pipe.inTurn.templateHash } : {}),
   };
 }
 

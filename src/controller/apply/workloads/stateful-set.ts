@@ -43,9 +43,7 @@ export const STATEFUL_SET: CommitKind = {
     const { metadata } = view;
     const labels = applier.writes.get(metadata.uid, "continue-commit")?.outcome;
     const isLongLabeled = isOverdue && labels?.type === "done" && labels.generation === metadata.generation;
-    const { currentRevision, observedGeneration = 0 } = whole.status ?? {};
-    const isTemplateSeen = observedGeneration >= (view.lastRollout?.generation ?? Number.POSITIVE_INFINITY);
-    const held = { pods, revisionOf, currentRevision, isTemplateSeen, isLongLabeled };
+    const held = { pods, revisionOf, isLongLabeled };
     const next = heldStep(view, { ...held, isOverdue, canLabel, refused: fallback, mayReplacePods });
     switch (next.type) {
       case "wait":
@@ -80,10 +78,6 @@ export interface HeldPods<Pod> {
   readonly pods: readonly Pod[];
   /** The template of each, by the label that Kubernetes compares. */
   readonly revisionOf: (pod: Pod) => string | undefined;
-  /** The revision that pods had before, if the StatefulSet shows it. */
-  readonly currentRevision: string | undefined;
-  /** Kubernetes has seen the template of the commit, though maybe not a later change of the StatefulSet. */
-  readonly isTemplateSeen: boolean;
   /** The commit took too long, or a write was refused. */
   readonly isOverdue: boolean;
   readonly canLabel: boolean;
@@ -107,7 +101,7 @@ type HeldStep<Pod> =
 /** Decides one step of a commit from what was read just before it. */
 export function heldStep<Pod>(pipe: HeldPipe, held: HeldPods<Pod>): HeldStep<Pod> {
   const { rollout, inTurn, lastRollout } = pipe;
-  const { pods, revisionOf, currentRevision, isTemplateSeen, isOverdue, refused, mayReplacePods } = held;
+  const { pods, revisionOf, isOverdue, refused, mayReplacePods } = held;
   const { template, templateHash: revision = "", hold } = inTurn ?? {};
   // With the label of the newest revision, a pod of another template would never be replaced.
   if (lastRollout?.template !== template) return { type: "release", fallback: CHANGED };
@@ -116,10 +110,8 @@ export function heldStep<Pod>(pipe: HeldPipe, held: HeldPods<Pod>): HeldStep<Pod
   if (!isOverdue) return { type: "wait" };
   // Nothing replaces its pods, so the template can stay. Without its label, a pod is replaced after a change of the strategy.
   if (hold?.isOnDelete && refused) return { type: "release" };
-  // Kubernetes makes the new revision the current one when all pods have it, even while they are held.
-  const isLabeled = isTemplateSeen && pods.some((pod) => revisionOf(pod) === revision);
   // The revision of the old template is the one that all pods still have.
-  if (!isLabeled && pods.every((pod) => revisionOf(pod) === currentRevision)) return { type: "take-back" };
+  if (pods.every((pod) => revisionOf(pod) === lastRollout?.committedRevision)) return { type: "take-back" };
   if (!rollout.isSeen || !refused || !mayReplacePods) return { type: "wait" };
   return { type: "release", fallback: refused };
 }
@@ -129,13 +121,16 @@ type HeldPipe = Pick<PipeView, "rollout" | "inTurn" | "lastRollout">;
 /** @returns `undefined` if pods may not get the label */
 function stepToRevision<Pod>(
   revision: string,
-  { rollout }: HeldPipe,
+  { rollout, lastRollout }: HeldPipe,
   { pods, revisionOf, canLabel, isLongLabeled }: HeldPods<Pod>,
 ): HeldStep<Pod> | undefined {
-  const outdated = pods.filter((pod) => revisionOf(pod) !== revision);
+  const others = pods.filter((pod) => revisionOf(pod) !== revision);
+  // A pod of any other revision has another template than that of the commit, so it must not get its label.
+  const outdated = others.filter((pod) => revisionOf(pod) === lastRollout?.committedRevision);
   if (outdated.length > 0) return canLabel ? { type: "label", pods: outdated, revision } : undefined;
   // Kubernetes replaces a pod whose label it has not seen yet: it watches pods and StatefulSets apart from each other.
-  return rollout.isUpdated || isLongLabeled ? { type: "release" } : { type: "label", pods: [], revision };
+  if (!rollout.isUpdated && !isLongLabeled) return { type: "label", pods: [], revision };
+  return { type: "release", ...(others.length > 0 ? { fallback: CHANGED } : {}) };
 }
 
 /** Kubernetes makes names of revisions from digits and consonants, so it gives none of them this name. */

@@ -17,11 +17,6 @@ export type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { re
 /** A workload with all of its fields, as in JSON. */
 export interface WholeWorkload extends Workload {
   readonly spec: Workload["spec"] & { readonly selector: LabelSelector };
-  readonly status?: {
-    /** A StatefulSet shows here the revision that its pods had before. */
-    readonly currentRevision?: string;
-    readonly observedGeneration?: number;
-  };
 }
 
 /** A workload in the middle of a commit, as it was just read. */

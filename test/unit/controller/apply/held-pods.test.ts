@@ -9,7 +9,7 @@ import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
-type Pods = Pick<HeldPods<string>, "pods" | "revisionOf" | "currentRevision" | "isTemplateSeen">;
+type Pods = Pick<HeldPods<string>, "pods" | "revisionOf">;
 type State = Omit<HeldPods<string>, keyof Pods>;
 
 const { inTurn } = aStatefulPipe();
@@ -21,7 +21,11 @@ const OVERDUE = { ...STATE, isOverdue: true, canLabel: false };
 /** A StatefulSet whose template the controller changed to the revision `a-2`, seen by Kubernetes or not. */
 function held(isSeen = true, changes: Parameters<typeof aStatefulPipe>[0] = {}): PipeView {
   const status = isSeen ? { updateRevision: "a-2", updatedReplicas: 0 } : { observedGeneration: 6 };
-  const rollout = aRollout(sizeOfCores(4), { template: inTurn?.template, isCommitting: true });
+  const rollout = aRollout(sizeOfCores(4), {
+    template: inTurn?.template,
+    isCommitting: true,
+    committedRevision: "a-1",
+  });
   const options = { cores: 4, ...changes?.options };
   return aStatefulPipe({ ...changes, options, status: { ...status, ...changes?.status } }, rollout);
 }
@@ -30,7 +34,7 @@ function held(isSeen = true, changes: Parameters<typeof aStatefulPipe>[0] = {}):
 const CHANGED_LATER = held(true, { metadata: { generation: 8 } });
 
 function pods(...revisions: readonly string[]): Pods {
-  return { pods: revisions, revisionOf: (pod) => pod, currentRevision: "a-1", isTemplateSeen: true };
+  return { pods: revisions, revisionOf: (pod) => pod };
 }
 
 function heldStep(pipe: PipeView, about: Pods, state: State) {
@@ -63,6 +67,15 @@ describe("the next step for pods that are held", () => {
     expect(heldStep(held(), pods("a-2", "a-1"), { ...STATE, isLongLabeled: true }).type).toBe("label");
   });
 
+  it("labels no pod of another template, and releases it when the others have had the time to be seen", () => {
+    const all = pods("a-1", "a-3", "a-2");
+    expect(heldStep(held(), all, STATE)).toEqual({ type: "label", pods: ["a-1"], revision: "a-2" });
+    const some = pods("a-2", "a-3", "a-2");
+    expect(heldStep(held(), some, STATE)).toEqual({ type: "label", pods: [], revision: "a-2" });
+    const late = heldStep(held(), some, { ...STATE, isLongLabeled: true });
+    expect(late).toMatchObject({ type: "release", fallback: { reason: "NotSettled" } });
+  });
+
   it("waits until Kubernetes has seen the template", () => {
     expect(heldStep(held(false), pods("a-1", "a-1"), STATE)).toEqual({ type: "wait" });
   });
@@ -72,8 +85,7 @@ describe("the next step for pods that are held", () => {
   });
 
   it("takes the template back if Kubernetes does not see it in time, or if no pod may get the label", () => {
-    const unseen = { ...pods("a-1", "a-1"), isTemplateSeen: false };
-    expect(heldStep(held(false), unseen, OVERDUE)).toEqual({ type: "take-back" });
+    expect(heldStep(held(false), pods("a-1", "a-1"), OVERDUE)).toEqual({ type: "take-back" });
     expect(heldStep(held(), pods("a-1"), { ...OVERDUE, refused: REFUSED })).toEqual({ type: "take-back" });
   });
 
@@ -118,21 +130,21 @@ describe("in any state, a step", () => {
 
   it("that replaces pods has a reason, and that without a reason replaces none", () => {
     fc.assert(
-      fc.property(SEEN, REVISIONS, fc.boolean(), STATES, (seen, revisions, isCompleted, state) => {
+      fc.property(SEEN, REVISIONS, STATES, (seen, revisions, state) => {
         const isSeen = seen === "the last change";
-        const isTemplateSeen = seen !== "nothing";
-        // Kubernetes completes the new revision when all pods have its label.
-        const isNew = isCompleted && isTemplateSeen && revisions.every((each) => each === "a-2");
-        const facts = { ...pods(...revisions), currentRevision: isNew ? "a-2" : "a-1", isTemplateSeen };
-        const step = heldStep(seen === "the template" ? CHANGED_LATER : held(isSeen), facts, state);
+        const pipe = seen === "the template" ? CHANGED_LATER : held(isSeen);
+        const step = heldStep(pipe, pods(...revisions), state);
         const isOutdated = revisions.some((each) => each !== "a-2");
         if (step.type === "release")
           expect([isSeen, step.fallback !== undefined]).toEqual([true, isOutdated]);
-        if (step.type === "release" && step.fallback) expect(state.mayReplacePods).toBe(true);
+        // A pod of another template is not replaced for its size.
+        const isOfOwner = step.type === "release" && step.fallback?.reason === "NotSettled";
+        if (step.type === "release" && step.fallback) expect(isOfOwner || state.mayReplacePods).toBe(true);
         // A pod of any other revision than that of the old template would be replaced.
         if (step.type === "take-back") expect(revisions.filter((each) => each !== "a-1")).toEqual([]);
         if (step.type === "release" && !step.fallback) expect(state.isLongLabeled).toBe(true);
-        if (step.type === "label") expect(isSeen && (state.canLabel || !isOutdated)).toBe(true);
+        if (step.type === "label") expect(isSeen && (state.canLabel || step.pods.length === 0)).toBe(true);
+        if (step.type === "label") expect(step.pods.filter((each) => each !== "a-1")).toEqual([]);
       }),
     );
   });

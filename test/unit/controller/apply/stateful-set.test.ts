@@ -26,6 +26,7 @@ const refusal = (code: number, message: string) =>
 const TEMPLATE = toStatefulPipeView(aStatefulSet()).inTurn?.template;
 const COMMITTING = aRollout(FOUR, {
   isCommitting: true,
+  committedRevision: "a-1",
   inPlaceStartedAtMs: 0,
   startedAtMs: 1000,
   generation: 7,

@@ -53,6 +53,7 @@ async function undone(resources: NonNullable<Container["resources"]>) {
   server.caches.pipes.apply(pipe);
   const rollout = aRollout(sizeOfCores(4), {
     isCommitting: true,
+    committedRevision: "a-1",
     inPlaceStartedAtMs: 0,
     startedAtMs: server.clock.now(),
     generation: 8,

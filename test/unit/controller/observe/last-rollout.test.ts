@@ -52,6 +52,7 @@ describe("the last rollout of a pipe", () => {
       failure,
       inPlaceStartedAtMs: NOW_MS - 90_000,
       isCommitting: true,
+      committedRevision: "a-1",
       restarts: 3,
       template: "hash",
       outOfMemory: {

@@ -1,0 +1,45 @@
+import { describe, expect, it } from "vitest";
+import { HeldSet } from "../../../support/simulation/held-set.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const IMAGE = "registry.example/pipe:1";
+const NEXT_IMAGE = "registry.example/pipe:2";
+
+describe("the pods of a StatefulSet that is resized in place", () => {
+  it.each<[string, Parameters<typeof HeldSet.start>[0]]>([
+    ["in order", {}],
+    ["in parallel", { podManagementPolicy: "Parallel" }],
+    ["with a partition", { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 2 } } }],
+    ["with OnDelete", { updateStrategy: { type: "OnDelete" } }],
+  ])("stay, and its template follows them: %s", async (_, options) => {
+    const held = await HeldSet.start(options);
+    const before = held.uids();
+    held.request(4);
+    await held.run(MINUTE);
+    held.expectSettled(4);
+    expect(held.uids()).toEqual(before);
+  });
+});
+
+describe("a pod that is created while its owner changes the image and changes it back", () => {
+  it.each(["label a-0", "label a-1", "label a-2"])(
+    "does not get the label of a template that it does not have, before the %s",
+    async (step) => {
+      const held = await HeldSet.start({ updateStrategy: { type: "OnDelete" } });
+      held.once(step, () => {
+        held.setImage(NEXT_IMAGE);
+        held.endPod("a-1", 10);
+        held.clock.after(60, () => held.setImage(IMAGE));
+      });
+      held.request(4);
+      await held.run(5 * MINUTE);
+      expect(held.mislabeled()).toEqual([]);
+      held.change({ updateStrategy: { type: "RollingUpdate" } });
+      await held.run(5 * MINUTE);
+      expect(held.state().map(({ image }) => image)).toEqual([IMAGE, IMAGE, IMAGE]);
+      expect(held.kubernetes.replaced).toEqual(["a-1"]);
+      held.expectSettled(4);
+    },
+  );
+});
