@@ -10,6 +10,7 @@ import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { confirmationOf, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
 import { dueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
+import { leavePartition } from "../rollout/repair.ts";
 import { assess } from "./assess.ts";
 import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spec.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
@@ -34,7 +35,8 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   if (scaling.isBeingDeleted) return nothing();
   const { sizing, shortage } = sizingOf(snapshot, scaling, tier.value, options);
   if (options.isEnding) return nothing(sizing);
-  if (scaling.spec.suspend) return nothing({ ...sizing, waitReason: "suspended" });
+  if (scaling.spec.suspend)
+    return nothing({ ...sizing, waitReason: "suspended" }, sizing.assessments.flatMap(leavePartition));
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0)
     return nothing({ ...sizing, waitReason: "confirmation" }, confirm(snapshot, scaling, ahead));

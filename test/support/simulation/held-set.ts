@@ -168,6 +168,12 @@ export class HeldSet {
     }
   }
 
+  /** The fields of the StatefulSet that the controller owns. */
+  ownFields() {
+    const { managedFields = [] } = this.set?.metadata ?? {};
+    return managedFields.filter(({ manager }) => manager === CONTROLLER_FIELD_MANAGER);
+  }
+
   /** Calls `act` when the first write of this step has reached the API server, before its effect. */
   once(step: string, act: () => void): void {
     this.onWrite = (each) => {

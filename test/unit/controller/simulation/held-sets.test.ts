@@ -43,3 +43,23 @@ describe("a pod that is created while its owner changes the image and changes it
     },
   );
 });
+
+const PARTITION_FIELD = "f:partition";
+
+describe("the partition of a StatefulSet after a commit", () => {
+  it.each(["hold", "label a-0", "release"])(
+    "belongs to its owner, also if the service is suspended before the %s",
+    async (step) => {
+      const held = await HeldSet.start();
+      held.once(step, () => held.patchScaling({ suspend: true }));
+      held.request(4);
+      await held.run(5 * MINUTE);
+      expect(held.isHeld).toBe(false);
+      expect(JSON.stringify(held.ownFields())).not.toContain(PARTITION_FIELD);
+      // Nothing else follows.
+      const writes = held.writes.length;
+      await held.run(5 * MINUTE);
+      expect(held.writes.length).toBe(writes);
+    },
+  );
+});
