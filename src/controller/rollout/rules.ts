@@ -36,7 +36,8 @@ export function rolloutOfController(subject: Subject): PipeDecision | undefined 
   const { lastRollout, rollout, replicas, isPaused } = pipe;
   if (!lastRollout || lastRollout.generation === 0 || replicas === 0) return undefined;
   if (hasComeUp(pipe, writes) || rollout.isComplete) return undefined;
-  if (isPaused) return heldByOwner(subject);
+  // In the middle of a commit, its owner may begin to keep pods that have the size already.
+  if (isPaused) return pipe.inTurn && allPodsHaveSize(subject) ? undefined : heldByOwner(subject);
   if (!isRollingOut(pipe) && !isChangedByOwner(pipe)) return undefined;
   const { cause, recheckAtMs, unschedulable: obstacle } = rolloutOutlook(subject);
   if (!cause) return { state: "rolling", recheckAtMs, obstacle };

@@ -63,3 +63,17 @@ describe("the partition of a StatefulSet after a commit", () => {
     },
   );
 });
+
+describe("a StatefulSet whose owner sets a partition above all pods during a commit", () => {
+  it("is ready, because all pods and the template have the size", async () => {
+    const held = await HeldSet.start();
+    held.once("hold", () => {
+      held.clock.after(30, () => held.change({ updateStrategy: { rollingUpdate: { partition: 100 } } }));
+    });
+    const before = held.uids();
+    held.request(4);
+    await held.run(5 * MINUTE);
+    held.expectSettled(4);
+    expect(held.uids()).toEqual(before);
+  });
+});
