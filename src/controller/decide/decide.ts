@@ -134,15 +134,15 @@ function finishCommits(snapshot: Snapshot): readonly Action[] {
 function finishAbandoned(snapshot: Snapshot): readonly Action[] {
   const departed = snapshot.departed.filter((pipe) => departedDueAtMs(pipe, snapshot) <= snapshot.nowMs);
   const ofDeparted = departed.flatMap((pipe): readonly Action[] => {
-    const { actions } = departedStep(pipe, snapshot);
+    const { actions } = abandonedStep(pipe, snapshot);
     return actions.length > 0 ? actions : [{ type: "refresh", pipe }];
   });
-  const ofOrphans = abandonedOrphans(snapshot).flatMap((pipe) => commitStep(pipe, snapshot).actions);
+  const ofOrphans = abandonedOrphans(snapshot).flatMap((pipe) => abandonedStep(pipe, snapshot).actions);
   return [...ofDeparted, ...ofOrphans];
 }
 
 /** The strategy InPlace protects the pods of pipes, and must not hold those of a workload that is none any more. */
-function departedStep(pipe: PipeView, snapshot: Snapshot): CommitStep {
+function abandonedStep(pipe: PipeView, snapshot: Snapshot): CommitStep {
   return commitStep(pipe, { ...snapshot, strategy: "InPlaceOrRollout" });
 }
 
@@ -207,7 +207,7 @@ function departedRecheckAtMs(pipe: PipeView, snapshot: Snapshot): number {
   const dueAtMs = departedDueAtMs(pipe, snapshot);
   if (dueAtMs > nowMs) return dueAtMs;
   const isOverdue = (pipe.pausedForCommitAtMs ?? nowMs) + timeouts.commitMs <= nowMs;
-  const { recheckAtMs: atMs } = departedStep(pipe, snapshot);
+  const { recheckAtMs: atMs } = abandonedStep(pipe, snapshot);
   return isOverdue ? Math.max(atMs, nowMs + DEPARTED_MS) : nowMs + DEPARTED_MS;
 }
 

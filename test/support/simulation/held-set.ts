@@ -11,6 +11,7 @@ import type { PipeScaling } from "../../../src/crd/pipe-scaling.ts";
 import type { ResizeStrategy } from "../../../src/domain/resize-strategy.ts";
 import { formatSize, sizeOfCores } from "../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
+import { KubeApiError } from "../../../src/kube/errors.ts";
 import { type ConfigMap, identityOf, type KubeObject } from "../../../src/kube/objects.ts";
 import type { Pod, PodTemplate } from "../../../src/kube/pods.ts";
 import type { StatefulSet } from "../../../src/kube/workloads.ts";
@@ -172,6 +173,17 @@ export class HeldSet {
   ownFields() {
     const { managedFields = [] } = this.set?.metadata ?? {};
     return managedFields.filter(({ manager }) => manager === CONTROLLER_FIELD_MANAGER);
+  }
+
+  /** A policy refuses the writes to an object from now on, for example to `pods a-1`. */
+  refuse(target: string): void {
+    this.fault = (request) => {
+      const { name, resource } = targetOf(request);
+      const isRefused = request.method !== undefined && `${resource} ${name}` === target;
+      return isRefused
+        ? new KubeApiError("PATCH", 422, JSON.stringify({ message: "a policy says no" }))
+        : undefined;
+    };
   }
 
   /** Calls `act` when the first write of this step has reached the API server, before its effect. */

@@ -77,3 +77,17 @@ describe("a StatefulSet whose owner sets a partition above all pods during a com
     expect(held.uids()).toEqual(before);
   });
 });
+
+describe("an orphan whose labels are refused during a commit", () => {
+  it("does not stay held with the strategy InPlace, because it is no pipe of a service any more", async () => {
+    const held = await HeldSet.start({ strategy: "InPlace" });
+    held.once("label a-1", () => {
+      held.removeService();
+      held.refuse("pods a-1");
+    });
+    held.request(4);
+    await held.run(5 * MINUTE);
+    expect(held.isHeld).toBe(false);
+    expect(held.deleted).toEqual([]);
+  });
+});
