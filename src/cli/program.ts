@@ -39,7 +39,10 @@ export async function runProgram(spec: ProgramSpec, words: readonly string[], io
   });
   try {
     // The help command of commander knows only the first word of a command.
-    await root.parseAsync(first === "help" ? [...rest, "--help"] : words, { from: "user" });
+    const isHelp = first === "help";
+    if (isHelp && !spec.commands.some(({ name }) => isNamed(name.split(" "), rest)))
+      root.error(`error: unknown command '${rest.join(" ")}'`);
+    await root.parseAsync(isHelp ? [...rest, "--help"] : words, { from: "user" });
     return exitCode;
   } catch (error) {
     // Commander has printed the error or the help. Help that was requested is no error; help that commander prints
@@ -53,6 +56,11 @@ export async function runProgram(spec: ProgramSpec, words: readonly string[], io
     io.err(`${sentenceFor(error) ?? stackOf(error)}\n`);
     return EXIT_FAILURE;
   }
+}
+
+/** True if the words name this command, with or without arguments, or one that has it below. */
+function isNamed(name: readonly string[], words: readonly string[]): boolean {
+  return name.every((word, index) => word === (words[index] ?? word) || words[index]?.startsWith("-"));
 }
 
 function printCandidates(spec: ProgramSpec, words: readonly string[], io: Io): void {

@@ -104,6 +104,19 @@ describe("help", () => {
     },
   );
 
+  test.each(["help nothing", "help admin nothing", "help admin organization nothing"])(
+    "is an error with %s",
+    async (words) => {
+      const { code, out, err } = await run(words);
+      expect([code, out]).toEqual([2, ""]);
+      expect(err).toContain(`Unknown command '${words.slice("help ".length)}'`);
+    },
+  );
+
+  test.each(["help", "help --help", "help admin --help"])("is no error with %s", async (words) => {
+    expect(await run(words)).toMatchObject({ code: 0, err: "" });
+  });
+
   test("lists the arguments, and the variables without a flag", async () => {
     const { out } = await run("try-args --help");
     expect(out).toContain("Usage: pipe-scaling try-args [options] <count> [title]\n");
