@@ -131,7 +131,7 @@ function writing(pods: Pods): PodsStep | undefined {
   if (!failing) return wait;
   const hindrance = hindranceBy(failing, pods);
   if (hindrance && !mayReplacePods(pods)) return { ...wait, hindrance };
-  // What is refused is not reported as a failure of the pipe, which is rolled out.
+  // A pipe that is refused is rolled out, so its status shows no failure.
   return hindrance ? wait : { ...wait, failure: failureOf(failing.record, podDueAtMs(failing, pods)) };
 }
 

@@ -59,7 +59,7 @@ export class HeldSet {
   fault: (request: KubeRequest) => Error | undefined = () => undefined;
   /** Called before each write that the API server receives. */
   onWrite: (step: string) => void = () => undefined;
-  /** Whether a pod becomes ready. */
+  /** Returns true if a pod becomes ready. */
   isHealthy: (pod: Pod) => boolean = () => true;
   set: StatefulSet | undefined;
   scaling: ScalingObject | undefined;

@@ -26,7 +26,7 @@ export class SimulatedStatefulSets {
   /** Names of the pods that it replaced because of their template. */
   readonly replaced: string[] = [];
   readonly #options: Options;
-  /** By UID and text of the template. */
+  /** Keys are the UID and the text of the template. */
   readonly #revisions = new Map<string, { readonly name: string; readonly template: PodTemplate }>();
   #set: StatefulSet | undefined;
   #pods: readonly SimulatedPod[] = [];
