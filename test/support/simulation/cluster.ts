@@ -1,18 +1,18 @@
 import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import { toPipeView } from "../../../src/controller/observe/workloads/deployment.ts";
-import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import type { PipeScalingStatus } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeRequest, Stream } from "../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import type { KubeObject, Node } from "../../../src/kube/objects.ts";
 import type { Deployment } from "../../../src/kube/workloads.ts";
 import { aNode } from "../fixtures/node.ts";
-import { managedFieldsAfter } from "./managed-fields.ts";
+import { CONTROLLER, managedFieldsAfter } from "./managed-fields.ts";
 import { checked, found, parsed, type ScalingObject, timeAt } from "./objects.ts";
 import { OwnedCluster } from "./owned-cluster.ts";
 import { patched } from "./patch.ts";
 import { selectionOf, targetOf } from "./selectors.ts";
 import { SimulatedWebhooks } from "./webhooks.ts";
+import { merged } from "./workload-writes.ts";
 
 /** The fault of a call: an error before or after its effect. */
 export type Fault = { readonly error: Error; readonly isDone?: boolean } | undefined;
@@ -27,7 +27,6 @@ export interface Attempt {
 }
 
 const LATENCY_MS = 5;
-const US = { manager: CONTROLLER_FIELD_MANAGER };
 
 /**
  * Simulates an API server with the objects that the controller reads and writes, and the controllers behind them, in
@@ -96,9 +95,9 @@ export class SimulatedCluster extends OwnedCluster {
   #respond(request: KubeRequest): unknown {
     const { name, resource, plural } = targetOf(request);
     if (name === undefined && request.method !== "POST") return this.#list(request);
-    if (plural === "pods" || plural === "replicasets") return this.#callWorkloads(request);
     if (resource === "deployments") return this.#callPipe(name ?? "", request);
-    return this.#callScaling(name ?? "", request);
+    if (plural === "pipescalings") return this.#callScaling(name ?? "", request);
+    return this.#callWorkloads(request);
   }
 
   /** A consistent read has the newest version of the cluster, whether the objects changed or not. */
@@ -114,7 +113,7 @@ export class SimulatedCluster extends OwnedCluster {
       case "deployments":
         return this.deployments.values();
       case "statefulsets":
-        return [];
+        return this.workloads?.statefulSet.object ? [this.workloads.statefulSet.object] : [];
       case "pipescalings":
         return this.scalings.values();
       case "pods":
@@ -136,30 +135,26 @@ export class SimulatedCluster extends OwnedCluster {
     if (method === "GET") return found(this.deployments, name);
     const patch: Deployment = parsed(body);
     const before = checked(this.deployments.get(name), patch.metadata);
-    const { annotations = {}, managedFields: records = before.metadata.managedFields } = patch.metadata;
-    const merged: Deployment = parsed(
-      patched(before, { metadata: { annotations }, ...(patch.spec ? { spec: patch.spec } : {}) }, true),
-    );
-    const after = { ...merged, metadata: { ...merged.metadata, ...(records && { managedFields: records }) } };
+    const after = merged(before, patch);
     if (query?.["dryRun"] !== undefined) {
-      const managedFields = managedFieldsAfter(before, after, US, timeAt(this.clock.now())) ?? [];
+      const managedFields = managedFieldsAfter(before, after, CONTROLLER, timeAt(this.clock.now())) ?? [];
       return { ...after, metadata: { ...after.metadata, managedFields } };
     }
     this.#judge(before, patch);
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...stripped } = after.metadata.annotations ?? {};
     const stored = this.isStripping ? { ...after.metadata, annotations: stripped } : after.metadata;
-    const written = this.write({ ...after, metadata: stored }, US);
-    const isRollback = annotations[LAST_ROLLOUT_ANNOTATION]?.includes('"isRollback":true') ?? false;
+    const written = this.write({ ...after, metadata: stored }, CONTROLLER);
+    const isRollback = isRollbackIn(patch);
     this.restartJudge.wrote(before, written, { sentMs: this.#sentMs.get(request) ?? 0, isRollback });
     this.writes.push(`${name} ${this.#labelOf(name, patch)}`);
     return written;
   }
 
-  #judge(before: Deployment, { metadata, spec }: Deployment): void {
+  #judge(before: Deployment, patch: Deployment): void {
+    const { spec } = patch;
     // A resumption without a template, or with the template of the ReplicaSet, is no rollout.
     if (!spec || spec.paused === null) return;
-    const isRollback = metadata.annotations?.[LAST_ROLLOUT_ANNOTATION]?.includes('"isRollback":true');
-    if (isRollback) this.judge.putBack(toPipeView(before));
+    if (isRollbackIn(patch)) this.judge.putBack(toPipeView(before));
     else this.judge.given(toPipeView(before));
   }
 
@@ -178,7 +173,7 @@ export class SimulatedCluster extends OwnedCluster {
     const status: PipeScalingStatus = parsed(patched(before.status, written.status, false));
     const after = { ...before, metadata: { ...before.metadata, resourceVersion: this.next() }, status };
     this.writes.push(`${name} ${status.conditions?.[0]?.reason} ${status.pipes?.summary}`);
-    return this.putScaling(after, US);
+    return this.putScaling(after, CONTROLLER);
   }
 
   #create(made: ScalingObject): ScalingObject {
@@ -188,12 +183,16 @@ export class SimulatedCluster extends OwnedCluster {
     const stamps = { uid: `uid-${resourceVersion}`, resourceVersion, generation: 1 };
     const metadata = { ...made.metadata, ...stamps, creationTimestamp: timeAt(this.clock.now()) };
     this.writes.push(`create ${name}`);
-    return this.putScaling({ ...made, metadata, status: { observedGeneration: -1 } }, US);
+    return this.putScaling({ ...made, metadata, status: { observedGeneration: -1 } }, CONTROLLER);
   }
 }
 
 /** The write succeeded, but its response was lost. */
 export const LOST_ANSWER: Fault = { error: new KubeUnreachableError("cut short"), isDone: true };
+
+function isRollbackIn({ metadata }: Deployment): boolean {
+  return metadata.annotations?.[LAST_ROLLOUT_ANNOTATION]?.includes('"isRollback":true') ?? false;
+}
 
 export function refusal(message: string): Fault {
   return { error: new KubeApiError("PATCH /pipe", 422, JSON.stringify({ message })) };

@@ -32,6 +32,8 @@ export abstract class SimulatedInputs {
   /** A record was created or changed. */
   protected abstract onRecord(record: ConfigMap): void;
 
+  protected abstract onRecordGone(record: ConfigMap): void;
+
   setTier(tier: string, data: Readonly<Record<string, string>> = {}): void {
     this.cluster.adoptionJudge.changedTier();
     const record = organizationRecord({ id: ORGANIZATION, tier });
@@ -39,8 +41,18 @@ export abstract class SimulatedInputs {
   }
 
   addService(service: number, data: Readonly<Record<string, string>> = {}): void {
-    const record = serviceRecord({ id: idOf(service), organizationId: ORGANIZATION, namespace: PIPES });
+    const record = recordOf(service);
     this.#record({ ...record, data: { ...record.data, ...data } });
+  }
+
+  /** Deletes the record of a service. */
+  removeService(service: number): void {
+    const { name } = recordOf(service).metadata;
+    const record = this.records.get(name);
+    this.records.delete(name);
+    this.cluster.readyJudge.changedByOthers();
+    const resourceVersion = this.cluster.next();
+    if (record) this.onRecordGone({ ...record, metadata: { ...record.metadata, resourceVersion } });
   }
 
   /** Deploys a running pipe, by default of one core. */
@@ -165,6 +177,10 @@ export abstract class SimulatedInputs {
     this.cluster.readyJudge.changedByOthers();
     if (!isFirst) this.onRecord(record);
   }
+}
+
+function recordOf(service: number) {
+  return serviceRecord({ id: idOf(service), organizationId: ORGANIZATION, namespace: PIPES });
 }
 
 /** The ID of a service. */

@@ -1,3 +1,4 @@
+import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import type { FieldsV1, KubeObject, ManagedFields } from "../../../src/kube/objects.ts";
 import { isSame } from "./objects.ts";
 
@@ -8,6 +9,11 @@ export interface Writer {
   readonly operation?: "Update" | "Apply";
   readonly subresource?: string;
 }
+
+/** The owner of a workload. */
+export const OWNER: Writer = { manager: "owner" };
+/** The controller under test. */
+export const CONTROLLER: Writer = { manager: CONTROLLER_FIELD_MANAGER };
 
 /** The values of the fields of an object, by path in JSON. */
 type Leaves = ReadonlyMap<string, unknown>;

@@ -26,6 +26,11 @@ export function found<T>(objects: ReadonlyMap<string, T>, name: string): T {
   return object;
 }
 
+export function replaceAll<T>(objects: Map<string, T>, others: ReadonlyMap<string, T>): void {
+  objects.clear();
+  for (const [name, object] of others) objects.set(name, object);
+}
+
 /** The object of a write, if the preconditions of the write hold. */
 export function checked<T extends KubeObject>(
   object: T | undefined,

@@ -7,18 +7,17 @@ import type { PipeView } from "../../../src/controller/observe/pipe-view.ts";
 import { formatAllotment } from "../../../src/controller/observe/resources.ts";
 import { toPipeView } from "../../../src/controller/observe/workloads/deployment.ts";
 import type { Condition, PipeScaling } from "../../../src/crd/pipe-scaling.ts";
-import type { ObjectMeta } from "../../../src/kube/objects.ts";
 import type { Deployment } from "../../../src/kube/workloads.ts";
-import { fieldPath, managedFieldsAfter, type Writer } from "./managed-fields.ts";
+import { fieldPath, OWNER, type Writer } from "./managed-fields.ts";
 import { found, parsed, timeAt } from "./objects.ts";
 import { patched } from "./patch.ts";
 import { completeStatus } from "./rollouts.ts";
 import { ClusterState } from "./state.ts";
+import { created, type Manifest } from "./workload-writes.ts";
 
 type Spec = Deployment["spec"];
 type Labels = Readonly<Record<string, string | null>>;
 
-export const OWNER: Writer = { manager: "owner" };
 const USER: Writer = { manager: "user" };
 
 /** The actions of owners of Deployments, and of users of PipeScalings. */
@@ -35,27 +34,12 @@ export class OwnedCluster extends ClusterState {
   }
 
   /** Creates a Deployment whose pods are running. */
-  deploy(
-    made: Pick<Deployment, "spec"> & {
-      readonly metadata: Pick<ObjectMeta, "name" | "labels" | "annotations">;
-    },
-  ): void {
+  deploy(made: Pick<Deployment, "spec"> & Manifest): void {
     const { replicas = 1 } = made.spec;
-    const at = timeAt(this.clock.now());
-    const object = {
-      ...made,
-      metadata: {
-        ...made.metadata,
-        uid: `uid-${this.next()}`,
-        resourceVersion: this.next(),
-        generation: 1,
-        creationTimestamp: at,
-        annotations: { ...made.metadata.annotations, [REVISION_ANNOTATION]: "1" },
-      },
-      status: completeStatus(replicas, at),
-    };
-    const managedFields = managedFieldsAfter(undefined, object, OWNER, at) ?? [];
-    this.put({ ...object, metadata: { ...object.metadata, managedFields } }, OWNER);
+    const annotations = { ...made.metadata.annotations, [REVISION_ANNOTATION]: "1" };
+    const status = completeStatus(replicas, timeAt(this.clock.now()));
+    const object = { ...made, metadata: { ...made.metadata, annotations }, status };
+    this.put(created(object, this.by(OWNER)), OWNER);
     this.workloads?.changed(made.metadata.name);
   }
 

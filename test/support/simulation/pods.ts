@@ -36,31 +36,38 @@ export class SimulatedPods {
   capacityMillicores: number | undefined;
   /** Containers that a webhook adds to each new pod. */
   injected: readonly Container[] = [];
-  /** Time that a pod takes to end after its ReplicaSet deleted it. */
+  /** Time that a pod takes to end after a controller deleted it. */
   terminationMs: (pod: SimulatedPod) => number = () => 0;
   readonly #options: PodsOptions;
+  #created = 0;
 
   constructor(options: PodsOptions) {
     this.#options = options;
   }
 
   /** @returns why the API server rejects the pod, or `undefined` */
-  create(name: string, { metadata, spec: { template } }: ReplicaSet): string | undefined {
+  create(
+    name: string,
+    { metadata, spec: { template } }: Pick<ReplicaSet, "metadata" | "spec">,
+    kind: "ReplicaSet" | "StatefulSet" = "ReplicaSet",
+  ): string | undefined {
     const { clock } = this.#options;
     const containers = [...template.spec.containers, ...this.injected];
     const admission = this.admit({ ...template.spec, containers }, metadata.namespace);
     if (!("spec" in admission)) return admission.message;
+    this.#created += 1;
     const made = {
       metadata: {
         name,
         namespace: metadata.namespace ?? "",
-        uid: `uid-${name}`,
+        // A StatefulSet gives the same name again.
+        uid: `uid-${name}-${this.#created}`,
         resourceVersion: "",
         generation: 1,
         creationTimestamp: timeAt(clock.now()),
         labels: template.metadata?.labels ?? {},
         annotations: template.metadata?.annotations ?? {},
-        ownerReferences: [{ kind: "ReplicaSet", name: metadata.name, uid: metadata.uid, controller: true }],
+        ownerReferences: [{ kind, name: metadata.name, uid: metadata.uid, controller: true }],
       },
       spec: admission.spec,
       status: { phase: "Pending" },

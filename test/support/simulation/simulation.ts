@@ -5,6 +5,7 @@ import { createCaches } from "../../../src/controller/observe/caches.ts";
 import { toPipeScalingView } from "../../../src/controller/observe/pipe-scaling-view.ts";
 import { toPodView } from "../../../src/controller/observe/pod-view.ts";
 import { toPipeView } from "../../../src/controller/observe/workloads/deployment.ts";
+import { toStatefulPipeView } from "../../../src/controller/observe/workloads/stateful-set.ts";
 import { TIMEOUTS } from "../../../src/controller/timeouts.ts";
 import type { ResizeStrategy } from "../../../src/domain/resize-strategy.ts";
 import type { HorizontalPodAutoscaler } from "../../../src/kube/autoscalers.ts";
@@ -178,6 +179,7 @@ export class Simulation extends SimulatedInputs {
     cluster.watch({
       pipe: (object) => pipes.apply(toPipeView(object)),
       pipeGone: (object) => pipes.remove(toPipeView(object)),
+      statefulSet: (object) => pipes.apply(toStatefulPipeView(object)),
       scaling: (object) => scalings.apply(toPipeScalingView(object)),
       scalingGone: (object) => scalings.remove(toPipeScalingView(object)),
       pod: (object) => pods.apply(toPodView(object)),
@@ -198,5 +200,9 @@ export class Simulation extends SimulatedInputs {
     if (name.startsWith("organization-"))
       organizations.apply({ metadata: identityOf(metadata), record: parseOrganization(name, data) });
     else services.apply({ metadata: identityOf(metadata), record: parseService(name, labels, data) });
+  }
+
+  protected override onRecordGone(record: ConfigMap): void {
+    this.#caches.services.remove(record);
   }
 }

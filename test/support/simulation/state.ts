@@ -1,21 +1,23 @@
 import { DATABASE_TYPE, REVISION_ANNOTATION, TYPE_LABEL } from "../../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import type { Pod } from "../../../src/kube/pods.ts";
-import type { Deployment } from "../../../src/kube/workloads.ts";
+import type { Deployment, StatefulSet } from "../../../src/kube/workloads.ts";
 import { FakeClock } from "../fakes/fake-clock.ts";
 import { AdoptionJudge } from "./adoption-judge.ts";
 import { SimulationJudge } from "./judge.ts";
 import { managedFieldsAfter, type Writer } from "./managed-fields.ts";
-import { found, isPipe, isSame, type ScalingObject, timeAt } from "./objects.ts";
+import { found, isPipe, isSame, replaceAll, type ScalingObject, timeAt } from "./objects.ts";
 import { ReadyJudge } from "./ready-judge.ts";
 import { RestartJudge } from "./restart-judge.ts";
 import { SimulatedRollouts } from "./rollouts.ts";
+import { nextVersion } from "./workload-writes.ts";
 import { SimulatedWorkloads, type WorkloadsSnapshot } from "./workloads.ts";
 
 /** Receives the changes, like a watch. */
 export interface Watcher {
   pipe(object: Deployment): void;
   pipeGone(object: Deployment): void;
+  statefulSet?(object: StatefulSet): void;
   scaling(object: ScalingObject): void;
   scalingGone(object: ScalingObject): void;
   /** A pod with the label `pipes.clouddb.dev/type=database`. */
@@ -83,6 +85,7 @@ export class ClusterState {
       setRevision,
       next: () => this.next(),
       wrote: (line) => this.writes.push(line),
+      onStatefulSet: (set) => this.#notify((watcher) => watcher.statefulSet?.(set)),
       tried: (pod, spec, isAccepted) => this.restartJudge.tried(pod, spec, isAccepted),
       onChange: (pod, by, before) => {
         this.restartJudge.pod(pod);
@@ -109,6 +112,8 @@ export class ClusterState {
     this.#watcher = watcher;
     for (const scaling of this.scalings.values()) watcher.scaling(scaling);
     for (const pipe of this.deployments.values()) if (isPipe(pipe)) watcher.pipe(pipe);
+    const statefulSet = this.workloads?.statefulSet.object;
+    if (statefulSet) watcher.statefulSet?.(statefulSet);
     for (const pod of this.workloads?.pods.values() ?? []) if (isOfDatabase(pod)) watcher.pod?.(pod);
   }
 
@@ -150,25 +155,17 @@ export class ClusterState {
     const { name } = after.metadata;
     const before = found(this.deployments, name);
     const isChanged = !isSame(before.spec, after.spec);
-    const generation = (before.metadata.generation ?? 0) + (isChanged ? 1 : 0);
-    const { managedFields = [], ...metadata } = after.metadata;
-    // A patch can replace the records, and then the write is recorded in these.
-    const recorded = { ...before, metadata: { ...before.metadata, managedFields } };
-    const managed = managedFieldsAfter(recorded, after, writer, timeAt(this.clock.now()), applied);
-    const written = {
-      ...after,
-      metadata: {
-        ...metadata,
-        generation,
-        resourceVersion: this.next(),
-        ...(managed ? { managedFields: managed } : {}),
-      },
-    };
+    const written = nextVersion(before, after, this.by(writer), applied);
     if (!isSame(before.spec.template, after.spec.template)) this.#rollouts.templateChanged(before);
     this.put(written, writer);
     if (this.workloads) this.workloads.changed(name);
     else if (isChanged && !written.spec.paused) this.#rollouts.roll(written, before);
     return written;
+  }
+
+  /** A write at this moment. */
+  protected by(writer: Writer) {
+    return { writer, at: timeAt(this.clock.now()), next: () => this.next() };
   }
 
   /** The Deployment before the last change of its template. */
@@ -254,11 +251,6 @@ export class ClusterState {
         if (this.#watcher === watcher) notify(watcher);
       });
   }
-}
-
-function replaceAll<T>(objects: Map<string, T>, others: ReadonlyMap<string, T>): void {
-  objects.clear();
-  for (const [name, object] of others) objects.set(name, object);
 }
 
 function isOfDatabase({ metadata: { labels = {} } }: Pod): boolean {

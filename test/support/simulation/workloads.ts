@@ -1,4 +1,3 @@
-import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 import type { Pod } from "../../../src/kube/pods.ts";
@@ -6,10 +5,11 @@ import type { Deployment, ReplicaSet } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { type DeploymentControllerOptions, SimulatedDeploymentController } from "./deployment-controller.ts";
 import { type ResizeOutcome, SimulatedKubelets } from "./kubelets.ts";
-import { admitted } from "./limits.ts";
-import { managedFieldsAfter, type Writer } from "./managed-fields.ts";
-import { checked, isSame, parsed, timeAt } from "./objects.ts";
+import type { Writer } from "./managed-fields.ts";
+import { checked, parsed, replaceAll } from "./objects.ts";
+import { OwnedStatefulSet, type OwnedStatefulSetOptions } from "./owned-stateful-set.ts";
 import { patched } from "./patch.ts";
+import { type PodCallsOptions, SimulatedPodCalls } from "./pod-calls.ts";
 import type { SimulatedPod } from "./pod-status.ts";
 import { type PodsOptions, SimulatedPods } from "./pods.ts";
 import { revisionOf, SimulatedReplicaSets, withoutHash } from "./replica-sets.ts";
@@ -18,13 +18,11 @@ import { SimulatedWatches } from "./watches.ts";
 
 interface WorkloadsOptions
   extends Pick<DeploymentControllerOptions, "deployments" | "report" | "setRevision">,
-    Pick<PodsOptions, "onChange" | "onGone"> {
+    Pick<PodsOptions, "onChange" | "onGone">,
+    Pick<PodCallsOptions, "wrote" | "tried">,
+    Pick<OwnedStatefulSetOptions, "onStatefulSet"> {
   readonly clock: FakeClock;
   readonly next: () => string;
-  /** A write of the controller. */
-  readonly wrote: (line: string) => void;
-  /** The controller tried to resize a pod. */
-  readonly tried: (pod: Pod, spec: Pod["spec"], isAccepted: boolean) => void;
 }
 
 const FILLER = "filler";
@@ -35,33 +33,43 @@ export interface WorkloadsSnapshot {
   readonly replicaSets: ReadonlyMap<string, ReplicaSet>;
 }
 
-/** Simulates ReplicaSets and pods with their controllers, the scheduler and the kubelets, in virtual time. */
+/** Simulates ReplicaSets, a StatefulSet and pods with their controllers, the scheduler and the kubelets, in virtual time. */
 export class SimulatedWorkloads {
   readonly watches = new SimulatedWatches();
   readonly scheduler: SimulatedPods;
   readonly kubelets: SimulatedKubelets;
+  readonly statefulSet: OwnedStatefulSet;
   /** Time in ms after which the Deployment controller observes a template that another writer set in a ReplicaSet. */
   replicaSetWatchMs = 0;
   readonly #sets: SimulatedReplicaSets;
   readonly #controller: SimulatedDeploymentController;
+  readonly #podCalls: SimulatedPodCalls;
   readonly #options: WorkloadsOptions;
 
   constructor(options: WorkloadsOptions) {
     this.#options = options;
-    const { clock, next, deployments, report, setRevision, onChange, onGone } = options;
+    const { clock, next, deployments, report, setRevision, wrote, onStatefulSet } = options;
     const { watches } = this;
     const onReadiness = (pod: Pod) => this.#readinessChanged(pod);
     const pods: SimulatedPods = new SimulatedPods({
       clock,
       next,
       watches,
-      onChange,
-      onGone,
+      onChange: (pod, by, before) => {
+        options.onChange(pod, by, before);
+        this.statefulSet.podChanged(pod);
+      },
+      onGone: (pod) => {
+        options.onGone(pod);
+        this.statefulSet.podChanged(pod);
+      },
       onChangeOfSet: (pod) => this.#podsChanged(pod),
       onScheduled: (pod) => this.kubelets.start(pod),
     });
     this.scheduler = pods;
     this.kubelets = new SimulatedKubelets({ clock, pods, onReadiness });
+    this.#podCalls = new SimulatedPodCalls({ ...options, pods, kubelets: this.kubelets });
+    this.statefulSet = new OwnedStatefulSet({ clock, next, pods, wrote, onStatefulSet });
     const onRetry = ({ ownerReferences }: ReplicaSet["metadata"]) =>
       this.changed(ownerReferences?.[0]?.name ?? "");
     this.#sets = new SimulatedReplicaSets({ clock, next, watches, pods, onRetry });
@@ -180,47 +188,19 @@ export class SimulatedWorkloads {
 
   /** Another writer resizes a pod, such as a right-sizer. */
   resizePod(name: string, resources: object, writer: Writer): void {
-    const pod = this.pods.get(name);
-    const containers = pod?.spec.containers.map((each) => ({ name: each.name, resources })) ?? [];
-    if (pod) this.#resize(pod, { containers }, { ...writer, subresource: "resize" });
+    this.#podCalls.resize(name, resources, writer);
   }
 
-  /** A call of the controller for a pod or ReplicaSet. */
+  /** A call of the controller for a pod, a ReplicaSet or the StatefulSet. */
   call(request: KubeRequest): KubeObject {
     const { method = "GET", body, query } = request;
-    const { name = "", resource } = targetOf(request);
-    const objects = resource.startsWith("pods") ? this.pods : this.replicaSets;
-    if (method === "GET") return checked<KubeObject>(objects.get(name), {}, method);
-    const written: ReplicaSet & Pod = parsed(body);
-    const isDryRun = query?.["dryRun"] !== undefined;
-    if (resource === "pods/resize") return this.#callResize(name, written, isDryRun);
+    const { name = "", plural } = targetOf(request);
+    if (plural === "pods") return this.#podCalls.call(request);
+    if (plural === "statefulsets") return this.statefulSet.call(request);
+    if (method === "GET") return checked(this.replicaSets.get(name), {}, method);
     return method === "DELETE"
       ? this.#deleteReplicaSet(name, parsed(body))
-      : this.#patchReplicaSet(name, written, isDryRun);
-  }
-
-  #callResize(name: string, { metadata, spec }: Pod, isDryRun: boolean): Pod {
-    const before = checked(this.pods.get(name), metadata);
-    const writer = { manager: CONTROLLER_FIELD_MANAGER, subresource: "resize" };
-    const asked: SimulatedPod["spec"] = parsed(patched(before.spec, spec, true));
-    const admission = this.scheduler.admit(asked, before.metadata.namespace, before);
-    this.#options.tried(before, asked, "spec" in admission);
-    const wanted = admitted(admission, "PATCH");
-    if (isDryRun) return { ...before, spec: wanted };
-    const after = this.#resize(before, wanted, writer);
-    if (after !== before) this.#options.wrote(`${name} ${sizeText(after.spec)}`);
-    return after;
-  }
-
-  #resize(before: SimulatedPod, patch: object, writer: Writer): SimulatedPod {
-    const spec: SimulatedPod["spec"] = parsed(patched(before.spec, patch, true));
-    if (isSame(spec, before.spec)) return before;
-    const { name, generation = 0 } = before.metadata;
-    const after = { ...before, spec, metadata: { ...before.metadata, generation: generation + 1 } };
-    const time = timeAt(this.#options.clock.now());
-    const managedFields = managedFieldsAfter(before, after, writer, time) ?? [];
-    this.kubelets.resized(name);
-    return this.scheduler.put({ ...after, metadata: { ...after.metadata, managedFields } }, writer);
+      : this.#patchReplicaSet(name, parsed(body), query?.["dryRun"] !== undefined);
   }
 
   #deleteReplicaSet(
@@ -254,11 +234,6 @@ export class SimulatedWorkloads {
     const set = this.#sets.ofPod(pod);
     if (set) this.changed(set.metadata.ownerReferences?.[0]?.name ?? "");
   }
-}
-
-function replaceAll<T>(objects: Map<string, T>, others: ReadonlyMap<string, T>): void {
-  objects.clear();
-  for (const [name, object] of others) objects.set(name, object);
 }
 
 function sizeText({ containers }: Pod["spec"]): string {

@@ -27,10 +27,10 @@ describe("a pod that is created while its owner changes the image and changes it
     "does not get the label of a template that it does not have, before the %s",
     async (step) => {
       const held = await HeldSet.start({ updateStrategy: { type: "OnDelete" } });
-      held.once(step, () => {
+      held.onArrival(step, () => {
         held.setImage(NEXT_IMAGE);
-        held.endPod("a-1", 10);
-        held.clock.after(60, () => held.setImage(IMAGE));
+        held.deletePod("a-1", 10);
+        held.simulation.clock.after(60, () => held.setImage(IMAGE));
       });
       held.request(4);
       await held.run(5 * MINUTE);
@@ -38,7 +38,7 @@ describe("a pod that is created while its owner changes the image and changes it
       held.change({ updateStrategy: { type: "RollingUpdate" } });
       await held.run(5 * MINUTE);
       expect(held.state().map(({ image }) => image)).toEqual([IMAGE, IMAGE, IMAGE]);
-      expect(held.kubernetes.replaced).toEqual(["a-1"]);
+      expect(held.replaced()).toEqual(["a-1"]);
       held.expectSettled(4);
     },
   );
@@ -51,15 +51,15 @@ describe("the partition of a StatefulSet after a commit", () => {
     "belongs to its owner, also if the service is suspended before the %s",
     async (step) => {
       const held = await HeldSet.start();
-      held.once(step, () => held.patchScaling({ suspend: true }));
+      held.onArrival(step, () => held.simulation.suspend(1, true));
       held.request(4);
       await held.run(5 * MINUTE);
       expect(held.isHeld).toBe(false);
       expect(JSON.stringify(held.ownFields())).not.toContain(PARTITION_FIELD);
       // Nothing else follows.
-      const writes = held.writes.length;
+      const writes = held.writes().length;
       await held.run(5 * MINUTE);
-      expect(held.writes.length).toBe(writes);
+      expect(held.writes().length).toBe(writes);
     },
   );
 });
@@ -67,8 +67,10 @@ describe("the partition of a StatefulSet after a commit", () => {
 describe("a StatefulSet whose owner sets a partition above all pods during a commit", () => {
   it("is ready, because all pods and the template have the size", async () => {
     const held = await HeldSet.start();
-    held.once("hold", () => {
-      held.clock.after(30, () => held.change({ updateStrategy: { rollingUpdate: { partition: 100 } } }));
+    held.onArrival("hold", () => {
+      held.simulation.clock.after(30, () =>
+        held.change({ updateStrategy: { rollingUpdate: { partition: 100 } } }),
+      );
     });
     const before = held.uids();
     held.request(4);
@@ -81,13 +83,13 @@ describe("a StatefulSet whose owner sets a partition above all pods during a com
 describe("an orphan whose labels are refused during a commit", () => {
   it("does not stay held with the strategy InPlace, because it is no pipe of a service any more", async () => {
     const held = await HeldSet.start({ strategy: "InPlace" });
-    held.once("label a-1", () => {
-      held.removeService();
+    held.onArrival("label a-1", () => {
+      held.simulation.removeService(1);
       held.refuse("pods a-1");
     });
     held.request(4);
     await held.run(5 * MINUTE);
     expect(held.isHeld).toBe(false);
-    expect(held.deleted).toEqual([]);
+    expect(held.deleted()).toEqual([]);
   });
 });

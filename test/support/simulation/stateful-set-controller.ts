@@ -3,28 +3,23 @@ import type { Pod, PodTemplate } from "../../../src/kube/pods.ts";
 import type { StatefulSet } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { ownerUidOf } from "./objects.ts";
-import type { SimulatedPod } from "./pod-status.ts";
+import { isActive, type SimulatedPod } from "./pod-status.ts";
+import type { SimulatedPods } from "./pods.ts";
 
 interface Options {
   readonly clock: FakeClock;
+  readonly pods: SimulatedPods;
   readonly set: () => StatefulSet | undefined;
-  readonly pods: ReadonlyMap<string, SimulatedPod>;
-  readonly putStatus: (status: NonNullable<StatefulSet["status"]>) => void;
-  readonly create: (name: string, revision: string, template: PodTemplate) => void;
-  /** @returns false if it ends already */
-  readonly remove: (name: string) => boolean;
+  readonly report: (status: NonNullable<StatefulSet["status"]>) => void;
+  /** A pod is replaced because of its template. */
+  readonly onReplaced: (pod: string) => void;
 }
 
-/**
- * The StatefulSet controller of Kubernetes for one StatefulSet. It sees the StatefulSet and its pods later than they change,
- * and independently of each other.
- */
-export class SimulatedStatefulSets {
-  isDown = false;
-  setWatchMs = 20;
-  podWatchMs = 20;
-  /** Names of the pods that it replaced because of their template. */
-  readonly replaced: string[] = [];
+/** Delay of its watches in ms. */
+const WATCH_MS = 20;
+
+/** The StatefulSet controller of Kubernetes for one StatefulSet. It sees changes later than they happen. */
+export class SimulatedStatefulSetController {
   readonly #options: Options;
   /** Keys are the UID and the text of the template. */
   readonly #revisions = new Map<string, { readonly name: string; readonly template: PodTemplate }>();
@@ -42,30 +37,22 @@ export class SimulatedStatefulSets {
   /** Call it after each change of the StatefulSet or a pod. */
   changed(): void {
     const { clock, set, pods } = this.#options;
-    const [nextSet, nextPods] = [set(), [...pods.values()]];
-    clock.after(this.setWatchMs, () => {
+    const [nextSet, nextPods] = [set(), [...pods.objects.values()]];
+    clock.after(WATCH_MS, () => {
       this.#set = nextSet;
-      this.#sync();
-    });
-    clock.after(this.podWatchMs, () => {
       this.#pods = nextPods;
       this.#sync();
     });
   }
 
-  restart(): void {
-    this.isDown = false;
-    this.changed();
-  }
-
   #sync(): void {
     const set = this.#set;
-    const { set: current, putStatus } = this.#options;
-    if (this.isDown || !set || current()?.metadata.uid !== set.metadata.uid) return;
+    const { set: current, report } = this.#options;
+    if (!set || current()?.metadata.uid !== set.metadata.uid) return;
     const update = this.#revisionOf(set);
     const known = set.status?.currentRevision;
     const own = this.#pods.filter(({ metadata }) => ownerUidOf(metadata) === set.metadata.uid);
-    const active = own.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    const active = own.filter(isActive);
     const { replicas = 1 } = set.spec;
     const ready = active.filter(isReady).length;
     const updated = active.filter((pod) => revisionOf(pod) === update).length;
@@ -74,7 +61,7 @@ export class SimulatedStatefulSets {
     this.#step(set, own, update, known ?? update);
     // The API server refuses the status of an earlier version, and the next event brings another one.
     if (current()?.metadata.resourceVersion !== set.metadata.resourceVersion) return;
-    putStatus({
+    report({
       observedGeneration: set.metadata.generation ?? 0,
       replicas: own.length,
       updatedReplicas: updated,
@@ -87,35 +74,44 @@ export class SimulatedStatefulSets {
   #step(set: StatefulSet, own: readonly Pod[], update: string, current: string): void {
     const { replicas = 1, updateStrategy } = set.spec;
     const isOrdered = !("podManagementPolicy" in set.spec) || set.spec.podManagementPolicy === "OrderedReady";
-    const { create, remove } = this.#options;
+    const { onReplaced } = this.#options;
     const partition = updateStrategy?.rollingUpdate?.partition ?? 0;
     const isRolling = updateStrategy?.type !== "OnDelete";
     const podAt = (number: number) => own.find(({ metadata }) => metadata.name === `a-${number}`);
     for (let number = 0; number < replicas; number += 1) {
       const pod = podAt(number);
       const revision = isRolling && number < partition ? current : update;
-      const template = this.templateOf(revision) ?? set.spec.template;
-      if (!pod) create(`a-${number}`, revision, template);
+      if (!pod) this.#create(set, number, revision);
       if (isOrdered && !(pod && isHealthy(pod))) return;
-    }
-    const surplus = own.filter(({ metadata }) => Number(metadata.name.slice(2)) >= replicas);
-    const [last] = surplus.toSorted(
-      (a, b) => Number(b.metadata.name.slice(2)) - Number(a.metadata.name.slice(2)),
-    );
-    if (last) {
-      remove(last.metadata.name);
-      if (isOrdered) return;
     }
     if (!isRolling) return;
     for (let number = replicas - 1; number >= partition; number -= 1) {
       const pod = podAt(number);
-      if (pod && revisionOf(pod) !== update && pod.metadata.deletionTimestamp === undefined) {
-        const isRemoved = remove(pod.metadata.name);
-        if (isRemoved) this.replaced.push(pod.metadata.name);
+      if (pod && revisionOf(pod) !== update && isActive(pod)) {
+        if (this.#delete(pod.metadata.name)) onReplaced(pod.metadata.name);
         return;
       }
       if (!pod || !isHealthy(pod)) return;
     }
+  }
+
+  #create(set: StatefulSet, number: number, revision: string): void {
+    const { metadata, spec } = this.templateOf(revision) ?? set.spec.template;
+    const labels = { ...metadata?.labels, [REVISION_HASH_LABEL]: revision };
+    const template = { metadata: { ...metadata, labels }, spec };
+    const { pods } = this.#options;
+    const name = `a-${number}`;
+    // It may not see the pod yet.
+    if (!pods.objects.has(name)) pods.create(name, { ...set, spec: { template } }, "StatefulSet");
+  }
+
+  /** @returns false if the pod ends already, which it may not see yet */
+  #delete(name: string): boolean {
+    const { pods } = this.#options;
+    const pod = pods.objects.get(name);
+    if (!pod || !isActive(pod)) return false;
+    pods.delete(name, pods.terminationMs(pod));
+    return true;
   }
 
   #revisionOf({ metadata, spec }: StatefulSet): string {
@@ -148,5 +144,5 @@ function isReady({ status }: Pod): boolean {
 }
 
 function isHealthy(pod: Pod): boolean {
-  return isReady(pod) && pod.metadata.deletionTimestamp === undefined;
+  return isReady(pod) && isActive(pod);
 }
