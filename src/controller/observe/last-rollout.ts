@@ -59,7 +59,7 @@ const lastRollout = z.object({
   inPlaceStartedAtMs: timeMs.optional(),
   /** The Deployment is paused, so that its template follows its pods. Written with the pause, and removed with it. */
   isCommitting: z.boolean().optional(),
-  /** The revision that all pods of a StatefulSet had then. Only these pods may get the next one. */
+  /** The revision that all pods of a StatefulSet had then. Only these pods may get the label of the next one. */
   committedRevision: sharedText.optional(),
   /** The last resize in place that failed, until another one begins: the same size is not tried in place again. */
   inPlaceFailure: z

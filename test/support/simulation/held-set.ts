@@ -8,6 +8,7 @@ import type { KubeRequest } from "../../../src/kube/client.ts";
 import type { PodTemplate } from "../../../src/kube/pods.ts";
 import type { StatefulSet } from "../../../src/kube/workloads.ts";
 import { pipeStatefulSet, type StatefulSetOptions } from "../fixtures/pipe.ts";
+import { amounts } from "../fixtures/pod.ts";
 import { type Attempt, refusal } from "./cluster.ts";
 import { workloadsOf } from "./in-place-scenario.ts";
 import { idOf } from "./inputs.ts";
@@ -83,6 +84,12 @@ export class HeldSet {
 
   setImage(image: string): void {
     this.change({ template: { spec: { containers: [{ name: "pipe", image }] } } });
+  }
+
+  /** The owner sets a size in the template. */
+  setSize(cores: number): void {
+    const resources = amounts(sizeOfCores(cores));
+    this.change({ template: { spec: { containers: [{ name: "pipe", resources }] } } });
   }
 
   /** Somebody deletes a pod, or Kubernetes does. */

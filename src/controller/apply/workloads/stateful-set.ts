@@ -1,5 +1,7 @@
+import { CONTROLLER_FIELD_MANAGER } from "../../../crd/names.ts";
 import type { KubeRequest } from "../../../kube/client.ts";
 import { isWithoutDryRun } from "../../../kube/errors.ts";
+import { isManagedBy } from "../../../kube/managers.ts";
 import { identityOf } from "../../../kube/objects.ts";
 import { PODS } from "../../../kube/paths.ts";
 import type { Pod } from "../../../kube/pods.ts";
@@ -43,7 +45,7 @@ export const STATEFUL_SET: CommitKind = {
     const { metadata } = view;
     const labels = applier.writes.get(metadata.uid, "continue-commit")?.outcome;
     const isLongLabeled = isOverdue && labels?.type === "done" && labels.generation === metadata.generation;
-    const held = { pods, revisionOf, isLongLabeled };
+    const held = { pods, revisionOf, isLabeledByUs, isLongLabeled };
     const next = heldStep(view, { ...held, isOverdue, canLabel, refused: fallback, mayReplacePods });
     switch (next.type) {
       case "wait":
@@ -78,6 +80,8 @@ export interface HeldPods<Pod> {
   readonly pods: readonly Pod[];
   /** The template of each, by the label that Kubernetes compares. */
   readonly revisionOf: (pod: Pod) => string | undefined;
+  /** The controller gave it this label, in this commit or in an earlier one. */
+  readonly isLabeledByUs: (pod: Pod) => boolean;
   /** The commit took too long, or a write was refused. */
   readonly isOverdue: boolean;
   readonly canLabel: boolean;
@@ -122,11 +126,13 @@ type HeldPipe = Pick<PipeView, "rollout" | "inTurn" | "lastRollout">;
 function stepToRevision<Pod>(
   revision: string,
   { rollout, lastRollout }: HeldPipe,
-  { pods, revisionOf, canLabel, isLongLabeled }: HeldPods<Pod>,
+  { pods, revisionOf, isLabeledByUs, canLabel, isLongLabeled }: HeldPods<Pod>,
 ): HeldStep<Pod> | undefined {
   const others = pods.filter((pod) => revisionOf(pod) !== revision);
-  // A pod of any other revision has another template than that of the commit, so it must not get its label.
-  const outdated = others.filter((pod) => revisionOf(pod) === lastRollout?.committedRevision);
+  // The owner may have taken the size back. A pod of any other revision has another template, so it must not get the label.
+  const outdated = others.filter(
+    (pod) => revisionOf(pod) === lastRollout?.committedRevision || isLabeledByUs(pod),
+  );
   if (outdated.length > 0) return canLabel ? { type: "label", pods: outdated, revision } : undefined;
   // Kubernetes replaces a pod whose label it has not seen yet: it watches pods and StatefulSets apart from each other.
   if (!rollout.isUpdated && !isLongLabeled) return { type: "label", pods: [], revision };
@@ -158,6 +164,12 @@ function partitionPatch({ inTurn }: PipeView, hold: number): object {
 
 function revisionOf({ metadata: { labels } }: Pod): string | undefined {
   return labels?.[REVISION_HASH_LABEL];
+}
+
+const REVISION_HASH = [["f:metadata", "f:labels", `f:${REVISION_HASH_LABEL}`]];
+
+function isLabeledByUs({ metadata: { managedFields } }: Pod): boolean {
+  return isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, REVISION_HASH);
 }
 
 /** The pods that do not end, as they are now. */

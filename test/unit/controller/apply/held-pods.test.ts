@@ -9,7 +9,7 @@ import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
-type Pods = Pick<HeldPods<string>, "pods" | "revisionOf">;
+type Pods = Pick<HeldPods<string>, "pods" | "revisionOf" | "isLabeledByUs">;
 type State = Omit<HeldPods<string>, keyof Pods>;
 
 const { inTurn } = aStatefulPipe();
@@ -34,7 +34,7 @@ function held(isSeen = true, changes: Parameters<typeof aStatefulPipe>[0] = {}):
 const CHANGED_LATER = held(true, { metadata: { generation: 8 } });
 
 function pods(...revisions: readonly string[]): Pods {
-  return { pods: revisions, revisionOf: (pod) => pod };
+  return { pods: revisions, revisionOf: (pod) => pod, isLabeledByUs: () => false };
 }
 
 function heldStep(pipe: PipeView, about: Pods, state: State) {
@@ -45,6 +45,12 @@ describe("the next step for pods that are held", () => {
   it("labels those that do not have the newest revision", () => {
     const step = heldStep(held(), pods("a-1", "a-2", "a-1"), STATE);
     expect(step).toEqual({ type: "label", pods: ["a-1", "a-1"], revision: "a-2" });
+  });
+
+  it("labels those again that it has labeled, if the owner took the size back, and no others", () => {
+    const about = { ...pods("a-3", "a-1", "a-4"), isLabeledByUs: (pod: string) => pod === "a-3" };
+    const step = heldStep(held(), about, STATE);
+    expect(step).toEqual({ type: "label", pods: ["a-3", "a-1"], revision: "a-2" });
   });
 
   it("releases them when all have it and Kubernetes counts them, and when there are none", () => {

@@ -93,3 +93,15 @@ describe("an orphan whose labels are refused during a commit", () => {
     expect(held.deleted()).toEqual([]);
   });
 });
+
+describe("a StatefulSet whose owner takes the size back while its pods get their labels", () => {
+  it.each(["label a-0", "label a-1", "label a-2"])("keeps its pods, before the %s", async (step) => {
+    const held = await HeldSet.start();
+    const before = held.uids();
+    held.onArrival(step, () => held.setSize(1));
+    held.request(4);
+    await held.run(5 * MINUTE);
+    held.expectSettled(4);
+    expect(held.uids()).toEqual(before);
+  });
+});
