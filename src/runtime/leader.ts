@@ -160,7 +160,7 @@ export class LeaderElector {
       return lease;
     } catch (error) {
       if (!isCode(error, 404)) throw error;
-      this.#observed = undefined;
+      // A holder whose Lease was deleted still writes, so the observed one stays valid for its duration.
       return undefined;
     }
   }

@@ -272,6 +272,35 @@ describe("leader election", () => {
     await second.end();
   });
 
+  it("never has two leaders after an administrator deletes the Lease while another process waits for it", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const first = candidate(leases, clock, "first");
+    await clock.advance(0);
+    const second = candidate(leases, clock, "second");
+    await clock.advance(1000);
+    leases.lease = undefined;
+    for (let elapsed = 0; elapsed < 30; elapsed += 1) {
+      await clock.advance(1000);
+      expect([first.elector.isLeader, second.elector.isLeader]).toEqual([true, false]);
+    }
+    expect(leases.lease).toMatchObject({ spec: { holderIdentity: "first" } });
+    await first.end();
+    await second.end();
+  });
+
+  it("takes over from a crashed leader whose Lease was deleted", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const crashed = candidate(leases, new FakeClock(), "crashed");
+    await clock.advance(0);
+    const next = candidate(leases, clock, "next");
+    await clock.advance(1000);
+    leases.lease = undefined;
+    await clock.advance(16_000);
+    expect(next.elector.isLeader).toBe(true);
+    await next.end();
+    crashed.stop();
+  });
+
   it("spreads the retries of a candidate over 2 to 4.4 s", async () => {
     const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const leader = candidate(leases, clock, "leader");
