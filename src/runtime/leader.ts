@@ -89,7 +89,10 @@ export class LeaderElector {
     while (!signal.aborted && !(await this.#tryAcquireOrRenew(signal))) {
       await pause(clock, retryMs * (1 + random() * JITTER_FACTOR), signal);
     }
-    if (signal.aborted) return false;
+    if (signal.aborted) {
+      await this.#release();
+      return false;
+    }
     const ending = new AbortController();
     // Also while `lead` ends its work.
     const renewing = this.#renewUntilLost(ending.signal);
@@ -110,7 +113,6 @@ export class LeaderElector {
     const { clock, retryMs } = this.#options;
     while (!signal.aborted && this.isLeader) {
       await pause(clock, retryMs, signal);
-      // Not aborted, because releasing the lease requires the version in the response.
       if (!signal.aborted) await this.#tryAcquireOrRenew(undefined);
     }
   }
@@ -126,7 +128,7 @@ export class LeaderElector {
         this.#heldUntil = Number.NEGATIVE_INFINITY;
         return false;
       }
-      this.#observe(await this.#write(lease, identity, signal));
+      this.#observe(await this.#write(lease, identity));
       this.#mustRead = false;
       this.#heldUntil = startedAt + renewDeadlineMs;
       return true;
@@ -172,7 +174,8 @@ export class LeaderElector {
     this.#observed = { lease, at: at ?? this.#options.clock.monotonic() };
   }
 
-  #write(seen: Lease | undefined, holder: string, signal: AbortSignal | undefined): Promise<Lease> {
+  /** It cannot be aborted, because releasing the lease requires the version in the response. */
+  #write(seen: Lease | undefined, holder: string): Promise<Lease> {
     const { client, clock, namespace, name, leaseMs, fieldManager } = this.#options;
     const now = new Date(clock.now()).toISOString().replace("Z", "000Z");
     const isRenewal = seen?.spec?.holderIdentity === holder;
@@ -190,14 +193,12 @@ export class LeaderElector {
           path: objectPath(LEASES, namespace, name),
           query: { fieldManager },
           body: { ...identity, metadata: seen.metadata, spec },
-          signal,
         })
       : client.json<Lease>({
           method: "POST",
           path: collectionPath(LEASES, namespace),
           query: { fieldManager },
           body: { ...identity, metadata: { name, namespace }, spec },
-          signal,
         });
   }
 
@@ -206,7 +207,7 @@ export class LeaderElector {
     const lease = this.#observed?.lease;
     if (!lease || !this.#isOurs(lease)) return;
     try {
-      await this.#write(lease, "", undefined);
+      await this.#write(lease, "");
     } catch (error) {
       if (!isCode(error, 409)) this.#options.onProblem(error);
     }

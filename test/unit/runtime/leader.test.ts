@@ -301,6 +301,36 @@ describe("leader election", () => {
     crashed.stop();
   });
 
+  it.each(["POST", "PUT"])(
+    "releases the Lease if it is ended during the %s that acquires it",
+    async (method) => {
+      const [leases, clock] = [new FakeLeases(), new FakeClock()];
+      if (method === "PUT") {
+        const before = candidate(leases, clock, "before");
+        await clock.advance(0);
+        await before.end();
+      }
+      const arrived = Promise.withResolvers<void>();
+      const slow = {
+        json: async <T>(request: KubeRequest): Promise<T> => {
+          const response = await leases.json<T>(request);
+          if (request.method !== method) return response;
+          // The API server has written the Lease, and its response takes a second.
+          arrived.resolve();
+          await new Promise<void>((resolve) => clock.after(1000, resolve));
+          request.signal?.throwIfAborted();
+          return response;
+        },
+      };
+      const only = candidate(leases, clock, "only", { client: slow });
+      await arrived.promise;
+      only.stop();
+      await clock.advance(2000);
+      expect(await only.ended).toBe(false);
+      expect(leases.lease).toMatchObject({ spec: { holderIdentity: "" } });
+    },
+  );
+
   it("spreads the retries of a candidate over 2 to 4.4 s", async () => {
     const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const leader = candidate(leases, clock, "leader");
