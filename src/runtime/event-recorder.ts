@@ -1,5 +1,5 @@
 import type { KubeClient } from "../kube/client.ts";
-import { unlessCode } from "../kube/errors.ts";
+import { isCode } from "../kube/errors.ts";
 import { collectionPath, EVENTS, objectPath } from "../kube/paths.ts";
 import type { Clock } from "./clock.ts";
 import { TokenBucket } from "./token-bucket.ts";
@@ -54,7 +54,8 @@ const MAX_REMEMBERED = 1000;
 const MAX_IN_FLIGHT = 100;
 
 interface Series {
-  readonly name: string;
+  /** Name of its Event, which may not be written yet. */
+  readonly name: Promise<string>;
   count: number;
   lastAt: number;
 }
@@ -62,6 +63,12 @@ interface Series {
 interface Regarded {
   readonly bucket: TokenBucket;
   readonly series: Map<string, Series>;
+}
+
+/** The place of an event among those of its object. */
+interface Place {
+  readonly key: string;
+  readonly object: Regarded;
 }
 
 /**
@@ -93,7 +100,9 @@ export class EventRecorder {
       return;
     }
     this.#inFlight += 1;
-    const write = isRepeated ? this.#count(event, series) : this.#create(event, key, object);
+    const write = isRepeated
+      ? this.#count(event, series, { key, object })
+      : this.#begin(event, { key, object });
     write
       .catch((problem: unknown) => onLost(event, problem))
       .finally(() => {
@@ -116,7 +125,20 @@ export class EventRecorder {
     return object;
   }
 
-  async #create(event: Event, key: string, object: Regarded): Promise<void> {
+  async #begin(event: Event, place: Place): Promise<void> {
+    const { key, object } = place;
+    if (object.series.size >= QUOTA.requests) object.series.clear();
+    const series = { name: this.#create(event), count: 1, lastAt: this.#options.clock.monotonic() };
+    object.series.set(key, series);
+    try {
+      await series.name;
+    } catch (error) {
+      forget(series, place);
+      throw error;
+    }
+  }
+
+  async #create(event: Event): Promise<string> {
     const { client, clock, controller, instance, fieldManager, assertMayWrite } = this.#options;
     const { regarding, type, reason, action } = event;
     assertMayWrite();
@@ -138,25 +160,35 @@ export class EventRecorder {
         regarding,
       },
     });
-    if (object.series.size >= QUOTA.requests) object.series.clear();
-    object.series.set(key, { name: created.metadata.name, count: 1, lastAt: clock.monotonic() });
+    return created.metadata.name;
   }
 
-  async #count({ regarding }: Event, series: Series): Promise<void> {
+  async #count(event: Event, series: Series, place: Place): Promise<void> {
     const { client, clock, fieldManager, assertMayWrite } = this.#options;
     series.count += 1;
     series.lastAt = clock.monotonic();
+    const name = await series.name;
     assertMayWrite();
-    const call = client.json({
-      method: "PATCH",
-      path: objectPath(EVENTS, regarding.namespace, series.name),
-      query: { fieldManager },
-      patchType: "application/merge-patch+json",
-      body: { series: { count: series.count, lastObservedTime: microTime(clock.now()) } },
-    });
-    // The API server deletes events after an hour.
-    await unlessCode(404, call, undefined);
+    try {
+      await client.json({
+        method: "PATCH",
+        path: objectPath(EVENTS, event.regarding.namespace, name),
+        query: { fieldManager },
+        patchType: "application/merge-patch+json",
+        body: { series: { count: series.count, lastObservedTime: microTime(clock.now()) } },
+      });
+    } catch (error) {
+      if (!isCode(error, 404)) throw error;
+      // A person deleted the Event, or the API server did, after an hour.
+      forget(series, place);
+      this.record(event);
+    }
   }
+}
+
+/** The next such event begins a new series. */
+function forget(series: Series, { key, object }: Place): void {
+  if (object.series.get(key) === series) object.series.delete(key);
 }
 
 function limitedNote({ note, suffix = "" }: Event): string {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../../src/kube/client.ts";
+import { KubeApiError } from "../../../src/kube/errors.ts";
 import { type Event, EventRecorder } from "../../../src/runtime/event-recorder.ts";
 import { FakeClock, settled } from "../../support/fakes/fake-clock.ts";
 
@@ -74,6 +75,31 @@ describe("an event recorder", () => {
       path: "/apis/events.k8s.io/v1/namespaces/ns/events/event-1",
       body: { series: { count: 3, lastObservedTime: "2026-01-01T00:06:00.000000Z" } },
     });
+  });
+
+  it("writes a new event if the first one of its series was deleted", async () => {
+    const { calls, lost, recorder } = setup({
+      respond: async () => {
+        if (calls.length === 2) throw new KubeApiError("PATCH", 404, "{}");
+      },
+    });
+    for (let count = 0; count < 3; count += 1) {
+      recorder.record(event("it broke"));
+      await settled();
+    }
+    expect(calls.map((each) => each.method)).toEqual(["POST", "PATCH", "POST", "PATCH"]);
+    expect(calls.at(-1)?.path).toBe("/apis/events.k8s.io/v1/namespaces/ns/events/event-3");
+    expect(lost).toEqual([]);
+  });
+
+  it("counts an event that is repeated before the first one is written", async () => {
+    const { clock, calls, recorder } = setup({
+      respond: () => new Promise<void>((resolve) => clock.after(1000, resolve)),
+    });
+    for (let count = 0; count < 3; count += 1) recorder.record(event("it broke"));
+    await clock.advance(3000);
+    expect(calls.map((each) => each.method)).toEqual(["POST", "PATCH", "PATCH"]);
+    expect(calls.at(-1)).toMatchObject({ body: { series: { count: 3 } } });
   });
 
   it("limits the events of one object without affecting other objects", async () => {
