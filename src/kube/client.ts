@@ -168,7 +168,7 @@ export class KubeClient {
     throw new KubeApiError(
       label(request),
       response.statusCode,
-      isProtobuf(contentType) ? JSON.stringify(decode(status, body)) : body.toString(),
+      isProtobuf(contentType) ? statusIn(body) : body.toString(),
       {
         retryAfterHeader: typeof retryAfter === "string" ? retryAfter : undefined,
         isSoonAfterOutage: performance.now() - this.#lostAtMs < AFTER_OUTAGE_MS,
@@ -234,6 +234,15 @@ export class KubeClient {
       request.signal?.throwIfAborted();
       throw this.#unreachable(request, cause);
     }
+  }
+}
+
+/** The error in a body, as JSON. The status code of the response counts even if the body cannot be read. */
+function statusIn(body: Buffer): string {
+  try {
+    return JSON.stringify(decode(status, body));
+  } catch (error) {
+    return messageOf(error);
   }
 }
 

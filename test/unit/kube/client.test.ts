@@ -11,6 +11,8 @@ import {
   KubeApiError,
   KubeUnreachableError,
 } from "../../../src/kube/errors.ts";
+import { listOf, PROTOBUF } from "../../../src/kube/protobuf/envelope.ts";
+import { configMap } from "../../../src/kube/protobuf/messages.ts";
 import { checkReachable } from "../../../src/kube/reachable.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import { listen, urlOf } from "../../../src/telemetry/ops-server.ts";
@@ -46,6 +48,7 @@ describe("a response", () => {
     ["/base/half", [200, '{"a":']],
     ["/base/dated", [200, "{}", { date: "Thu, 01 Jan 2026 00:00:07 GMT" }]],
     ["/base/badly-dated", [200, "{}", { date: "yesterday" }]],
+    ["/base/cut-off", [503, "k8s\0", { "content-type": PROTOBUF }]],
     ["/base/refused", [422, JSON.stringify(refusal)]],
   ]);
   const requests: { method: string; url: string }[] = [];
@@ -101,6 +104,13 @@ describe("a response", () => {
   it("counts as lost if it ends early", async () => {
     const client = await clientOf(base);
     await expect(client.json({ path: "/half" })).rejects.toBeInstanceOf(KubeUnreachableError);
+  });
+
+  it("causes an error with its status code if it is not successful and its protobuf is cut off", async () => {
+    const client = await clientOf(base);
+    const call = client.json({ path: "/cut-off", message: listOf(configMap) });
+    await expect(call).rejects.toBeInstanceOf(KubeApiError);
+    await expect(call).rejects.toMatchObject({ code: 503 });
   });
 
   it("causes an error about rejected credentials if it is a 401 at startup", async () => {
