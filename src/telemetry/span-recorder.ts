@@ -135,12 +135,15 @@ function contextOf(traceId: string, parentId: string | undefined): Context {
   return trace.setSpanContext(ROOT_CONTEXT, parent);
 }
 
+/** OTLP has times as nanoseconds in 64 bits: until the year 2554. */
+const LAST_TIME_MS = 2 ** 64 / 1e6;
+
 /**
  * Rejects numbers that are not a time in milliseconds since 1970. Times come from annotations, which someone may have
  * edited; an invalid one would make the whole batch fail. The SDK treats numbers below the uptime as relative times.
  */
 function isTime(ms: number): boolean {
-  return Number.isFinite(ms) && ms > performance.now();
+  return ms > performance.now() && ms < LAST_TIME_MS;
 }
 
 function withLogOfFailures(exporter: SpanExporter, log: Logger): SpanExporter {

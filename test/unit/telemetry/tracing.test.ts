@@ -121,7 +121,7 @@ describe("the span recorder", () => {
     expect(lines).toEqual([]);
   });
 
-  it.each([Number.NaN, Number.POSITIVE_INFINITY, -1, 0, 1000])(
+  it.each([Number.NaN, Number.POSITIVE_INFINITY, -1, 0, 1000, Date.parse("3000-01-01T00:00:00Z")])(
     "omits a span with the time %s, which an edited annotation may contain, and sends the others",
     async (time) => {
       const collector = await startFakeCollector();
