@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { KubeObject } from "../kube/objects.ts";
 import { compareResourceVersions } from "./resource-version.ts";
 
@@ -152,7 +153,10 @@ export class Store<T extends KubeObject> {
     this.#lists.delete(list);
   }
 
-  /** The list, or an object in it, is older than the store: that happens only after an etcd restore. */
+  /**
+   * The list, or an object in it, is older than the store, or an object in it is another one with the version of the
+   * known one: that happens only after an etcd restore.
+   */
   isRolledBackBy(list: ListInFlight, listed: ReadonlyMap<string, T>, listVersion: string): boolean {
     const newest =
       list.namespace === undefined ? [...this.#newest.values()] : [this.#newest.get(list.namespace)];
@@ -164,7 +168,9 @@ export class Store<T extends KubeObject> {
       const isCovered = list.namespace === undefined || known.metadata.namespace === list.namespace;
       if (!isCovered || list.written.has(key)) return false;
       const object = listed.get(key);
-      return object ? isNewer(known, object) : !isBeforeList(known.metadata.resourceVersion);
+      if (!object) return !isBeforeList(known.metadata.resourceVersion);
+      const isOther = known.metadata.uid !== object.metadata.uid;
+      return isNewer(known, object) || (isOther && !isNewer(object, known));
     });
   }
 
@@ -185,8 +191,8 @@ export class Store<T extends KubeObject> {
     }
     for (const [key, object] of listed) {
       const previous = this.#objects.get(key);
-      const isKnown = previous?.metadata.resourceVersion === object.metadata.resourceVersion;
-      if (isKnown || isNewerThanList(key)) continue;
+      // After an etcd rollback, another write can have the same version.
+      if (isDeepStrictEqual(previous, object) || isNewerThanList(key)) continue;
       if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous, true);
       this.#put(key, object, false);
     }

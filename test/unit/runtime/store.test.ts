@@ -161,6 +161,14 @@ describe("a store", () => {
     expect(store.get("ns/new")).toBeDefined();
   });
 
+  it("equals the latest list even if other objects have the same versions, as after an etcd restore", () => {
+    const { store, changes } = setup();
+    list(store, 5, [thing("a", 3), thing("b", 4), thing("c", 5)]);
+    list(store, 5, [thing("a", 3, { uid: "2" }), thing("b", 4, { color: "blue" }), thing("c", 5)]);
+    expect(changes.slice(3)).toEqual(["deleted a@3", "added a@3", "updated b@4"]);
+    expect(store.get("ns/b")?.color).toBe("blue");
+  });
+
   it("does not restore an object that was deleted before the response to its own write arrived", () => {
     const { store } = setup();
     store.apply(thing("a", 1));
@@ -210,6 +218,12 @@ describe("the detection of an etcd rollback", () => {
       "reports a rollback if the list has an older object with the same name",
       "1000",
       [thing("a", 3, { uid: "0" })],
+      true,
+    ],
+    [
+      "reports a rollback if the list has another object with the same name and version",
+      "1000",
+      [thing("a", 4, { uid: "0" })],
       true,
     ],
     ["does not report a rollback if nothing has changed", "10", [thing("a", 4)], false],
