@@ -117,8 +117,9 @@ export class Store<T extends KubeObject> {
       (scope) => compareResourceVersions(resourceVersion, this.#newest.get(scope) ?? "") <= 0,
     );
     if (isOld && !this.#objects.has(keyOf(object))) return;
+    if (!this.#accept(object, true)) return;
+    this.#ours.set(resourceVersion, namespace);
     for (const { written } of this.#lists) written.set(keyOf(object), resourceVersion);
-    if (this.#accept(object, true)) this.#ours.set(resourceVersion, namespace);
   }
 
   /** Deletes an object. The version is that of the deletion, from a watch. */

@@ -169,6 +169,18 @@ describe("a store", () => {
     expect(store.get("ns/b")?.color).toBe("blue");
   });
 
+  it("equals a list of a restored etcd although it ignored the response to its own write meanwhile", () => {
+    const { store } = setup();
+    store.apply(thing("a", 30));
+    const inFlight = store.beginList(undefined);
+    store.observe(thing("a", 24, { uid: "0", color: "blue" }));
+    const listed = byKey([thing("a", 19, { uid: "0" })]);
+    expect(store.isRolledBackBy(inFlight, listed, "23")).toBe(true);
+    store.replace(inFlight, listed, "23");
+    store.apply(thing("a", 24, { uid: "0", color: "blue" }));
+    expect(store.get("ns/a")).toEqual(thing("a", 24, { uid: "0", color: "blue" }));
+  });
+
   it("does not restore an object that was deleted before the response to its own write arrived", () => {
     const { store } = setup();
     store.apply(thing("a", 1));
