@@ -41,6 +41,8 @@ interface Observation {
   readonly lease: Lease;
   /** Monotonic time at which this process first saw the Lease with this spec. */
   readonly at: number;
+  /** Monotonic time at which this process first saw that the Lease was deleted. */
+  readonly deletedAt?: number;
 }
 
 /**
@@ -145,13 +147,14 @@ export class LeaderElector {
 
   /** Returns true if the observed Lease belongs to another process that may still write. */
   #isHeldByAnother(): boolean {
-    const { clock, leaseMs } = this.#options;
+    const { clock, leaseMs, renewDeadlineMs } = this.#options;
     if (!this.#observed) return false;
-    const { lease, at } = this.#observed;
+    const { lease, at, deletedAt = Number.POSITIVE_INFINITY } = this.#observed;
     if (!lease.spec?.holderIdentity || this.#isOurs(lease)) return false;
     const { leaseDurationSeconds } = lease.spec;
     const durationMs = leaseDurationSeconds === undefined ? leaseMs : leaseDurationSeconds * 1000;
-    return clock.monotonic() - at < Math.min(durationMs, MAX_LEASE_MS);
+    // A holder that is alive creates a deleted Lease again, or stops to write after this time.
+    return clock.monotonic() < Math.min(at + Math.min(durationMs, MAX_LEASE_MS), deletedAt + renewDeadlineMs);
   }
 
   async #read(signal: AbortSignal | undefined): Promise<Lease | undefined> {
@@ -162,7 +165,7 @@ export class LeaderElector {
       return lease;
     } catch (error) {
       if (!isCode(error, 404)) throw error;
-      // A holder whose Lease was deleted still writes, so the observed one stays valid for its duration.
+      if (this.#observed) this.#observed = { deletedAt: this.#options.clock.monotonic(), ...this.#observed };
       return undefined;
     }
   }

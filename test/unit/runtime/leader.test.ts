@@ -294,8 +294,14 @@ describe("leader election", () => {
     await clock.advance(0);
     const next = candidate(leases, clock, "next");
     await clock.advance(1000);
+    const { spec } = leases.lease ?? {};
+    leases.lease = leases.lease && { ...leases.lease, spec: { ...spec, leaseDurationSeconds: 3600 } };
+    await clock.advance(5000);
     leases.lease = undefined;
-    await clock.advance(16_000);
+    // A holder that is alive has this time to renew it.
+    await clock.advance(9000);
+    expect(next.elector.isLeader).toBe(false);
+    await clock.advance(7000);
     expect(next.elector.isLeader).toBe(true);
     await next.end();
     crashed.stop();
