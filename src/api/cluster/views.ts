@@ -58,7 +58,8 @@ export interface KeyUsageView extends KubeObject {
   readonly usage: KeyUsage;
 }
 
-export type RecordView = OrganizationView | ServiceView | MembersView | BackupView | KeyUsageView;
+/** What the API keeps of a record. */
+export type RecordView = ReturnType<(typeof VIEWS)[RecordKind]>;
 
 /** The view of a record of this kind. */
 export type ViewOf<K extends RecordKind> = Extract<RecordView, { readonly kind: K }>;
@@ -93,19 +94,23 @@ export function toKeyView(raw: Secret): KeyView {
   };
 }
 
-/** @param servesNamespace whether the PipeScalings of a namespace are watched */
-export function toRecordView(raw: ConfigMap, servesNamespace: (namespace: string) => boolean): RecordView {
+/** Returns true if the PipeScalings of a namespace are watched. */
+type ServesNamespace = (namespace: string) => boolean;
+
+export function toRecordView(raw: ConfigMap, servesNamespace: ServesNamespace): RecordView {
   const kind = recordKindOf(raw.metadata.labels);
   if (kind === undefined) throw new Error("the ConfigMap is no record, although it was selected");
   return VIEWS[kind](raw, servesNamespace);
 }
 
-const VIEWS: Readonly<Record<RecordKind, typeof toRecordView>> = {
+const VIEWS = {
   organization: toOrganizationView,
   service: toServiceView,
   members: toMembersView,
   backup: toBackupView,
   "key-usage": toKeyUsageView,
+} satisfies {
+  readonly [K in RecordKind]: (raw: ConfigMap, servesNamespace: ServesNamespace) => { readonly kind: K };
 };
 
 function toOrganizationView({ metadata, data }: ConfigMap): OrganizationView {
@@ -134,10 +139,7 @@ export function toKeyUsageView({ metadata, data }: ConfigMap): KeyUsageView {
   return { kind: "key-usage", metadata: identityOf(metadata), usage: parseKeyUsage(data) };
 }
 
-function toServiceView(
-  { metadata, data }: ConfigMap,
-  servesNamespace: (namespace: string) => boolean,
-): ServiceView {
+function toServiceView({ metadata, data }: ConfigMap, servesNamespace: ServesNamespace): ServiceView {
   const { name, labels } = metadata;
   const parsed = parseService(name, labels, data);
   return {

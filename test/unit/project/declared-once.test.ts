@@ -2,9 +2,12 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { RECORDS } from "../../../docs/reference/generator/record-kinds.ts";
+import { REASONS } from "../../../src/api/cluster/reasons.ts";
 import { toRecordView } from "../../../src/api/cluster/views.ts";
+import { FALLBACK_REASONS } from "../../../src/crd/fallback-reasons.ts";
 import { RECORD_KINDS } from "../../../src/records/kinds.ts";
 import { RESOURCE_LABEL } from "../../../src/records/labels.ts";
+import { controllerSettings } from "../../../src/settings/controller.ts";
 
 const SRC = join(import.meta.dirname, "../../../src");
 
@@ -33,6 +36,46 @@ it("each operation and each router of a resource is in the list of operations", 
   expect(problems.join("\n")).toBe("");
 });
 
+describe("each reason", () => {
+  const CODE = sourcesIn("controller/{in-place,observe,rollout}/**/*.ts");
+
+  it("why a pipe is not resized in place is returned by a rule", () => {
+    const text = sourcesIn("controller/**/*.ts").join();
+    const problems = FALLBACK_REASONS.filter((word) => !text.includes(`"${word}"`)).map(
+      (word) =>
+        `No code in src/controller returns the reason ${word}: add the rule, then run npm run test:unit.`,
+    );
+    expect(problems.join("\n")).toBe("");
+  });
+
+  it("that a rule returns is in a table", () => {
+    const known = new Set<string>([...FALLBACK_REASONS, ...REASONS]);
+    const problems = CODE.flatMap(([file, text]) =>
+      namesIn(text, /\b(?:reason|fallback): "([A-Z]\w+)"/g)
+        .filter((word) => !known.has(word))
+        .map(
+          (word) =>
+            `Neither src/crd/fallback-reasons.ts nor failure-reasons.ts has ${word}, which ${file} returns: add it, then run npm run generate.`,
+        ),
+    );
+    expect(problems.join("\n")).toBe("");
+  });
+});
+
+it("each setting that the controller reads from its policy is declared", () => {
+  const declared = Object.keys(controllerSettings);
+  const problems = sourcesIn("controller/{apply,decide,in-place,rollout,report}/**/*.ts").flatMap(
+    ([file, text]) =>
+      namesIn(text, /\bpolicy\.(\w+)\b(?!["\w])/g)
+        .filter((key) => !declared.includes(key))
+        .map(
+          (key) =>
+            `src/settings/rollout-policy.ts has no setting ${key}, which ${file} reads: add it, then run npm run generate.`,
+        ),
+  );
+  expect(problems.join("\n")).toBe("");
+});
+
 describe("each kind of record", () => {
   const kinds = Object.keys(RECORD_KINDS);
 
@@ -57,7 +100,7 @@ describe("each kind of record", () => {
         return true;
       }
     });
-    const todo = "add it to VIEWS and RecordView, then run npm run lint.";
+    const todo = "add it to VIEWS, then run npm run lint.";
     expect(
       problems.map((kind) => `src/api/cluster/views.ts has no view of "${kind}": ${todo}`).join("\n"),
     ).toBe("");
