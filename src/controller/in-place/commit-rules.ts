@@ -3,7 +3,13 @@ import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Action } from "../actions.ts";
 import type { PipeDecision, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
-import { hasAllResources, isPausedForAll, type PipeView } from "../observe/pipe-view.ts";
+import {
+  hasAllResources,
+  isHeld,
+  isOfTemplate,
+  isPausedForAll,
+  type PipeView,
+} from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { allPodsHaveSize, areOfOneTemplate, mayReplacePods } from "../pods.ts";
@@ -161,7 +167,15 @@ export function templateFollows(subject: Subject): PipeDecision | undefined {
   if (dueMs > nowMs) return { ...decision, recheckAtMs: dueMs };
   // The Deployment controller still has to see a change of the owner, or a pod of another template ends.
   const isSettled = pipe.rollout.isSeen && pipe.rollout.isUpdated && areOfOneTemplate(subject);
-  if (!isSettled) return { ...decision, activity: `its template follows when its ${pipe.kind} is settled` };
+  if (!isSettled) return { ...decision, ...unsettled(subject) };
   const action = { type: "commit", pipe, container, rollout: committedRollout(subject) } as const;
   return { ...decision, next: { type: "commit", action } };
+}
+
+function unsettled({ pipe, active }: Subject): Pick<PipeDecision, "activity" | "waitsForOwner"> {
+  // Only the owner can end this: Kubernetes does not replace a pod of an earlier template that is held.
+  const isKept =
+    pipe.rollout.isSeen && active.some(({ pod }) => isHeld(pipe, pod) && !isOfTemplate(pipe, pod));
+  if (isKept) return { activity: heldBy(pipe), waitsForOwner: true };
+  return { activity: `its template follows when its ${pipe.kind} is settled` };
 }

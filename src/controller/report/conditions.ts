@@ -104,7 +104,9 @@ export function allPipes(pipes: number, verb: "run" | "have"): string {
 function underWay(sizing: Sizing): (string | undefined)[] {
   const named = (state: Assessment["state"]) =>
     sizing.assessments.filter((each) => each.state === state).map(({ pipe }) => nameOf(pipe));
-  const resized = named("resized");
+  const resized = sizing.assessments
+    .filter(({ state, waitsForOwner }) => state === "resized" && !waitsForOwner)
+    .map(({ pipe }) => nameOf(pipe));
   const hindered = sizing.assessments.filter(({ state, hindrance }) => state === "waiting" && hindrance);
   const waiting = named("waiting").length - hindered.length;
   const [unschedulable] = sizing.assessments.filter(({ obstacle }) => obstacle !== undefined);

@@ -68,6 +68,17 @@ export class HeldSet {
     };
   }
 
+  /** Calls `act` once when all pods run with the size, before the controller can see it. */
+  whenPodsRun(cores: number, act: () => void): void {
+    const size = formatSize(sizeOfCores(cores));
+    let isOver = false;
+    this.simulation.cluster.onPod.push(() => {
+      if (isOver || this.state().some(({ actual }) => actual !== size)) return;
+      isOver = true;
+      act();
+    });
+  }
+
   /** A policy refuses the writes to an object from now on, for example to `pods a-1`. */
   refuse(target: string): void {
     this.simulation.cluster.fault = (request) => {
@@ -102,6 +113,10 @@ export class HeldSet {
     return this.simulation.cluster.attempts.filter(
       ({ target, isDryRun }) => !isDryRun && !target.startsWith("pipescalings/status"),
     );
+  }
+
+  get ready() {
+    return this.simulation.status(1).conditions?.find(({ type }) => type === "Ready");
   }
 
   /** The pods that the controller deleted. */
@@ -159,7 +174,7 @@ export class HeldSet {
   /** Expects that the template, all pods and the status have the size, and that nothing is held. */
   expectSettled(cores: number): void {
     const size = formatSize(sizeOfCores(cores));
-    const ready = this.simulation.status(1).conditions?.find(({ type }) => type === "Ready");
+    const { ready } = this;
     expect({
       ready: ready?.status,
       message: ready?.message,

@@ -90,7 +90,7 @@ function holdOf(
   }
   const pods = Math.min(partition, replicas);
   if (pods === 0) return undefined;
-  const message = `${pods} of its ${replicas} pods are below the partition ${partition} of its owner, so they keep their size: lower spec.updateStrategy.rollingUpdate.partition`;
+  const message = `${pods} of its ${replicas} pods are below the partition ${partition} of its owner, so Kubernetes does not replace them: lower spec.updateStrategy.rollingUpdate.partition`;
   return { pods, below: (ordinals?.start ?? 0) + partition, isOnDelete: false, message };
 }
 

@@ -6,11 +6,15 @@ const MINUTE = 60 * SECOND;
 const IMAGE = "registry.example/pipe:1";
 const NEXT_IMAGE = "registry.example/pipe:2";
 
+function ofPartition(partition: number) {
+  return { type: "RollingUpdate" as const, rollingUpdate: { partition } };
+}
+
 describe("the pods of a StatefulSet that is resized in place", () => {
   it.each<[string, Parameters<typeof HeldSet.start>[0]]>([
     ["in order", {}],
     ["in parallel", { podManagementPolicy: "Parallel" }],
-    ["with a partition", { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 2 } } }],
+    ["with a partition", { updateStrategy: ofPartition(2) }],
     ["with OnDelete", { updateStrategy: { type: "OnDelete" } }],
   ])("stay, and its template follows them: %s", async (_, options) => {
     const held = await HeldSet.start(options);
@@ -103,5 +107,25 @@ describe("a StatefulSet whose owner takes the size back while its pods get their
     await held.run(5 * MINUTE);
     held.expectSettled(4);
     expect(held.uids()).toEqual(before);
+  });
+});
+
+describe("a StatefulSet whose owner changes the image when its pods have the size, and keeps them", () => {
+  it.each<[string, Parameters<typeof HeldSet.start>[0]]>([
+    ["with OnDelete", { updateStrategy: { type: "OnDelete" } }],
+    ["with a partition of all pods", { updateStrategy: ofPartition(3) }],
+  ])("waits for its owner, because its template cannot follow: %s", async (_, options) => {
+    const held = await HeldSet.start(options);
+    held.whenPodsRun(4, () => held.setImage(NEXT_IMAGE));
+    held.request(4);
+    await held.run(5 * MINUTE);
+    expect(held.deleted()).toEqual([]);
+    expect(held.ready).toMatchObject({ status: "False", reason: "WaitingForOwner" });
+    expect(held.ready?.message).toMatch(/^The one pipe runs 4 .* statefulset\/a: .*: (set|lower) spec\./);
+    expect(held.ready?.message).not.toContain("template follows");
+    held.change({ updateStrategy: ofPartition(0) });
+    await held.run(5 * MINUTE);
+    held.expectSettled(4);
+    expect(held.state().map(({ image }) => image)).toEqual([NEXT_IMAGE, NEXT_IMAGE, NEXT_IMAGE]);
   });
 });

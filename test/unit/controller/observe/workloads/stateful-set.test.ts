@@ -98,7 +98,7 @@ describe("the partition of a StatefulSet of three pods", () => {
       below: 1,
       isOnDelete: false,
       message:
-        "1 of its 3 pods are below the partition 1 of its owner, so they keep their size: lower spec.updateStrategy.rollingUpdate.partition",
+        "1 of its 3 pods are below the partition 1 of its owner, so Kubernetes does not replace them: lower spec.updateStrategy.rollingUpdate.partition",
     });
     const names = ["a-0", "a-1", "a-10"].filter((name) =>
       isHeld(pipe, { metadata: { name, uid: "", resourceVersion: "" } }),
