@@ -63,6 +63,8 @@ export type InPlaceAction =
       readonly mayReplacePods: boolean;
     } & OfContainer)
   | ({ readonly type: "resume" } & OfPipe)
+  /** Leaves the partition to the owner. It is the last write of the commit of a StatefulSet. */
+  | ({ readonly type: "leave-partition" } & OfPipe)
   /**
    * The template has the size, and pods do not and cannot be resized. If the ReplicaSet gets the resources of such a
    * pod, it is not the one of the template any more, so the Deployment controller replaces its pods. `templateHash`: of

@@ -58,6 +58,18 @@ async function heldPipe(name: string, owners = 0, annotatedUid?: string): Promis
   await pipes.write(name, { ...annotated, ...hold(2, owners) });
 }
 
+/** Tries to remove the record of the controller for the partition. */
+function yieldPartition(name: string) {
+  return pipes.sendManagers(name, (records) =>
+    records.map((each) => {
+      if (each.manager !== CONTROLLER_FIELD_MANAGER) return each;
+      const { "f:updateStrategy": strategy, ...spec } = each.fieldsV1?.["f:spec"] ?? {};
+      expect(strategy).toBeDefined();
+      return { ...each, fieldsV1: { ...each.fieldsV1, "f:spec": spec } };
+    }),
+  );
+}
+
 describe("with the token of the controller, the pods of a StatefulSet", () => {
   it("may be held together with a change of the size, whatever the partition of the owner is", async () => {
     expect(await pipes.send("only", hold(2))).toBe("accepted");
@@ -153,18 +165,9 @@ describe("with the token of the controller, a StatefulSet whose pods the control
 
   it("may lose the record of the controller for the partition after the release, but not before", async () => {
     await heldPipe("yielded");
-    const yieldPartition = () =>
-      pipes.sendManagers("yielded", (records) =>
-        records.map((each) => {
-          if (each.manager !== CONTROLLER_FIELD_MANAGER) return each;
-          const { "f:updateStrategy": strategy, ...spec } = each.fieldsV1?.["f:spec"] ?? {};
-          expect(strategy).toBeDefined();
-          return { ...each, fieldsV1: { ...each.fieldsV1, "f:spec": spec } };
-        }),
-      );
-    expectDenied(await yieldPartition(), "that it does not change");
+    expectDenied(await yieldPartition("yielded"), "that it does not change");
     await pipes.write("yielded", release());
-    expect(await yieldPartition()).toBe("accepted");
+    expect(await yieldPartition("yielded")).toBe("accepted");
   });
 });
 
@@ -187,10 +190,12 @@ describe("with the token of the controller, a StatefulSet that lost the labels o
     expectDenied(await pipes.send("departed", body), LABELED);
   });
 
-  it("may not be changed any more once it is released", async () => {
+  it("may lose the record of the controller once it is released, and not be changed any more", async () => {
     await heldPipe("ended");
     await pipes.own("ended", UNLABEL);
+    expectDenied(await yieldPartition("ended"), LABELED);
     await pipes.write("ended", release());
+    expect(await yieldPartition("ended")).toBe("accepted");
     expectDenied(await pipes.send("ended", resize(4)), LABELED);
     expectDenied(await pipes.send("ended", hold(4)), LABELED);
   });

@@ -6,7 +6,7 @@ import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import { annotationSubject, formatLastRollout } from "../observe/last-rollout.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import { LAST_ROLLOUT, ownableFields, PARTITION } from "../observe/workloads/field-owners.ts";
-import type { WriteError } from "../observe/write-record.ts";
+import { PARTITION_LEFT, type WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, patchPipe, readPipe } from "./applier.ts";
 
 /**
@@ -35,6 +35,21 @@ export function adopt(
     const ofSize = ownsSize ? sizeFieldsOf(whole, pipe) : [];
     const managedFields = withFields(whole, pipe, isThere ? [...ofSize, LAST_ROLLOUT] : ofSize);
     return { annotation: await patchPipe(applier, pipe, rollout, undefined, managedFields) };
+  });
+}
+
+/** Writes only `managedFields`: the service gets no size now, or the workload is no pipe any more. */
+export function leavePartition(
+  applier: Applier,
+  { pipe }: { readonly pipe: PipeView },
+): Promise<WriteError | undefined> {
+  const aim = { purpose: "adopt", subject: PARTITION_LEFT } as const;
+  return attempt(applier, pipe, aim, async () => {
+    const whole = await readPipe(applier, pipe);
+    if (!whole) return {};
+    applier.assertMayWrite();
+    await patchPipe(applier, pipe, undefined, undefined, withFields(whole, pipe, []));
+    return {};
   });
 }
 

@@ -7,7 +7,7 @@ import type { Action, PipeAction } from "../actions.ts";
 import { annotationSubject } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { confirmationOf, type WriteError } from "../observe/write-record.ts";
-import { adopt } from "./adopt.ts";
+import { adopt, leavePartition } from "./adopt.ts";
 import { type Applier, attempt, patchPipe, refresh } from "./applier.ts";
 import { checkRoom } from "./capacity.ts";
 import { beginCommit, continueCommit, replacePods, resume } from "./commit.ts";
@@ -56,6 +56,8 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
       return continueCommit(applier, action);
     case "resume":
       return resume(applier, action);
+    case "leave-partition":
+      return leavePartition(applier, action);
     case "replace-pods":
       applier.writes.forget(action.pipe.metadata.uid, "check-room");
       return replacePods(applier, action);

@@ -8,9 +8,8 @@ import { type CommitStep, commitStep } from "../in-place/commit-rules.ts";
 import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { confirmationOf, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
+import { confirmationOf, PARTITION_LEFT, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
 import { dueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
-import { leavePartition } from "../rollout/repair.ts";
 import { assess } from "./assess.ts";
 import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spec.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
@@ -35,8 +34,7 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   if (scaling.isBeingDeleted) return nothing();
   const { sizing, shortage } = sizingOf(snapshot, scaling, tier.value, options);
   if (options.isEnding) return nothing(sizing);
-  if (scaling.spec.suspend)
-    return nothing({ ...sizing, waitReason: "suspended" }, sizing.assessments.flatMap(leavePartition));
+  if (scaling.spec.suspend) return nothing({ ...sizing, waitReason: "suspended" });
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0)
     return nothing({ ...sizing, waitReason: "confirmation" }, confirm(snapshot, scaling, ahead));
@@ -125,9 +123,18 @@ function readUnknown({ pipes, orphans, writes }: Snapshot): readonly Action[] {
 
 /** Pipes whose service must not be resized now. If they stayed in the middle of a commit, they would stay paused. */
 function finishCommits(snapshot: Snapshot): readonly Action[] {
-  return snapshot.pipes
-    .filter(({ isPausedForCommit }) => isPausedForCommit)
-    .flatMap((pipe) => commitStep(pipe, snapshot).actions);
+  return snapshot.pipes.flatMap((pipe) => releaseStep(pipe, snapshot).actions);
+}
+
+type ReleaseStep = Pick<CommitStep, "actions" | "recheckAtMs">;
+
+/** The next write of a commit, or the last one, after which nothing shows that there was a commit. */
+function releaseStep(pipe: PipeView, snapshot: Snapshot): ReleaseStep {
+  if (pipe.isPausedForCommit) return commitStep(pipe, snapshot);
+  if (!pipe.inTurn?.ownsPartition) return { actions: [], recheckAtMs: Number.POSITIVE_INFINITY };
+  const about = { ...snapshot, pipe };
+  const recheckAtMs = dueAtMs(recordOf(about, "adopt", PARTITION_LEFT), about);
+  return { actions: recheckAtMs > snapshot.nowMs ? [] : [{ type: "leave-partition", pipe }], recheckAtMs };
 }
 
 /** Paused Deployments that are no pipes of this service any more. No watch shows those that left the cache. */
@@ -142,8 +149,8 @@ function finishAbandoned(snapshot: Snapshot): readonly Action[] {
 }
 
 /** The strategy InPlace protects the pods of pipes, and must not hold those of a workload that is none any more. */
-function abandonedStep(pipe: PipeView, snapshot: Snapshot): CommitStep {
-  return commitStep(pipe, { ...snapshot, strategy: "InPlaceOrRollout" });
+function abandonedStep(pipe: PipeView, snapshot: Snapshot): ReleaseStep {
+  return releaseStep(pipe, { ...snapshot, strategy: "InPlaceOrRollout" });
 }
 
 function abandonedOrphans(snapshot: Snapshot): readonly PipeView[] {
@@ -155,14 +162,17 @@ function departedDueAtMs(pipe: PipeView, snapshot: Snapshot): number {
   return pipe.metadata.namespace === snapshot.namespace ? snapshot.nowMs : orphanResumedAtMs(pipe, snapshot);
 }
 
+/** The writes of a commit. */
+const STEPS: readonly WritePurpose[] = ["commit", "continue-commit", "resume"];
+
 /** When an orphan is resumed, in milliseconds since 1970; infinite if the controller did not pause it. */
 function orphanResumedAtMs(
   { metadata, pausedForCommitAtMs }: PipeView,
   { nowMs, timeouts, writes }: Pick<Snapshot, "nowMs" | "timeouts" | "writes">,
 ): number {
-  if (pausedForCommitAtMs === undefined) return Number.POSITIVE_INFINITY;
   // Another release may have paused it, unless this process knows that it did so itself.
-  if (writes.get(metadata.uid, "commit")) return nowMs;
+  if (STEPS.some((purpose) => writes.get(metadata.uid, purpose))) return nowMs;
+  if (pausedForCommitAtMs === undefined) return Number.POSITIVE_INFINITY;
   return Math.min(pausedForCommitAtMs, nowMs) + timeouts.orphanPauseMs;
 }
 
@@ -185,13 +195,10 @@ const DEPARTED_MS = 500;
 export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
   const { nowMs, recreation, scaling, orphans, departed, pipes } = snapshot;
   const { waitReason, window, assessments = [] } = sizing ?? {};
-  const paused = [...pipes, ...abandonedOrphans(snapshot)].filter(
-    ({ isPausedForCommit }) => isPausedForCommit,
-  );
   const isWaitedFor = waitReason === "canary" || waitReason === "service-limit";
   const times = [
     ...assessments.flatMap((each) => timesOf(each, isWaitedFor)),
-    ...paused.map((pipe) => commitStep(pipe, snapshot).recheckAtMs),
+    ...[...pipes, ...abandonedOrphans(snapshot)].map((pipe) => releaseStep(pipe, snapshot).recheckAtMs),
     ...orphans.map((orphan) => orphanResumedAtMs(orphan, snapshot)),
     ...departed.map((pipe) => departedRecheckAtMs(pipe, snapshot)),
     ...(sizing?.boost ? [sizing.boost.untilMs] : []),
@@ -206,7 +213,7 @@ function departedRecheckAtMs(pipe: PipeView, snapshot: Snapshot): number {
   const { nowMs, timeouts } = snapshot;
   const dueAtMs = departedDueAtMs(pipe, snapshot);
   if (dueAtMs > nowMs) return dueAtMs;
-  const isOverdue = (pipe.pausedForCommitAtMs ?? nowMs) + timeouts.commitMs <= nowMs;
+  const isOverdue = (pipe.pausedForCommitAtMs ?? 0) + timeouts.commitMs <= nowMs;
   const { recheckAtMs: atMs } = abandonedStep(pipe, snapshot);
   return isOverdue ? Math.max(atMs, nowMs + DEPARTED_MS) : nowMs + DEPARTED_MS;
 }

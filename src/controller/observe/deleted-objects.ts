@@ -5,7 +5,7 @@ import { WallTime } from "../../runtime/wall-time.ts";
 import type { PipeStore } from "./caches.ts";
 import { keyOfPipe, pipeKeysOf } from "./pipe-kind.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
-import { lastServiceOf, type PipeView } from "./pipe-view.ts";
+import { isUnreleased, lastServiceOf, type PipeView } from "./pipe-view.ts";
 import type { PodView } from "./pod-view.ts";
 
 /** A Deployment is resumed within 30 s, and this is far more than deletions and commits at the same time. */
@@ -70,9 +70,7 @@ export class DepartedPipes {
     const { uid } = pipe.metadata;
     if (this.#pipes.get(keyOfPipe(pipe))?.metadata.uid === uid || this.#isOlder(pipe)) return;
     const serviceId = this.#departed.get(uid)?.serviceId ?? lastServiceOf(pipe);
-    // With the strategy OnDelete, a commit holds nothing.
-    const isHeld = pipe.isPausedForCommit && !pipe.inTurn?.hold?.isOnDelete;
-    if (!isHeld || pipe.isBeingDeleted) this.forget(uid);
+    if (!isUnreleased(pipe) || pipe.isBeingDeleted) this.forget(uid);
     else if (this.#departed.has(uid) || this.#departed.size < MAX_ENTRIES)
       this.#departed.set(uid, { ...pipe, serviceId });
   }

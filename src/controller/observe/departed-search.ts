@@ -11,7 +11,7 @@ import { RetryBackoff } from "../../runtime/retry-backoff.ts";
 import type { ControllerSettings } from "../../settings/controller.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../names.ts";
 import { PIPE_KINDS, type PipeKind } from "./pipe-kind.ts";
-import { lastServiceOf, type PipeView } from "./pipe-view.ts";
+import { isUnreleased, lastServiceOf, type PipeView } from "./pipe-view.ts";
 import { KINDS } from "./workloads/kinds.ts";
 
 /**
@@ -104,7 +104,7 @@ export class DepartedSearch {
       const pipe = KINDS[kind].toView(workload);
       // The number in a partition alone does not show whose hold it is: most of these have never been pipes.
       const isOurs = pipe.lastRollout !== undefined || !isUnmanaged(managedFields);
-      if (pipe.isPausedForCommit && isOurs) this.#onFound({ ...pipe, serviceId: lastServiceOf(pipe) });
+      if (isUnreleased(pipe) && isOurs) this.#onFound({ ...pipe, serviceId: lastServiceOf(pipe) });
     } catch (cause) {
       const problem = `the ${kind} ${namespace}/${name} cannot be read`;
       this.#options.onProblem(new UnreadableObjectError(problem, { cause }));

@@ -84,6 +84,8 @@ export interface InTurn {
   readonly hold: Hold | undefined;
   /** The partition of the owner: pods with a smaller number are not replaced. Absent with the strategy OnDelete. */
   readonly partition: number | undefined;
+  /** The controller is still an owner of the partition after a commit, so the owner could not apply another one. */
+  readonly ownsPartition: boolean;
 }
 
 /** The owner keeps pods from rollouts. */
@@ -208,6 +210,12 @@ export function isOfTemplate({ inTurn }: PipeView, pod: { readonly templateHash:
 export function isHeld({ inTurn }: PipeView, { metadata: { name } }: KubeObject): boolean {
   const number = Number.parseInt(name.slice(name.lastIndexOf("-") + 1), 10);
   return inTurn?.hold !== undefined && number < inTurn.hold.below;
+}
+
+/** True if the controller must write once more, so that the owner can change the workload as before the commit. */
+export function isUnreleased({ isPausedForCommit, inTurn }: PipeView): boolean {
+  // With the strategy OnDelete, a commit holds nothing.
+  return (isPausedForCommit && !inTurn?.hold?.isOnDelete) || (inTurn?.ownsPartition ?? false);
 }
 
 /** True for a pipe whose template follows its pods, or did so and Kubernetes has not seen the end of it. */

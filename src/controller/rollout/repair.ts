@@ -48,12 +48,6 @@ function record(assessment: Assessment): readonly PipeAction[] {
   return isSettled && !pipe.ownsSize && !pipe.isPausedForCommit ? adopt(subject, lastRollout) : [];
 }
 
-/** The last write of the commit of a StatefulSet. Until then, its owner could not apply another partition. */
-export function leavePartition({ subject, pipe }: Assessment): readonly PipeAction[] {
-  const isOver = pipe.inTurn?.partition !== undefined && !pipe.isPausedForCommit;
-  return isOver && !pipe.ownsSize ? adopt(subject, pipe.lastRollout) : [];
-}
-
 function rollBackFailed({ subject, state, failure, recheckAtMs = 0 }: Assessment): readonly PipeAction[] {
   if (state !== "failed" || !failure || failure.reason === FIELD_CONFLICT) return [];
   return recheckAtMs > subject.nowMs ? [] : rollBack(subject, subject.desired, failure);

@@ -93,6 +93,11 @@ export class HeldSet {
     this.#set.change(spec);
   }
 
+  /** The owner sets labels of the StatefulSet; `null` removes one. */
+  setLabels(labels: Readonly<Record<string, string | null>>): void {
+    this.#set.setLabels(labels);
+  }
+
   setImage(image: string): void {
     this.change({ template: { spec: { containers: [{ name: "pipe", image }] } } });
   }

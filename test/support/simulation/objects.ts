@@ -2,12 +2,11 @@ import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controlle
 import type { PipeScaling } from "../../../src/crd/pipe-scaling.ts";
 import { KubeApiError } from "../../../src/kube/errors.ts";
 import type { KubeObject, ObjectMeta } from "../../../src/kube/objects.ts";
-import type { Deployment } from "../../../src/kube/workloads.ts";
 
 export type ScalingObject = KubeObject & PipeScaling;
 
-/** Returns true if the Deployment has the labels of a pipe. */
-export function isPipe({ metadata: { labels = {} } }: Deployment): boolean {
+/** Returns true if the workload has the labels of a pipe. */
+export function isPipe({ metadata: { labels = {} } }: KubeObject): boolean {
   return labels[TYPE_LABEL] === DATABASE_TYPE && labels[SERVICE_LABEL] !== undefined;
 }
 

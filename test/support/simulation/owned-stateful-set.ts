@@ -55,6 +55,15 @@ export class OwnedStatefulSet {
     this.#put(nextVersion(before, parsed(patched(before, { spec }, true)), this.#write(OWNER)));
   }
 
+  /** The owner sets labels; `null` removes one. */
+  setLabels(labels: Readonly<Record<string, string | null>>): void {
+    const before = this.#object;
+    if (!before) return;
+    this.#put(
+      nextVersion(before, parsed(patched(before, { metadata: { labels } }, true)), this.#write(OWNER)),
+    );
+  }
+
   /** A call of the controller. */
   call(request: KubeRequest): StatefulSet {
     const { method = "GET", body, query } = request;

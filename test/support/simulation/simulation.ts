@@ -180,6 +180,7 @@ export class Simulation extends SimulatedInputs {
       pipe: (object) => pipes.apply(toPipeView(object)),
       pipeGone: (object) => pipes.remove(toPipeView(object)),
       statefulSet: (object) => pipes.apply(toStatefulPipeView(object)),
+      statefulSetGone: (object) => pipes.remove(toStatefulPipeView(object)),
       scaling: (object) => scalings.apply(toPipeScalingView(object)),
       scalingGone: (object) => scalings.remove(toPipeScalingView(object)),
       pod: (object) => pods.apply(toPodView(object)),

@@ -18,6 +18,7 @@ export interface Watcher {
   pipe(object: Deployment): void;
   pipeGone(object: Deployment): void;
   statefulSet?(object: StatefulSet): void;
+  statefulSetGone?(object: StatefulSet): void;
   scaling(object: ScalingObject): void;
   scalingGone(object: ScalingObject): void;
   /** A pod with the label `pipes.clouddb.dev/type=database`. */
@@ -85,7 +86,10 @@ export class ClusterState {
       setRevision,
       next: () => this.next(),
       wrote: (line) => this.writes.push(line),
-      onStatefulSet: (set) => this.#notify((watcher) => watcher.statefulSet?.(set)),
+      onStatefulSet: (set) =>
+        this.#notify((watcher) =>
+          isPipe(set) ? watcher.statefulSet?.(set) : watcher.statefulSetGone?.(set),
+        ),
       tried: (pod, spec, isAccepted) => this.restartJudge.tried(pod, spec, isAccepted),
       onChange: (pod, by, before) => {
         this.restartJudge.pod(pod);
@@ -113,7 +117,7 @@ export class ClusterState {
     for (const scaling of this.scalings.values()) watcher.scaling(scaling);
     for (const pipe of this.deployments.values()) if (isPipe(pipe)) watcher.pipe(pipe);
     const statefulSet = this.workloads?.statefulSet.object;
-    if (statefulSet) watcher.statefulSet?.(statefulSet);
+    if (statefulSet && isPipe(statefulSet)) watcher.statefulSet?.(statefulSet);
     for (const pod of this.workloads?.pods.values() ?? []) if (isOfDatabase(pod)) watcher.pod?.(pod);
   }
 

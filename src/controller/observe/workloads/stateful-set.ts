@@ -47,10 +47,11 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
       isOfOneRevision,
       hold,
       partition,
+      ownsPartition:
+        heldAtMs === undefined && isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, [PARTITION]),
     },
     revision: revisionOf(template, known.lastRollout),
     rollout: rolloutProgressOf(statefulSet, hold),
-    ownsMore: heldAtMs === undefined && isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, [PARTITION]),
   };
 }
 

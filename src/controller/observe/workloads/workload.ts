@@ -30,10 +30,7 @@ export interface OfKind
     | "inTurn"
     | "revision"
     | "rollout"
-  > {
-  /** The controller owns a field that it changes only during a commit, and no commit is in progress. */
-  readonly ownsMore?: boolean;
-}
+  > {}
 
 /** Facts about a workload that are read in the same way for all kinds. */
 export interface Known {
@@ -75,7 +72,7 @@ export function workloadView<T extends Workload>(
     cpuLimitFollows: limitFollows,
     cpuLimitMillicores: container && !limitFollows ? cpuLimitMillicores(container) : undefined,
     otherManagers: otherManagersOf(container?.name, managedFields),
-    ownsSize: ownsSize(container, managedFields, limitFollows) && !own.ownsMore,
+    ownsSize: ownsSize(container, managedFields, limitFollows) && !own.inTurn?.ownsPartition,
     replicas: spec.replicas ?? 1,
     hasLabelledPods: spec.template.metadata?.labels?.[TYPE_LABEL] === DATABASE_TYPE,
     templateProblem: container && podTemplateProblem(spec.template, serviceId, container.name),

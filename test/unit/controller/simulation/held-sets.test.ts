@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import { HeldSet } from "../../../support/simulation/held-set.ts";
 
 const SECOND = 1000;
@@ -50,20 +51,54 @@ describe("a pod that is created while its owner changes the image and changes it
 
 const PARTITION_FIELD = "f:partition";
 
-describe("the partition of a StatefulSet after a commit", () => {
+/** What makes a StatefulSet a pipe of no service, or of one that gets no size. */
+const ENDS: readonly [string, (held: HeldSet) => void][] = [
+  ["the service is suspended", ({ simulation }) => simulation.suspend(1, true)],
+  ["the service is removed", ({ simulation }) => simulation.removeService(1)],
+  ["the PipeScaling is deleted", ({ simulation }) => simulation.removeScaling(1)],
+  ["the tier is unknown", ({ simulation }) => simulation.setTier("none")],
+  ["the label of the service is removed", (held) => held.setLabels({ [SERVICE_LABEL]: null })],
+  ["both labels are removed", (held) => held.setLabels({ [SERVICE_LABEL]: null, [TYPE_LABEL]: null })],
+];
+
+describe.each(ENDS)("the partition of a StatefulSet after a commit in which %s", (_, end) => {
   it.each(["hold", "label a-0", "release"])(
-    "belongs to its owner, also if the service is suspended before the %s",
+    "belongs to its owner, and nothing else is written: before the %s",
     async (step) => {
       const held = await HeldSet.start();
-      held.onArrival(step, () => held.simulation.suspend(1, true));
+      const before = held.uids();
+      held.onArrival(step, () => end(held));
       held.request(4);
       await held.run(5 * MINUTE);
       expect(held.isHeld).toBe(false);
+      expect(held.uids()).toEqual(before);
       expect(JSON.stringify(held.ownFields())).not.toContain(PARTITION_FIELD);
       // Nothing else follows.
       const writes = held.writes().length;
       await held.run(5 * MINUTE);
       expect(held.writes().length).toBe(writes);
+    },
+  );
+});
+
+describe("the partition of a StatefulSet whose controller is killed after the release", () => {
+  it.each(ENDS.filter(([title]) => title !== "the service is removed"))(
+    "belongs to its owner in the end, also if %s",
+    async (_, end) => {
+      const held = await HeldSet.start();
+      const { simulation } = held;
+      held.onArrival("release", () => {
+        simulation.clock.after(1, () => {
+          simulation.stop();
+          end(held);
+        });
+      });
+      held.request(4);
+      await held.run(MINUTE);
+      expect(JSON.stringify(held.ownFields())).toContain(PARTITION_FIELD);
+      simulation.start();
+      await held.run(5 * MINUTE);
+      expect(JSON.stringify(held.ownFields())).not.toContain(PARTITION_FIELD);
     },
   );
 });
