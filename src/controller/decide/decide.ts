@@ -123,7 +123,9 @@ function readUnknown({ pipes, orphans, writes }: Snapshot): readonly Action[] {
 
 /** Pipes whose service must not be resized now. If they stayed in the middle of a commit, they would stay paused. */
 function finishCommits(snapshot: Snapshot): readonly Action[] {
-  return snapshot.pipes.flatMap((pipe) => releaseStep(pipe, snapshot).actions);
+  // The strategy of a deleted PipeScaling may have been InPlace, and its owner may create it again.
+  const context: Snapshot = snapshot.scaling ? snapshot : { ...snapshot, strategy: "InPlace" };
+  return snapshot.pipes.flatMap((pipe) => releaseStep(pipe, context).actions);
 }
 
 type ReleaseStep = Pick<CommitStep, "actions" | "recheckAtMs">;

@@ -88,6 +88,11 @@ export class HeldSet {
     };
   }
 
+  /** No request fails from now on. */
+  heal(): void {
+    this.simulation.cluster.fault = () => undefined;
+  }
+
   /** The owner patches the spec. */
   change(spec: object): void {
     this.#set.change(spec);

@@ -142,9 +142,11 @@ export abstract class SimulatedInputs {
     return names.map((name) => this.cluster.sizeOf(name));
   }
 
-  /** Deletes a service's PipeScaling. */
-  removeScaling(service: number): void {
+  /** Deletes a service's PipeScaling. @returns a function that creates it again, with the same spec */
+  removeScaling(service: number): () => void {
+    const { spec = {} } = this.cluster.scalings.get(idOf(service)) ?? {};
     this.cluster.removeScaling(idOf(service));
+    return () => this.cluster.createScaling(idOf(service), spec);
   }
 
   /** Another writer deletes the PipeScaling and creates it again with its spec, like `kubectl replace --force`. */

@@ -164,3 +164,24 @@ describe("a StatefulSet whose owner changes the image when its pods have the siz
     expect(held.state().map(({ image }) => image)).toEqual([NEXT_IMAGE, NEXT_IMAGE, NEXT_IMAGE]);
   });
 });
+
+describe("a PipeScaling with the strategy InPlace that is deleted while a label is refused", () => {
+  it("replaces no pod before it is created again", async () => {
+    const held = await HeldSet.start();
+    const { simulation } = held;
+    simulation.setStrategy(1, "InPlace");
+    const before = held.uids();
+    held.onArrival("label a-1", () => {
+      held.refuse("pods a-1");
+      const created = simulation.removeScaling(1);
+      simulation.clock.after(20 * SECOND, created);
+    });
+    held.request(4);
+    await held.run(MINUTE);
+    expect(held.uids()).toEqual(before);
+    held.heal();
+    await held.run(10 * MINUTE);
+    held.expectSettled(4);
+    expect(held.uids()).toEqual(before);
+  });
+});
