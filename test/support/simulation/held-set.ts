@@ -88,6 +88,16 @@ export class HeldSet {
     };
   }
 
+  /** Each write to objects of this resource takes so long from now on. */
+  delay(resource: string, delayMs: number): void {
+    const { cluster } = this.simulation;
+    const { latencyMs } = cluster;
+    cluster.latencyMs = (request) => {
+      const isSlow = request.method === "PATCH" && targetOf(request).resource === resource;
+      return isSlow ? delayMs : latencyMs(request);
+    };
+  }
+
   /** No request fails from now on. */
   heal(): void {
     this.simulation.cluster.fault = () => undefined;

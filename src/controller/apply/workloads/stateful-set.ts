@@ -1,6 +1,6 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../../crd/names.ts";
 import type { KubeRequest } from "../../../kube/client.ts";
-import { isWithoutDryRun } from "../../../kube/errors.ts";
+import { isConflict, isWithoutDryRun } from "../../../kube/errors.ts";
 import { isManagedBy } from "../../../kube/managers.ts";
 import { identityOf } from "../../../kube/objects.ts";
 import { PODS } from "../../../kube/paths.ts";
@@ -181,12 +181,26 @@ async function readPods({ client }: Applier, whole: WholeWorkload): Promise<read
   );
 }
 
+/** After the first one, which shows whether a label is refused. A process that ends has little time for slow writes. */
+const MAX_CONCURRENT_LABELS = 10;
+
 /** In these versions, because another controller may have given a pod a label since it was read. */
-async function label(applier: Applier, pods: readonly Pod[], revision: string): Promise<void> {
-  for (const pod of pods) {
+async function label(applier: Applier, [first, ...others]: readonly Pod[], revision: string): Promise<void> {
+  if (!first) return;
+  const write = ({ metadata }: Pod) => {
     applier.assertMayWrite();
-    await applier.client.json(labelRequest(identityOf(pod.metadata), revision));
-  }
+    return applier.client.json(labelRequest(identityOf(metadata), revision));
+  };
+  await write(first);
+  const left = [...others];
+  const results = await Promise.allSettled(
+    Array.from({ length: MAX_CONCURRENT_LABELS }, async () => {
+      for (let pod = left.shift(); pod; pod = left.shift()) await write(pod);
+    }),
+  );
+  const errors = results.flatMap((each): unknown[] => (each.status === "rejected" ? [each.reason] : []));
+  // After a conflict, the label may still be accepted, so it comes before a refusal that ends the commit.
+  if (errors.length > 0) throw errors.find(isConflict) ?? errors[0];
 }
 
 function labelRequest(pod: Target, revision: string): KubeRequest {

@@ -25,15 +25,15 @@ async function refusedLater(strategy: HeldCommit["strategy"]): Promise<HeldCommi
 describe("pods that are held, if the label of a later one is refused", () => {
   it("stay held with the strategy InPlace, and the label is repeated after a delay that grows", async () => {
     const commit = await refusedLater("InPlace");
-    expect(commit.revisions()).toEqual(["a-2", "a-1", "a-1"]);
-    expect(commit.labels).toEqual(["a-0", "a-1"]);
+    expect(commit.revisions()).toEqual(["a-2", "a-1", "a-2"]);
+    expect(commit.labels).toEqual(["a-0", "a-1", "a-2"]);
     await commit.run(4 * MINUTE);
-    expect(commit.labels).toHaveLength(2);
+    expect(commit.labels).toHaveLength(3);
     expect(commit.next().failed?.outcome).toMatchObject({ error: { reason: "Refused" } });
     await commit.run(HOUR);
     expect(commit.isHeld).toBe(true);
     // After 5, 15 and 35 minutes.
-    expect(commit.labels).toHaveLength(5);
+    expect(commit.labels).toHaveLength(6);
   });
 
   it("are released after the policy was corrected", async () => {

@@ -185,3 +185,21 @@ describe("a PipeScaling with the strategy InPlace that is deleted while a label 
     expect(held.uids()).toEqual(before);
   });
 });
+
+describe("a StatefulSet whose labels are written slowly", () => {
+  it("does not stay held when the controller ends by SIGTERM", async () => {
+    const held = await HeldSet.start();
+    const { simulation } = held;
+    const before = held.uids();
+    held.delay("pods", 8 * SECOND);
+    held.onArrival("hold", () => void simulation.terminate());
+    held.request(4);
+    await held.run(5 * MINUTE);
+    expect(held.isHeld).toBe(false);
+    expect(held.uids()).toEqual(before);
+    simulation.start();
+    await held.run(5 * MINUTE);
+    held.expectSettled(4);
+    expect(held.uids()).toEqual(before);
+  });
+});
