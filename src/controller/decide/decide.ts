@@ -42,7 +42,7 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const decision = decidePipes({ snapshot, scaling, options, sizing });
   return {
     ...decision,
-    actions: [...unfinished, ...decision.actions],
+    actions: [...unfinished, ...decision.actions, ...leavePartitions(snapshot, decision.actions)],
     sizing: decision.sizing && reportShortage(decision.sizing),
   };
 }
@@ -126,6 +126,14 @@ function finishCommits(snapshot: Snapshot): readonly Action[] {
   // The strategy of a deleted PipeScaling may have been InPlace, and its owner may create it again.
   const context: Snapshot = snapshot.scaling ? snapshot : { ...snapshot, strategy: "InPlace" };
   return snapshot.pipes.flatMap((pipe) => releaseStep(pipe, context).actions);
+}
+
+/** The last write of a commit conflicts with no other one. */
+function leavePartitions(snapshot: Snapshot, actions: readonly Action[]): readonly Action[] {
+  const isWritten = (pipe: PipeView) => actions.some((each) => "pipe" in each && each.pipe === pipe);
+  return snapshot.pipes
+    .filter((pipe) => !pipe.isPausedForCommit && !isWritten(pipe))
+    .flatMap((pipe) => releaseStep(pipe, snapshot).actions);
 }
 
 type ReleaseStep = Pick<CommitStep, "actions" | "recheckAtMs">;

@@ -113,6 +113,11 @@ export class HeldSet {
     this.#set.setLabels(labels);
   }
 
+  /** The kubelets defer all resizes from now on. */
+  deferResizes(): void {
+    this.#workloads.outcome = () => "Deferred";
+  }
+
   setImage(image: string): void {
     this.change({ template: { spec: { containers: [{ name: "pipe", image }] } } });
   }

@@ -64,6 +64,23 @@ export class OwnedStatefulSet {
     );
   }
 
+  /** Another writer removes all entries of `managedFields`. */
+  resetManagedFields(): void {
+    const before = this.#object;
+    if (!before) return;
+    const { managedFields: _, ...metadata } = before.metadata;
+    this.#put({ ...before, metadata: { ...metadata, resourceVersion: this.#options.next() } });
+  }
+
+  /** The controller manager is away. */
+  down(ms: number): void {
+    this.#controller.isDown = true;
+    this.#options.clock.after(ms, () => {
+      this.#controller.isDown = false;
+      this.#controller.changed();
+    });
+  }
+
   /** A call of the controller. */
   call(request: KubeRequest): StatefulSet {
     const { method = "GET", body, query } = request;

@@ -20,6 +20,7 @@ const WATCH_MS = 20;
 
 /** The StatefulSet controller of Kubernetes for one StatefulSet. It sees changes later than they happen. */
 export class SimulatedStatefulSetController {
+  isDown = false;
   readonly #options: Options;
   /** Keys are the UID and the text of the template. */
   readonly #revisions = new Map<string, { readonly name: string; readonly template: PodTemplate }>();
@@ -39,6 +40,7 @@ export class SimulatedStatefulSetController {
     const { clock, set, pods } = this.#options;
     const [nextSet, nextPods] = [set(), [...pods.objects.values()]];
     clock.after(WATCH_MS, () => {
+      if (this.isDown) return;
       this.#set = nextSet;
       this.#pods = nextPods;
       this.#sync();
@@ -84,6 +86,11 @@ export class SimulatedStatefulSetController {
       if (!pod) this.#create(set, number, revision);
       if (isOrdered && !(pod && isHealthy(pod))) return;
     }
+    const surplus = own.findLast(({ metadata }) => numberOf(metadata.name) >= replicas);
+    if (surplus) {
+      this.#delete(surplus.metadata.name);
+      return;
+    }
     if (!isRolling) return;
     for (let number = replicas - 1; number >= partition; number -= 1) {
       const pod = podAt(number);
@@ -115,7 +122,9 @@ export class SimulatedStatefulSetController {
   }
 
   #revisionOf({ metadata, spec }: StatefulSet): string {
-    const key = `${metadata.uid} ${JSON.stringify(sorted(spec.template))}`;
+    // The API server stores each quantity in its shortest form.
+    const text = JSON.stringify(sorted(spec.template)).replaceAll(/"(\d+)000m"/g, '"$1"');
+    const key = `${metadata.uid} ${text}`;
     const known = this.#revisions.get(key);
     if (known) return known.name;
     const name = `a-r${this.#revisions.size}`;
@@ -137,6 +146,10 @@ function sorted(value: unknown): unknown {
 
 function revisionOf({ metadata }: Pod): string | undefined {
   return metadata.labels?.[REVISION_HASH_LABEL];
+}
+
+function numberOf(name: string): number {
+  return Number(name.slice(name.lastIndexOf("-") + 1));
 }
 
 function isReady({ status }: Pod): boolean {

@@ -72,7 +72,7 @@ export function workloadView<T extends Workload>(
     cpuLimitFollows: limitFollows,
     cpuLimitMillicores: container && !limitFollows ? cpuLimitMillicores(container) : undefined,
     otherManagers: otherManagersOf(container?.name, managedFields),
-    ownsSize: ownsSize(container, managedFields, limitFollows) && !own.inTurn?.ownsPartition,
+    ownsSize: ownsSize(container, managedFields, limitFollows),
     replicas: spec.replicas ?? 1,
     hasLabelledPods: spec.template.metadata?.labels?.[TYPE_LABEL] === DATABASE_TYPE,
     templateProblem: container && podTemplateProblem(spec.template, serviceId, container.name),

@@ -81,6 +81,20 @@ describe.each(ENDS)("the partition of a StatefulSet after a commit in which %s",
   );
 });
 
+describe("the partition of a StatefulSet whose next size waits for room after a commit", () => {
+  it.each(["InPlace", "InPlaceOrRollout"] as const)("belongs to its owner: %s", async (strategy) => {
+    const held = await HeldSet.start({ strategy });
+    held.onArrival("release", () => {
+      held.deferResizes();
+      held.request(8);
+    });
+    held.request(4);
+    await held.run(5 * MINUTE);
+    expect(held.ready?.status).toBe("False");
+    expect(JSON.stringify(held.ownFields())).not.toContain(PARTITION_FIELD);
+  });
+});
+
 describe("the partition of a StatefulSet whose controller is killed after the release", () => {
   it.each(ENDS.filter(([title]) => title !== "the service is removed"))(
     "belongs to its owner in the end, also if %s",

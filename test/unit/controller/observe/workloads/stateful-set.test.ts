@@ -179,7 +179,7 @@ describe("a StatefulSet whose pods the controller holds", () => {
   it("has to be left to its owner again when it is released", () => {
     const managedFields = [{ manager: CONTROLLER_FIELD_MANAGER, operation: "Update", fieldsV1: PARTITIONED }];
     const released = aStatefulPipe({ options: partition(0), metadata: { managedFields } });
-    expect([released.isPausedForCommit, released.ownsSize]).toEqual([false, false]);
+    expect([released.isPausedForCommit, released.inTurn?.ownsPartition]).toEqual([false, true]);
   });
 });
 
