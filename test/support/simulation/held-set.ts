@@ -128,6 +128,16 @@ export class HeldSet {
     this.change({ template: { spec: { containers: [{ name: "pipe", resources }] } } });
   }
 
+  /** Another writer removes all entries of `managedFields` of the StatefulSet. */
+  resetManagedFields(): void {
+    this.#set.resetManagedFields();
+  }
+
+  /** The controller manager is away. */
+  stopControllerManager(ms: number): void {
+    this.#set.down(ms);
+  }
+
   /** Somebody deletes a pod, or Kubernetes does. */
   deletePod(name: string, graceMs: number): void {
     this.#workloads.deletePod(name, graceMs);
@@ -212,7 +222,7 @@ export class HeldSet {
       ready: "True",
       message: expect.anything(),
       template: size,
-      pods: Array.from({ length: REPLICAS }, () => [size, size]),
+      pods: Array.from({ length: this.#object.spec.replicas ?? 1 }, () => [size, size]),
       isHeld: false,
       mislabeled: [],
       deleted: [],

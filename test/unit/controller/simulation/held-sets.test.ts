@@ -200,6 +200,29 @@ describe("a PipeScaling with the strategy InPlace that is deleted while a label 
   });
 });
 
+const STEPS = ["hold", "label a-0", "label a-1", "label a-2", "release"];
+
+describe.each<[string, (held: HeldSet) => void]>([
+  ["is scaled up", (held) => held.change({ replicas: 5 })],
+  ["is scaled down", (held) => held.change({ replicas: 1 })],
+  ["is scaled to 0", (held) => held.change({ replicas: 0 })],
+  ["loses its managed fields", (held) => held.resetManagedFields()],
+  ["is not seen by Kubernetes for 50 s", (held) => held.stopControllerManager(50 * SECOND)],
+  ["gets a controller that is killed", ({ simulation }) => simulation.start()],
+])("a StatefulSet that %s during a commit", (_, act) => {
+  it.each(STEPS)("keeps its pods and is released: before the %s", async (step) => {
+    const held = await HeldSet.start();
+    const before = held.uids();
+    held.onArrival(step, () => act(held));
+    held.request(4);
+    await held.run(5 * MINUTE);
+    held.expectSettled(4);
+    expect(held.replaced()).toEqual([]);
+    const kept = held.uids().filter((uid) => before.includes(uid));
+    expect(kept).toEqual(before.slice(0, held.uids().length));
+  });
+});
+
 describe("a StatefulSet whose labels are written slowly", () => {
   it("does not stay held when the controller ends by SIGTERM", async () => {
     const held = await HeldSet.start();
