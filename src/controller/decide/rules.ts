@@ -139,6 +139,9 @@ function waits(subject: Subject): PipeDecision {
   const [first] = problems;
   // The template of a pipe without pods can be written, because that restarts nothing.
   const isIdle = pipe.replicas === 0 && pipe.rollout.isSeen && pipe.rollout.replicas === 0;
+  // If it is scaled up before they have ended, a new template would replace those that are left.
+  if (pipe.replicas === 0 && pipe.inTurn && !isIdle)
+    return { state: "waiting", activity: "its pods have not ended yet" };
   const hasLastWay = isIdle || mayReplacePods(subject);
   if (!chosen && first?.problem && !hasLastWay) return waitsInPlace(subject, first.problem);
   const way = chosen?.way ?? ROLLOUT;

@@ -240,3 +240,17 @@ describe("a StatefulSet whose labels are written slowly", () => {
     expect(held.uids()).toEqual(before);
   });
 });
+
+describe("a StatefulSet that is scaled to 0 and up again before all of its pods have ended", () => {
+  it("is not rolled out", async () => {
+    const held = await HeldSet.start();
+    held.whenPodsRun(4, () => {
+      held.change({ replicas: 0 });
+      held.simulation.clock.after(300, () => held.change({ replicas: 3 }));
+    });
+    held.request(4);
+    await held.run(5 * MINUTE);
+    held.expectSettled(4);
+    expect(held.replaced()).toEqual([]);
+  });
+});
