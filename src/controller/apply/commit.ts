@@ -173,7 +173,12 @@ async function takeBack(
   const written = await patchPipe(applier, pipe, rollout, spec);
   const message = `the ${kind} controller did not respond, so the template was not changed: see the kube-controller-manager`;
   const last = errorOf(applier.writes.get(uid, "continue-commit"));
-  const error = { ...(last ?? { reason: "WriteFailed", message }), isUndone: true } as const;
+  // A conflict with a ReplicaSet or a pod would be no reason to write to the workload again at once.
+  const error = {
+    ...(last ?? { reason: "WriteFailed", message }),
+    isConflict: false,
+    isUndone: true,
+  } as const;
   applier.writes.failed({ uid, purpose: "commit" }, error, generation);
   return written;
 }

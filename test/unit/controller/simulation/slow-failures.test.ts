@@ -172,3 +172,27 @@ describe("a commit whose write to the ReplicaSet fails is undone, and a pipe get
     group.expectSamePods();
   });
 });
+
+const isOfReplicaSet = ({ path, method = "GET", query }: KubeRequest) =>
+  method !== "GET" && path.includes("/replicasets/") && query?.["dryRun"] === undefined;
+const CONFLICT = answer(409, "the object has been modified");
+
+it("a commit that was undone after conflicts is repeated only after a minute", async () => {
+  const group = await PipeGroup.start({ pipes: 1 });
+  const { simulation, cluster } = group;
+  simulation.start("InPlace");
+  await group.run(5 * SECOND);
+  slowly(group, isOfReplicaSet, CONFLICT);
+  group.request(4);
+  await group.run(5 * SECOND);
+  const undone = await group.runUntil(() => group.paused().length === 0, 40 * SECOND);
+  const sinceMs = cluster.clock.monotonic();
+  await group.run(50 * SECOND);
+  expect({
+    isUndone: undone !== undefined,
+    again: group.attemptsOf("deployments pipe-0", { sinceMs }),
+  }).toEqual({
+    isUndone: true,
+    again: 0,
+  });
+});
