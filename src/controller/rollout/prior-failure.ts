@@ -2,9 +2,9 @@ import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Begin, Failure, PipeDecision, Subject } from "../assessment.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
+import type { WriteRecord } from "../observe/write-record.ts";
 import {
   dueAtMs,
-  errorOf,
   FIELD_CONFLICT,
   failureOf,
   isOfWrite,
@@ -29,9 +29,7 @@ export function failedBefore(subject: Subject): PipeDecision | undefined {
 /** The last dry run or search for room failed, and the next one is in flight. */
 function repeatedCheck(subject: Subject): Failure | undefined {
   const records = [dryRunRecord(subject, true), dryRunRecord(subject, false), roomRecord(subject)];
-  const open = records.find((record) => record?.outcome.type === "pending" && lastErrorOf(record));
-  // A template that cannot follow its pods is rolled out.
-  return lastErrorOf(open)?.fallback ? undefined : failureOf(open);
+  return failureOf(records.find((record) => record?.outcome.type === "pending" && holdsBack(record)));
 }
 
 /** The number of the next attempt at the desired size, and whether people asked for it. */
@@ -61,10 +59,14 @@ function priorFailure(subject: Subject): Failure | undefined {
 /** The failure of the write itself, or of its dry run. */
 function failedWrite(subject: Subject): Failure | undefined {
   const records = [recordOf(subject, "resize"), dryRunRecord(subject, true), dryRunRecord(subject, false)];
-  const failed = records.find((record) => record?.outcome.type === "failed");
-  // A template that cannot follow its pods is rolled out.
-  if (errorOf(failed)?.fallback) return undefined;
+  const failed = records.find((record) => record?.outcome.type === "failed" && holdsBack(record));
   return failureOf(failed, dueAtMs(failed, subject)) ?? failedSearch(subject);
+}
+
+/** A template that cannot follow its pods is rolled out, and then only the checks of the rollout count. */
+function holdsBack(record: WriteRecord): boolean {
+  const error = lastErrorOf(record);
+  return error !== undefined && !error.fallback;
 }
 
 /** No node has room for new pods. While a resize in place is deferred, it waits for room, and may get it. */

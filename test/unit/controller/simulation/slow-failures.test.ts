@@ -177,6 +177,31 @@ const isOfReplicaSet = ({ path, method = "GET", query }: KubeRequest) =>
   method !== "GET" && path.includes("/replicasets/") && query?.["dryRun"] === undefined;
 const CONFLICT = answer(409, "the object has been modified");
 
+describe("each failure is one Event for each pipe, however often it is repeated", () => {
+  it.each<
+    [string, "InPlace" | "InPlaceOrRollout" | "Rollout", number, Error, (request: KubeRequest) => boolean]
+  >([
+    ["a refused dry run", "InPlaceOrRollout", 5, DENIAL, isDryRun],
+    ["a refused dry run that is slow", "InPlaceOrRollout", 8 * SECOND, DENIAL, isDryRun],
+    ["a commit whose ReplicaSets conflict", "InPlace", 8 * SECOND, CONFLICT, isOfReplicaSet],
+  ])("%s, with the strategy %s and a latency of %i ms", async (_, strategy, latencyMs, error, isHit) => {
+    const group = await PipeGroup.start({ pipes: 3 });
+    const { simulation, cluster } = group;
+    simulation.start(strategy);
+    await group.run(5 * SECOND);
+    cluster.latencyMs = (request) => (isHit(request) ? latencyMs : 5);
+    cluster.fault = (request) => (isHit(request) ? { error } : undefined);
+    group.request(4);
+    await group.run(2 * HOUR);
+    const notes = simulation.events.filter(({ type }) => type === "Warning").map(({ note }) => note);
+    const pipes = notes.map((note) => group.names.find((name) => note.startsWith(name)));
+    expect(pipes.toSorted()).toEqual(group.names);
+    cluster.fault = () => undefined;
+    await group.run(HOUR);
+    group.expectSettled(4);
+  });
+});
+
 it("a commit that was undone after conflicts is repeated only after a minute", async () => {
   const group = await PipeGroup.start({ pipes: 1 });
   const { simulation, cluster } = group;
