@@ -26,7 +26,7 @@ export interface Failure extends Cause {
   readonly isConflict?: boolean | undefined;
   /** Absent if there is no automatic retry. */
   readonly retryAtMs?: number;
-  /** The next attempt is in flight. Until it ends, it is no news. */
+  /** The next attempt is in flight, or waits for its turn. Until it ends, it is no news. */
   readonly isRepeated?: boolean;
 }
 

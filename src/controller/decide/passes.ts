@@ -103,7 +103,13 @@ function choose(draft: Draft): Draft {
   const plan = planRollout(planned, limits);
   const { waitReason, blockedBy } = plan;
   const chosen = { ...plan, start: [...plan.start, ...urgent.map(({ pipe }) => nameOf(pipe))] };
-  return { ...draft, plan: chosen, sizing: { ...sizing, waitReason, blockedBy } };
+  // What opens next is more useful for people than a write that failed before.
+  const told = waitReason === "window" ? sizing.assessments.map(withoutPriorFailure) : sizing.assessments;
+  return { ...draft, plan: chosen, sizing: { ...sizing, assessments: told, waitReason, blockedBy } };
+}
+
+function withoutPriorFailure(each: Assessment): Assessment {
+  return each.state === "waiting" ? { ...each, failure: undefined } : each;
 }
 
 const ROLLING_BACK = { state: "rolling", phase: "rolling-back" } as const;

@@ -12,7 +12,7 @@ import { nameOf } from "../observe/pipe-kind.ts";
 import { hasAllResources } from "../observe/pipe-view.ts";
 import { mayReplacePods, seesPods } from "../pods.ts";
 import { FIELD_CONFLICT } from "../retry.ts";
-import { failedBefore, nextAttempt } from "../rollout/prior-failure.ts";
+import { failedBefore, failureUntilTurn, nextAttempt } from "../rollout/prior-failure.ts";
 import {
   annotationRemoved,
   hasSize,
@@ -151,6 +151,7 @@ function waits(subject: Subject): PipeDecision {
   const isReported = first?.way !== way && pipe.replicas > 0 && hasAllResources(pipe);
   return {
     state: "waiting",
+    failure: failureUntilTurn(subject),
     next: { type: "begin", way, ...nextAttempt(subject), fallback: isReported ? first?.problem : undefined },
     ...(chosen?.problem ? { activity: chosen.problem.message, recheckAtMs: chosen.problem.untilMs } : {}),
   };

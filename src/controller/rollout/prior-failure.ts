@@ -51,6 +51,12 @@ function isTriedOnRequest(subject: Subject): boolean {
   return isRequested && outcome?.type === "done" && elapsedMs(lastAtMs ?? 0, nowMs) < timeouts.roomFoundMs;
 }
 
+/** The failure of a write that is due again, while others are before this pipe. Until the next attempt, it is no news. */
+export function failureUntilTurn(subject: Subject): Failure | undefined {
+  const failure = failedWrite(subject);
+  return failure && { ...failure, isRepeated: true };
+}
+
 /** Why the pipe does not have the desired size although it was tried: a write, a rollout, or another writer. */
 function priorFailure(subject: Subject): Failure | undefined {
   return failedWrite(subject) ?? rolledBack(subject) ?? fieldConflict(subject);

@@ -173,6 +173,7 @@ describe("a commit whose write to the ReplicaSet fails is undone, and a pipe get
   });
 });
 
+const isPatch = (request: KubeRequest) => isWrite(request) && !isDryRun(request);
 const isOfReplicaSet = ({ path, method = "GET", query }: KubeRequest) =>
   method !== "GET" && path.includes("/replicasets/") && query?.["dryRun"] === undefined;
 const CONFLICT = answer(409, "the object has been modified");
@@ -183,6 +184,8 @@ describe("each failure is one Event for each pipe, however often it is repeated"
   >([
     ["a refused dry run", "InPlaceOrRollout", 5, DENIAL, isDryRun],
     ["a refused dry run that is slow", "InPlaceOrRollout", 8 * SECOND, DENIAL, isDryRun],
+    ["a slow rollout that fails", "Rollout", 8 * SECOND, FAILURE, isPatch],
+    ["a slow rollout with conflicts", "Rollout", 8 * SECOND, CONFLICT, isPatch],
     ["a commit whose ReplicaSets conflict", "InPlace", 8 * SECOND, CONFLICT, isOfReplicaSet],
   ])("%s, with the strategy %s and a latency of %i ms", async (_, strategy, latencyMs, error, isHit) => {
     const group = await PipeGroup.start({ pipes: 3 });
