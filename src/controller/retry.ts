@@ -39,17 +39,20 @@ export function isOfWrite(reason: string): boolean {
  */
 function failedWriteDelayMs(
   error: WriteError,
-  { attempts, series }: WriteRecord,
+  { attempts, series, besides = 0 }: WriteRecord,
   isChanged: boolean,
   timeouts: Timeouts,
 ): number {
   const { reason, retryAfterMs = 0, isConflict = false, isUndone = false } = error;
   if (isConflict && series === 1) return retryAfterMs;
-  const delayMs =
-    isChanged && isRefusal(reason)
-      ? retryDelayMs("WriteFailed", series, timeouts)
-      : retryDelayMs(reason, attempts, timeouts);
-  return Math.max(retryAfterMs, delayMs, isUndone ? doubled(timeouts.commitRetry, series) : 0);
+  const written = series + besides;
+  const isSoon = isOfWrite(reason) || (isChanged && isRefusal(reason));
+  const delayMs = isSoon
+    ? retryDelayMs("WriteFailed", written, timeouts)
+    : retryDelayMs(reason, attempts, timeouts);
+  // Each commit is two writes.
+  const undoneMs = isUndone ? doubled(timeouts.commitRetry, Math.ceil(written / 2)) : 0;
+  return Math.max(retryAfterMs, delayMs, undoneMs);
 }
 
 /** Failed writes do not follow faster because some succeed and are undone. */

@@ -27,6 +27,9 @@ const REPLACED_MS = 30_000;
 /** Writes of the steps in which a Deployment is paused, or may be. */
 const COMMITS: readonly WritePurpose[] = ["commit", "continue-commit", "resume"];
 
+/** The writes of a commit to its workload. */
+const PAIRED: Partial<Record<WritePurpose, WritePurpose>> = { commit: "resume", resume: "commit" };
+
 /** Writes that give the template its next size. */
 const SIZED: readonly WritePurpose[] = ["resize", "commit"];
 
@@ -41,7 +44,7 @@ export interface Attempt {
   readonly number?: number;
 }
 
-interface Entry extends Attempt, Omit<WriteRecord, "attempts"> {
+interface Entry extends Attempt, Omit<WriteRecord, "attempts" | "besides"> {
   /**
    * Number of attempts before this one that succeeded or were refused. The others show nothing about what was wanted, so
    * they delay no retry of it.
@@ -90,9 +93,17 @@ export class WriteMemory implements WriteRecords {
     return {
       ...record,
       attempts: isUndecided(record) ? series : decided + 1,
+      besides: this.#besides(record),
       undecidedSinceMs: this.#wallTime.of(undecidedSinceMs),
       lastAtMs: this.#wallTime.of(lastAtMs),
     };
+  }
+
+  #besides({ uid, purpose, subject }: Entry): number {
+    const paired = PAIRED[purpose];
+    const other = paired && this.#records.get(keyOf({ uid, purpose: paired }));
+    if (other?.subject !== subject) return 0;
+    return elapsedMs(other.lastAtMs, this.#clock.monotonic()) < SERIES_END_MS ? other.series : 0;
   }
 
   /** Number of attempts that succeeded or were refused before the last one. */

@@ -69,6 +69,8 @@ export interface WriteRecord {
   readonly attempts: number;
   /** Number of writes with the same subject since a pause of an hour. */
   readonly series: number;
+  /** Of the two writes of a commit to its workload: the `series` of the other one, because their bound is for both. */
+  readonly besides?: number;
   /** Time of the first attempt since the last one that succeeded or was refused, in milliseconds since 1970. */
   readonly undecidedSinceMs: number;
   /** Time of the last attempt, or of its response if it failed, in milliseconds since 1970. */

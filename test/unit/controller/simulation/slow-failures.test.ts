@@ -174,6 +174,8 @@ describe("a commit whose write to the ReplicaSet fails is undone, and a pipe get
 });
 
 const isPatch = (request: KubeRequest) => isWrite(request) && !isDryRun(request);
+const isResumption = (request: KubeRequest) =>
+  isPatch(request) && JSON.stringify(request.body).includes('"paused":null');
 const isOfReplicaSet = ({ path, method = "GET", query }: KubeRequest) =>
   method !== "GET" && path.includes("/replicasets/") && query?.["dryRun"] === undefined;
 const CONFLICT = answer(409, "the object has been modified");
@@ -223,4 +225,31 @@ it("a commit that was undone after conflicts is repeated only after a minute", a
     isUndone: true,
     again: 0,
   });
+});
+
+it.each([
+  ["always fails", Number.POSITIVE_INFINITY],
+  ["fails twice each time", 2],
+])("a pipe whose resumption %s gets at most 20 writes an hour, the pauses included", async (_, failures) => {
+  const group = await PipeGroup.start({ pipes: 1 });
+  const { simulation, cluster } = group;
+  simulation.start("InPlace");
+  await group.run(5 * SECOND);
+  let failed = 0;
+  cluster.fault = (request) => {
+    if (isOfReplicaSet(request)) return { error: FAILURE };
+    if (!isResumption(request)) return undefined;
+    failed = failed === failures ? 0 : failed + 1;
+    return failed === 0 ? undefined : { error: FAILURE };
+  };
+  group.request(4);
+  for (let hour = 0; hour < 3; hour += 1) {
+    const sinceMs = cluster.clock.monotonic();
+    await group.run(HOUR);
+    expect(group.busiest(sinceMs)).toEqual([]);
+  }
+  cluster.fault = () => undefined;
+  await group.run(HOUR);
+  group.expectSettled(4);
+  group.expectSamePods();
 });
