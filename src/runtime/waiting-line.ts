@@ -38,6 +38,8 @@ export class WaitingLine {
 
   /** Number of turns that a key may take: all but those of other keys that were woken for them. */
   freeFor(key: string): number {
+    // What has become free without an event belongs to those that came first.
+    this.#wakeNext(key);
     const reserved = this.#woken - (this.#line.get(key)?.isWoken ? 1 : 0);
     return Math.max(0, this.free() - reserved);
   }
@@ -58,12 +60,18 @@ export class WaitingLine {
 
   /** Wakes keys after the limit allows another one, or after a woken key did not need it. */
   wakeNext(): void {
+    this.#wakeNext();
+  }
+
+  /** @param present the key that is being reconciled, so it takes its turn without being woken */
+  #wakeNext(present?: string): void {
     if (this.#line.size === 0) return;
     let count = this.free() - this.#woken;
     for (const [key, place] of this.#line) {
       if (count <= 0) return;
       if (place.isWoken) continue;
       count -= 1;
+      if (key === present) continue;
       this.#setWoken(place, true);
       this.#options.wake(key);
     }

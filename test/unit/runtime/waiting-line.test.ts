@@ -59,8 +59,16 @@ describe("the line of services that wait for a limit", () => {
     expect(woken).toEqual(["a"]);
     expect(line.freeFor("d")).toBe(0);
     expect(line.freeFor("a")).toBe(1);
-    line.reconciled("a", true);
+    for (const serviceId of ["a", "b", "c"]) line.reconciled(serviceId, false);
     expect(line.freeFor("d")).toBe(1);
+  });
+
+  it("gives what has become free without an event to the service that came first", () => {
+    const { line, woken, state } = setup(1);
+    state.rolling = 0;
+    expect(line.freeFor("d")).toBe(0);
+    expect(woken).toEqual(["a"]);
+    expect(line.freeFor("a")).toBe(1);
   });
 
   it("checks the limit again after a time, because a timeout produces no event", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
+import { deployResizable } from "../../../support/simulation/in-place-scenario.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
 const SECOND = 1000;
@@ -252,4 +253,21 @@ it.each([
   await group.run(HOUR);
   group.expectSettled(4);
   group.expectSamePods();
+});
+
+it("a service waits for the only rollout for no longer than the slow write of another service takes", async () => {
+  const group = await PipeGroup.start({ pipes: 8, mostRollouts: 1 });
+  const { simulation, cluster } = group;
+  simulation.addService(2);
+  deployResizable(simulation, "other-0", 2, 1, {});
+  simulation.start("Rollout");
+  await group.run(10 * SECOND);
+  const isHit = (request: KubeRequest) => isPatch(request) && request.path.includes("/pipe-");
+  cluster.latencyMs = (request) => (isHit(request) ? 30 * SECOND : 5);
+  cluster.fault = (request) => (isHit(request) ? { error: FAILURE } : undefined);
+  group.request(4);
+  await group.run(50 * SECOND);
+  simulation.requestSize(2, 2);
+  await group.run(31 * SECOND);
+  expect(simulation.sizes("other-0")).toEqual(["2000m/8Gi"]);
 });
