@@ -8,6 +8,7 @@ import {
   MAX_HISTORY,
   MAX_PENDING,
   type PendingPipe,
+  type PipeFailure,
   type PipeScalingStatus,
 } from "../../crd/pipe-scaling.ts";
 import { describedSize } from "../../crd/size-fields.ts";
@@ -64,7 +65,7 @@ export function statusOf(
       total: pipes.length,
       updated,
       summary: `${updated}/${pipes.length}`,
-      pending: pendingPipes(sizing),
+      pending: pendingPipes(sizing, failures),
       ...resizeMethods(assessments, sizing.desired.size),
     },
     replicas,
@@ -110,11 +111,13 @@ export const STATE_NAMES = {
 
 const STATE_ORDER = Object.values(STATE_NAMES);
 
-function pendingPipes(sizing: Sizing): PendingPipe[] | undefined {
+function pendingPipes(sizing: Sizing, failures: readonly PipeFailure[]): PendingPipe[] | undefined {
   const pending = sizing.assessments
     .flatMap((each): PendingPipe[] => {
       if (each.state === "done") return [];
-      const message = whyPending(each, sizing);
+      // The message of a failure that is repeated stays as it is until the next attempt has ended.
+      const failure = each.failure && failures.find(({ pipe }) => pipe === nameOf(each.pipe));
+      const message = failure?.message ?? whyPending(each, sizing);
       const text = message ? { message: clipped(message, MAX_MESSAGE_LENGTH) } : {};
       const { reason } = each.hindrance ?? {};
       const state = STATE_NAMES[each.state];

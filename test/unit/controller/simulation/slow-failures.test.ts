@@ -271,3 +271,20 @@ it("a service waits for the only rollout for no longer than the slow write of an
   await group.run(31 * SECOND);
   expect(simulation.sizes("other-0")).toEqual(["2000m/8Gi"]);
 });
+
+it("a rollback that fails slowly causes one write of the status for each attempt", async () => {
+  const group = await PipeGroup.start({ pipes: 1 });
+  const { simulation, cluster, workloads } = group;
+  simulation.start("Rollout");
+  await group.run(5 * SECOND);
+  workloads.scheduler.capacityMillicores = 1;
+  group.request(4);
+  await group.run(60 * SECOND);
+  slowly(group, isPatch, FAILURE);
+  await group.run(HOUR);
+  const sinceMs = cluster.clock.monotonic();
+  await group.run(HOUR);
+  const attempts = group.attemptsOf("deployments pipe-0", { sinceMs });
+  expect(attempts).toBeGreaterThan(5);
+  expect(group.attemptsOf(/^pipescalings\/status/, { sinceMs })).toBeLessThanOrEqual(attempts + 1);
+});
