@@ -177,7 +177,7 @@ export class LeaderElector {
     this.#observed = { lease, at: at ?? this.#options.clock.monotonic() };
   }
 
-  /** It cannot be aborted, because releasing the lease requires the version in the response. */
+  /** This write cannot be aborted, because releasing the lease requires the version in the response. */
   #write(seen: Lease | undefined, holder: string): Promise<Lease> {
     const { client, clock, namespace, name, leaseMs, fieldManager } = this.#options;
     const now = new Date(clock.now()).toISOString().replace("Z", "000Z");

@@ -38,7 +38,7 @@ export class WaitingLine {
 
   /** Number of turns that a key may take: all but those of other keys that were woken for them. */
   freeFor(key: string): number {
-    // What has become free without an event belongs to those that came first.
+    // A turn that has become free without an event belongs to those that came first.
     this.#wakeNext(key);
     const reserved = this.#woken - (this.#line.get(key)?.isWoken ? 1 : 0);
     return Math.max(0, this.free() - reserved);

@@ -58,7 +58,7 @@ export interface KeyUsageView extends KubeObject {
   readonly usage: KeyUsage;
 }
 
-/** What the API keeps of a record. */
+/** The part of a record that the API keeps. */
 export type RecordView = ReturnType<(typeof VIEWS)[RecordKind]>;
 
 /** The view of a record of this kind. */

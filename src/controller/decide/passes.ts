@@ -103,7 +103,7 @@ function choose(draft: Draft): Draft {
   const plan = planRollout(planned, limits);
   const { waitReason, blockedBy } = plan;
   const chosen = { ...plan, start: [...plan.start, ...urgent.map(({ pipe }) => nameOf(pipe))] };
-  // What opens next is more useful for people than a write that failed before.
+  // The time at which the window opens is more useful for people than a write that failed before.
   const told = waitReason === "window" ? sizing.assessments.map(withoutPriorFailure) : sizing.assessments;
   return { ...draft, plan: chosen, sizing: { ...sizing, assessments: told, waitReason, blockedBy } };
 }

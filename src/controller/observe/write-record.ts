@@ -69,7 +69,7 @@ export interface WriteRecord {
   readonly attempts: number;
   /** Number of writes with the same subject since a pause of an hour. */
   readonly series: number;
-  /** Of the two writes of a commit to its workload: the `series` of the other one, because their bound is for both. */
+  /** A commit has two writes to its workload, and one bound for both: this is the `series` of the other one. */
   readonly besides?: number;
   /** Time of the first attempt since the last one that succeeded or was refused, in milliseconds since 1970. */
   readonly undecidedSinceMs: number;

@@ -108,7 +108,7 @@ export class SimulatedStatefulSetController {
     const template = { metadata: { ...metadata, labels }, spec };
     const { pods } = this.#options;
     const name = `a-${number}`;
-    // It may not see the pod yet.
+    // The controller of StatefulSets may not see the pod yet.
     if (!pods.objects.has(name)) pods.create(name, { ...set, spec: { template } }, "StatefulSet");
   }
 

@@ -55,7 +55,7 @@ describe("each reason", () => {
         .filter((word) => !known.has(word))
         .map(
           (word) =>
-            `Neither src/crd/fallback-reasons.ts nor failure-reasons.ts has ${word}, which ${file} returns: add it, then run npm run generate.`,
+            `src/crd/fallback-reasons.ts and failure-reasons.ts do not have ${word}, which ${file} returns: add it to one of them, then run npm run generate.`,
         ),
     );
     expect(problems.join("\n")).toBe("");

@@ -51,7 +51,7 @@ describe("a pod that is created while its owner changes the image and changes it
 
 const PARTITION_FIELD = "f:partition";
 
-/** What makes a StatefulSet a pipe of no service, or of one that gets no size. */
+/** Changes that make a StatefulSet a pipe of no service, or of one that gets no size. */
 const ENDS: readonly [string, (held: HeldSet) => void][] = [
   ["the service is suspended", ({ simulation }) => simulation.suspend(1, true)],
   ["the service is removed", ({ simulation }) => simulation.removeService(1)],
