@@ -3,10 +3,10 @@ import type { FieldsV1, ManagedFields } from "../../kube/objects.ts";
 import type { Workload } from "../../kube/workloads.ts";
 import type { PipeAction } from "../actions.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
-import { annotationSubject, formatLastRollout } from "../observe/last-rollout.ts";
+import { annotationSubject, formatLastRollout, partitionSubject } from "../observe/last-rollout.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import { LAST_ROLLOUT, ownableFields, PARTITION } from "../observe/workloads/field-owners.ts";
-import { PARTITION_LEFT, type WriteError } from "../observe/write-record.ts";
+import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, patchPipe, readPipe } from "./applier.ts";
 
 /**
@@ -43,7 +43,7 @@ export function leavePartition(
   applier: Applier,
   { pipe }: { readonly pipe: PipeView },
 ): Promise<WriteError | undefined> {
-  const aim = { purpose: "adopt", subject: PARTITION_LEFT } as const;
+  const aim = { purpose: "adopt", subject: partitionSubject(pipe.lastRollout) } as const;
   return attempt(applier, pipe, aim, async () => {
     const whole = await readPipe(applier, pipe);
     if (!whole) return {};

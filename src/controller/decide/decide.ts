@@ -5,10 +5,11 @@ import { desiredSize, type Tier } from "../../domain/tier.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment } from "../assessment.ts";
 import { type CommitStep, commitStep } from "../in-place/commit-rules.ts";
+import { partitionSubject } from "../observe/last-rollout.ts";
 import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { confirmationOf, PARTITION_LEFT, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
+import { confirmationOf, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
 import { dueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
 import { assess } from "./assess.ts";
 import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spec.ts";
@@ -143,7 +144,7 @@ function releaseStep(pipe: PipeView, snapshot: Snapshot): ReleaseStep {
   if (pipe.isPausedForCommit) return commitStep(pipe, snapshot);
   if (!pipe.inTurn?.ownsPartition) return { actions: [], recheckAtMs: Number.POSITIVE_INFINITY };
   const about = { ...snapshot, pipe };
-  const recheckAtMs = dueAtMs(recordOf(about, "adopt", PARTITION_LEFT), about);
+  const recheckAtMs = dueAtMs(recordOf(about, "adopt", partitionSubject(pipe.lastRollout)), about);
   return { actions: recheckAtMs > snapshot.nowMs ? [] : [{ type: "leave-partition", pipe }], recheckAtMs };
 }
 

@@ -156,6 +156,11 @@ export function annotationSubject({ size, cameUp, generation, startedAtMs }: Las
   return cameUp && generation > 0 ? `${startedAtMs} completed` : formatSize(size);
 }
 
+/** The subject of the write after a commit by which the controller leaves the partition of a StatefulSet to its owner. */
+export function partitionSubject(lastRollout: LastRollout | undefined): string {
+  return `${lastRollout?.startedAtMs ?? 0} partition`;
+}
+
 /** The size or resources that the last rollout or rollback set. */
 export function appliedSize(rollout: LastRollout | undefined): Allotment | undefined {
   const applied = rollout?.isRollback ? rollout.lastGoodSize : rollout?.size;

@@ -103,9 +103,6 @@ export interface WriteRecords {
 
 export const NO_WRITES: WriteRecords = { get: () => undefined, lastAnnotation: () => undefined };
 
-/** The subject of the write by which the controller leaves the partition of a StatefulSet to its owner. */
-export const PARTITION_LEFT = "partition";
-
 /** The subject of the write by which the annotation of a pipe gets the generation of its PipeScaling. */
 export function confirmationOf({ metadata }: KubeObject): string {
   return `generation ${metadata.generation}`;

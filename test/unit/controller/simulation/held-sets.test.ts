@@ -254,3 +254,13 @@ describe("a StatefulSet that is scaled to 0 and up again before all of its pods 
     expect(held.replaced()).toEqual([]);
   });
 });
+
+it("the partition is left to the owner at once after each of many commits", async () => {
+  const held = await HeldSet.start();
+  for (const cores of [2, 3, 4, 5, 6, 7, 8, 9]) {
+    held.request(cores);
+    await held.run(10 * SECOND);
+    held.expectSettled(cores);
+    expect(JSON.stringify(held.ownFields())).not.toContain(PARTITION_FIELD);
+  }
+});
