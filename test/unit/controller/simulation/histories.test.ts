@@ -54,7 +54,8 @@ class Scenario {
       simulation.suspend(service, false);
       simulation.endBoost(service);
       simulation.requestSize(service, cores);
-      simulation.askToRetry(service);
+      // By the clock of this controller, the request would come before the failure. The real one follows the API server.
+      simulation.askToRetry(service, this.isClockAhead ? HOUR : 0);
     }
   }
 }
