@@ -133,7 +133,7 @@ function finishCommits(snapshot: Snapshot): readonly Action[] {
 function leavePartitions(snapshot: Snapshot, actions: readonly Action[]): readonly Action[] {
   const isWritten = (pipe: PipeView) => actions.some((each) => "pipe" in each && each.pipe === pipe);
   return snapshot.pipes
-    .filter((pipe) => !pipe.isPausedForCommit && !isWritten(pipe))
+    .filter((pipe) => pipe.inTurn?.ownsPartition && !pipe.isPausedForCommit && !isWritten(pipe))
     .flatMap((pipe) => releaseStep(pipe, snapshot).actions);
 }
 

@@ -54,7 +54,7 @@ class Scenario {
       simulation.suspend(service, false);
       simulation.endBoost(service);
       simulation.requestSize(service, cores);
-      // By the clock of this controller, the request would come before the failure. The real one follows the API server.
+      // A clock that is ahead dates the failure after the request. The real controller follows the clock of the API server.
       simulation.askToRetry(service, this.isClockAhead ? HOUR : 0);
     }
   }

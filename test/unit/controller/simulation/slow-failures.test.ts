@@ -162,15 +162,7 @@ describe("a commit whose write to the ReplicaSet fails is undone, and a pipe get
     cluster.latencyMs = (request) => (isHit(request) ? latencyMs : 5);
     cluster.fault = (request) => (isHit(request) ? { error } : undefined);
     group.request(4);
-    for (let hour = 0; hour < 3; hour += 1) {
-      const sinceMs = cluster.clock.monotonic();
-      await group.run(HOUR);
-      expect(group.busiest(sinceMs)).toEqual([]);
-    }
-    cluster.fault = () => undefined;
-    await group.run(HOUR);
-    group.expectSettled(4);
-    group.expectSamePods();
+    await expectFewWrites(group);
   });
 });
 
@@ -244,15 +236,7 @@ it.each([
     return failed === 0 ? undefined : { error: FAILURE };
   };
   group.request(4);
-  for (let hour = 0; hour < 3; hour += 1) {
-    const sinceMs = cluster.clock.monotonic();
-    await group.run(HOUR);
-    expect(group.busiest(sinceMs)).toEqual([]);
-  }
-  cluster.fault = () => undefined;
-  await group.run(HOUR);
-  group.expectSettled(4);
-  group.expectSamePods();
+  await expectFewWrites(group);
 });
 
 it("a service waits for the only rollout for no longer than the slow write of another service takes", async () => {
@@ -288,3 +272,17 @@ it("a rollback that fails slowly causes one write of the status for each attempt
   expect(attempts).toBeGreaterThan(5);
   expect(group.attemptsOf(/^pipescalings\/status/, { sinceMs })).toBeLessThanOrEqual(attempts + 1);
 });
+
+/** Expects few writes in each of three hours of failures, and the size with the same pods when they have ended. */
+async function expectFewWrites(group: PipeGroup): Promise<void> {
+  const { cluster } = group;
+  for (let hour = 0; hour < 3; hour += 1) {
+    const sinceMs = cluster.clock.monotonic();
+    await group.run(HOUR);
+    expect(group.busiest(sinceMs)).toEqual([]);
+  }
+  cluster.fault = () => undefined;
+  await group.run(HOUR);
+  group.expectSettled(4);
+  group.expectSamePods();
+}
