@@ -11,6 +11,7 @@ import type { KubeObject, ManagedFields } from "../../src/kube/objects.ts";
 import { collectionPath, STATEFUL_SETS } from "../../src/kube/paths.ts";
 import { install } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
+import { withOneOlder } from "./records-by-age.ts";
 import { pipeStatefulSet, StatefulPipes } from "./stateful-pipes.ts";
 import {
   amounts,
@@ -308,9 +309,12 @@ async function createdPipe(name: string): Promise<void> {
   await edit(name, 8);
 }
 
+async function metadataOf(name: string): Promise<KubeObject["metadata"]> {
+  return (await pipes.admin.json<KubeObject>({ path: pipes.path(name) })).metadata;
+}
+
 async function recordsOf(name: string): Promise<readonly ManagedFields[]> {
-  const { metadata } = await pipes.admin.json<KubeObject>({ path: pipes.path(name) });
-  return metadata.managedFields ?? [];
+  return (await metadataOf(name)).managedFields ?? [];
 }
 
 /** Managers of the partition. */
@@ -333,6 +337,14 @@ describe("with the token of the controller, the partition of a StatefulSet with 
       /of a StatefulSet only in its own name|not change the field managers of a StatefulSet/,
     );
     expect(await pipes.send("created", hold(2, 1))).toBe("accepted");
+  });
+
+  it("may not lose its record with a hold in the name of older changes", async () => {
+    await createdPipe("lost");
+    const body = withOneOlder(await metadataOf("lost"));
+    await pipes.admin.json(pipes.request(pipes.path("lost"), body, "editor-1"));
+    const request = pipes.request(pipes.path("lost"), hold(2, 1), "ancient-changes");
+    expectDenied(await dryRunOf(pipes.controller, request), "only in its own name");
   });
 
   it("may become that of older changes when the API server merges the record of its owner", async () => {

@@ -17,6 +17,7 @@ import { aRollout } from "../support/fixtures/snapshot.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
+import { withOneOlder } from "./records-by-age.ts";
 
 // Each test sends the writes that begin and end a commit, as the controller or a thief of its token could.
 const LABELS = { [SERVICE_LABEL]: "a", [TYPE_LABEL]: "database" };
@@ -307,9 +308,9 @@ describe("with the token of the controller, the pause of an owner", () => {
   });
 });
 
-/** Adds the records of eleven writers, which is more than the API server keeps. */
-async function edit(name: string): Promise<void> {
-  for (let index = 0; index < 11; index += 1) {
+/** Adds the records of this many writers; the API server keeps ten. */
+async function edit(name: string, writers = 11): Promise<void> {
+  for (let index = 0; index < writers; index += 1) {
     const annotations = { [`example.com/a${index}`]: "a" };
     await admin.json(patch(name, { metadata: { annotations } }, `editor-${index}`));
   }
@@ -388,6 +389,19 @@ describe("with the token of the controller, the field managers of a Deployment t
     const body = { apiVersion: "apps/v1", kind: "Deployment", metadata: { labels: { team: "a" } } };
     const query = { fieldManager: "ancient-changes" };
     expectDenied(await dryRunOf(controller, { ...request, query, body }), SENTENCE);
+  });
+
+  it("may not lose the record of a pause in the name of older changes", async () => {
+    await createPipe("lost");
+    await edit("lost", 9);
+    const attempt = async () => {
+      const { metadata } = await admin.json<Deployment>({ path: pathOf("lost") });
+      await admin.json(patch("lost", withOneOlder(metadata), "editor-1"));
+      const outcome = await dryRunOf(controller, patch("lost", pauseAndResize, "ancient-changes"));
+      // The controller manager has written the status meanwhile, so that the API server merged other records.
+      return outcome.includes(SENTENCE) ? undefined : outcome;
+    };
+    expectDenied(await waitFor(attempt, { what: "the record to be lost" }), "only in its own name");
   });
 
   it.each(["applied", "edited"])(
