@@ -8,6 +8,7 @@ import {
   isRollingOut,
   type PipeView,
 } from "../observe/pipe-view.ts";
+import { hasResources } from "../observe/resources.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods, seesPods, unseenPods } from "../pods.ts";
 import { dueAtMs, FIELD_CONFLICT, failureOf, isRetryRequested, lastErrorOf, recordOf } from "../retry.ts";
@@ -112,20 +113,29 @@ function showsSize(pipe: Subject["pipe"]): boolean {
 }
 
 /**
- * A pipe that was created or scaled up from nothing, and that never ran. Unless the controller gave it a size, only its
- * first rollout, and pods none of which has run, show that.
+ * A pipe that never ran the size: it was created, scaled up from nothing, or its owner replaces all of its pods at once.
+ * Unless the controller gave it the size, only its first rollout, and pods none of which has run, show that.
  */
 function isNew(subject: Subject): boolean {
-  const { pipe, pods } = subject;
-  const { rollout, lastRollout } = pipe;
+  const { pipe } = subject;
+  const { rollout, lastRollout, inTurn } = pipe;
   const isOurs = lastRollout !== undefined && lastRollout.generation !== 0;
-  if (isOurs || rollout.isAvailable) return false;
-  if (!rollout.isComplete && pipe.inTurn) return pipe.inTurn.isFirst;
-  if (!rollout.isComplete)
-    return pipe.revision <= 1 && rollout.progressing?.reason !== "NewReplicaSetAvailable";
-  if (!seesPods(subject)) return !rollout.isAnyAvailable;
-  return pods.every(({ containers }) =>
-    containers.every(({ isRunning, restartCount }) => !isRunning && restartCount === 0),
+  if (isOurs && (rollout.isComplete || !isChangedByOwner(pipe))) return false;
+  // The pods that are available may be those of the earlier template.
+  if (seesPods(subject) && !rollout.isComplete && !hasPodRun(subject)) return true;
+  if (rollout.isAvailable) return false;
+  if (rollout.isComplete) return seesPods(subject) ? !hasPodRun(subject) : !rollout.isAnyAvailable;
+  if (inTurn) return inTurn.isFirst;
+  return pipe.revision <= 1 && rollout.progressing?.reason !== "NewReplicaSetAvailable";
+}
+
+/** A pod that has the size has run. One that is being deleted counts, because it may have been evicted. */
+function hasPodRun({ pods, container, target }: Subject): boolean {
+  return pods.some(({ containers }) =>
+    containers.some(
+      ({ name, isRunning, restartCount, resources }) =>
+        name === container && (isRunning || restartCount > 0) && hasResources(resources, target),
+    ),
   );
 }
 

@@ -6,7 +6,7 @@ import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { StatefulSet } from "../../../../src/kube/workloads.ts";
 import { actionsFor, statesFor } from "../../../support/fixtures/decisions.ts";
-import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
+import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aPipe,
   aRollout,
@@ -197,6 +197,50 @@ describe("a pipe that the controller never wrote to", () => {
     expect(stateOf({ hasLabelledPods: true, rollout: notAvailable }, [aPod("a-1")])).toBe("done");
     expect(stateOf({ rollout: { ...notAvailable, isAnyAvailable: false } })).toBe("rolling");
     expect(stateOf({ rollout: notAvailable })).toBe("done");
+  });
+});
+
+describe("a pipe all of whose pods its owner replaces at once, to give it the requested size", () => {
+  const replacing = {
+    ...UNDER_WAY,
+    isAvailable: false,
+    isAnyAvailable: false,
+    replicas: 0,
+    progressing: { type: "Progressing", status: "True", reason: "NewReplicaSetAvailable" },
+  };
+  const ended = { isActive: false, isTerminating: true };
+  const stateOf = (pods: readonly PodView[], changes: Partial<PipeView> = {}) => {
+    const pipe = aPipe("a", {
+      size: FOUR,
+      hasLabelledPods: true,
+      revision: 3,
+      rollout: replacing,
+      ...changes,
+    });
+    return statesFor(aSnapshot([pipe], { scaling: aScaling(4), pods: new Map([["a", pods]]) }))[0];
+  };
+
+  it.each<[string, Partial<PipeView>]>([
+    ["without an annotation", {}],
+    [
+      "after the controller gave it that size before",
+      { lastRollout: aRollout(FOUR, { cameUp: true, revision: 1 }) },
+    ],
+    ["whose status is still that of its old pods", { rollout: { ...replacing, isAvailable: true } }],
+  ])("is not done before a pod with the size has run, %s", (_, changes) => {
+    expect(stateOf([], changes)).toBe("rolling");
+    expect(stateOf([aPod("a-1", ended)], changes)).toBe("rolling");
+    const starting = aPod("a-2", {}, { resources: amounts(FOUR), isRunning: false });
+    expect(stateOf([starting], changes)).toBe("rolling");
+    expect(stateOf([aPod("a-1", ended), starting], changes)).toBe("rolling");
+    expect(stateOf([aPod("a-2", {}, { resources: amounts(FOUR) })], changes)).toBe("done");
+  });
+
+  it("stays done while a pod that has run the size is evicted", () => {
+    const evicted = aPod("a-1", ended, { resources: amounts(FOUR) });
+    expect(stateOf([evicted])).toBe("done");
+    const starting = aPod("a-2", {}, { resources: amounts(FOUR), isRunning: false });
+    expect(stateOf([evicted, starting])).toBe("done");
   });
 });
 
