@@ -78,9 +78,13 @@ export function adoption(subject: Subject): LastRollout | undefined {
   };
 }
 
-/** There are no pods of an earlier template. A writer that replaces the object may remove the revision. */
+/**
+ * There are no pods of an earlier template. A writer that replaces the object may remove the revision, and a Recreate
+ * Deployment gets a new one when its old pods have ended. Until then, it has the announcement of the rollout before.
+ */
 function isFirstRollout({ inTurn, revision, rollout }: PipeView): boolean {
-  const isFirst = inTurn ? inTurn.isFirst : revision <= 1;
+  const isLater = rollout.progressing?.reason === "NewReplicaSetAvailable" && !rollout.isUpdated;
+  const isFirst = inTurn ? inTurn.isFirst : revision <= 1 && !isLater;
   return isFirst && (rollout.isSeen || rollout.replicas === 0);
 }
 

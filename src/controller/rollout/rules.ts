@@ -1,6 +1,7 @@
 import { formatSize, sameSize } from "../../domain/size.ts";
 import type { Failure, PipeDecision, Subject } from "../assessment.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
+import { appliedSize } from "../observe/last-rollout.ts";
 import {
   isChangedByOwner,
   isCommitUnseen,
@@ -8,7 +9,7 @@ import {
   isRollingOut,
   type PipeView,
 } from "../observe/pipe-view.ts";
-import { hasResources } from "../observe/resources.ts";
+import { hasResources, isSize } from "../observe/resources.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods, seesPods, unseenPods } from "../pods.ts";
 import { dueAtMs, FIELD_CONFLICT, failureOf, isRetryRequested, lastErrorOf, recordOf } from "../retry.ts";
@@ -118,15 +119,25 @@ function showsSize(pipe: Subject["pipe"]): boolean {
  */
 function isNew(subject: Subject): boolean {
   const { pipe } = subject;
-  const { rollout, lastRollout, inTurn } = pipe;
-  const isOurs = lastRollout !== undefined && lastRollout.generation !== 0;
-  if (isOurs && (rollout.isComplete || !isChangedByOwner(pipe))) return false;
+  const { rollout, inTurn } = pipe;
+  if (isGiven(pipe) && (rollout.isComplete || !isChangedByOwner(pipe))) return false;
   // The pods that are available may be those of the earlier template.
   if (seesPods(subject) && !rollout.isComplete && !hasPodRun(subject)) return true;
   if (rollout.isAvailable) return false;
   if (rollout.isComplete) return seesPods(subject) ? !hasPodRun(subject) : !rollout.isAnyAvailable;
-  if (inTurn) return inTurn.isFirst;
+  // A pod that has the template may not have run, and only its pods would show that.
+  if (inTurn) return inTurn.isFirst || !(seesPods(subject) || rollout.isAnyAvailable);
   return pipe.revision <= 1 && rollout.progressing?.reason !== "NewReplicaSetAvailable";
+}
+
+/**
+ * The controller gave the pipe this size. Another size is a change of the owner, which the revision may not show: not while
+ * the old pods of a Recreate Deployment end, and not for a StatefulSet, whose templates are compared without the size.
+ */
+function isGiven({ lastRollout, size }: PipeView): boolean {
+  if (!lastRollout || lastRollout.generation === 0) return false;
+  const applied = appliedSize(lastRollout);
+  return isSize(applied) && sameSize(applied, size);
 }
 
 /** A pod that has the size has run. One that is being deleted counts, because it may have been evicted. */

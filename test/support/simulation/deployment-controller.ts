@@ -55,6 +55,10 @@ export class SimulatedDeploymentController {
     const { replicaSets } = this.#options;
     const { replicas = 1, paused = false } = deployment.spec;
     let current = this.#currentOf(deployment);
+    if (!paused && !current && this.#stopsOldPods(deployment)) {
+      this.#report(deployment, current);
+      return;
+    }
     if (!paused) {
       current ??= this.#create(deployment);
       this.#annotate(deployment, current);
@@ -70,6 +74,23 @@ export class SimulatedDeploymentController {
     this.#report(deployment, current);
   }
 
+  /** A Recreate Deployment gets a new ReplicaSet, and with it a new revision, when its old pods have ended. */
+  #stopsOldPods({ metadata: { name, uid }, spec: { replicas, strategy } }: Deployment): boolean {
+    if (strategy?.type !== "Recreate") return false;
+    const { pods, replicaSets } = this.#options;
+    const sets = replicaSets.of(uid);
+    if (replicas !== 0 && sets.some((set) => pods.activeOf(set).length > 0)) this.replaced.push(name);
+    return !this.#haveEnded(sets);
+  }
+
+  #haveEnded(sets: readonly ReplicaSet[]): boolean {
+    const { pods, replicaSets } = this.#options;
+    for (const set of sets) replicaSets.scale(set, 0);
+    const left = sets.flatMap(({ metadata }) => pods.allOf(metadata.uid));
+    // Pods that were evicted do not run.
+    return left.every(({ status }) => status?.phase === "Failed");
+  }
+
   #create(deployment: Deployment): ReplicaSet {
     const { pods, replicaSets } = this.#options;
     const sets = replicaSets.of(deployment.metadata.uid);
@@ -80,17 +101,12 @@ export class SimulatedDeploymentController {
 
   /** New pods start at once, in addition to the old ones, unless the strategy says that old ones stop first. */
   #roll({ metadata: { uid }, spec }: Deployment, current: ReplicaSet): void {
-    const { pods, replicaSets } = this.#options;
+    const { replicaSets } = this.#options;
     const { replicas = 1, strategy } = spec;
     const others = replicaSets.of(uid).filter(({ metadata }) => metadata.uid !== current.metadata.uid);
     const { maxSurge, maxUnavailable } = strategy?.rollingUpdate ?? {};
     if (strategy?.type === "Recreate") {
-      for (const other of others) replicaSets.scale(other, 0);
-      const left = others
-        .flatMap(({ metadata }) => pods.allOf(metadata.uid))
-        // Pods that were evicted do not run.
-        .filter(({ status }) => status?.phase !== "Failed");
-      if (left.length === 0) replicaSets.scale(current, replicas);
+      if (this.#haveEnded(others)) replicaSets.scale(current, replicas);
     } else if (maxSurge === 0 || maxSurge === "0%") {
       this.#rollWithoutSurge(current, others, replicas, Number.parseInt(`${maxUnavailable ?? 1}`, 10));
     } else {

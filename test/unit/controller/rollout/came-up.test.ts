@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import { nameOf } from "../../../../src/controller/observe/pipe-kind.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
@@ -86,6 +87,16 @@ describe("a pipe to which its owner gives the requested size, whose pods the con
     ["has not seen the template yet", 1, { isSeen: false }],
     ["has not seen the template yet, and its owner removed the revision", 0, { isSeen: false }],
     ["replaces the pods", 2, { isSeen: true }],
+    [
+      "ends the old pods of a Recreate Deployment, before it has a new revision",
+      1,
+      {
+        replicas: 0,
+        isAvailable: false,
+        isAnyAvailable: false,
+        progressing: { type: "Progressing", status: "True", reason: "NewReplicaSetAvailable" },
+      },
+    ],
   ])("is adopted while Kubernetes %s, and still does not count as resized", (_, revision, progress) => {
     const rollout = { ...UNDER_WAY, isAvailable: true, isAnyAvailable: true, isUpdated: false, ...progress };
     const pipe = aPipe("a", { size: FOUR, revision, rollout });
@@ -242,6 +253,60 @@ describe("a pipe all of whose pods its owner replaces at once, to give it the re
     const starting = aPod("a-2", {}, { resources: amounts(FOUR), isRunning: false });
     expect(stateOf([evicted, starting])).toBe("done");
   });
+});
+
+describe("a pipe that the controller resized, all of whose pods its owner then replaces to give it another size", () => {
+  const gone = {
+    ...UNDER_WAY,
+    isAvailable: false,
+    isAnyAvailable: false,
+    isUpdated: false,
+    replicas: 0,
+  };
+  /** With the condition Progressing of the rollout before. */
+  const stale = { ...COMPLETE, isAvailable: false, isAnyAvailable: false };
+  const ended = aPod("a-1", { isActive: false, isTerminating: true }, { resources: amounts(sizeOfCores(8)) });
+  const starting = aPod("a-2", {}, { resources: amounts(FOUR), isRunning: false });
+  const started = aPod("a-2", {}, { resources: amounts(FOUR) });
+  const lastRollout = aRollout(sizeOfCores(8), { cameUp: true, revision: 2 });
+  const stateOf = (pipe: PipeView, pods: readonly PodView[]) =>
+    statesFor(aSnapshot([pipe], { scaling: aScaling(4), pods: new Map([[nameOf(pipe), pods]]) }))[0];
+
+  it.each<[string, Partial<PipeView>, readonly PodView[]]>([
+    ["while its old pods end, when it has no new revision yet", { revision: 2, rollout: gone }, [ended]],
+    ["before it has a pod", { revision: 2, rollout: gone }, []],
+    ["while its new pod starts", { revision: 3, rollout: stale }, [starting]],
+  ])("is not done %s", (_, changes, pods) => {
+    const pipe = aPipe("a", { size: FOUR, hasLabelledPods: true, lastRollout, ...changes });
+    expect(stateOf(pipe, pods)).toBe("rolling");
+    const rolledBack = { ...lastRollout, size: FOUR, isRollback: true, lastGoodSize: sizeOfCores(8) };
+    expect(stateOf({ ...pipe, lastRollout: rolledBack }, pods)).toBe("rolling");
+    expect(stateOf(pipe, [started])).toBe("done");
+  });
+
+  it("is not done before a pod is available, if the controller does not see its pods", () => {
+    const pipe = aPipe("a", { size: FOUR, revision: 3, lastRollout, rollout: stale });
+    expect(stateOf(pipe, [])).toBe("rolling");
+    expect(stateOf({ ...pipe, rollout: COMPLETE }, [])).toBe("done");
+  });
+
+  it("is not done before a pod with the size has run, if it is a StatefulSet, whose revision is without the size", () => {
+    const status = { replicas: 1, updatedReplicas: 0, availableReplicas: 0, updateRevision: "a-2" };
+    const pipe = aStatefulPipe({ options: { cores: 4, replicas: 1 }, status }, lastRollout);
+    expect(stateOf(pipe, [ended])).toBe("rolling");
+    expect(stateOf(pipe, [starting])).toBe("rolling");
+    expect(stateOf(pipe, [started])).toBe("done");
+  });
+});
+
+it("a StatefulSet whose pods the controller does not see is not done before one that its owner gave the size is available", () => {
+  const stateOf = (availableReplicas: number) => {
+    const status = { replicas: 1, updatedReplicas: 1, availableReplicas, updateRevision: "a-2" };
+    const pipe = aStatefulPipe({ options: { cores: 4, replicas: 1 }, status });
+    return statesFor(aSnapshot([{ ...pipe, hasLabelledPods: false }], { scaling: aScaling(4) }))[0];
+  };
+  expect(stateOf(0)).toBe("rolling");
+  expect(stateOf(1)).toBe("done");
 });
 
 describe("the last good size of a pipe", () => {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import { amounts } from "../../../support/fixtures/pod.ts";
+import { refusal } from "../../../support/simulation/cluster.ts";
 import { HeldPipe } from "../../../support/simulation/held-steps.ts";
 import { deployResizable, Scenario, workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
 import { idOf } from "../../../support/simulation/inputs.ts";
@@ -172,4 +174,39 @@ describe("a controller that is killed after the first pod of the canary", () => 
       expect(scenario.podSizes()).toEqual(Array(4).fill(formatSize(sizeOfCores(4))));
     },
   );
+});
+
+describe("a Recreate Deployment to which its owner gives another size that is requested, while no controller runs", () => {
+  it.each([
+    ["the controller resized it before, and may not write to it any more", true],
+    ["the controller does not see its pods", false],
+  ])("is Ready only when a pod has run with it, if %s", async (_, isLabelled) => {
+    const simulation = new Simulation({ isInPlace: true });
+    const { cluster } = simulation;
+    const workloads = workloadsOf(simulation);
+    simulation.addService(1);
+    if (isLabelled) deployResizable(simulation, "pipe", 1, 1, { strategy: "Recreate" });
+    else simulation.deploy("pipe", 1, { strategy: "Recreate" });
+    simulation.start();
+    await simulation.run(5 * SECOND);
+    simulation.requestSize(1, isLabelled ? 4 : 1);
+    await simulation.run(5 * MINUTE);
+    workloads.scheduler.terminationMs = () => 20 * SECOND;
+    workloads.kubelets.startMs = () => 20 * SECOND;
+    simulation.stop();
+    simulation.requestSize(1, 2);
+    simulation.setResources("pipe", amounts(sizeOfCores(2)));
+    await simulation.run(SECOND);
+    if (isLabelled)
+      cluster.fault = ({ path, method }) =>
+        method === "PATCH" && path.endsWith("/deployments/pipe") ? refusal("a policy says no") : undefined;
+    simulation.start();
+    const isReported = () => simulation.status(1).history?.[0]?.result === "Scaled";
+    await simulation.run(35 * SECOND);
+    expect(isReported()).toBe(false);
+    expect(simulation.status(1).pipes?.updated).toBe(0);
+    await simulation.run(10 * SECOND);
+    expect(isReported()).toBe(true);
+    expect(cluster.readyJudge.violations).toEqual([]);
+  });
 });
