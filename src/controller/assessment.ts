@@ -3,6 +3,7 @@ import type { PipeState, RolloutPhase } from "../domain/rollout-plan.ts";
 import type { Size } from "../domain/size.ts";
 import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { Action, InPlaceAction } from "./actions.ts";
+import type { EndedPod } from "./observe/deleted-objects.ts";
 import type { Fallback, OutOfMemory } from "./observe/last-rollout.ts";
 import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
 import type { PipeView } from "./observe/pipe-view.ts";
@@ -31,7 +32,7 @@ export interface Failure extends Cause {
 }
 
 /** The input of rules besides the pipe. */
-export interface PipeContext extends Omit<Snapshot, "pods" | "podsEndedAtMs" | "scaling"> {
+export interface PipeContext extends Omit<Snapshot, "pods" | "endedPods" | "scaling"> {
   /** The size that the pipes get: the requested one, or a larger one if containers ran out of memory with it. */
   readonly desired: Size;
   /** The requested size that the service has given back. */
@@ -73,8 +74,8 @@ export interface Subject extends PipeContext {
   readonly pods: readonly PodView[];
   /** Those of them that have to have the size: not those that end. */
   readonly active: readonly ActivePod[];
-  /** When a terminating pod of the pipe was last seen to end, in milliseconds since 1970. */
-  readonly podEndedAtMs: number;
+  /** The pod of the pipe that was last seen to end. */
+  readonly endedPod: EndedPod | undefined;
   /** Resources of its container at the desired size. */
   readonly target: Resources;
 }

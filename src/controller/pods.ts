@@ -1,11 +1,11 @@
 import type { ActivePod, PodState, Subject } from "./assessment.ts";
 import { DATABASE_TYPE, TYPE_LABEL } from "./names.ts";
-import type { ContainerView, PodView } from "./observe/pod-view.ts";
+import { type ContainerView, isReplica, type PodView } from "./observe/pod-view.ts";
 import { formatAllotment, hasResources, type Resources, resourcesFor } from "./observe/resources.ts";
 import { isOpen } from "./observe/write-record.ts";
 import { isRetried } from "./retry.ts";
 
-type Target = Omit<Subject, "active" | "podEndedAtMs">;
+type Target = Omit<Subject, "active" | "endedPod">;
 
 /** The pods that have to have the size. */
 export function activePods(about: Target): readonly ActivePod[] {
@@ -42,18 +42,13 @@ export function seesPods({ pipe, podsProblem }: Pick<Subject, "pipe" | "podsProb
 
 /** False for a moment after a change, or because somebody removed the label from a pod. */
 export function seesAllPods({ pipe, pods }: Pick<Subject, "pipe" | "pods">): boolean {
-  return countPods(pods) >= pipe.rollout.replicas;
-}
-
-/** An evicted pod stays, and is no replica any more. One that is being deleted may still be counted as a replica. */
-function countPods(pods: Subject["pods"]): number {
-  return pods.filter(({ isActive, isTerminating }) => isActive || isTerminating).length;
+  return pods.filter(isReplica).length >= pipe.rollout.replicas;
 }
 
 /** For people: the end of a sentence. */
 export function unseenPods({ pipe, pods }: Pick<Subject, "pipe" | "pods">): string {
   const { replicas } = pipe.rollout;
-  return `${replicas - countPods(pods)} of its ${replicas} pods do not have the label ${TYPE_LABEL}=${DATABASE_TYPE}: add it`;
+  return `${replicas - pods.filter(isReplica).length} of its ${replicas} pods do not have the label ${TYPE_LABEL}=${DATABASE_TYPE}: add it`;
 }
 
 /** Returns true if every pod runs with the desired size. There may be none. */

@@ -34,6 +34,8 @@ export const TIMEOUTS = {
   crashLoopMs: 5 * MINUTE_MS,
   /** For the scheduler to try an unschedulable pod again after another pod has ended. Its longest delay is 10 s. */
   rescheduleMs: 15 * SECOND_MS,
+  /** For the status of a workload to show that one of its pods has ended. The pods have a watch of their own. */
+  podEndMs: 5 * SECOND_MS,
   /**
    * Until an orphan that the controller paused is resumed. It may be a pipe of another release of the controller, which
    * has the same field manager and pauses it for at most `commitMs`. Its commit must not be cut short, because that

@@ -15,7 +15,7 @@ import { timedPhase, timeoutMsOf } from "../rollout/phase.ts";
 import { stuckPod, stuckRemark } from "../rollout/repair.ts";
 import { decidePipe } from "./rules.ts";
 
-type Pods = Pick<Snapshot, "pods" | "podsEndedAtMs">;
+type Pods = Pick<Snapshot, "pods" | "endedPods">;
 
 /** Decides about a pipe by itself (rules.ts); its place among the others follows (passes.ts). */
 export function assess(pipe: PipeView, pods: Pods, context: PipeContext): Assessment {
@@ -41,12 +41,12 @@ export function assess(pipe: PipeView, pods: Pods, context: PipeContext): Assess
   };
 }
 
-function subjectOf(pipe: PipeView, { pods, podsEndedAtMs }: Pods, context: PipeContext): Subject {
+function subjectOf(pipe: PipeView, { pods, endedPods }: Pods, context: PipeContext): Subject {
   const name = nameOf(pipe);
   const container = "problem" in pipe.container ? "" : pipe.container.name;
   const target = resourcesFor(context.desired, pipe.cpuLimitFollows);
   const about = { ...context, pipe, container, target, pods: pods.get(name) ?? [] };
-  return { ...about, active: activePods(about), podEndedAtMs: podsEndedAtMs.get(name) ?? 0 };
+  return { ...about, active: activePods(about), endedPod: endedPods.get(name) };
 }
 
 /**

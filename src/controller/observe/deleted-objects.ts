@@ -1,3 +1,4 @@
+import { shared } from "../../kube/memoized.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { compareResourceVersions } from "../../runtime/resource-version.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
@@ -6,7 +7,7 @@ import type { PipeStore } from "./caches.ts";
 import { keyOfPipe, pipeKeysOf } from "./pipe-kind.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
 import { isUnreleased, lastServiceOf, type PipeView } from "./pipe-view.ts";
-import type { PodView } from "./pod-view.ts";
+import { type ContainerView, isReplica, type PodView } from "./pod-view.ts";
 
 /** A Deployment is resumed within 30 s, and this is far more than deletions and commits at the same time. */
 const MAX_ENTRIES = 1000;
@@ -99,14 +100,21 @@ export class DepartedPipes {
   }
 }
 
+/** The last pod of a pipe that was seen to end. */
+export interface EndedPod {
+  /** When it ended, in milliseconds since 1970. */
+  readonly atMs: number;
+  readonly containers: readonly Pick<ContainerView, "name" | "resources">[];
+}
+
 /**
- * When a terminating pod of each pipe last ended. Until the scheduler has tried again after that, an unschedulable pod
- * may still get the room. It has at most one entry for each pipe in the cache.
+ * The pod of each pipe that ended last. Until the scheduler has tried again after that, an unschedulable pod may still get
+ * the room; and the status of its workload may still count it. It has at most one entry for each pipe in the cache.
  */
 export class EndedPods {
   readonly #wallTime: WallTime;
   /** Keyed by pipe, in the time of the monotonic clock. */
-  readonly #endedAtMs = new Map<string, number>();
+  readonly #ended = new Map<string, EndedPod>();
 
   constructor(
     { pods, pipes }: { readonly pods: Store<PodView>; readonly pipes: Pick<PipeStore, "get" | "onChange"> },
@@ -114,19 +122,21 @@ export class EndedPods {
   ) {
     this.#wallTime = new WallTime(clock);
     pods.onChange((change) => {
-      if (change.type !== "deleted") return;
-      for (const key of pipeKeysOf(change.previous, change.previous.pipeName)) {
-        if (pipes.get(key)) this.#endedAtMs.set(key, clock.monotonic());
+      if (change.type === "added") return;
+      const { previous } = change;
+      if (!isReplica(previous) || (change.type === "updated" && isReplica(change.object))) return;
+      const containers = shared(previous.containers.map(({ name, resources }) => ({ name, resources })));
+      for (const key of pipeKeysOf(previous, previous.pipeName)) {
+        if (pipes.get(key)) this.#ended.set(key, { atMs: clock.monotonic(), containers });
       }
     });
     pipes.onChange((change) => {
-      if (change.type === "deleted") this.#endedAtMs.delete(keyOfPipe(change.previous));
+      if (change.type === "deleted") this.#ended.delete(keyOfPipe(change.previous));
     });
   }
 
-  /** In milliseconds since 1970; 0 for never. */
-  lastEndedAtMs(pipe: PipeView): number {
-    const endedAtMs = this.#endedAtMs.get(keyOfPipe(pipe));
-    return endedAtMs === undefined ? 0 : this.#wallTime.of(endedAtMs);
+  last(pipe: PipeView): EndedPod | undefined {
+    const ended = this.#ended.get(keyOfPipe(pipe));
+    return ended && { ...ended, atMs: this.#wallTime.of(ended.atMs) };
   }
 }

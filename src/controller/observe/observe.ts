@@ -29,7 +29,7 @@ export interface Sources {
   readonly writes: WriteRecords;
   readonly deletedScalings: Pick<DeletedScalings, "recreation">;
   readonly departed: Pick<DepartedPipes, "of">;
-  readonly endedPods: Pick<EndedPods, "lastEndedAtMs">;
+  readonly endedPods: Pick<EndedPods, "last">;
   readonly podsProblem: string | undefined;
   readonly leadingSinceMs: number;
 }
@@ -61,7 +61,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     pipes,
     departed: departed.of(serviceId),
     pods: new Map(pipes.map((pipe) => [nameOf(pipe), caches.pods.by(BY_PIPE, keyOfPipe(pipe))])),
-    podsEndedAtMs: new Map(pipes.map((pipe) => [nameOf(pipe), endedPods.lastEndedAtMs(pipe)])),
+    endedPods: new Map(pipes.map((pipe) => [nameOf(pipe), endedPods.last(pipe)])),
     podsProblem,
     leadingSinceMs,
     writes,

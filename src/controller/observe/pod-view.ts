@@ -90,6 +90,11 @@ export function toPodView({ metadata, spec, status }: Pod): PodView {
   };
 }
 
+/** An evicted pod stays, and is no replica any more. One that is being deleted may still be counted as a replica. */
+export function isReplica({ isActive, isTerminating }: PodView): boolean {
+  return isActive || isTerminating;
+}
+
 function toContainerView(
   { name, resources, resizePolicy }: Pod["spec"]["containers"][number],
   metadata: Pod["metadata"],

@@ -4,6 +4,7 @@ import type { RolloutWindow } from "../../domain/rollout-window.ts";
 import type { Tier } from "../../domain/tier.ts";
 import type { Timeouts } from "../timeouts.ts";
 import type { AutoscalerView } from "./autoscaler-view.ts";
+import type { EndedPod } from "./deleted-objects.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
 import type { PipeView } from "./pipe-view.ts";
 import type { PodView } from "./pod-view.ts";
@@ -43,8 +44,8 @@ export interface Snapshot {
   readonly departed: readonly PipeView[];
   /** The pods of each pipe, by its name (nameOf). */
   readonly pods: ReadonlyMap<string, readonly PodView[]>;
-  /** When a terminating pod of each pipe was last seen to end, by name of the pipe, in milliseconds since 1970. */
-  readonly podsEndedAtMs: ReadonlyMap<string, number>;
+  /** The pod of each pipe that was last seen to end, by name of the pipe. */
+  readonly endedPods: ReadonlyMap<string, EndedPod | undefined>;
   /** Why the controller does not see the pods: the message of the API server. */
   readonly podsProblem: string | undefined;
   /** When this process began to write, in milliseconds since 1970. */

@@ -99,7 +99,7 @@ function previewAll(
     leadingSinceMs: nowMs,
     deletedScalings: { recreation: () => ({ atMs: nowMs, isSeen: false }) },
     departed: { of: () => [] },
-    endedPods: { lastEndedAtMs: () => 0 },
+    endedPods: { last: () => undefined },
   };
   // The preview is of the pipes that have their labels now.
   const scope = { ...settings, policy: settings, timeouts: { ...TIMEOUTS, adoptMs: 0 } };

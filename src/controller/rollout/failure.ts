@@ -48,12 +48,12 @@ export function rolloutOutlook(subject: Subject): Outlook {
  * pods terminates, and until the scheduler has tried the new pod again, that may still get their room.
  */
 function withoutRoom(
-  { pipe, pods, podEndedAtMs, timeouts }: Subject,
+  { pipe, pods, endedPod, timeouts }: Subject,
   message: string | undefined,
 ): RolloutEnd | undefined {
   if (!pipe.stopsOldPodsFirst || message === undefined) return undefined;
   const isEnding = pods.some(({ isTerminating }) => isTerminating);
-  const atMs = isEnding ? Number.POSITIVE_INFINITY : podEndedAtMs + timeouts.rescheduleMs;
+  const atMs = isEnding ? Number.POSITIVE_INFINITY : (endedPod?.atMs ?? 0) + timeouts.rescheduleMs;
   return { reason: "Unschedulable", message, atMs };
 }
 

@@ -9,6 +9,7 @@ import {
   isRollingOut,
   type PipeView,
 } from "../observe/pipe-view.ts";
+import { isReplica } from "../observe/pod-view.ts";
 import { hasResources, isSize } from "../observe/resources.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods, seesPods, unseenPods } from "../pods.ts";
@@ -91,11 +92,24 @@ export function hasSize(subject: Subject): PipeDecision | undefined {
   if (isNew(subject)) return undefined;
   // Pods of an earlier template may have the label.
   if (!seesPods(subject)) return showsSize(pipe) && !isOther ? { state: "done" } : undefined;
-  if (!allPodsHaveSize(subject) || missesOldPods(subject)) return undefined;
+  const seenUntilMs = podsSeenUntilMs(subject);
+  if (isOther || missesOldPods(subject) || seenUntilMs <= subject.nowMs) return undefined;
   if (hasPodWriteInFlight(subject))
     return { state: "rolling", phase: "resizing", activity: "a write to a pod has not ended" };
   if (isCommitUnseen(pipe)) return { state: "resized", activity: "its template follows its pods" };
-  return { state: "done" };
+  return { state: "done", recheckAtMs: seenUntilMs };
+}
+
+/**
+ * The status of the workload may still count one pod that has ended, which had the size. 0 if other pods are not seen;
+ * infinity if all are.
+ */
+function podsSeenUntilMs(subject: Subject): number {
+  if (seesAllPods(subject)) return Number.POSITIVE_INFINITY;
+  const { pipe, pods, endedPod, container, target, timeouts } = subject;
+  const isOne = pods.filter(isReplica).length + 1 === pipe.rollout.replicas;
+  const own = endedPod?.containers.find(({ name }) => name === container);
+  return endedPod && isOne && hasResources(own?.resources, target) ? endedPod.atMs + timeouts.podEndMs : 0;
 }
 
 /** A pod below the partition of the owner is created again with the earlier template, which may have another size. */
@@ -120,7 +134,7 @@ function showsSize(pipe: Subject["pipe"]): boolean {
 function isNew(subject: Subject): boolean {
   const { pipe } = subject;
   const { rollout, inTurn } = pipe;
-  if (isGiven(pipe) && (rollout.isComplete || !isChangedByOwner(pipe))) return false;
+  if (hasRun(pipe)) return false;
   // The pods that are available may be those of the earlier template.
   if (seesPods(subject) && !rollout.isComplete && !hasPodRun(subject)) return true;
   if (rollout.isAvailable) return false;
@@ -131,13 +145,17 @@ function isNew(subject: Subject): boolean {
 }
 
 /**
- * The controller gave the pipe this size. Another size is a change of the owner, which the revision may not show: not while
- * the old pods of a Recreate Deployment end, and not for a StatefulSet, whose templates are compared without the size.
+ * The controller gave the pipe this size, or adopted it when it ran; a new image does not change that. Another size is a
+ * change of the owner, which the revision may not show: not while the old pods of a Recreate Deployment end, and not for
+ * a StatefulSet, whose templates are compared without the size.
  */
-function isGiven({ lastRollout, size }: PipeView): boolean {
-  if (!lastRollout || lastRollout.generation === 0) return false;
+function hasRun(pipe: PipeView): boolean {
+  const { lastRollout, size, rollout } = pipe;
   const applied = appliedSize(lastRollout);
-  return isSize(applied) && sameSize(applied, size);
+  if (!lastRollout || !isSize(applied) || !sameSize(applied, size)) return false;
+  if (lastRollout.generation > 0) return true;
+  const isAfterFirst = rollout.isComplete || isChangedByOwner(pipe);
+  return isAfterFirst && lastRollout.cameUp && lastRollout.replicas > 0;
 }
 
 /** A pod that has the size has run. One that is being deleted counts, because it may have been evicted. */

@@ -22,17 +22,17 @@ function setup() {
     pods.apply(versioned(changes));
     pods.remove(versioned(changes));
   };
-  return { pipes, clock, ended, pipe, endPod };
+  return { pods, pipes, clock, ended, pipe, versioned, endPod };
 }
 
-describe("the time at which a pod of a pipe last ended", () => {
-  it("is that of the last pod, and 0 for none", async () => {
+describe("the pod of a pipe that ended last", () => {
+  it("is the last one, with its time, and none at first", async () => {
     const { clock, ended, pipe, endPod } = setup();
-    expect(ended.lastEndedAtMs(pipe)).toBe(0);
+    expect(ended.last(pipe)).toBeUndefined();
     endPod();
     await clock.advance(5000);
     endPod();
-    expect(ended.lastEndedAtMs(pipe)).toBe(clock.now());
+    expect(ended.last(pipe)?.atMs).toBe(clock.now());
   });
 
   it("moves with the clock when that jumps, so that a wait neither ends nor grows", async () => {
@@ -40,23 +40,38 @@ describe("the time at which a pod of a pipe last ended", () => {
     endPod();
     await clock.advance(5000);
     clock.jump(86_400_000);
-    expect(clock.now() - ended.lastEndedAtMs(pipe)).toBe(5000);
+    expect(clock.now() - (ended.last(pipe)?.atMs ?? 0)).toBe(5000);
   });
 
   it.each<[string, Partial<PodView>]>([
     ["has no Deployment", { pipeName: undefined }],
     ["is of another workload", { pipeName: "other" }],
-  ])("is not that of a pod that %s", (_, changes) => {
+  ])("is none that %s", (_, changes) => {
     const { ended, pipe, endPod } = setup();
     endPod(changes);
-    expect(ended.lastEndedAtMs(pipe)).toBe(0);
-    expect(ended.lastEndedAtMs(aPipe("other"))).toBe(0);
+    expect(ended.last(pipe)).toBeUndefined();
+    expect(ended.last(aPipe("other"))).toBeUndefined();
+  });
+
+  it("may have been evicted, and is not the same again when it is deleted later", async () => {
+    const { pods, clock, ended, pipe, versioned } = setup();
+    pods.apply(versioned({}));
+    pods.apply(versioned({ isReady: false }));
+    expect(ended.last(pipe)).toBeUndefined();
+    pods.apply(versioned({ isActive: false }));
+    const { containers } = aPod("a-1");
+    const sizes = containers.map(({ name, resources }) => ({ name, resources }));
+    const evicted = { atMs: clock.now(), containers: sizes };
+    expect(ended.last(pipe)).toEqual(evicted);
+    await clock.advance(5000);
+    pods.remove(versioned({ isActive: false }));
+    expect(ended.last(pipe)).toEqual(evicted);
   });
 
   it("is forgotten with the Deployment", () => {
     const { pipes, ended, pipe, endPod } = setup();
     endPod();
     pipes.remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "99" } });
-    expect(ended.lastEndedAtMs(pipe)).toBe(0);
+    expect(ended.last(pipe)).toBeUndefined();
   });
 });

@@ -233,10 +233,6 @@ describe("a pipe all of whose pods its owner replaces at once, to give it the re
 
   it.each<[string, Partial<PipeView>]>([
     ["without an annotation", {}],
-    [
-      "after the controller gave it that size before",
-      { lastRollout: aRollout(FOUR, { cameUp: true, revision: 1 }) },
-    ],
     ["whose status is still that of its old pods", { rollout: { ...replacing, isAvailable: true } }],
   ])("is not done before a pod with the size has run, %s", (_, changes) => {
     expect(stateOf([], changes)).toBe("rolling");
@@ -245,6 +241,14 @@ describe("a pipe all of whose pods its owner replaces at once, to give it the re
     expect(stateOf([starting], changes)).toBe("rolling");
     expect(stateOf([aPod("a-1", ended), starting], changes)).toBe("rolling");
     expect(stateOf([aPod("a-2", {}, { resources: amounts(FOUR) })], changes)).toBe("done");
+  });
+
+  it("is done if it ran that size before, because its owner may roll out an image", () => {
+    const resized = aRollout(FOUR, { cameUp: true, revision: 1 });
+    const adopted = { ...resized, generation: 0, attempts: 0 };
+    for (const lastRollout of [resized, adopted]) expect(stateOf([], { lastRollout })).toBe("done");
+    for (const changes of [{ cameUp: false }, { replicas: 0 }])
+      expect(stateOf([], { lastRollout: { ...adopted, ...changes } })).toBe("rolling");
   });
 
   it("stays done while a pod that has run the size is evicted", () => {

@@ -134,7 +134,8 @@ describe("a pipe that cannot run the size", () => {
     };
     const both = new Map([["a", pod ? [ending, pod] : []]]);
     expect(decided({ pods: both }).actions).toEqual([]);
-    const endedAt = (agoMs: number) => decided({ podsEndedAtMs: new Map([["a", NOW_MS - agoMs]]) });
+    const endedAt = (agoMs: number) =>
+      decided({ endedPods: new Map([["a", { atMs: NOW_MS - agoMs, containers: [] }]]) });
     expect(endedAt(14_999)).toEqual({ actions: [], atMs: NOW_MS + 1 });
     expect(endedAt(15_000).actions).toEqual(["a back to 1000m/4Gi"]);
   });
