@@ -141,6 +141,8 @@ export function stuckPod(subject: Subject): Stuck | undefined {
   if (!inTurn || !lastRollout || lastRollout.generation === 0 || !rollout.isSeen) return undefined;
   // All pods end.
   if (pipe.replicas === 0) return undefined;
+  // With the strategy InPlace, only a rollout from before that is the controller's to clean up.
+  if (!mayReplacePods(subject) && !replacedPods(pipe, lastRollout)) return undefined;
   if (pods.some(({ isTerminating }) => isTerminating)) return undefined;
   const found = active.find(
     (each) =>
@@ -161,10 +163,13 @@ export function stuckPod(subject: Subject): Stuck | undefined {
 
 /**
  * A size that was rolled out and superseded. It may be older than the last rollout, for example if that one made no progress
- * because of the pod. A pod with the last good size is not ready for a reason of its owner.
+ * because of the pod. A pod with a size that came up is not ready for a reason of its owner, who may have changed the
+ * template since then.
  */
-function hasFailedSize({ own }: ActivePod, { pipe }: Subject): boolean {
+function hasFailedSize({ own }: ActivePod, { pipe: { lastRollout, size: present } }: Subject): boolean {
   const size = own && sizeOf(own);
-  const isGood = sameSize(size, sizeOfAllotment(pipe.lastRollout?.lastGoodSize));
-  return size !== undefined && !isGood && !sameSize(size, pipe.size);
+  const applied = appliedSize(lastRollout);
+  const good = [present, sizeOfAllotment(lastRollout?.lastGoodSize)];
+  const proven = lastRollout?.cameUp && isSize(applied) ? [...good, applied] : good;
+  return size !== undefined && !proven.some((each) => sameSize(size, each));
 }

@@ -143,6 +143,11 @@ export class HeldSet {
     this.#workloads.deletePod(name, graceMs);
   }
 
+  /** The container of a pod crashes, and starts again after this time. */
+  crash(name: string, stopMs: number): void {
+    this.#workloads.crash(name, stopMs);
+  }
+
   /** The writes that the controller tried, except those to its status. */
   writes(): readonly Attempt[] {
     return this.simulation.cluster.attempts.filter(

@@ -200,6 +200,34 @@ describe("a PipeScaling with the strategy InPlace that is deleted while a label 
   });
 });
 
+describe("a pod that is not ready for a while during a rollout of its owner", () => {
+  it("is not deleted, because it has the size that came up, which its owner took back", async () => {
+    const held = await HeldSet.start();
+    held.request(4);
+    await held.run(MINUTE);
+    held.crash("a-0", 20 * SECOND);
+    held.setSize(1);
+    held.setImage(NEXT_IMAGE);
+    await held.run(5 * MINUTE);
+    held.expectSettled(4);
+    expect(held.state().map(({ image }) => image)).toEqual([NEXT_IMAGE, NEXT_IMAGE, NEXT_IMAGE]);
+  });
+
+  it("is not deleted with the strategy InPlace, although the template could not follow it", async () => {
+    const held = await HeldSet.start({ strategy: "InPlace" });
+    held.request(2);
+    await held.run(MINUTE);
+    held.onArrival("hold", () => held.stopControllerManager(90 * SECOND));
+    held.request(4);
+    await held.run(80 * SECOND);
+    held.setImage(NEXT_IMAGE);
+    held.crash("a-0", 30 * SECOND);
+    await held.run(10 * MINUTE);
+    expect(held.deleted()).toEqual([]);
+    expect(held.state().map(({ image }) => image)).toEqual([NEXT_IMAGE, NEXT_IMAGE, NEXT_IMAGE]);
+  });
+});
+
 const STEPS = ["hold", "label a-0", "label a-1", "label a-2", "release"];
 
 describe.each<[string, (held: HeldSet) => void]>([
