@@ -4,7 +4,7 @@ import { WaitingLine } from "../../runtime/waiting-line.ts";
 import type { WorkQueue } from "../../runtime/work-queue.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import { BY_COMMIT, type Caches } from "../observe/caches.ts";
-import { countRolling } from "../rollout/phase.ts";
+import { countRolling, startedAtMs } from "../rollout/phase.ts";
 import type { Timeouts } from "../timeouts.ts";
 import type { WriteMemory } from "./write-memory.ts";
 
@@ -42,9 +42,10 @@ export function createLimits({ caches, writes, clock, policy, timeouts, queue }:
   const committing = () => {
     const nowMs = clock.now();
     const unresolved = writes.unresolvedCommits();
-    const inCache = caches.pipes.by(BY_COMMIT, "yes").filter(({ metadata, pausedForCommitAtMs }) => {
-      const isStuck = elapsedMs(pausedForCommitAtMs ?? nowMs, nowMs) >= timeouts.stuckCommitMs;
-      return !isStuck && !unresolved.has(metadata.uid);
+    const inCache = caches.pipes.by(BY_COMMIT, "yes").filter((pipe) => {
+      // One that has ended, and that Kubernetes does not see, is not paused any more.
+      const sinceMs = pipe.pausedForCommitAtMs ?? startedAtMs(pipe, nowMs);
+      return elapsedMs(sinceMs, nowMs) < timeouts.stuckCommitMs && !unresolved.has(pipe.metadata.uid);
     });
     return inCache.length + unresolved.size;
   };

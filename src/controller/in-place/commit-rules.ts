@@ -167,7 +167,8 @@ export function templateFollows(subject: Subject): PipeDecision | undefined {
   if (dueMs > nowMs) return { ...decision, recheckAtMs: dueMs };
   // The Deployment controller still has to see a change of the owner, or a pod of another template ends.
   const isSettled = pipe.rollout.isSeen && pipe.rollout.isUpdated && areOfOneTemplate(subject);
-  if (!isSettled) return { ...decision, ...unsettled(subject) };
+  // No time is known for the next attempt.
+  if (!isSettled) return { ...decision, failure: failureOf(record), ...unsettled(subject) };
   const action = { type: "commit", pipe, container, rollout: committedRollout(subject) } as const;
   return { ...decision, next: { type: "commit", action } };
 }

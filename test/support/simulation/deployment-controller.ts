@@ -25,6 +25,8 @@ export class SimulatedDeploymentController {
   syncMs = SYNC_MS;
   /** The controller manager is away: nothing creates, scales or replaces pods. */
   isDown = false;
+  /** Names of Deployments whose sync fails, for example because a webhook denies its writes to their ReplicaSets. */
+  readonly failing = new Set<string>();
   /** Names of Deployments whose pods were replaced, once for each new ReplicaSet. */
   readonly replaced: string[] = [];
   /** The templates of ReplicaSets that it has not observed yet, and their predecessors, by name. */
@@ -51,7 +53,7 @@ export class SimulatedDeploymentController {
 
   #sync(name: string): void {
     const deployment = this.#options.deployments.get(name);
-    if (!deployment || this.isDown) return;
+    if (!deployment || this.isDown || this.failing.has(name)) return;
     const { replicaSets } = this.#options;
     const { replicas = 1, paused = false } = deployment.spec;
     let current = this.#currentOf(deployment);

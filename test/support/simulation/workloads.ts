@@ -110,6 +110,11 @@ export class SimulatedWorkloads {
     this.#controller.changed(name);
   }
 
+  /** The Deployment controller cannot do anything for this Deployment, so it does not report that it has seen it. */
+  ignore(name: string): void {
+    this.#controller.failing.add(name);
+  }
+
   killControllerManager(): void {
     this.#controller.isDown = true;
   }

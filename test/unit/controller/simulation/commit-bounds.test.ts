@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { HeldPipe } from "../../../support/simulation/held-steps.ts";
+import { deployResizable } from "../../../support/simulation/in-place-scenario.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { RevertingOwner } from "../../../support/simulation/reverting-owner.ts";
 import type { WebhookKind } from "../../../support/simulation/webhooks.ts";
@@ -154,6 +155,27 @@ describe.each([40 * SECOND, 90 * SECOND, 10 * MINUTE])(
     });
   },
 );
+
+it("six pipes that Kubernetes never sees delay the templates of other services for two minutes", async () => {
+  const group = await PipeGroup.start({ pipes: 6 });
+  const { simulation, workloads } = group;
+  simulation.addService(2);
+  deployResizable(simulation, "other", 2);
+  await group.run(10 * SECOND);
+  for (const name of group.names) workloads.ignore(name);
+  group.request(4);
+  await group.run(10 * SECOND);
+  simulation.requestSize(2, 4);
+  await group.run(3 * MINUTE);
+  expect(simulation.sizes("other")).toEqual(["4000m/16Gi"]);
+  expect(simulation.condition(2)).toMatchObject({ type: "Ready", status: "True" });
+  expect(group.paused()).toEqual([]);
+  await group.run(HOUR);
+  expect(group.busiest()).toEqual([]);
+  // Nothing is tried before Kubernetes has seen them.
+  expect(group.messages()).toContain("the Deployment controller did not respond");
+  expect(group.messages()).not.toContain("the next one is at");
+});
 
 it("a controller manager that is away does not delay the size of the pods", async () => {
   const group = await PipeGroup.start({ pipes: 36 });
