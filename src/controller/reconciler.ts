@@ -1,5 +1,6 @@
 import { isConflict } from "../kube/errors.ts";
 import type { Outcome } from "../runtime/workers.ts";
+import type { Action } from "./actions.ts";
 import { ActionRunner, type ActionRunnerOptions } from "./apply/action-runner.ts";
 import type { Limits } from "./apply/limits.ts";
 import { decide, recheckAtMs } from "./decide/decide.ts";
@@ -47,14 +48,16 @@ export class Reconciler {
     // Before the report, so that a rollout that ends meanwhile wakes this service.
     // While it tries what its turn is for, it keeps the turn. In a long line, what it tried would be outdated at the next.
     const isTrying = sizing?.waitReason === "dry-runs" && this.#actions.isBusy(serviceId);
-    if (!isTrying && !actions.some(({ type }) => type === "dry-run" || type === "check-room"))
+    if (!isTrying && !actions.some(isCheck))
       rollouts.reconciled(serviceId, sizing?.waitReason === "overall-limit");
     if (failed?.error !== undefined) throw failed.error;
     if (unreported) throw unreported.error;
     if (actions.some(({ type }) => type !== "refresh")) {
       // The next reconciliation may write, too, and the delay before it grows.
       if (failed) await this.#report(serviceId);
-      return { requeue: true };
+      // What a check allows follows at once: after a delay that grows, its result would be outdated again.
+      const isChecked = !failed && actions.every(isCheck) && !this.#actions.isBusy(serviceId);
+      return isChecked ? { requeueAfterMs: 0 } : { requeue: true };
     }
     const retryAtMs = await this.#reporter.report(snapshot, sizing);
     const atMs = Math.min(retryAtMs, recheckAtMs(snapshot, decision));
@@ -120,6 +123,11 @@ export class Reconciler {
 interface Seen {
   readonly snapshot: Snapshot;
   readonly decision: Decision;
+}
+
+/** It writes nothing, and a write may follow. */
+function isCheck({ type }: Action): boolean {
+  return type === "dry-run" || type === "check-room";
 }
 
 /** Shorter timeouts, because Kubernetes gives a process little time to end. */

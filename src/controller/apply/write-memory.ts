@@ -36,6 +36,9 @@ const SIZED: readonly WritePurpose[] = ["resize", "commit"];
 /** Writes that are counted for one size of the template. */
 const OF_SIZE: readonly WritePurpose[] = [...SIZED, "replace-pods"];
 
+/** They write nothing. What they show is as old as their response, which may take a minute. */
+const CHECKS: readonly WritePurpose[] = ["dry-run", "dry-run-commit", "check-room"];
+
 /** A write that has begun. */
 export interface Attempt {
   readonly uid: string;
@@ -171,7 +174,8 @@ export class WriteMemory implements WriteRecords {
 
   /** @param generation of the object that the write was for, if another one needs another write */
   done(attempt: Attempt, annotation?: WrittenAnnotation, generation = 0): void {
-    const isSettled = this.#settle(attempt, { type: "done", generation, annotation });
+    const doneAtMs = CHECKS.includes(attempt.purpose) ? this.#clock.monotonic() : undefined;
+    const isSettled = this.#settle(attempt, { type: "done", generation, annotation }, doneAtMs);
     if (attempt.purpose === "replace-pods") this.#replaced.set(attempt.uid, this.#clock.monotonic());
     if (isSettled && annotation) this.#annotations.set(attempt.uid, attempt.purpose);
     if (SIZED.includes(attempt.purpose)) this.#endCounts(attempt);

@@ -77,6 +77,46 @@ describe("a write that does not get a response again and again", () => {
   });
 });
 
+describe("a pipe that stops its old pods first, whose checks come before each write", () => {
+  const start = async () => {
+    const group = await PipeGroup.start({ pipes: 1, deployment: { strategy: "Recreate" } });
+    group.simulation.start("Rollout");
+    await group.run(5 * SECOND);
+    return group;
+  };
+  const checksOf = ({ cluster }: PipeGroup, sinceMs: number) =>
+    cluster.attempts.filter(({ atMs, isDryRun, target }) => {
+      return atMs >= sinceMs && isDryRun && target === "pods/resize pipe-0-1-2";
+    }).length;
+
+  it("is rolled out although each dry run takes 30 s", async () => {
+    const group = await start();
+    const { cluster } = group;
+    cluster.latencyMs = ({ query }) => (query?.["dryRun"] === undefined ? 5 : 30 * SECOND);
+    const sinceMs = cluster.clock.monotonic();
+    group.request(4);
+    await group.run(5 * 60 * SECOND);
+    group.expectSettled(4);
+    expect(checksOf(group, sinceMs)).toBe(1);
+  });
+
+  it("is tried again and again, and not only checked, while its writes get no response", async () => {
+    const group = await start();
+    const { cluster } = group;
+    const isReal = (request: KubeRequest) => isWrite(request) && request.query?.["dryRun"] === undefined;
+    cluster.latencyMs = (request) => (isReal(request) ? 30 * SECOND : 5);
+    cluster.fault = (request) =>
+      isReal(request) ? { error: new KubeUnreachableError("no response") } : undefined;
+    const sinceMs = cluster.clock.monotonic();
+    group.request(4);
+    await group.run(HOUR - SECOND);
+    const writes = group.attemptsOf("deployments pipe-0", { sinceMs });
+    expect(writes).toBeGreaterThan(12);
+    expect(writes).toBeLessThanOrEqual(20);
+    expect(checksOf(group, sinceMs)).toBeLessThanOrEqual(writes);
+  });
+});
+
 const slowly = (group: PipeGroup, isHit: (request: KubeRequest) => boolean, error: Error) => {
   group.cluster.latencyMs = (request) => (isHit(request) ? 8 * SECOND : 5);
   group.cluster.fault = (request) => (isHit(request) ? { error } : undefined);
