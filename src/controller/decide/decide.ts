@@ -10,7 +10,7 @@ import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { confirmationOf, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
-import { dueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
+import { dueAtMs, errorOf, recordOf, repeatableAtMs } from "../retry.ts";
 import { assess } from "./assess.ts";
 import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spec.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
@@ -43,7 +43,7 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const decision = decidePipes({ snapshot, scaling, options, sizing });
   return {
     ...decision,
-    actions: [...unfinished, ...decision.actions, ...leavePartitions(snapshot, decision.actions)],
+    actions: [...unfinished, ...decision.actions, ...leavePartitions(snapshot, decision)],
     sizing: decision.sizing && reportShortage(decision.sizing),
   };
 }
@@ -129,10 +129,18 @@ function finishCommits(snapshot: Snapshot): readonly Action[] {
   return snapshot.pipes.flatMap((pipe) => releaseStep(pipe, context).actions);
 }
 
-/** The last write of a commit conflicts with no other one. */
-function leavePartitions(snapshot: Snapshot, actions: readonly Action[]): readonly Action[] {
+/**
+ * The last write of a commit conflicts with no other one. A commit that was undone is tried again within minutes, and would
+ * be three writes each time.
+ */
+function leavePartitions(snapshot: Snapshot, { actions, sizing }: Decision): readonly Action[] {
   const isWritten = (pipe: PipeView) => actions.some((each) => "pipe" in each && each.pipe === pipe);
-  return snapshot.pipes
+  const isTriedAgain = ({ state, waitsForOwner, subject }: Assessment) =>
+    state === "resized" && !waitsForOwner && errorOf(recordOf(subject, "commit"))?.isUndone;
+  const assessments = sizing?.assessments ?? [];
+  return assessments
+    .filter((each) => !isTriedAgain(each))
+    .map(({ pipe }) => pipe)
     .filter((pipe) => pipe.inTurn?.ownsPartition && !pipe.isPausedForCommit && !isWritten(pipe))
     .flatMap((pipe) => releaseStep(pipe, snapshot).actions);
 }

@@ -5,6 +5,7 @@ import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import type { ResizeStrategy } from "../../../src/domain/resize-strategy.ts";
 import { formatSize, sizeOfCores } from "../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
+import { KubeUnreachableError } from "../../../src/kube/errors.ts";
 import type { PodTemplate } from "../../../src/kube/pods.ts";
 import type { StatefulSet } from "../../../src/kube/workloads.ts";
 import { pipeStatefulSet, type StatefulSetOptions } from "../fixtures/pipe.ts";
@@ -86,6 +87,13 @@ export class HeldSet {
       const isRefused = request.method !== undefined && `${resource} ${name}` === target;
       return isRefused ? refusal("a policy says no") : undefined;
     };
+  }
+
+  /** From now on, no label of a pod reaches the API server. */
+  loseLabels(): void {
+    const { cluster } = this.simulation;
+    cluster.fault = (request) =>
+      stepOf(request)?.startsWith("label ") ? { error: new KubeUnreachableError("no response") } : undefined;
   }
 
   /** Each write to objects of this resource takes so long from now on. */

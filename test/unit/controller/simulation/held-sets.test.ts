@@ -283,6 +283,37 @@ describe("a StatefulSet that is scaled to 0 and up again before all of its pods 
   });
 });
 
+describe("a StatefulSet whose pods cannot get their labels, because the API server does not respond", () => {
+  it("gets at most 20 writes in an hour, and its partition belongs to its owner in the end", async () => {
+    const held = await HeldSet.start();
+    const { cluster } = held.simulation;
+    const before = held.uids();
+    held.onArrival("hold", () => held.loseLabels());
+    held.request(4);
+    const since = held.writes().length;
+    await held.run(60 * MINUTE - SECOND);
+    const writes = held.writes().slice(since);
+    expect(writes.filter(({ target }) => target === "statefulsets a").length).toBeLessThanOrEqual(20);
+    held.heal();
+    await held.run(15 * MINUTE);
+    held.expectSettled(4);
+    expect(held.uids()).toEqual(before);
+    expect(cluster.readyJudge.violations).toEqual([]);
+    expect(JSON.stringify(held.ownFields())).not.toContain(PARTITION_FIELD);
+  });
+
+  it("leaves the partition to its owner when the size is not wanted any more", async () => {
+    const held = await HeldSet.start();
+    held.onArrival("hold", () => held.loseLabels());
+    held.request(4);
+    await held.run(10 * MINUTE);
+    held.request(1);
+    await held.run(MINUTE);
+    held.expectSettled(1);
+    expect(JSON.stringify(held.ownFields())).not.toContain(PARTITION_FIELD);
+  });
+});
+
 it("the partition is left to the owner at once after each of many commits", async () => {
   const held = await HeldSet.start();
   for (const cores of [2, 3, 4, 5, 6, 7, 8, 9]) {
