@@ -62,8 +62,14 @@ function priorFailure(subject: Subject): Failure | undefined {
   return failedWrite(subject) ?? rolledBack(subject) ?? fieldConflict(subject);
 }
 
-/** The failure of the write itself, or of its dry run. */
+/** The failure of the write itself, or of its dry run. A rollback shows that the writes before it succeeded after all. */
 function failedWrite(subject: Subject): Failure | undefined {
+  const failure = lastFailedWrite(subject);
+  const rollback = rolledBack(subject);
+  return failure && rollback && failure.atMs < rollback.atMs ? undefined : failure;
+}
+
+function lastFailedWrite(subject: Subject): Failure | undefined {
   const records = [recordOf(subject, "resize"), dryRunRecord(subject, true), dryRunRecord(subject, false)];
   const failed = records.find((record) => record?.outcome.type === "failed" && holdsBack(record));
   return failureOf(failed, dueAtMs(failed, subject)) ?? failedSearch(subject);

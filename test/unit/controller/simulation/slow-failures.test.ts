@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
+import { LOST_ANSWER } from "../../../support/simulation/cluster.ts";
 import { deployResizable } from "../../../support/simulation/in-place-scenario.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
@@ -114,6 +115,27 @@ describe("a pipe that stops its old pods first, whose checks come before each wr
     expect(writes).toBeGreaterThan(12);
     expect(writes).toBeLessThanOrEqual(20);
     expect(checksOf(group, sinceMs)).toBeLessThanOrEqual(writes);
+  });
+});
+
+describe("a rollout that fails although its write succeeded without a response", () => {
+  it.each<[string, "RollingUpdate" | "Recreate", number]>([
+    ["after 5, 10 and 20 min, like any other", "RollingUpdate", 8],
+    ["never, if it stops its old pods first", "Recreate", 2],
+  ])("is tried again %s", async (_, strategy, writes) => {
+    const group = await PipeGroup.start({ pipes: 1, deployment: { strategy, podLabels: {} } });
+    const { simulation, cluster, workloads } = group;
+    simulation.start("Rollout");
+    await group.run(5 * SECOND);
+    workloads.scheduler.limits.set({ max: 2000 });
+    const isRollout = (request: KubeRequest) =>
+      isWrite(request) && !JSON.stringify(request.body).includes('\\"isRollback\\":true');
+    cluster.fault = (request) => (isRollout(request) ? LOST_ANSWER : undefined);
+    const sinceMs = cluster.clock.monotonic();
+    group.request(4);
+    await group.run(HOUR - SECOND);
+    expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "FailedCreate" });
+    expect(group.attemptsOf("deployments pipe-0", { sinceMs })).toBe(writes);
   });
 });
 
