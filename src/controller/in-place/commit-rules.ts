@@ -34,6 +34,8 @@ type CommitContext = Pick<Snapshot, "scaling" | "writes" | "nowMs" | "timeouts" 
 export interface CommitStep {
   readonly actions: readonly Action[];
   readonly recheckAtMs: number;
+  /** When what failed is tried again, if not at that time. */
+  readonly retryAtMs?: number;
   /** The error of the last attempt. */
   readonly failed: WriteRecord | undefined;
 }
@@ -78,7 +80,9 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   } as const;
   if (isOverdue || fallback) {
     const idleMs = idleUntilMs(resumption, pipe, context);
-    return idleMs > nowMs ? wait(idleMs) : end({ ...next, isOverdue: true, fallback });
+    // Until then, only the end of the commit is tried, which people need not see each time.
+    const retryAtMs = refused ? dueAtMs(update, { ...context, pipe }) : idleMs;
+    return idleMs > nowMs ? { ...wait(idleMs), retryAtMs } : end({ ...next, isOverdue: true, fallback });
   }
   if (!rollout.isSeen) return wait(endsAtMs);
   return updatedAtMs > 0 ? wait(endsAtMs) : attempt(update, generation, { ...next, isOverdue });
@@ -131,8 +135,8 @@ const FOLLOWS = "its template follows its pods";
 export function commitInFlight(subject: Subject): PipeDecision | undefined {
   const { pipe, desired, nowMs, timeouts } = subject;
   if (!pipe.isPausedForCommit) return undefined;
-  const { actions, recheckAtMs, failed } = commitStep(pipe, subject);
-  const failure = failureOf(failed, recheckAtMs);
+  const { actions, recheckAtMs, retryAtMs = recheckAtMs, failed } = commitStep(pipe, subject);
+  const failure = failureOf(failed, retryAtMs);
   const decision = { activity: FOLLOWS, failure, next: { type: "continue", actions }, recheckAtMs } as const;
   // The pods do not change any more, so the pipe counts against no limit.
   if (sameSize(pipe.size, desired) && allPodsHaveSize(subject))

@@ -314,6 +314,22 @@ describe("a StatefulSet whose pods cannot get their labels, because the API serv
   });
 });
 
+it("the status of a StatefulSet whose pods stay held, because a label is refused, has the time of the next label", async () => {
+  const held = await HeldSet.start({ strategy: "InPlace" });
+  held.onArrival("label a-1", () => held.refuse("pods a-1"));
+  held.request(4);
+  await held.run(2 * MINUTE);
+  expect(held.isHeld).toBe(true);
+  const { cluster } = held.simulation;
+  const since = cluster.attempts.length;
+  await held.run(60 * MINUTE);
+  const targets = cluster.attempts.slice(since).map(({ target }) => target);
+  const labels = targets.filter((target) => target === "pods a-1").length;
+  const statuses = targets.filter((target) => target.startsWith("pipescalings/status")).length;
+  expect(labels).toBeGreaterThan(1);
+  expect(statuses).toBeLessThanOrEqual(2 * labels);
+});
+
 it("the partition is left to the owner at once after each of many commits", async () => {
   const held = await HeldSet.start();
   for (const cores of [2, 3, 4, 5, 6, 7, 8, 9]) {
