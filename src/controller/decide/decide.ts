@@ -9,8 +9,8 @@ import { partitionSubject } from "../observe/last-rollout.ts";
 import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { confirmationOf, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
-import { dueAtMs, errorOf, recordOf, repeatableAtMs } from "../retry.ts";
+import { confirmationOf, isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
+import { dueAtMs, lastErrorOf, recordOf, repeatableAtMs } from "../retry.ts";
 import { assess } from "./assess.ts";
 import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spec.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
@@ -136,7 +136,9 @@ function finishCommits(snapshot: Snapshot): readonly Action[] {
 function leavePartitions(snapshot: Snapshot, { actions, sizing }: Decision): readonly Action[] {
   const isWritten = (pipe: PipeView) => actions.some((each) => "pipe" in each && each.pipe === pipe);
   const isTriedAgain = ({ state, waitsForOwner, subject }: Assessment) =>
-    state === "resized" && !waitsForOwner && errorOf(recordOf(subject, "commit"))?.isUndone;
+    state === "resized" &&
+    !waitsForOwner &&
+    (lastErrorOf(recordOf(subject, "commit"))?.isUndone || isOpen(recordOf(subject, "resume")));
   const assessments = sizing?.assessments ?? [];
   return assessments
     .filter((each) => !isTriedAgain(each))

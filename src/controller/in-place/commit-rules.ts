@@ -80,9 +80,9 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   } as const;
   if (isOverdue || fallback) {
     const idleMs = idleUntilMs(resumption, pipe, context);
+    if (idleMs <= nowMs) return end({ ...next, isOverdue: true, fallback });
     // Until then, only the end of the commit is tried, which people need not see each time.
-    const retryAtMs = refused ? dueAtMs(update, { ...context, pipe }) : idleMs;
-    return idleMs > nowMs ? { ...wait(idleMs), retryAtMs } : end({ ...next, isOverdue: true, fallback });
+    return { ...wait(idleMs), ...(refused && { retryAtMs: dueAtMs(update, { ...context, pipe }) }) };
   }
   if (!rollout.isSeen) return wait(endsAtMs);
   return updatedAtMs > 0 ? wait(endsAtMs) : attempt(update, generation, { ...next, isOverdue });
@@ -134,7 +134,7 @@ const FOLLOWS = "its template follows its pods";
 
 export function commitInFlight(subject: Subject): PipeDecision | undefined {
   const { pipe, desired, nowMs, timeouts } = subject;
-  if (!pipe.isPausedForCommit) return undefined;
+  if (!pipe.isPausedForCommit) return commitEnding(subject);
   const { actions, recheckAtMs, retryAtMs = recheckAtMs, failed } = commitStep(pipe, subject);
   const failure = failureOf(failed, retryAtMs);
   const decision = { activity: FOLLOWS, failure, next: { type: "continue", actions }, recheckAtMs } as const;
@@ -143,6 +143,21 @@ export function commitInFlight(subject: Subject): PipeDecision | undefined {
     return { ...decision, state: "resized", phase: "settled" };
   const isStuck = elapsedMs(pipe.pausedForCommitAtMs ?? nowMs, nowMs) >= timeouts.stuckCommitMs;
   return { ...decision, state: failed ? "retrying" : "rolling", phase: isStuck ? "overdue" : "resizing" };
+}
+
+/** The old template may be seen before the response to the write that restored it. Nobody else took the size away then. */
+function commitEnding(subject: Subject): PipeDecision | undefined {
+  const { pipe, desired } = subject;
+  const resumption = recordOf(subject, "resume");
+  if (sameSize(pipe.size, desired) || !isOpen(resumption) || !allPodsHaveSize(subject)) return undefined;
+  const failed = [resumption, recordOf(subject, "continue-commit")].find(lastErrorOf);
+  const failure = failureOf(failed);
+  return {
+    state: "resized",
+    phase: "settled",
+    activity: FOLLOWS,
+    failure: failure && { ...failure, isRepeated: true },
+  };
 }
 
 /** The template follows as soon as fewer commits are in flight. */

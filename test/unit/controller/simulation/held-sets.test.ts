@@ -302,6 +302,22 @@ describe("a StatefulSet whose pods cannot get their labels, because the API serv
     expect(JSON.stringify(held.ownFields())).not.toContain(PARTITION_FIELD);
   });
 
+  it("is no conflict with another writer, although its template gets the old size again and again", async () => {
+    const held = await HeldSet.start({ strategy: "InPlace" });
+    held.delay("pods", 8 * SECOND);
+    held.onArrival("hold", () => held.loseLabels());
+    held.request(4);
+    const since = held.writes().length;
+    const reasons = new Set<string | undefined>();
+    for (let ms = 0; ms < 60 * MINUTE - SECOND; ms += SECOND) {
+      await held.run(SECOND);
+      reasons.add(held.ready?.reason);
+    }
+    expect([...reasons]).not.toContain("FieldConflict");
+    const writes = held.writes().slice(since);
+    expect(writes.filter(({ target }) => target === "statefulsets a").length).toBeLessThanOrEqual(20);
+  });
+
   it("leaves the partition to its owner when the size is not wanted any more", async () => {
     const held = await HeldSet.start();
     held.onArrival("hold", () => held.loseLabels());
