@@ -137,6 +137,16 @@ describe("with the token of the controller, a StatefulSet whose pods the control
     expect(await pipes.send("held", { ...taken, ...releaseAndResize(1) })).toBe("accepted");
   });
 
+  it.each(["2001-01-01T00:00:00Z", "2100-01-01T00:00:00Z"])(
+    "may not have a record of the controller of the time %s",
+    async (time) => {
+      const outcome = await pipes.sendManagers("held", (records) =>
+        records.map((each) => (each.manager === RECORD.manager ? { ...RECORD, time } : each)),
+      );
+      expectDenied(outcome, "may not choose the time of its record");
+    },
+  );
+
   it("may get another size while it stays held", async () => {
     expect(await pipes.send("held", resize(4))).toBe("accepted");
   });

@@ -183,6 +183,20 @@ describe("with the token of the controller, a Deployment that the controller pau
     expectDenied(await send("paused", { spec: { ...RESUME.spec, template: { spec } } }), sentence);
   });
 
+  // The API server sets the time of a record only if a request sets a field.
+  it.each(["2001-01-01T00:00:00Z", "2100-01-01T00:00:00Z", undefined])(
+    "may not have a record of the controller of the time %s",
+    async (time) => {
+      const fewer = (records: readonly ManagedFields[]) =>
+        records.map((each) => (each.manager === RECORD.manager ? { ...RECORD, time } : each));
+      expectDenied(await sendManagers("paused", fewer), "may not choose the time of its record");
+      const metadata = { annotations: { [LAST_ROLLOUT_ANNOTATION]: null } };
+      const later = (records: readonly ManagedFields[]) =>
+        records.map((each) => (each.manager === RECORD.manager ? { ...each, time } : each));
+      expectDenied(await sendManagers("paused", later, metadata), "may not choose the time of its record");
+    },
+  );
+
   it("may get another size while it stays paused", async () => {
     expect(await send("paused", resize(4))).toBe("accepted");
   });
@@ -317,11 +331,16 @@ async function edit(name: string, writers = 11): Promise<void> {
 }
 
 /** Returns the outcome of a write of the controller with other records of field managers. */
-function sendManagers(name: string, change: (records: readonly ManagedFields[]) => readonly object[]) {
+function sendManagers(
+  name: string,
+  change: (records: readonly ManagedFields[]) => readonly object[],
+  others: object = {},
+) {
   const attempt = async () => {
     const { metadata } = await admin.json<Deployment>({ path: pathOf(name) });
     const { managedFields = [], resourceVersion } = metadata;
-    const outcome = await send(name, { metadata: { resourceVersion, managedFields: change(managedFields) } });
+    const changed = { ...others, resourceVersion, managedFields: change(managedFields) };
+    const outcome = await send(name, { metadata: changed });
     // The controller manager has written the status meanwhile.
     return outcome.startsWith("409 ") ? undefined : outcome;
   };

@@ -5,7 +5,7 @@ import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { REVISION_HASH_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
-import type { KubeObject } from "../../src/kube/objects.ts";
+import type { KubeObject, ManagedFields } from "../../src/kube/objects.ts";
 import { collectionPath, PODS } from "../../src/kube/paths.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { dryRunOf, expectDenied, outcomeOf } from "./denials.ts";
@@ -131,6 +131,28 @@ describe("with the token of the controller, a pod of a StatefulSet", () => {
     const request = pipes.request(path, revision("ready-6d8f9c7b44"), "helm");
     const sentence = "may not change the field managers of a pod";
     expectDenied(await dryRunOf(pipes.controller, request), sentence);
+  });
+
+  it("may not get another time in the record of its resize", async () => {
+    const resources = { requests: { cpu: "2", memory: "8Gi" }, limits: { memory: "8Gi" } };
+    const body = { spec: { containers: [{ name: "pipe", resources }] } };
+    await pipes.controller.json(pipes.request(`${pipes.path("ready-0", PODS)}/resize`, body));
+    const metadata = revision("ready-6d8f9c7b44").metadata;
+    for (const labels of [{}, metadata.labels]) {
+      const attempt = async () => {
+        const { resourceVersion, managedFields = [] } = (await pipes.pod("ready-0", isReady)).metadata;
+        const isResize = ({ subresource }: ManagedFields) => subresource === "resize";
+        expect(managedFields.some(isResize)).toBe(true);
+        const records = managedFields.map((each) =>
+          isResize(each) ? { ...each, time: "2100-01-01T00:00:00Z", fieldsV1: { "f:spec": {} } } : each,
+        );
+        const sent = { metadata: { resourceVersion, labels, managedFields: records } };
+        const outcome = await pipes.patchPod("ready-0", sent);
+        return outcome.startsWith("409 ") ? undefined : outcome;
+      };
+      const outcome = await waitFor(attempt, { what: "a write without a conflict" });
+      expectDenied(outcome, "may not choose the time of its record");
+    }
   });
 
   it("may not get the label without the labels of a pipe", async () => {

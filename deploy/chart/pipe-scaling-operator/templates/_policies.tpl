@@ -282,6 +282,17 @@ variables of the new and of the old writers, and CEL that is true if the control
     : old[1] == 'Update' && size(variables.merged) > 0 && ['ancient-changes', 'Update'] in {{ $new }}))
 {{- end }}
 
+{{/*
+True if a record of the controller has the time of the API server, which sets it if a request sets a field, and else
+stores what the request says. Takes CEL that is true if the request sets a field.
+*/}}
+{{- define "pipe-scaling.ownTimesUnchanged" -}}
+variables.managers.all(each, each.?manager.orValue('') != 'pipe-scaling-controller' ||
+  (each.?operation.orValue('') == 'Update' && each.?subresource.orValue('') == '' && ({{ . }})) ||
+  (variables.oldManagers.filter(old, {{ include "pipe-scaling.isSameManager" . }}).map(old, old.?time.orValue('')) + [''])[0]
+    == each.?time.orValue(''))
+{{- end }}
+
 {{- define "pipe-scaling.isSameManager" -}}
 old.?manager == each.?manager && old.?operation == each.?operation && old.?subresource == each.?subresource && old.?apiVersion == each.?apiVersion
 {{- end }}

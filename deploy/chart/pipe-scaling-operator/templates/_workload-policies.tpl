@@ -35,6 +35,12 @@ Kubernetes add are covered too.
 - name: isRecorded
   expression: >-
     variables.oldManagers.exists(each, each.?fieldsV1.hasValue())
+- name: isWritten
+  expression: >-
+    (variables.ownAnnotations.exists(key, key in variables.annotations &&
+      variables.oldAnnotations[?key] != optional.of(variables.annotations[key]))) ||
+    variables.amounts.exists(each, variables.oldAmounts.exists(old,
+      [0, 1, 2, 3].exists(index, each[index] != '' && each[index] != old[index])))
 {{- end }}
 
 {{/*
