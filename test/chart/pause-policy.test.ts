@@ -485,6 +485,22 @@ describe("with the token of the controller, a Deployment whose field managers so
     expectDenied(await send("unrecorded", { metadata, ...RESUME }), OWN);
   });
 
+  it("may be paused only with a record or that annotation", async () => {
+    await createPipe("bare");
+    await own("bare", FORGET);
+    const bareUid = await uidOf("bare");
+    for (const annotation of [{}, commitOf(uid), commitOf(bareUid, { isCommitting: false })])
+      expectDenied(await send("bare", { ...annotation, ...pauseAndResize }), "only in its own name");
+    expect(await send("bare", { ...commitOf(bareUid), ...pauseAndResize })).toBe("accepted");
+  });
+
+  it("may not lose that annotation while it stays paused", async () => {
+    const none = { metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: null } } };
+    for (const annotation of [none, commitOf(uid, { isCommitting: false }), commitOf(await uidOf("only"))])
+      expectDenied(await send("forgotten", annotation), "only in its own name");
+    expect(await send("forgotten", commitOf(uid, { cameUp: true }))).toBe("accepted");
+  });
+
   it("may not keep that annotation when it is resumed", async () => {
     expectDenied(await send("forgotten", RESUME), MARKED);
   });

@@ -27,10 +27,12 @@ Kubernetes add are covered too.
   expression: >-
     {{- include "pipe-scaling.fieldSet" .own | nindent 4 }}
 # An annotation that is copied to another object names the first one.
+- name: annotationStart
+  expression: >-
+    '{"version":1,"deploymentUid":"' + string(oldObject.metadata.uid) + '",'
 - name: isAnnotated
   expression: >-
-    variables.oldAnnotations[?'pipes.clouddb.dev/last-rollout'].orValue('')
-      .startsWith('{"version":1,"deploymentUid":"' + string(oldObject.metadata.uid) + '",')
+    variables.oldAnnotations[?'pipes.clouddb.dev/last-rollout'].orValue('').startsWith(variables.annotationStart)
 # The API server keeps no records after a writer has removed all of them. Then only the annotation shows it.
 - name: isRecorded
   expression: >-
