@@ -440,6 +440,24 @@ describe("with the token of the controller, the field managers", () => {
     expectDenied(await attempt({ "f:metadata": { "f:annotations": { "f:b": {} } } }), "field managers");
   });
 
+  it("of a Deployment with more than ten may not be said to be of another time, when some are merged", async () => {
+    const attempt = async (timeOf: (merged: Field) => string | undefined) => {
+      const { metadata } = await admin.json<KubeObject>({ path: pathOf(DEPLOYMENTS, "edited") });
+      const records: readonly Field[] = metadata.managedFields ?? [];
+      const merged = records.find(({ manager }) => manager === "editor-9");
+      if (!merged) throw new Error("editor-9 has no record");
+      const managedFields = records
+        .filter((each) => each !== merged)
+        .map((each) => (each.manager === "ancient-changes" ? { ...each, time: timeOf(merged) } : each));
+      const annotations = { [LAST_ROLLOUT_ANNOTATION]: "{}" };
+      const { resourceVersion } = metadata;
+      return change(DEPLOYMENTS, "edited", { metadata: { resourceVersion, annotations, managedFields } });
+    };
+    for (const time of ["2100-01-01T00:00:00Z", "2001-01-01T00:00:00Z", undefined])
+      expectDenied(await attempt(() => time), "field managers of a Deployment");
+    expect(await attempt(({ time }) => time)).toBe("accepted");
+  });
+
   it("of an object with more than ten may not become those of older changes", async () => {
     for (const [resource, name, what] of [
       [DEPLOYMENTS, "edited", "of a Deployment"],

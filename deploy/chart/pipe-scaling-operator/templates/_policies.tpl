@@ -230,7 +230,7 @@ variables.managers.all(each,
     ? (variables.oldManagers.exists(old, {{ include "pipe-scaling.isSameManager" . }}) ||
       (each.?apiVersion.orValue('') == object.apiVersion && each.?subresource.orValue('') in ['', request.?subResource.orValue('')]))
     : (variables.oldManagers.exists(old, {{ include "pipe-scaling.isSameManager" . }} && old.?time == each.?time) ||
-      (size(variables.merged) > 0 && {{ include "pipe-scaling.isMerger" . }})
+      (size(variables.merged) > 0 && {{ include "pipe-scaling.isMerger" . }} && variables.oldManagers.exists(old, old.?time == each.?time))
       {{- with .added }} || {{ . }}{{ end }})) &&
   [variables.oldManagers.filter(old, {{ include "pipe-scaling.isSameManager" . }}).map(old, old.?fieldsV1.orValue({})) +
     ({{ include "pipe-scaling.isMerger" . }} ? variables.merged.map(old, old.?fieldsV1.orValue({})) : []) +
