@@ -479,6 +479,39 @@ describe("with the token of the controller, the field managers", () => {
     }
   });
 
+  it("of a Deployment may lose only fields of the size, among the resources of its container", async () => {
+    const disk = { "ephemeral-storage": "1Gi" };
+    const { spec, ...others } = deployment("amounts", 0);
+    const pod = {
+      ...spec.template.spec,
+      containers: spec.template.spec.containers.map((each) => ({
+        ...each,
+        resources: { requests: { ...RESOURCES.requests, ...disk }, limits: { ...RESOURCES.limits, ...disk } },
+      })),
+    };
+    await apply(cluster, [{ ...others, spec: { ...spec, template: { ...spec.template, spec: pod } } }]);
+    const without = (text: string) => async () => {
+      const { metadata } = await admin.json<KubeObject>({ path: pathOf(DEPLOYMENTS, "amounts") });
+      const records = JSON.stringify(metadata.managedFields);
+      expect(records).toContain(text);
+      const managedFields: unknown = JSON.parse(records.replace(text, ""));
+      const { resourceVersion } = metadata;
+      const outcome = await change(DEPLOYMENTS, "amounts", { metadata: { resourceVersion, managedFields } });
+      // The controller manager has written the status meanwhile.
+      return outcome.startsWith("409 ") ? undefined : outcome;
+    };
+    const what = "a write without a conflict";
+    for (const text of [
+      '"f:ephemeral-storage":{},',
+      '"f:limits":{"f:ephemeral-storage":{},"f:memory":{}},',
+      ',"f:resources":{"f:limits":{"f:ephemeral-storage":{},"f:memory":{}},"f:requests":{"f:cpu":{},"f:ephemeral-storage":{},"f:memory":{}}}',
+    ])
+      expectDenied(await waitFor(without(text), { what }), "field managers of a Deployment");
+    expect(await waitFor(without('"f:cpu":{},'), { what })).toBe("accepted");
+    const cpu = { requests: { cpu: "2", memory: "8Gi" }, limits: { memory: "8Gi" } };
+    expect(await change(DEPLOYMENTS, "amounts", template(sized(cpu)))).toBe("accepted");
+  });
+
   it("of a Deployment may not say that another manager paused it", async () => {
     const [other] = (await recordsOf(DEPLOYMENTS, "pipe")).map(({ manager }) => manager);
     const cpu = { requests: { cpu: "2", memory: "8Gi" }, limits: { memory: "8Gi" } };

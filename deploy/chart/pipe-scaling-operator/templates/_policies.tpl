@@ -358,7 +358,13 @@ list of other keys at the same place that may change.
 {{- end }}
 - [{{ $path | quote }}, "['f:containers']"]
 - [{{ printf "%s[?'f:containers']" $path | quote }}, "[variables.sizedField]"]
-- [{{ printf "%s[?'f:containers'][?variables.sizedField]" $path | quote }}, "['f:resources']"]
+{{- $path = printf "%s[?'f:containers'][?variables.sizedField]" $path }}
+- [{{ $path | quote }}, "['f:resources']"]
+{{- $path = printf "%s[?'f:resources']" $path }}
+- [{{ $path | quote }}, "['.', 'f:requests', 'f:limits']"]
+{{- range list "f:requests" "f:limits" }}
+- [{{ printf "%s[?'%s']" $path . | quote }}, "['.', 'f:cpu', 'f:memory']"]
+{{- end }}
 {{- end }}
 
 {{/* Variables for the rule of field managers. */}}
