@@ -666,8 +666,14 @@ describe("with the token of the API, the field managers", () => {
       },
     });
     expect(outcome).toBe("accepted");
-    for (const fieldsV1 of [fields(HUGE), { "f:metadata": { "f:labels": { "f:a": {} } } }]) {
-      const forged = record({ manager: "before-first-apply", fieldsV1 }, API_VERSION);
+    for (const change of [
+      { fieldsV1: fields(HUGE) },
+      { fieldsV1: { "f:metadata": { "f:labels": { "f:a": {} } } } },
+      // The API server would keep thousands of them.
+      { operation: "Apply", fieldsV1: { "f:spec": { "f:strategy": {} } } },
+      { subresource: "scale", fieldsV1: { "f:spec": { "f:strategy": {} } } },
+    ]) {
+      const forged = record({ manager: "before-first-apply", ...change }, API_VERSION);
       const body = { metadata: { managedFields: [forged] } };
       expectDenied(await changeAsApi(PIPE_SCALINGS, EDITED, body), "field managers of a PipeScaling");
     }
