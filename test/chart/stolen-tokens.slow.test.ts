@@ -458,6 +458,20 @@ describe("with the token of the controller, the field managers", () => {
     expect(await attempt(({ time }) => time)).toBe("accepted");
   });
 
+  it("of a Deployment with more than ten may not become several ones of older changes", async () => {
+    const { metadata } = await admin.json<KubeObject>({ path: pathOf(DEPLOYMENTS, "edited") });
+    const records: readonly Field[] = metadata.managedFields ?? [];
+    const managedFields = records.map((each) =>
+      each.manager?.startsWith("editor-")
+        ? { ...each, manager: "ancient-changes", subresource: each.manager }
+        : each,
+    );
+    expect(managedFields).not.toEqual(records);
+    const { resourceVersion } = metadata;
+    const outcome = await change(DEPLOYMENTS, "edited", { metadata: { resourceVersion, managedFields } });
+    expectDenied(outcome, "field managers of a Deployment");
+  });
+
   it("of an object with more than ten may not become those of older changes", async () => {
     for (const [resource, name, what] of [
       [DEPLOYMENTS, "edited", "of a Deployment"],

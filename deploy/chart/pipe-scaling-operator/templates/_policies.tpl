@@ -230,7 +230,8 @@ variables.managers.all(each,
     ? (variables.oldManagers.exists(old, {{ include "pipe-scaling.isSameManager" . }}) ||
       (each.?apiVersion.orValue('') == object.apiVersion && each.?subresource.orValue('') in ['', request.?subResource.orValue('')]))
     : (variables.oldManagers.exists(old, {{ include "pipe-scaling.isSameManager" . }} && old.?time == each.?time) ||
-      (size(variables.merged) > 0 && {{ include "pipe-scaling.isMerger" . }} && variables.oldManagers.exists(old, old.?time == each.?time))
+      (size(variables.merged) > 0 && {{ include "pipe-scaling.isMerger" . }} && variables.oldManagers.exists(old,
+        old.?time == each.?time && old.?apiVersion == each.?apiVersion))
       {{- with .added }} || {{ . }}{{ end }})) &&
   [variables.oldManagers.filter(old, {{ include "pipe-scaling.isSameManager" . }}).map(old, old.?fieldsV1.orValue({})) +
     ({{ include "pipe-scaling.isMerger" . }} ? variables.merged.map(old, old.?fieldsV1.orValue({})) : []) +
@@ -260,9 +261,9 @@ variables.managers.all(each,
       {{- end }}))
 {{- end }}
 
-{{/* True if the API server merges records into this one. */}}
+{{/* True if the API server merges records into this one. It has one for each version. */}}
 {{- define "pipe-scaling.isMerger" -}}
-each.?manager.orValue('') == 'ancient-changes' && each.?operation.orValue('') == 'Update'
+each.?manager.orValue('') == 'ancient-changes' && each.?operation.orValue('') == 'Update' && !each.?subresource.hasValue()
 {{- end }}
 
 {{/*
