@@ -55,7 +55,7 @@ export class Reconciler {
     if (actions.some(({ type }) => type !== "refresh")) {
       // The next reconciliation may write, too, and the delay before it grows.
       if (failed) await this.#report(serviceId);
-      // What a check allows follows at once: after a delay that grows, its result would be outdated again.
+      // The write that a check allows follows at once: after a longer delay, the result would be outdated again.
       const isChecked = !failed && actions.every(isCheck) && !this.#actions.isBusy(serviceId);
       return isChecked ? { requeueAfterMs: 0 } : { requeue: true };
     }
@@ -125,7 +125,7 @@ interface Seen {
   readonly decision: Decision;
 }
 
-/** It writes nothing, and a write may follow. */
+/** True for dry runs and searches, after which a write may follow. */
 function isCheck({ type }: Action): boolean {
   return type === "dry-run" || type === "check-room";
 }

@@ -36,7 +36,7 @@ const SIZED: readonly WritePurpose[] = ["resize", "commit"];
 /** Writes that are counted for one size of the template. */
 const OF_SIZE: readonly WritePurpose[] = [...SIZED, "replace-pods"];
 
-/** They write nothing. What they show is as old as their response, which may take a minute. */
+/** Dry runs and searches. Their results are as old as the responses, which may take a minute. */
 const CHECKS: readonly WritePurpose[] = ["dry-run", "dry-run-commit", "check-room"];
 
 /** A write that has begun. */

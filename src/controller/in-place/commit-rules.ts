@@ -145,7 +145,7 @@ export function commitInFlight(subject: Subject): PipeDecision | undefined {
   return { ...decision, state: failed ? "retrying" : "rolling", phase: isStuck ? "overdue" : "resizing" };
 }
 
-/** The old template may be seen before the response to the write that restored it. Nobody else took the size away then. */
+/** The watch may show the old template before the response to the write that restored it, so no other writer did that. */
 function commitEnding(subject: Subject): PipeDecision | undefined {
   const { pipe, desired } = subject;
   const resumption = recordOf(subject, "resume");

@@ -163,7 +163,7 @@ export function stuckPod(subject: Subject): Stuck | undefined {
 
 /**
  * A size that was rolled out and superseded. It may be older than the last rollout, for example if that one made no progress
- * because of the pod. A pod with a size that came up is not ready for a reason of its owner, who may have changed the
+ * because of the pod. A pod with a size that worked before is not ready for a reason of its owner, who may have changed the
  * template since then.
  */
 function hasFailedSize({ own }: ActivePod, { pipe: { lastRollout, size: present } }: Subject): boolean {

@@ -201,7 +201,7 @@ describe("a PipeScaling with the strategy InPlace that is deleted while a label 
 });
 
 describe("a pod that is not ready for a while during a rollout of its owner", () => {
-  it("is not deleted, because it has the size that came up, which its owner took back", async () => {
+  it("is not deleted, because it has a size that worked, which its owner took back", async () => {
     const held = await HeldSet.start();
     held.request(4);
     await held.run(MINUTE);
@@ -330,7 +330,7 @@ describe("a StatefulSet whose pods cannot get their labels, because the API serv
   });
 });
 
-it("the status of a StatefulSet whose pods stay held, because a label is refused, has the time of the next label", async () => {
+it("the status of a StatefulSet whose pods stay held, because a label is refused, says when the next label is tried", async () => {
   const held = await HeldSet.start({ strategy: "InPlace" });
   held.onArrival("label a-1", () => held.refuse("pods a-1"));
   held.request(4);
