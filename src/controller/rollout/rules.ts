@@ -154,7 +154,8 @@ function hasRun(pipe: PipeView): boolean {
   const applied = appliedSize(lastRollout);
   if (!lastRollout || !isSize(applied) || !sameSize(applied, size)) return false;
   if (lastRollout.generation > 0) return true;
-  const isAfterFirst = rollout.isComplete || isChangedByOwner(pipe);
+  // Kubernetes had not seen a pipe without a revision.
+  const isAfterFirst = rollout.isComplete || (lastRollout.revision > 0 && isChangedByOwner(pipe));
   return isAfterFirst && lastRollout.cameUp && lastRollout.replicas > 0;
 }
 

@@ -247,7 +247,7 @@ describe("a pipe all of whose pods its owner replaces at once, to give it the re
     const resized = aRollout(FOUR, { cameUp: true, revision: 1 });
     const adopted = { ...resized, generation: 0, attempts: 0 };
     for (const lastRollout of [resized, adopted]) expect(stateOf([], { lastRollout })).toBe("done");
-    for (const changes of [{ cameUp: false }, { replicas: 0 }])
+    for (const changes of [{ cameUp: false }, { replicas: 0 }, { revision: 0 }])
       expect(stateOf([], { lastRollout: { ...adopted, ...changes } })).toBe("rolling");
   });
 
