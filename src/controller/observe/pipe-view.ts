@@ -157,9 +157,14 @@ export function lastServiceOf({ serviceId, lastRollout }: PipeView): string {
 
 /** Returns true if a resize or a rollback of the controller is in progress. */
 export function isRollingOut(pipe: PipeView): boolean {
-  const { size, otherResources, lastRollout, rollout, isPaused, replicas } = pipe;
+  const { lastRollout, rollout, isPaused, replicas } = pipe;
   if (!lastRollout || lastRollout.generation === 0 || lastRollout.cameUp) return false;
   if (rollout.isComplete || isPaused || replicas === 0) return false;
+  return hasAppliedSize(pipe);
+}
+
+/** True if the template has the size that the last rollout or rollback set, or other resources as that did. */
+export function hasAppliedSize({ size, otherResources, lastRollout }: PipeView): boolean {
   const applied = appliedSize(lastRollout);
   return isSize(applied) ? sameSize(size, applied) : otherResources !== undefined;
 }

@@ -4,12 +4,17 @@ import type { Subject } from "../assessment.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import {
   annotationSubject,
-  appliedSize,
   type Fallback,
   type InPlaceFailure,
   type LastRollout,
 } from "../observe/last-rollout.ts";
-import { type PipeView, presentAllotment, presentForm, replaceablePods } from "../observe/pipe-view.ts";
+import {
+  hasAppliedSize,
+  type PipeView,
+  presentAllotment,
+  presentForm,
+  replaceablePods,
+} from "../observe/pipe-view.ts";
 import { type Allotment, hasResources, isSize, resourcesFor } from "../observe/resources.ts";
 import { NO_WRITES } from "../observe/write-record.ts";
 import { recordOf } from "../retry.ts";
@@ -119,12 +124,11 @@ export function lastGoodSize(subject: Subject): Allotment | undefined {
  * @param writes show it, too, while the annotation cannot be written
  */
 export function hasComeUp(pipe: PipeView, writes = NO_WRITES): boolean {
-  const { lastRollout, size, otherResources } = pipe;
+  const { lastRollout } = pipe;
   if (!lastRollout) return false;
   const cameUp = annotationSubject({ ...lastRollout, cameUp: true });
   if (!lastRollout.cameUp && !recordOf({ pipe, writes }, "adopt", cameUp)) return false;
-  const applied = appliedSize(lastRollout);
-  return isSize(applied) ? sameSize(applied, size) : otherResources !== undefined;
+  return hasAppliedSize(pipe);
 }
 
 /** A pod that runs with the size of the template was ready. Its rollout may be superseded before it completes. */

@@ -1,8 +1,8 @@
 import { formatSize, sameSize } from "../../domain/size.ts";
 import type { Failure, PipeDecision, Subject } from "../assessment.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
-import { appliedSize } from "../observe/last-rollout.ts";
 import {
+  hasAppliedSize,
   isChangedByOwner,
   isCommitUnseen,
   isHeld,
@@ -10,7 +10,7 @@ import {
   type PipeView,
 } from "../observe/pipe-view.ts";
 import { isReplica } from "../observe/pod-view.ts";
-import { hasResources, isSize } from "../observe/resources.ts";
+import { hasResources } from "../observe/resources.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods, seesPods, unseenPods } from "../pods.ts";
 import { dueAtMs, FIELD_CONFLICT, failureOf, isRetryRequested, lastErrorOf, recordOf } from "../retry.ts";
@@ -150,9 +150,8 @@ function isNew(subject: Subject): boolean {
  * a StatefulSet, whose templates are compared without the size.
  */
 function hasRun(pipe: PipeView): boolean {
-  const { lastRollout, size, rollout } = pipe;
-  const applied = appliedSize(lastRollout);
-  if (!lastRollout || !isSize(applied) || !sameSize(applied, size)) return false;
+  const { lastRollout, rollout } = pipe;
+  if (!lastRollout || !hasAppliedSize(pipe)) return false;
   if (lastRollout.generation > 0) return true;
   // Kubernetes had not seen a pipe without a revision.
   const isAfterFirst = rollout.isComplete || (lastRollout.revision > 0 && isChangedByOwner(pipe));

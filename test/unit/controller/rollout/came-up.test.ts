@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decide } from "../../../../src/controller/decide/decide.ts";
+import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import { nameOf } from "../../../../src/controller/observe/pipe-kind.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
@@ -311,6 +311,30 @@ it("a StatefulSet whose pods the controller does not see is not done before one 
   };
   expect(stateOf(0)).toBe("rolling");
   expect(stateOf(1)).toBe("done");
+});
+
+describe("a pipe whose status counts a pod that is not seen", () => {
+  const containers = [{ name: "pipe", resources: amounts(FOUR) }];
+  const stateOf = (agoMs: number, ended = containers, replicas = 2) => {
+    const rollout = { ...COMPLETE, replicas };
+    const pipe = aPipe("a", { size: FOUR, hasLabelledPods: true, replicas, rollout });
+    const snapshot = aSnapshot([pipe], {
+      pods: new Map([["a", [aPod("a-1", {}, { resources: amounts(FOUR) })]]]),
+      endedPods: new Map([["a", { atMs: NOW_MS - agoMs, containers: ended }]]),
+    });
+    return { state: statesFor(snapshot)[0], atMs: recheckAtMs(snapshot, decide(snapshot, DECIDE_OPTIONS)) };
+  };
+
+  it("stays done for five seconds if one with the size has ended, and is looked at again then", () => {
+    expect(stateOf(4999)).toEqual({ state: "done", atMs: NOW_MS + 1 });
+    expect(stateOf(5000).state).toBe("rolling");
+  });
+
+  it("is not done if the one that ended had another size, or if another one is not seen either", () => {
+    expect(stateOf(0, [{ name: "pipe", resources: amounts(sizeOfCores(1)) }]).state).toBe("rolling");
+    expect(stateOf(0, [{ name: "sidecar", resources: amounts(FOUR) }]).state).toBe("rolling");
+    expect(stateOf(0, containers, 3).state).toBe("rolling");
+  });
 });
 
 describe("the last good size of a pipe", () => {
