@@ -297,7 +297,7 @@ const api = group("The process that serves HTTP requests.", {
       "Serve HTTPS. Disable it only if TLS is terminated in front of the pods and you trust the network between.",
     ),
     secretName: text(
-      "Your Secret with `tls.crt` and `tls.key`; the API serves a changed certificate within seconds, without a restart. If empty, the chart creates a Secret with a self-signed certificate on the first installation and keeps it on upgrades. With `certificate`, cert-manager writes to this Secret, by default `…-api-certificate`. The name `…-api-tls` is that of the self-signed certificate, which Helm deletes when it is not used.",
+      "Your Secret with `tls.crt` and `tls.key`; the API serves a changed certificate within about a minute, without a restart. If empty, the chart creates a Secret with a self-signed certificate on the first installation and keeps it on upgrades. With `certificate`, cert-manager writes to this Secret, by default `…-api-certificate`. The name `…-api-tls` is that of the self-signed certificate, which Helm deletes when it is not used.",
     ),
     dnsNames: z
       .array(z.string())
