@@ -2,7 +2,7 @@ import { stringify } from "yaml";
 import type { Io } from "./io.ts";
 import { escaped, padded, painter, printable, widest } from "./view/text.ts";
 
-/** A record of output. The table, the JSON and the YAML show the names of its properties. */
+/** A row of output. Its property names appear in the table, the JSON and the YAML. */
 export type Row = object;
 
 /** Columns of lists that both the platform team and customers see. */

@@ -1,7 +1,7 @@
 import type { ReasonEntry } from "./state-reasons.ts";
 
 const OPERATORS = "The configuration of the service is wrong: ask the operator of this API to correct it.";
-const NOT_UP = "The pipe did not come up with this size in time.";
+const NOT_UP = "The pipe did not become available with this size in time.";
 /** The delays are those of src/controller/timeouts.ts. */
 const RETRIED = "The controller retries automatically after 5 minutes, doubling to an hour";
 const RETRIED_OR_ON_REQUEST = `${RETRIED}. A pipe that stops its old pods first is retried only on request.`;
@@ -28,7 +28,7 @@ export const FAILURE_REASON_TABLE = {
     sentence: "There is currently no room for the pipe at this size.",
     shows: "Stalled",
     meaning:
-      "A pipe whose rollout stops old pods first would get a pod for which no node has room at present, the room of its old pods included. Its pods were not touched. If a resize in place waits for room on the node of the pod, it goes on waiting, and succeeds as soon as there is room.",
+      "A pipe whose rollout stops old pods first needs a new pod, and no node has room for it at present, even without the old pods. Its pods were not touched. If a resize in place waits for room on the node of the pod, it continues to wait, and succeeds as soon as there is room.",
     remedy:
       "Free or add capacity, or request a smaller size. The controller looks for room again after a minute, doubling to 10 minutes. A requested retry of a rollout skips this check.",
   },
@@ -36,18 +36,18 @@ export const FAILURE_REASON_TABLE = {
     sentence: NOT_UP,
     shows: "Stalled",
     meaning:
-      "The new pods of a pipe did not come up within `progressDeadlineSeconds` of the Deployment. The pipe was rolled back.",
+      "The new pods of a pipe did not become available within `progressDeadlineSeconds` of the Deployment. The pipe was rolled back.",
     remedy: `Check the events and logs of the pod. ${RETRIED_OR_ON_REQUEST}`,
   },
   RolloutTimeout: {
     sentence: NOT_UP,
     shows: "Stalled",
     meaning:
-      "The new pods of a pipe did not come up within `controller.config.rolloutTimeout`, or the longer time that the Deployment allows. The pipe was rolled back.",
+      "The new pods of a pipe did not become available within `controller.config.rolloutTimeout`, or the longer time that the Deployment allows. The pipe was rolled back.",
     remedy: `Check the events and logs of the pod. ${RETRIED_OR_ON_REQUEST}`,
   },
   RolloutFailed: {
-    sentence: "The pipe did not come up with this size.",
+    sentence: "The pipe did not become available with this size.",
     shows: "Stalled",
     meaning: "A pipe was rolled back from the size, and the cause is no longer known.",
     remedy: `Check the Events and logs of the pipe. ${RETRIED_OR_ON_REQUEST}`,
@@ -62,8 +62,8 @@ export const FAILURE_REASON_TABLE = {
   ReplicaFailure: {
     sentence: "The pipe could not be started with this size.",
     shows: "Stalled",
-    meaning: "Same as FailedCreate, but Kubernetes reports no reason.",
-    remedy: `Fix what \`kubectl describe\` shows for the ReplicaSet or the StatefulSet. ${RETRIED_OR_ON_REQUEST}`,
+    meaning: "Same as FailedCreate, but Kubernetes reports another reason, such as `FailedDelete`.",
+    remedy: `Fix what \`kubectl describe\` shows for the ReplicaSet. ${RETRIED_OR_ON_REQUEST}`,
   },
   Refused: {
     sentence: "This size is not allowed for the pipe.",
@@ -120,9 +120,10 @@ export const FAILURE_REASON_TABLE = {
       "Request a size with more memory. If the program is configured for less memory now, request a retry. The controller does not retry automatically.",
   },
   ContainerUnclear: {
-    sentence: "The container of the pipe that the size applies to is ambiguous.",
+    sentence: "It is unclear which container of the pipe the size applies to.",
     shows: "Stalled",
-    meaning: "The pod has several containers, and no annotation names the pipe container.",
+    meaning:
+      "The pod has several containers and no annotation names the pipe container, or the annotation names a container that does not exist.",
     remedy:
       "Name the container in the annotation `pipes.clouddb.dev/container` of the Deployment or the StatefulSet.",
   },

@@ -88,7 +88,7 @@ export const FALLBACK_REASON_TABLE = {
   Refused: {
     sentence: "This size is not allowed without a restart of the pipe.",
     meaning: "an admission policy or a webhook denies the resize of the pods or the commit",
-    remedy: "read the message, and exempt pipes from it",
+    remedy: "read the message, and exempt pipes from the policy or the webhook",
     isExpected: false,
   },
   ResizeError: {
@@ -116,7 +116,7 @@ export const FALLBACK_REASON_TABLE = {
     sentence: "Another program also sets the size of this pipe.",
     meaning:
       "something, probably an admission webhook, changes the resources in each resize of a pod before it is stored",
-    remedy: "read the message, and exempt pipes from it",
+    remedy: "read the message, and exempt pipes from the webhook",
     isExpected: false,
   },
   SizeFromEnvironment: READS_ONCE,

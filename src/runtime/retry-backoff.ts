@@ -9,7 +9,10 @@ export interface RetryDelays {
 
 /** client-go has the same delays: 0.8 to 1.6 s at first, and 15 to 30 s at most. */
 const DELAYS: RetryDelays = { firstMs: 1600, mostMs: 30_000 };
-/** A single event or a single successful call proves nothing: a server can fail right after each of them. */
+/**
+ * Time without a retry after which the delays start over. A single event or successful call proves nothing: the server
+ * can fail right after it.
+ */
 const HEALTHY_MS = 120_000;
 
 /** Delays before the retries of a loop that runs forever. They start over once two minutes passed without a retry. */

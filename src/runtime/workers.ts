@@ -66,7 +66,8 @@ async function reconcileKey(options: WorkersOptions, key: string, signal: AbortS
 
 /**
  * Every error is retried with a growing delay, and not before the server's Retry-After. An error is expected if the
- * object is gone or has changed, or if the server is busy: the next reconcile sees the new state.
+ * process is no longer the leader, the server is unreachable or busy, or the object is gone or has changed: the next
+ * reconcile sees the new state.
  */
 function retryPolicy(error: unknown): { readonly expected: boolean; readonly leastMs: number } {
   if (error instanceof LeadershipLostError || error instanceof KubeUnreachableError)

@@ -20,7 +20,7 @@ export const clusterSettings = {
   }),
 };
 
-/** The cluster and the namespace for a command that a person runs, with the options of kubectl. */
+/** The cluster and the namespace for a command that a person runs. The options have the names that kubectl uses. */
 export const commandClusterSettings = {
   kubeconfig: clusterSettings.kubeconfig,
   context: option(nonEmptyText.optional(), {

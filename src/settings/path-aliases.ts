@@ -20,7 +20,7 @@ const segments: ReadonlySet<string> = new Set(PATH_SEGMENTS);
 
 /**
  * Unreserved URL characters, except for `.` and `..`, which a client would resolve (RFC 3986, sections 2.3 and 5.2.4).
- * Without lookahead, which Helm does not support.
+ * The pattern has no lookahead, because Helm does not support it.
  */
 const SEGMENT = String.raw`(?:\.{0,2}[-\w~][-\w.~]*|\.{3}[-\w.~]*)`;
 

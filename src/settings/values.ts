@@ -45,7 +45,7 @@ export function inChart(schema: z.core.$ZodType): z.ZodType {
 }
 
 /**
- * The rule of a text among the chart values. A template checks it, because the error of a JSON Schema would print the
+ * The rule for a chart value that is a text. A template checks it, because the error of a JSON Schema would print the
  * pattern, and a pattern can compare neither durations nor addresses.
  */
 export interface TextRule {

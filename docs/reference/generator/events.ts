@@ -5,8 +5,8 @@ export function eventsPage(): string {
   const obstacles = Object.entries(REASON_TABLE).filter(([, { shows }]) => shows === "Stalled");
   return sections(
     "# Events",
-    "The controller records Events on the PipeScaling when a rescale completes or something blocks it, once each, with the ID of the request for the size. A pipe that was resized in place has an Event on its Deployment. The start of a rescale is not an Event; the status shows it. The API records no Events.",
-    "```sh\nkubectl events --for pipescaling/<service> -n <namespace>\nkubectl events --for deployment/<pipe> -n <namespace>\n```",
+    "The controller records Events on the PipeScaling when a rescale completes or something blocks it, once each. An Event about a size includes the ID of the request for it. Events on a Deployment or StatefulSet report a resize in place, or why a pipe that no PipeScaling manages is not resized. The start of a rescale is not an Event; the status shows it. The API records no Events.",
+    "```sh\nkubectl events --for pipescaling/<service> -n <namespace>\nkubectl events --for deployment/<pipe> -n <namespace>   # or statefulset/<pipe>\n```",
     table(
       ["type", "reason", "when"],
       [
@@ -14,7 +14,7 @@ export function eventsPage(): string {
         [
           "Normal",
           code("ResizedInPlace"),
-          "The pods of a pipe were resized in place, without a rollout. On the Deployment.",
+          "The pods of a pipe were resized in place, without a rollout. The Event is on its Deployment or StatefulSet.",
         ],
         [
           "Normal",
@@ -24,7 +24,7 @@ export function eventsPage(): string {
         ...obstacles.map(([reason, { meaning }]) => ["Warning", code(reason), meaning]),
       ],
     ),
-    "[errors.md](errors.md#reasons-of-a-rescale) has the remedy for each Warning. If Kubernetes reports a reason why it cannot create the pods of a pipe, the Event has that reason.",
+    "[errors.md](errors.md#reasons-of-a-rescale) has the remedy for each Warning.",
     "Repetitions of an Event within a few minutes increase the count of the first one, and the number of Events per object is limited. Like all Events, they expire after an hour; the status has the current state.",
   );
 }

@@ -63,7 +63,7 @@ function describe({
         .filter(([, { $ref }]) => $ref === undefined)
         .map(([status, answer]) => [status, whenOf(answer)]),
     ),
-    `Like every operation, also: ${answers.flatMap(([status, { $ref }]) => ($ref === undefined ? [] : [linkToStatus(status)])).join(", ")}.`,
+    `Other possible responses: ${answers.flatMap(([status, { $ref }]) => ($ref === undefined ? [] : [linkToStatus(status)])).join(", ")}.`,
   );
 }
 

@@ -10,10 +10,10 @@ const VERSION = "1.0";
 const DESCRIPTION = `
 Resizes the pipes of a service with one call, and manages the organization around it.
 
-- **Authentication** is HTTP Basic: the user name is the id of an API key, the password its secret.
+- **Authentication** is HTTP Basic: the user name is the key ID of an API key, and the password is its secret.
 - **A 200 is the only success.** Its body is JSON, except for the metrics. Every other response has a body with \`error\`, a sentence for people, and \`status\`. A 4xx has changed nothing. After a 5xx the outcome of a write is unknown, and it is safe to repeat.
 - **Each key has a rate limit**; the headers \`X-RateLimit-*\` of each response show how many requests are left. Responses 429 and 503 carry \`Retry-After\`.
-- **Paths** are case-sensitive and have no trailing slash. UUIDs are accepted in any case and returned in lower case. HEAD is GET without a body. No operation has a query string: reads ignore one, and every other request with one gets 400.
+- **Paths** are case-sensitive and have no trailing slash. UUIDs are accepted in any case and returned in lower case. HEAD is GET without a body. No operation takes a query string: reads ignore one, and every other request with one gets 400.
 - **Dates** are always in UTC.
 - **New fields and new values of \`reason\`** can appear in any release: accept the ones that you do not know. A request must not contain unknown fields.
 - **Browsers** can read this document from any origin. No operation allows calls from other origins (CORS), because a key does not belong in a web page.
@@ -41,7 +41,7 @@ const PARAMETERS: Readonly<Record<string, z.ZodType>> = {
 /**
  * The OpenAPI 3.1 document of these operations.
  *
- * @param maximum the largest size that can be requested, by default that of a platform without the setting
+ * @param maximum the largest size that can be requested, by default {@link DEFAULT_MAXIMUM_CORES}
  */
 export function openApiDocument(
   operations: readonly Operation[],
@@ -70,7 +70,11 @@ export function openApiDocument(
     components: {
       securitySchemes: {
         // Not named after the key, because generators would confuse it with the schema ApiKey.
-        basicAuth: { type: "http", scheme: "basic", description: "The ID of an API key, and its secret." },
+        basicAuth: {
+          type: "http",
+          scheme: "basic",
+          description: "The key ID of an API key, and its secret.",
+        },
       },
     },
   };

@@ -7,7 +7,7 @@ const CHECK_MS = 5000;
 
 export interface CertificateReloadOptions {
   readonly served: TlsFiles;
-  /** @throws Error with a sentence if the files cannot be served */
+  /** @throws Error with a sentence for the user if the files cannot be served */
   readonly read: () => TlsFiles;
   /** For new connections; open connections keep their certificate. */
   readonly install: (files: TlsFiles) => void;

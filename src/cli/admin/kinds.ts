@@ -198,7 +198,7 @@ export const KEYS = new Kind<Secret, NamedKey>({
   encode: base64,
 });
 
-/** The name of the Secret does not have the ID of the key. */
+/** Searches the Secrets of all keys, because the name of a Secret does not contain the ID of its key. */
 async function findKey(records: Records, id: string): Promise<Secret | undefined> {
   const secrets = await records.list<Secret>(SECRETS, "api-key");
   const [found, another] = secrets.filter(({ data }) => data?.["id"] === base64(id));

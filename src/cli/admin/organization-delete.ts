@@ -20,8 +20,8 @@ export const remove = recordsCommand({
   summary: "delete an organization, with its members and API keys",
   details:
     "An organization with services is not deleted, unless you specify --with-services. Pipes and PipeScalings\n" +
-    "do not change: they keep their size. If the organization is deleted already, the command deletes records\n" +
-    "that it left.",
+    "do not change: they keep their size. If the organization is already deleted, the command deletes its\n" +
+    "remaining records.",
   examples: ["admin organization delete <uuid>", "admin organization delete <uuid> --with-services --yes"],
   options: {
     ...organizationArgument,

@@ -45,6 +45,6 @@ export async function followAccepted(
   }
   if (output === "table") printOne(io, output, { service, accepted: text, requestId });
   else printData(io, output, { service, ...data, requestId });
-  io.err(`The rescale takes some minutes. To watch it: ${command}\n`);
+  io.err(`The rescale takes seconds in place, otherwise minutes. To watch it: ${command}\n`);
   return 0;
 }

@@ -60,8 +60,8 @@ const set = apiCommand({
   summary: "change the size of all pipes of a service",
   details:
     "Memory is always 4 GiB for each core, so one of the two options is enough. The API accepts the size at\n" +
-    "once; the rescale takes some minutes. --watch shows the progress. Ctrl-C ends the watch, not the rescale.\n" +
-    "During a boost, this changes the size after the boost.",
+    "once; the rescale takes seconds in place, otherwise minutes. --watch shows the progress. Ctrl-C ends the\n" +
+    "watch, not the rescale. During a boost, this changes the size after the boost.",
   examples: [
     "scaling set <uuid> --cores 4 --watch",
     "scaling set <uuid> --memory-gb 32",

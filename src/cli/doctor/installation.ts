@@ -6,7 +6,7 @@ import { DEFAULT_RECORDS_NAMESPACE } from "../../settings/cluster.ts";
 
 export type Component = "api" | "controller";
 
-/** A Deployment of one of the processes, as the chart makes it. */
+/** A Deployment of one of the processes, as the chart creates it. */
 export interface Installation {
   readonly component: Component;
   readonly namespace: string;
@@ -17,7 +17,7 @@ export interface Installation {
   readonly records: string;
   /** Namespaces in which it looks for pipes; empty for all. */
   readonly pipeNamespaces: readonly string[];
-  /** The chart made admission policies with it. */
+  /** The chart created admission policies with it. */
   readonly hasPolicies: boolean;
   /** Field managers of its spec that do not install it, because somebody changed it. */
   readonly editors: readonly string[];

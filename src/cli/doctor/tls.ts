@@ -70,7 +70,7 @@ function replacementOf(cluster: Cluster, tls: TlsSecret, secret: Secret): string
     return `To find out why cert-manager has not replaced it: \`${describe}\`; to have it issued anew: ${deletion}`;
   }
   const create = creationOf(cluster, tls, secret);
-  return `Replace it, and the API serves the new certificate within seconds: \`${deletion}\`, then ${create}`;
+  return `Replace it, and the API serves the new certificate within about a minute: \`${deletion}\`, then ${create}`;
 }
 
 function judge(cluster: Cluster, tls: TlsSecret, secret: Secret | undefined): Result {

@@ -201,7 +201,10 @@ export function replaceablePods({ replicas, inTurn }: PipeView): number {
   return replicas - (inTurn?.hold?.pods ?? 0);
 }
 
-/** A paused Deployment does not see its template, so it cannot follow its pods. Pods that are replaced in turn are held anyway. */
+/**
+ * True if a pause keeps the template of a Deployment from following its pods. A StatefulSet does not count, because a
+ * commit holds its pods anyway.
+ */
 export function isPausedForAll({ isPaused, inTurn }: PipeView): boolean {
   return isPaused && !inTurn;
 }

@@ -35,7 +35,7 @@ export const updateBackupConfiguration = {
   id: "updateBackupConfiguration",
   tag: "Backup",
   summary: "Change the backup configuration of a service",
-  description: "For keys with the role `admin`. Returns the whole configuration after the change.",
+  description: "Requires the role `admin`. Returns the whole configuration after the change.",
   body: {
     schema: () => backupConfigurationPatch,
     example: { backupPeriodInHours: 24, backupRetentionPeriodInHours: 72, backupStartTime: "2:00" },

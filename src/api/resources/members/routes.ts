@@ -30,7 +30,7 @@ export const deleteMember = {
   tag: "User management",
   summary: "Remove a member from an organization",
   description:
-    "For keys with the role `admin`. An organization always keeps one admin: the last one cannot be removed.",
+    "Requires the role `admin`. An organization always keeps one admin: the last one cannot be removed.",
   refusals: {
     400: "The organizationId is not a UUID, the userId is not UTF-8, or the member is the organization's last admin.",
     404: "The organization does not exist, or the key belongs to another one; or it has no such member, perhaps because the member has been removed already.",

@@ -27,7 +27,7 @@ export const getBoost = {
   tag: "Pipes",
   summary: "Get the boost of a service",
   description:
-    "The size that the pipes of the service should have until a time, and that time. 404 as soon as the boost has ended.",
+    "The size that the pipes of the service should have until a time, and that time. Returns 404 as soon as the boost has ended.",
   isBeta: true,
   result: boost,
   refusals: { 400: `An ID in the path is not a UUID, or ${NO_PIPE}.`, 404: NO_BOOST },
@@ -40,7 +40,7 @@ export const updateBoost = {
   tag: "Pipes",
   summary: "Boost the pipes of a service until a time",
   description:
-    "For keys with the role `admin`. Gives all database pipes of the service another size until a time, for example for an initial load. The pipes then return to the requested size by themselves. Replaces an earlier boost. A PATCH of the size during a boost changes the size after it. `GET …/pipesCdcScaling/progress` shows the boost with the time left.",
+    "Requires the role `admin`. Gives all database pipes of the service another size until a time, for example for an initial load. The pipes then return to the requested size by themselves. Replaces an earlier boost. A PATCH of the size during a boost changes the size after it. `GET …/pipesCdcScaling/progress` shows the boost with the time left.",
   isBeta: true,
   body: {
     schema: boostRequest,
@@ -61,7 +61,7 @@ export const deleteBoost = {
   tag: "Pipes",
   summary: "End the boost of a service now",
   description:
-    "For keys with the role `admin`. The pipes return to the requested size, as they do at the end of the boost.",
+    "Requires the role `admin`. The pipes return to the requested size, as they do at the end of the boost.",
   isBeta: true,
   refusals: {
     400: `An ID in the path is not a UUID, or ${NO_PIPE}.`,

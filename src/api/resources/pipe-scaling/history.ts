@@ -19,7 +19,7 @@ import { pipeScaling, toPipeScaling } from "./schema.ts";
 export const pipeScalingChange = pipeScaling
   .extend({
     source: z.string().meta({
-      description: `Where the size comes from, in one word: the request, a boost, or the default or the maximum of the tier. ${knownWords(SIZE_SOURCES)}`,
+      description: `The source of the size, in one word: the request, a boost, or the default or the maximum of the tier. ${knownWords(SIZE_SOURCES)}`,
     }),
     result: z.enum(["propagating", "scaled", "superseded", "failed"]).meta({
       description:

@@ -49,7 +49,7 @@ export const pipeScalingProgress = z
       .extend({
         source: z
           .string()
-          .meta({ description: `Where the size comes from, in one word. ${knownWords(SIZE_SOURCES)}` }),
+          .meta({ description: `The source of the size, in one word. ${knownWords(SIZE_SOURCES)}` }),
       })
       .optional()
       .meta({
@@ -92,7 +92,9 @@ export const pipeScalingProgress = z
       description:
         "The ID of the request for the desired size. If it is not yours, a later request superseded yours. Absent if the size did not come from a request.",
     }),
-    startedAt: instant.optional().meta({ description: "Time at which the first pipe was resized." }),
+    startedAt: instant.optional().meta({
+      description: "Time at which the controller first saw the desired size, or the request for it.",
+    }),
     completedAt: instant.optional().meta({ description: "Time at which every pipe had the size." }),
   })
   .meta({

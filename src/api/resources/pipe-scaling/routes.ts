@@ -41,7 +41,7 @@ export const updatePipeScaling = {
   tag: "Pipes",
   summary: "Scale the pipes of a service",
   description:
-    "For keys with the role `admin`. Changes the size of all database pipes of the service, for the initial load and for change data capture alike. Send one field, from which the API derives the other, or both. Returns the accepted size; a GET returns it as soon as every pipe has it, which takes seconds if the pods of all pipes can be resized in place, and otherwise a few minutes. During a boost, it changes the size after the boost. Scaling is available once a database pipe has been provisioned on the service.",
+    "Requires the role `admin`. Changes the size of all database pipes of the service, for the initial load and for change data capture alike. Send one field, from which the API derives the other, or both. Returns the accepted size; a GET returns it as soon as every pipe has it, which takes seconds if the pods of all pipes can be resized in place, and otherwise a few minutes. During a boost, it changes the size after the boost. Scaling is available once a database pipe has been provisioned on the service.",
   isBeta: true,
   body: { schema: pipeScalingPatch, example: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } },
   result: pipeScaling,

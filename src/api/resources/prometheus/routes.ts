@@ -12,7 +12,7 @@ import { createRouter } from "../router.ts";
 import { exposition } from "./exposition.ts";
 
 const FORMAT =
-  "The text format of Prometheus, for a Prometheus of your own. It is served from memory, and a scrape counts as one request toward the rate limit of the key. A service that has never had a database pipe has no series.";
+  "in the text format of Prometheus, for a Prometheus of your own. A scrape is served from memory, and counts as one request toward the rate limit of the key. A service that has never had a database pipe has no series.";
 
 const EXAMPLE = `# HELP pipe_scaling_service_updated_pipes Pipes of the service that run the desired size.
 # TYPE pipe_scaling_service_updated_pipes gauge
@@ -25,7 +25,7 @@ export const getOrganizationMetrics = {
   id: "getOrganizationMetrics",
   tag: "Prometheus",
   summary: "Get the metrics of all services of an organization",
-  description: `Sizes, pipes, state and compute units of every service of the organization. ${FORMAT}`,
+  description: `Sizes, pipes, state and compute units of every service of the organization, ${FORMAT}`,
   exposition: EXAMPLE,
   refusals: { 404: "The organization does not exist, or the key belongs to another one." },
 } as const satisfies Operation;
@@ -36,7 +36,7 @@ export const getServiceMetrics = {
   id: "getServiceMetrics",
   tag: "Prometheus",
   summary: "Get the metrics of a service",
-  description: `Sizes, pipes, state and compute units of the service. ${FORMAT}`,
+  description: `Sizes, pipes, state and compute units of the service, ${FORMAT}`,
   exposition: EXAMPLE,
   refusals: {
     404: "The organization does not exist, or the key belongs to another one; or it has no such service.",

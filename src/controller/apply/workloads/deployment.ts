@@ -92,7 +92,7 @@ export const DEPLOYMENT: CommitKind = {
     };
   },
 
-  /** With the resources of its stale pods, the ReplicaSet is not the one of the template any more. */
+  /** Gives the ReplicaSet the resources of its stale pods. It then no longer matches the template, which starts a rollout. */
   async replacePods(applier, whole, { container, resources, templateHash }) {
     const { replicaSets } = await readCommitFacts(applier, whole, container);
     const own = replicaSets.find((each) => hasPods(each) && each.metadata.name.endsWith(`-${templateHash}`));

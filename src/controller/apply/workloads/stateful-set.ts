@@ -22,7 +22,7 @@ export const STATEFUL_SET: CommitKind = {
   hold: (pipe) => partitionPatch(pipe, HOLD),
   release: (pipe) => partitionPatch(pipe, 0),
 
-  /** The pods are held only if they can get another label then. */
+  /** Makes a dry run of a label first: the pods are held only if they can get another label during the hold. */
   async prepare(applier, { pipe }) {
     const { client, caches } = applier;
     const pod = caches.pods.by(BY_PIPE, keyOfPipe(pipe)).find(({ isActive }) => isActive);
