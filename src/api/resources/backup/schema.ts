@@ -85,7 +85,7 @@ const startTimeRule = {
 const retentionRule = {
   if: {
     type: "object",
-    description: "A period that is longer than the shortest retention is sent, and a retention.",
+    description: "The request has a retention, and a period that is longer than the shortest retention.",
     required: ["backupPeriodInHours", "backupRetentionPeriodInHours"],
     properties: {
       backupPeriodInHours: { enum: LONG_PERIODS_HOURS },
