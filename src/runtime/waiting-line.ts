@@ -3,6 +3,8 @@ import type { Clock } from "./clock.ts";
 export interface WaitingLineOptions {
   /** Number of keys that may proceed now. */
   readonly free: () => number;
+  /** Number of turns after which a key that needs more waits behind the others. */
+  readonly mostTurns: number;
   /** Time until one may proceed without an event. */
   readonly recheckMs: number;
   /** Enqueues a key that waits. */
@@ -15,11 +17,15 @@ interface Place {
   isWoken: boolean;
   /** The key was woken before the last check. */
   isOverdue: boolean;
+  /** Turns since it has this place, and those of the present reconciliation. */
+  turns: number;
+  present: number;
 }
 
 /**
  * The keys of a work queue that wait for a limit across all keys, first come, first served: a key keeps its place until it
- * does not wait any more. Only as many are woken as may proceed, so that the work does not grow with the line.
+ * does not wait any more, or has had its turns. Only as many are woken as may proceed, so that the work does not grow with
+ * the line.
  */
 export class WaitingLine {
   readonly #options: WaitingLineOptions;
@@ -40,8 +46,11 @@ export class WaitingLine {
   freeFor(key: string): number {
     // A turn that has become free without an event belongs to those that came first.
     this.#wakeNext(key);
-    const reserved = this.#woken - (this.#line.get(key)?.isWoken ? 1 : 0);
-    return Math.max(0, this.free() - reserved);
+    const place = this.#line.get(key);
+    const reserved = this.#woken - (place?.isWoken ? 1 : 0);
+    const free = Math.max(0, this.free() - reserved);
+    if (place) place.present = free;
+    return free;
   }
 
   /** Call it after each reconciliation. @param isWaiting whether the key waits for this limit */
@@ -49,7 +58,8 @@ export class WaitingLine {
     const place = this.#line.get(key);
     if (place) this.#setWoken(place, false);
     if (isWaiting) {
-      if (!place) this.#line.set(key, { isWoken: false, isOverdue: false });
+      if (!place) this.#line.set(key, { isWoken: false, isOverdue: false, turns: 0, present: 0 });
+      else this.#countTurns(key, place);
       this.#startTimer();
     } else {
       this.#line.delete(key);
@@ -77,8 +87,15 @@ export class WaitingLine {
     }
   }
 
+  /** A key that still waits has used all of its turns. Without an end, it could get each one that becomes free. */
+  #countTurns(key: string, place: Place): void {
+    place.turns += place.present;
+    if (place.turns >= this.#options.mostTurns) this.#sendBack(key, place);
+  }
+
   #sendBack(key: string, place: Place): void {
     this.#setWoken(place, false);
+    place.turns = 0;
     this.#line.delete(key);
     this.#line.set(key, place);
   }

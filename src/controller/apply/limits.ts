@@ -51,7 +51,7 @@ export function createLimits({ caches, writes, clock, policy, timeouts, queue }:
   };
   const wake = (serviceId: string) => queue.add(serviceId);
   const line = (limit: number, used: () => number, recheckMs: number) =>
-    new WaitingLine({ free: () => Math.max(0, limit - used()), recheckMs, wake, clock });
+    new WaitingLine({ free: () => Math.max(0, limit - used()), mostTurns: limit, recheckMs, wake, clock });
   return {
     rollouts: line(policy.maxConcurrentRollouts, rolling, ROLLOUT_RECHECK_MS),
     commits: line(MOST_COMMITS, committing, COMMIT_RECHECK_MS),

@@ -23,6 +23,7 @@ function setup() {
   });
   const line = () =>
     new WaitingLine({
+      mostTurns: 1,
       clock,
       free: () => 50,
       recheckMs: 30_000,

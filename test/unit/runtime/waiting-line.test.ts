@@ -11,6 +11,7 @@ function setup(limit: number) {
   const line = new WaitingLine({
     clock,
     free: () => Math.max(0, limit - state.rolling),
+    mostTurns: limit,
     recheckMs: RECHECK_MS,
     wake: (serviceId) => woken.push(serviceId),
   });
@@ -88,6 +89,22 @@ describe("the line of services that wait for a limit", () => {
     expect(woken).toEqual(["a"]);
     await clock.advance(RECHECK_MS);
     expect(woken).toEqual(["a", "b"]);
+  });
+
+  it("puts a service that has had as many turns as the limit, and needs more, behind the others", () => {
+    const { line, woken, state } = setup(2);
+    const takeTurn = (serviceId: string) => {
+      state.rolling = 1;
+      line.wakeNext();
+      expect(line.freeFor(serviceId)).toBe(1);
+      state.rolling = 2;
+      line.reconciled(serviceId, true);
+      // It got no other turn.
+      expect(line.freeFor(serviceId)).toBe(0);
+      line.reconciled(serviceId, true);
+    };
+    for (const serviceId of ["a", "a", "b", "b", "c", "c", "a"]) takeTurn(serviceId);
+    expect(woken).toEqual(["a", "a", "b", "b", "c", "c", "a"]);
   });
 
   it("forgets a service that no longer waits", () => {

@@ -151,6 +151,28 @@ describe("resizes in place", () => {
 });
 
 describe("services that wait for the rollout budget", () => {
+  it("do not wait until a large service, whose pods start at different times, needs no more of it", async () => {
+    const simulation = new Simulation({ isInPlace: true, mostRollouts: 5 });
+    const { kubelets } = workloadsOf(simulation);
+    for (const service of [1, 2]) simulation.addService(service);
+    for (let index = 0; index < 60; index += 1) deployResizable(simulation, `pipe-${index}`, 1);
+    deployResizable(simulation, "other", 2);
+    simulation.start("Rollout");
+    await simulation.run(5 * SECOND);
+    let started = 0;
+    kubelets.startMs = () => {
+      started += 7;
+      return 20 * SECOND + 2 * SECOND * (started % 10);
+    };
+    simulation.requestSize(1, 4);
+    await simulation.run(40 * SECOND);
+    simulation.requestSize(2, 4);
+    // All rollouts that were in progress have ended meanwhile.
+    await simulation.run(MINUTE);
+    expect(simulation.condition(1)?.message).toContain("for rollouts of other services");
+    expect(simulation.sizes("other")).toEqual([FOUR]);
+  });
+
   it("begin as soon as a fallback of another service ends", async () => {
     const simulation = new Simulation({ isInPlace: true, mostRollouts: 1 });
     const workloads = workloadsOf(simulation);
