@@ -41,14 +41,15 @@ export class Reconciler {
     const isClaimed = claimsSize(seen);
     const unreported = isClaimed ? await this.#retract(seen) : undefined;
     const { snapshot, decision } = isClaimed ? this.#look(serviceId) : seen;
-    const { actions, sizing, waitsForCommit } = decision;
+    const { sizing, waitsForCommit } = decision;
+    const actions = this.#actions.affordable(serviceId, decision.actions);
     const failed = await this.#actions.run(serviceId, actions, sizing?.requestId);
     const { commits, rollouts } = this.#options;
     commits.reconciled(serviceId, waitsForCommit);
     // Before the report, so that a rollout that ends meanwhile wakes this service.
     // While it tries what its turn is for, it keeps the turn. In a long line, what it tried would be outdated at the next.
     const isTrying = sizing?.waitReason === "dry-runs" && this.#actions.isBusy(serviceId);
-    if (!isTrying && !actions.some(isCheck))
+    if (!isTrying && !decision.actions.some(isCheck))
       rollouts.reconciled(serviceId, sizing?.waitReason === "overall-limit");
     if (failed?.error !== undefined) throw failed.error;
     if (unreported) throw unreported.error;
@@ -63,7 +64,7 @@ export class Reconciler {
     const atMs = Math.min(retryAtMs, recheckAtMs(snapshot, decision));
     const requeueAfterMs = Number.isFinite(atMs) ? atMs - snapshot.nowMs : undefined;
     // A read can be repeated for as long as a Deployment cannot be resumed, so it delays neither the report nor a recheck.
-    if (actions.length > 0) return { requeue: true, requeueAfterMs };
+    if (decision.actions.length > 0) return { requeue: true, requeueAfterMs };
     return { requeueAfterMs, isUnfinished: this.#actions.isBusy(serviceId) };
   }
 

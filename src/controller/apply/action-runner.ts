@@ -28,6 +28,15 @@ interface Failed {
  */
 const PATIENCE_MS = 5000;
 
+/**
+ * Most actions of a service at a time, which is half of the connections (MAX_CALL_CONNECTIONS). A webhook that does not
+ * respond keeps each call for up to 30 s, and other services must not wait for those of a service with hundreds of pipes.
+ */
+const MOST_AT_ONCE = 64;
+
+/** Without these, a workload stays paused or broken. They are few. */
+const URGENT: readonly Action["type"][] = ["continue-commit", "resume", "roll-back"];
+
 /** On shutdown, the process waits this long for writes in flight before it releases the lease. */
 const SETTLE_MS = 10_000;
 
@@ -36,9 +45,17 @@ export class ActionRunner {
   readonly #options: ActionRunnerOptions;
   /** At most one entry for each reconciliation with slow writes; each write has a deadline. */
   readonly #inFlight = new Map<Promise<void>, string>();
+  /** The services of the actions that are running. */
+  readonly #running = new Map<Action, string>();
 
   constructor(options: ActionRunnerOptions) {
     this.#options = options;
+  }
+
+  /** Those of the actions that may begin now. The next reconciliation decides again about the others. */
+  affordable(serviceId: string, actions: readonly Action[]): readonly Action[] {
+    const free = MOST_AT_ONCE - [...this.#running.values()].filter((each) => each === serviceId).length;
+    return actions.filter(({ type }, index) => index < free || URGENT.includes(type));
   }
 
   /**
@@ -91,7 +108,11 @@ export class ActionRunner {
     requestId: string | undefined,
   ): Promise<WriteError | undefined> {
     const { log } = this.#options;
-    const error = await apply(this.#options, action).finally(() => this.#wakeNewService(serviceId, action));
+    this.#running.set(action, serviceId);
+    const error = await apply(this.#options, action).finally(() => {
+      this.#running.delete(action);
+      this.#wakeNewService(serviceId, action);
+    });
     const line = { serviceId, ...describeAction(action), requestId };
     if (error) log.warn({ ...line, ...error }, `${action.type} failed`);
     else if (action.type === "dry-run" || action.type === "check-room") log.debug(line, action.type);

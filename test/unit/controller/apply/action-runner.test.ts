@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ActionRunner } from "../../../../src/controller/apply/action-runner.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { MAX_CALL_CONNECTIONS } from "../../../../src/kube/connection.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
 import { anApplier } from "../../../support/fixtures/applier.ts";
@@ -60,6 +61,19 @@ describe("a write that outlasts the reconciliation", () => {
     await settled;
     expect(isSettled).toBe(true);
   });
+});
+
+it("while the writes of hundreds of pipes get no response, only those begin that end a commit or a failed rollout", async () => {
+  const { clock, runner, action } = setup();
+  const many = Array.from({ length: 300 }, (_, index) => ({ ...action, pipe: aPipe(`pipe-${index}`) }));
+  const begun = runner.affordable("service", many);
+  expect(begun.length).toBeLessThanOrEqual(MAX_CALL_CONNECTIONS / 2);
+  const running = runner.run("service", begun, undefined);
+  await clock.advance(5000);
+  await running;
+  const resume = { type: "resume", pipe: aPipe("paused") } as const;
+  expect(runner.affordable("service", [...many, resume])).toEqual([resume]);
+  expect(runner.affordable("other", [action])).toEqual([action]);
 });
 
 describe("a write that fails while the reconciliation waits for it", () => {
