@@ -24,7 +24,8 @@ interface Failed {
 }
 
 /**
- * A reconciliation waits this long for its writes. Slower writes continue in the background, so they block no worker.
+ * A reconciliation waits this long for its writes; when several do, for a part of it. Slower writes continue in the
+ * background, so those of many services block no worker.
  */
 const PATIENCE_MS = 5000;
 
@@ -85,7 +86,7 @@ export class ActionRunner {
       },
     );
     this.#inFlight.set(done, serviceId);
-    await waitAtMost(clock, PATIENCE_MS, done);
+    await waitAtMost(clock, PATIENCE_MS / this.#inFlight.size, done);
     isWaiting = false;
     const [first] = errors;
     if (errors.length > 0) return { error: errors.find((each) => !isConflict(each)) ?? first };

@@ -58,3 +58,33 @@ describe("a service with hundreds of pipes", () => {
     expect(simulation.status(1).observedGeneration).toBe(simulation.generation(1));
   });
 });
+
+describe("120 services whose webhook does not respond", () => {
+  it("do not keep all workers from another service", async () => {
+    const simulation = new Simulation({ isInPlace: true });
+    const { cluster } = simulation;
+    const failing = Array.from({ length: 120 }, (_, index) => index + 2);
+    simulation.addService(1);
+    deployResizable(simulation, "healthy", 1);
+    for (const service of failing) {
+      simulation.addService(service);
+      deployResizable(simulation, `failing-${service}`, service);
+    }
+    simulation.start();
+    await simulation.run(20 * SECOND);
+    const isHanging = ({ path, method }: KubeRequest) =>
+      method === "PATCH" && path.includes("/deployments/failing-");
+    cluster.latencyMs = (request) => (isHanging(request) ? 10 * SECOND : CALL_MS);
+    cluster.fault = (request) =>
+      isHanging(request) ? { error: new KubeApiError("PATCH", 500, "{}") } : undefined;
+    for (const service of failing) simulation.requestSize(service, 4);
+    for (const cores of [2, 3, 2, 3]) {
+      simulation.requestSize(1, cores);
+      await simulation.run(5 * SECOND);
+      expect(simulation.status(1)).toMatchObject({
+        observedGeneration: simulation.generation(1),
+        conditions: [{ type: "Ready", status: "True" }],
+      });
+    }
+  });
+});
