@@ -17,13 +17,16 @@ const MAX_ENTRIES = 1000;
  * `kubectl replace --force` does. The requested sizes are not kept: the pipes show their size.
  */
 export class DeletedScalings {
-  readonly #clock: Pick<Clock, "now">;
+  readonly #clock: Pick<Clock, "now" | "monotonic">;
+  readonly #wallTime: WallTime;
   readonly #graceMs: number;
+  /** In the time of the monotonic clock. */
   readonly #recreateAtMs = new Map<string, number>();
   #unseenUntilMs = 0;
 
-  constructor(scalings: Store<PipeScalingView>, clock: Pick<Clock, "now">, graceMs: number) {
+  constructor(scalings: Store<PipeScalingView>, clock: Pick<Clock, "now" | "monotonic">, graceMs: number) {
     this.#clock = clock;
+    this.#wallTime = new WallTime(clock);
     this.#graceMs = graceMs;
     scalings.onChange((change) => {
       if (change.type === "deleted") this.#remember(keyOf(change.previous));
@@ -33,19 +36,19 @@ export class DeletedScalings {
 
   /** Begins the grace time of the PipeScalings whose deletion this process did not see. Call it when work begins. */
   begin(): void {
-    this.#unseenUntilMs = this.#clock.now() + this.#graceMs;
+    this.#unseenUntilMs = this.#clock.monotonic() + this.#graceMs;
   }
 
   /** In milliseconds since 1970. `isSeen`: this process saw the deletion. */
   recreation(namespace: string, name: string): { readonly atMs: number; readonly isSeen: boolean } {
     const atMs = this.#recreateAtMs.get(`${namespace}/${name}`);
-    return { atMs: atMs ?? this.#unseenUntilMs, isSeen: atMs !== undefined };
+    return { atMs: this.#wallTime.of(atMs ?? this.#unseenUntilMs), isSeen: atMs !== undefined };
   }
 
   #remember(key: string): void {
     const [oldest] = this.#recreateAtMs.keys();
     if (oldest !== undefined && this.#recreateAtMs.size >= MAX_ENTRIES) this.#recreateAtMs.delete(oldest);
-    this.#recreateAtMs.set(key, this.#clock.now() + this.#graceMs);
+    this.#recreateAtMs.set(key, this.#clock.monotonic() + this.#graceMs);
   }
 }
 

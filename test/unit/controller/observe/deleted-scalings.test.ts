@@ -6,6 +6,8 @@ import { Store } from "../../../../src/runtime/store.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { aScaling } from "../../../support/fixtures/snapshot.ts";
 
+const HOUR_MS = 3_600_000;
+
 function setup() {
   const scalings = new Store<PipeScalingView>();
   const clock = new FakeClock();
@@ -32,6 +34,19 @@ describe("the record of deleted PipeScalings", () => {
     await clock.advance(20_000);
     remove("seen");
     expect([waitMs("seen"), waitMs("unseen")]).toEqual([30_000, 10_000]);
+  });
+
+  it.each([
+    ["ahead", HOUR_MS],
+    ["back", -HOUR_MS],
+  ])("waits for as long if the clock jumps an hour %s meanwhile", async (_, jumpMs) => {
+    const { clock, deleted, remove } = setup();
+    const waitMs = (name: string) => deleted.recreation("pipes", name).atMs - clock.now();
+    deleted.begin();
+    remove("seen");
+    await clock.advance(10_000);
+    clock.jump(jumpMs);
+    expect([waitMs("seen"), waitMs("unseen")]).toEqual([20_000, 20_000]);
   });
 
   it("keeps the last 1000", () => {
