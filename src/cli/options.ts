@@ -108,7 +108,7 @@ function clusterFlags({ kubeconfig, context }: Place): string {
   return `${flag("kubeconfig", kubeconfig)}${flag("context", context)}`;
 }
 
-function quotedForShell(text: string): string {
+export function quotedForShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 

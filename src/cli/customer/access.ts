@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import { canonicalUuid } from "../../domain/identifiers.ts";
 import { messageOf } from "../../kube/errors.ts";
 import { isLoopback } from "../../kube/loopback.ts";
-import { option, UsageError, type Values } from "../../settings/option.ts";
+import { declaredOptions, type Environment, option, UsageError, type Values } from "../../settings/option.ts";
 import { nonEmptyText, written } from "../../settings/values.ts";
 import { CliError } from "../failure.ts";
-import { argument, switchOption } from "../options.ts";
+import { argument, quotedForShell, switchOption } from "../options.ts";
 import { type Profile, type Profiles, profileNames } from "./profile-file.ts";
 import { apiUrl, keyId, keySecret, profileName } from "./values.ts";
 
@@ -60,18 +60,27 @@ export interface Access {
   readonly keySuffix: string;
   /** In PEM; default: the usual authorities. */
   readonly ca: string | undefined;
-  /** The profile that was used. */
+  /** The profile that the key and its secret are from. */
   readonly profile: string | undefined;
+  /** The flags that make another command call the same API with the same key, each with a leading blank. */
+  readonly flags: string;
 }
 
 /** A command to print, which follows the rescale of a service. */
-export function watchCommand(access: Pick<Access, "profile">, service: string): string {
-  return `pipe-scaling scaling get ${service} --watch${profileFlag(access)}`;
+export function watchCommand({ flags }: Pick<Access, "flags">, service: string): string {
+  return `pipe-scaling scaling get ${service} --watch${flags}`;
 }
 
-/** The flag that makes another command call the same API, with a leading blank. */
-export function profileFlag({ profile }: Pick<Access, "profile">): string {
-  return profile === undefined ? "" : ` --profile ${profile}`;
+/** @param given the profile in use, and the values; those that the environment has need no flag */
+function flagsOf(given: Readonly<Record<string, string | boolean | undefined>>, env: Environment): string {
+  const flags = declaredOptions(accessOptions).map(({ key, flag, variable = "", schema }) => {
+    const value = given[key];
+    // The default profile can change, so its name is always printed.
+    const isKnown = key !== "profile" && schema.safeParse(env[variable]).data === value;
+    if (!flag || !value || isKnown) return "";
+    return value === true ? ` ${flag}` : ` ${flag} ${quotedForShell(value)}`;
+  });
+  return flags.join("");
 }
 
 /**
@@ -80,7 +89,11 @@ export function profileFlag({ profile }: Pick<Access, "profile">): string {
  * @param profiles read only if something is missing, or a profile is named
  * @throws UsageError with what is missing or does not match; CliError for a file that cannot be used
  */
-export function accessOf(values: Values<typeof accessOptions>, profiles: () => Profiles): Access {
+export function accessOf(
+  values: Values<typeof accessOptions>,
+  env: Environment,
+  profiles: () => Profiles,
+): Access {
   const { apiUrl, keyId, keySecret } = values;
   const isComplete = apiUrl !== undefined && keyId !== undefined && keySecret !== undefined;
   const chosen = isComplete && values.profile === undefined ? undefined : choose(values.profile, profiles());
@@ -104,7 +117,8 @@ export function accessOf(values: Values<typeof accessOptions>, profiles: () => P
     authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`,
     keySuffix: keySuffix(id),
     ca: certificatesFor(url, connection),
-    profile: chosen?.name,
+    profile: keySecret === undefined ? chosen?.name : undefined,
+    flags: flagsOf({ ...values, profile: chosen?.name }, env),
   };
 }
 

@@ -9,7 +9,7 @@ import { outputOption, requireWatch, watchOptions } from "../options.ts";
 import { printData, printOne } from "../output.ts";
 import { describeBoost } from "../view/rescale-view.ts";
 import { followAccepted } from "./accepted.ts";
-import { profileFlag, serviceArgument } from "./access.ts";
+import { serviceArgument } from "./access.ts";
 import type { ApiClient } from "./client.ts";
 import { apiCommand, servicePath } from "./command.ts";
 import { bodyValue, boost as boostResult, nothing, progress } from "./responses.ts";
@@ -110,7 +110,7 @@ async function show(api: ApiClient, path: string, { service, output }: BoostValu
   if (output !== "table")
     printData(io, output, { service, ...(result.boost ? { boost: result.boost } : {}) });
   else if (current) printOne(io, output, { service, boost: describeBoost(current) });
-  const command = `pipe-scaling scaling boost ${service} --cores 16 --for 8h${profileFlag(api.access)}`;
+  const command = `pipe-scaling scaling boost ${service} --cores 16 --for 8h${api.access.flags}`;
   if (!current) io.err(`No boost is in effect. To start one: ${command}\n`);
   return 0;
 }

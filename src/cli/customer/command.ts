@@ -14,7 +14,7 @@ export function apiCommand(spec: CommandSpec<Options, [api: ApiClient]>): Comman
     ...spec,
     options: { ...spec.options, ...accessOptions },
     async run(values, io) {
-      const access = accessOf(values, () => readProfiles(profilePath(io.env)));
+      const access = accessOf(values, io.env, () => readProfiles(profilePath(io.env)));
       // Loads the HTTP client, which --help does not need.
       const { openTransport } = await import("./transport.ts");
       const transport = openTransport(access, { env: io.env });

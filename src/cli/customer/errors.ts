@@ -3,7 +3,7 @@ import { ERRORS } from "../../api/error-table.ts";
 import { messageOf } from "../../kube/errors.ts";
 import { CliError } from "../failure.ts";
 import { printable } from "../view/text.ts";
-import { type Access, profileFlag } from "./access.ts";
+import type { Access } from "./access.ts";
 import type { ApiRequest, RawResponse } from "./transport.ts";
 
 /** The API could not be reached, or did not respond. The outcome of a write that was sent is unknown. */
@@ -105,7 +105,7 @@ export function errorOf(response: RawResponse, { method, path }: ApiRequest, acc
   const id = headers["x-request-id"];
   const sentences = [
     status === 401 ? keyNotAccepted(access) : message,
-    ...(message === ERRORS.NoSuchPath.sentence() ? [OTHER_ADDRESS] : hint(status, path, profileFlag(access))),
+    ...(message === ERRORS.NoSuchPath.sentence() ? [OTHER_ADDRESS] : hint(status, path, access.flags)),
     ...(status >= 500 && method !== "GET" ? [UNKNOWN_OUTCOME] : []),
     `(status ${status}${id === undefined ? "" : `, request ${printable(id)}`})`,
   ];
@@ -119,29 +119,31 @@ export function errorOf(response: RawResponse, { method, path }: ApiRequest, acc
 
 function keyNotAccepted({ url, keySuffix, profile }: Access): string {
   const from = profile === undefined ? "" : ` of the profile ${profile}`;
-  return `${url} does not accept the key that ends in ${keySuffix}${from}: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret with \`pipe-scaling profile set\`.`;
+  const secret =
+    profile === undefined ? "in PIPE_SCALING_KEY_SECRET" : `with \`pipe-scaling profile set ${profile}\``;
+  return `${url} does not accept the key that ends in ${keySuffix}${from}: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret ${secret}.`;
 }
 
 /** Says nothing about the ID of an organization or a service. An API of another version may have another sentence. */
 const OTHER_ADDRESS =
   "Check the address of the API and its base path, and whether the API is older than this program (`pipe-scaling --version`).";
 
-function hint(status: number, path: string, flag: string): string[] {
+function hint(status: number, path: string, flags: string): string[] {
   if (status === 403) {
     return [
-      `The roles and the ipAccessList of the key decide this: \`pipe-scaling keys${flag}\` shows both.`,
+      `The roles and the ipAccessList of the key decide this: \`pipe-scaling keys${flags}\` shows both.`,
     ];
   }
   if (status !== 404) return [];
   if (path.endsWith("/boost")) {
     return [
-      `\`pipe-scaling scaling get SERVICE${flag}\` shows the boost of a service, and \`pipe-scaling services${flag}\` lists the services.`,
+      `\`pipe-scaling scaling get SERVICE${flags}\` shows the boost of a service, and \`pipe-scaling services${flags}\` lists the services.`,
     ];
   }
   const what = path.includes("/services/")
-    ? `Check the ID: \`pipe-scaling services${flag}\` lists the services, and`
+    ? `Check the ID: \`pipe-scaling services${flags}\` lists the services, and`
     : "Check the address and the ID:";
-  return [`${what} \`pipe-scaling organizations${flag}\` shows the organization of the key.`];
+  return [`${what} \`pipe-scaling organizations${flags}\` shows the organization of the key.`];
 }
 
 function retryAfterMs(status: number, headers: RawResponse["headers"]): number | undefined {

@@ -3,7 +3,7 @@ import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import { CliError } from "../failure.ts";
 import type { PollOptions } from "../view/poll.ts";
 import { earliestRetry, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
-import { type Access, profileFlag, watchCommand } from "./access.ts";
+import { type Access, watchCommand } from "./access.ts";
 import type { ApiClient } from "./client.ts";
 import { ErrorResponse, NoResponse } from "./errors.ts";
 import { type Progress, progress } from "./responses.ts";
@@ -73,7 +73,7 @@ function superseded(
 ): CliError {
   if (boost && requested.until === undefined)
     return new CliError(
-      `A boost is in effect until ${boost.until}, so the pipes get ${describeSize(requested.size)} after it. To end it now: pipe-scaling scaling boost ${service} --end${profileFlag(access)}`,
+      `A boost is in effect until ${boost.until}, so the pipes get ${describeSize(requested.size)} after it. To end it now: pipe-scaling scaling boost ${service} --end${access.flags}`,
     );
   if (!boost && requested.until !== undefined && Date.parse(requested.until) <= Date.now())
     return new CliError(

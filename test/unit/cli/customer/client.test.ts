@@ -15,6 +15,7 @@ const ACCESS: Access = {
   keySuffix: "x7Qd",
   ca: undefined,
   profile: "prod",
+  flags: " --profile prod",
 };
 const GET: ApiRequest = { method: "GET", path: "/v1/organizations" };
 const GET_SERVICE: ApiRequest = { method: "GET", path: "/v1/organizations/o/services/s/pipesCdcScaling" };
@@ -190,7 +191,7 @@ describe("the error message for", () => {
   test("401 lists possible problems with the key, and identifies the key without revealing its ID", async () => {
     const { api } = clientOf([refused(401, "Authentication failed.")]);
     expect(await messageOf(api.request(GET, anything))).toBe(
-      `https://api.example.com does not accept the key that ends in x7Qd of the profile prod: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret with \`pipe-scaling profile set\`. (status 401, ${ID})`,
+      `https://api.example.com does not accept the key that ends in x7Qd of the profile prod: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret with \`pipe-scaling profile set prod\`. (status 401, ${ID})`,
     );
   });
 

@@ -550,6 +550,45 @@ describe("the API URL and the key", () => {
     expect(unknown).toContain("`pipe-scaling services --profile staging` lists");
   });
 
+  test.each([
+    ["the API and the key", "--api-url URL --key-id my$key", {}, " --api-url URL --key-id 'my$key'"],
+    ["the API, but not the key of the environment", "--api-url URL", {}, " --api-url URL"],
+    [
+      "nothing that the environment repeats",
+      "--api-url URL --key-id key1",
+      { PIPE_SCALING_API_URL: "URL/" },
+      "",
+    ],
+    [
+      "the profile, and the API that is not the one of the profile",
+      "--profile staging --api-url URL",
+      { PIPE_SCALING_KEY_ID: "", PIPE_SCALING_KEY_SECRET: "" },
+      " --profile staging --api-url URL",
+    ],
+    ["a plain HTTP address", "--api-url URL --insecure-http", {}, " --api-url URL --insecure-http"],
+  ])("name %s in suggested commands, if flags named it", async (_, flags, variables, printed) => {
+    const api = await apiWith({
+      [`PATCH ${SCALING}`]: done({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 }),
+    });
+    const at = (text: string) => text.replace("URL", api.url);
+    await keep("staging", { apiUrl: "http://127.0.0.1:1" });
+    const known = { PIPE_SCALING_API_URL: "http://127.0.0.1:1", PIPE_SCALING_KEY_ID: "key1" };
+    const changes = Object.entries(variables).map(([name, value]) => [name, at(value)]);
+    const env = { ...known, PIPE_SCALING_KEY_SECRET: "tops3cret", ...Object.fromEntries(changes) };
+    const { err } = await run(undefined, at(`scaling set ${SERVICE} --cores 4 ${flags}`), { env });
+    expect(err).toContain(`To watch it: pipe-scaling scaling get ${SERVICE} --watch${at(printed)}\n`);
+  });
+
+  test("are not accepted: the command that sets the secret sets the one that was used", async () => {
+    const api = await apiWith({ "GET /v1/organizations": refused(401, "Authentication failed.") });
+    await keep("prod", { apiUrl: api.url });
+    const { err } = await run(undefined, "organizations");
+    expect(err).toContain("set another secret with `pipe-scaling profile set prod`.");
+    const env = { PIPE_SCALING_KEY_SECRET: "ofenvironment" };
+    const { err: exported } = await run(undefined, "organizations", { env });
+    expect(exported).toContain("set another secret in PIPE_SCALING_KEY_SECRET.");
+  });
+
   test("never combine the profile's secret with another key ID", async () => {
     const api = await apiWith();
     await keep("prod", { apiUrl: api.url });

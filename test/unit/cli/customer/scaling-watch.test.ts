@@ -51,7 +51,14 @@ function watchOf(
     progress.parse(response);
     return { requestId: "r", result: schema.parse(response) };
   };
-  const access = { url: "https://api", authorization: "", keySuffix: "", ca: undefined, profile: undefined };
+  const access = {
+    url: "https://api",
+    authorization: "",
+    keySuffix: "",
+    ca: undefined,
+    profile: undefined,
+    flags: "",
+  };
   const api = { requestOnce, access };
   const watched = watchScaling({ api, path: PATH, service: "s", requested, hasEndedBoost });
   const wait = async (ms: number) => void waits.push(ms);

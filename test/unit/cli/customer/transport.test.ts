@@ -14,7 +14,7 @@ function transportTo(
   ca?: string,
   options: NonNullable<Parameters<typeof openTransport>[1]> = {},
 ): Transport {
-  const access = { url, authorization: "Basic YTpi", keySuffix: "a", ca, profile: undefined };
+  const access = { url, authorization: "Basic YTpi", keySuffix: "a", ca, profile: undefined, flags: "" };
   const transport = openTransport(access, options);
   onTestFinished(() => transport.close());
   return transport;
