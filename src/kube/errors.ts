@@ -120,6 +120,14 @@ export function isDeniedByWebhook(error: unknown): error is KubeApiError {
   return error instanceof KubeApiError && /admission webhook "[^"]*" denied the request/.test(error.message);
 }
 
+/** A policy chooses the status code of its denial, too: 403, 413 or 422. */
+export function isDeniedByPolicy(error: unknown): boolean {
+  return (
+    error instanceof KubeApiError &&
+    /ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request/.test(error.message)
+  );
+}
+
 /** 403 of RBAC. Only the message distinguishes it from a 403 of admission. */
 export function isForbiddenByRbac(error: unknown): error is KubeApiError {
   return isCode(error, 403) && / is forbidden: User "[^"]*" cannot /.test(error.message);

@@ -33,8 +33,8 @@ beforeAll(async () => {
 
 afterAll(async () => {
   webhook?.close();
-  const configurations = "validatingwebhookconfiguration";
-  await kubectl(environment.cluster, ["delete", configurations, environment.pipes, "--ignore-not-found"]);
+  const kinds = "validatingwebhookconfiguration,validatingadmissionpolicy,validatingadmissionpolicybinding";
+  await kubectl(environment.cluster, ["delete", kinds, environment.pipes, "--ignore-not-found"]);
 });
 
 /** A user's admission webhook that denies everything. */
@@ -75,8 +75,40 @@ function configuration({ cert }: CertificatePair, server: Server): object {
   };
 }
 
-/** Returns true if the webhook allows a change. */
+/** A user's admission policy that denies everything with this reason, before webhooks are called. */
+function policy(reason: string): object[] {
+  const apiVersion = "admissionregistration.k8s.io/v1";
+  const metadata = { name: environment.pipes };
+  const resourceRules = [
+    { apiGroups: [GROUP], apiVersions: ["*"], operations: ["UPDATE"], resources: [PLURAL] },
+  ];
+  const namespaceSelector = { matchLabels: { "kubernetes.io/metadata.name": environment.pipes } };
+  return [
+    {
+      apiVersion,
+      kind: "ValidatingAdmissionPolicy",
+      metadata,
+      spec: {
+        matchConstraints: { resourceRules, namespaceSelector },
+        validations: [{ expression: "false", message: "sizes are frozen", reason }],
+      },
+    },
+    {
+      apiVersion,
+      kind: "ValidatingAdmissionPolicyBinding",
+      metadata,
+      spec: { policyName: environment.pipes, validationActions: ["Deny"] },
+    },
+  ];
+}
+
+/** Returns true if nothing denies a change. */
 async function isAllowed(): Promise<boolean> {
+  return (await denialOf()) === undefined;
+}
+
+/** The error that the API server returns for a change. */
+async function denialOf(): Promise<KubeApiError | undefined> {
   try {
     await environment.admin.json({
       method: "PATCH",
@@ -85,9 +117,9 @@ async function isAllowed(): Promise<boolean> {
       patchType: "application/merge-patch+json",
       body: { metadata: { annotations: { asked: "yes" } } },
     });
-    return true;
+    return undefined;
   } catch (error) {
-    if (error instanceof KubeApiError) return false;
+    if (error instanceof KubeApiError) return error;
     throw error;
   }
 }
@@ -121,4 +153,16 @@ test("PATCH returns 503 while the admission webhook fails", async () => {
   webhook.close();
   await once(webhook, "close");
   expect((await patch()).status).toBe(503);
+});
+
+test.each([
+  ["Invalid", 422],
+  ["Forbidden", 403],
+  ["RequestEntityTooLarge", 413],
+])("PATCH returns 400 if an admission policy denies the size with the reason %s", async (reason, code) => {
+  await apply(environment.cluster, policy(reason));
+  await waitFor(async () => (await denialOf())?.code === code, { what: "the policy to deny changes" });
+  const response = await patch();
+  expect(response).toMatchObject({ status: 400, body: { status: 400 } });
+  expect(response.text).not.toContain("frozen");
 });

@@ -1,4 +1,9 @@
-import { isDeniedByWebhook, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
+import {
+  isDeniedByPolicy,
+  isDeniedByWebhook,
+  KubeApiError,
+  KubeUnreachableError,
+} from "../../kube/errors.ts";
 import { type ApiError, apiError } from "../errors.ts";
 
 /**
@@ -26,9 +31,10 @@ function unavailable(cause: Error, retryAfterMs?: number): ApiError {
 
 /**
  * Returns true if admission denied the write. A 422 never comes from the CRD schema, because our own schema is as
- * strict. A webhook can choose any status, even that of a missing permission, so the message of the API server
- * identifies it.
+ * strict. A webhook can choose any status, even that of a missing permission, and a policy some, so the message of the
+ * API server identifies them.
  */
 function isDenied(error: KubeApiError): boolean {
-  return error.code === 422 || (error.code < 500 && isDeniedByWebhook(error));
+  if (error.code === 422 || isDeniedByPolicy(error)) return true;
+  return error.code < 500 && isDeniedByWebhook(error);
 }
