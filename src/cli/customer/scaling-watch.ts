@@ -3,13 +3,13 @@ import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import { CliError } from "../failure.ts";
 import type { PollOptions } from "../view/poll.ts";
 import { earliestRetry, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
-import { type Access, watchCommand } from "./access.ts";
+import { watchCommand } from "./access.ts";
 import type { ApiClient } from "./client.ts";
 import { ErrorResponse, NoResponse } from "./errors.ts";
 import { type Progress, progress } from "./responses.ts";
 
 export interface ScalingWatchOptions {
-  readonly api: Pick<ApiClient, "requestOnce" | "access">;
+  readonly api: Pick<ApiClient, "requestOnce" | "access" | "now">;
   /** Path of the service's pipesCdcScaling. */
   readonly path: string;
   readonly service: string;
@@ -45,8 +45,7 @@ export function watchScaling(options: ScalingWatchOptions): PollOptions {
       const request = { method: "GET", path: `${path}/progress` } as const;
       const { result } = await api.requestOnce(request, progress);
       const isForeign = isOfAnother(result, requested);
-      if (requested && isForeign && isMaybeSuperseded)
-        throw superseded(result, requested, service, api.access);
+      if (requested && isForeign && isMaybeSuperseded) throw superseded(result, requested, service, api);
       isMaybeSuperseded = isForeign;
       const isStale = hasEndedBoost && result.boost !== undefined && !isMaybeBoosted;
       isMaybeBoosted = result.boost !== undefined;
@@ -69,20 +68,20 @@ function superseded(
   { requestId, desired, boost }: Progress,
   requested: RequestedSize,
   service: string,
-  access: Access,
+  api: Pick<ApiClient, "access" | "now">,
 ): CliError {
   if (boost && requested.until === undefined)
     return new CliError(
-      `A boost is in effect until ${boost.until}, so the pipes get ${describeSize(requested.size)} after it. To end it now: pipe-scaling scaling boost ${service} --end${access.flags}`,
+      `A boost is in effect until ${boost.until}, so the pipes get ${describeSize(requested.size)} after it. To end it now: pipe-scaling scaling boost ${service} --end${api.access.flags}`,
     );
-  if (!boost && requested.until !== undefined && Date.parse(requested.until) <= Date.now())
+  if (!boost && requested.until !== undefined && Date.parse(requested.until) <= api.now())
     return new CliError(
-      `The boost ended at ${requested.until}, before every pipe had its size. To watch the return to the requested size: ${watchCommand(access, service)}`,
+      `The boost ended at ${requested.until}, before every pipe had its size. To watch the return to the requested size: ${watchCommand(api.access, service)}`,
     );
   const size = desired ? ` (${describeSize(sizeOf(desired))})` : "";
   const who = requestId === undefined ? "A change without a request" : `Another request, ${requestId},`;
   return new CliError(
-    `${who} set another size${size}: your request was superseded. To watch the other one: ${watchCommand(access, service)}`,
+    `${who} set another size${size}: your request was superseded. To watch the other one: ${watchCommand(api.access, service)}`,
   );
 }
 

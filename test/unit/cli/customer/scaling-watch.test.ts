@@ -8,6 +8,7 @@ import { sizeOfCores } from "../../../../src/domain/size.ts";
 
 const PATH = "/v1/organizations/o/services/s/pipesCdcScaling";
 const UNTIL = "2026-01-31T20:00:00.000Z";
+const AFTER = "2026-01-31T20:00:01.000Z";
 const OURS = { size: sizeOfCores(4), requestId: "ours" };
 
 type FakeResult = object | Error;
@@ -38,9 +39,11 @@ const OTHERS = progressWith({
 /** A watch of an API that sends these responses in order, and then repeats the last one. */
 function watchOf(
   responses: { progress?: readonly FakeResult[] },
-  options: { requested?: RequestedSize | undefined; hasEndedBoost?: boolean } = { requested: OURS },
+  options: { requested?: RequestedSize | undefined; hasEndedBoost?: boolean; now?: string } = {
+    requested: OURS,
+  },
 ) {
-  const { requested, hasEndedBoost = false } = options;
+  const { requested, hasEndedBoost = false, now = AFTER } = options;
   const left = [...(responses.progress ?? [])];
   const requests: string[] = [];
   const waits: number[] = [];
@@ -59,7 +62,7 @@ function watchOf(
     profile: undefined,
     flags: "",
   };
-  const api = { requestOnce, access };
+  const api = { requestOnce, access, now: () => Date.parse(now) };
   const watched = watchScaling({ api, path: PATH, service: "s", requested, hasEndedBoost });
   const wait = async (ms: number) => void waits.push(ms);
   const updates = poll({ ...watched, wait }, new AbortController().signal);
@@ -212,6 +215,12 @@ describe("a watch through the API", () => {
     await expect(updates.next()).rejects.toThrow(
       `The boost ended at ${UNTIL}, before every pipe had its size. To watch the return to the requested size: pipe-scaling scaling get s --watch`,
     );
+  });
+
+  test("follows the clock of the API, because that of this machine can be wrong", async () => {
+    const requested = { ...OURS, until: UNTIL };
+    const { updates } = watchOf({ progress: [OTHERS] }, { requested, now: "2026-01-31T19:59:59.000Z" });
+    await expect(updates.next()).rejects.toThrow("Another request, theirs, set another size (8 cpu / 32 Gi)");
   });
 
   test("is never superseded if it did not request a size", async () => {
