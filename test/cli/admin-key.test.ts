@@ -8,6 +8,7 @@ import { parseApiKey, sha256 } from "../../src/records/api-key.ts";
 import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
 import type { RunningApi } from "../api/environment.ts";
 import { basic, keyRecord } from "../support/fixtures/records.ts";
+import { runCommands } from "../support/page-commands.ts";
 import { AdminTestEnvironment } from "./admin-environment.ts";
 
 let records: AdminTestEnvironment;
@@ -217,7 +218,14 @@ describe("admin key update", () => {
     await records.environment.addRecord(malformed);
     const { code, err } = await records.run(`admin key update ${id} --name x`);
     expect(code).toBe(1);
-    expect(err).toMatch(/is malformed: .*createdAt: must be.* Fix it with `kubectl edit secret api-key-/);
+    const advice =
+      /is malformed: .*createdAt: must be.* Fix it with `(kubectl edit secret api-key-.*)`, and write values as plain text under a new key stringData,/;
+    expect(err).toMatch(advice);
+    const [, command = ""] = advice.exec(err) ?? [];
+    const line = "'stringData: {createdAt: \"2026-01-31T12:00:00Z\"}'";
+    const variables = { KUBE_EDITOR: `printf '%s\\n' ${line} >>` };
+    await runCommands(records.environment.cluster, [command], { variables });
+    expect((await records.run(`admin key update ${id} --name x`)).code).toBe(0);
     expect((await records.run(`admin key delete ${id} --yes`)).code).toBe(0);
   });
 });

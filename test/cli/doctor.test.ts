@@ -223,7 +223,9 @@ describe("the records check of doctor", () => {
     const where = `--namespace ${environment.records} --kubeconfig ${cluster.kubeconfig}`;
     expect(malformed.map(({ remedy }) => remedy)).toEqual([
       ...names.map((name) => `kubectl edit configmap ${name} ${where}`),
-      `kubectl edit secret ${record.metadata.name} ${where}`,
+      expect.stringContaining(
+        `\`kubectl edit secret ${record.metadata.name} ${where}\`, and write values as plain`,
+      ),
     ]);
   });
 

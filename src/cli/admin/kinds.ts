@@ -31,6 +31,9 @@ interface KindSpec<O extends KubeObject, T> {
   encode?(text: string): string;
 }
 
+/** Follows a command to edit a Secret, whose values are in base64. */
+export const IN_SECRET = ", and write values as plain text under a new key stringData";
+
 /** A kind of record that has an ID. */
 export class Kind<O extends KubeObject, T extends { readonly name: string }> {
   readonly #spec: KindSpec<O, T>;
@@ -75,8 +78,9 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     if (parsed.ok) return parsed.value;
     const resource = this.#spec.resource.plural.replace(/s$/, "");
     const words = `edit ${resource} ${object.metadata.name} --namespace ${place.namespace}`;
+    const how = resource === "secret" ? IN_SECRET : "";
     throw new CliError(
-      `The record of ${what} is malformed: ${parsed.problem}. Fix it with \`${kubectlCommand(place, words)}\`, then run the command again.`,
+      `The record of ${what} is malformed: ${parsed.problem}. Fix it with \`${kubectlCommand(place, words)}\`${how}, then run the command again.`,
     );
   }
 

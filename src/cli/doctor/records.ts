@@ -4,7 +4,7 @@ import type { ApiKey } from "../../records/api-key.ts";
 import { RECORD_KINDS, recordKindOf } from "../../records/kinds.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Parsed } from "../../records/parse.ts";
-import { KEYS, ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
+import { IN_SECRET, KEYS, ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
 import { kubectlCommand, type Place } from "../options.ts";
 import { error, type Result } from "./result.ts";
 
@@ -55,7 +55,8 @@ function wellFormed<T>(
   malformed: Result[],
 ): T[] {
   const all = [...records];
-  const remedy = kubectlCommand(place, `edit ${resource} ${name} --namespace ${place.namespace}`);
+  const edit = kubectlCommand(place, `edit ${resource} ${name} --namespace ${place.namespace}`);
+  const remedy = resource === "secret" ? `\`${edit}\`${IN_SECRET}.` : edit;
   // Entries that were not read have the same problem.
   for (const problem of new Set(all.flatMap((parsed) => (parsed.ok ? [] : [parsed.problem])))) {
     malformed.push(error(`The ${resource} ${name} is malformed: ${problem}.`, remedy));

@@ -33,7 +33,8 @@ describe("the keys check of doctor", () => {
         message: expect.stringMatching(
           /^The secret api-key-1 is malformed: ipAccessList: entry 2 .*; until then, the key is denied everywhere\.$/,
         ),
-        remedy: "kubectl edit secret api-key-1 --namespace records",
+        remedy:
+          "`kubectl edit secret api-key-1 --namespace records`, and write values as plain text under a new key stringData.",
       },
     ]);
   });
