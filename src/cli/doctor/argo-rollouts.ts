@@ -46,7 +46,7 @@ function templateOf(
 ): Result {
   return warning(
     `The pipe ${namespace}/${deployment} is the pod template of the Rollout ${name}: each resize makes Argo Rollouts replace the pods by its own strategy, and the status does not show when they have the size.`,
-    `Delete the Rollout and run the pipe as a Deployment, or remove the labels from the Deployment and its pod template: ${removal(cluster, "deployment", deployment, namespace)}`,
+    `Delete the Rollout and run the pipe as a Deployment, or remove the labels from the Deployment: ${removal(cluster, "deployment", deployment, namespace)}`,
   );
 }
 

@@ -44,7 +44,7 @@ describe("the check of doctor for Argo Rollouts", () => {
     expect(await results([rollout({}, refersTo("a"))])).toEqual([
       [
         expect.stringMatching(/^warning: The pipe pipes\/a is the pod template of the Rollout r: /),
-        expect.stringContaining("kubectl label deployment a --namespace pipes pipes.clouddb.dev/service- "),
+        "Delete the Rollout and run the pipe as a Deployment, or remove the labels from the Deployment: kubectl label deployment a --namespace pipes pipes.clouddb.dev/service- pipes.clouddb.dev/type-",
       ],
     ]);
   });
