@@ -3,10 +3,17 @@ import { readFileSync } from "node:fs";
 import { canonicalUuid } from "../../domain/identifiers.ts";
 import { messageOf } from "../../kube/errors.ts";
 import { isLoopback } from "../../kube/loopback.ts";
-import { declaredOptions, type Environment, option, UsageError, type Values } from "../../settings/option.ts";
-import { nonEmptyText, written } from "../../settings/values.ts";
+import {
+  declaredOptions,
+  type Environment,
+  type OptionText,
+  option,
+  UsageError,
+  type Values,
+} from "../../settings/option.ts";
+import { nonEmptyText, onOff, written } from "../../settings/values.ts";
 import { CliError } from "../failure.ts";
-import { argument, quotedForShell, switchOption } from "../options.ts";
+import { argument, quotedForShell } from "../options.ts";
 import { type Profile, type Profiles, profileNames } from "./profile-file.ts";
 import { apiUrl, keyId, keySecret, profileName } from "./values.ts";
 
@@ -15,26 +22,38 @@ export function keySuffix(keyId: string): string {
   return keyId.slice(-4);
 }
 
-/** The address of an API and a key. */
-export const connectionOptions = {
-  apiUrl: option(apiUrl.optional(), {
-    placeholder: "url",
-    description: "address of the API, such as https://api.example.com (default: from the profile)",
-  }),
-  keyId: option(keyId.optional(), {
-    placeholder: "id",
-    description: "ID of the API key (default: from the profile)",
-  }),
-  keySecret: option(keySecret.optional(), { description: "secret of the API key", secret: true }),
-  caFile: option(nonEmptyText.optional(), {
-    placeholder: "file",
-    description:
-      "PEM certificate of the authority that signed the certificate of the API (default: the public authorities)",
-  }),
-  insecureHttp: switchOption(
-    "allow plain HTTP to another machine, where anyone on the network can read the key",
-  ),
-};
+/** The address of an API and a key. @param kind whether there are no variables for them, except for the secret */
+function connection(kind: Pick<OptionText, "flagOnly">) {
+  return {
+    apiUrl: option(apiUrl.optional(), {
+      placeholder: "url",
+      description: "address of the API, such as https://api.example.com (default: from the profile)",
+      ...kind,
+    }),
+    keyId: option(keyId.optional(), {
+      placeholder: "id",
+      description: "ID of the API key (default: from the profile)",
+      ...kind,
+    }),
+    keySecret: option(keySecret.optional(), { description: "secret of the API key", secret: true }),
+    caFile: option(nonEmptyText.optional(), {
+      placeholder: "file",
+      description:
+        "PEM certificate of the authority that signed the certificate of the API (default: the public authorities)",
+      ...kind,
+    }),
+    insecureHttp: option(onOff, {
+      description: "allow plain HTTP to another machine, where anyone on the network can read the key",
+      default: "false",
+      ...kind,
+    }),
+  };
+}
+
+const connectionOptions = connection({});
+
+/** For a change of a profile, which variables for other commands must not point to another API. */
+export const newConnectionOptions = connection({ flagOnly: true });
 
 /** Options of every command that calls the API. */
 export const accessOptions = {
@@ -169,7 +188,7 @@ export function certificatesFor(
   const { protocol, hostname } = new URL(url);
   if (!insecureHttp && protocol !== "https:" && !isLoopback(hostname)) {
     throw new UsageError(
-      `${url} uses plain HTTP to another machine, so anyone on the network could read the key. Use https://, or allow it with --insecure-http (or PIPE_SCALING_INSECURE_HTTP=true).`,
+      `${url} uses plain HTTP to another machine, so anyone on the network could read the key. Use https://, or allow it with --insecure-http.`,
     );
   }
   if (caFile === undefined) return undefined;

@@ -6,7 +6,7 @@ import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { argument, outputOption, yesOption } from "../options.ts";
 import { printList } from "../output.ts";
-import { certificatesFor, completed, connectionOptions, keySuffix, requireProfile } from "./access.ts";
+import { certificatesFor, completed, keySuffix, newConnectionOptions, requireProfile } from "./access.ts";
 import { type Profile, profileNames, profilePath, readProfiles, writeProfiles } from "./profile-file.ts";
 import { keySecret, profileName } from "./values.ts";
 
@@ -24,7 +24,7 @@ const set = defineCommand({
     "profile set prod --api-url https://api.example.com --key-id <id>",
     "profile set prod < secret.txt",
   ],
-  options: { ...nameArgument, ...connectionOptions },
+  options: { ...nameArgument, ...newConnectionOptions },
   async run({ name, ...values }, io) {
     const path = profilePath(io.env);
     const known = readProfiles(path).profiles[name];
@@ -33,7 +33,7 @@ const set = defineCommand({
     const { apiUrl, keyId, insecureHttp } = connection;
     if (apiUrl === undefined || keyId === undefined) {
       throw new UsageError(
-        `The profile ${name} does not exist yet. To create it, specify --api-url (or PIPE_SCALING_API_URL) and --key-id (or PIPE_SCALING_KEY_ID).`,
+        `The profile ${name} does not exist yet. To create it, specify --api-url and --key-id.`,
       );
     }
     certificatesFor(apiUrl, connection);

@@ -97,6 +97,22 @@ describe("profile set", () => {
     });
   });
 
+  test("changes nothing because of variables for another API", async () => {
+    await done(`profile set staging ${PROD}`, [SECRET]);
+    const env = {
+      PIPE_SCALING_API_URL: "http://other.example.com",
+      PIPE_SCALING_KEY_ID: "otherkey",
+      PIPE_SCALING_INSECURE_HTTP: "true",
+      PIPE_SCALING_CA_FILE: "/none",
+    };
+    await done("profile set staging", ["another"], env);
+    expect(readProfiles(path).profiles["staging"]).toEqual({
+      apiUrl: "https://api.example.com",
+      keyId: "abcdefghijklmnopx7Qd",
+      keySecret: "another",
+    });
+  });
+
   test("does not change which profile is in use", async () => {
     await done(`profile set prod ${PROD}`, [SECRET]);
     const { err } = await done(`profile set staging ${PROD}`, [SECRET]);
@@ -135,7 +151,7 @@ describe("profile set", () => {
     ["profile set __proto__ --api-url https://x --key-id a", "but it must be a name", 2],
     [
       "profile set prod --api-url https://x/v1 --key-id a",
-      '--api-url (or PIPE_SCALING_API_URL) is "https://x/v1", but it must be the address of an API',
+      '--api-url is "https://x/v1", but it must be the address of an API',
       2,
     ],
     ["profile set prod --api-url https://me:pw@x --key-id a", "without a user", 2],
