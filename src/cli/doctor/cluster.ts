@@ -7,7 +7,7 @@ import { KINDS } from "../../controller/observe/workloads/kinds.ts";
 import { HOLD } from "../../controller/observe/workloads/stateful-set.ts";
 import { GROUP, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
-import type { KubeClient } from "../../kube/client.ts";
+import type { KubeClient, KubeRequest } from "../../kube/client.ts";
 import { unlessCode } from "../../kube/errors.ts";
 import { memoized } from "../../kube/memoized.ts";
 import type { ConfigMap, KubeObject, Lease, Secret } from "../../kube/objects.ts";
@@ -22,6 +22,7 @@ import {
   STATEFUL_SETS,
 } from "../../kube/paths.ts";
 import type { Pod, PodTemplate } from "../../kube/pods.ts";
+import { Semaphore } from "../../kube/semaphore.ts";
 import type { Deployment, StatefulSet, Workload } from "../../kube/workloads.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -34,6 +35,9 @@ import {
   type ProcessDeployment,
 } from "./installation.ts";
 import { parseKeys, parseRecords } from "./records.ts";
+
+/** Fewer than the connections of the client, because the deadline of a call includes its wait for one. */
+const MAX_CALLS = 64;
 
 export interface ClusterOptions {
   readonly client: Pick<KubeClient, "json" | "server">;
@@ -131,7 +135,17 @@ export class Cluster {
   readonly scalings = memoized(() => this.#listOfPipes<Scaling>(PIPE_SCALINGS, {}));
 
   constructor(options: ClusterOptions) {
-    this.options = options;
+    const { client, signal } = options;
+    const calls = new Semaphore(MAX_CALLS);
+    async function json<T>(request: KubeRequest): Promise<T> {
+      const release = await calls.acquire(signal);
+      try {
+        return await client.json<T>(request);
+      } finally {
+        release();
+      }
+    }
+    this.options = { ...options, client: { server: client.server, json } };
   }
 
   /** Namespace of the records. */
