@@ -1,5 +1,6 @@
 import { LEASE_NAME } from "../../controller/names.ts";
 import { GROUP, PLURAL } from "../../crd/names.ts";
+import { counted } from "../view/text.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Component, Installation } from "./installation.ts";
 import { error, note, ok, type Result } from "./result.ts";
@@ -83,25 +84,33 @@ async function checkAccount(cluster: Cluster, installation: Installation): Promi
   };
   const subject = `The account of the ${component}, ${user},`;
   const needed = [...PERMISSIONS[component], ...(reviewsTokens ? REVIEW_PERMISSIONS : [])];
-  const results = needed.flatMap((permission) =>
-    namespaces[permission.scope].map(async (where) => {
-      const denied = await deniedVerbs(cluster, { user, namespace }, permission, where);
-      return denied.length === 0 ? [] : resultFor(subject, denied, permission, where);
-    }),
-  );
+  const results = needed.map(async (permission) => {
+    const where = namespaces[permission.scope];
+    const account = { user, namespace };
+    const denied = await Promise.all(where.map((each) => deniedVerbs(cluster, account, permission, each)));
+    const byVerbs = Map.groupBy(where, (_, at) => denied[at]?.join(", ") ?? "");
+    byVerbs.delete("");
+    return [...byVerbs].map(([verbs, of]) => resultFor(subject, verbs, permission, of));
+  });
   const denied = (await Promise.all(results)).flat();
   return denied.length === 0 ? [ok(`${subject} has all permissions that it needs.`)] : denied;
 }
 
+/** Most namespaces in one result: there can be hundreds with the same problem. */
+const MAX_NAMED = 3;
+
 function resultFor(
   subject: string,
-  denied: readonly string[],
+  verbs: string,
   permission: Permission,
-  where: string,
+  namespaces: readonly string[],
 ): Result {
   const { group, resource, optional } = permission;
   const kind = group === "" ? resource : `${resource} (${group})`;
-  const message = `${subject} may not ${denied.join(", ")} ${kind} in ${where || "all namespaces"}.`;
+  const others = namespaces.length - MAX_NAMED;
+  const named = namespaces.slice(0, MAX_NAMED).join(", ") || "all namespaces";
+  const where = others > 0 ? `${named} and ${counted(others, "other namespace")}` : named;
+  const message = `${subject} may not ${verbs} ${kind} in ${where}.`;
   if (optional !== undefined) {
     const values = optional.map((each) => `${each}=true`).join(" and ");
     return note(message, `Unless this is intended: helm upgrade with ${values}.`);

@@ -24,28 +24,43 @@ function deploymentFor(namespaces: readonly string[]) {
   };
 }
 
-it("the permissions in 500 namespaces are asked in turn: a call that waits for a connection would time out", async () => {
-  let running = 0;
-  let most = 0;
-  let reviews = 0;
+/** A cluster with a controller for 500 namespaces. @param isAllowed by the group of the resource */
+function clusterWith(isAllowed: (group: string) => boolean) {
+  const calls = { running: 0, most: 0, reviews: 0 };
   const deployment = deploymentFor(Array.from({ length: 500 }, (_, at) => `pipes-${at}`));
   const client = {
     server: "https://cluster.example",
-    async json<T>({ path }: KubeRequest): Promise<T> {
+    async json<T>({ path, body }: KubeRequest): Promise<T> {
       const isReview = path.endsWith("/subjectaccessreviews");
-      if (isReview) reviews += 1;
-      running += 1;
-      most = Math.max(most, running);
+      if (isReview) calls.reviews += 1;
+      calls.running += 1;
+      calls.most = Math.max(calls.most, calls.running);
       await setImmediate();
-      running -= 1;
-      const response = isReview ? { status: { allowed: true } } : { metadata: {}, items: [deployment] };
+      calls.running -= 1;
+      const allowed = isReview && isAllowed(Object(body).spec.resourceAttributes.group);
+      const response = isReview ? { status: { allowed } } : { metadata: {}, items: [deployment] };
       return JSON.parse(JSON.stringify(response));
     },
   };
   const place = { program: "pipe-scaling", namespace: "records" };
   const { signal } = new AbortController();
-  const results = await checkPermissions(new Cluster({ client, signal, clock: systemClock, place }));
-  expect(results).toMatchObject([{ severity: "ok" }]);
-  expect(reviews).toBeGreaterThan(500 * 20);
-  expect(most).toBeLessThanOrEqual(MAX_CALL_CONNECTIONS);
+  return { calls, cluster: new Cluster({ client, signal, clock: systemClock, place }) };
+}
+
+it("the permissions in 500 namespaces are asked in turn: a call that waits for a connection would time out", async () => {
+  const { calls, cluster } = clusterWith(() => true);
+  expect(await checkPermissions(cluster)).toMatchObject([{ severity: "ok" }]);
+  expect(calls.reviews).toBeGreaterThan(500 * 20);
+  expect(calls.most).toBeLessThanOrEqual(MAX_CALL_CONNECTIONS);
+});
+
+it("a permission that is missing in 500 namespaces is one result", async () => {
+  const { cluster } = clusterWith((group) => group !== "autoscaling");
+  expect(await checkPermissions(cluster)).toMatchObject([
+    {
+      severity: "error",
+      message:
+        "The account of the controller, system:serviceaccount:system:default, may not list, watch horizontalpodautoscalers (autoscaling) in pipes-0, pipes-1, pipes-2 and 497 other namespaces.",
+    },
+  ]);
 });
