@@ -120,7 +120,7 @@ export function isDeniedByWebhook(error: unknown): error is KubeApiError {
   return error instanceof KubeApiError && /admission webhook "[^"]*" denied the request/.test(error.message);
 }
 
-/** A policy chooses the status code of its denial, too: 403, 413 or 422. */
+/** A policy chooses the status code of its denial, too: 401, 403, 413 or 422. */
 export function isDeniedByPolicy(error: unknown): boolean {
   return (
     error instanceof KubeApiError &&

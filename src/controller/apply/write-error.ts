@@ -1,6 +1,7 @@
 import {
   isCode,
   isConflict,
+  isDeniedByPolicy,
   isDeniedByWebhook,
   isForbiddenByRbac,
   isTerminating,
@@ -18,6 +19,9 @@ export const CONFLICT: WriteError = {
   isConflict: true,
 };
 
+/** Status codes that depend on the written object. A webhook chooses the one of its denial. */
+const REFUSALS = [400, 403, 404, 409, 413, 422];
+
 /**
  * Returns the reason why a write to a pipe failed, with the message of the server and what people can do.
  *
@@ -30,8 +34,7 @@ export function writeErrorOf(error: unknown): WriteError | undefined {
   const { retryAfterMs } = error;
   if (isWithoutRoles(error)) return { reason: "WriteFailed", message, retryAfterMs };
   if (isForbiddenByRbac(error)) return { reason: "Forbidden", message };
-  // 422 from validation or an admission policy, 403 from a policy and denials of webhooks depend on the written object.
-  const isRefused = [400, 403, 404, 409, 422].some((code) => isCode(error, code));
+  const isRefused = isDeniedByPolicy(error) || REFUSALS.some((code) => isCode(error, code));
   return { reason: isRefused ? "Refused" : "WriteFailed", message, retryAfterMs };
 }
 

@@ -22,10 +22,24 @@ it.each([
   [400, "Refused"],
   [404, "Refused"],
   [409, "Refused"],
+  [413, "Refused"],
   [429, "WriteFailed"],
   [500, "WriteFailed"],
 ])("a denial of a webhook with %i is %s, because the webhook chooses the code", (code, reason) => {
   expect(reasonOf(code, DENIED)).toBe(reason);
+});
+
+const POLICY = "ValidatingAdmissionPolicy 'sizes' with binding 'sizes' denied request: too large";
+
+it.each([401, 403, 413, 422])(
+  "a denial of a policy with %i is Refused, because the policy chooses the code",
+  (code) => {
+    expect(reasonOf(code, POLICY)).toBe("Refused");
+  },
+);
+
+it("a 401 of the API server is a failed write, because the credentials may be renewed", () => {
+  expect(reasonOf(401, "Unauthorized")).toBe("WriteFailed");
 });
 
 it.each([
