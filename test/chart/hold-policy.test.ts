@@ -255,19 +255,20 @@ describe("with the token of the controller, the partition of an owner", () => {
   });
 
   it("may be lowered by the number of a hold where somebody removed the field managers", async () => {
-    await pipes.create("forgotten");
+    await heldPipe("forgotten");
     await pipes.own("forgotten", FORGET);
-    await pipes.write("forgotten", { ...annotationOf(await pipes.uidOf("forgotten")), ...hold(2) });
     expect(await pipes.send("forgotten", release())).toBe("accepted");
     await pipes.own("forgotten", UNLABEL);
     expect(await pipes.send("forgotten", release())).toBe("accepted");
     expectDenied(await pipes.send("forgotten", release(1)), LABELED);
   });
 
-  it("may be restored after its owner applied the StatefulSet, if the hold came with a record where somebody removed the field managers", async () => {
+  it("may be restored after its owner applied the StatefulSet, because a hold must come with a record where somebody removed the field managers", async () => {
     await pipes.create("recorded");
     await pipes.own("recorded", FORGET);
     const { metadata } = annotationOf(await pipes.uidOf("recorded"));
+    // The first apply would give such a hold to a manager of the past.
+    expectDenied(await pipes.send("recorded", { metadata, ...hold(2) }), "only in its own name");
     await pipes.write("recorded", { metadata: { ...metadata, managedFields: [RECORD] }, ...hold(2) });
     const body = { apiVersion: "apps/v1", kind: "StatefulSet", metadata: { labels: { team: "a" } } };
     await pipes.admin.json({ ...confirm("recorded", 0, "owner"), body });

@@ -9,6 +9,7 @@ import { type Applier, attempt, readPipe } from "./applier.ts";
 import { sizeProblem } from "./capacity.ts";
 import { commitPatch } from "./commit.ts";
 import { asDryRun, pipeDryRun, resizeRequest, sizePatch } from "./requests.ts";
+import { recordOfHold } from "./workloads/workload.ts";
 import { fallbackOf, problemIn, writeErrorOf } from "./write-error.ts";
 
 type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
@@ -31,7 +32,12 @@ async function commitProblem(applier: Applier, action: DryRunAction): Promise<Wr
   const current = await readPipe<Workload>(applier, pipe);
   if (!current) return undefined;
   // Without the message of DEPLOYMENTS, the response is the whole object.
-  const { message: _, ...request } = pipeDryRun(pipe, rollout, commitPatch(action));
+  const { message: _, ...request } = pipeDryRun(
+    pipe,
+    rollout,
+    commitPatch(action),
+    recordOfHold(pipe, current),
+  );
   let committed: Workload;
   try {
     committed = await applier.client.json<Workload>(request);

@@ -66,8 +66,13 @@ export function pipeRequest(
 }
 
 /** Tries a patch of a workload. */
-export function pipeDryRun(pipe: PipeView, rollout: LastRollout, spec: object): KubeRequest {
-  return asDryRun(pipeRequest(pipe, formatLastRollout(rollout, pipe.metadata.uid), spec));
+export function pipeDryRun(
+  pipe: PipeView,
+  rollout: LastRollout,
+  spec: object,
+  managedFields?: readonly ManagedFields[],
+): KubeRequest {
+  return asDryRun(pipeRequest(pipe, formatLastRollout(rollout, pipe.metadata.uid), spec, managedFields));
 }
 
 /** Turns a write into a dry run, which has no effect. */

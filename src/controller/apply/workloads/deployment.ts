@@ -16,7 +16,6 @@ import {
   sizeOf,
   sizeOfAllotment,
 } from "../../observe/resources.ts";
-import { PAUSED } from "../../observe/workloads/field-owners.ts";
 import { KINDS } from "../../observe/workloads/kinds.ts";
 import type { WriteError } from "../../observe/write-record.ts";
 import { errorOf } from "../../retry.ts";
@@ -52,7 +51,7 @@ export const DEPLOYMENT: CommitKind = {
       const step = firstStep(facts, target);
       if (step === "pause") {
         await tryReplicaSet(applier, action, facts, target);
-        return { managedFields: recordOfHold(whole, PAUSED) };
+        return { managedFields: recordOfHold(pipe, whole) };
       }
       if (step === "wait") return { error: UNSETTLED };
       applier.assertMayWrite();

@@ -11,7 +11,6 @@ import type { Fallback } from "../../observe/last-rollout.ts";
 import { keyOfPipe } from "../../observe/pipe-kind.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
 import { hasResources, resourcesFor, sizeOfAllotment } from "../../observe/resources.ts";
-import { PARTITION } from "../../observe/workloads/field-owners.ts";
 import { HOLD } from "../../observe/workloads/stateful-set.ts";
 import { type Applier, readPipe } from "../applier.ts";
 import { asDryRun, patchRequest, type Target } from "../requests.ts";
@@ -36,7 +35,7 @@ export const STATEFUL_SET: CommitKind = {
     // The strategy OnDelete needs no hold.
     if (pipe.inTurn?.partition === undefined) return {};
     const whole = await readPipe<WholeWorkload>(applier, pipe);
-    return { managedFields: whole && recordOfHold(whole, PARTITION) };
+    return { managedFields: whole && recordOfHold(pipe, whole) };
   },
 
   async nextStep(applier, { whole, view }, { isOverdue, fallback, mayReplacePods }, canLabel) {

@@ -8,6 +8,7 @@ import type { InPlaceAction } from "../../actions.ts";
 import type { Fallback } from "../../observe/last-rollout.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
 import type { Allotment, Resources } from "../../observe/resources.ts";
+import { PARTITION, PAUSED } from "../../observe/workloads/field-owners.ts";
 import type { WriteError } from "../../observe/write-record.ts";
 import { recordOf } from "../adopt.ts";
 import type { Applier } from "../applier.ts";
@@ -68,14 +69,14 @@ export interface CommitKind {
  * If managedFields were reset, the API server does not record who holds a workload unless it gets a record. The annotation
  * could show it, but an admission webhook may remove that, and the first server-side apply gives all fields to a manager
  * of the past.
- *
- * @param field that holds it, as a path in `fieldsV1`
  */
 export function recordOfHold(
-  { metadata }: WholeWorkload,
-  field: readonly string[],
+  { inTurn }: PipeView,
+  { metadata }: Workload,
 ): readonly ManagedFields[] | undefined {
-  return isUnmanaged(metadata.managedFields) ? [recordOf(field)] : undefined;
+  // The strategy OnDelete needs no hold.
+  if (!isUnmanaged(metadata.managedFields) || (inTurn && inTurn.partition === undefined)) return undefined;
+  return [recordOf(inTurn ? PARTITION : PAUSED)];
 }
 
 /** Reads the objects that the selector of a workload selects. Some of them may belong to another workload. */

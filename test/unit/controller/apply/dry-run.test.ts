@@ -3,6 +3,7 @@ import { type NodeView, toNodeView } from "../../../../src/capacity/node-view.ts
 import { dryRun } from "../../../../src/controller/apply/dry-run.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
@@ -127,6 +128,12 @@ describe("the dry run of a commit", () => {
     const { writes, record } = await tried({ isCommit: true }, () => committed());
     expect(writes()).toMatchObject([{ query: { dryRun: "All" }, body: { spec: { paused: true } } }]);
     expect(record?.outcome.type).toBe("done");
+  });
+
+  it("names the controller in managedFields if they were reset, as the commit itself", async () => {
+    const { writes } = await tried({ isCommit: true }, () => committed());
+    const managedFields = [{ manager: CONTROLLER_FIELD_MANAGER, fieldsV1: { "f:spec": { "f:paused": {} } } }];
+    expect(writes()).toMatchObject([{ body: { metadata: { managedFields } } }]);
   });
 
   it.each<[string, () => object, string]>([
