@@ -193,20 +193,29 @@ describe("with the token of the controller, the size of a pipe", () => {
 });
 
 describe("with the token of the controller, a template whose size has another form", () => {
-  it.each([
+  it.each<[string, object, boolean?]>([
     ["no-memory-request", { requests: { cpu: "1" }, limits: { memory: "4Gi" } }],
     ["in-bytes", { requests: { cpu: "1", memory: "4294967296" }, limits: { memory: "4294967296" } }],
-  ])("may become the same again: %s", async (name, resources) => {
+    ["only-limits", { limits: { cpu: "1", memory: "4Gi" } }],
+    ["no-cpu-request", { requests: { memory: "4Gi" }, limits: { cpu: "1", memory: "4Gi" } }],
+    ["only-limits-of-no-size", { limits: { cpu: "1500m", memory: "3000Mi" } }, true],
+  ])("may become the same again: %s", async (name, resources, isNoSize = false) => {
     await apply(cluster, [deployment(name, resources)]);
     const read = () => admin.json<Deployment>({ path: objectPath(DEPLOYMENTS, release.pipes, name) });
     const before = await read();
     const pipe = toPipeView(before);
     const form = presentForm(pipe);
-    expect([pipe.size, form]).toEqual([sizeOfCores(1), resourcesOf({ name, resources })]);
+    const size = isNoSize ? undefined : sizeOfCores(1);
+    expect([pipe.size, form]).toEqual([size, resourcesOf({ name, resources })]);
     if (!form) return;
     const change = resized(resourcesFor(sizeOfCores(2), pipe.cpuLimitFollows));
     await controller.json(pipePatch(name, { ...annotated(lastRollout(form)), ...change }));
-    await controller.json(pipePatch(name, resized(resourcesFor(form, pipe.cpuLimitFollows))));
+    const own = resourcesFor(form, pipe.cpuLimitFollows);
+    if (own.limits.cpu !== undefined) {
+      const throttled = { ...own, limits: { ...own.limits, cpu: "1m" } };
+      expectDenied(await patchPipe(name, resized(throttled)), "an existing cpu limit to the cpu request");
+    }
+    await controller.json(pipePatch(name, resized(own)));
     expect((await read()).spec.template).toEqual(before.spec.template);
   });
 });

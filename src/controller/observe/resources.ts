@@ -56,17 +56,17 @@ function withoutNulls(amounts: Readonly<Record<string, string | null | undefined
 }
 
 /**
- * Returns the resources of a container whose size has another form than the controller writes: without a memory request, or
- * with memory in bytes. A template with the same size in another form is another template, of which no pod is.
+ * Returns the resources of a container whose size has another form than the controller writes: without a request, or with
+ * memory in bytes. A template with the same size in another form is another template, of which no pod is.
  *
- * @returns `undefined` if it has that form, or no CPU request: the admission policies let a CPU limit only follow a request
+ * @returns `undefined` if it has that form
  */
 export function otherFormOf(container: Container, size: Size): Resources | undefined {
   const own = resourcesOf(container);
   const memory = memoryQuantity(size);
   // The API server stores each amount of CPU in one form.
-  const isSame = own.requests.memory === memory && own.limits.memory === memory;
-  return isSame || own.requests.cpu === null ? undefined : own;
+  const isSame = own.requests.cpu !== null && own.requests.memory === memory && own.limits.memory === memory;
+  return isSame ? undefined : own;
 }
 
 /** @param cpuLimit whether the CPU limit follows the request, which preserves the QoS class Guaranteed */

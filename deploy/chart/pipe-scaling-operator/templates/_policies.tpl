@@ -55,7 +55,8 @@ the annotation.
           (key == 'resources' && each.name == variables.sized) ||
           dyn(old)[?key] == optional.of(dyn(each)[key])) &&
         dyn(old).all(key, key in dyn(each) || (key == 'resources' && each.name == variables.sized)))))
-# An existing CPU limit may follow the request, which preserves the QoS class Guaranteed.
+# An existing CPU limit may follow the request, which preserves the QoS class Guaranteed.{{ if .kind }} Without a request, it may
+# return to the one that the annotation records.{{ end }}
 - message: the controller may change only the cpu and memory requests and the memory limit of a container, and set an existing cpu limit to the cpu request
   expression: >-
     variables.containers.all(each, variables.oldContainers.all(old,
@@ -73,8 +74,10 @@ the annotation.
         each.?resources.?limits.orValue({}).all(key,
           key == 'memory' || old.?resources.?limits[?key] == optional.of(each.resources.limits[key]) ||
           (key == 'cpu' && old.?resources.?limits[?key].hasValue() &&
-            each.?resources.?requests[?key].hasValue() &&
-            quantity(each.resources.limits[key]).compareTo(quantity(each.resources.requests[key])) == 0)) &&
+            (each.?resources.?requests[?key].hasValue()
+              ? quantity(each.resources.limits[key]).compareTo(quantity(each.resources.requests[key])) == 0
+              : {{ if .kind }}size(variables.oldLastGood) == 2 && variables.oldLastGood[1].contains(
+                '\\"limits\\":{\\"cpu\\":\\"' + each.resources.limits[key] + '\\"'){{ else }}false{{ end }}))) &&
         old.?resources.?limits.orValue({}).all(key,
           key == 'memory' || key in each.?resources.?limits.orValue({})))))
 {{- end }}

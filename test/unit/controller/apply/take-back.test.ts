@@ -74,6 +74,7 @@ describe("the template of a StatefulSet whose commit is undone is the one of the
   it.each<[string, NonNullable<Container["resources"]>]>([
     ["as the controller writes it", { requests: { cpu: "1000m", memory: "4Gi" }, limits: { memory: "4Gi" } }],
     ["no memory request", { requests: { cpu: "1000m" }, limits: { memory: "4Gi" } }],
+    ["no request", { limits: { cpu: "1000m", memory: "4Gi" } }],
     [
       "memory in bytes",
       { requests: { cpu: "1000m", memory: "4294967296" }, limits: { memory: "4294967296" } },
