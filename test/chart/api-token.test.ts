@@ -286,6 +286,30 @@ describe("with the token of the API, an update of a record", () => {
     },
   );
 
+  // A policy may take only so many steps, and then denies the write.
+  it.each<[string, { readonly metadata: { readonly name: string }; readonly data: object }]>([
+    [
+      "members",
+      membersConfigMap(
+        randomUUID(),
+        Array.from({ length: 1900 }, (_, index) => ({ ...ADA, userId: `${index}` })),
+      ),
+    ],
+    [
+      "uses of keys",
+      keyUsageConfigMap(randomUUID(), new Map(Array.from({ length: 1000 }, () => [randomUUID(), JOINED]))),
+    ],
+  ])("may remove one of as many %s as a record can have, written by another manager", async (_, record) => {
+    const namespace = release.records;
+    const admin = await PatientClient.of(cluster);
+    await admin.json({ method: "POST", path: collectionPath(CONFIG_MAPS, namespace), body: record });
+    await admin.close();
+    const path = objectPath(CONFIG_MAPS, namespace, record.metadata.name);
+    const [first = ""] = Object.keys(record.data);
+    const body = { data: { [first]: null } };
+    expect(await dryRunOf(api, { method: "PATCH", path, ...MERGE, body })).toBe("accepted");
+  });
+
   it("may remove only its own keys from backup settings", async () => {
     const { name } = ANNOTATED.metadata;
     expect(await patchNamed(name, { data: { backupPeriodInHours: null } })).toBe("accepted");
