@@ -56,7 +56,7 @@ export const FAILURE_REASON_TABLE = {
     sentence: "The pipe could not be started with this size.",
     shows: "Stalled",
     meaning:
-      "Kubernetes cannot create the new pods of a pipe, for example because of a quota or a policy, for 30 s or while the pipe has no pod left.",
+      "Kubernetes cannot create the new pods of a pipe, for example because of a quota or a policy, for 30 s, or at once if the pipe has no pod left.",
     remedy: `Fix the error of Kubernetes, which is in the message. ${RETRIED_OR_ON_REQUEST}`,
   },
   ReplicaFailure: {
