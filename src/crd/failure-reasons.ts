@@ -13,7 +13,7 @@ export const FAILURE_REASON_TABLE = {
     sentence: "There is currently no room for the pipe at this size.",
     shows: "Stalled",
     meaning:
-      "A pipe whose rollout stops old pods first (strategy Recreate, maxSurge 0, or maxUnavailable of all replicas) has a new pod that fits no node, although its old pods have ended. It was rolled back.",
+      "A pipe whose rollout stops old pods first (a StatefulSet, or a Deployment with the strategy Recreate, maxSurge 0, or maxUnavailable of all replicas) has a new pod that fits no node, although its old pods have ended. It was rolled back.",
     remedy:
       "Free or add capacity, then request a retry. The controller does not retry automatically, because each attempt stops the pipe.",
   },
@@ -115,7 +115,7 @@ export const FAILURE_REASON_TABLE = {
       "The pipes ran out of memory at this size, so they have their previous size again: request a larger size.",
     shows: "Stalled",
     meaning:
-      "Containers of the service were OOM-killed twice within 10 minutes of a resize in place to a smaller memory. All pipes of the service were returned to their previous size in place, or to the maximum of the tier if that is smaller; `status.effective` has it, and the message names the pod.",
+      "Containers of the service were OOM-killed twice within 10 minutes of a resize in place to a smaller memory. All pipes of the service were returned to their previous size, in place if possible, or to the maximum of the tier if that is smaller; `status.effective` has it, and the message names the pod.",
     remedy:
       "Request a size with more memory. If the program is configured for less memory now, request a retry. The controller does not retry automatically.",
   },

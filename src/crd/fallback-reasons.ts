@@ -53,7 +53,7 @@ export const FALLBACK_REASON_TABLE = {
   Forbidden: {
     sentence: NOT_SET_UP,
     meaning:
-      "the controller has no permission to watch or resize pods, or to change ReplicaSets; the message is from the API server",
+      "the controller has no permission to watch or resize pods, to change ReplicaSets, or to label the pods of a StatefulSet; the message is from the API server",
     remedy: "install the chart with `rbac.inPlaceResize=true`, its default",
     isExpected: false,
   },
