@@ -1,11 +1,18 @@
 import type { FallbackReason } from "../../crd/fallback-reasons.ts";
+import { parseQuantity } from "../../domain/quantity.ts";
 import type { Action, InPlaceAction } from "../actions.ts";
-import type { Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
+import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
 import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
 import { hasAnyResource, isOfTemplate, presentAllotment } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
-import { formatAllotment, hasResources, resourcesFor, resourcesOf } from "../observe/resources.ts";
+import {
+  formatAllotment,
+  hasResources,
+  type Resources,
+  resourcesFor,
+  resourcesOf,
+} from "../observe/resources.ts";
 import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, failureOf, podDueAtMs } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
@@ -46,8 +53,15 @@ export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
   };
   return active
     .filter(({ pod, own }) => isOfTemplate(pipe, pod) && !hasResources(own?.resources, resources))
-    .filter(({ pod }) => isDue(pod))
+    .filter((each) => isDue(each.pod) && !isStarved(each, resources))
     .map(({ pod }) => ({ type: "return-pod", pipe, pod, container, resources }));
+}
+
+/** The kubelet would keep the smaller limit of a pod whose container does not run, and report the larger one. */
+function isStarved({ pod, own }: ActivePod, { limits }: Resources): boolean {
+  if (pod.containers.every(({ isRunning }) => isRunning)) return false;
+  const presentLimit = parseQuantity(own?.resources?.limits?.["memory"] ?? "") ?? 0n;
+  return (parseQuantity(limits.memory ?? "") ?? 0n) > presentLimit;
 }
 
 /** The first pod without the size: what it runs with, and its template. */

@@ -8,6 +8,8 @@ import { HeldPipe } from "../../../support/simulation/held-steps.ts";
 import { idOf } from "../../../support/simulation/inputs.ts";
 import type { ResizeOutcome } from "../../../support/simulation/kubelets.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
+import { isRunning } from "../../../support/simulation/pod-status.ts";
+import { sizeOf } from "../../../support/simulation/ready-judge.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -216,6 +218,28 @@ describe("with the strategy InPlace", () => {
       expect(workloads.replaced).toEqual([]);
     },
   );
+
+  // The kubelet would keep the smaller limit of the pod for good, and report the larger one.
+  it("a container that a smaller memory stopped gets its old memory back when it runs again", async () => {
+    const group = await start({ pipes: 1, replicas: 2, deployment: { cores: 4 } });
+    const { cluster, workloads } = group;
+    let stopped = "";
+    const sizesWhileStopped = new Set<string>();
+    cluster.onPod.push((pod) => {
+      const { name } = pod.metadata;
+      const size = sizeOf(pod.spec.containers[0]);
+      if (name === stopped && !isRunning(pod)) sizesWhileStopped.add(size);
+      if (stopped !== "" || size !== "1000m/4Gi") return;
+      stopped = name;
+      cluster.clock.after(100, () => workloads.crash(name, 10 * SECOND, "OOMKilled"));
+    });
+    group.request(1);
+    await group.run(MINUTE);
+    expect([...sizesWhileStopped]).toEqual(["1000m/4Gi"]);
+    expect(group.podSizes()).toEqual(["4000m/16Gi", "4000m/16Gi"]);
+    expect(reportOf(group)).toMatchObject({ state: "Failed", reason: "Restarted" });
+    expect(workloads.replaced).toEqual([]);
+  });
 
   it("a size with which a container restarted is tried again with another pod template", async () => {
     const group = await start({ pipes: 1 });
