@@ -90,12 +90,17 @@ export function isLasting({ reason }: Pick<Fallback, "reason">): boolean {
 export function isRemembered(failure: InPlaceFailure, subject: Subject): boolean {
   const { revision = subject.pipe.revision } = failure;
   if (!isLasting(failure) || revision !== subject.pipe.revision) return false;
-  return failure.reason === "Restarted" || subject.nowMs < retriedAtMs(failure.atMs, subject);
+  return subject.nowMs < retriedAtMs(failure, subject);
 }
 
-/** When a size that another writer reverted is tried again, in milliseconds since 1970. */
-function retriedAtMs(atMs: number, { nowMs, timeouts }: Subject): number {
-  return Math.min(atMs, nowMs) + timeouts.rolloutRetry.mostMs;
+/** When the size is tried again without a request, in milliseconds since 1970; infinite if a container restarted with it. */
+function retriedAtMs(
+  { reason, atMs }: Pick<InPlaceFailure, "reason" | "atMs">,
+  { nowMs, timeouts, outOfMemory }: Subject,
+): number {
+  // The container is killed again and again until it has its previous size, so its restarts say nothing about that.
+  const afterRestartMs = outOfMemory ? timeouts.outOfMemoryMs : Number.POSITIVE_INFINITY;
+  return Math.min(atMs, nowMs) + (reason === "Reverted" ? timeouts.rolloutRetry.mostMs : afterRestartMs);
 }
 
 /** @param problem `untilMs`: when it may end without an event, in milliseconds since 1970 */
@@ -110,11 +115,13 @@ export function waitsInPlace(
     activity: `it cannot be resized in place, and its strategy replaces no pod: ${message}`,
     recheckAtMs: untilMs,
   } as const;
-  if (problem.atMs === undefined) return waiting;
-  if (reason === "Reverted") return { ...waiting, recheckAtMs: retriedAtMs(problem.atMs, subject) };
+  const { atMs } = problem;
+  if (atMs === undefined) return waiting;
+  const recheckAtMs = retriedAtMs({ reason, atMs }, subject);
+  if (reason === "Reverted") return { ...waiting, recheckAtMs };
   // The size itself may have stopped the container, so no other pipe gets it.
-  const failure = notResized(waiting.hindrance, problem.atMs);
-  return { ...waiting, state: "failed", failure, next: { type: "continue", actions: [] } };
+  const failure = notResized(waiting.hindrance, atMs);
+  return { ...waiting, recheckAtMs, state: "failed", failure, next: { type: "continue", actions: [] } };
 }
 
 /**

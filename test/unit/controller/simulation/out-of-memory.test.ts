@@ -190,6 +190,26 @@ describe("a service with a pipe that could not get its previous size back", () =
   });
 });
 
+it("a service whose pods must not be replaced gets its previous size back when its node has room, although its containers are killed meanwhile", async () => {
+  const group = await PipeGroup.start({ pipes: 1, deployment: { cores: 4 }, nodeCores: 4 });
+  group.simulation.setStrategy(1, "InPlace");
+  group.request(4);
+  await group.run(10 * SECOND);
+  group.request(1);
+  await group.run(2 * MINUTE);
+  group.expectSettled(1);
+  group.workloads.fillNode(0);
+  for (let times = 0; times < 20; times += 1) {
+    kill(group, "pipe-0");
+    await group.run(2 * MINUTE);
+  }
+  expect(group.podSizes()).toEqual([ONE]);
+  expect(group.busiest()).toEqual([]);
+  group.workloads.emptyNode();
+  await group.run(12 * MINUTE);
+  expectGivenBack(group);
+});
+
 describe("a service", () => {
   it("keeps a smaller memory in place if one container is OOM-killed once", async () => {
     const group = await start(3);
