@@ -11,7 +11,9 @@ import type { Assessment, Begin, Way } from "../assessment.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
+import { NO_ROOM } from "../retry.ts";
 import { repair, rollsBackSoon } from "../rollout/repair.ts";
+import { isRoomFound } from "../rollout/way.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
 
 /** The decisions of the passes over the pipes of a service so far. */
@@ -86,13 +88,17 @@ function choose(draft: Draft): Draft {
   // Containers run out of memory meanwhile, and nothing restarts, so these wait neither for a canary nor for a window.
   const urgent = sizing.outOfMemory ? draft.waiting.filter(isInPlace) : [];
   const isUrgent = (each: Assessment) => urgent.includes(each);
+  // The room of a pipe that waits is reserved. So if it waited for one that found none, neither would ever begin.
+  const hasRoom = draft.waiting.some(({ subject }) => isRoomFound(subject));
   const held = window.open ? undefined : draft.snapshot.rolloutWindow?.appliesTo;
   const limits: RolloutLimits = { overallFree: options.overallFree, serviceLimit, held };
   // A rollout of the others begins when one of these has proven the size.
-  const given = assessments.map(
-    (each): PlannedPipe =>
-      isUrgent(each) ? { ...plannedPipe(each), state: "rolling", phase: "resizing" } : plannedPipe(each),
-  );
+  const given = assessments.map((each): PlannedPipe => {
+    if (isUrgent(each)) return { ...plannedPipe(each), state: "rolling", phase: "resizing" };
+    return hasRoom && each.failure?.reason === NO_ROOM
+      ? { ...plannedPipe(each), state: "retrying" }
+      : plannedPipe(each);
+  });
   const { start } = planRollout(given, limits);
   const planned = assessments.map((each, at): PlannedPipe => {
     const isOver = each.abandoned !== undefined && each.phase === "overdue" && !isUrgent(each);

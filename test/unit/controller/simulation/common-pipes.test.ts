@@ -68,6 +68,23 @@ describe("a pipe like Debezium: a JVM with a share of the memory limit, which st
   });
 });
 
+// The turn of several pipes comes at the same time, and then there is room for only some of them.
+it.each([3, 5])(
+  "%i pipes that stop their old pods first restart once each on a node with just the room for all",
+  async (pipes) => {
+    const group = await PipeGroup.start({
+      pipes,
+      deployment: { strategy: "Recreate" },
+      nodeCores: 4 * pipes,
+    });
+    group.simulation.setStrategy(1, "Rollout");
+    group.request(4);
+    await group.run(HOUR);
+    group.expectSettled(4);
+    expect(group.workloads.replaced.toSorted()).toEqual(group.names);
+  },
+);
+
 describe("a pipe like PeerDB: a Go program with a CPU limit of twice its request", () => {
   const startGo = () => start("RollingUpdate", { resources: { limits: { cpu: "2" } } });
 
