@@ -14,7 +14,7 @@ import {
   resourcesOf,
 } from "../observe/resources.ts";
 import { mayReplacePods } from "../pods.ts";
-import { dueAtMs, failureOf, podDueAtMs } from "../retry.ts";
+import { dueAtMs, failureOf, podDueAtMs, retriedAt } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
 
 /** The size cannot be given in place, so that is recorded before anything else. */
@@ -120,7 +120,7 @@ export function waitsInPlace(
   const recheckAtMs = retriedAtMs({ reason, atMs }, subject);
   if (reason === "Reverted") return { ...waiting, recheckAtMs };
   // The size itself may have stopped the container, so no other pipe gets it.
-  const failure = notResized(waiting.hindrance, atMs);
+  const failure = retriedAt(recheckAtMs, notResized(waiting.hindrance, atMs));
   return { ...waiting, recheckAtMs, state: "failed", failure, next: { type: "continue", actions: [] } };
 }
 

@@ -205,6 +205,9 @@ it("a service whose pods must not be replaced gets its previous size back when i
   }
   expect(group.podSizes()).toEqual([ONE]);
   expect(group.busiest()).toEqual([]);
+  kill(group, "pipe-0");
+  await group.runUntil(() => group.messages().includes("Restarted"), 10 * MINUTE);
+  expect(group.messages()).toMatch(/Restarted: .* the next one is at /);
   group.workloads.emptyNode();
   await group.run(12 * MINUTE);
   expectGivenBack(group);
