@@ -606,7 +606,7 @@ export const chartValues = z.strictObject({
       "Allow the controller to list nodes, so that it detects a size that fits no node before it stops a pipe. Disable it if no service account may read nodes.",
     ),
     inPlaceResize: on(
-      "Allow the controller to resize running pods of pipes in place, which `controller.config.resizeStrategy` and `spec.strategy` of a PipeScaling request: patch pods/resize, and list, watch, patch and delete ReplicaSets. `admissionPolicies` restricts these permissions to the size of pipes. On clusters older than Kubernetes 1.35, pipes fall back to rollouts. Disable it only together with the strategy `Rollout`.",
+      "Allow the controller to resize running pods of pipes in place, which `controller.config.resizeStrategy` and `spec.strategy` of a PipeScaling request: patch pods/resize, and list, patch and delete ReplicaSets. `admissionPolicies` restricts these permissions to the size of pipes. On clusters older than Kubernetes 1.34, pipes fall back to rollouts; use 1.35 or newer. Disable it only together with the strategy `Rollout`.",
     ),
     statefulSets: on(
       "Allow the controller to resize pipes that are StatefulSets: list, watch and patch StatefulSets, delete their pods that are not ready, and, with `inPlaceResize`, patch the label of pods with the revision of their StatefulSet. `admissionPolicies` restricts these permissions to pipes. Disable it if no pipe is a StatefulSet.",

@@ -78,7 +78,7 @@ export const FAILURE_REASON_TABLE = {
     meaning:
       "The last write to a pipe, its pods or its ReplicaSet failed in the API server or an admission webhook, or the kube-controller-manager did not respond; the message has the error. Pods that were resized in place keep the size.",
     remedy:
-      "The controller retries automatically after a second, doubling to 5 minutes. If the reason persists, check the webhook that the message names, or the kube-controller-manager.",
+      "The controller retries automatically after a second, doubling to 5 minutes; if the kube-controller-manager did not respond, after a minute, doubling to 10 minutes. If the reason persists, check the webhook that the message names, or the kube-controller-manager.",
   },
   Forbidden: {
     sentence: OPERATORS,

@@ -74,7 +74,8 @@ const pendingPipe = z.object({
   name: pipeName,
   state: z.enum(["Waiting", "Rolling", "Resized", "Retrying", "Failed", "Paused", "Unsizable"]),
   reason: word.optional().meta({
-    description: "Why a pipe that waits with the strategy InPlace cannot be resized in place, as one word.",
+    description:
+      "If a pipe waits because it must not restart: why it cannot be resized in place, as one word.",
   }),
   message: message.optional().meta({ description: "The reason for waiting, or the error." }),
 });

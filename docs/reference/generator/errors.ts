@@ -54,7 +54,7 @@ const BEFORE: ReadonlyMap<string, string> = new Map([
 export function errorsPage(): string {
   return sections(
     "# Errors",
-    "Every failure has a sentence that explains it: in `error` of a response, in `message` of a condition, or on standard error. This page lists all of them. The exit codes of the command line are in [cli.md](cli.md#exit-codes).",
+    "Every failure has a sentence that explains it: in `error` of a response, in `message` of a condition, or on standard error. This page lists the status codes of the API and the reasons of a rescale. The exit codes of the command line are in [cli.md](cli.md#exit-codes).",
     "## Status codes of the HTTP API",
     "A request with a 4xx changed nothing. The outcome of a write with a 5xx is unknown, and it is safe to repeat. [http.md](http.md#operations) lists the status codes of each operation.",
     ...statuses(),

@@ -148,7 +148,7 @@ export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
     heading: "API key",
     object: `Secret \`api-key-<hexadecimal SHA-256 of the key ID>\` of type ${code(API_KEY_SECRET_TYPE)}`,
     writtenBy: "people, `pipe-scaling admin key create`; the API only reads it",
-    purpose: `A key of the organization that the label ${code(ORGANIZATION_LABEL)} names. The Secret holds neither the key ID nor the secret, only hashes of them.`,
+    purpose: `A key of the organization that the label ${code(ORGANIZATION_LABEL)} names. The Secret holds neither the key ID nor the secret, only hashes of them and the last 4 characters of the key ID.`,
     schema: apiKeyData,
     example: inRecords(
       apiKeySecret(
@@ -180,7 +180,7 @@ export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
   members: {
     heading: "Members",
     object: "ConfigMap `members-<organization id>`",
-    writtenBy: "the API, `pipe-scaling admin member add`",
+    writtenBy: "people, `pipe-scaling admin member add`; the API only removes members",
     purpose:
       "The users of an organization. There is one key for each user: the userId, in which every byte outside of `[-.a-zA-Z0-9]` is written as `_` and two upper-case hexadecimal digits. `ada@example.com` becomes `ada_40example.com`. Each value is a YAML map with these keys:",
     schema: z.object({ "<encoded userId>": memberEntry }),
@@ -251,7 +251,7 @@ export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
     example: {
       apiVersion: "v1",
       kind: "ConfigMap",
-      metadata: { name: "pipe-scaling-tiers", namespace: "pipe-scaling" },
+      metadata: { name: "pipe-scaling-operator-tiers", namespace: "pipe-scaling-system" },
       data: { "tiers.yaml": tiersYaml() },
     },
     faults: [

@@ -52,29 +52,31 @@ interface SpecSchema extends Schema {
 const CONDITIONS = [
   [
     "Ready",
-    "True: every pipe runs the desired size after a completed rollout. The condition is about the size: it stays True if a pod fails later. Unknown: suspended.",
+    "True: every pod and every pod template of every pipe has the desired size. The condition is about the size: it stays True if a pod fails later. Unknown: suspended.",
   ],
   ["Reconciling", "Pipes are being resized or will be, without intervention. Present only while it is True."],
   [
     "Stalled",
-    "Someone has to intervene; the message gives the remedy. Present only while it is True, and never together with Reconciling.",
+    "Someone has to intervene, or the next automatic retry is minutes away; the message gives the reason. Present only while it is True, and never together with Reconciling.",
   ],
 ] as const;
 
+const WORKLOAD_LABEL = "label of a Deployment or StatefulSet, and of its pod template";
+
 const NAMES = [
-  [SERVICE_LABEL, "label of a Deployment", "people", "ID of the service that the pipe belongs to."],
-  [TYPE_LABEL, "label of a Deployment", "people", `${code(DATABASE_TYPE)} marks the Deployment as a pipe.`],
+  [SERVICE_LABEL, WORKLOAD_LABEL, "people", "ID of the service that the pipe belongs to."],
+  [TYPE_LABEL, WORKLOAD_LABEL, "people", `${code(DATABASE_TYPE)} marks the workload as a pipe.`],
   [
     CONTAINER_ANNOTATION,
-    "annotation of a Deployment",
+    "annotation of a Deployment or StatefulSet, and of its pod template",
     "people",
     "Name of the pipe container, if the pod has several containers.",
   ],
   [
     LAST_ROLLOUT_ANNOTATION,
-    "annotation of a Deployment",
+    "annotation of a Deployment or StatefulSet",
     "controller",
-    "The last rollout: its size, start, attempt and request, and the last good size. JSON. Valid only on the Deployment that it was written to, and until another writer changes it.",
+    "The last rollout: its size, start, attempt and request, and the last good size. JSON. Valid only on the object that it was written to, and until another writer changes it.",
   ],
   [
     RETRY_ANNOTATION,
@@ -136,7 +138,7 @@ export function resourcePage(): string {
   return sections(
     `# ${names.kind}`,
     description,
-    `The controller creates it with an empty spec when the first pipe of a service appears. Deleting it resizes no pipe: the controller creates it again with the size of the pipes. Its short name is \`${names.shortNames.join()}\`, and its category is \`${names.categories.join()}\`. To wait for a rescale, use \`kubectl wait --for=condition=Ready psc/<service>\`.`,
+    `The controller creates it when the first pipe of a service appears: with an empty spec if no pipe has CPU or memory, otherwise with [a size that holds what the pipes have](../explanation/rollout-policy.md#the-size). Deleting it resizes no pipe: the controller creates it again with the size of the pipes. Its short name is \`${names.shortNames.join()}\`, and its category is \`${names.categories.join()}\`. To wait for a rescale, use \`kubectl wait --for=condition=Ready psc/<service>\`.`,
     block("yaml", example),
     "## Spec",
     "The size needs a single owner: if you keep it in git, do not change it through the API. A [boost](../how-to/boost.md) has an owner of its own.",
@@ -161,7 +163,6 @@ export function resourcePage(): string {
         meaning,
       ]),
     ),
-    "If Kubernetes reports a reason why it cannot create the pods of a pipe, Stalled has that reason.",
     "## Columns",
     table(
       ["column", "JSON path", ""],

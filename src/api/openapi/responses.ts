@@ -88,7 +88,10 @@ const preconditionFailed = {
     "`If-Match` with an entity tag, or `If-None-Match: *`: no resource has an entity tag, so only `If-Match: *` can be met. Other conditional headers have no effect.",
   ),
 };
-const tooLarge = { id: "TooLarge", ...refusal(413, "The body is longer than 65,536 bytes.") };
+const tooLarge = {
+  id: "TooLarge",
+  ...refusal(413, "The body is longer than 65,536 bytes, or in more than 1,024 chunks."),
+};
 const unsupported = {
   id: "UnsupportedMediaType",
   ...refusal(415, "The Content-Type is not JSON in UTF-8, or the body is compressed.", acceptPatch),
