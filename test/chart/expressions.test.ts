@@ -15,7 +15,8 @@ function calledIn(value: unknown, key = ""): readonly string[] {
     return Object.entries(value).flatMap(([name, each]) => calledIn(each, name));
   if (typeof value !== "string" || !["expression", "rule"].includes(key)) return [];
   const withoutTexts = value.replaceAll(/'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"/gs, "''");
-  return [...withoutTexts.matchAll(/(\w+)\s*\(/g)].map(([, name = ""]) => name);
+  // `in (` is the operator.
+  return [...withoutTexts.matchAll(/\b(?!in\b)(\w+)\s*\(/g)].map(([, name = ""]) => name);
 }
 
 it.each(["minimal", "everything", "all-namespaces"] as const)(
