@@ -1,4 +1,5 @@
 import { lackOfCapacity } from "../../capacity/fit.ts";
+import { isWithoutDryRun } from "../../kube/errors.ts";
 import type { PodSpec } from "../../kube/pods.ts";
 import type { Workload } from "../../kube/workloads.ts";
 import type { Action } from "../actions.ts";
@@ -28,13 +29,19 @@ export function checkRoom(applier: Applier, action: CheckRoom): Promise<WriteErr
     try {
       resized = await applier.client.json(pipeDryRun(pipe, rollout, sizePatch(action, rollout.size)));
     } catch (error) {
-      return { error: problemIn(error) };
+      const problem = problemIn(error);
+      return { error: isWithoutDryRun(error) ? withoutSearch(action, problem.message) : problem };
     }
     const { spec } = resized.spec.template;
     const tooLarge = await sizeProblem(applier, spec);
     if (tooLarge) return { error: tooLarge };
     return { error: await roomProblem(applier, action, spec) };
   });
+}
+
+/** A deferred pod gets the size when its node has room. Otherwise, only a rollout can show whether there is room. */
+function withoutSearch({ fullNodes }: CheckRoom, message: string): WriteError | undefined {
+  return fullNodes.length > 0 ? { reason: "NoNodeHasRoom", message } : undefined;
 }
 
 /**
@@ -44,23 +51,24 @@ export function checkRoom(applier: Applier, action: CheckRoom): Promise<WriteErr
  */
 async function roomProblem(
   { nodes, rooms, writes }: Applier,
-  { pipe, stopping, fullNodes }: CheckRoom,
+  action: CheckRoom,
   spec: PodSpec,
 ): Promise<WriteError | undefined> {
+  const { pipe, stopping, fullNodes } = action;
   const { uid } = pipe.metadata;
-  // A deferred pod gets the size when its node has room. Otherwise, only a rollout can show whether there is room.
-  const without = (message: string): WriteError | undefined =>
-    fullNodes.length > 0 ? { reason: "NoNodeHasRoom", message } : undefined;
   return unlessUnlisted("pods", async () => {
     const listed = await nodes.list();
     if (!listed)
-      return without("the controller may not list nodes (rbac.nodes), so it cannot search for room");
+      return withoutSearch(
+        action,
+        "the controller may not list nodes (rbac.nodes), so it cannot search for room",
+      );
     // A search that failed looked at no nodes, or not at all of its nodes.
     const attempt = writes.decidedBefore(uid, "check-room");
     const places = stopping.map(({ metadata, nodeName }) => ({ uid: metadata.uid, node: nodeName }));
     const request = { uid, spec, pods: replaceablePods(pipe), stopping: places, fullNodes, attempt };
     const found = await rooms.find(request, listed);
-    if (found.type === "unknown") return without(found.message);
+    if (found.type === "unknown") return withoutSearch(action, found.message);
     return found.type === "room" ? undefined : { reason: "NoNodeHasRoom", message: found.message };
   });
 }

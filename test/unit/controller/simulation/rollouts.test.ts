@@ -5,6 +5,7 @@ import { ControllerMetrics } from "../../../../src/controller/report/metrics.ts"
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { aNode } from "../../../support/fixtures/node.ts";
 import { refusal } from "../../../support/simulation/cluster.ts";
+import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
 
 const [ONE, TWO, FOUR] = ["1000m/4Gi", "2000m/8Gi", "4000m/16Gi"];
@@ -296,6 +297,39 @@ describe("a pipe whose rollout stops its old pods first", () => {
     simulation.requestSize(1, 8);
     await simulation.run(MINUTE);
     expect(simulation.sizes("a")).toEqual(["8000m/32Gi"]);
+  });
+});
+
+describe("a pipe with visible pods that stops its old pods first", () => {
+  const STRATEGIES = ["Rollout", "InPlaceOrRollout"] as const;
+  const withFaultyDryRuns = async (strategy: (typeof STRATEGIES)[number], code: number, message: string) => {
+    const group = await PipeGroup.start({ pipes: 1, deployment: { strategy: "Recreate" } });
+    group.simulation.start(strategy);
+    await group.run(5 * SECOND);
+    const error = new KubeApiError("PATCH", code, JSON.stringify({ message }));
+    group.cluster.fault = ({ query, path }) =>
+      query?.["dryRun"] !== undefined && path.includes("/deployments/") ? { error } : undefined;
+    group.request(2);
+    await group.run(5 * MINUTE);
+    return group;
+  };
+
+  it.each(STRATEGIES)(
+    "is resized without a search for room if a webhook does not support dry runs (%s)",
+    async (strategy) => {
+      const group = await withFaultyDryRuns(strategy, 400, 'admission webhook "w" does not support dry run');
+      group.expectSettled(2);
+      expect(group.workloads.replaced).toHaveLength(1);
+    },
+  );
+
+  it.each(STRATEGIES)("keeps its pods while the dry run fails otherwise (%s)", async (strategy) => {
+    const group = await withFaultyDryRuns(strategy, 500, "etcd is slow");
+    expect(group.workloads.replaced).toEqual([]);
+    expect(group.simulation.condition(1)).toMatchObject({ type: "Reconciling" });
+    group.cluster.fault = () => undefined;
+    await group.run(10 * MINUTE);
+    group.expectSettled(2);
   });
 });
 
