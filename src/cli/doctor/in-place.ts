@@ -3,8 +3,8 @@ import { podTemplateProblem } from "../../controller/observe/workloads/workload.
 import type { Cluster, Pipe, Scaling } from "./cluster.ts";
 import { note, ok, type Result, warning } from "./result.ts";
 
-/** The release in which the kubelet reports everything that a resize needs. */
-const MIN_RESIZE_MINOR = 35;
+/** The first release in which the kubelet reports everything that a resize needs, by default. It is stable from 1.35. */
+const MIN_RESIZE_MINOR = 34;
 
 const PAGE = "docs/explanation/in-place.md";
 
@@ -19,7 +19,7 @@ export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
   if (isOld) {
     results.push(
       warning(
-        `The cluster runs Kubernetes ${gitVersion}, so pipes restart, although they should be resized in place: that needs 1.${MIN_RESIZE_MINOR} or later.`,
+        `The cluster runs Kubernetes ${gitVersion}, so no pipe is resized in place, although its strategy asks for it: that needs 1.${MIN_RESIZE_MINOR} or later.`,
         "Upgrade the cluster, or set controller.config.resizeStrategy=Rollout in the values of the chart.",
       ),
     );
