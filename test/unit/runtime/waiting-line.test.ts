@@ -99,7 +99,7 @@ describe("the line of services that wait for a limit", () => {
       expect(line.freeFor(serviceId)).toBe(1);
       state.rolling = 2;
       line.reconciled(serviceId, true);
-      // It got no other turn.
+      // The key got no other turn.
       expect(line.freeFor(serviceId)).toBe(0);
       line.reconciled(serviceId, true);
     };
