@@ -19,7 +19,7 @@ const STATE_STYLES: Readonly<Record<RescaleState, Style>> = {
   unknown: "yellow",
 };
 
-const PIPE_MARKS: Readonly<Record<PendingPipe["state"], readonly [symbol: string, style: Style]>> = {
+const PIPE_MARKS = {
   Waiting: ["·", "dim"],
   Rolling: ["▸", "cyan"],
   Resized: ["▸", "cyan"],
@@ -27,7 +27,10 @@ const PIPE_MARKS: Readonly<Record<PendingPipe["state"], readonly [symbol: string
   Failed: ["✗", "red"],
   Unsizable: ["✗", "red"],
   Paused: ["‖", "yellow"],
-};
+} as const satisfies Readonly<Record<PendingPipe["state"], readonly [symbol: string, style: Style]>>;
+
+/** A later version of the controller may report other states. */
+const MARK_OF_STATE = new Map<string, readonly [symbol: string, style: Style]>(Object.entries(PIPE_MARKS));
 
 const SOURCES: ReadonlyMap<string | undefined, string> = new Map([
   ["TierDefault", " (default of the tier)"],
@@ -41,7 +44,7 @@ export function frame(view: RescaleView, nowMs: number, { columns, paint }: Canv
   const boosted = boost ? labeled("", `Boost: ${describeBoost(boost)}`, columns) : [];
   const nameColumns = widest(pending.map(({ name }) => printable(name))) + 2;
   const pipes = pending.flatMap((pipe) => {
-    const [symbol, style] = PIPE_MARKS[pipe.state];
+    const [symbol, style] = MARK_OF_STATE.get(pipe.state) ?? PIPE_MARKS.Waiting;
     const label = `  ${paint(style, symbol)} ${padded(printable(pipe.name), nameColumns)}`;
     return labeled(label, describePipe(pipe), columns);
   });

@@ -124,6 +124,16 @@ describe("a frame", () => {
     ]);
   });
 
+  test("shows a state that only a later version of the controller knows", () => {
+    const view: RescaleView = JSON.parse(
+      JSON.stringify({
+        ...rescaleView(),
+        pending: [{ name: "pipe-1", state: "Draining", message: "no lag" }],
+      }),
+    );
+    expect(frame(view, NOW, CANVAS)).toContain("  · pipe-1  Draining: no lag");
+  });
+
   test("shows the cause and the time of the next attempt after a failure", () => {
     const failed: RescaleView = {
       ...rescaleView("Done", "Failed"),
