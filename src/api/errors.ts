@@ -49,9 +49,10 @@ export function apiError<R extends ErrorReason>(reason: R, ...facts: ErrorFacts[
   return new ApiError(reason, status, sentence(...facts));
 }
 
-/** True if the cause may be the state of an object, which a cache may show as it was a moment ago: 400, 404 and 409. */
+/** True if the cause may be the state of an object, which a cache may show as it was a moment ago. */
 export function isAboutState(error: unknown): boolean {
-  return error instanceof ApiError && [400, 404, 409].includes(error.status);
+  if (!(error instanceof ApiError)) return false;
+  return error.reason === "BeingSetUp" || [400, 404, 409].includes(error.status);
 }
 
 /** True for a 503: the same request may succeed later, and the outcome of a write is unknown. */

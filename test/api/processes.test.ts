@@ -186,6 +186,6 @@ describe("after a change made with kubectl, both processes", () => {
     await edit(PIPE_SCALINGS, tenant.serviceId, { spec: { suspend: null } }, environment.pipes);
     await both(tenant.scaling(EIGHT_CORES), 200, "8000");
     await remove(PIPE_SCALINGS, tenant.serviceId, environment.pipes);
-    await both(tenant.scaling(), 400, "No database pipe");
+    await both(tenant.scaling(), 503, "being set up again");
   });
 });

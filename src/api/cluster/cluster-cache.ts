@@ -11,6 +11,7 @@ import { Outage } from "../../runtime/outage.ts";
 import { keyOf } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { CacheState } from "../metrics.ts";
+import { DeletedScalings } from "./deleted-scalings.ts";
 import { Informer } from "./informer.ts";
 import { KeyUsageBuffer } from "./key-usage/buffer.ts";
 import {
@@ -50,6 +51,7 @@ export class ClusterCache {
   readonly #records: Informer<RecordView, ConfigMap>;
   /** Keyed by namespace; a cache of all namespaces has the key `undefined`. */
   readonly #scalings: ReadonlyMap<string | undefined, Informer<PipeScalingView, PipeScalingResource>>;
+  readonly #deletedScalings: DeletedScalings;
 
   constructor({ namespace, pipeNamespaces, maxAgeMs, ...others }: ClusterCacheOptions) {
     const common = { ...others, maxAgeMs, outage: new Outage() };
@@ -89,6 +91,9 @@ export class ClusterCache {
     };
     const namespaces = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;
     this.#scalings = new Map(namespaces.map((of) => [of, scalings(of)]));
+    const deleted = new DeletedScalings(others.clock);
+    this.#deletedScalings = deleted;
+    for (const cache of this.#scalings.values()) cache.onChange((change) => deleted.observe(change));
     logProblems(this.#keys, common.log);
     logProblems(this.#records, common.log);
   }
@@ -158,6 +163,16 @@ export class ClusterCache {
     const cache = this.#scalingsIn(namespace);
     cache.requireFresh();
     return cache.get(namespace, name);
+  }
+
+  /**
+   * True if a service has a PipeScaling, or had one that was deleted. Then it has had a pipe, and its owner or the
+   * controller creates the PipeScaling again.
+   *
+   * @throws ApiError 503 like {@link scaling}
+   */
+  hasHadScaling(namespace: string, name: string): boolean {
+    return this.scaling(namespace, name) !== undefined || this.#deletedScalings.has(namespace, name);
   }
 
   /** Stores the response to one of our writes. */

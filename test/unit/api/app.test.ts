@@ -251,6 +251,54 @@ describe("the size of a service whose first rollout has not completed", () => {
   });
 });
 
+describe("a service whose PipeScaling is deleted and not created again yet", () => {
+  const READ_PATHS = ["", "/progress", "/limits", "/boost", "/history"].map((path) => PATH + path);
+
+  it("gets 503, not the 400 of a service that never had a pipe, from reads and from writes", async () => {
+    const authorization = addKey();
+    const scaling = addScaling();
+    const send = await start();
+    cluster.behavior = () => {
+      throw refusal(404);
+    };
+    // The watch has not shown the deletion.
+    expectUnavailable(await patch(send, authorization));
+    cluster.send("pipescalings", "DELETED", scaling);
+    await clock.advance(0);
+    for (const path of READ_PATHS) expectUnavailable(await send({ path, authorization }));
+    const response = await patch(send, authorization);
+    expectUnavailable(response);
+    expect(response.body).toMatchObject({ error: expect.stringContaining("is being set up again") });
+    const services = await send({
+      path: `/v1/organizations/${ORGANIZATION}/services/${SERVICE}/prometheus`,
+      authorization,
+    });
+    expect(services.status).toBe(200);
+  });
+
+  it("gets 200 from a write as soon as it is created again, although the watch has not shown it", async () => {
+    const authorization = addKey();
+    const scaling = addScaling();
+    const send = await start();
+    cluster.send("pipescalings", "DELETED", scaling);
+    await clock.advance(0);
+    const metadata = { ...scaling.metadata, uid: "another", resourceVersion: "9" };
+    cluster.behavior = () => ({ metadata });
+    expect(await patch(send, authorization)).toMatchObject({ status: 200 });
+  });
+
+  it("gets 400 after an hour, because it may have no pipe any more", async () => {
+    const authorization = addKey();
+    const scaling = addScaling();
+    const send = await start();
+    cluster.send("pipescalings", "DELETED", scaling);
+    await clock.advance(0);
+    cluster.replace("pipescalings", { metadata: { ...scaling.metadata, namespace: "elsewhere" } });
+    await clock.advance(60 * MINUTE_MS);
+    expect(await send({ path: PATH, authorization })).toMatchObject({ status: 400 });
+  });
+});
+
 describe("the API when the cluster becomes unreachable", () => {
   it("rejects writes immediately, and rejects reads when its caches are older than 5 minutes", async () => {
     const authorization = addKey();
@@ -506,7 +554,7 @@ describe("a write", () => {
     cluster.behavior = (request) => {
       throw refusal(request.method === "PATCH" ? 409 : 404);
     };
-    expect((await patch(send, authorization)).status).toBe(400);
+    expect((await patch(send, authorization)).status).toBe(503);
   });
 
   it("fails with 503 if every attempt conflicts", async () => {

@@ -3,7 +3,6 @@ import { describeSize } from "../../../domain/size.ts";
 import { isOutcomeUnknown } from "../../../kube/errors.ts";
 import type { Service } from "../../../records/service.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { ClusterCache } from "../../cluster/cluster-cache.ts";
 import type { SizeRequest } from "../../cluster/pipe-scaling-writer.ts";
 import { atTime, type PipeScalingView } from "../../cluster/views.ts";
 import { apiError } from "../../errors.ts";
@@ -11,10 +10,11 @@ import type { Requester } from "../../middleware/request-context.ts";
 import type { ServiceParams } from "../path-params.ts";
 import {
   changeScaling,
-  requireProvisioned,
+  requireScaling,
   requireWithinTier,
   type ScalingChange,
   type ScalingChangeDeps,
+  type Scalings,
 } from "./change.ts";
 
 export interface BoostServiceDeps extends ScalingChangeDeps {
@@ -25,10 +25,10 @@ export interface BoostServiceDeps extends ScalingChangeDeps {
 
 /** @throws ApiError 404 if no boost is in effect */
 export function currentBoost(
-  { namespace, id }: Service,
-  { cache, clock }: { readonly cache: Pick<ClusterCache, "scaling">; readonly clock: Pick<Clock, "now"> },
+  service: Service,
+  { cache, clock }: { readonly cache: Scalings; readonly clock: Pick<Clock, "now"> },
 ): Boost {
-  return requireBoost(requireProvisioned(cache.scaling(namespace, id)), clock.now());
+  return requireBoost(requireScaling(service, cache), clock.now());
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Size } from "../../../domain/size.ts";
 import type { Tier, Tiers } from "../../../domain/tier.ts";
 import type { Organization } from "../../../records/organization.ts";
+import type { Service } from "../../../records/service.ts";
 import type { Logger } from "../../../telemetry/log.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
 import type { PipeScalingWriter, SizeRequest } from "../../cluster/pipe-scaling-writer.ts";
@@ -11,6 +12,8 @@ import { apiError, isUnavailable } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
 import type { ServiceParams } from "../path-params.ts";
 
+export type Scalings = Pick<ClusterCache, "scaling" | "hasHadScaling">;
+
 /** The object before and after a change. */
 export interface ScalingWrite {
   readonly before: PipeScalingView;
@@ -18,7 +21,7 @@ export interface ScalingWrite {
 }
 
 export interface ScalingChangeDeps {
-  readonly cache: Pick<ClusterCache, "scaling" | "observeScaling">;
+  readonly cache: Scalings & Pick<ClusterCache, "observeScaling">;
   readonly scalingWriter: Pick<PipeScalingWriter, "write" | "writeBoost" | "read">;
   readonly scalingWrites: WriteQueue<ScalingWrite>;
   readonly tiers: Tiers;
@@ -62,7 +65,7 @@ export async function changeScaling(
       read: () => scalingWriter.read(namespace, id),
       attempt: async (target) => {
         permitted();
-        const before = requireProvisioned(target);
+        const before = requireProvisioned(target, service, cache);
         requireChangeable(before);
         return { before, written: await writeTo(before, request) };
       },
@@ -82,10 +85,19 @@ export async function changeScaling(
   }
 }
 
-/** @throws ApiError 400 if the PipeScaling of a service does not exist */
-export function requireProvisioned<T>(scaling: T | undefined): T {
+/** @throws the errors of {@link requireProvisioned} */
+export function requireScaling(service: Service, cache: Scalings): PipeScalingView {
+  return requireProvisioned(cache.scaling(service.namespace, service.id), service, cache);
+}
+
+/** @throws ApiError 400 if a service has never had a PipeScaling; 503 if it was deleted and is not created again yet */
+export function requireProvisioned<T>(
+  scaling: T | undefined,
+  { namespace, id }: Service,
+  cache: Pick<Scalings, "hasHadScaling">,
+): T {
   if (scaling) return scaling;
-  throw apiError("NoPipe");
+  throw apiError(cache.hasHadScaling(namespace, id) ? "BeingSetUp" : "NoPipe");
 }
 
 export function tierOf({ tier: name }: Organization, tiers: Tiers): Tier {

@@ -12,7 +12,7 @@ import { sendResult } from "../../middleware/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { serviceParams, type TenantRecords } from "../path-params.ts";
 import { instant, knownWords } from "../schema-parts.ts";
-import { requireProvisioned } from "./change.ts";
+import { requireProvisioned, type Scalings } from "./change.ts";
 import { READ_REFUSALS, SCALING_PATH } from "./operation-parts.ts";
 import { pipeScaling, toPipeScaling } from "./schema.ts";
 
@@ -63,7 +63,7 @@ export const getPipeScalingHistory = {
 } as const satisfies Operation;
 
 export interface HistoryDeps {
-  readonly cache: TenantRecords;
+  readonly cache: TenantRecords & Pick<Scalings, "hasHadScaling">;
   readonly liveReader: Pick<LiveReader, "read">;
 }
 
@@ -72,9 +72,11 @@ export async function sendHistory(
   response: Response,
   { cache, liveReader }: HistoryDeps,
 ): Promise<void> {
-  const { namespace, id } = serviceParams(request, cache).service;
-  const resource = await liveReader.read<PipeScalingResource>(objectPath(PIPE_SCALINGS, namespace, id));
-  const { status } = requireProvisioned(resource);
+  const { service } = serviceParams(request, cache);
+  const resource = await liveReader.read<PipeScalingResource>(
+    objectPath(PIPE_SCALINGS, service.namespace, service.id),
+  );
+  const { status } = requireProvisioned(resource, service, cache);
   sendResult(response, (status?.history ?? []).flatMap(toChange));
 }
 

@@ -14,7 +14,7 @@ import { sendResult } from "../../middleware/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { type ServiceParams, serviceParams, type TenantRecords } from "../path-params.ts";
 import { instant } from "../schema-parts.ts";
-import { requireProvisioned, type ScalingChangeDeps, tierOf } from "./change.ts";
+import { requireScaling, type ScalingChangeDeps, type Scalings, tierOf } from "./change.ts";
 import { READ_REFUSALS, SCALING_PATH } from "./operation-parts.ts";
 import { pipeScaling, toPipeScaling } from "./schema.ts";
 
@@ -74,15 +74,14 @@ export const getPipeScalingLimits = {
 export interface LimitsDeps extends Pick<ScalingChangeDeps, "tiers"> {
   /** The largest size of the platform. */
   readonly maximumSize: Size;
-  readonly cache: TenantRecords & Pick<ScalingChangeDeps["cache"], "scaling">;
+  readonly cache: TenantRecords & Scalings;
   readonly clock: Pick<Clock, "now">;
 }
 
 export function sendLimits(request: Request, response: Response, deps: LimitsDeps): void {
   const { cache, clock, tiers, maximumSize } = deps;
   const params = serviceParams(request, cache);
-  const { namespace, id } = params.service;
-  const scaling = requireProvisioned(cache.scaling(namespace, id));
+  const scaling = requireScaling(params.service, cache);
   const tier = tierOf(params.organization, tiers);
   sendResult(response, {
     minimum: toPipeScaling(sizeOfCores(CPU_MINIMUM_MILLICORES / 1000)),

@@ -1,6 +1,5 @@
 import { describeSize, type Size } from "../../../domain/size.ts";
 import type { Service } from "../../../records/service.ts";
-import type { ClusterCache } from "../../cluster/cluster-cache.ts";
 import type { SizeRequest } from "../../cluster/pipe-scaling-writer.ts";
 import { atTime } from "../../cluster/views.ts";
 import { apiError } from "../../errors.ts";
@@ -8,25 +7,24 @@ import type { Requester } from "../../middleware/request-context.ts";
 import type { ServiceParams } from "../path-params.ts";
 import {
   changeScaling,
-  requireProvisioned,
+  requireScaling,
   requireWithinTier,
   type ScalingChange,
   type ScalingChangeDeps,
+  type Scalings,
 } from "./change.ts";
 import type { ProgressAt } from "./progress-schema.ts";
 
-type Scalings = Pick<ClusterCache, "scaling">;
-
 /** Returns the size that every pipe of a service runs: the last one that all had at the same time. */
-export function reachedSize({ namespace, id }: Service, cache: Scalings): Size {
-  const { effective } = requireProvisioned(cache.scaling(namespace, id));
+export function reachedSize(service: Service, cache: Scalings): Size {
+  const { effective } = requireScaling(service, cache);
   if (effective) return effective;
   throw apiError("NoSizeYet");
 }
 
 /** Returns the progress of the pipes of a service toward the size that they should have at this time. */
-export function scalingProgress({ namespace, id }: Service, cache: Scalings, nowMs: number): ProgressAt {
-  const scaling = requireProvisioned(cache.scaling(namespace, id));
+export function scalingProgress(service: Service, cache: Scalings, nowMs: number): ProgressAt {
+  const scaling = requireScaling(service, cache);
   return { ...atTime(scaling, nowMs), effective: scaling.effective, nowMs };
 }
 

@@ -40,6 +40,7 @@ async function end(boostNow: typeof OWN | "none" | "gone") {
     scalingWrites: new WriteQueue(clock),
     cache: {
       scaling: () => scalingWith(OWN),
+      hasHadScaling: () => true,
       observeScaling: (_namespace, object) => observed.push(object.boosted?.size),
     },
     scalingWriter: {
