@@ -122,6 +122,10 @@ export const ERRORS = {
   QueueSlow: row(503, "Earlier changes of the same object took too long. Try again shortly."),
   JustChanged: row(503, "The organization or the service has just changed. Try again shortly."),
   BeingSetUp: row(503, "The service is being set up again. Try again shortly."),
+  UnknownTier: row(
+    503,
+    "The sizes that this organization may request are not known. Try again shortly; if that does not help, ask the operator of this API to correct the organization's tier.",
+  ),
   NoSizeYet: row(
     503,
     "The pipes of this service have no size yet, because its first rollout has not completed. See its progress, and pipes that fail, at this path followed by /progress.",

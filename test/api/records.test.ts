@@ -138,7 +138,7 @@ const TABLE: readonly Row[] = [
   ["an organization with invalid YAML", { organization: { byocConfig: "[" } }, all(500)],
   ["an organization with YAML of another type", { organization: { byocConfig: "name: x" } }, all(500)],
   ["an organization with an alias bomb", { organization: { privateEndpoints: BOMB } }, all(500)],
-  ["an undefined tier", { organization: { tier: "platinum" } }, { scale: 500 }],
+  ["an undefined tier", { organization: { tier: "platinum" } }, { scale: 503 }],
   ["a service without a namespace", { service: { namespace: "" } }, ofService(500)],
   ["a service with an invalid namespace", { service: { namespace: "../kube-system" } }, ofService(500)],
   ["a service without a name", { service: { name: "" } }, ofService(500)],

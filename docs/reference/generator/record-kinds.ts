@@ -91,7 +91,7 @@ export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
       },
       {
         fault: "`tier` names no tier",
-        api: "PATCH of pipesCdcScaling: 500; everything else works",
+        api: "PATCH of pipesCdcScaling, PUT of its boost, and its limits: 503; everything else works",
         controller: `its services are Stalled with \`UnknownTier\`: ${KEEPS_SIZES}`,
       },
       {

@@ -100,10 +100,12 @@ export function requireProvisioned<T>(
   throw apiError(cache.hasHadScaling(namespace, id) ? "BeingSetUp" : "NoPipe");
 }
 
+/** @throws ApiError 503 if its record names a tier that this process does not have, perhaps not yet */
 export function tierOf({ tier: name }: Organization, tiers: Tiers): Tier {
   const tier = tiers.get(name);
   if (tier) return tier;
-  throw new Error(`the organization's tier, ${name}, is not in this API's tiers`);
+  const cause = new Error(`the organization's tier, ${name}, is not in this API's tiers`);
+  throw apiError("UnknownTier").with({ cause });
 }
 
 /** @throws ApiError 400 for a size above the maximum of the tier */
