@@ -18,7 +18,8 @@ function row(status: number, sentence: string | ((...facts: unknown[]) => string
 
 /**
  * Every error of the API by its reason, the word that code uses for it. A sentence reveals nothing about the cluster or
- * other tenants. With a 4xx, nothing has changed. With a 5xx, the outcome of a write is unknown, and it is safe to repeat.
+ * other tenants. With a 4xx, nothing has changed. With a 5xx, the outcome of a write is unknown, and it is safe to repeat,
+ * except for the end of a boost.
  */
 export const ERRORS = {
   // Malformed HTTP
@@ -117,6 +118,10 @@ export const ERRORS = {
   Internal: row(500, "Something went wrong on our side. Quote the request ID when you report it."),
   Unavailable: row(503, "The service is temporarily unavailable. Try again shortly."),
   NotConfirmed: row(503, "It is not known whether the change was made. It is safe to repeat it."),
+  EndNotConfirmed: row(
+    503,
+    "It is not known whether the boost has ended. Get the boost before you repeat the request, because that would also end a boost that someone else has started since.",
+  ),
   Contended: row(503, "Other requests are changing the same object at the same time. Try again shortly."),
   QueueFull: row(503, "Too many changes of the same object at once. Try again shortly."),
   QueueSlow: row(503, "Earlier changes of the same object took too long. Try again shortly."),

@@ -41,10 +41,20 @@ export class ErrorResponse extends CliError {
 }
 
 /** Another 404, such as that of a mistyped ID, says nothing about the deletion. */
-const GONE = [ERRORS.NoBoost, ERRORS.NoSuchMember];
+const GONE = [ERRORS.NoSuchMember];
 
-/** A write is safe to repeat after a 5xx, and without a response. */
-const UNKNOWN_OUTCOME = "The change may or may not have been made. It is safe to repeat the command.";
+/** A write is safe to repeat after a 5xx, and without a response. Only the end of a boost names no boost. */
+function unknownOutcome(request: Pick<ApiRequest, "method" | "path">): string {
+  return endsBoost(request)
+    ? "The boost may or may not have ended. Look before you repeat the command, because that would also end a boost that someone else has started since."
+    : "The change may or may not have been made. It is safe to repeat the command.";
+}
+
+function endsBoost({ method, path }: Pick<ApiRequest, "method" | "path">): boolean {
+  return method === "DELETE" && path.endsWith("/boost");
+}
+
+const NOT_CONFIRMED = [ERRORS.NotConfirmed, ERRORS.EndNotConfirmed];
 
 /** Codes of Node, OpenSSL and undici for a certificate that is not accepted. */
 const UNTRUSTED = /CERT|SIGNATURE/;
@@ -59,7 +69,7 @@ const NOT_SENT =
 /** @param proxy the request went through it */
 export function noResponse(
   url: string,
-  { method }: ApiRequest,
+  request: ApiRequest,
   cause: unknown,
   proxy: URL | undefined,
 ): NoResponse {
@@ -76,7 +86,7 @@ export function noResponse(
     has(UNTRUSTED)
       ? "Check the address, or specify the certificate of the authority with --ca-file (or PIPE_SCALING_CA_FILE)."
       : address,
-    ...(method === "GET" || has(NOT_SENT) ? [] : [UNKNOWN_OUTCOME]),
+    ...(request.method === "GET" || has(NOT_SENT) ? [] : [unknownOutcome(request)]),
   ];
   return new NoResponse(sentences.join(" "), { cause });
 }
@@ -97,7 +107,8 @@ const UNAVAILABLE = [502, 503, 504];
 const DEFAULT_RETRY_MS = 5000;
 
 /** The error for a response other than 200. */
-export function errorOf(response: RawResponse, { method, path }: ApiRequest, access: Access): CliError {
+export function errorOf(response: RawResponse, request: ApiRequest, access: Access): CliError {
+  const { method, path } = request;
   const { status, headers } = response;
   const { success, data } = errorBody.safeParse(jsonOf(response.text));
   if (!success && !UNAVAILABLE.includes(status)) return notThisApi(response, access);
@@ -106,13 +117,16 @@ export function errorOf(response: RawResponse, { method, path }: ApiRequest, acc
   const sentences = [
     status === 401 ? keyNotAccepted(access) : message,
     ...(message === ERRORS.NoSuchPath.sentence() ? [OTHER_ADDRESS] : hint(status, path, access.flags)),
-    ...(status >= 500 && method !== "GET" ? [UNKNOWN_OUTCOME] : []),
+    ...(status >= 500 && method !== "GET" ? [unknownOutcome(request)] : []),
     `(status ${status}${id === undefined ? "" : `, request ${printable(id)}`})`,
   ];
-  return new ErrorResponse(sentences.join(" "), status, retryAfterMs(status, headers), {
+  // A gateway does not know what the API did. Other errors of the API come before its write.
+  const isOutcomeUnknown =
+    status >= 500 && (!success || NOT_CONFIRMED.some((each) => message === each.sentence()));
+  const waitMs = isOutcomeUnknown && endsBoost(request) ? undefined : retryAfterMs(status, headers);
+  return new ErrorResponse(sentences.join(" "), status, waitMs, {
     requestId: id,
-    // A gateway does not know what the API did. Other errors of the API come before its write.
-    isOutcomeUnknown: status >= 500 && (!success || message === ERRORS.NotConfirmed.sentence()),
+    isOutcomeUnknown,
     isGone: GONE.some((each) => message === each.sentence()),
   });
 }

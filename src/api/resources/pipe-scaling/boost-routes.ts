@@ -67,6 +67,7 @@ export const deleteBoost = {
     400: `An ID in the path is not a UUID, or ${NO_PIPE}.`,
     404: NO_BOOST,
     409: SUSPENDED,
+    503: "Temporarily unavailable. The boost may have ended: get it before you repeat the request, because that would also end a boost that someone else has started since.",
   },
 } as const satisfies Operation;
 

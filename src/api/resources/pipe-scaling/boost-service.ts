@@ -91,9 +91,9 @@ async function ended(
     return await write;
   } catch (error) {
     if (!isOutcomeUnknown(error)) throw error;
-    const now = await scalingWriter.read(namespace, name);
+    const now = await scalingWriter.read(namespace, name).catch(() => undefined);
     const isSame = boosted && now?.boosted && describeBoost(now.boosted) === describeBoost(boosted);
-    if (!now || isSame) throw error;
+    if (!now || isSame) throw apiError("EndNotConfirmed").with({ cause: error });
     return now;
   }
 }

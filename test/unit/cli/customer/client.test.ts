@@ -152,6 +152,21 @@ describe("the retry of a request", () => {
     await expect(api.request(request, nothing)).rejects.toThrow(/^There is no such (member|service) /);
   });
 
+  test.each([
+    ["the API", refused(503, ERRORS.EndNotConfirmed.sentence())],
+    ["an older API", notConfirmed],
+    ["a gateway", { status: 504, body: "<html>" }],
+  ])(
+    "does not happen if the end of a boost is in doubt, because it could end another one: %s",
+    async (_, response) => {
+      const { api, sent } = clientOf([response]);
+      const message = await messageOf(api.request({ method: "DELETE", path: "/v1/x/boost" }, nothing));
+      expect(message).toContain("Look before you repeat the command");
+      expect(message).not.toContain("It is safe to repeat the command");
+      expect(sent()).toBe(1);
+    },
+  );
+
   test("does not happen after an interrupt", async () => {
     const stop = new AbortController();
     const { api, sent } = clientOf([refused(503, "Not now.")], stop.signal);

@@ -18,9 +18,12 @@ function scalingWith(boost: typeof OWN | undefined) {
 }
 
 /** Ends a boost; the response to the write is lost, and then the object has this boost or does not exist. */
-async function end(boostNow: typeof OWN | "none" | "gone") {
+async function end(boostNow: typeof OWN | "none" | "gone" | "unreadable") {
   const observed: unknown[] = [];
-  const now = boostNow === "gone" ? undefined : scalingWith(boostNow === "none" ? undefined : boostNow);
+  const now =
+    typeof boostNow === "string" && boostNow !== "none"
+      ? undefined
+      : scalingWith(boostNow === "none" ? undefined : boostNow);
   const service = { id: "service", organizationId: "o", name: "orders", namespace: "pipes" };
   const organization = {
     id: "o",
@@ -46,7 +49,8 @@ async function end(boostNow: typeof OWN | "none" | "gone") {
     scalingWriter: {
       write: () => Promise.reject(new Error("no size was expected")),
       writeBoost: () => Promise.reject(new KubeUnreachableError("lost")),
-      read: () => Promise.resolve(now),
+      read: () =>
+        boostNow === "unreadable" ? Promise.reject(new KubeUnreachableError("lost")) : Promise.resolve(now),
     },
   });
   return observed;
@@ -63,7 +67,15 @@ describe("the end of a boost whose response from the cluster was lost", () => {
   });
 
   it("is a 503 if the boost is still there, or the object is gone", async () => {
-    await expect(end(OWN)).rejects.toMatchObject({ status: 503 });
-    await expect(end("gone")).rejects.toMatchObject({ status: 503 });
+    const expected = { status: 503, reason: "EndNotConfirmed" };
+    await expect(end(OWN)).rejects.toMatchObject(expected);
+    await expect(end("gone")).rejects.toMatchObject(expected);
+  });
+
+  it("is a 503 that does not recommend to repeat the request blindly if the object cannot be read", async () => {
+    await expect(end("unreadable")).rejects.toMatchObject({
+      status: 503,
+      message: expect.stringMatching(/^(?!.*safe to repeat).*Get the boost before you repeat the request/),
+    });
   });
 });
