@@ -431,6 +431,17 @@ describe("a query string", () => {
 });
 
 describe("the history of sizes", () => {
+  it("leaves out an entry whose result only a later version of the controller knows", async () => {
+    const authorization = addKey();
+    const { metadata } = addScaling();
+    const send = await start();
+    const entry = { ...SIZE, source: "Spec", result: "Scaled", startedAt: "2026-01-31T12:00:00Z" };
+    const history = ["Paused", "constructor", "Scaled"].map((result) => ({ ...entry, result }));
+    cluster.behavior = () => ({ metadata, status: { history } });
+    const { body } = await send({ path: `${PATH}/history`, authorization });
+    expect(body).toMatchObject({ result: [{ result: "scaled" }] });
+  });
+
   it("is read from the cluster for each request, and gets 503 at once while the cluster is unreachable", async () => {
     const authorization = addKey();
     const { metadata } = addScaling();

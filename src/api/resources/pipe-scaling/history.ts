@@ -80,23 +80,27 @@ export async function sendHistory(
   sendResult(response, (status?.history ?? []).flatMap(toChange));
 }
 
-const RESULTS = {
-  Progressing: "propagating",
-  Scaled: "scaled",
-  Superseded: "superseded",
-  Failed: "failed",
-} as const satisfies Record<HistoryEntry["result"], PipeScalingChangeObject["result"]>;
+const RESULTS: ReadonlyMap<string, PipeScalingChangeObject["result"]> = new Map([
+  ["Progressing", "propagating"],
+  ["Scaled", "scaled"],
+  ["Superseded", "superseded"],
+  ["Failed", "failed"],
+]);
 
-/** Returns no change for an entry whose start is not a time, because clients rely on `startedAt`. */
+/**
+ * Returns no change for an entry whose start is not a time, or whose result only a later version of the controller knows,
+ * because clients rely on both.
+ */
 function toChange(entry: HistoryEntry): readonly PipeScalingChangeObject[] {
-  const { source, result, requestId } = entry;
+  const { source, requestId } = entry;
   const startedAt = utc(entry.startedAt);
   const completedAt = utc(entry.completedAt);
-  if (startedAt === undefined) return [];
+  const result = RESULTS.get(entry.result);
+  if (startedAt === undefined || result === undefined) return [];
   const change = {
     ...toPipeScaling(sizeOf(entry)),
     source,
-    result: RESULTS[result],
+    result,
     ...(requestId === undefined ? {} : { requestId }),
     startedAt,
     ...(completedAt === undefined ? {} : { completedAt }),
