@@ -86,13 +86,15 @@ const fallback = z.object({
   message,
 });
 
+const HISTORY_RESULTS = ["Progressing", "Scaled", "Superseded", "Failed"] as const;
+
 const historyEntry = sizeFields.extend({
   source: sizeSource.meta({ description: "Origin of the size." }),
   boost: z.boolean().optional().meta({
     description:
       "True if only a boost had this size, also if the maximum of the tier limited it. A rollback does not return to it.",
   }),
-  result: z.enum(["Progressing", "Scaled", "Superseded", "Failed"]).meta({
+  result: z.enum(HISTORY_RESULTS).meta({
     description:
       "Scaled: every pipe ran the size, and at least one pipe has replicas. Superseded: another size or request came first. Failed: a pipe cannot take the size; it can still become Scaled.",
   }),
@@ -210,6 +212,13 @@ export type HistoryEntry = z.infer<typeof historyEntry>;
 export type PendingPipe = z.infer<typeof pendingPipe>;
 export type PipeFallback = z.infer<typeof fallback>;
 export type ResizeMethod = NonNullable<NonNullable<PipeScalingStatus["pipes"]>["resizedBy"]>[string];
+
+const WORDS: ReadonlySet<string> = new Set([...SIZE_SOURCES, ...HISTORY_RESULTS]);
+
+/** False for an entry of a later version, which the CRD of this one rejects. */
+export function isKnownEntry({ source, result }: HistoryEntry): boolean {
+  return WORDS.has(source) && WORDS.has(result);
+}
 
 /** A PipeScaling without its metadata. */
 export interface PipeScaling {

@@ -3,6 +3,7 @@ import { MAX_CONDITION_MESSAGE_LENGTH, MAX_MESSAGE_LENGTH, MAX_NAME_LENGTH } fro
 import {
   type Condition,
   type HistoryEntry,
+  isKnownEntry,
   MAX_CONDITIONS,
   MAX_FAILURES,
   MAX_HISTORY,
@@ -244,7 +245,8 @@ export function historyOf(
     result: completedAt === undefined ? unfinished : "Scaled",
     completedAt,
   } as const;
-  const older = isSame ? history.slice(1) : history.map(superseded);
+  // After a downgrade, an entry that the CRD rejects would keep every later status from being written.
+  const older = (isSame ? history.slice(1) : history.map(superseded)).filter(isKnownEntry);
   return [current, ...older].slice(0, MAX_HISTORY);
 }
 

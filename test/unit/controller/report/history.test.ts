@@ -3,7 +3,12 @@ import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { Sizing } from "../../../../src/controller/decide/decision.ts";
 import { historyOf, statusOf } from "../../../../src/controller/report/status.ts";
-import { type HistoryEntry, MAX_HISTORY, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import {
+  type HistoryEntry,
+  MAX_HISTORY,
+  type PipeScalingStatus,
+  pipeScalingSchema,
+} from "../../../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
 import { anAssessment } from "../../../support/fixtures/decisions.ts";
@@ -71,6 +76,22 @@ describe("the history of sizes", () => {
     const later = next(given, 2, COMPLETED);
     expect(later.map(({ result }) => result)).toEqual(["Scaled", "Superseded", "Scaled"]);
   });
+
+  it.each([{ source: "Forecast" }, { result: "Paused" }])(
+    "drops an older entry of a later version, which the CRD rejects: %j",
+    (unknown) => {
+      const [scaled] = next([], 4, COMPLETED);
+      const later: HistoryEntry = JSON.parse(
+        JSON.stringify({ ...scaled, completedAt: undefined, ...unknown }),
+      );
+      const history = [...next([], 2, COMPLETED), later, ...next([], 1, COMPLETED)];
+      for (const cores of [2, 8]) {
+        const written = next(history, cores, COMPLETED);
+        expect(pipeScalingSchema.safeParse({ status: { history: written } }).error).toBeUndefined();
+        expect(written.at(-1)?.summary).toBe("1 cpu / 4 Gi");
+      }
+    },
+  );
 
   it("marks the newest entry as Scaled, with the time, when every pipe runs the size", () => {
     const history = next(next([], 2, UNDER_WAY), 2, COMPLETED);
