@@ -8,6 +8,9 @@ const MAX_WAITING = 64;
 const MAX_WAITING_IN_TOTAL = 1024;
 
 /**
+ * Serves the requests of a connection one after the other, because one that changes something must not overtake another
+ * (RFC 9112, section 9.3.2), or be served behind one whose response closes the connection.
+ *
  * Closes a connection with more pipelined requests than any real client sends. Node stops reading from a connection
  * whose responses are not read, but a single segment may contain thousands of requests, which wait for as long as the
  * client does not read the response before them.
@@ -37,7 +40,7 @@ export function limitPipelining(listener: RequestListener): RequestListener {
       response.once("finish", () => {
         if (waiting.has(socket)) add(socket, -1);
       });
-    }
-    listener(request, response);
+      response.once("socket", () => listener(request, response));
+    } else listener(request, response);
   };
 }

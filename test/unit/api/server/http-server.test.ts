@@ -73,7 +73,7 @@ describe("the API's server", () => {
       const connection = await open(port);
       connection.socket.write(REQUEST.repeat(1 + 64));
       held.push(connection);
-      await expect.poll(() => served).toBe(count * 65);
+      await expect.poll(() => served).toBe(count);
     }
     const refused = await open(port);
     refused.socket.write(REQUEST.repeat(2));
@@ -88,7 +88,7 @@ describe("the API's server", () => {
     served = 0;
     const accepted = await open(port);
     accepted.socket.write(REQUEST.repeat(1 + 64));
-    await expect.poll(() => served).toBe(65);
+    await expect.poll(() => served).toBe(1);
     expect(accepted.socket.destroyed).toBe(false);
   });
 
@@ -192,6 +192,40 @@ describe("the API's server", () => {
     expect(served).toEqual(["/first"]);
     expect(received().match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200"]);
     expect(lines).toHaveLength(1);
+  });
+
+  it("serves pipelined requests one after the other, so that a change comes after those before it", async () => {
+    const events: string[] = [];
+    const slowAtFirst: RequestHandler = async (request, response) => {
+      events.push(`begin ${request.method}`);
+      if (request.method === "PUT") await once(request.resume(), "end");
+      events.push(`end ${request.method}`);
+      sendResult(response, request.method);
+    };
+    const { port } = await startServer([slowAtFirst]);
+    const { socket, until } = await open(port);
+    const put = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
+    socket.write(`${put}${REQUEST.replace("GET", "DELETE")}`);
+    await until('"result":"DELETE"');
+    expect(events).toEqual(["begin PUT", "end PUT", "begin DELETE", "end DELETE"]);
+  });
+
+  it("does not serve requests pipelined after one that closes the connection only when it responds", async () => {
+    const served: string[] = [];
+    const begun = Promise.withResolvers<void>();
+    const closeLate: RequestHandler = async (request, response) => {
+      served.push(request.url);
+      await begun.promise;
+      request.context.closeConnection = request.url === "/first";
+      sendResult(response, request.url);
+    };
+    const { port } = await startServer([closeLate]);
+    const { socket, closed } = await open(port);
+    socket.write(["/first", "/second"].map((path) => REQUEST.replace("/", path)).join(""));
+    await expect.poll(() => served).toContain("/first");
+    begun.resolve();
+    await closed;
+    expect(served).toEqual(["/first"]);
   });
 
   it("does not respond to garbage while the response to an earlier request is pending", async () => {
