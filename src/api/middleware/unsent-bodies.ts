@@ -1,10 +1,7 @@
-import type { Socket } from "node:net";
 import type { Response } from "express";
 
 /** The metrics of an organization with 3,000 services have 4.3 MB, and the container has 256 MiB. */
 const MAX_BYTES = 32 * 2 ** 20;
-
-type Bodies = Map<Response, number>;
 
 /**
  * The long bodies of responses that are in memory until their clients have read them. Beyond a sum of bytes, the
@@ -13,10 +10,9 @@ type Bodies = Map<Response, number>;
  */
 export class UnsentBodies {
   readonly #maxBytes: number;
-  /** In the order of their last progress. A connection stays until it closes. */
-  readonly #connections = new Map<Socket, Bodies>();
+  /** In the order of their last progress. A connection has at most one, because its requests are served in turn. */
+  readonly #bodies = new Map<Response, number>();
   #bytes = 0;
-  #count = 0;
 
   constructor(maxBytes = MAX_BYTES) {
     this.#maxBytes = maxBytes;
@@ -27,57 +23,37 @@ export class UnsentBodies {
     return this.#bytes;
   }
 
-  /** Call it before the first part is sent. May close connections, and this one too if requests are pipelined on it. */
+  /** Call it before the first part is sent. May close connections. */
   add(response: Response, bytes: number): void {
-    const { socket } = response.req;
     // Nothing is kept for a client that has disconnected.
-    if (socket.destroyed) return;
-    const bodies = this.#connections.get(socket);
-    if (bodies) {
-      bodies.set(response, bytes);
-    } else {
-      this.#connections.set(socket, new Map([[response, bytes]]));
-      socket.once("close", () => this.#forget(socket));
-    }
+    if (response.req.socket.destroyed) return;
+    this.#bodies.set(response, bytes);
     this.#bytes += bytes;
-    this.#count += 1;
-    this.progress(response);
+    response.once("close", () => this.remove(response));
     this.#makeRoom();
   }
 
   /** Call it when a part has been sent. */
-  progress({ req: { socket } }: Response): void {
-    const bodies = this.#connections.get(socket);
+  progress(response: Response): void {
+    const bytes = this.#bodies.get(response);
     // A deleted and reinserted entry is the last one of a Map.
-    if (bodies && this.#connections.delete(socket)) this.#connections.set(socket, bodies);
+    if (bytes !== undefined && this.#bodies.delete(response)) this.#bodies.set(response, bytes);
   }
 
   /** Call it when the body is no longer needed. */
   remove(response: Response): void {
-    const bodies = this.#connections.get(response.req.socket);
-    const bytes = bodies?.get(response);
-    if (bytes === undefined) return;
-    bodies?.delete(response);
-    this.#bytes -= bytes;
-    this.#count -= 1;
+    this.#bytes -= this.#bodies.get(response) ?? 0;
+    this.#bodies.delete(response);
   }
 
   #makeRoom(): void {
-    for (const [socket, bodies] of this.#connections) {
-      if (this.#bytes <= this.#maxBytes || this.#count === 1) return;
-      if (bodies.size === 0) continue;
-      for (const { req } of bodies.keys()) {
-        req.context.rawStatus = 503;
-        req.context.error = new Error("the client did not read its response while others needed memory");
-      }
-      this.#forget(socket);
-      socket.destroy();
+    for (const response of this.#bodies.keys()) {
+      if (this.#bytes <= this.#maxBytes || this.#bodies.size === 1) return;
+      const { req } = response;
+      req.context.rawStatus = 503;
+      req.context.error = new Error("the client did not read its response while others needed memory");
+      this.remove(response);
+      req.socket.destroy();
     }
-  }
-
-  #forget(socket: Socket): void {
-    const bodies = this.#connections.get(socket);
-    for (const response of [...(bodies?.keys() ?? [])]) this.remove(response);
-    this.#connections.delete(socket);
   }
 }
