@@ -28,6 +28,9 @@ export function createReconciler(setup: ReconcilerSetup) {
   const { clock, caches, queue, timeouts } = setup;
   const { pipes, pods, scalings } = caches;
   const writes = new WriteMemory([pipes, pods, scalings], clock);
+  pods.onChange((change) => {
+    if (change.type !== "deleted") writes.seePod(change.object);
+  });
   const departed = new DepartedPipes(pipes);
   const deletedScalings = new DeletedScalings(scalings, clock, timeouts.recreateMs);
   const limits = createLimits({ ...setup, writes });

@@ -3,6 +3,8 @@ import type { Clock } from "../../runtime/clock.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Store } from "../../runtime/store.ts";
 import { WallTime } from "../../runtime/wall-time.ts";
+import { runsOf } from "../in-place/resize-pods.ts";
+import type { PodView } from "../observe/pod-view.ts";
 import {
   isOpen,
   READ_LATER,
@@ -75,6 +77,8 @@ export class WriteMemory implements WriteRecords {
   readonly #annotations = new Map<string, WritePurpose>();
   /** When pods of each pipe were last replaced, by UID. */
   readonly #replaced = new Map<string, number>();
+  /** Runs of the containers of pods, by UID. */
+  readonly #pendingRuns = new Map<string, string>();
 
   constructor(
     stores: readonly Pick<Store<KubeObject>, "onChange">[],
@@ -107,6 +111,17 @@ export class WriteMemory implements WriteRecords {
     const other = paired && this.#records.get(keyOf({ uid, purpose: paired }));
     if (other?.subject !== subject) return 0;
     return elapsedMs(other.lastAtMs, this.#clock.monotonic()) < SERIES_END_MS ? other.series : 0;
+  }
+
+  pendingRuns(uid: string): string | undefined {
+    return this.#pendingRuns.get(uid);
+  }
+
+  /** Call it with each version of a pod. Later versions do not show when its resize was granted. */
+  seePod(pod: PodView): void {
+    const isPending = pod.resize?.type === "PodResizePending";
+    if (isPending && pod.containers.every(({ isRunning }) => isRunning))
+      this.#pendingRuns.set(pod.metadata.uid, runsOf(pod));
   }
 
   /** Number of attempts that succeeded or were refused before the last one. */
@@ -156,6 +171,7 @@ export class WriteMemory implements WriteRecords {
     const last = this.#records.get(keyOf({ uid, purpose }));
     const isRepeated = last?.subject === subject && elapsedMs(last.lastAtMs, nowMs) <= TRUCE_MS;
     const before = isRepeated ? last : undefined;
+    if (known.runs !== undefined) this.#pendingRuns.delete(uid);
     const isInSeries = before !== undefined && elapsedMs(before.lastAtMs, nowMs) < SERIES_END_MS;
     this.#begun += 1;
     const attempt = { uid, purpose, number: this.#begun };
@@ -226,6 +242,7 @@ export class WriteMemory implements WriteRecords {
     }
     this.#annotations.delete(uid);
     this.#replaced.delete(uid);
+    this.#pendingRuns.delete(uid);
   }
 
   /** @returns false if the object left the cache meanwhile, or if another attempt has begun, for another subject */

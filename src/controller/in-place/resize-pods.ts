@@ -64,18 +64,22 @@ export function restarted(subject: Subject): Failed | undefined {
 }
 
 /**
- * A pod that was created with the size is the concern of its Deployment. If this process resized the pod, it knows the
- * runs of its containers before that; otherwise, the times show whether one ended later.
+ * A pod that was created with the size is the concern of its Deployment, and one whose kubelet has applied nothing runs
+ * with its old size. If this process resized the pod, or saw it wait, it knows the runs of its containers before the size
+ * was applied; otherwise, the times show whether one ended later.
  */
 function isRestarted({ pod, state, record }: ActivePod, subject: Subject): boolean {
-  if (state === "unchanged" || pod.metadata.generation <= 1) return false;
+  if (UNAPPLIED.includes(state) || pod.metadata.generation <= 1) return false;
   // The pod ran the size before its template followed. Since then, its restarts are a matter of health.
   if (state === "done" && sameSize(subject.pipe.size, subject.desired)) return false;
   if (pod.containers.some(({ isRunning }) => !isRunning)) return true;
-  if (record?.runs !== undefined) return record.runs !== runsOf(pod);
+  const runs = subject.writes.pendingRuns(pod.metadata.uid) ?? record?.runs;
+  if (runs !== undefined) return runs !== runsOf(pod);
   const resizedAtMs = pod.resizedAtMs ?? Number.POSITIVE_INFINITY;
   return pod.containers.some(({ restartedAtMs }) => restartedAtMs > resizedAtMs);
 }
+
+const UNAPPLIED: readonly PodState[] = ["unchanged", "deferred", "infeasible"];
 
 /** Identifies the runs of the containers of a pod. */
 export function runsOf({ containers }: PodView): string {

@@ -97,11 +97,17 @@ export interface WrittenAnnotation {
 /** The memory of writes, by UID of the object. */
 export interface WriteRecords {
   get(uid: string, purpose: WritePurpose): WriteRecord | undefined;
+  /** The runs of the containers of a pod when its kubelet was last seen to defer the resize, since the last write. */
+  pendingRuns(uid: string): string | undefined;
   /** The last write to a Deployment that wrote its annotation, with the result. */
   lastAnnotation(uid: string): (WrittenAnnotation & Pick<WriteRecord, "attempts" | "lastAtMs">) | undefined;
 }
 
-export const NO_WRITES: WriteRecords = { get: () => undefined, lastAnnotation: () => undefined };
+export const NO_WRITES: WriteRecords = {
+  get: () => undefined,
+  pendingRuns: () => undefined,
+  lastAnnotation: () => undefined,
+};
 
 /** The subject of the write by which the annotation of a pipe gets the generation of its PipeScaling. */
 export function confirmationOf({ metadata }: KubeObject): string {

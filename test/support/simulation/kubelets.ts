@@ -35,6 +35,10 @@ export class SimulatedKubelets {
   outcome: (pod: Pod) => ResizeOutcome = () => "Done";
   /** Time until a new pod is ready; `undefined` if it never is. */
   startMs: (pod: Pod) => number | undefined = () => START_MS;
+  /** A resize that has to wait is granted while the container is stopped too, as Kubernetes does. */
+  grantsStopped = false;
+  /** UIDs of pods that report a memory limit, and whose cgroup keeps the one before it: kubernetes#138760. */
+  readonly starved = new Set<string>();
   readonly #options: KubeletsOptions;
   /** UIDs of the pods whose containers crash again after each restart. */
   readonly #crashing = new Set<string>();
@@ -67,7 +71,9 @@ export class SimulatedKubelets {
   /** The kubelet compares the spec of a pod with what it runs. */
   look(name: string): void {
     const pod = this.#options.pods.objects.get(name);
-    if (!pod || !isRunning(pod) || !isActive(pod)) return;
+    if (!pod || !isActive(pod)) return;
+    const runs = isRunning(pod);
+    if (!runs && !(this.grantsStopped && isPending(pod))) return;
     // The resize to what it runs with already is done at once, whatever the node has room for.
     const isApplied = pod.spec.containers.every((container, index) =>
       hasResources(pod.status?.containerStatuses?.[index]?.resources, resourcesOf(container)),
@@ -85,14 +91,16 @@ export class SimulatedKubelets {
     };
     const observedGeneration = pod.metadata.generation ?? 0;
     const status = { ...withConditions(pod.status, conditions), observedGeneration };
-    const after = { ...pod, status: done ? { ...status, ...runningWith(pod) } : status };
+    const after = { ...pod, status: done && runs ? { ...status, ...runningWith(pod) } : status };
     if (isSame(sorted(after), sorted(pod))) return;
+    if (done && !runs) this.starved.add(pod.metadata.uid);
+    else if (done) this.starved.delete(pod.metadata.uid);
     this.#options.pods.put(after, "status");
     this.#options.pods.scheduleAll();
   }
 
   /**
-   * The container of a pod crashes, and starts again with the resources in its spec.
+   * The container of a pod crashes, and starts again with the resources in its spec, unless their resize is pending.
    *
    * @param stopMs until then, the kubelet does not resize the pod
    */
@@ -141,7 +149,8 @@ export class SimulatedKubelets {
 
   #restart(pod: SimulatedPod): void {
     const restartCount = (pod.status?.containerStatuses?.[0]?.restartCount ?? 0) + 1;
-    this.#put({ ...pod, status: { ...pod.status, ...runningWith(pod, restartCount) } }, true);
+    const status = { ...pod.status, ...runningWith(pod, restartCount, isPending(pod)) };
+    this.#put({ ...pod, status }, true);
   }
 
   #put(pod: SimulatedPod, isReady: boolean): void {
@@ -149,6 +158,11 @@ export class SimulatedKubelets {
     const Ready = readiness(isReady, timeAt(clock.now()));
     pods.put({ ...pod, status: withConditions(pod.status, { Ready }) }, "status");
   }
+}
+
+/** Such a pod has its old resources. */
+function isPending({ status }: Pod): boolean {
+  return status?.conditions?.some(({ type }) => type === "PodResizePending") ?? false;
 }
 
 /** The order of conditions has no meaning. */

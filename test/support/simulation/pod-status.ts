@@ -41,13 +41,15 @@ export function readySinceMs({ status }: Pod): number | undefined {
   return ready ? Date.parse(ready.lastTransitionTime ?? "") : undefined;
 }
 
-/** Returns the container statuses of a pod that runs with the resources in its spec. */
+/** Returns the container statuses of a pod that runs with the resources in its spec, or goes on with those that it had. */
 export function runningWith(
   { metadata, spec, status }: Pod,
   restartCount = status?.containerStatuses?.[0]?.restartCount ?? 0,
+  keepsResources = false,
 ) {
-  const containerStatuses = spec.containers.map(({ name, resources = {} }) => {
+  const containerStatuses = spec.containers.map(({ name, resources: wanted = {} }) => {
     const before = status?.containerStatuses?.find((each) => each.name === name);
+    const resources = (keepsResources ? before?.resources : undefined) ?? wanted;
     return {
       ...before,
       name,

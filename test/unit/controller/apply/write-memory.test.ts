@@ -3,11 +3,13 @@ import { describe, expect, it } from "vitest";
 import { CONFLICT } from "../../../../src/controller/apply/write-error.ts";
 import { WriteMemory } from "../../../../src/controller/apply/write-memory.ts";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
+import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { WriteError } from "../../../../src/controller/observe/write-record.ts";
 import { repeatableAtMs, SERIES_END_MS } from "../../../../src/controller/retry.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { aPod } from "../../../support/fixtures/pod.ts";
 import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 
 const HOUR_MS = 3_600_000;
@@ -25,7 +27,7 @@ function setup() {
     const context = { scaling: undefined, nowMs: clock.now(), timeouts: TIMEOUTS };
     return repeatableAtMs(writes.get("uid-a", "resize"), 1, context) - clock.now();
   };
-  return { pipes, clock, writes, delayMs };
+  return { pipes, pods, clock, writes, delayMs };
 }
 
 describe("the memory of writes", () => {
@@ -40,6 +42,26 @@ describe("the memory of writes", () => {
     expect(attemptsOf(SIZE)).toBe(2);
     await clock.advance(7 * DAY_MS + 1);
     expect(attemptsOf(SIZE)).toBe(1);
+  });
+
+  it("has the runs of the containers of a pod whose resize is pending, until the next write or the end of the pod", () => {
+    const { pods, writes } = setup();
+    const pending = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
+    const see = (version: string, changes: Partial<PodView>, restartCount: number, isRunning = true) => {
+      const pod = aPod("a", changes, { restartCount, isRunning });
+      writes.seePod({ ...pod, metadata: { ...pod.metadata, resourceVersion: version } });
+      return writes.pendingRuns("uid-a");
+    };
+    expect(see("1", {}, 0)).toBeUndefined();
+    expect(see("2", { resize: pending }, 1)).toBe("id 1");
+    expect(see("3", { resize: pending }, 1, false)).toBe("id 1");
+    expect(see("4", {}, 2)).toBe("id 1");
+    writes.begin("uid-a", "resize-pod", SIZE, { runs: "id 2" });
+    expect(writes.pendingRuns("uid-a")).toBeUndefined();
+    expect(see("5", { resize: pending }, 3)).toBe("id 3");
+    pods.apply(aPod("a"));
+    pods.remove(aPod("a"));
+    expect(writes.pendingRuns("uid-a")).toBeUndefined();
   });
 
   it("has at least the number of attempts that the object shows", () => {

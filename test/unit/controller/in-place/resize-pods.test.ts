@@ -246,6 +246,23 @@ describe("a resize in place does not go on", () => {
     expect(at(NOW_MS - 6000)).toEqual({ type: "resize", actions: [] });
   });
 
+  it("but a container may restart while the kubelet defers the resize, because it has applied nothing", () => {
+    const resize = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
+    const restartedOnce = { restartCount: 1, containerId: "other", restartedAtMs: NOW_MS - 1000 };
+    const write = aPodWrite("a", { runs: runsOf(aPod("a")), lastAtMs: NOW_MS - 5000 });
+    for (const changes of [restartedOnce, { ...restartedOnce, isRunning: false }]) {
+      const deferred = aResizedPod("a", { resize, resizedAtMs: NOW_MS - 5000 }, changes);
+      expect(stepOf([deferred], [write])).toMatchObject({ type: "wait" });
+      expect(stepOf([deferred])).toMatchObject({ type: "wait" });
+    }
+    const granted = aResizedPod("a", { resizedAtMs: NOW_MS - 5000 }, restartedOnce);
+    const stepAfter = (runs: string) =>
+      stepOf([granted], [], { writes: { ...someWrites([write]), pendingRuns: () => runs } });
+    expect(stepAfter(runsOf(granted))).toEqual({ type: "resize", actions: [] });
+    // The container was stopped when the resize was granted, or restarted after that.
+    expect(stepAfter(runsOf(aPod("a")))).toMatchObject({ type: "fail", reason: "Restarted" });
+  });
+
   it("but it ignores restarts of a pod that it did not resize", () => {
     const crashed = { restartCount: 1, containerId: "other", restartedAtMs: NOW_MS - 1000 };
     const created = aPod("b", {}, { resources: amounts(FOUR), ...crashed });

@@ -68,6 +68,26 @@ describe("a pipe that stops its old pods first, on a node without room", () => {
     expect(group.uids()).toEqual(group.before);
   });
 
+  it.each([false, true])(
+    "keeps its pod, and gets the size with the room, although its container runs out of memory meanwhile (new controller: %s)",
+    async (isRestarted) => {
+      const group = await started();
+      group.request(2);
+      await group.run(5 * MINUTE);
+      for (const { metadata } of group.pods("pipe-0"))
+        group.workloads.crash(metadata.name, 10 * SECOND, "OOMKilled");
+      await group.run(5 * MINUTE);
+      if (isRestarted) group.simulation.start();
+      await group.run(MINUTE);
+      expect(group.messages()).toContain("waits for room on its node");
+      grant(group);
+      await group.run(6 * MINUTE);
+      group.expectSettled(2);
+      expect(group.uids()).toEqual(group.before);
+      expect(group.simulation.fallbacks).toEqual([]);
+    },
+  );
+
   it("goes on waiting under the next controller", async () => {
     const group = await started();
     group.request(2);

@@ -219,6 +219,30 @@ describe("with the strategy InPlace", () => {
     },
   );
 
+  it.each(["Deferred", "Infeasible"] as const)(
+    "a container that runs out of memory while its larger size is %s does not withdraw the size",
+    async (outcome) => {
+      const group = await start({ pipes: 2 });
+      const { workloads } = group;
+      workloads.outcome = () => outcome;
+      group.request(4);
+      await group.run(2 * MINUTE);
+      const [pod] = group.pods("pipe-0");
+      for (let times = 0; times < 5; times += 1) {
+        workloads.crash(pod?.metadata.name ?? "", 10 * SECOND, "OOMKilled");
+        await group.run(2 * MINUTE);
+        expect(reportOf(group)).toMatchObject({ ...WAITS, reason: outcome });
+        expect(group.podSizes()).toEqual(["1000m/4Gi", "1000m/4Gi"]);
+      }
+      workloads.outcome = () => "Done";
+      workloads.look();
+      await group.run(2 * MINUTE);
+      group.expectSettled(4);
+      expect(group.uids()).toEqual(group.before);
+      expect(group.attemptsOf(/^pods/)).toBe(2);
+    },
+  );
+
   // The kubelet would keep the smaller limit of the pod for good, and report the larger one.
   it("a container that a smaller memory stopped gets its old memory back when it runs again", async () => {
     const group = await start({ pipes: 1, replicas: 2, deployment: { cores: 4 } });
