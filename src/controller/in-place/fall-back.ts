@@ -94,13 +94,18 @@ export function isRemembered(failure: InPlaceFailure, subject: Subject): boolean
 }
 
 /** When the size is tried again without a request, in milliseconds since 1970; infinite if a container restarted with it. */
-function retriedAtMs(
-  { reason, atMs }: Pick<InPlaceFailure, "reason" | "atMs">,
-  { nowMs, timeouts, outOfMemory }: Subject,
-): number {
-  // The container is killed again and again until it has its previous size, so its restarts say nothing about that.
-  const afterRestartMs = outOfMemory ? timeouts.outOfMemoryMs : Number.POSITIVE_INFINITY;
+function retriedAtMs({ reason, atMs }: Pick<InPlaceFailure, "reason" | "atMs">, subject: Subject): number {
+  const { nowMs, timeouts, outOfMemory } = subject;
+  // The container is killed again and again until it has the larger size, so its restarts say nothing about that.
+  const lacksMemory = outOfMemory !== undefined || wasTooSmall(subject);
+  const afterRestartMs = lacksMemory ? timeouts.outOfMemoryMs : Number.POSITIVE_INFINITY;
   return Math.min(atMs, nowMs) + (reason === "Reverted" ? timeouts.rolloutRetry.mostMs : afterRestartMs);
+}
+
+/** The container may also have been killed with the larger size. It would be killed with the smaller one too. */
+function wasTooSmall({ pipe, desired, active }: Subject): boolean {
+  if (!pipe.size || desired.memoryGib <= pipe.size.memoryGib) return false;
+  return active.some(({ own }) => own?.isOomKilled);
 }
 
 /** @param problem `untilMs`: when it may end without an event, in milliseconds since 1970 */

@@ -243,6 +243,31 @@ describe("with the strategy InPlace", () => {
     },
   );
 
+  // The kubelet keeps the smaller limit of the pod, and reports the larger one.
+  it("a size that the kubelet grants while a container is stopped is withdrawn, and tried again if the container had run out of memory", async () => {
+    const group = await start({ pipes: 1 });
+    const { workloads } = group;
+    const { kubelets } = workloads;
+    kubelets.grantsStopped = true;
+    workloads.outcome = () => "Deferred";
+    group.request(4);
+    await group.run(2 * MINUTE);
+    const [pod] = group.pods("pipe-0");
+    workloads.crash(pod?.metadata.name ?? "", 10 * SECOND, "OOMKilled");
+    await group.run(5 * SECOND);
+    workloads.outcome = () => "Done";
+    workloads.look();
+    expect(kubelets.starved.size).toBe(1);
+    await group.run(MINUTE);
+    expect(group.podSizes()).toEqual(["1000m/4Gi"]);
+    expect(reportOf(group)).toMatchObject({ state: "Failed", reason: "Restarted" });
+    expect(group.messages()).toMatch(/Restarted: .* the next one is at /);
+    await group.run(10 * MINUTE);
+    group.expectSettled(4);
+    expect(kubelets.starved.size).toBe(0);
+    expect(group.uids()).toEqual(group.before);
+  });
+
   // The kubelet would keep the smaller limit of the pod for good, and report the larger one.
   it("a container that a smaller memory stopped gets its old memory back when it runs again", async () => {
     const group = await start({ pipes: 1, replicas: 2, deployment: { cores: 4 } });
