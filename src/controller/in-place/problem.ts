@@ -34,8 +34,10 @@ export function presentProblem(subject: Subject): Problem | undefined {
 /** Returns why this size failed in place before, unless people asked for another attempt since then. */
 export function failedBefore(subject: Subject): InPlaceFailure | undefined {
   const { pipe, desired } = subject;
-  const { inPlaceFailure: failure, startedAtMs } = pipe.lastRollout ?? {};
+  const { inPlaceFailure: failure, startedAtMs = 0, isRollback } = pipe.lastRollout ?? {};
   if (!failure || !sameSize(failure.size, desired)) return undefined;
+  // The rollout failed too, and its node may have room by now. The next attempt begins in place.
+  if (isRollback && failure.reason === "Deferred" && failure.atMs < startedAtMs) return undefined;
   // The reason with which a rollout began says nothing about pods that changed after it.
   if (failure.atMs === startedAtMs && sameSize(pipe.size, desired)) return undefined;
   if (!mayReplacePods(subject) && !isRemembered(failure, subject)) return undefined;

@@ -1,9 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { aNode } from "../../../support/fixtures/node.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
 const [ONE, TWO] = ["1000m/4Gi", "2000m/8Gi"];
 const OTHER_NODE = aNode("other", { cpu: "8", memory: "32Gi" });
 
@@ -112,4 +113,40 @@ it("pipes that stop their old pods first take turns if another node has room for
   expect(searchesOf(group)).toBeGreaterThan(4);
   expect(group.workloads.replaced).toHaveLength(1);
   expect(group.podSizes().toSorted()).toEqual([ONE, ONE, TWO]);
+});
+
+describe("a pipe that keeps its old pod, on a node with room for neither the size nor a second pod", () => {
+  let group: PipeGroup;
+  beforeEach(async () => {
+    group = await PipeGroup.start({ pipes: 1, nodeCores: 8 });
+    group.request(2);
+    await group.run(MINUTE);
+    group.workloads.fillNode(1000);
+    group.request(4);
+    const isStalled = () => group.simulation.condition(1)?.type === "Stalled";
+    expect(await group.runUntil(isStalled, 20 * MINUTE)).toBeGreaterThan(15 * MINUTE);
+    await group.run(MINUTE);
+    group.workloads.replaced.length = 0;
+  });
+
+  it("is tried in place again after each failed rollout, and gets the size when there is room for that only", async () => {
+    await group.runUntil(() => group.messages().includes("Attempt 2;"), 30 * MINUTE);
+    await group.run(SECOND);
+    group.workloads.emptyNode();
+    group.workloads.fillNode(3000);
+    await group.run(15 * MINUTE);
+    group.expectSettled(4);
+    group.expectSamePods();
+  });
+
+  it("keeps its pod and its size with few writes while there is no room", async () => {
+    for (let hours = 0; hours < 12; hours += 1) {
+      await group.run(HOUR);
+      expect(group.busiest(group.cluster.clock.monotonic() - HOUR)).toEqual([]);
+    }
+    expect(group.simulation.fallbacks).toEqual(["pipe-0 Deferred"]);
+    expect(group.uids()).toEqual(expect.arrayContaining([...group.before]));
+    expect(group.podSizes()).toContain(TWO);
+    expect(group.cluster.readyJudge.violations).toEqual([]);
+  });
 });

@@ -174,7 +174,7 @@ describe("with the strategy InPlace", () => {
       group.request(4);
       await group.run(3 * HOUR);
       expect(group.messages()).toContain("not today");
-      expect(group.busiest(group.cluster.clock.now() - HOUR)).toEqual([]);
+      expect(group.busiest(group.cluster.clock.monotonic() - HOUR)).toEqual([]);
       group.cluster.fault = () => undefined;
       await group.run(HOUR + MINUTE);
       group.expectSettled(4);
