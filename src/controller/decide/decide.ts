@@ -14,7 +14,7 @@ import { dueAtMs, lastErrorOf, recordOf, repeatableAtMs } from "../retry.ts";
 import { assess } from "./assess.ts";
 import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spec.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
-import { memoryShortage, recordShortage, reportShortage } from "./out-of-memory.ts";
+import { memoryShortage, recordedShortage, recordShortage, reportShortage } from "./out-of-memory.ts";
 import { decidePipes } from "./passes.ts";
 
 /**
@@ -55,6 +55,7 @@ function sizingOf(snapshot: Snapshot, scaling: PipeScalingView, tier: Tier, { po
   const limits = { requested: desired.size, maximum: tier.maximumSize };
   const shortage = memoryShortage(snapshot, scaling, limits);
   const { outOfMemory } = shortage ?? {};
+  const afterBoost = boost && desiredSize(requestedSize(scaling), tier).size;
   const { requestId } = requestOf(scaling, boost, desired.size) ?? {};
   const context = {
     ...snapshot,
@@ -62,6 +63,7 @@ function sizingOf(snapshot: Snapshot, scaling: PipeScalingView, tier: Tier, { po
     policy,
     requestId,
     outOfMemory,
+    keptOutOfMemory: outOfMemory ?? (afterBoost && recordedShortage(snapshot, scaling, afterBoost)),
     desired: shortage?.returned ?? desired.size,
   };
   const sizing: Sizing = {

@@ -47,14 +47,23 @@ export function memoryShortage(
   scaling: PipeScalingView,
   { requested, maximum }: SizeLimits,
 ): MemoryShortage | undefined {
-  const recorded = snapshot.pipes
-    .flatMap((pipe) => ownRollout(pipe, snapshot)?.outOfMemory ?? [])
-    .find(({ size, atMs }) => sameSize(size, requested) && !isRetryRequested(atMs, { ...snapshot, scaling }));
+  const recorded = recordedShortage(snapshot, scaling, requested);
   if (!recorded) return detected(snapshot, scaling, { requested, maximum });
   const returned = smaller(recorded.previous, maximum);
   return returned.memoryGib > requested.memoryGib
     ? { outOfMemory: recorded, returned, unrecorded: undefined }
     : undefined;
+}
+
+/** Returns the record that a service has given a size back, until a retry is requested. */
+export function recordedShortage(
+  snapshot: Snapshot,
+  scaling: PipeScalingView,
+  requested: Size,
+): OutOfMemory | undefined {
+  return snapshot.pipes
+    .flatMap((pipe) => ownRollout(pipe, snapshot)?.outOfMemory ?? [])
+    .find(({ size, atMs }) => sameSize(size, requested) && !isRetryRequested(atMs, { ...snapshot, scaling }));
 }
 
 interface SizeLimits {

@@ -39,7 +39,7 @@ export function newRollout(subject: Subject, attempts: number, fallback?: Fallba
     ...(pipe.inTurn ? { template: pipe.inTurn.template } : {}),
     progressedAtS: pipe.rollout.progressedAtS,
     replicas: replaceablePods(pipe),
-    ...(subject.outOfMemory ? { outOfMemory: subject.outOfMemory } : {}),
+    ...(subject.keptOutOfMemory ? { outOfMemory: subject.keptOutOfMemory } : {}),
     ...(fallback ? { inPlaceFailure: inPlaceFailureTo(desired, fallback, nowMs) } : {}),
   };
 }

@@ -38,7 +38,7 @@ function record(assessment: Assessment): readonly PipeAction[] {
     return isNeeded && isAdoptable(assessment) ? adopt(subject, adoption(subject)) : [];
   }
   // Another size, or a retry, was requested since then.
-  if (state === "done" && lastRollout?.outOfMemory && !subject.outOfMemory)
+  if (state === "done" && lastRollout?.outOfMemory && !subject.keptOutOfMemory)
     return adopt(subject, { ...lastRollout, outOfMemory: undefined });
   // The rollout has completed as far as the owner allows.
   const isHeldBack = pipe.inTurn?.hold !== undefined && state === "paused";

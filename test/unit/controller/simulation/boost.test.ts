@@ -1,6 +1,7 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
+import { sizeOf } from "../../../support/simulation/ready-judge.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
 
 const SECOND = 1000;
@@ -175,6 +176,55 @@ describe("a boost", () => {
     expect(group.simulation.condition(1)).toMatchObject({ reason: "OutOfMemory" });
     expect(sourceOf(group)).toBe("Spec");
     expect(group.uids()).toEqual(group.before);
+  });
+
+  describe("of a service that ran out of memory with the requested size", () => {
+    let group: PipeGroup;
+    beforeEach(async () => {
+      group = await start();
+      group.request(1);
+      await group.run(2 * MINUTE);
+      group.expectSettled(1);
+      for (const name of group.names)
+        for (const { metadata } of group.pods(name))
+          group.workloads.crash(metadata.name, SECOND, "OOMKilled");
+      await group.run(2 * MINUTE);
+      expect(group.podSizes()).toEqual(["2000m/8Gi", "2000m/8Gi"]);
+    });
+
+    it.each([
+      ["larger", 8, false],
+      ["equal to the previous size", 2, false],
+      ["larger, and the controller is restarted", 8, true],
+    ])("leaves the previous size and the report at its end (%s)", async (_, cores, isRestarted) => {
+      group.simulation.boost(1, cores, HOUR);
+      await group.run(5 * MINUTE);
+      group.expectSettled(cores);
+      if (isRestarted) group.simulation.start();
+      const sizes = new Set<string>();
+      group.cluster.onPod.push(({ spec }) => sizes.add(sizeOf(spec.containers[0])));
+      await group.run(HOUR);
+      expect(group.podSizes()).toEqual(["2000m/8Gi", "2000m/8Gi"]);
+      expect(group.simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "OutOfMemory" });
+      expect([...sizes]).not.toContain("1000m/4Gi");
+      expect(group.uids()).toEqual(group.before);
+    });
+
+    it.each(["a retry", "another size, and the first one again"])(
+      "leaves the requested size at its end if %s is requested meanwhile",
+      async (what) => {
+        group.simulation.boost(1, 8, HOUR);
+        await group.run(5 * MINUTE);
+        if (what === "a retry") group.simulation.askToRetry(1);
+        else {
+          group.request(4);
+          await group.run(MINUTE);
+          group.request(1);
+        }
+        await group.run(HOUR);
+        group.expectSettled(1);
+      },
+    );
   });
 });
 
