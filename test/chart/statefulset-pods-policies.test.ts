@@ -95,6 +95,7 @@ describe("with the token of the controller, a pod of a StatefulSet", () => {
     ["63 characters", `ready-${"x".repeat(57)}`],
     ["a hash in capitals", "ready-6D8F"],
     ["nothing", ""],
+    ["no value", null],
   ])("may not get the label with %s", async (_, value) => {
     expectDenied(await pipes.patchPod("ready-0", revision(value)), "only with the name of a revision");
   });
@@ -103,7 +104,6 @@ describe("with the token of the controller, a pod of a StatefulSet", () => {
   const OWNER = { apiVersion: "v1", kind: "ConfigMap", name: "absent", uid: randomUUID() };
 
   it.each<[string, object]>([
-    ["the label of its revision, to none", revision(null)],
     ["another label", labeled({ a: "b" })],
     ["the label of its service", labeled({ "pipes.clouddb.dev/service": "b" })],
     ["the label of its index", labeled({ "apps.kubernetes.io/pod-index": "7" })],

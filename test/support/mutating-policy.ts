@@ -26,7 +26,7 @@ export function mutatingPolicy(requests: MutatedRequests): readonly [policy: obj
       matchConstraints: {
         namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } },
         resourceRules: [
-          { apiGroups: [group], apiVersions: ["v1"], resources: [resource], operations: [operation] },
+          { apiGroups: [group], apiVersions: ["*"], resources: [resource], operations: [operation] },
         ],
       },
       matchConditions: [{ name: "condition", expression: condition }],

@@ -390,11 +390,29 @@ list of other keys at the same place that may change.
 {{- end }}
 
 {{/*
+True if no label and no annotation changes, except those that may change, and those that a webhook writes: some
+organizations label every object. The API server records the fields that a request sets before webhooks run, so what no
+record names is theirs. It keeps no records for an object after a writer has removed all of them. Takes a dict: `labels`
+and `annotations`, each a CEL list of keys that may change, or none.
+*/}}
+{{- define "pipe-scaling.tagsUnchanged" -}}
+{{- range $index, $map := list "labels" "annotations" }}
+{{- $own := get $ $map | default "[]" -}}
+{{ if $index }} &&
+{{ end }}[dyn(object.metadata).?{{ $map }}.orValue({})].all(new, [oldObject == null ? {} : dyn(oldObject.metadata).?{{ $map }}.orValue({})].all(old,
+  new.all(key, key in {{ $own }} || old[?key] == optional.of(new[key]) ||
+    (variables.managers.exists(each, each.?fieldsV1.hasValue()) && variables.managers.all(each,
+      !each.?fieldsV1[?'f:metadata'][?'f:{{ $map }}'][?('f:' + key)].hasValue()))) &&
+  old.all(key, key in {{ $own }} || key in new)))
+{{- end }}
+{{- end }}
+
+{{/*
 True if the metadata of a new object has nothing that a process does not need. Takes a CEL list of other keys. Some
 versions of Kubernetes show a time that is not set yet as null.
 */}}
 {{- define "pipe-scaling.isPlainMetadata" -}}
 dyn(object.metadata).all(key,
-  key in ['name', 'namespace', 'uid', 'creationTimestamp', 'generation', 'managedFields', 'resourceVersion'] + {{ . }} ||
+  key in ['name', 'namespace', 'uid', 'creationTimestamp', 'generation', 'managedFields', 'resourceVersion', 'labels', 'annotations'] + {{ . }} ||
   dyn(object.metadata)[key] == null)
 {{- end }}

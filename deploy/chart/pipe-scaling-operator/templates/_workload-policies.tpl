@@ -52,16 +52,8 @@ contents the policy of the kind restricts.
 {{- define "pipe-scaling.workloadValidations" -}}
 - message: the controller may change only its own annotations in the metadata of a {{ .kind }}
   expression: >-
-    dyn(object.metadata).all(key,
-      key in ['annotations', 'generation', 'managedFields', 'resourceVersion'] ||
-      dyn(oldObject.metadata)[?key] == optional.of(dyn(object.metadata)[key])) &&
-    dyn(oldObject.metadata).all(key,
-      key in ['annotations', 'managedFields'] || key in dyn(object.metadata)) &&
-    variables.annotations.all(key,
-      key in variables.ownAnnotations ||
-      variables.oldAnnotations[?key] == optional.of(variables.annotations[key])) &&
-    variables.oldAnnotations.all(key,
-      key in variables.ownAnnotations || key in variables.annotations)
+    {{- include "pipe-scaling.unchanged" (list "metadata" "['labels', 'annotations', 'generation', 'managedFields', 'resourceVersion']") | nindent 4 }} &&
+    {{- include "pipe-scaling.tagsUnchanged" (dict "annotations" "variables.ownAnnotations") | nindent 4 }}
 - message: the controller may change only the size of a container in the spec of a {{ .kind }}
   expression: >-
     {{- include "pipe-scaling.unchanged" (list "spec" .specKeys) | nindent 4 }} &&
