@@ -121,6 +121,8 @@ describe("the chart accepts", () => {
   });
 
   it.each([
+    ["a name that is too long", { fullnameOverride: `${"a".repeat(51)}--b` }],
+    ["a release name that nothing is named after", { nameOverride: "Orders", fullnameOverride: "orders" }],
     ["enabled, the condition of a dependency", { enabled: true }],
     ["a controller without pods", { controller: { replicaCount: 0 } }],
     [
@@ -390,6 +392,22 @@ describe("the chart rejects with the field and the reason", () => {
       ...MINIMAL,
       ...sets.flatMap((set) => ["--set", set]),
     ]);
+    expect(stderr).toMatch(reason);
+    expect(code).toBe(1);
+  });
+
+  it.each([
+    ["release", "nameOverride=Orders", /with "release-Orders", from the release name and nameOverride, but/],
+    ["release", "nameOverride=my.app", /set fullnameOverride to such a name/],
+    ["release", "nameOverride=-app", /nameOverride is "-app", but it becomes a label/],
+    ["release", "fullnameOverride=Orders", /with "Orders", from fullnameOverride, but the name of a Service/],
+    ["release", "fullnameOverride=my_app", /only lowercase letters, digits and hyphens/],
+    ["release", "fullnameOverride=-app", /and begins with a letter/],
+    ["team.orders", "", /with "team\.orders-pipe-scaling-operator", from the release name/],
+    ["1team", "", /with "1team-pipe-scaling-operator"/],
+  ])("names that no Service can have: the release %s with %s", async (name, value, reason) => {
+    const set = value ? ["--set", value] : [];
+    const { code, stderr } = await tryHelm(["template", name, ...RELEASE.slice(1), ...MINIMAL, ...set]);
     expect(stderr).toMatch(reason);
     expect(code).toBe(1);
   });

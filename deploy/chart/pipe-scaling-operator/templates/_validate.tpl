@@ -1,5 +1,6 @@
 {{/* Rules between two values. Returns one line for each error. */}}
 {{- define "pipe-scaling.problems" -}}
+{{- include "pipe-scaling.nameProblems" . }}
 {{- with .Values.pipes }}
 {{- if and (not .namespaces) (not .allNamespaces) }}
 pipes.namespaces is empty: list the namespaces where pipes run, or set pipes.allNamespaces to true.
@@ -89,6 +90,17 @@ tracing.otlpEndpoint is empty: set it to the URL of the collector, or remove tra
 {{- end }}
 {{- if and .Values.api.httpRoute.enabled (not .Values.api.httpRoute.parentRefs) }}
 api.httpRoute.parentRefs is empty: add a Gateway.
+{{- end }}
+{{- end }}
+
+{{/* Helm and the schema allow release names and names that no Service or label can have. */}}
+{{- define "pipe-scaling.nameProblems" -}}
+{{- if not (regexMatch "^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$" (include "pipe-scaling.chartName" .)) }}
+nameOverride is {{ .Values.nameOverride | quote }}, but it becomes a label of all objects: it must have only letters, digits, hyphens, dots and underscores, and letters or digits at both ends.
+{{- end }}
+{{- $name := include "pipe-scaling.name" . }}
+{{- if not (regexMatch "^[a-z][a-z0-9-]*$" $name) }}
+The names of all objects would begin with {{ $name | quote }}, from {{ ternary "fullnameOverride" "the release name and nameOverride" (ne .Values.fullnameOverride "") }}, but the name of a Service has only lowercase letters, digits and hyphens, and begins with a letter: set fullnameOverride to such a name.
 {{- end }}
 {{- end }}
 
