@@ -604,6 +604,13 @@ describe("the rendered chart", () => {
     },
   );
 
+  it("gives the pod of helm test the limits of the API, which a ResourceQuota may require", async () => {
+    const template = "templates/tests/api.yaml";
+    const limit = "api.resources.limits.cpu=1";
+    const objects = await rendered(...MINIMAL, "--show-only", template, "--set", limit);
+    expect(JSON.stringify(objects)).toContain('"limits":{"cpu":1,"memory":"256Mi"}');
+  });
+
   it("allows the pod of helm test egress only to DNS and the API", async () => {
     const template = "templates/networkpolicies.yaml";
     const [, , policy] = await rendered(...MINIMAL, "--show-only", template);
