@@ -1,8 +1,12 @@
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
-import { SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import { LEASE_NAME, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import { LEASES, objectPath } from "../../src/kube/paths.ts";
 import { errorResponse, type ProxiedRequest } from "../integration/faults/faulty-proxy.ts";
 import { type HeldService, HeldServices, PIPE } from "../integration/faults/held-services.ts";
+import { mutatingPolicy, TAG, taggedObjects } from "../support/mutating-policy.ts";
 import { resourcesOf } from "../support/test-environment.ts";
 import { Rights } from "./rights.ts";
 
@@ -45,6 +49,27 @@ describe("with the permissions and policies of the chart, the controller", () =>
     await held.each(async (service) => {
       await service.settled(2);
       await service.expectNoRestart();
+    });
+  });
+
+  it("resizes pods in place where a webhook labels every object that is written", async () => {
+    held = await HeldServices.start({ steps: ["resumption"] });
+    const { cluster, client, records, pipes } = held.environment;
+    const names = [pipes, records].map((namespace) => `${namespace}-tags`);
+    for (const namespace of [pipes, records])
+      await apply(cluster, mutatingPolicy({ name: `${namespace}-tags`, namespace, ...taggedObjects() }));
+    held.environment.onEnd(() =>
+      kubectl(cluster, ["delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", ...names]),
+    );
+    const lease = () => client.json<KubeObject>({ path: objectPath(LEASES, records, LEASE_NAME) });
+    await waitFor(async () => TAG in ((await lease()).metadata.labels ?? {}), {
+      what: "the controller to renew its Lease with the label",
+    });
+    await held.between(2, async (service) => expect(await isPaused(service)).toBe(true));
+    await held.each(async (service) => {
+      await service.settled(2);
+      await service.expectNoRestart();
+      expect((await service.pipe()).metadata.labels).toHaveProperty([TAG]);
     });
   });
 

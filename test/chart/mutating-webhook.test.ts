@@ -33,7 +33,7 @@ import { backupConfigMap } from "../../src/records/backup.ts";
 import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
 import { membersConfigMap } from "../../src/records/members.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
-import { mutatingPolicy } from "../support/mutating-policy.ts";
+import { mutatingPolicy, TAG, taggedObjects } from "../support/mutating-policy.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
@@ -48,7 +48,6 @@ const POLICY = { periodInHours: 48, retentionPeriodInHours: 48, startTime: "3:00
 const MEMBERS = membersConfigMap(ORGANIZATION, [ADA, { ...ADA, userId: "bob" }]);
 const BACKUP = backupConfigMap(SERVICE, ORGANIZATION, POLICY);
 const USAGE = keyUsageConfigMap(ORGANIZATION, new Map([[randomUUID(), JOINED]]));
-const TAG = "example.com/center";
 const LABELS = { [SERVICE_LABEL]: "a", [TYPE_LABEL]: "database" };
 
 let cluster: Cluster;
@@ -113,25 +112,10 @@ afterAll(async () => {
 
 /** A MutatingAdmissionPolicy acts like a webhook. */
 async function mutate() {
-  const added = (key: string) => {
-    const path = `/metadata/${key}`;
-    const whole = `[JSONPatch{op: "add", path: "${path}", value: {"${TAG}": "a"}}]`;
-    const one = `[JSONPatch{op: "add", path: "${path}/${TAG.replace("/", "~1")}", value: "a"}]`;
-    return `(has(object.metadata.${key}) ? ${one} : ${whole})`;
-  };
-  const expression = `${added("labels")} + ${added("annotations")}`;
   const namespaces = [release.pipes, release.records];
   policies = namespaces.map((namespace) => `${namespace}-tags`);
   const all = namespaces.flatMap((namespace) =>
-    mutatingPolicy({
-      name: `${namespace}-tags`,
-      namespace,
-      group: "*",
-      resource: "*",
-      operation: "*",
-      condition: "request.operation in ['CREATE', 'UPDATE']",
-      mutation: { patchType: "JSONPatch", jsonPatch: { expression } },
-    }),
+    mutatingPolicy({ name: `${namespace}-tags`, namespace, ...taggedObjects() }),
   );
   await apply(cluster, all);
   for (const namespace of namespaces) {
@@ -305,8 +289,18 @@ const WRITES: readonly (readonly [string, () => KubeClient, () => KubeRequest])[
   ],
 ];
 
+/** The API server ignores labels in a write of the status. */
+const STATUS: (typeof WRITES)[number] = [
+  "write the status of a PipeScaling",
+  () => controller,
+  () => {
+    const request = patch(PIPE_SCALINGS, release.pipes, SERVICE, { status: { observedGeneration: 1 } });
+    return { ...request, path: `${request.path}/status`, query: { fieldManager: CONTROLLER_FIELD_MANAGER } };
+  },
+];
+
 describe("where a webhook labels and annotates every object", () => {
-  it.each(WRITES)("a process can %s", async (_, client, request) => {
+  it.each([...WRITES, STATUS])("a process can %s", async (_, client, request) => {
     expect(await dryRunOf(client(), request())).toBe("accepted");
   });
 

@@ -49,3 +49,26 @@ export function injectedContainer(name: string): Pick<MutatedRequests, "conditio
     },
   };
 }
+
+/** The label and the annotation that `taggedObjects` adds. */
+export const TAG = "example.com/cost-center";
+
+/** Labels and annotates every object that is created or updated, as some organizations do. */
+export function taggedObjects(): Omit<MutatedRequests, "name" | "namespace"> {
+  const added = (key: string) => {
+    const path = `/metadata/${key}`;
+    const whole = `[JSONPatch{op: "add", path: "${path}", value: {"${TAG}": "a"}}]`;
+    const one = `[JSONPatch{op: "add", path: "${path}/${TAG.replace("/", "~1")}", value: "a"}]`;
+    return `(has(object.metadata.${key}) ? ${one} : ${whole})`;
+  };
+  return {
+    group: "*",
+    resource: "*/*",
+    operation: "*",
+    condition: "request.operation in ['CREATE', 'UPDATE']",
+    mutation: {
+      patchType: "JSONPatch",
+      jsonPatch: { expression: `${added("labels")} + ${added("annotations")}` },
+    },
+  };
+}
