@@ -243,7 +243,11 @@ function workload(options: { readonly replicaCount: string; readonly memoryLimit
     deploymentAnnotations: texts("Annotations of the Deployment."),
     serviceAccount: group("ServiceAccount of the pods. The two processes must have different accounts.", {
       create: on("Create the ServiceAccount."),
-      name: text("Name of the ServiceAccount; derived from the release if empty. Required without `create`."),
+      name: optionalText(
+        "it must be the name of a ServiceAccount: lowercase letters, digits, hyphens and dots",
+        /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/,
+        "Name of the ServiceAccount; derived from the release if empty. Required without `create`.",
+      ),
       annotations: texts("Annotations of the ServiceAccount, such as the role of a cloud provider."),
     }),
     extraArgs: z

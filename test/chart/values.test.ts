@@ -384,6 +384,17 @@ describe("the chart rejects with the field and the reason", () => {
       ["tracing.headersSecretName=otel"],
       /tracing\.otlpEndpoint is empty: set it to the URL of the collector/,
     ],
+    [
+      "a label with a space",
+      ["commonLabels.owner=team orders"],
+      /commonLabels\.owner is "team orders", but the value of a label has at most 63 letters/,
+    ],
+    ["a label of pods that ends with a dot", ["api.podLabels.owner=orders."], /api\.podLabels\.owner is/],
+    [
+      "the name of an account with capitals",
+      ["api.serviceAccount.name=My_Account"],
+      /api\.serviceAccount\.name is "My_Account", but it must be the name of a ServiceAccount/,
+    ],
     ["an HTTPRoute without a Gateway", ["api.httpRoute.enabled=true"], /api\.httpRoute\.parentRefs is empty/],
   ])("%s", async (_, sets, reason) => {
     const { code, stderr } = await tryHelm([

@@ -93,10 +93,17 @@ api.httpRoute.parentRefs is empty: add a Gateway.
 {{- end }}
 {{- end }}
 
-{{/* Helm and the schema allow release names and names that no Service or label can have. */}}
+{{/* Helm and the schema allow names and labels that Kubernetes does not, after it has created a part of the objects. */}}
 {{- define "pipe-scaling.nameProblems" -}}
 {{- if not (regexMatch "^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$" (include "pipe-scaling.chartName" .)) }}
 nameOverride is {{ .Values.nameOverride | quote }}, but it becomes a label of all objects: it must have only letters, digits, hyphens, dots and underscores, and letters or digits at both ends.
+{{- end }}
+{{- range $path, $labels := dict "commonLabels" .Values.commonLabels "api.podLabels" .Values.api.podLabels "controller.podLabels" .Values.controller.podLabels }}
+{{- range $key, $value := $labels }}
+{{- if not (regexMatch "^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$" $value) }}
+{{ $path }}.{{ $key }} is {{ $value | quote }}, but the value of a label has at most 63 letters, digits, hyphens, dots and underscores, and letters or digits at both ends.
+{{- end }}
+{{- end }}
 {{- end }}
 {{- $name := include "pipe-scaling.name" . }}
 {{- if not (regexMatch "^[a-z][a-z0-9-]*$" $name) }}
