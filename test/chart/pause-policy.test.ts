@@ -410,17 +410,26 @@ describe("with the token of the controller, the field managers of a Deployment t
     expectDenied(await dryRunOf(controller, { ...request, query, body }), SENTENCE);
   });
 
-  it("may not lose the record of a pause in the name of older changes", async () => {
-    await createPipe("lost");
-    await edit("lost", 9);
+  it.each([
+    ["pause", pauseAndResize, "only in its own name"],
+    ["label", { metadata: { labels: { "example.com/thief": "b" } } }, "in the metadata of a Deployment"],
+    [
+      "annotation",
+      { metadata: { annotations: { "example.com/thief": "b" } } },
+      "in the metadata of a Deployment",
+    ],
+  ])("may not lose the record of a %s in the name of older changes", async (what, body, denial) => {
+    const name = `lost-${what}`;
+    await createPipe(name);
+    await edit(name, 9);
     const attempt = async () => {
-      const { metadata } = await admin.json<Deployment>({ path: pathOf("lost") });
-      await admin.json(patch("lost", withOneOlder(metadata), "editor-1"));
-      const outcome = await dryRunOf(controller, patch("lost", pauseAndResize, "ancient-changes"));
+      const { metadata } = await admin.json<Deployment>({ path: pathOf(name) });
+      await admin.json(patch(name, withOneOlder(metadata), "editor-1"));
+      const outcome = await dryRunOf(controller, patch(name, body, "ancient-changes"));
       // The controller manager has written the status meanwhile, so that the API server merged other records.
       return outcome.includes(SENTENCE) ? undefined : outcome;
     };
-    expectDenied(await waitFor(attempt, { what: "the record to be lost" }), "only in its own name");
+    expectDenied(await waitFor(attempt, { what: "the record to be lost" }), denial);
   });
 
   it.each(["applied", "edited"])(

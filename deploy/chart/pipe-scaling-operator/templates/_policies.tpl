@@ -392,8 +392,9 @@ list of other keys at the same place that may change.
 {{/*
 True if no label and no annotation changes, except those that may change, and those that a webhook writes: some
 organizations label every object. The API server records the fields that a request sets before webhooks run, so what no
-record names is theirs. It keeps no records for an object after a writer has removed all of them. Takes a dict: `labels`
-and `annotations`, each a CEL list of keys that may change, or none.
+record names is theirs. It keeps no records for an object after a writer has removed all of them, and can lose that of a
+writer with the name ancient-changes when it merges records. Takes a dict: `labels` and `annotations`, each a CEL list of
+keys that may change, or none.
 */}}
 {{- define "pipe-scaling.tagsUnchanged" -}}
 {{- range $index, $map := list "labels" "annotations" }}
@@ -401,7 +402,8 @@ and `annotations`, each a CEL list of keys that may change, or none.
 {{ if $index }} &&
 {{ end }}[dyn(object.metadata).?{{ $map }}.orValue({})].all(new, [oldObject == null ? {} : dyn(oldObject.metadata).?{{ $map }}.orValue({})].all(old,
   new.all(key, key in {{ $own }} || old[?key] == optional.of(new[key]) ||
-    (variables.managers.exists(each, each.?fieldsV1.hasValue()) && variables.managers.all(each,
+    (!(dyn(request.options).?fieldManager.orValue('') in ['', 'ancient-changes']) &&
+    variables.managers.exists(each, each.?fieldsV1.hasValue()) && variables.managers.all(each,
       !each.?fieldsV1[?'f:metadata'][?'f:{{ $map }}'][?('f:' + key)].hasValue()))) &&
   old.all(key, key in {{ $own }} || key in new)))
 {{- end }}
