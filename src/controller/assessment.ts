@@ -37,7 +37,7 @@ export interface PipeContext extends Omit<Snapshot, "pods" | "endedPods" | "scal
   readonly desired: Size;
   /** The requested size that the service has given back. */
   readonly outOfMemory: OutOfMemory | undefined;
-  /** The same, and also during a boost, after which that size is the requested one again. Annotations keep it. */
+  /** Annotations keep this: the same, and also during a boost, after which that size is the requested one again. */
   readonly keptOutOfMemory: OutOfMemory | undefined;
   readonly requestId: string | undefined;
   readonly scaling: PipeScalingView;

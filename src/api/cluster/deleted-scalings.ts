@@ -10,7 +10,7 @@ const MAX_ENTRIES = 65_536;
 /** The PipeScalings whose deletion this process has seen in the last hour. */
 export class DeletedScalings {
   readonly #clock: Pick<Clock, "monotonic">;
-  /** By key, the oldest one first. */
+  /** The map has the oldest deletion first. */
   readonly #deletedAtMs = new Map<string, number>();
 
   constructor(clock: Pick<Clock, "monotonic">) {

@@ -160,7 +160,7 @@ export class SimulatedKubelets {
   }
 }
 
-/** Such a pod has its old resources. */
+/** A pod that waits has its old resources. */
 function isPending({ status }: Pod): boolean {
   return status?.conditions?.some(({ type }) => type === "PodResizePending") ?? false;
 }
