@@ -1,46 +1,65 @@
 import type { RequestListener } from "node:http";
 import type { Socket } from "node:net";
 
-/** Each waiting request takes about 10 KB of memory until its response is written. */
+/** What a waiting request takes of memory until its response is written, and each part of its body, however short. */
+const UNIT_BYTES = 10_240;
+
+/** Most of these units on a connection. */
 const MAX_WAITING = 64;
 
-/** Requests that wait on all connections: no real client sends many, and together they take at most 10 MB. */
+/** Units on all connections: no real client needs many, and together they take at most 10 MB. */
 const MAX_WAITING_IN_TOTAL = 1024;
 
 /**
  * Serves the requests of a connection one after the other, because one that changes something must not overtake another
  * (RFC 9112, section 9.3.2), or be served behind one whose response closes the connection.
  *
- * Closes a connection with more pipelined requests than any real client sends. Node stops reading from a connection
- * whose responses are not read, but a single segment may contain thousands of requests, which wait for as long as the
- * client does not read the response before them.
+ * Closes a connection with more pipelined requests than any real client sends, or with bodies of them that take as much
+ * memory. Node stops reading from a connection whose responses are not read, but a single segment may contain thousands of
+ * requests, which wait for as long as the client does not read the response before them.
  */
 export function limitPipelining(listener: RequestListener): RequestListener {
   const waiting = new Map<Socket, number>();
   let total = 0;
-  const add = (socket: Socket, count: number) => {
-    waiting.set(socket, (waiting.get(socket) ?? 0) + count);
-    total += count;
+  const add = (socket: Socket, units: number) => {
+    waiting.set(socket, (waiting.get(socket) ?? 0) + units);
+    total += units;
   };
   return (request, response) => {
-    const { socket } = request;
     // A response gets its socket after the responses before it are written.
-    if (response.socket === null) {
-      const ahead = waiting.get(socket);
-      if (ahead === MAX_WAITING || total === MAX_WAITING_IN_TOTAL) {
+    if (response.socket !== null) {
+      listener(request, response);
+      return;
+    }
+    const { socket } = request;
+    const isFirst = !waiting.has(socket);
+    let taken = 0;
+    const take = (units: number) => {
+      if ((waiting.get(socket) ?? 0) + units > MAX_WAITING || total + units > MAX_WAITING_IN_TOTAL) {
         socket.destroy();
-        return;
+        return false;
       }
-      if (ahead === undefined)
-        socket.once("close", () => {
-          total -= waiting.get(socket) ?? 0;
-          waiting.delete(socket);
-        });
-      add(socket, 1);
-      response.once("finish", () => {
-        if (waiting.has(socket)) add(socket, -1);
+      taken += units;
+      add(socket, units);
+      return true;
+    };
+    if (!take(1)) return;
+    if (isFirst)
+      socket.once("close", () => {
+        total -= waiting.get(socket) ?? 0;
+        waiting.delete(socket);
       });
-      response.once("socket", () => listener(request, response));
-    } else listener(request, response);
+    // The parser calls this with each part of the body, which nobody reads yet.
+    const push = request.push.bind(request);
+    let isWaiting = true;
+    request.push = (part: Buffer | null) =>
+      !isWaiting || part === null || take(Math.ceil(part.length / UNIT_BYTES)) ? push(part) : false;
+    response.once("finish", () => {
+      if (waiting.has(socket)) add(socket, -taken);
+    });
+    response.once("socket", () => {
+      isWaiting = false;
+      listener(request, response);
+    });
   };
 }

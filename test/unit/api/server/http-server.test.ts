@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
+import { text } from "node:stream/consumers";
 import type { Request, RequestHandler, Response } from "express";
 import { describe, expect, it } from "vitest";
 import { httpSyntax } from "../../../../src/api/middleware/http-syntax.ts";
@@ -58,6 +59,37 @@ describe("the API's server", () => {
     await closed;
     expect(received()).toBe("");
     expect(lines.length).toBeLessThan(100);
+  });
+
+  it.each([
+    ["thousands of parts", 1, "1\r\na\r\n".repeat(2000)],
+    ["many bytes", 20, `c000\r\n${"a".repeat(0xc000)}\r\n`],
+  ])(
+    "closes a connection on which bodies of %s wait, because they take memory",
+    async (_what, count, parts) => {
+      const { port, lines } = await startServer([neverRespond]);
+      const { socket, closed } = await open(port);
+      const head = "PATCH / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+      socket.write(REQUEST + `${head}${parts}0\r\n\r\n`.repeat(count));
+      await closed;
+      expect(lines.length).toBeLessThan(2);
+    },
+  );
+
+  it("reads the bodies of pipelined requests when their turn comes, also if a part arrives only then", async () => {
+    const begun = Promise.withResolvers<void>();
+    const read: RequestHandler = async (request, response) => {
+      if (request.method === "GET") await begun.promise;
+      sendResult(response, request.method === "PUT" ? await text(request) : "");
+    };
+    const { port } = await startServer([read]);
+    const { socket, until } = await open(port);
+    const head = "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    socket.write(`${REQUEST}${head}1\r\na\r\n0\r\n\r\n${head}1\r\nb\r\n`);
+    begun.resolve();
+    await until('"result":"a"');
+    socket.write(`${"1\r\nc\r\n".repeat(200)}0\r\n\r\n`);
+    await until(`"result":"b${"c".repeat(200)}"`);
   });
 
   it("closes a connection with a waiting request while 1,024 others wait, until their connections end", async () => {
