@@ -85,6 +85,20 @@ it.each([3, 5])(
   },
 );
 
+// Only a part of the dry runs is in flight at a time, and each result counts for a minute when the turn of a pipe comes.
+it("hundreds of pipes that stop their old pods first begin although the dry runs of all of them take minutes", async () => {
+  const group = await PipeGroup.start({
+    pipes: 200,
+    deployment: { strategy: "Recreate" },
+    nodeCores: 2000,
+  });
+  group.simulation.setStrategy(1, "Rollout");
+  group.cluster.latencyMs = ({ query }) => (query?.["dryRun"] === undefined ? 5 : MINUTE / 5);
+  group.request(4);
+  await group.run(5 * MINUTE);
+  expect(group.workloads.replaced).not.toEqual([]);
+});
+
 describe("a pipe like PeerDB: a Go program with a CPU limit of twice its request", () => {
   const startGo = () => start("RollingUpdate", { resources: { limits: { cpu: "2" } } });
 
