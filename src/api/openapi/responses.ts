@@ -108,7 +108,7 @@ const failed = {
   id: "InternalError",
   ...refusal(
     500,
-    "An internal error. A write may have taken effect; it is safe to repeat the request. Include the request ID when you report it.",
+    "An internal error. A write may have taken effect. Include the request ID when you report it.",
   ),
 };
 const unavailable = {

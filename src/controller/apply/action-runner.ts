@@ -24,8 +24,8 @@ interface Failed {
 }
 
 /**
- * A reconciliation waits this long for its writes; when several do, for a part of it. Slower writes continue in the
- * background, so those of many services block no worker.
+ * A reconciliation waits this long for its writes, divided by the number of reconciliations with writes in flight. Slower
+ * writes continue in the background, so those of many services block no worker.
  */
 const PATIENCE_MS = 5000;
 
