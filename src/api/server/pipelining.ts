@@ -1,7 +1,7 @@
 import type { RequestListener } from "node:http";
 import type { Socket } from "node:net";
 
-/** What a waiting request takes of memory until its response is written, and each part of its body, however short. */
+/** Memory of a waiting request until its response is written, and of each part of its body, however short. */
 const UNIT_BYTES = 10_240;
 
 /** Most of these units on a connection. */
@@ -49,7 +49,7 @@ export function limitPipelining(listener: RequestListener): RequestListener {
         total -= waiting.get(socket) ?? 0;
         waiting.delete(socket);
       });
-    // The parser calls this with each part of the body, which nobody reads yet.
+    // The parser calls this with each part of the body. Nothing reads them yet.
     const push = request.push.bind(request);
     let isWaiting = true;
     request.push = (part: Buffer | null) =>
