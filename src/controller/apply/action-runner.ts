@@ -35,8 +35,11 @@ const PATIENCE_MS = 5000;
  */
 const MOST_AT_ONCE = 64;
 
-/** Without these, a workload stays paused or broken. They are few. */
-const URGENT: readonly Action["type"][] = ["continue-commit", "resume", "roll-back"];
+/**
+ * Without these, a workload stays paused or broken, or a pod keeps a size that failed. They are few, except for reads, which
+ * no webhook delays.
+ */
+const URGENT: readonly Action["type"][] = ["continue-commit", "resume", "refresh", "roll-back", "return-pod"];
 
 /** On shutdown, the process waits this long for writes in flight before it releases the lease. */
 const SETTLE_MS = 10_000;

@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { ActionRunner } from "../../../../src/controller/apply/action-runner.ts";
+import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { MAX_CALL_CONNECTIONS } from "../../../../src/kube/connection.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
 import { anApplier } from "../../../support/fixtures/applier.ts";
+import { aPod } from "../../../support/fixtures/pod.ts";
 import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 
 function setup() {
@@ -63,7 +65,7 @@ describe("a write that outlasts the reconciliation", () => {
   });
 });
 
-it("while the writes of hundreds of pipes get no response, only those begin that end a commit or a failed rollout", async () => {
+it("while the writes of hundreds of pipes get no response, only those begin that end what has begun, and reads", async () => {
   const { clock, runner, action } = setup();
   const many = Array.from({ length: 300 }, (_, index) => ({ ...action, pipe: aPipe(`pipe-${index}`) }));
   const begun = runner.affordable("service", many);
@@ -71,8 +73,18 @@ it("while the writes of hundreds of pipes get no response, only those begin that
   const running = runner.run("service", begun, undefined);
   await clock.advance(5000);
   await running;
-  const resume = { type: "resume", pipe: aPipe("paused") } as const;
-  expect(runner.affordable("service", [...many, resume])).toEqual([resume]);
+  const urgent = [
+    { type: "resume", pipe: aPipe("paused") },
+    { type: "refresh", pipe: aPipe("unknown") },
+    {
+      type: "return-pod",
+      pipe: aPipe("failed"),
+      container: "pipe",
+      pod: aPod("failed-0"),
+      resources: resourcesFor(sizeOfCores(1), false),
+    },
+  ] as const;
+  expect(runner.affordable("service", [...many, ...urgent])).toEqual(urgent);
   expect(runner.affordable("other", [action])).toEqual([action]);
 });
 
