@@ -30,6 +30,7 @@ import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
+import { anEvent } from "./events.ts";
 
 // Each test sends a request with the token of the controller to the API server, as a thief could.
 const OWNER = { apiVersion: "v1", kind: "ConfigMap", name: "absent", uid: randomUUID() };
@@ -573,21 +574,7 @@ describe("with the token of the controller, a Lease", () => {
 });
 
 function event(change: object = {}, metadata: object = {}) {
-  const kind = { apiVersion: API_VERSION, kind: KIND };
-  return {
-    apiVersion: EVENTS.apiVersion,
-    kind: "Event",
-    metadata: { generateName: `${SERVICE}-`, namespace: release.pipes, ...metadata },
-    eventTime: "2026-01-01T00:00:00.000000Z",
-    reportingController: "pipes.clouddb.dev/pipe-scaling-controller",
-    reportingInstance: "a",
-    action: "Rescale",
-    reason: "Scaled",
-    type: "Normal",
-    note: "All pipes run the size.",
-    regarding: { ...kind, namespace: release.pipes, name: SERVICE, uid: randomUUID() },
-    ...change,
-  };
+  return anEvent(release.pipes, { ...change, metadata });
 }
 
 describe("with the token of the controller, an Event", () => {

@@ -37,6 +37,7 @@ import { mutatingPolicy, TAG, taggedObjects } from "../support/mutating-policy.t
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
+import { anEvent } from "./events.ts";
 import { pipeStatefulSet } from "./stateful-pipes.ts";
 
 // An organization labels and annotates every object that is created or updated, with a webhook or a tool such as Kyverno.
@@ -84,7 +85,7 @@ beforeAll(async () => {
     })),
   ]);
   lease = await controller.json(creation(LEASES, release.records, newLease()));
-  event = await controller.json(creation(EVENTS, release.pipes, newEvent()));
+  event = await controller.json(creation(EVENTS, release.pipes, anEvent(release.pipes)));
   const attempts: readonly (() => Promise<string>)[] = [
     () => dryRunOf(controller, strategic(DEPLOYMENTS, "pipe", { spec: { replicas: 2 } })),
     () => dryRunOf(controller, creation(LEASES, release.records, newLease({ name: "evil" }))),
@@ -154,28 +155,6 @@ function newScaling(metadata: object = {}) {
   };
 }
 
-function newEvent(metadata: object = {}) {
-  return {
-    apiVersion: EVENTS.apiVersion,
-    kind: "Event",
-    metadata: { generateName: `${SERVICE}-`, namespace: release.pipes, ...metadata },
-    eventTime: "2026-01-01T00:00:00.000000Z",
-    reportingController: "pipes.clouddb.dev/pipe-scaling-controller",
-    reportingInstance: "a",
-    action: "Rescale",
-    reason: "Scaled",
-    type: "Normal",
-    note: "All pipes run the size.",
-    regarding: {
-      apiVersion: API_VERSION,
-      kind: KIND,
-      namespace: release.pipes,
-      name: SERVICE,
-      uid: randomUUID(),
-    },
-  };
-}
-
 function newRecord(metadata: object = {}) {
   return { ...BACKUP, metadata: { ...BACKUP.metadata, name: `backup-${randomUUID()}`, ...metadata } };
 }
@@ -202,7 +181,7 @@ function strategic(resource: Resource, name: string, body: object): KubeRequest 
 
 const WRITES: readonly (readonly [string, () => KubeClient, () => KubeRequest])[] = [
   ["create a PipeScaling", () => controller, () => creation(PIPE_SCALINGS, release.pipes, newScaling())],
-  ["create an Event", () => controller, () => creation(EVENTS, release.pipes, newEvent())],
+  ["create an Event", () => controller, () => creation(EVENTS, release.pipes, anEvent(release.pipes))],
   [
     "count an Event",
     () => controller,

@@ -41,6 +41,8 @@ import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
+import { anEvent } from "./events.ts";
+import { withOneOlder } from "./records-by-age.ts";
 import { pipeStatefulSet } from "./stateful-pipes.ts";
 
 /*
@@ -272,21 +274,7 @@ function lease(spec: object = {}, metadata: object = {}) {
 }
 
 function event(changes: object = {}, regarding: object = {}) {
-  const about = { apiVersion: API_VERSION, kind: KIND, namespace: release.pipes, name: SERVICE };
-  return {
-    apiVersion: EVENTS.apiVersion,
-    kind: "Event",
-    metadata: { generateName: `${SERVICE}-`, namespace: release.pipes },
-    eventTime: "2026-01-01T00:00:00.000000Z",
-    reportingController: "pipes.clouddb.dev/pipe-scaling-controller",
-    reportingInstance: "a",
-    action: "Rescale",
-    reason: "Scaled",
-    type: "Normal",
-    note: "All pipes run the size.",
-    regarding: { ...about, uid: randomUUID(), ...regarding },
-    ...changes,
-  };
+  return anEvent(release.pipes, { ...changes, regarding });
 }
 
 const sized = (resources: object) => ({ spec: { containers: [{ name: "pipe", resources }] } });
@@ -716,6 +704,37 @@ describe("with the token of the API, the field managers", () => {
     const after = (await recordsOf(PIPE_SCALINGS, name)).map(({ manager }) => manager);
     expect(after).toEqual(expect.arrayContaining(["ancient-changes", API_FIELD_MANAGER]));
   });
+
+  it.each([
+    ["record", CONFIG_MAPS, () => backupConfigMap(randomUUID(), ORGANIZATION, POLICY)],
+    ["PipeScaling", PIPE_SCALINGS, () => ({ ...scaling(), metadata: { name: randomUUID() } })],
+  ] as const)(
+    "of a %s may not lose that of a label or an annotation in the name of older changes",
+    async (what, resource, create) => {
+      const object = create();
+      const { name } = object.metadata;
+      const metadata = { ...object.metadata, namespace: namespaceOf(resource) };
+      await admin.json({
+        ...creation(resource, { ...object, metadata }),
+        query: { fieldManager: "editor-0" },
+      });
+      const edited = async (body: object, editor: number) =>
+        admin.json<KubeObject>({
+          ...patchOf(resource, name, body),
+          query: { fieldManager: `editor-${editor}` },
+        });
+      for (let index = 1; index < 10; index += 1)
+        await edited({ metadata: { annotations: { [`example.com/a${index}`]: "a" } } }, index);
+      for (const key of ["labels", "annotations"]) {
+        const present = await admin.json<KubeObject>({ path: pathOf(resource, name) });
+        const older = await edited(withOneOlder(present.metadata), 1);
+        expect(older.metadata.managedFields).toHaveLength(10);
+        const body = { metadata: { [key]: { "example.com/thief": "b" } } };
+        const request = { ...patchOf(resource, name, body), query: { fieldManager: "ancient-changes" } };
+        expectDenied(await dryRunOf(api, request), `in the metadata of a ${what}`);
+      }
+    },
+  );
 
   it("of a record with more than ten may not lose an apply", async () => {
     const { data, ...record } = backupConfigMap(randomUUID(), ORGANIZATION, POLICY);

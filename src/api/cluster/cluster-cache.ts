@@ -11,9 +11,9 @@ import { Outage } from "../../runtime/outage.ts";
 import { keyOf } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { CacheState } from "../metrics.ts";
-import { DeletedScalings } from "./deleted-scalings.ts";
 import { Informer } from "./informer.ts";
 import { KeyUsageBuffer } from "./key-usage/buffer.ts";
+import { RecentlyDeleted } from "./recently-deleted.ts";
 import {
   type KeyView,
   type PipeScalingResource,
@@ -51,7 +51,7 @@ export class ClusterCache {
   readonly #records: Informer<RecordView, ConfigMap>;
   /** Keyed by namespace; a cache of all namespaces has the key `undefined`. */
   readonly #scalings: ReadonlyMap<string | undefined, Informer<PipeScalingView, PipeScalingResource>>;
-  readonly #deletedScalings: DeletedScalings;
+  readonly #deletedScalings: RecentlyDeleted;
 
   constructor({ namespace, pipeNamespaces, maxAgeMs, ...others }: ClusterCacheOptions) {
     const common = { ...others, maxAgeMs, outage: new Outage() };
@@ -91,7 +91,7 @@ export class ClusterCache {
     };
     const namespaces = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;
     this.#scalings = new Map(namespaces.map((of) => [of, scalings(of)]));
-    const deleted = new DeletedScalings(others.clock);
+    const deleted = new RecentlyDeleted(others.clock);
     this.#deletedScalings = deleted;
     for (const cache of this.#scalings.values()) cache.onChange((change) => deleted.observe(change));
     logProblems(this.#keys, common.log);

@@ -1,6 +1,7 @@
 import type { Request, Router } from "express";
 import type { Size } from "../../../domain/size.ts";
 import type { SizeRequest } from "../../cluster/pipe-scaling-writer.ts";
+import { ERRORS } from "../../error-table.ts";
 import { authorize } from "../../middleware/authorize.ts";
 import { discardBody, readJsonBody } from "../../middleware/json-body.ts";
 import { methodNotAllowed } from "../../middleware/not-found.ts";
@@ -67,7 +68,7 @@ export const deleteBoost = {
     400: `An ID in the path is not a UUID, or ${NO_PIPE}.`,
     404: NO_BOOST,
     409: SUSPENDED,
-    503: "Temporarily unavailable. The boost may have ended: get it before you repeat the request, because that would also end a boost that someone else has started since.",
+    503: `Temporarily unavailable. ${ERRORS.EndNotConfirmed.sentence()}`,
   },
 } as const satisfies Operation;
 

@@ -91,6 +91,7 @@ async function ended(
     return await write;
   } catch (error) {
     if (!isOutcomeUnknown(error)) throw error;
+    // If it cannot be read either, the error of the write says why.
     const now = await scalingWriter.read(namespace, name).catch(() => undefined);
     const isSame = boosted && now?.boosted && describeBoost(now.boosted) === describeBoost(boosted);
     if (!now || isSame) throw apiError("EndNotConfirmed").with({ cause: error });

@@ -7,8 +7,8 @@ const REMEMBERED_MS = 3_600_000;
 /** Far more than the services of a cluster. */
 const MAX_ENTRIES = 65_536;
 
-/** The PipeScalings whose deletion this process has seen in the last hour. */
-export class DeletedScalings {
+/** The objects whose deletion this process has seen in the last hour. */
+export class RecentlyDeleted {
   readonly #clock: Pick<Clock, "monotonic">;
   /** The map has the oldest deletion first. */
   readonly #deletedAtMs = new Map<string, number>();
