@@ -77,7 +77,7 @@ export const ERRORS = {
     "If-Match cannot be met, because resources of this API have no entity tags: omit it, or send If-Match: *.",
   ),
   IfNoneMatch: row(412, "If-None-Match: * cannot be met, because the resource exists: omit it."),
-  BodyMissing: row(400, "The request must have a body, a JSON object."),
+  BodyMissing: row(400, "The request must have a body that is a JSON object."),
   BodyCompressed: row(415, "The body must not be compressed."),
   BodyType: row(
     415,

@@ -48,7 +48,7 @@ const PROMISED_MS = 120_000;
 export class Rooms {
   readonly #client: Pick<KubeClient, "json">;
   readonly #clock: Pick<Clock, "monotonic">;
-  /** Room that another caller was promised and that its new pods may not use yet, by the uid of the caller. */
+  /** Room that was promised to each caller, by its uid. Its new pods possibly do not use it yet. */
   readonly #promised = new Map<string, readonly Promised[]>();
   /** One check at a time, so that two callers are not promised the same room. */
   #last: Promise<unknown> = Promise.resolve();

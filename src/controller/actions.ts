@@ -86,8 +86,8 @@ export type Action =
    *
    * `subject`: what the result depends on. `checksNodes`: also checks whether a node is large enough for the pod in the
    * response. `triedPod`: also tries the size on this pod, because a quota or a LimitRange that refuses it there refuses a new
-   * pod, too. `isCommit`: also checks whether the template changes in nothing but its size, and whether a pause is
-   * recognizable.
+   * pod, too. `isCommit`: also checks that nothing but the size changes in the template, and that the controller could later
+   * recognize the pause as its own.
    */
   | ({
       readonly type: "dry-run";

@@ -109,7 +109,7 @@ export type PodsStep =
       readonly failure?: Failure | undefined;
       readonly hindrance?: Fallback;
     }
-  /** Another writer gave pods another size each time, so nothing is written any more. */
+  /** Another writer resized pods, and they are not resized back: the attempts are used up, or the pods cannot be resized now. */
   | { readonly type: "conflict"; readonly failure: Failure }
   /** The kubelet defers a resize, and the rollout would stop old pods first. `message`: why it waits, for people. */
   | {

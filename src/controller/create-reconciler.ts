@@ -11,7 +11,7 @@ import { DeletedScalings, DepartedPipes, EndedPods } from "./observe/deleted-obj
 import { DepartedSearch, type SearchOptions } from "./observe/departed-search.ts";
 import { Reconciler, type ReconcilerOptions } from "./reconciler.ts";
 
-/** The parts that this function makes for the reconciler: its memory and its limits. */
+/** Options of the reconciler that `createReconciler` creates itself, apart from the limits. */
 type Made = "writes" | "departed" | "deletedScalings" | "endedPods" | "nodes" | "rooms";
 
 export interface ReconcilerSetup

@@ -73,7 +73,7 @@ export class Reconciler {
     this.#leadingSinceMs = this.#options.clock.now();
   }
 
-  /** From now on, nothing begins, and only what would leave a Deployment paused goes on. */
+  /** From now on, only commits are finished, which otherwise leave Deployments paused and pods held. */
   end(): void {
     this.#isEnding = true;
   }

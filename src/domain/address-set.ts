@@ -33,7 +33,7 @@ export class AddressSet {
   readonly #v4 = new BlockList();
   readonly #v6 = new BlockList();
 
-  /** Returns the problem of an invalid source, as in "it must be …", and adds nothing then. */
+  /** Adds an address or a CIDR. If it is invalid, adds nothing and returns the problem, such as "it must be …". */
   add(source: string): string | undefined {
     if (!isAddress(source) && !range.safeParse(source).success) return NO_ADDRESS;
     const [text = "", length] = source.split("/");

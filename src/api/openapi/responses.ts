@@ -39,7 +39,7 @@ const retryAfter = {
 };
 const challenge = {
   "WWW-Authenticate": z.string().meta({
-    description: "A challenge of the authentication scheme Basic.",
+    description: "A challenge for the Basic authentication scheme.",
     header: { id: "WWW-Authenticate" },
   }),
 };

@@ -50,7 +50,10 @@ export function problemIn(error: unknown): WriteError {
   return problem;
 }
 
-/** Returns why a pipe has to be rolled out instead. Only what would be refused again is a reason for a rollout. */
+/**
+ * Returns why a template cannot follow its pods, so that the pipe needs a rollout; `undefined` if the same write may
+ * succeed later.
+ */
 export function fallbackOf(error: unknown): WriteError | undefined {
   const problem = writeErrorOf(error);
   if (problem?.reason !== "Refused" && problem?.reason !== "Forbidden") return undefined;

@@ -50,6 +50,6 @@ export interface DecideOptions {
   readonly commitsFree: number;
   /** False for a preview: what a dry run would show is not known. */
   readonly makesDryRuns: boolean;
-  /** The process ends: only what would leave a Deployment paused goes on. */
+  /** The process is ending: it only finishes commits, which otherwise leave Deployments paused and pods held. */
   readonly isEnding: boolean;
 }
