@@ -13,24 +13,24 @@ interface OfContainer extends OfPipe {
   readonly container: string;
 }
 
-/** Fields of a write with the annotation. */
+/** `rollout`: the value of the last-rollout annotation in a write, or in a dry run of it. */
 interface OfRollout extends OfContainer {
   readonly rollout: LastRollout;
 }
 
-/** A write to the workload of one pipe, with its annotation. */
+/** A write to the workload of one pipe that also sets the last-rollout annotation. */
 export type PipeAction =
   /** Applies the desired size, which starts a rollout. */
   | ({ readonly type: "resize" } & OfRollout)
   /** Returns a pipe to its last good size after its rollout failed. */
   | ({ readonly type: "roll-back"; readonly size: Allotment } & OfRollout)
   /**
-   * Writes only the annotation: what nothing else would show later. `ownsSize`: the controller also becomes an owner of
-   * the fields of the size, which stay as they are.
+   * Writes only the annotation, to record what nothing else would show later. `ownsSize`: also makes the controller an
+   * owner of the size fields, without a change of their values.
    */
   | ({ readonly type: "adopt"; readonly rollout: LastRollout; readonly ownsSize?: boolean } & OfPipe);
 
-/** Gives a pod its new size, or the one of its template again. */
+/** Resizes a running pod to the desired size, or back to the size of its template. */
 export interface PodAction extends OfContainer {
   readonly type: "resize-pod" | "return-pod";
   readonly pod: PodView;
@@ -39,7 +39,7 @@ export interface PodAction extends OfContainer {
   readonly isRequested?: boolean;
 }
 
-/** Deletes a pod of a size that failed, so that the workload creates it with its present template. */
+/** Deletes a pod that is stuck with a failed size, so that its StatefulSet creates it again from its template. */
 export interface DeletePodAction extends OfPipe {
   readonly type: "delete-pod";
   readonly pod: PodView;
@@ -53,8 +53,9 @@ export type InPlaceAction =
   /**
    * Reads the paused workload and its ReplicaSets or pods, and makes the next write of the commit.
    *
-   * `isOverdue`: Kubernetes has not responded in time, so the template gets its old size again. `fallback`: why the pipe is
-   * not tried in place again then. `mayReplacePods`: if nothing else ends the commit.
+   * `isOverdue`: the commit took too long or a write was refused, so it has to end, possibly with the old template.
+   * `fallback`: why a write was refused, for the annotation. `mayReplacePods`: a rollout may end the commit if nothing
+   * else can.
    */
   | ({
       readonly type: "continue-commit";
@@ -63,12 +64,13 @@ export type InPlaceAction =
       readonly mayReplacePods: boolean;
     } & OfContainer)
   | ({ readonly type: "resume" } & OfPipe)
-  /** Leaves the partition to the owner. It is the last write of the commit of a StatefulSet. */
+  /** Gives up the ownership of the field `partition`. This is the last write of the commit of a StatefulSet. */
   | ({ readonly type: "leave-partition" } & OfPipe)
   /**
-   * The template has the size, and pods do not and cannot be resized. If the ReplicaSet gets the resources of such a
-   * pod, it is not the one of the template any more, so the Deployment controller replaces its pods. `templateHash`: of
-   * the pod. If the ReplicaSet with it has no pods, the view of the pod was outdated.
+   * Replaces pods that lack the size of the template and cannot be resized. The ReplicaSet gets the resources of such a
+   * pod, so it no longer matches the template, and the Deployment controller replaces its pods. Pods of a StatefulSet
+   * get another label. `templateHash`: that of the pod. If its ReplicaSet has no pods, our view of the pod was
+   * outdated, and nothing is written.
    */
   | ({
       readonly type: "replace-pods";
@@ -76,7 +78,7 @@ export type InPlaceAction =
       readonly templateHash: string;
     } & OfContainer);
 
-/** The next steps of the controller, as data; apply/ runs them. */
+/** One step of the controller, as data; `apply/` runs it. */
 export type Action =
   | PipeAction
   | InPlaceAction
@@ -85,9 +87,9 @@ export type Action =
    * Checks whether the API server accepts the desired size of a pipe.
    *
    * `subject`: what the result depends on. `checksNodes`: also checks whether a node is large enough for the pod in the
-   * response. `triedPod`: also tries the size on this pod, because a quota or a LimitRange that refuses it there refuses a new
-   * pod, too. `isCommit`: also checks that nothing but the size changes in the template, and that the controller could later
-   * recognize the pause as its own.
+   * response. `triedPod`: also tries the size on this pod, because a quota or a LimitRange that refuses it there also
+   * refuses a new pod. `isCommit`: tries the commit instead of the rollout, and checks that only the size changes in
+   * the template and that the controller can later recognize the pause as its own.
    */
   | ({
       readonly type: "dry-run";
@@ -99,8 +101,8 @@ export type Action =
       readonly isCommit: boolean;
     } & OfRollout)
   /**
-   * Searches for nodes with room for new pods in place of `stopping`. `fullNodes`: names of nodes that have none,
-   * because they defer a resize; then the pipe keeps its pods if the controller may not search.
+   * Searches for nodes with room for new pods in place of `stopping`. `fullNodes`: names of nodes without room, because
+   * they defer a resize. If there are any and the search is not possible, the pipe keeps its pods.
    */
   | ({
       readonly type: "check-room";

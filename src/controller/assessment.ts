@@ -18,7 +18,7 @@ export interface Cause {
   readonly message: string;
 }
 
-/** A failure to give a pipe the desired size. Times are in milliseconds since 1970. */
+/** A failure to resize a pipe to the desired size. Times are in milliseconds since 1970. */
 export interface Failure extends Cause {
   /** Number of attempts with this size. */
   readonly attempts: number;
@@ -27,17 +27,17 @@ export interface Failure extends Cause {
   readonly isConflict?: boolean | undefined;
   /** Absent if there is no automatic retry. */
   readonly retryAtMs?: number;
-  /** The next attempt is in flight, or waits for its turn. Until it ends, it is no news. */
+  /** The next attempt is in flight or waits for its turn. Until it ends, the reported failure stays as it is. */
   readonly isRepeated?: boolean;
 }
 
 /** The input of rules besides the pipe. */
 export interface PipeContext extends Omit<Snapshot, "pods" | "endedPods" | "scaling"> {
-  /** The size that the pipes get: the requested one, or a larger one if containers ran out of memory with it. */
+  /** The size that the pipes get: the requested one, or the larger previous one if containers ran out of memory. */
   readonly desired: Size;
-  /** The requested size that the service has given back. */
+  /** Present if the pipes get the previous size, because containers ran out of memory with the requested one. */
   readonly outOfMemory: OutOfMemory | undefined;
-  /** Annotations keep this: the same, and also during a boost, after which that size is the requested one again. */
+  /** The record for annotations: `outOfMemory`, or during a boost that of the size that is requested after it. */
   readonly keptOutOfMemory: OutOfMemory | undefined;
   readonly requestId: string | undefined;
   readonly scaling: PipeScalingView;
@@ -60,35 +60,35 @@ export type PodState =
 
 export interface ActivePod {
   readonly pod: PodView;
-  /** The container to resize. */
+  /** The container to resize; `undefined` if the pod does not have it. */
   readonly own: ContainerView | undefined;
   readonly state: PodState;
-  /** The last write of this process that gave it the desired size, unless it failed and a retry starts over. */
+  /** The last write of the desired size to the pod by this process; absent if it failed and a retry was requested. */
   readonly record: WriteRecord | undefined;
 }
 
-/** A pipe, with what its rules decide by. */
+/** A pipe, with everything that its rules depend on. */
 export interface Subject extends PipeContext {
   readonly pipe: PipeView;
-  /** Name of the container to resize; empty if it is unclear, and then no rule gets to it. */
+  /** Name of the container to resize; empty if it is unclear which one that is. */
   readonly container: string;
   /** All of its pods that the controller sees. */
   readonly pods: readonly PodView[];
-  /** Those of them that have to have the size: not those that end. */
+  /** The pods that need the size: those that are neither terminating nor ended. */
   readonly active: readonly ActivePod[];
   /** The pod of the pipe that was last seen to end. */
   readonly endedPod: EndedPod | undefined;
-  /** Resources of its container at the desired size. */
+  /** Resources of the pipe's container at the desired size. */
   readonly target: Resources;
 }
 
 export interface DryRun {
   readonly isAccepted: boolean;
-  /** Absent if it is accepted, in flight, or repeated later. */
+  /** The check to make now; absent if it is accepted, in flight, or repeated later. */
   readonly action?: Extract<Action, { readonly type: "dry-run" | "check-room" }>;
 }
 
-/** Why a pipe cannot be resized in a way. `untilMs`: until then, it may end by itself. */
+/** Why one way to resize a pipe is not possible. `untilMs`: it may end by itself before, in milliseconds since 1970. */
 export type Problem = Fallback & { readonly untilMs?: number };
 
 /** The next step for the pods of a pipe whose resize in place has begun or may begin. */
@@ -100,7 +100,8 @@ export type PodsStep =
       readonly failure?: Failure | undefined;
     }
   /**
-   * `untilMs`: when it fails, or the failed write is repeated, unless something happens; in milliseconds since 1970.
+   * `untilMs`: when the resize fails or a failed write is repeated, unless something happens before that; in
+   * milliseconds since 1970.
    * `hindrance`: why the writes so far have failed, if the strategy replaces no pods.
    */
   | {
@@ -109,7 +110,7 @@ export type PodsStep =
       readonly failure?: Failure | undefined;
       readonly hindrance?: Fallback;
     }
-  /** Another writer resized pods, and they are not resized back: the attempts are used up, or the pods cannot be resized now. */
+  /** Another writer resized pods that are not resized back: the attempts are used up, or it is not possible now. */
   | { readonly type: "conflict"; readonly failure: Failure }
   /** The kubelet defers a resize, and the rollout would stop old pods first. `message`: why it waits, for people. */
   | {
@@ -144,9 +145,9 @@ export interface Begin {
   readonly attempts: number;
   /** Why the pipe is not resized in a better way. */
   readonly fallback: Fallback | undefined;
-  /** No pipe of the service has proven the size, and others wait for this one. */
+  /** No pipe of the service has proven the size, one begins as the canary, and several wait. */
   readonly isCanaryOfSeveral: boolean;
-  /** Nothing else keeps the pipe from its resize. */
+  /** The pipe is chosen to begin now, if its dry run is accepted. */
   readonly isNext: boolean;
   /** People asked for this attempt. */
   readonly isRequested: boolean;
@@ -158,9 +159,9 @@ export interface Begin {
 export type Next =
   /** The resize begins when the turn of the pipe comes (decide/passes.ts). */
   | ({ readonly type: "begin"; readonly way: Way } & Pick<Begin, "attempts" | "fallback" | "isRequested">)
-  /** Writes that go on with what has begun, so they wait for nothing. */
+  /** Writes that continue what has begun, so they do not wait for a turn. */
   | { readonly type: "continue"; readonly actions: readonly Action[] }
-  /** The write by which its template begins to follow its pods. It waits for a place in the line of commits. */
+  /** The write that begins the commit of a resized pipe. It waits for its turn in the line of commits. */
   | { readonly type: "commit"; readonly action: Action };
 
 /** The result of a rule for a pipe. */
@@ -169,17 +170,17 @@ export interface PipeDecision {
   /** The phase of its rollout, if it is not the one that its workload shows. */
   readonly phase?: RolloutPhase;
   readonly failure?: Failure | undefined;
-  /** The current step of the pipe, for people: the end of a sentence that begins with its name. */
+  /** The current step of the pipe, for people: a clause without a full stop. */
   readonly activity?: string;
-  /** Why the pipe cannot be resized in place, if its strategy replaces no pods. It waits until that ends. */
+  /** Why the pipe cannot be resized in place, while its pods must not be replaced. It waits until that ends. */
   readonly hindrance?: Fallback;
-  /** Only its owner can go on, and has chosen so. */
+  /** Only the owner of the pipe can end the wait, which the owner chose, for example with a partition. */
   readonly waitsForOwner?: boolean;
   /** The reason why the rollout makes no progress, if known. */
   readonly obstacle?: string | undefined;
   /** Absent if something has to happen first. */
   readonly next?: Next;
-  /** Time at which this decision may change without an event and without a retry, in milliseconds since 1970. */
+  /** Time at which this decision may change without an event, in milliseconds since 1970. */
   readonly recheckAtMs?: number | undefined;
 }
 
@@ -188,11 +189,11 @@ export interface Assessment extends PipeDecision {
   readonly subject: Subject;
   readonly pipe: PipeView;
   readonly phase: RolloutPhase;
-  /** When a phase with moving pods times out, in milliseconds since 1970. */
+  /** When a phase in which pods are replaced times out, in milliseconds since 1970. */
   readonly phaseEndsAtMs?: number | undefined;
   /** Shows whether the size works. */
   readonly proof: "none" | "proving" | "proven";
-  /** The failure of a rollout to a size that is no longer desired. It is rolled back unless the pipe is resized now. */
+  /** The failure of a rollout to a size that is no longer desired. The pipe is rolled back unless it is resized now. */
   readonly abandoned?: Cause | undefined;
   /** Information for people that does not affect the decision. */
   readonly remark?: string | undefined;

@@ -52,10 +52,10 @@ export function createReconciler(setup: ReconcilerSetup) {
     queue.add(pipe.serviceId);
   });
   pipes.onChange((change) => {
-    // The last version, which no watch has shown, may be paused.
+    // No watch has shown the last version of the workload, and the controller may have paused that version.
     if (change.type === "deleted" && change.isMissed) search.request();
   });
-  /** Reconciles services until the signal is aborted, and ends what must not stay unfinished. */
+  /** Reconciles services until the signal is aborted, then finishes the commits in progress. */
   const work = async (signal: AbortSignal) => {
     reconciler.begin();
     deletedScalings.begin();

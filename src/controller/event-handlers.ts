@@ -24,13 +24,13 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, co
     for (const service of services) enqueue(serviceIdOf(service.metadata.name), "low");
   });
   eachObject(caches.scalings, ({ metadata }) => enqueue(metadata.name));
-  // A later write of the same writer changes the time of the label, and nothing else.
+  // Each write of the writer of the service label changes this time, so a change of the time alone does not count.
   eachObject(
     caches.pipes,
     ({ serviceId }) => enqueue(serviceId),
     (pipe) => ({ ...pipe, labeledAtMs: 0 }),
   );
-  // The status of its workload shows when a pod becomes ready.
+  // The status of the workload also changes when a pod becomes ready, so a change of readiness alone does not count.
   eachObject(
     caches.pods,
     (pod) => enqueuePipe(pipeKeysOf(pod, pod.pipeName)),

@@ -21,7 +21,7 @@ export const REVISION_HASH_LABEL = "controller-revision-hash";
 /** Set by people on a PipeScaling: failed pipes are retried at this time if it is after the failure. */
 export const RETRY_ANNOTATION = "pipes.clouddb.dev/retry-requested-at";
 
-/** An annotation has only the beginning of a message; the status has the whole. */
+/** Longer messages are cut in an annotation; the status has more of them. */
 export const MAX_ANNOTATED_MESSAGE = 400;
 
 /** Held by the leader, in the namespace of the records. */

@@ -7,7 +7,7 @@ import { isRetried } from "./retry.ts";
 
 type Target = Omit<Subject, "active" | "endedPod">;
 
-/** The pods that have to have the size. */
+/** Returns the pods that need the desired size: those that are neither terminating nor ended. */
 export function activePods(about: Target): readonly ActivePod[] {
   const { pods, container, target, writes } = about;
   const size = formatAllotment(target);
@@ -26,7 +26,7 @@ function stateOf(pod: PodView, own: ContainerView | undefined, target: Resources
   const { resize } = pod;
   if (resize?.type === "PodResizePending") return resize.reason === "Infeasible" ? "infeasible" : "deferred";
   if (resize) return resize.reason === "Error" ? "error" : "resizing";
-  // A pod that was created with them needs no resize. Its start is the concern of its Deployment.
+  // A pod that was created with the target resources needs no resize. Its start is the concern of its workload.
   if (pod.metadata.generation <= 1) return "done";
   // After a restart of the kubelet, only the applied values show that it has not missed the resize.
   const { allocated: requests = {}, actual } = own;
@@ -35,12 +35,12 @@ function stateOf(pod: PodView, own: ContainerView | undefined, target: Resources
   return isSeen && isAllocated && hasResources(actual, target) ? "done" : "resizing";
 }
 
-/** False if the pods of the pipe have no label, or the controller may not watch pods. Then only its Deployment counts. */
+/** False if the pods of the pipe have no label, or the controller may not watch pods. Then only the workload counts. */
 export function seesPods({ pipe, podsProblem }: Pick<Subject, "pipe" | "podsProblem">): boolean {
   return pipe.hasLabelledPods && podsProblem === undefined;
 }
 
-/** False for a moment after a change, or because somebody removed the label from a pod. */
+/** False if fewer pods are seen than the status counts: a moment after a change, or if a pod lost its label. */
 export function seesAllPods({ pipe, pods }: Pick<Subject, "pipe" | "pods">): boolean {
   return pods.filter(isReplica).length >= pipe.rollout.replicas;
 }
@@ -64,7 +64,7 @@ export function allPodsHaveTemplate(subject: Subject): boolean {
   return allPodsHaveSize({ ...subject, active });
 }
 
-/** After the first pod has the size. */
+/** Pods that are resized at a time after the first one has the size. */
 const MAX_CONCURRENT_PODS = 10;
 
 /**
@@ -91,7 +91,7 @@ export function hasPodWriteInFlight({ pods, writes }: Pick<Subject, "pods" | "wr
 
 const PURPOSES = ["resize-pod", "return-pod"] as const;
 
-/** The pods of more than one template: a rollout is in progress, or the status of the Deployment is older. */
+/** False during a rollout, which the status may not show yet, or if the owner keeps pods from rollouts. */
 export function areOfOneTemplate({ active }: Pick<Subject, "active">): boolean {
   return new Set(active.map(({ pod }) => pod.templateHash)).size <= 1;
 }

@@ -72,7 +72,7 @@ type Parts = Omit<SetupOptions, "verticalAutoscalers">;
 async function operate(parts: Parts, signal: AbortSignal): Promise<void> {
   const { settings, client, clock, registry, log } = parts;
   let informers: readonly Informer[] = [];
-  // The probes get responses while the API server is away, too.
+  // The probes must get responses while the API server is unreachable, too.
   const ops = await startOpsServer({
     host: settings.host,
     port: settings.opsPort,

@@ -46,15 +46,16 @@ export class Reconciler {
     const failed = await this.#actions.run(serviceId, actions, sizing?.requestId);
     const { commits, rollouts } = this.#options;
     commits.reconciled(serviceId, waitsForCommit);
-    // Before the report, so that a rollout that ends meanwhile wakes this service.
-    // While it tries what its turn is for, it keeps the turn. In a long line, what it tried would be outdated at the next.
+    // This comes before the report, so that a rollout that ends during the report wakes this service.
+    // A service keeps its turn during its dry runs and searches. In a long line, their results would be outdated at its
+    // next turn.
     const isTrying = sizing?.waitReason === "dry-runs" && this.#actions.isBusy(serviceId);
     if (!isTrying && !decision.actions.some(isCheck))
       rollouts.reconciled(serviceId, sizing?.waitReason === "overall-limit");
     if (failed?.error !== undefined) throw failed.error;
     if (unreported) throw unreported.error;
     if (actions.some(({ type }) => type !== "refresh")) {
-      // The next reconciliation may write, too, and the delay before it grows.
+      // The report does not wait for the next reconciliation, which may write, too, and whose delay grows.
       if (failed) await this.#report(serviceId);
       // The write that a check allows follows at once: after a longer delay, the result would be outdated again.
       const isChecked = !failed && actions.every(isCheck) && !this.#actions.isBusy(serviceId);
@@ -63,7 +64,7 @@ export class Reconciler {
     const retryAtMs = await this.#reporter.report(snapshot, sizing);
     const atMs = Math.min(retryAtMs, recheckAtMs(snapshot, decision));
     const requeueAfterMs = Number.isFinite(atMs) ? atMs - snapshot.nowMs : undefined;
-    // A read can be repeated for as long as a Deployment cannot be resumed, so it delays neither the report nor a recheck.
+    // Reads can repeat for as long as a workload cannot be released, so they delay neither the report nor a recheck.
     if (decision.actions.length > 0) return { requeue: true, requeueAfterMs };
     return { requeueAfterMs, isUnfinished: this.#actions.isBusy(serviceId) };
   }
@@ -73,7 +74,7 @@ export class Reconciler {
     this.#leadingSinceMs = this.#options.clock.now();
   }
 
-  /** From now on, only commits are finished, which otherwise leave Deployments paused and pods held. */
+  /** From now on, reconciliations only finish commits. Unfinished ones would leave Deployments paused and pods held. */
   end(): void {
     this.#isEnding = true;
   }
@@ -84,9 +85,10 @@ export class Reconciler {
   }
 
   /**
-   * A status must not claim a size that is about to change, so it is written first. A problem with the status must not
-   * keep pipes from their size.
+   * Corrects a status that says Ready, before the writes that make it untrue. If that fails, the pipes still get their
+   * size.
    *
+   * @returns the error if the status could not be written
    * @throws the error if the view of the PipeScaling is outdated
    */
   async #retract({ snapshot, decision }: Seen): Promise<{ readonly error: unknown } | undefined> {

@@ -4,7 +4,7 @@ interface Remedy {
   readonly text: (name: string) => string;
 }
 
-/** The API server does not name it. */
+/** The message of the API server does not name the LimitRange. */
 const LIMIT_RANGE = "LimitRange in the namespace of the pipe (`kubectl get limitranges -o yaml`)";
 
 /** The first one whose pattern is in the message of the API server applies. */
@@ -51,8 +51,8 @@ export function withRemedy(message: string): string {
 }
 
 /**
- * The denials of the chart's policies for fields that the controller never writes. Mutating admission comes before them,
- * so something there has changed these fields.
+ * The denials of the chart's policies for fields that the controller never writes. Mutating admission comes before
+ * them, so something there has changed these fields.
  */
 const CHANGED_BY_WEBHOOK =
   /ValidatingAdmissionPolicy '[^']*' with binding '[^']*' denied request: the controller may (?:change only its own annotations in|change nothing in|change only the size of a container|change only the resources of one container|change only the cpu and memory requests|not change the field managers of)/;

@@ -18,7 +18,7 @@ export const NO_ROOM = "NoNodeHasRoom";
 /** A size that stayed this long was not in conflict, so a later change starts a new count. */
 export const TRUCE_MS = 7 * DAY_MS;
 
-/** Failed writes are repeated soon again after such a pause, so the bound for an hour holds for any hour. */
+/** After such a pause, the delays begin again with the shortest. An hour keeps the bound on writes per hour valid. */
 export const SERIES_END_MS = 60 * 60_000;
 
 export const FIELD_CONFLICT = "FieldConflict";
@@ -33,9 +33,9 @@ export function isOfWrite(reason: string): boolean {
 }
 
 /**
- * Returns the delay after a failed write, with the Retry-After of the server. A change of the object may make a rejected
- * size acceptable. The delay still grows with each write of the series, because some programs change objects
- * continuously.
+ * Returns the delay after a failed write, at least the Retry-After of the server. After a change of the object, which
+ * may make a rejected size acceptable, the delay is shorter. It still grows with each write of the series, because some
+ * programs change objects continuously.
  */
 function failedWriteDelayMs(
   error: WriteError,
@@ -55,7 +55,10 @@ function failedWriteDelayMs(
   return Math.max(retryAfterMs, delayMs, undoneMs);
 }
 
-/** Failed writes do not follow faster because some succeed and are undone. */
+/**
+ * Returns the delay after a write that succeeded and was undone. If other writes of the series failed, it is at least
+ * the delay after those.
+ */
 function undoneDelayMs({ attempts, series }: WriteRecord, timeouts: Timeouts): number {
   const haveFailed = series > attempts;
   return Math.max(
@@ -100,7 +103,7 @@ export function repeatableAtMs(
   }
 }
 
-/** The last write of a purpose to the Deployment of a pipe, if it was for this subject: by default, the desired size. */
+/** The last write of a purpose to the workload of a pipe, if it was for this subject: by default, the desired size. */
 export function recordOf(
   { pipe, writes, desired }: Pick<Subject, "pipe" | "writes"> & { readonly desired?: Size | undefined },
   purpose: WritePurpose,
@@ -110,7 +113,7 @@ export function recordOf(
   return record?.subject === subject ? record : undefined;
 }
 
-/** When a write to the Deployment of a pipe is due again. */
+/** When a write to the workload of a pipe is due again, in milliseconds since 1970. */
 export function dueAtMs(
   record: WriteRecord | undefined,
   about: Pick<Subject, "pipe"> & RetryContext,
@@ -118,7 +121,7 @@ export function dueAtMs(
   return repeatableAtMs(record, about.pipe.metadata.generation, about);
 }
 
-/** When a write to a pod is due again. */
+/** When a write to a pod is due again, in milliseconds since 1970. */
 export function podDueAtMs(
   { pod, record }: Pick<ActivePod, "pod" | "record">,
   context: RetryContext,
@@ -126,17 +129,17 @@ export function podDueAtMs(
   return repeatableAtMs(record, pod.metadata.generation, context);
 }
 
-/** Returns the error of the last attempt if it failed. */
+/** Returns the error of the last attempt if it failed or got no response. */
 export function errorOf(record: Pick<WriteRecord, "outcome"> | undefined): WriteError | undefined {
   return record && "error" in record.outcome ? record.outcome.error : undefined;
 }
 
-/** Like errorOf, and while another attempt is in flight, the error of the one before it. */
+/** Like errorOf, but while another attempt is in flight, returns the error of the one before it. */
 export function lastErrorOf(record: Pick<WriteRecord, "outcome"> | undefined): WriteError | undefined {
   return record?.outcome.type === "pending" ? record.outcome.before : errorOf(record);
 }
 
-/** The failure of a write; `undefined` if its last attempt did not fail. */
+/** The failure of a write; `undefined` if the last attempt that has ended did not fail. */
 export function failureOf(
   record: WriteRecord | undefined,
   retryAtMs = Number.POSITIVE_INFINITY,
@@ -149,7 +152,7 @@ export function failureOf(
   return retriedAt(retryAtMs, { reason, message, attempts, atMs, isConflict, ...repeated });
 }
 
-/** A Deployment changes all the time, because its controller writes its status, so this many conflicts are no news. */
+/** Kubernetes often writes the status of a workload, so up to this many conflicts in a row are not reported. */
 const ORDINARY_CONFLICTS = 2;
 
 /** Returns a failure unless it is an ordinary conflict, after which the write soon succeeds. */
@@ -178,8 +181,9 @@ function delaysAfter(reason: string, { writeRetry, rolloutRetry, roomRetry }: Ti
 }
 
 /**
- * Returns the time at which a failed pipe is retried, in milliseconds since 1970. The time in the annotation applies
- * once, when it is reached. A failure in the future comes from a wrong clock; the delay then starts now.
+ * Returns the time at which a failed write or rollout is retried, in milliseconds since 1970. If people requested a
+ * retry for a time after the failure (RETRY_ANNOTATION), it is at most that time. A failure in the future comes from a
+ * wrong clock; the delay then starts now.
  */
 export function retryAtMs(atMs: number, delayMs: number, { scaling, nowMs }: RetryContext): number {
   const { retryRequestedAtMs = 0 } = scaling ?? {};
@@ -194,7 +198,7 @@ export function isRetryRequested(atMs: number, { scaling, nowMs }: RetryContext)
   return retryRequestedAtMs > Math.min(atMs, nowMs) && retryRequestedAtMs <= nowMs;
 }
 
-/** Returns true if people asked for another attempt since this write ended, so that its result does not count any more. */
+/** Returns true if people asked for another attempt since this write failed, so that its result no longer counts. */
 export function isRetried({ outcome, lastAtMs }: WriteRecord, request: RetryContext): boolean {
   return outcome.type === "failed" && isRetryRequested(lastAtMs, request);
 }

@@ -10,19 +10,19 @@ const MINUTE_MS = 60 * SECOND_MS;
 /** The times for which the controller waits before it gives up or tries again, in milliseconds. Tests shorten them. */
 export const TIMEOUTS = {
   /**
-   * Until a deferred resize of a pod fails. It reserves room on the node, which a rollout may need. If the rollout would
-   * stop old pods first, until room is searched for on other nodes.
+   * Until a deferred resize of a pod fails, because it reserves room on the node that a rollout may need. If the
+   * rollout would stop old pods first: until the controller searches other nodes for room.
    */
   deferredMs: MINUTE_MS,
   /** Before the nodes are searched for room again, for a pipe that stops its old pods first. */
   roomRetry: { firstMs: MINUTE_MS, mostMs: 10 * MINUTE_MS },
-  /** For which room that was found is expected to be there still. */
+  /** For which the room that a search found is assumed to be still free. */
   roomFoundMs: MINUTE_MS,
-  /** For which all services share one list of nodes, to see whether a node is large enough. */
+  /** For which all services share one list of nodes. */
   nodesMs: MINUTE_MS,
   /** Until any other resize of a pod fails. The kubelet retries an error every 10 to 15 s. */
   resizeMs: 2 * MINUTE_MS,
-  /** Until a commit ends without a response of the Deployment controller, which responds within 200 ms unless it restarts. */
+  /** Until a commit ends without a response of the Deployment controller, which takes 200 ms unless it restarts. */
   commitMs: 30 * SECOND_MS,
   /** Until other pipes no longer wait for a commit that cannot end, such as one whose writes fail. */
   stuckCommitMs: 2 * MINUTE_MS,
@@ -30,33 +30,33 @@ export const TIMEOUTS = {
   smallerMemoryMs: 30 * SECOND_MS,
   /** For which a container that runs out of memory shows that the smaller memory does not suffice. */
   outOfMemoryMs: 10 * MINUTE_MS,
-  /** Since its last restart until a pipe proves its size. It is the longest delay of a kubelet between two restarts. */
+  /** From the last restart of a container until its pipe proves the size: the longest restart delay of a kubelet. */
   crashLoopMs: 5 * MINUTE_MS,
   /** For the scheduler to try an unschedulable pod again after another pod has ended. Its longest delay is 10 s. */
   rescheduleMs: 15 * SECOND_MS,
   /** For the status of a workload to show that one of its pods has ended. The pods have a watch of their own. */
   podEndMs: 5 * SECOND_MS,
   /**
-   * Until an orphan that the controller paused is resumed. It may be a pipe of another release of the controller, which
-   * has the same field manager and pauses it for at most `commitMs`. Its commit must not be cut short, because that
-   * would be a rollout.
+   * Until an orphan that the controller paused is resumed. It may be a pipe of another installation, whose controller
+   * has the same field manager and pauses it for at most `commitMs`. That commit must not be cut short, because that
+   * would start a rollout.
    */
   orphanPauseMs: MINUTE_MS,
-  /** Until a ReplicaFailure is a failure. It also occurs briefly in healthy rollouts. */
+  /** Until the condition ReplicaFailure counts as a failure. It also occurs briefly in healthy rollouts. */
   replicaFailureMs: 30 * SECOND_MS,
   /** For the owner of a deleted PipeScaling to create it again, as `kubectl replace --force` does. */
   recreateMs: 30 * SECOND_MS,
-  /** For the pipes of a new service to get their labels one after another, so that its size holds what each one has. */
+  /** For the pipes of a new service to get their labels one by one, so that its first size is large enough for all. */
   adoptMs: 5 * SECOND_MS,
-  /** Before the size is reapplied after another writer changed it; after the last one, the controller stops. */
+  /** Before the size is reapplied after another writer changed it. After the last of these, the controller gives up. */
   fieldConflictMs: [0, 10 * SECOND_MS, MINUTE_MS] as readonly number[],
-  /** After these delays, a status that another writer removes is still repeated once in this time. */
+  /** After the delays of `fieldConflictMs`, a status that another writer removes is written again once in this time. */
   repeatStatusMs: 60 * MINUTE_MS,
-  /** Before a write that got an error, because the next one may succeed. 20 writes in the first hour, then 12 per hour. */
+  /** Before a failed write is repeated: 20 writes in the first hour, then 12 per hour. */
   writeRetry: { firstMs: SECOND_MS, mostMs: 5 * MINUTE_MS },
-  /** Before a commit that was undone: each one is two writes, so these are 18 in the first hour, then 12 per hour. */
+  /** Before a commit that was undone is repeated. Each is two writes: 18 in the first hour, then 12 per hour. */
   commitRetry: { firstMs: MINUTE_MS, mostMs: 10 * MINUTE_MS },
-  /** Before a retry of a failed rollout or rejected size: each attempt interrupts the pipe, or is unlikely to succeed. */
+  /** Before a retry of a failed rollout or rejected size. Each one interrupts the pipe, or is unlikely to succeed. */
   rolloutRetry: { firstMs: 5 * MINUTE_MS, mostMs: 60 * MINUTE_MS },
 };
 

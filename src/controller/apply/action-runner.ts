@@ -17,27 +17,27 @@ export interface ActionRunnerOptions extends Applier {
   readonly queue: Pick<WorkQueue, "add" | "retry">;
 }
 
-/** At least one action failed, and not only because the object changed at the same time. */
+/** At least one action failed. A conflict of a write to a pipe or a pod does not count, because it is repeated soon. */
 interface Failed {
-  /** Present if our view is outdated, or if the error is not about a single pipe. */
+  /** Present if an action threw: the error is not about a single pipe, or our view of another object is outdated. */
   readonly error?: unknown;
 }
 
 /**
- * A reconciliation waits this long for its writes, divided by the number of reconciliations with writes in flight. Slower
- * writes continue in the background, so those of many services block no worker.
+ * A reconciliation waits this long for its writes, divided by the number of reconciliations with writes in flight.
+ * Slower writes continue in the background, so those of many services block no worker.
  */
 const PATIENCE_MS = 5000;
 
 /**
  * Most actions of a service at a time, which is half of the connections (MAX_CALL_CONNECTIONS). A webhook that does not
- * respond keeps each call for up to 30 s, and other services must not wait for those of a service with hundreds of pipes.
+ * respond keeps each call for up to 30 s, and other services must not wait for a service with hundreds of pipes.
  */
 const MOST_AT_ONCE = 64;
 
 /**
- * Without these, a workload stays paused or broken, or a pod keeps a size that failed. They are few, except for reads, which
- * no webhook delays.
+ * These are not limited: without them, a workload stays paused or broken, or a pod keeps a size that failed. They are
+ * few, except for reads, which no webhook delays.
  */
 const URGENT: readonly Action["type"][] = ["continue-commit", "resume", "refresh", "roll-back", "return-pod"];
 
@@ -47,16 +47,16 @@ const SETTLE_MS = 10_000;
 /** Runs the actions of reconciliations. The actions of one reconciliation run concurrently. */
 export class ActionRunner {
   readonly #options: ActionRunnerOptions;
-  /** At most one entry for each reconciliation with slow writes; each write has a deadline. */
+  /** The unfinished writes of each reconciliation, with its service ID. They end, because each write has a deadline. */
   readonly #inFlight = new Map<Promise<void>, string>();
-  /** The services of the actions that are running. */
+  /** The actions that are running, with their service IDs. */
   readonly #running = new Map<Action, string>();
 
   constructor(options: ActionRunnerOptions) {
     this.#options = options;
   }
 
-  /** Those of the actions that may begin now. The next reconciliation decides again about the others. */
+  /** Returns the actions that may begin now. The next reconciliation decides again about the others. */
   affordable(serviceId: string, actions: readonly Action[]): readonly Action[] {
     const free = MOST_AT_ONCE - [...this.#running.values()].filter((each) => each === serviceId).length;
     return actions.filter(({ type }, index) => index < free || URGENT.includes(type));
@@ -124,7 +124,7 @@ export class ActionRunner {
     return error;
   }
 
-  /** A pipe that moved meanwhile belongs to a service that waits for the end of this write. */
+  /** If the pipe moved to another service during this write, that service waits for the end of the write. */
   #wakeNewService(serviceId: string, action: Action): void {
     const { caches, queue } = this.#options;
     const present = "pipe" in action ? caches.pipes.get(keyOfPipe(action.pipe))?.serviceId : undefined;

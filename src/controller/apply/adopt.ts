@@ -14,8 +14,8 @@ import { type Applier, attempt, patchPipe, readPipe } from "./applier.ts";
  * Server-side apply removes a field that an owner no longer applies only if no other manager owns it.
  *
  * A patch with the same values would not do that: the API server records a writer only for fields that it changes.
- * Server-side apply would, but it would also own the container, so a chart could not rename it. So the controller adds the
- * fields to its own record, as kubectl does when it migrates an object to server-side apply (docs/adr/0036).
+ * Server-side apply would, but it would also own the container, so a chart could not rename it. So the controller adds
+ * the fields to its own record, as kubectl does when it migrates an object to server-side apply (docs/adr/0036).
  */
 export function adopt(
   applier: Applier,
@@ -27,7 +27,7 @@ export function adopt(
     if (annotation && !annotation.isStripped) return { annotation };
     const whole = await readPipe(applier, pipe);
     if (!whole) return {};
-    // `kubectl rollout undo` may have restored the same annotation, of which its manager is the only owner then.
+    // `kubectl rollout undo` may have restored the same annotation. Its field manager is then the only owner.
     const isThere =
       whole.metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] === formatLastRollout(rollout, pipe.metadata.uid);
     if (annotation && !isThere) return { annotation };
@@ -38,7 +38,7 @@ export function adopt(
   });
 }
 
-/** Writes only `managedFields`: the service gets no size now, or the workload is no pipe any more. */
+/** Writes only `managedFields`, because the service may be suspended, or the workload may be no pipe any more. */
 export function leavePartition(
   applier: Applier,
   { pipe }: { readonly pipe: PipeView },
@@ -61,14 +61,14 @@ function sizeFieldsOf({ spec }: Workload, pipe: PipeView): readonly FieldPath[] 
   return container ? ownableFields(container, pipe.cpuLimitFollows) : [];
 }
 
-/** The records of a workload, with these fields in our own one. */
+/** Returns the managedFields of a workload, with these fields in our record, and without the partition after a hold. */
 function withFields(
   { metadata: { managedFields = [] } }: Workload,
   pipe: PipeView,
   fields: readonly FieldPath[],
 ): readonly ManagedFields[] {
   const own = managedFields.find(isOwn) ?? recordOf();
-  // Otherwise the owner of the partition could not apply another one.
+  // If the controller stayed an owner of the partition, the owner of the pipe could not apply another one.
   const kept = pipe.isPausedForCommit ? own.fieldsV1 : withoutField(own.fieldsV1, PARTITION);
   const fieldsV1 = fields.reduce(withField, kept ?? {});
   return [...managedFields.filter((each) => !isOwn(each)), { ...own, fieldsV1 }];

@@ -51,7 +51,7 @@ interface Aim {
 }
 
 interface Result {
-  /** Why nothing was written. */
+  /** Why nothing was written, or why the stored object differs from the write. */
   readonly error?: WriteError | undefined;
   readonly annotation?: WrittenAnnotation | undefined;
 }
@@ -112,25 +112,25 @@ export async function attemptOn(
   }
 }
 
-/** Stores the response to a write to a workload, which may have left the cache meanwhile. */
+/** Stores the response to a write or a read of a workload, which may have left the cache meanwhile. */
 export function observePipe({ caches, departed, writes }: Applier, pipe: PipeView): void {
   const known = caches.pipes.get(keyOfPipe(pipe));
   if (known && pipe.serviceId === "") {
-    // The watch reports the version in which a label was removed. That would not remove a newer one.
+    // The watch will report the removal with the version in which a label was removed. It would not remove a newer one.
     caches.pipes.leave(pipe);
     departed.observe({ ...pipe, serviceId: known.serviceId });
     return;
   }
   departed.observe(pipe);
   if (known) caches.pipes.observe(pipe);
-  // No event ends its records any more.
+  // No event would end the records of a workload that is in no cache.
   else if (!departed.has(pipe.metadata.uid)) writes.forgetAll(pipe.metadata.uid);
 }
 
 /**
  * Writes a workload with its annotation.
  *
- * @param rollout absent if something removes the annotation
+ * @param rollout absent to leave the annotation as it is
  * @param managedFields replaces those of the workload
  */
 export async function patchPipe(
@@ -144,13 +144,13 @@ export async function patchPipe(
   const patched = await applier.client.json<Workload>(pipeRequest(pipe, annotation, spec, managedFields));
   const view = KINDS[pipe.kind].toView(patched);
   observePipe(applier, view);
-  // The stored one is equal, and the cache has it already.
+  // The annotation of the view is equal, and the cache has it already, so it takes no more memory.
   return rollout && { lastRollout: view.lastRollout ?? rollout, isStripped: view.lastRollout === undefined };
 }
 
 /**
  * Reads a workload whose last write got no response or a conflict. A version that is newer than the one in the cache
- * heals a view that is outdated for any reason.
+ * replaces it.
  *
  * @throws EtcdRollbackError if it is older
  */
@@ -164,7 +164,7 @@ export async function refresh(applier: Applier, pipe: PipeView): Promise<void> {
 /**
  * Reads a whole workload.
  *
- * @returns `undefined` if it is gone, which the watch reports, as it does another object with this name
+ * @returns `undefined` if it is gone, or if another object has its name now; the watch reports both
  * @throws EtcdRollbackError if it is older than in the cache
  */
 export async function readPipe<T extends Workload>(applier: Applier, pipe: PipeView): Promise<T | undefined> {
@@ -180,7 +180,7 @@ export async function readPipe<T extends Workload>(applier: Applier, pipe: PipeV
 }
 
 /**
- * Reads an object. The controller has the permission to list its objects, not to get all of them.
+ * Reads an object with a list, because the controller may list objects of this kind, but not get them.
  *
  * @param store has the object as it was seen before
  * @throws EtcdRollbackError if it is older than that

@@ -19,8 +19,8 @@ import { createRequest, sizePatch } from "./requests.ts";
  * Runs one action and stores the response in the caches, so that the next reconciliation sees it. The memory of writes
  * has the outcome of each write to a pipe.
  *
- * @returns the error of a failed write to a pipe
- * @throws KubeApiError if a write to an object other than a pipe fails
+ * @returns the error of a failed write to a pipe or one of its pods
+ * @throws the error if it is not about such an object
  */
 export async function apply(applier: Applier, action: Action): Promise<WriteError | undefined> {
   applier.assertMayWrite();
@@ -29,7 +29,7 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
       await createPipeScaling(applier, action);
       return undefined;
     case "resize":
-      // The rollout takes the room that was found, or is made without it.
+      // The rollout uses up the room that was found, so the result of the search does not hold any more.
       applier.writes.forget(action.pipe.metadata.uid, "check-room");
       return writePipe(applier, action, sizePatch(action, action.rollout.size));
     case "roll-back":

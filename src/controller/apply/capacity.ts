@@ -39,7 +39,7 @@ export function checkRoom(applier: Applier, action: CheckRoom): Promise<WriteErr
   });
 }
 
-/** A deferred pod gets the size when its node has room. Otherwise, only a rollout can show whether there is room. */
+/** Deferred resizes keep waiting for room. If there are none, only a rollout can show whether there is room. */
 function withoutSearch({ fullNodes }: CheckRoom, message: string): WriteError | undefined {
   return fullNodes.length > 0 ? { reason: "NoNodeHasRoom", message } : undefined;
 }
@@ -63,7 +63,7 @@ async function roomProblem(
         action,
         "the controller may not list nodes (rbac.nodes), so it cannot search for room",
       );
-    // A search that failed looked at no nodes, or not at all of its nodes.
+    // Only finished searches count. A search that failed looked at no nodes, or only at some of them.
     const attempt = writes.decidedBefore(uid, "check-room");
     const places = stopping.map(({ metadata, nodeName }) => ({ uid: metadata.uid, node: nodeName }));
     const request = { uid, spec, pods: replaceablePods(pipe), stopping: places, fullNodes, attempt };

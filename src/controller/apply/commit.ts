@@ -79,7 +79,7 @@ export function resume(applier: Applier, { pipe }: Of<"resume">): Promise<WriteE
   return attempt(applier, pipe, aim, async () => ({ annotation: await release(applier, pipe, undefined) }));
 }
 
-/** No commit can help pods that lack the size of the template, and that cannot be resized. */
+/** Replaces pods that lack the size of the template and cannot be resized, so that no commit can help them. */
 export function replacePods(applier: Applier, action: Of<"replace-pods">): Promise<WriteError | undefined> {
   const { pipe } = action;
   const aim = { purpose: "replace-pods", subject: subjectOf(pipe) } as const;
@@ -133,7 +133,7 @@ async function runStep(
   }
 }
 
-/** At the end of the time of a commit, the record of the attempt does not show whether this write was refused. */
+/** An overdue attempt is recorded as `resume`, so a separate record shows whether this write was refused. */
 async function recordUpdate({ writes }: Applier, pipe: PipeView, write: () => Promise<void>): Promise<void> {
   const { uid, generation } = pipe.metadata;
   const begun = writes.begin(uid, "continue-commit", subjectOf(pipe));
@@ -147,7 +147,7 @@ async function recordUpdate({ writes }: Applier, pipe: PipeView, write: () => Pr
   }
 }
 
-/** @param fallback why pods are replaced then; absent if none are */
+/** @param fallback why the release lets Kubernetes replace pods; absent if it does not */
 function release(
   applier: Applier,
   pipe: PipeView,
@@ -158,7 +158,7 @@ function release(
   return patchPipe(applier, pipe, lastRollout && endedCommit(lastRollout, fallback), spec);
 }
 
-/** The old template is the one that the pods count as, so Kubernetes replaces none of them. The next attempt waits. */
+/** Restores the old template and ends the hold. Kubernetes still counts the pods as its own, so it replaces none. */
 async function takeBack(
   applier: Applier,
   pipe: PipeView,
@@ -173,7 +173,7 @@ async function takeBack(
   const written = await patchPipe(applier, pipe, rollout, spec);
   const message = `the ${kind} controller did not respond, so the template was not changed: see the kube-controller-manager`;
   const last = errorOf(applier.writes.get(uid, "continue-commit"));
-  // A conflict with a ReplicaSet or a pod would be no reason to write to the workload again at once.
+  // A conflict with a ReplicaSet or a pod is no reason to write to the workload again at once.
   const error = {
     ...(last ?? { reason: "WriteFailed", message }),
     isConflict: false,
@@ -199,7 +199,7 @@ function takenBack(
 ): LastRollout {
   const { isCommitting: _, committedRevision: _revision, ...rest } = lastRollout;
   const inPlaceFailure = fallback && inPlaceFailureTo(lastRollout.size, fallback, lastRollout.startedAtMs);
-  // Until Kubernetes has seen a size, it counts as a commit.
+  // With this generation, the pipe counts as in a commit until Kubernetes has seen the write (isCommitUnseen).
   const generation = isSize(old) ? metadata.generation + 1 : 0;
   const present = isSize(old) ? { size: old } : applied(old, lastRollout.size);
   return { ...rest, ...present, generation, attempts: 0, cameUp: true, inPlaceFailure };

@@ -24,14 +24,14 @@ export function dryRun(applier: Applier, action: DryRunAction): Promise<WriteErr
 }
 
 /**
- * If a webhook changes the template at each write, it would not equal that of the ReplicaSet, and a rollout would start.
- * The pause must be recognizable as one of the controller, or no one would lift it.
+ * If a webhook changes the template at each write, it would differ from that of the ReplicaSet, and a rollout would
+ * start. The pause must be recognizable as one of the controller, or it would not end.
  */
 async function commitProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
   const { pipe, container, rollout } = action;
   const current = await readPipe<Workload>(applier, pipe);
   if (!current) return undefined;
-  // Without the message of DEPLOYMENTS, the response is the whole object.
+  // Without the protobuf message, the response is JSON with all fields.
   const { message: _, ...request } = pipeDryRun(
     pipe,
     rollout,
@@ -73,7 +73,10 @@ function withoutAmounts(resources: PodSpec["containers"][number]["resources"]): 
   return { requests, limits };
 }
 
-/** Only a rejection counts: a webhook that does not support dry runs or does not respond predicts nothing, and a pod may. */
+/**
+ * Only a rejection counts. Another error, such as that of a webhook that does not support dry runs or does not respond,
+ * predicts nothing. The dry run with a pod still may.
+ */
 async function rolloutProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
   const { pipe, rollout } = action;
   let resized: Workload | undefined;
@@ -89,8 +92,8 @@ async function rolloutProblem(applier: Applier, action: DryRunAction): Promise<W
 }
 
 /**
- * A quota or a LimitRange that refuses the size for a running pod refuses it for a new one. Any other result says nothing
- * about new pods.
+ * A quota or a LimitRange that refuses the size for a running pod refuses it for a new one. Any other result says
+ * nothing about new pods.
  */
 async function podProblem(
   { client }: Applier,

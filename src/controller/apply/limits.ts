@@ -9,8 +9,8 @@ import type { Timeouts } from "../timeouts.ts";
 import type { WriteMemory } from "./write-memory.ts";
 
 /**
- * The Deployment controller makes 9 writes for each commit, and by default no more than 20 per second for all Deployments
- * of the cluster. Six commits keep it busy, and its other work waits for less than 3 s.
+ * The Deployment controller makes 9 writes for each commit, and by default no more than 20 per second for all
+ * Deployments of the cluster. Six commits keep it busy, and its other work waits for less than 3 s.
  */
 const MOST_COMMITS = 6;
 
@@ -38,12 +38,12 @@ export interface Limits {
 /** Counts what is in progress from the caches, so that the limits hold across a restart of the controller. */
 export function createLimits({ caches, writes, clock, policy, timeouts, queue }: LimitsOptions): Limits {
   const rolling = () => countRolling(caches, { nowMs: clock.now(), policy }) + writes.unresolvedRollouts();
-  /** One that cannot end does not keep others from theirs. */
+  /** A commit that cannot end does not keep other pipes from theirs. */
   const committing = () => {
     const nowMs = clock.now();
     const unresolved = writes.unresolvedCommits();
     const inCache = caches.pipes.by(BY_COMMIT, "yes").filter((pipe) => {
-      // One that has ended, and that Kubernetes does not see, is not paused any more.
+      // A commit that has ended, but that Kubernetes has not seen, is not paused any more.
       const sinceMs = pipe.pausedForCommitAtMs ?? startedAtMs(pipe, nowMs);
       return elapsedMs(sinceMs, nowMs) < timeouts.stuckCommitMs && !unresolved.has(pipe.metadata.uid);
     });

@@ -12,19 +12,19 @@ import { type Applier, attemptOn, readCurrent } from "./applier.ts";
 import { deleteRequest, resizeRequest } from "./requests.ts";
 import { writeErrorOf } from "./write-error.ts";
 
-/** The version protects a pod that changed since it was seen, for example a resize by the next leader. */
+/** The resourceVersion protects a pod that has changed since it was seen. The next leader may have resized it. */
 export function resizePod(applier: Applier, action: PodAction): Promise<WriteError | undefined> {
   const { client, writes } = applier;
   const { type, pod, container, resources, isRequested = false } = action;
   const { uid } = pod.metadata;
   if (isRequested) writes.forget(uid, type);
-  // The write changes the result of the last one of these, which may then be done again. One that failed still counts.
+  // This write undoes the last opposite one, which may then be needed again. One that failed still counts.
   const opposite = type === "resize-pod" ? "return-pod" : "resize-pod";
   if (writes.get(uid, opposite)?.outcome.type === "done") writes.forget(uid, opposite);
   const aim = { purpose: type, subject: formatAllotment(resources), runs: runsOf(pod) };
   /**
-   * Only a read shows whether the write succeeded. While it is in flight, no status claims the size before it. If the read
-   * fails as well, the error of the write is the one that is reported.
+   * Without a response, only a read shows whether the write succeeded. The attempt stays in flight until then, so no
+   * status claims the old size. If the read fails as well, the error of the write is reported.
    */
   const readUnanswered = async (cause: unknown): Promise<never> => {
     if (cause instanceof KubeUnreachableError) await refreshPod(applier, pod).catch(() => undefined);
@@ -42,7 +42,7 @@ export function resizePod(applier: Applier, action: PodAction): Promise<WriteErr
   });
 }
 
-/** The version protects a pod that became ready since it was seen. */
+/** The resourceVersion protects a pod that has become ready since it was seen. */
 export function deletePod(applier: Applier, { pod }: DeletePodAction): Promise<WriteError | undefined> {
   const aim = { purpose: "delete-pod", subject: pod.templateHash } as const;
   const write = async () => {
@@ -62,7 +62,7 @@ async function refreshPod(applier: Applier, pod: PodView): Promise<void> {
   if (current) observePod(applier, current);
 }
 
-/** Stores a response. No event would remove a pod that has left the watch before, because it lost its label. */
+/** Stores a response. A pod that lost its label may have left the watch already, so no event would remove it. */
 function observePod({ caches: { pods } }: Pick<Applier, "caches">, pod: Pod): PodView {
   const view = toPodView(pod);
   if (pod.metadata.labels?.[TYPE_LABEL] !== DATABASE_TYPE) pods.leave(view);
@@ -83,7 +83,10 @@ const NOT_SUPPORTED: WriteError = {
   fallback: "NotSupported",
 };
 
-/** A size that the API server refuses for a running pod, it refuses for a new one too. Other refusals are of the resize. */
+/**
+ * If the API server refuses the size for a running pod, it would refuse it for a new one too, so there is no fallback.
+ * Other refusals are only about the resize.
+ */
 function resizeErrorOf(cause: unknown): WriteError | undefined {
   if (isMissingSubresource(cause)) return NOT_SUPPORTED;
   const error = writeErrorOf(cause);

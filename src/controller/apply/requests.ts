@@ -9,8 +9,8 @@ import { type Allotment, type Resources, resourcesFor } from "../observe/resourc
 import { KINDS } from "../observe/workloads/kinds.ts";
 
 /*
- * The requests of all writes. The uid protects another object with the same name; the resourceVersion protects changes
- * since our view.
+ * The requests of all actions that write. The uid protects another object with the same name; the resourceVersion
+ * protects changes since our view.
  */
 
 /** An admission webhook may take 30 s to respond. */
@@ -49,7 +49,7 @@ export function resizeRequest(pod: Target, container: string, resources: Resourc
 /**
  * Patches a workload and its annotation.
  *
- * @param lastRollout value of the annotation (formatLastRollout); absent if something removes the annotation
+ * @param lastRollout value of the annotation (formatLastRollout); absent to leave the annotation as it is
  * @param managedFields replaces those of the workload
  */
 export function pipeRequest(

@@ -41,7 +41,7 @@ export function writeErrorOf(error: unknown): WriteError | undefined {
 /**
  * Returns why a dry run or a list failed.
  *
- * @throws the error itself if our view is outdated, or if a busy server sent Retry-After
+ * @throws the error itself if our view is outdated, or if the server is busy (429)
  */
 export function problemIn(error: unknown): WriteError {
   const isBusy = isCode(error, 429) && !isDeniedByWebhook(error);

@@ -23,7 +23,7 @@ const MAX_UNRESOLVED_MS = 5 * 60_000;
 /** Writes that may start a rollout. */
 const ROLLOUTS: readonly WritePurpose[] = ["resize", "roll-back", "replace-pods"];
 
-/** The write is to a ReplicaSet, so its pipe does not show it before the Deployment controller has responded. */
+/** Replaced pods count as a rollout for this long. The workload shows it only after Kubernetes has responded. */
 const REPLACED_MS = 30_000;
 
 /** Writes of the steps in which a Deployment is paused, or may be. */
@@ -32,37 +32,37 @@ const COMMITS: readonly WritePurpose[] = ["commit", "continue-commit", "resume"]
 /** The writes of a commit to its workload. */
 const PAIRED: Partial<Record<WritePurpose, WritePurpose>> = { commit: "resume", resume: "commit" };
 
-/** Writes that give the template its next size. */
+/** Writes that set the next size in the template. */
 const SIZED: readonly WritePurpose[] = ["resize", "commit"];
 
 /** Writes that are counted for one size of the template. */
 const OF_SIZE: readonly WritePurpose[] = [...SIZED, "replace-pods"];
 
-/** Dry runs and searches. Their results are as old as the responses, which may take a minute. */
+/** Dry runs and searches. The age of a result counts from the response, which may take a minute. */
 const CHECKS: readonly WritePurpose[] = ["dry-run", "dry-run-commit", "check-room"];
 
 /** A write that has begun. */
 export interface Attempt {
   readonly uid: string;
   readonly purpose: WritePurpose;
-  /** Differs for each write; absent for the last one, whichever it is. */
+  /** Identifies the write; absent for the last write to the object with this purpose. */
   readonly number?: number;
 }
 
 interface Entry extends Attempt, Omit<WriteRecord, "attempts" | "besides"> {
   /**
-   * Number of attempts before this one that succeeded or were refused. The others show nothing about what was wanted, so
-   * they delay no retry of it.
+   * Number of attempts before this one that succeeded or were refused. Other failures show nothing about the wanted
+   * state, so they do not make the delay of its retry longer.
    */
   readonly decided: number;
-  /** The object left the cache during the write, so the record ends with it. */
+  /** The object left the cache during the write, so the record ends with the write. */
   readonly isLeft?: boolean;
 }
 
 /**
- * The last writes of this process to each object, for each purpose, with their outcomes. It is what bounds repeated
- * writes: every delay before a retry is computed from these records (retry.ts). They end with their objects, and not
- * before a write in flight: a workload that only lost its labels may still have to be released.
+ * The last writes of this process to each object, for each purpose, with their outcomes. They bound repeated writes:
+ * every delay before a retry is computed from these records (retry.ts). A record ends with its object, but not before a
+ * write in flight, because a workload that only lost its labels may still have to be released.
  *
  * Times are of the monotonic clock, so a jump of the clock neither ends nor extends a delay.
  */
@@ -77,7 +77,7 @@ export class WriteMemory implements WriteRecords {
   readonly #annotations = new Map<string, WritePurpose>();
   /** When pods of each pipe were last replaced, by UID. */
   readonly #replaced = new Map<string, number>();
-  /** Runs of the containers of pods, by UID. */
+  /** Runs of the containers of pods whose resize was last seen as pending, by UID of the pod. */
   readonly #pendingRuns = new Map<string, string>();
 
   constructor(
@@ -188,7 +188,7 @@ export class WriteMemory implements WriteRecords {
     return attempt;
   }
 
-  /** @param generation of the object that the write was for, if another one needs another write */
+  /** @param generation of the object that the write was for; a later generation may need the write again */
   done(attempt: Attempt, annotation?: WrittenAnnotation, generation = 0): void {
     const doneAtMs = CHECKS.includes(attempt.purpose) ? this.#clock.monotonic() : undefined;
     const isSettled = this.#settle(attempt, { type: "done", generation, annotation }, doneAtMs);
@@ -198,8 +198,8 @@ export class WriteMemory implements WriteRecords {
   }
 
   /**
-   * The template left a size because we wrote the next one, so the writes of the size before were not undone. A size that
-   * is tried again can be rolled back again.
+   * The template left a size because we wrote the next one, so the writes of the size before were not undone. A size
+   * that is tried again can be rolled back again.
    */
   #endCounts({ uid, purpose }: Attempt): void {
     const subjectOf = (each: WritePurpose) => this.#records.get(keyOf({ uid, purpose: each }))?.subject;
@@ -226,14 +226,14 @@ export class WriteMemory implements WriteRecords {
     }
   }
 
-  /** The object has what was wanted, or something else is wanted. */
+  /** Call it when the object has the wanted state, or another state is wanted. */
   forget(uid: string, purpose: WritePurpose): void {
     const key = keyOf({ uid, purpose });
     this.#records.delete(key);
     this.#open.delete(key);
   }
 
-  /** The object is gone, or nothing is written to it any more. */
+  /** Call it when the object is gone, or nothing is written to it any more. */
   forgetAll(uid: string): void {
     for (const purpose of WRITE_PURPOSES) {
       const record = this.#records.get(keyOf({ uid, purpose }));
@@ -245,7 +245,7 @@ export class WriteMemory implements WriteRecords {
     this.#pendingRuns.delete(uid);
   }
 
-  /** @returns false if the object left the cache meanwhile, or if another attempt has begun, for another subject */
+  /** @returns false if the object left the cache meanwhile, or if another attempt has begun */
   #settle(attempt: Attempt, outcome: WriteRecord["outcome"], lastAtMs?: number): boolean {
     const record = this.#records.get(keyOf(attempt));
     if (record && attempt.number !== undefined && attempt.number !== record.number) return false;
@@ -274,7 +274,7 @@ function decidedUntil(last: Entry | undefined): number {
   return last.decided + (isUndecided(last) ? 0 : 1);
 }
 
-/** The last attempt failed, and this shows nothing about what was wanted. */
+/** True if the last attempt failed for a reason that shows nothing about the wanted state. */
 function isUndecided(record: Pick<WriteRecord, "outcome">): boolean {
   return isOfWrite(lastErrorOf(record)?.reason ?? "");
 }

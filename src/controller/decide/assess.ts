@@ -21,7 +21,7 @@ type Pods = Pick<Snapshot, "pods" | "endedPods">;
 export function assess(pipe: PipeView, pods: Pods, context: PipeContext): Assessment {
   const subject = subjectOf(pipe, pods, context);
   const decision = decidePipe(subject);
-  // A rule knows more than the Deployment shows.
+  // A rule knows more than the workload shows.
   const timed = decision.phase ? { phase: decision.phase } : timedPhase(pipe, context);
   const { abandoned, recheckAtMs } = abandonedRollout(subject);
   const { proof, endsAtMs } = proofOf(subject, decision);
@@ -50,7 +50,8 @@ function subjectOf(pipe: PipeView, { pods, endedPods }: Pods, context: PipeConte
 }
 
 /**
- * Such a rollout has stopped the old pods, even if another size is desired now. Other pipes still have their old pods.
+ * A rollout that stops old pods first may have left the pipe without any, so it is rolled back even if a different size
+ * is desired now. Other pipes still have their old pods.
  */
 function abandonedRollout(subject: Subject): Pick<Assessment, "abandoned" | "recheckAtMs"> {
   const { pipe, desired } = subject;
@@ -61,8 +62,8 @@ function abandonedRollout(subject: Subject): Pick<Assessment, "abandoned" | "rec
 }
 
 /**
- * A pipe proves the size while its pods run it and are available; after a smaller memory in place, for a while. If they
- * are not, others wait for it, but not for longer than for a rollout.
+ * A pipe proves the size while its pods run it and are available. After a resize in place to less memory, or a restart,
+ * that must last for a while. Until then, other pipes wait for it, but not for longer than for a rollout.
  */
 function proofOf(
   subject: Subject,
@@ -79,7 +80,7 @@ function proofOf(
   const restartedAtMs = Math.max(0, ...containers.map((each) => each.restartedAtMs));
   const heldMs = elapsedMs(sinceMs, nowMs);
   const steadyMs = Math.min(heldMs, elapsedMs(restartedAtMs, nowMs));
-  // A smaller memory is felt later, and a container may crash again and again.
+  // Too little memory may show only later, and a container may crash repeatedly.
   const holdMs = Math.max(
     isDoubtful(subject) ? timeouts.smallerMemoryMs : 0,
     restartedAtMs > sinceMs ? timeouts.crashLoopMs : 0,

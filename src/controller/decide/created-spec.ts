@@ -10,7 +10,7 @@ import type { Snapshot } from "../observe/snapshot.ts";
 
 /** A size that the controller applied to a pipe. */
 interface Applied {
-  /** Absent if the pipe's resources make no size any more. */
+  /** Absent if the resources are not a valid size any more. */
   readonly size: Size | undefined;
   readonly atMs: number;
 }
@@ -19,8 +19,8 @@ type Pods = ReadonlyMap<string, readonly PodView[]>;
 
 /**
  * Returns the spec for a PipeScaling that was deleted. A deletion must not resize anything, so the spec has the newest
- * size that the controller gave to a pipe or a pod of the service. It is suspended if another one has another size,
- * because nothing shows whether it was suspended before.
+ * size that the controller applied to a pipe or a pod of the service. The spec is suspended if any pipe or resized pod
+ * has a different size, because nothing shows whether the PipeScaling was suspended before.
  *
  * @param pipes all pipes of the service
  * @param pods of each pipe, by its name
@@ -43,7 +43,10 @@ export function specForRecreation(
   return { ...specOf(newest), ...(isCommon ? {} : { suspend: true }) };
 }
 
-/** The templates of these pods may have another size. Pods of a pipe that moved in were resized for its earlier service. */
+/**
+ * Returns the sizes of resized pods, because their templates may have other sizes. A pipe whose pod template does not
+ * name the service does not count: if it moved in, its pods were resized for its earlier service.
+ */
 function resizedPods(pipes: readonly PipeView[], pods: Pods): readonly Applied[] {
   const own = pipes.filter(({ templateProblem }) => templateProblem === undefined);
   return own.flatMap(({ kind, metadata, container }) =>
@@ -74,15 +77,15 @@ type Amounts = Size;
 
 /**
  * Returns the spec of a PipeScaling for pipes that the controller has never resized. A pipe that already runs must lose
- * nothing, so the spec asks for the smallest size that holds what each pipe has. A pipe without resources counts with the
- * tier's default. If no pipe has resources, the spec is empty, for that default.
+ * nothing, so the spec asks for the smallest size that holds what each pipe has. A pipe without resources counts with
+ * the tier's default. If no pipe has resources, the spec is empty, for that default.
  *
  * The spec is suspended if no size that the platform offers is large enough, because a person must decide what the pipe
  * loses.
  *
  * @param maximum the largest size that the platform offers
- * @param wasDeleted the service had a PipeScaling. Its deletion must not resize a pipe, so the spec is also suspended if
- *   it would.
+ * @param wasDeleted the service had a PipeScaling. Its deletion must not resize a pipe, so the spec is also suspended
+ *   if it would.
  */
 export function specForAdoption(
   pipes: readonly PipeView[],
@@ -101,9 +104,9 @@ export function specForAdoption(
 }
 
 /**
- * When the PipeScaling of a new service may be created, in milliseconds since 1970. An upgrade of a chart labels its pipes
- * one after another, and the first one must not decide about the size of all. There is nothing to lose for pipes without
- * resources.
+ * When the PipeScaling of a new service may be created, in milliseconds since 1970. An upgrade of a chart labels its
+ * pipes one after another, and the first one must not decide about the size of all. If no pipe has resources, there is
+ * no reason to wait.
  */
 export function adoptableAtMs({ pipes, nowMs, timeouts }: Snapshot): number {
   if (!pipes.some((pipe) => hasAny(amountsOf(pipe)))) return 0;
@@ -117,13 +120,13 @@ export function specOf({ cpuMillicores, memoryGib }: Size): PipeScalingSpec {
 }
 
 /**
- * The requests, or the limits where they are larger. A size sets the memory limit to the memory request, so a size
- * without room for the limit would get a pipe killed that uses what it was allowed to use. The CPU limit never changes,
- * but Kubernetes takes it for an absent request.
+ * The CPU request, or the CPU limit if there is no request, as in Kubernetes; and the larger one of the memory request
+ * and limit. A size sets both to the same amount. If that were below the present limit, a pipe that uses what it is
+ * allowed to use could be killed.
  */
 function amountsOf({ size, container, otherResources, cpuLimitMillicores }: PipeView): Amounts {
   if (size) return size;
-  // Until it is clear which container is meant, it may be the largest one.
+  // While it is unclear which container is meant, the largest amounts of all containers count.
   const { resources = [] } = "problem" in container ? container : {};
   return largestOf(
     [...resources, ...(otherResources ? [otherResources] : [])].map((each) =>

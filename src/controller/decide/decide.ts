@@ -80,7 +80,7 @@ function sizingOf(snapshot: Snapshot, scaling: PipeScalingView, tier: Tier, { po
   return { sizing, shortage };
 }
 
-/** The annotations of the pipes are written if the view is right. */
+/** Returns the read of a PipeScaling. If our view of it is right, the read corrects the annotations of the pipes. */
 function confirm(
   snapshot: Snapshot,
   scaling: PipeScalingView,
@@ -93,7 +93,7 @@ function confirm(
   return due.length > 0 ? [{ type: "confirm-generation", scaling, pipes: due }] : [];
 }
 
-/** A PipeScaling that certainly never existed is created as soon as all pipes have their labels. */
+/** The grace time of a deletion applies if this process saw it, or if the pipes show that the PipeScaling existed. */
 function create(
   snapshot: Snapshot,
   namespace: string,
@@ -104,7 +104,7 @@ function create(
   if (pipes.length === 0 || creatableAtMs(snapshot) > nowMs) return [];
   const recreated = specForRecreation(serviceId, pipes, pods);
   if (recreation.atMs > nowMs && (recreation.isSeen || recreated)) return [];
-  // A pipe that moved in during a commit may get its old template again.
+  // A pipe that moved in during a commit may get its old template again, so its size is not certain yet.
   if (!recreated && pipes.some(({ isPausedForCommit }) => isPausedForCommit)) return [];
   const maximum = sizeOfCores(policy.maximumCores);
   const spec = recreated ?? specForAdoption(pipes, tier, maximum, recreation.isSeen);
@@ -124,7 +124,7 @@ function readUnknown({ pipes, orphans, writes }: Snapshot): readonly Action[] {
   return [...pipes, ...orphans].filter(isUnknown).map((pipe) => ({ type: "refresh", pipe }));
 }
 
-/** Pipes whose service must not be resized now. If they stayed in the middle of a commit, they would stay paused. */
+/** Finishes the commits of a service that must not be resized now, because its pipes would otherwise stay paused. */
 function finishCommits(snapshot: Snapshot): readonly Action[] {
   // The strategy of a deleted PipeScaling may have been InPlace, and its owner may create it again.
   const context: Snapshot = snapshot.scaling ? snapshot : { ...snapshot, strategy: "InPlace" };
@@ -132,8 +132,8 @@ function finishCommits(snapshot: Snapshot): readonly Action[] {
 }
 
 /**
- * The last write of a commit conflicts with no other one. A commit that was undone is tried again within minutes, and would
- * be three writes each time.
+ * Returns the last write of each finished commit, unless its pipe has another action, with which it would conflict. A
+ * commit that was undone is tried again within minutes; it leaves this write out, which would be a third one each time.
  */
 function leavePartitions(snapshot: Snapshot, { actions, sizing }: Decision): readonly Action[] {
   const isWritten = (pipe: PipeView) => actions.some((each) => "pipe" in each && each.pipe === pipe);
@@ -151,7 +151,7 @@ function leavePartitions(snapshot: Snapshot, { actions, sizing }: Decision): rea
 
 type ReleaseStep = Pick<CommitStep, "actions" | "recheckAtMs">;
 
-/** The next write of a commit, or the last one, after which nothing shows that there was a commit. */
+/** The next write of a commit, or the last one, which leaves the partition to its owner. */
 function releaseStep(pipe: PipeView, snapshot: Snapshot): ReleaseStep {
   if (pipe.isPausedForCommit) return commitStep(pipe, snapshot);
   if (!pipe.inTurn?.ownsPartition) return { actions: [], recheckAtMs: Number.POSITIVE_INFINITY };
@@ -160,7 +160,10 @@ function releaseStep(pipe: PipeView, snapshot: Snapshot): ReleaseStep {
   return { actions: recheckAtMs > snapshot.nowMs ? [] : [{ type: "leave-partition", pipe }], recheckAtMs };
 }
 
-/** Paused Deployments that are no pipes of this service any more. No watch shows those that left the cache. */
+/**
+ * Releases workloads that the controller holds for a commit and that are no pipes of this service. No watch shows those
+ * that left the cache, so they are read.
+ */
 function finishAbandoned(snapshot: Snapshot): readonly Action[] {
   const departed = snapshot.departed.filter((pipe) => departedDueAtMs(pipe, snapshot) <= snapshot.nowMs);
   const ofDeparted = departed.flatMap((pipe): readonly Action[] => {
@@ -180,7 +183,7 @@ function abandonedOrphans(snapshot: Snapshot): readonly PipeView[] {
   return snapshot.orphans.filter((pipe) => orphanResumedAtMs(pipe, snapshot) <= snapshot.nowMs);
 }
 
-/** Outside the namespace of its service, it may be a pipe of another release, as an orphan may. */
+/** Outside the namespace of its service, a departed workload may be a pipe of another installation, like an orphan. */
 function departedDueAtMs(pipe: PipeView, snapshot: Snapshot): number {
   return pipe.metadata.namespace === snapshot.namespace ? snapshot.nowMs : orphanResumedAtMs(pipe, snapshot);
 }
@@ -193,7 +196,7 @@ function orphanResumedAtMs(
   { metadata, pausedForCommitAtMs }: PipeView,
   { nowMs, timeouts, writes }: Pick<Snapshot, "nowMs" | "timeouts" | "writes">,
 ): number {
-  // Another release may have paused it, unless this process knows that it did so itself.
+  // Another installation may have paused it, unless this process knows that it did so itself.
   if (STEPS.some((purpose) => writes.get(metadata.uid, purpose))) return nowMs;
   if (pausedForCommitAtMs === undefined) return Number.POSITIVE_INFINITY;
   return Math.min(pausedForCommitAtMs, nowMs) + timeouts.orphanPauseMs;
@@ -204,16 +207,16 @@ function isFromLaterGeneration({ lastRollout }: PipeView, { metadata }: PipeScal
   return lastRollout?.scalingUid === metadata.uid && lastRollout.scalingGeneration > metadata.generation;
 }
 
-/** Writes that no decision waits for. */
+/** Writes whose next attempt may be missing in the `recheckAtMs` of a decision. */
 const SILENT: readonly WritePurpose[] = ["adopt", "roll-back", "dry-run", "dry-run-commit", "replace-pods"];
 
-/** A Deployment that left the caches is read again after this time. */
+/** A workload that left the caches is read again after this time. */
 const DEPARTED_MS = 500;
 
 /**
  * Returns the time at which the decision may change without an event, in milliseconds since 1970: a retry, a timeout,
- * the end of a phase that other pipes wait for, the recreation of a PipeScaling, the end of a pause, or the end of a boost.
- * Infinite if only an event can change it.
+ * the end of a phase that other pipes wait for, the recreation of a PipeScaling, the end of a pause or of a boost, or
+ * the start of a rollout window. Infinite if only an event can change it.
  */
 export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
   const { nowMs, recreation, scaling, orphans, departed, pipes } = snapshot;

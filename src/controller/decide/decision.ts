@@ -13,7 +13,7 @@ export type WaitReason =
   | "suspended"
   /** The PipeScaling has to be read, because a pipe has a size of a later generation. */
   | "confirmation"
-  /** Dry runs of the pipes have begun. */
+  /** Not all dry runs of the pipes have been accepted yet. */
   | "dry-runs";
 
 /** The desired size of a service, and the state of its pipes. */
@@ -22,13 +22,13 @@ export interface Sizing {
   /** The boost in effect, if any. */
   readonly boost: Boost | undefined;
   readonly requestId: string | undefined;
-  /** The desired size is too small, so the pipes get the previous one, or the maximum of the tier if that is smaller. */
+  /** Present if the desired size has too little memory: the pipes get the previous size, limited by the tier. */
   readonly outOfMemory: OutOfMemory | undefined;
   readonly assessments: readonly Assessment[];
   readonly waitReason: WaitReason;
   /** Names of the pipes that the waiting pipes wait for. */
   readonly blockedBy: readonly string[];
-  /** True if rollouts that restart pods may start now. */
+  /** The rollout window: open until a time, or closed until a time. It counts as always open if no pipe waits. */
   readonly window: RolloutWindowState;
   /** Maximum number of concurrent rollouts in this service. */
   readonly serviceLimit: number;
@@ -36,9 +36,9 @@ export interface Sizing {
 
 export interface Decision {
   readonly actions: readonly Action[];
-  /** Absent if the pipes must not be resized. */
+  /** Absent without a readable record, a tier or a PipeScaling, or while the PipeScaling is being deleted. */
   readonly sizing?: Sizing | undefined;
-  /** True if the template of a pipe could follow its pods, but not now. */
+  /** True if a commit waits for the limit across all services. */
   readonly waitsForCommit: boolean;
 }
 

@@ -15,13 +15,13 @@ import { adopt } from "../rollout/repair.ts";
 import type { Sizing } from "./decision.ts";
 
 /*
- * A program may need more memory than a smaller size has, long after the resize in place was done. Two kills in a service
- * within ten minutes return all of its pipes to the previous size. One kill does not, because many programs read their
- * limit only when they start, and the restarted container knows the smaller one.
+ * After a resize in place to less memory, a program may run out of memory only later. Two kills in a service within ten
+ * minutes return all of its pipes to the previous size. One kill does not, because many programs read their limit only
+ * when they start, and the restarted container knows the smaller one.
  *
  * A pod shows only the reason of the last end of a container, and the number of its restarts. The annotation has that
- * number at the time of the resize, and the previous size. So every controller decides the same. The status still
- * reports about the requested size.
+ * number at the time of the commit, and the previous size. So the next controller process decides the same. The status
+ * still reports about the requested size.
  */
 
 /** The number of kills that return a service to its previous size. */
@@ -32,13 +32,13 @@ interface MemoryShortage {
   readonly outOfMemory: OutOfMemory;
   /** The size that the pipes get instead: the previous one, but at most the maximum of the tier. */
   readonly returned: Size;
-  /** The pipe whose annotation must have it before anything else happens; absent if one has it. */
+  /** The pipe whose annotation must record the shortage before anything else happens; absent if one has the record. */
   readonly unrecorded: PipeView | undefined;
 }
 
 /**
- * Returns whether the service gives the requested size back, until another size or a retry is requested. It does not if
- * the tier allows no size with more memory.
+ * Returns the shortage for which the service returns to its previous size, until another size or a retry is requested.
+ * Returns `undefined` if there is none, or if the previous size has no more memory within the limit of the tier.
  *
  * @param requested at most the maximum of the tier
  */
@@ -55,7 +55,7 @@ export function memoryShortage(
     : undefined;
 }
 
-/** Returns the record that a service has given a size back, until a retry is requested. */
+/** Returns the record of a shortage with the requested size, unless a retry was requested since then. */
 export function recordedShortage(
   snapshot: Snapshot,
   scaling: PipeScalingView,
@@ -101,13 +101,13 @@ function detected(
   const minutes = timeouts.outOfMemoryMs / 60_000;
   const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, the last time in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
   const message = clipped(text, MAX_ANNOTATED_MESSAGE);
-  // A retry that was requested after the last kill forgives it, also if this process sees the request only later.
+  // The time of the last kill, so that a later request for a retry counts even if this process sees it only afterwards.
   const atMs = Math.min(nowMs, Math.max(...kills.map((each) => each.atMs)));
   const outOfMemory = { size: requested, previous, pipe: nameOf(pipe), message, atMs };
   return { outOfMemory, returned: smaller(previous, maximum), unrecorded: pipe };
 }
 
-/** A pipe that moved may bring the size of its earlier service, and what happened with it. */
+/** The last rollout for this service. A pipe that moved may still have the annotation for its earlier service. */
 function ownRollout({ lastRollout }: PipeView, { serviceId }: Snapshot): LastRollout | undefined {
   return lastRollout?.serviceId === serviceId ? lastRollout : undefined;
 }
@@ -132,8 +132,8 @@ function killsIn(
     const own = pod.isActive ? pod.containers.find(({ name }) => name === container.name) : undefined;
     return own ? [{ pod, own }] : [];
   });
-  // A pipe that could not get its previous size back still shows the kills that a retry forgives. Nothing tells how many
-  // of its restarts came after that, so only the kills that are visible count.
+  // A pipe that could not return to its previous size still shows kills from before a requested retry. Nothing shows
+  // how many of its restarts came after the request, so only the visible kills count.
   const { retryRequestedAtMs = sinceMs } = scaling;
   const isRetried = isRetryRequested(startedAtMs, { ...snapshot, scaling });
   const fromMs = isRetried ? retryRequestedAtMs : sinceMs;
@@ -146,8 +146,8 @@ function killsIn(
 }
 
 /**
- * The restarts of the killed containers since the template followed. They all came before the last kill, so within the ten
- * minutes. The restarts of any other container count for nothing, because some came later or for another reason.
+ * The restarts of the killed containers since the template followed. They all came before the last kill, so within the
+ * ten minutes. The restarts of other containers do not count, because some came later or for another reason.
  */
 function restartsSince(
   { startedAtMs, inPlaceStartedAtMs = startedAtMs, restarts = 0 }: LastRollout,
@@ -157,7 +157,7 @@ function restartsSince(
   const isLater = ({ pod }: Seen) => pod.createdAtMs > startedAtMs;
   const earlier = seen.filter((each) => !isLater(each));
   const unchanged = restartsOf(earlier.filter(({ own }) => own.restartedAtMs <= inPlaceStartedAtMs));
-  // The annotation counts all pods together. The rest of its number belongs to containers that were killed or that ended.
+  // The annotation counts all pods together. The rest of its number belongs to containers that were killed or ended.
   const before = Math.max(0, restarts - unchanged);
   const ofEarlier = restartsOf(killed.filter((each) => !isLater(each)));
   return restartsOf(killed.filter(isLater)) + Math.max(0, ofEarlier - before);
@@ -167,7 +167,7 @@ function restartsOf(seen: readonly Seen[]): number {
   return seen.reduce((sum, { own }) => sum + own.restartCount, 0);
 }
 
-/** The annotation of one pipe has the reason first, so that the next controller goes on. */
+/** Records the shortage in the annotation of one pipe before anything else, so that the next controller sees it. */
 export function recordShortage(
   { outOfMemory, unrecorded }: MemoryShortage,
   { assessments }: Sizing,
@@ -177,7 +177,7 @@ export function recordShortage(
   return subject && lastRollout ? adopt(subject, { ...lastRollout, outOfMemory }) : [];
 }
 
-/** The pipes that have the previous size do not have the requested one: one failed, and the others wait. */
+/** Reports the pipes with the previous size as pipes without the requested one: one failed, and the others wait. */
 export function reportShortage(sizing: Sizing): Sizing {
   const { outOfMemory, assessments } = sizing;
   const named = assessments.find(({ pipe }) => nameOf(pipe) === outOfMemory?.pipe) ?? assessments[0];
@@ -191,7 +191,7 @@ export function reportShortage(sizing: Sizing): Sizing {
   return { ...sizing, assessments: reported, waitReason: "failure", blockedBy: [nameOf(named.pipe)] };
 }
 
-/** The actions are decided already. @param whenDone the state of a pipe whose pods and template have the previous size */
+/** Drops `next`, whose actions are already decided. @param whenDone for a pipe that completely has the previous size */
 function withReportedState(assessment: Assessment, whenDone: "failed" | "waiting"): Assessment {
   const { next: _, activity, ...reported } = assessment;
   switch (assessment.state) {

@@ -22,7 +22,7 @@ interface Draft {
   readonly scaling: PipeScalingView;
   readonly options: DecideOptions;
   readonly sizing: Sizing;
-  /** The pipes with replicas that wait. */
+  /** The pipes with replicas that wait and can be resized. */
   readonly waiting: readonly Assessment[];
   /** The pipes to begin with now. */
   readonly plan: RolloutPlan;
@@ -78,21 +78,21 @@ function openWindow(draft: Draft): Draft {
 }
 
 /**
- * A rollback that begins now takes the place of a rollout, although the phase of its pipe has timed out. A pipe that can
- * start with the desired size is not rolled back first.
+ * A rollback that begins now counts against the limits, although the phase of its pipe has timed out. A pipe that can
+ * begin with the desired size is not rolled back first.
  */
 function choose(draft: Draft): Draft {
   const { options, sizing } = draft;
   const { serviceLimit, window } = sizing;
   const assessments = sizing.assessments.filter((each) => !isHindered(each));
-  // Containers run out of memory meanwhile, and nothing restarts, so these wait neither for a canary nor for a window.
+  // A return to more memory in place is urgent and restarts nothing, so it waits neither for a canary nor for a window.
   const urgent = sizing.outOfMemory ? draft.waiting.filter(isInPlace) : [];
   const isUrgent = (each: Assessment) => urgent.includes(each);
-  // The room of a pipe that waits is reserved. So if it waited for one that found none, neither would ever begin.
+  // Room is reserved for a waiting pipe that found it. If that pipe waited for one without room, neither would begin.
   const hasRoom = draft.waiting.some(({ subject }) => isRoomFound(subject));
   const held = window.open ? undefined : draft.snapshot.rolloutWindow?.appliesTo;
   const limits: RolloutLimits = { overallFree: options.overallFree, serviceLimit, held };
-  // A rollout of the others begins when one of these has proven the size.
+  // The rollouts of the others begin when an urgent pipe has proven the size.
   const given = assessments.map((each): PlannedPipe => {
     if (isUrgent(each)) return { ...plannedPipe(each), state: "rolling", phase: "resizing" };
     return hasRoom && each.failure?.reason === NO_ROOM
@@ -133,15 +133,15 @@ function plannedPipe({ subject, pipe, state, phase, proof, next }: Assessment): 
     phase,
     proof,
     replicas: pipe.replicas,
-    // A template with the size waits for its pods. A pipe that could not be resized in place was the first one, and stays it.
+    // Either the template has the size before its pods, or the pipe was the canary, failed in place, and stays first.
     isUnfinished: sameSize(pipe.size, subject.desired) || (fallback !== undefined && "atMs" in fallback),
     replacesPods: beginning?.way.replacesPods ?? true,
   };
 }
 
 /**
- * Before the canary, all dry runs must be accepted. Later, each pipe needs only its own, so one for which no node has room
- * does not keep the others from theirs.
+ * Before the canary, all dry runs must be accepted. Later, each pipe needs only its own, so a pipe for which no node
+ * has room does not block the others.
  */
 function tryOut(draft: Draft): Draft {
   const { plan, options, sizing, waiting } = draft;
@@ -194,7 +194,7 @@ function isCanaryOfSeveral({ plan, waiting }: Draft): boolean {
   return plan.isCanary && waiting.length > 1;
 }
 
-/** @returns nothing for a pipe that does not wait */
+/** @returns an empty array for a pipe that does not wait to begin */
 function beginsOf(assessment: Assessment, draft: Draft): readonly (Begin & { readonly way: Way })[] {
   const { subject, next, phase } = assessment;
   if (next?.type !== "begin") return [];

@@ -41,9 +41,9 @@ const RULES: readonly Rule[] = [
   containerUnclear,
   // An autoscaler would replace the size with its own.
   setByAutoscaler,
-  // A CPU limit belongs to its owner, and must not be below the request.
+  // A CPU limit belongs to the owner of the pipe, and must not be below the request.
   cpuLimitTooLow,
-  // Nothing follows from a write whose outcome is unknown.
+  // Until the outcome of a write is known, nothing else is decided.
   writeInFlight,
   when(templateHasSize, [
     // A rollout that the controller began either completes or is rolled back.
@@ -68,7 +68,7 @@ const RULES: readonly Rule[] = [
     waitsForResizer,
     // A size that is refused for running pods is refused for new ones.
     sizeRefused,
-    // Pods that run the size restart for nothing any more.
+    // All pods run the size, so the template follows without a restart.
     templateFollows,
     // A resize that has begun goes on.
     podsInProgress,
@@ -139,7 +139,7 @@ function waits(subject: Subject): PipeDecision {
   const [first] = problems;
   // The template of a pipe without pods can be written, because that restarts nothing.
   const isIdle = pipe.replicas === 0 && pipe.rollout.isSeen && pipe.rollout.replicas === 0;
-  // If it is scaled up before they have ended, a new template would replace those that are left.
+  // If the StatefulSet is scaled up before its pods have ended, a new template would replace the remaining ones.
   if (pipe.replicas === 0 && pipe.inTurn && !isIdle)
     return { state: "waiting", activity: "its pods have not ended yet" };
   const hasLastWay = isIdle || mayReplacePods(subject);

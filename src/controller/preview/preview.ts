@@ -44,7 +44,7 @@ export interface DryRun {
 type DryRunSettings = RolloutPolicy &
   Pick<ControllerSettings, "kubeconfig" | "namespace" | "pipeNamespaces" | "tiers">;
 
-/** Retry time while the server responds that it is busy, as it does for a new CRD. */
+/** Reads are retried for this long while the server responds with 429, as it does for a new CRD. */
 const PATIENCE_MS = 30_000;
 
 /**
@@ -65,7 +65,7 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
     const verticalAutoscalers = await isServed(client, VERTICAL_AUTOSCALERS, stopping);
     const patientUntil = clock.monotonic() + PATIENCE_MS;
     const onProblem = (problem: unknown) => {
-      // Without the permission for pods, pipes are rolled out. Without that for StatefulSets, these are no pipes.
+      // Without permission for pods, pipes are rolled out. Without it for StatefulSets, only Deployments are pipes.
       const { pods, statefulSets } = informers;
       const isMissed = pods.problem !== undefined || statefulSets.problem !== undefined;
       if (isForbiddenByRbac(problem) && isMissed) return;
@@ -101,7 +101,7 @@ function previewAll(
     departed: { of: () => [] },
     endedPods: { last: () => undefined },
   };
-  // The preview is of the pipes that have their labels now.
+  // The preview does not wait for more pipes to get their labels.
   const scope = { ...settings, policy: settings, timeouts: { ...TIMEOUTS, adoptMs: 0 } };
   const options = { policy: settings, commitsFree: 0, makesDryRuns: false, isEnding: false };
   const serviceIds = serviceIdsIn(caches);

@@ -64,7 +64,7 @@ export function summarizeConditions(
   };
 }
 
-/** The controller waits for a window or for the owners only if nothing else is in progress. */
+/** Reports a wait for a window or for owners only if nothing else is in progress. */
 function waitingReason({ assessments, waitReason }: Sizing): Reason {
   const pending = assessments.filter(({ state }) => state !== "done");
   if (pending.every(({ waitsForOwner }) => waitsForOwner)) return "WaitingForOwner";

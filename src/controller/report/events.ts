@@ -39,7 +39,7 @@ function failed({ scaling, after }: StatusChange): News[] {
   }));
 }
 
-/** One for each reason, because it is the same for many pipes. */
+/** One Event for each reason, because many pipes have the same one. */
 function fellBack({ scaling, after }: StatusChange): News[] {
   const added = newFallbacks(scaling.status, after);
   const known = new Set(
@@ -76,7 +76,7 @@ function stalledOf({ conditions }: PipeScalingStatus): Condition | undefined {
   return conditions?.find((each) => each.type === "Stalled" && each.status === "True");
 }
 
-/** On the Deployment, which explains why its template changed without a rollout. The pace of commits limits them. */
+/** Events on workloads, to explain why a template changed without a rollout. The limit of commits limits them, too. */
 function resizedInPlace(change: StatusChange): Event[] {
   const { after } = change;
   const inPlace = newlyResized(change).filter(({ method }) => method === "InPlace");

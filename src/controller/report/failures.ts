@@ -34,12 +34,12 @@ export function failuresOf(assessments: readonly Assessment[], previous: PipeSca
   });
 }
 
-/** A service that ran out of memory with a size gets another one, and a failure with that one is about it. */
+/** The failure OutOfMemory is about the size with too little memory. Others are about the size that pipes get now. */
 function failedSize({ reason }: Failure, { desired, outOfMemory }: Subject): Size {
   return (reason === "OutOfMemory" ? outOfMemory?.size : undefined) ?? desired;
 }
 
-/** A pipe could not get a size for a reason, whatever the attempt. */
+/** True if both are about the same pipe, size and reason, whatever the attempt. */
 function isAlike(a: PipeFailure, b: PipeFailure): boolean {
   return a.pipe === b.pipe && a.size.summary === b.size.summary && a.reason === b.reason;
 }
@@ -50,12 +50,12 @@ export function newFailures(before: PipeScalingStatus, after: PipeScalingStatus)
 }
 
 /**
- * Every attempt of a rollout interrupts the pipe, so it counts. A refused write counts once for each message. A write
- * that fails for another reason is repeated soon, and its message may differ each time, so its reason counts.
+ * Each failed rollout is new, because each attempt interrupts the pipe. A refused write is new if its message is. A
+ * write that fails for another reason is repeated soon, and its message may differ, so only its reason counts.
  */
 function isKnown(before: PipeFailure, failure: PipeFailure): boolean {
   if (!isAlike(before, failure)) return false;
-  // How much room is free changes all the time.
+  // The message of NO_ROOM also changes often, because it says how much room is free.
   if (isOfWrite(failure.reason) || failure.reason === NO_ROOM) return true;
   if (isRefusal(failure.reason)) return before.message === failure.message;
   const isRollbackFailed = ({ message }: PipeFailure) => message.includes(ROLLBACK_FAILED);

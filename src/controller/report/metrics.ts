@@ -10,12 +10,12 @@ import { newFallbacks } from "./resize-methods.ts";
 import { STATE_NAMES } from "./status.ts";
 
 /**
- * Pods that start immediately take seconds, real pipes take minutes, and a pipe that needs intervention takes hours.
+ * A rescale takes seconds if pods start immediately, minutes for real pipes, and hours if a pipe needs intervention.
  */
 const PROPAGATION_SECONDS = [5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600, 4 * 3600];
 
 const PIPE_STATES = ["done", ...Object.keys(STATE_NAMES)];
-/** People chose to wait, so it is no alarm. */
+/** Waits that people chose. They do not count as a rescale in progress, so that they cause no alarm. */
 const WAITING_BY_CHOICE: readonly Reason[] = ["WaitingForOwner", "WaitingForWindow"];
 
 const CONDITIONS = ["Stalled", "Reconciling", "Ready", "Suspended"] as const;
@@ -24,7 +24,7 @@ const CONDITIONS = ["Stalled", "Reconciling", "Ready", "Suspended"] as const;
 interface ServiceState {
   readonly states: readonly PipeState[];
   readonly condition: (typeof CONDITIONS)[number];
-  /** Start of the rescale in progress, if any. */
+  /** Start of the rescale in progress, in milliseconds since 1970; `undefined` if there is none. */
   readonly underWaySinceMs: number | undefined;
 }
 
@@ -124,7 +124,7 @@ export class ControllerMetrics {
     for (const { reason } of newFallbacks(before, after)) this.#fallbacks.inc({ reason });
     const { startedAt, completedAt } = after.propagation ?? {};
     if (!startedAt || !completedAt) return;
-    // A rescale completes again when a pipe is added or removed; only its first completion counts.
+    // A rescale completes again when a pipe that was added, or that failed before, has the size. Only the first counts.
     if (before.propagation?.completedAt && before.propagation.startedAt === startedAt) return;
     this.#propagation.observe((Date.parse(completedAt) - Date.parse(startedAt)) / 1000);
   }

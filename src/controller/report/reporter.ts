@@ -46,7 +46,7 @@ export class Reporter {
   /**
    * Reports the state of a service.
    *
-   * @param sizing absent if the pipes must not be resized
+   * @param sizing absent without a desired size, as in `Decision`
    * @returns when the status changes without an event, or is written again because it could not be written, in
    *     milliseconds since 1970; otherwise infinity
    */
@@ -167,7 +167,7 @@ export class Reporter {
     return Math.min(dueAtMs, written.lastAtMs + snapshot.timeouts.repeatStatusMs);
   }
 
-  /** So that the next attempt has the present version. */
+  /** Reads the PipeScaling, so that the next attempt has its current version. */
   async #refresh(scaling: PipeScalingView): Promise<void> {
     const { scalings } = this.#options.caches;
     const current = await readCurrent<Raw>(this.#options, PIPE_SCALINGS, scalings, scaling);

@@ -11,8 +11,8 @@ interface Step extends StatusChange {
 
 /**
  * Returns the spans of work that ended between two statuses: pipes that got their size or failed to, and a rescale that
- * completed or was superseded. They are derived from the statuses, like Events (events.ts), so a controller also records
- * the end of work that its predecessor started.
+ * completed or was superseded. They are derived from the statuses, like Events (events.ts), so a controller also
+ * records the end of work that its predecessor started.
  */
 export function rescaleSpans(step: Step): Span[] {
   const service = { "pipe_scaling.service": step.scaling.metadata.name };
@@ -101,7 +101,7 @@ function rescaleSpan(
 ): Span[] {
   if (requestId === undefined) return [];
   const request = requestOf(scaling, activeBoost(scaling, nowMs));
-  // The status has whole seconds, and the first one may not have been written. No rescale starts before its request.
+  // The time in the status has whole seconds, and may be that of a later status. No rescale starts before its request.
   const requestedAtMs = request?.requestId === requestId ? Date.parse(request.requestedAt) || 0 : 0;
   const starts = pipes.map(({ lastRollout: last }) =>
     last?.requestId === requestId ? last.startedAtMs : nowMs,

@@ -31,8 +31,8 @@ export function resizeMethods(assessments: readonly Assessment[], desired: Size)
 }
 
 /**
- * Known when pods and template have the size; before, the last rollout is of another one. A pipe without replicas has
- * the size, but no pod was resized or replaced.
+ * Returns `undefined` until the pods and the template have the size, because the last rollout may be to another size
+ * before that. Also returns it for a pipe without replicas, because no pod was resized or replaced.
  */
 function methodOf(assessment: Assessment, desired: Size): ResizeMethod | undefined {
   const { pipe, state } = assessment;
@@ -52,7 +52,7 @@ function fallbackOf({ pipe, subject }: Assessment, desired: Size): PipeFallback 
   // With the strategy InPlace, no rollout follows. One that came before may have brought the size.
   if (!mayReplacePods(subject) && !sameSize(size, desired)) return undefined;
   if (!failure || !sameSize(failure.size, desired)) return undefined;
-  // An owner who resets managedFields can write an annotation with a longer one.
+  // An owner who resets managedFields can write an annotation with a longer message.
   const message = clipped(failure.message, MAX_MESSAGE_LENGTH);
   return { pipe: nameOf(pipe), reason: failure.reason, message };
 }

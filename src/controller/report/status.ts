@@ -45,7 +45,7 @@ export function statusOf(
   const hindered = sizing ? overdueHindrances({ scaling, sizing, policy, nowMs }) : [];
   const failures = sizing ? failuresOf([...sizing.assessments, ...hindered], previous) : [];
   const observed = observedStatus(scaling, summarizeConditions(scaling, tier, sizing, failures), nowMs);
-  // Nothing applies a boost meanwhile.
+  // Without a desired size, no boost is in effect.
   if (!sizing) return { ...observed, boost: undefined };
   const { assessments, serviceLimit, boost } = sizing;
   const desired = { ...describedSize(sizing.desired.size), source: sizing.desired.source };
@@ -53,8 +53,8 @@ export function statusOf(
   const replicas = pipes.reduce((sum, pipe) => sum + pipe.replicas, 0);
   const updated = assessments.filter(runsSize).length;
   const propagation = propagationOf(previous, sizing, desired.summary, nowMs);
-  // Without replicas, a pipe has the size and runs nothing.
-  // After a size was given back, its rescale still has the time when it was completed before.
+  // A pipe without replicas has the size, but runs nothing. The time of completion does not show this: after a return
+  // to the previous size, it is still that of the earlier completion.
   const isRun = assessments.every(runsSize) && assessments.some(({ pipe }) => pipe.replicas > 0);
   const isFailed = assessments.some(({ state }) => state === "failed" || state === "unsizable");
   return {
@@ -128,7 +128,7 @@ function pendingPipes(sizing: Sizing, failures: readonly PipeFailure[]): Pending
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);
 }
 
-/** Returns the size that all pipes run; without pipes, the size that they would get. */
+/** Returns the size that all pipes run; `undefined` if they differ. Without pipes, the size that they would get. */
 function effectiveSize({ assessments, desired: { size: desired } }: Sizing): Size | undefined {
   const sizes = assessments.map((each) => (runsSize(each) ? desired : formerSize(each)));
   const [first = desired] = sizes;
@@ -152,7 +152,7 @@ function propagationOf(
   const current =
     isSame && previous.propagation ? previous.propagation : { requestId, startedAt: formatTime(nowMs) };
   const { updated, total = 0 } = previous.pipes ?? {};
-  // Removing a pipe does not complete a rescale; a pipe that was added, or that failed before, does.
+  // Removing a pipe does not complete a rescale again. A pipe that was added, or that failed before, does.
   const wasComplete = current.completedAt !== undefined && updated === total && total >= assessments.length;
   const isComplete = assessments.every(runsSize);
   return isComplete && !wasComplete ? { ...current, completedAt: formatTime(nowMs) } : current;
@@ -174,7 +174,7 @@ function observedStatus(
   return { ...status, observedGeneration, conditions: withOthers(conditions, status.conditions ?? []) };
 }
 
-/** With the conditions of other tools, as many as the CRD allows, and in their order, which is no change to write. */
+/** Adds the conditions of other tools, as many as the CRD allows. The order stays, so that it is no change to write. */
 function withOthers(own: readonly Condition[], previous: readonly Condition[]): Condition[] {
   const others = previous.filter(({ type }) => !OWN_CONDITIONS.includes(type));
   const orderOf = ({ type }: Condition): number => {
@@ -236,7 +236,7 @@ export function historyOf(
   // A pipe that is added later completes the rescale again; the history keeps the time of the first completion.
   const reachedAt = (isSame ? newest.completedAt : undefined) ?? (isRun ? rescale.completedAt : undefined);
   const completedAt = isGivenBack ? undefined : reachedAt;
-  // A boost to the size that was requested before is no reason not to return to it.
+  // If the size was requested before the boost to it, a rollback may return to it, so its entry is not marked.
   const boost = isSame && !newest.boost ? undefined : rescale.boost;
   const unfinished = isFailed || isGivenBack ? "Failed" : "Progressing";
   const current = {

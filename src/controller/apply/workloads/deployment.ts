@@ -91,7 +91,7 @@ export const DEPLOYMENT: CommitKind = {
     };
   },
 
-  /** Gives the ReplicaSet the resources of its stale pods. It then no longer matches the template, which starts a rollout. */
+  /** Gives the ReplicaSet the resources of its stale pods, so it differs from the template. This starts a rollout. */
   async replacePods(applier, whole, { container, resources, templateHash }) {
     const { replicaSets } = await readCommitFacts(applier, whole, container);
     const own = replicaSets.find((each) => hasPods(each) && each.metadata.name.endsWith(`-${templateHash}`));
@@ -135,7 +135,7 @@ export interface CommitFacts {
 /**
  * Decides what comes before the template changes.
  *
- * @returns "wait" if something changed meanwhile, which the caches show soon; or a ReplicaSet that must be deleted first
+ * @returns "wait" if something changed meanwhile, which the caches soon show; a ReplicaSet if it must be deleted first
  */
 export function firstStep(
   { container, template, replicaSets }: CommitFacts,
@@ -189,7 +189,7 @@ export function pausedStep(
   return { type: "take-back", resources: old, old: sizeOf(own) ?? old };
 }
 
-/** The rollout brings the size. */
+/** Ends the pause. Kubernetes then replaces the pods in a rollout, which applies the size. */
 function replacing(message: string): PausedStep {
   return { type: "release", fallback: { reason: "NotSettled", message } };
 }
@@ -204,8 +204,8 @@ function containerOf({ spec }: ReplicaSet, name: string): Container {
 }
 
 /**
- * The API server writes the fields of an object in one order, so equal templates are equal texts. Kubernetes compares
- * whole templates, the resources of other containers included.
+ * The API server writes the fields of an object in a fixed order, so equal templates are equal texts. Kubernetes
+ * compares whole templates, the resources of other containers included.
  *
  * @param sized name of a container whose resources do not count
  */
@@ -221,7 +221,7 @@ function textOf({ metadata, spec }: PodTemplate, sized?: string): string {
   ]);
 }
 
-/** Most ReplicaSets of one pipe that have the size and no pods. */
+/** If more ReplicaSets than this have the size and no pods, the commit takes several attempts. */
 const MAX_DUPLICATES = 10;
 
 const UNSETTLED: WriteError = {

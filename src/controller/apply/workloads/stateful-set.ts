@@ -16,7 +16,7 @@ import { type Applier, readPipe } from "../applier.ts";
 import { asDryRun, patchRequest, type Target } from "../requests.ts";
 import { type CommitKind, listSelected, recordOfHold, type WholeWorkload } from "./workload.ts";
 
-/** A pod is replaced if its label does not name the revision of the template. A commit holds the pods until it does. */
+/** Kubernetes replaces a pod whose label does not name the revision of the template. A commit holds such pods. */
 export const STATEFUL_SET: CommitKind = {
   hold: (pipe) => partitionPatch(pipe, HOLD),
   release: (pipe) => partitionPatch(pipe, 0),
@@ -40,7 +40,7 @@ export const STATEFUL_SET: CommitKind = {
 
   async nextStep(applier, { whole, view }, { isOverdue, fallback, mayReplacePods }, canLabel) {
     const pods = await readPods(applier, whole);
-    // The time of the commit ends that long after the labels (in-place/commit-rules.ts).
+    // With labels, a commit is overdue only when `commitMs` has passed since their write (in-place/commit-rules.ts).
     const { metadata } = view;
     const labels = applier.writes.get(metadata.uid, "continue-commit")?.outcome;
     const isLongLabeled = isOverdue && labels?.type === "done" && labels.generation === metadata.generation;
@@ -62,7 +62,7 @@ export const STATEFUL_SET: CommitKind = {
     }
   },
 
-  /** Pods that do not have the size of the template are not of its revision, whatever their label says. */
+  /** Labels the pods that lack the size of the template with no existing revision, so that Kubernetes replaces them. */
   async replacePods(applier, whole, { pipe, container }) {
     const target = pipe.size && resourcesFor(pipe.size, pipe.cpuLimitFollows);
     if (!target) return;
@@ -74,12 +74,12 @@ export const STATEFUL_SET: CommitKind = {
   },
 };
 
-/** A commit in progress, with the pods of the StatefulSet that do not end. */
+/** A commit in progress, with the pods of the StatefulSet that are not terminating. */
 export interface HeldPods<Pod> {
   readonly pods: readonly Pod[];
-  /** The template of each, by the label that Kubernetes compares. */
+  /** The revision in the label of a pod, which Kubernetes compares with that of the template. */
   readonly revisionOf: (pod: Pod) => string | undefined;
-  /** The controller gave it this label, in this commit or in an earlier one. */
+  /** True if the controller set the label of the pod, in this commit or in an earlier one. */
   readonly isLabeledByUs: (pod: Pod) => boolean;
   /** The commit took too long, or a write was refused. */
   readonly isOverdue: boolean;
@@ -93,10 +93,10 @@ export interface HeldPods<Pod> {
 }
 
 type HeldStep<Pod> =
-  /** Give these pods the label of the newest revision. Without any, the time of the labels begins now. */
+  /** Give these pods the label of the newest revision. Without pods, the time to see the labels begins now. */
   | { readonly type: "label"; readonly pods: readonly Pod[]; readonly revision: string }
   | { readonly type: "wait" }
-  /** @param fallback why pods are replaced then; absent if none are */
+  /** @param fallback why the release lets Kubernetes replace pods; absent if it does not */
   | { readonly type: "release"; readonly fallback?: Fallback | undefined }
   /** The template gets its old size again, so that no pod is replaced. */
   | { readonly type: "take-back" };
@@ -111,9 +111,9 @@ export function heldStep<Pod>(pipe: HeldPipe, held: HeldPods<Pod>): HeldStep<Pod
   const next = rollout.isSeen ? stepToRevision(revision, pipe, held) : undefined;
   if (next) return next;
   if (!isOverdue) return { type: "wait" };
-  // Nothing replaces its pods, so the template can stay. Without its label, a pod is replaced after a change of the strategy.
+  // Nothing replaces the pods, so the template can stay. If the strategy changes, those without the label are replaced.
   if (hold?.isOnDelete && refused) return { type: "release" };
-  // The revision of the old template is the one that all pods still have.
+  // All pods still have the revision of the old template, so none is replaced if the template returns to it.
   if (pods.every((pod) => revisionOf(pod) === lastRollout?.committedRevision)) return { type: "take-back" };
   if (!rollout.isSeen || !refused || !mayReplacePods) return { type: "wait" };
   return { type: "release", fallback: refused };
@@ -121,14 +121,15 @@ export function heldStep<Pod>(pipe: HeldPipe, held: HeldPods<Pod>): HeldStep<Pod
 
 type HeldPipe = Pick<PipeView, "rollout" | "inTurn" | "lastRollout">;
 
-/** @returns `undefined` if pods may not get the label */
+/** @returns `undefined` if pods need the label and may not get it */
 function stepToRevision<Pod>(
   revision: string,
   { rollout, lastRollout }: HeldPipe,
   { pods, revisionOf, isLabeledByUs, canLabel, isLongLabeled }: HeldPods<Pod>,
 ): HeldStep<Pod> | undefined {
   const others = pods.filter((pod) => revisionOf(pod) !== revision);
-  // The owner may have taken the size back. A pod of any other revision has another template, so it must not get the label.
+  // Pods of the committed revision, and pods that were labeled before the owner changed the size again, belong to this
+  // template. A pod of any other revision has another template, so it must not get the label.
   const outdated = others.filter(
     (pod) => revisionOf(pod) === lastRollout?.committedRevision || isLabeledByUs(pod),
   );
@@ -171,7 +172,7 @@ function isLabeledByUs({ metadata: { managedFields } }: Pod): boolean {
   return isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, REVISION_HASH);
 }
 
-/** The pods that do not end, as they are now. */
+/** Reads the pods that are not terminating. */
 async function readPods({ client }: Applier, whole: WholeWorkload): Promise<readonly Pod[]> {
   const selected = await listSelected(client, PODS, whole);
   return selected.filter(
@@ -180,10 +181,10 @@ async function readPods({ client }: Applier, whole: WholeWorkload): Promise<read
   );
 }
 
-/** After the first one, which shows whether a label is refused. A process that ends has little time for slow writes. */
+/** Labels written at a time after the first, which shows whether they are refused. A shutdown leaves little time. */
 const MAX_CONCURRENT_LABELS = 10;
 
-/** In these versions, because another controller may have given a pod a label since it was read. */
+/** Writes to the pods in the versions that were read, because another controller may have labeled one since then. */
 async function label(applier: Applier, [first, ...others]: readonly Pod[], revision: string): Promise<void> {
   if (!first) return;
   const write = ({ metadata }: Pod) => {
@@ -198,7 +199,7 @@ async function label(applier: Applier, [first, ...others]: readonly Pod[], revis
     }),
   );
   const errors = results.flatMap((each): unknown[] => (each.status === "rejected" ? [each.reason] : []));
-  // After a conflict, the label may still be accepted, so it comes before a refusal that ends the commit.
+  // After a conflict, the label may still be accepted, so a conflict is thrown before a refusal, which ends the commit.
   if (errors.length > 0) throw errors.find(isConflict) ?? errors[0];
 }
 

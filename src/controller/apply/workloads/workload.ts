@@ -15,7 +15,7 @@ import type { Applier } from "../applier.ts";
 
 export type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { readonly type: Type }>;
 
-/** A workload with all of its fields, as in JSON. */
+/** A workload that was read as JSON, so with all of its fields. */
 export interface WholeWorkload extends Workload {
   readonly spec: Workload["spec"] & { readonly selector: LabelSelector };
 }
@@ -30,15 +30,15 @@ export type NextStep =
   | { readonly type: "wait" }
   /** Makes the objects that belong to the workload match its template: its ReplicaSet, or the labels of its pods. */
   | { readonly type: "relabel"; readonly write: () => Promise<void> }
-  /** @param fallback why pods are replaced then; absent if none are */
+  /** @param fallback why the release lets Kubernetes replace pods; absent if it does not */
   | { readonly type: "release"; readonly fallback?: Fallback | undefined }
-  /** The template gets its old resources again, so that no pod is replaced. `old`: the same, as the size if they are one. */
+  /** The template gets its old resources again, so that no pod is replaced. `old`: the same, if possible as a size. */
   | { readonly type: "take-back"; readonly resources: Resources; readonly old: Allotment };
 
 export interface Prepared {
-  /** Why the pods cannot stay now. */
+  /** Why the commit cannot begin now. */
   readonly error?: WriteError;
-  /** The write that begins the commit replaces those of the workload. */
+  /** If present, the write that begins the commit replaces the managedFields of the workload with these. */
   readonly managedFields?: readonly ManagedFields[] | undefined;
 }
 
@@ -61,14 +61,14 @@ export interface CommitKind {
     action: Of<"continue-commit">,
     canRelabel: boolean,
   ) => Promise<NextStep>;
-  /** Makes the pods outdated that do not have the size of the template, so that Kubernetes replaces them. */
+  /** Makes Kubernetes replace the pods that do not have the size of the template. */
   readonly replacePods: (applier: Applier, whole: WholeWorkload, action: Of<"replace-pods">) => Promise<void>;
 }
 
 /**
- * If managedFields were reset, the API server does not record who holds a workload unless it gets a record. The annotation
- * could show it, but an admission webhook may remove that, and the first server-side apply gives all fields to a manager
- * of the past.
+ * Returns the managedFields to write with a hold; `undefined` if none are necessary. If they were reset, the API server
+ * records who holds the workload only if a write contains such a record. The annotation also shows it, but an admission
+ * webhook may remove that, and the first server-side apply assigns all fields to the manager `before-first-apply`.
  */
 export function recordOfHold(
   { inTurn }: PipeView,
