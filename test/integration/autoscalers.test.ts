@@ -83,7 +83,7 @@ describe("a pipe with an autoscaler", () => {
       { what: "the size of the pipe with the autoscaler" },
     );
     expect(event.message).toMatch(
-      /^The one pipe runs 2 cpu \/ 8 Gi\. The HorizontalPodAutoscaler .* sets the replicas of pipe-a by/,
+      /^The one pipe runs 2 cpu \/ 8 Gi\. The HorizontalPodAutoscaler .* scales pipe-a by/,
     );
   });
 

@@ -171,7 +171,7 @@ async function takeBack(
   const spec = { ...template, ...COMMIT_KINDS[kind].release(pipe) };
   const rollout = lastRollout && takenBack(pipe, lastRollout, old, fallback);
   const written = await patchPipe(applier, pipe, rollout, spec);
-  const message = `the ${kind} controller did not respond, so the template was not changed: see the kube-controller-manager`;
+  const message = `the ${kind} controller did not respond, so the template got its old size again: check the kube-controller-manager`;
   const last = errorOf(applier.writes.get(uid, "continue-commit"));
   // A conflict with a ReplicaSet or a pod is no reason to write to the workload again at once.
   const error = {

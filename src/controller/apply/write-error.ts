@@ -15,7 +15,7 @@ import { withRemedy } from "../remedy.ts";
 
 export const CONFLICT: WriteError = {
   reason: "WriteFailed",
-  message: "the object changes at the same time",
+  message: "the object was changed at the same time",
   isConflict: true,
 };
 

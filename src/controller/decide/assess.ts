@@ -132,7 +132,7 @@ function horizontalAutoscalerRemark({ pipe, autoscalers }: Subject): string | un
   const horizontal = scalers?.find(({ kind }) => kind === "HorizontalPodAutoscaler");
   if (!horizontal) return undefined;
   const name = JSON.stringify(horizontal.metadata.name);
-  return `The HorizontalPodAutoscaler ${name} sets the replicas of ${nameOf(pipe)} by utilization of its requests, so another size may change their number.`;
+  return `The HorizontalPodAutoscaler ${name} scales ${nameOf(pipe)} by the utilization of its requests, so another size may change its number of replicas.`;
 }
 
 function resizerRemark(subject: Subject, state: PipeState): string | undefined {

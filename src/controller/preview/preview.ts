@@ -160,7 +160,7 @@ export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
       desired: describeSize(sizing.desired.size),
       action: snapshot.scaling?.spec.suspend ? "leave it: suspended" : actionFor(each, actions, sizing),
     }));
-  return { steps, begun: actions.filter(({ type }) => type === "resize").length };
+  return { steps, begun: actions.filter(({ type }) => type === "resize" || type === "replace-pods").length };
 }
 
 function actionFor(
@@ -169,13 +169,20 @@ function actionFor(
   sizing: Sizing,
 ): string {
   if (actions.some(({ type }) => type === "confirm-generation"))
-    return "wait until the PipeScaling is seen in the generation of the last rollout of a pipe";
+    return "confirm the generation of the PipeScaling first, because a pipe records a later one";
   const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
-  if (own?.type === "resize" || own?.type === "resize-pod") return "resize it now";
-  if (own?.type === "roll-back")
-    return `roll it back to ${isSize(own.size) ? describeSize(own.size) : "its earlier resources"}: ${(abandoned ?? failure)?.message}`;
-  if (own?.type === "delete-pod")
-    return `delete its pod ${own.pod.metadata.name}, which has a size that failed and is not replaced by itself`;
+  switch (own?.type) {
+    case "resize":
+    case "resize-pod":
+    case "replace-pods":
+      return "resize it now";
+    case "roll-back":
+      return `roll it back to ${isSize(own.size) ? describeSize(own.size) : "its earlier resources"}: ${(abandoned ?? failure)?.message}`;
+    case "return-pod":
+      return `return its pod ${own.pod.metadata.name} to the size of its template`;
+    case "delete-pod":
+      return `delete its pod ${own.pod.metadata.name}, which has a size that failed and which Kubernetes does not replace`;
+  }
   switch (state) {
     case "done":
     case "rolling":

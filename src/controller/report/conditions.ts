@@ -171,7 +171,7 @@ export function waitingFor({ waitReason, blockedBy, window }: Sizing): string {
     case "suspended":
       return " while the service is suspended";
     case "confirmation":
-      return " for the PipeScaling to be read, because a pipe has a later size";
+      return " for a read of the PipeScaling, because a pipe records a later generation of it";
     case "failure":
       return " because of the failure";
     case "window":

@@ -50,7 +50,7 @@ function fellBack({ scaling, after }: StatusChange): News[] {
     ({ reason }) => reason,
   );
   return [...byReason.values()].map(([first, ...others]) => {
-    const more = others.length === 0 ? "" : `; so did ${others.length} more for this reason`;
+    const more = others.length === 0 ? "" : `; ${others.length} more fell back for the same reason`;
     const note = `Fell back to a rollout: ${first?.pipe}: ${first?.message}${more}`;
     return { type: "Normal", reason: "FellBackToRollout", note, suffix: creditOf(after) };
   });

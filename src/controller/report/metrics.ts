@@ -47,7 +47,7 @@ export class ControllerMetrics {
     });
     this.#failures = new Counter({
       name: "pipe_scaling_failures_total",
-      help: "Failures of pipes and services to get their size, by reason, counted when the Event is recorded.",
+      help: "Failed resizes of pipes and services, by reason, counted when the Event is recorded.",
       labelNames: ["reason"],
       registers,
     });
@@ -66,7 +66,7 @@ export class ControllerMetrics {
     });
     new Gauge({
       name: "pipe_scaling_pipes",
-      help: "Pipes by state relative to the desired size, which the done and the resized ones run.",
+      help: "Pipes by state relative to the desired size. Pipes in the states done and resized run it.",
       labelNames: ["state"],
       registers,
       collect() {

@@ -153,7 +153,9 @@ describe("the next step of a commit", () => {
     // The next attempt waits, and no pod is replaced.
     expect(of("commit")?.outcome).toMatchObject({
       type: "failed",
-      error: { message: expect.stringContaining("see the kube-controller-manager") },
+      error: {
+        message: expect.stringContaining("got its old size again: check the kube-controller-manager"),
+      },
     });
     expect(caches.pipes.get("pipes/a")?.lastRollout?.inPlaceFailure).toBeUndefined();
   });

@@ -219,7 +219,9 @@ describe("the next step of the commit of a StatefulSet", () => {
     expect(lastRollout).toMatchObject({ size: sizeOfCores(1), attempts: 0 });
     expect(of("commit")).toMatchObject({
       type: "failed",
-      error: { message: expect.stringContaining("see the kube-controller-manager") },
+      error: {
+        message: expect.stringContaining("got its old size again: check the kube-controller-manager"),
+      },
     });
   });
 

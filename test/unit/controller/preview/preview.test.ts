@@ -1,9 +1,12 @@
 import { describe, expect, it } from "vitest";
+import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { preview } from "../../../../src/controller/preview/preview.ts";
+import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
-import { amounts, aPod } from "../../../support/fixtures/pod.ts";
+import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
+  aLabelledPipe,
   aPipe,
   aRollout,
   aScaling,
@@ -50,7 +53,7 @@ describe("a preview", () => {
     const stuck = aPod("a-2", { templateHash: "a-2", isReady: false }, { resources: amounts(FOUR) });
     const pods = new Map([["statefulset/a", [stuck]]]);
     expect(linesOf(aSnapshot([aStatefulPipe({}, rollout)], { pods }))).toEqual([
-      "statefulset/a: delete its pod a-2, which has a size that failed and is not replaced by itself",
+      "statefulset/a: delete its pod a-2, which has a size that failed and which Kubernetes does not replace",
     ]);
   });
 
@@ -61,6 +64,30 @@ describe("a preview", () => {
       "b: resize it later: it waits for a to prove the size",
     ]);
     expect(preview(snapshot, DECIDE_OPTIONS).begun).toBe(1);
+  });
+
+  it("shows that pods without the size of their template are replaced, or returned to it", () => {
+    const inPlaceFailure = {
+      size: FOUR,
+      reason: "Infeasible",
+      message: "no room",
+      atMs: NOW_MS - 30_000,
+    } as const;
+    const lastRollout = aRollout(FOUR, { cameUp: true, inPlaceFailure });
+    const previewed = (second: PodView) => {
+      const pipe = aLabelledPipe("a", { replicas: 2, size: FOUR, lastRollout });
+      const pods = new Map([["a", [aResizedPod("a-1"), second]]]);
+      return preview(aSnapshot([pipe], { strategy: "InPlaceOrRollout", pods }), DECIDE_OPTIONS);
+    };
+    expect(previewed(aPod("a-2"))).toMatchObject({
+      begun: 0,
+      steps: [{ action: "return its pod a-2 to the size of its template" }],
+    });
+    const late = { observedGeneration: 1, resizedAtMs: NOW_MS - TIMEOUTS.resizeMs };
+    expect(previewed(aResizedPod("a-2", late, { actual: amounts(sizeOfCores(1)) }))).toMatchObject({
+      begun: 1,
+      steps: [{ action: "resize it now" }],
+    });
   });
 
   it("shows why a pipe would not be resized with the strategy InPlace", () => {

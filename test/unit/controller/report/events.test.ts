@@ -89,7 +89,7 @@ describe("the Events of a fallback to a rollout", () => {
   it("name the reason and the request, with one Event per reason", () => {
     const refused = { pipe: "c", reason: "Refused", message: "the quota is exceeded" } as const;
     expect(eventsFor([], [deferred("a"), deferred("b"), refused])).toEqual([
-      `PipeScaling Normal FellBackToRollout: Fell back to a rollout: a: pod a-1: no room; so did 1 more for this reason${REQUEST}`,
+      `PipeScaling Normal FellBackToRollout: Fell back to a rollout: a: pod a-1: no room; 1 more fell back for the same reason${REQUEST}`,
       `PipeScaling Normal FellBackToRollout: Fell back to a rollout: c: the quota is exceeded${REQUEST}`,
     ]);
     expect(eventsFor([deferred("a")], [deferred("a"), deferred("b")])).toEqual([]);

@@ -78,7 +78,7 @@ describe("the reason why a pipe waits", () => {
   it("is a size of a later generation, until the PipeScaling is read", () => {
     const later = aRollout(sizeOfCores(1), { scalingGeneration: 9 });
     expect(reasonsFor([aPipe("a", { lastRollout: later })])).toEqual([
-      "waiting for the PipeScaling to be read, because a pipe has a later size",
+      "waiting for a read of the PipeScaling, because a pipe records a later generation of it",
     ]);
   });
 

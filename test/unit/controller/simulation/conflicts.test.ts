@@ -79,7 +79,10 @@ describe.each(LATENCIES_MS)("a conflict, with writes that take %i ms,", (latency
     simulation.requestSize(1, 4);
     await simulation.run(2 * MINUTE);
     const [failure] = simulation.status(1).failures ?? [];
-    expect(failure).toMatchObject({ reason: "WriteFailed", message: "the object changes at the same time" });
+    expect(failure).toMatchObject({
+      reason: "WriteFailed",
+      message: "the object was changed at the same time",
+    });
     expect(failure?.attempts).toBeGreaterThan(2);
     expect(simulation.condition(1)?.message).toMatch(/Attempt \d+; the next one is at/);
   });
