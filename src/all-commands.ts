@@ -18,8 +18,8 @@ import { commandClusterSettings } from "./settings/cluster.ts";
 import { type ControllerSettings, controllerSettings, toControllerSettings } from "./settings/controller.ts";
 
 /*
- * All commands. Each loads its dependencies only when it runs, so that an administrative command does not wait for
- * the HTTP server to load.
+ * All commands. A command loads its large dependencies only when it runs, so that an administrative command does not
+ * wait for the HTTP server to load.
  */
 
 const api = defineCommand({
@@ -83,7 +83,7 @@ const BY_KEY = "Customer commands (use an API key):";
 const { version } = packageJson;
 const kubeconfigCommands = [...admin, status, doctor];
 
-/** The program: help, completion and what runs come from this. */
+/** The program with all commands. Its help and its completion are derived from this list. */
 export const COMMANDS: ProgramSpec = {
   version,
   description:

@@ -5,7 +5,7 @@ import { createProcessLog } from "./telemetry/process-log.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** After `run` has returned, the process ends within this time even if something still keeps it alive. */
+/** After `run` has ended, the process exits within this time, even if something still keeps it alive. */
 const LINGER_MS = 3000;
 
 /**

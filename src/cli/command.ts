@@ -14,12 +14,12 @@ import { EXIT_DONE } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 
 export interface CommandText {
-  /** All its words, such as `admin key create`. */
+  /** All words of the command, such as `admin key create`. */
   readonly name: string;
   readonly summary: string;
   /** More text for the help. */
   readonly details?: string;
-  /** Words after the program's name; by default the command with its arguments. */
+  /** Command lines without the program; by default the command with `<uuid>` for each argument. */
   readonly examples?: readonly string[];
 }
 
@@ -39,9 +39,9 @@ export interface CommandDefinition extends CommandText {
   readonly examples: readonly string[];
   readonly arguments: readonly DeclaredOption[];
   readonly options: readonly DeclaredOption[];
-  /** Under which heading the help has it. */
+  /** Heading of the help under which the command is listed. */
   readonly section?: string;
-  /** Adds the command to its parent. */
+  /** Adds the command to its parent. `ended` is called with the exit code, unless the command throws. */
   addTo(parent: Command, io: Io, ended: (exitCode: number) => void): Command;
 }
 
@@ -50,7 +50,7 @@ export function section(heading: string, ...commands: readonly CommandDefinition
   return commands.map((command) => ({ ...command, section: heading }));
 }
 
-/** Summaries of the words that several commands begin with. */
+/** Summaries of the command groups, by the words with which their commands begin. */
 export const GROUPS: Readonly<Record<string, string>> = {
   admin: "manage organizations, services, members and API keys",
   "admin organization": "manage organizations",
@@ -112,7 +112,7 @@ function describe({ summary, details }: CommandText): string {
   return details === undefined ? sentence : `${sentence}\n\n${details}`;
 }
 
-/** Options without a flag. */
+/** Returns the part of the help about options without a flag. */
 function variables(options: readonly DeclaredOption[]): string {
   const lines = options
     .filter(({ flag }) => flag === undefined)
@@ -126,7 +126,7 @@ function examplesText(program: string, lines: readonly string[]): string {
   return ["", "Examples:", ...lines.map((line) => `  ${program} ${line}`)].join("\n");
 }
 
-/** Commander only finds the flags; what they mean is read from the declaration (option.ts). */
+/** Commander only collects the texts of the flags; `readOptions` validates and converts them. */
 export function addOption(command: Command, declared: DeclaredOption): void {
   const { list } = declared;
   const term = optionTerm(declared);
@@ -143,7 +143,7 @@ export function optionTerm({ flag, short, placeholder }: DeclaredOption): string
   return placeholder === undefined ? flags : `${flags} <${placeholder}>`;
 }
 
-/** Returns the options of a command, and of the commands above it, which may come before its name. */
+/** Returns the options given to a command and to the groups above it, whose options come before its name. */
 function givenOptions(command: Command): Record<string, unknown> {
   return { ...(command.parent ? givenOptions(command.parent) : {}), ...command.opts() };
 }

@@ -7,7 +7,7 @@ import { printable } from "./view/text.ts";
  * Asks before a destructive command, unless `--yes` was given.
  *
  * @param sentence as in "Delete API key ci?"; it names everything that is deleted
- * @throws CliError if the answer is no, UsageError if standard input is not a terminal
+ * @throws CliError unless the answer is yes, UsageError if standard input is not a terminal
  */
 export async function confirm(io: Io, yes: boolean, sentence: string): Promise<void> {
   if (yes) return;

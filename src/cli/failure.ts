@@ -7,12 +7,12 @@ import {
   messageOf,
 } from "../kube/errors.ts";
 
-/** An error that the user can fix; the message says how. */
+/** An error that is not a bug. Its message is for the user, and the program prints it without a stack. */
 export class CliError extends Error {
   override readonly name = "CliError";
 }
 
-/** The sentence for an error that is not a bug; `undefined` for a bug, which needs its stack. */
+/** Returns the sentence to print for an error; `undefined` for a bug, whose stack is printed instead. */
 export function sentenceFor(error: unknown): string | undefined {
   if (error instanceof CliError || error instanceof KubeConfigError) return error.message;
   if (error instanceof KubeUnreachableError || error instanceof KubeApiError) return sentenceForCall(error);
@@ -20,7 +20,7 @@ export function sentenceFor(error: unknown): string | undefined {
   return undefined;
 }
 
-/** The beginning of a message is the request. An access review is a question, although it is a POST. */
+/** Matches messages about reads: they begin with the request. An access review is a POST, but changes nothing. */
 const READ = /^(GET |POST \S+accessreviews: )/;
 
 function sentenceForCall(error: KubeUnreachableError | KubeApiError): string {
@@ -35,7 +35,7 @@ function sentenceForCall(error: KubeUnreachableError | KubeApiError): string {
   return `The Kubernetes API ${verb} the request: ${message}.`;
 }
 
-/** A port in use, a file that cannot be read: errors of system calls, or sentences about them. */
+/** True if a system call failed, for example because a port is in use, or if such an error is the cause. */
 function isOfTheSystem(error: Error): boolean {
   if ("syscall" in error && "code" in error) return true;
   const cause = causeOf(error);

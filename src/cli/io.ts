@@ -1,6 +1,6 @@
 import type { Environment } from "../settings/option.ts";
 
-/** The world of a command; the process's own (process-io.ts), or a test's. */
+/** Input, output, environment and signals of a command: those of the process (process-io.ts), or of a test. */
 export interface Io {
   readonly env: Environment;
   /** The program as people type it, for help and messages: `pipe-scaling`, or `kubectl pipes`. */
@@ -15,26 +15,26 @@ export interface Io {
   /** Asks like `ask`, but does not echo the input. */
   askSecret(question: string): Promise<string | undefined>;
   /**
-   * Aborted, with an {@link Interruption}, by the first SIGINT or SIGTERM; a second one ends the process. A
-   * command that never looks at it is ended by the first.
+   * Aborted, with an {@link Interruption}, by the first SIGINT or SIGTERM; the same signal again ends the process. If
+   * the command has never read this property, the first signal ends the process.
    */
   readonly signal: AbortSignal;
 }
 
 export interface Terminal {
-  /** Questions can be answered there. */
+  /** Standard input is a terminal, so that a person can answer questions. */
   readonly input: boolean;
-  /** Lines can be rewritten there. */
+  /** Standard output is a terminal that can redraw lines. */
   readonly output: boolean;
   /** Current width of the output. */
   columns(): number;
   /** Current height of the output. */
   rows(): number;
-  /** Colours may be used on standard output. */
+  /** Standard output may have colors. */
   readonly colors: boolean;
 }
 
-/** The person, or the system, wants the command to end. */
+/** A signal that asks the command to end. */
 export class Interruption extends Error {
   override readonly name = "Interruption";
   readonly exitCode: number;
@@ -44,7 +44,7 @@ export class Interruption extends Error {
     this.exitCode = exitCode;
   }
 
-  /** The interruption that an error is, or was caused by. */
+  /** Returns the error or its cause if that is an interruption, otherwise `undefined`. */
   static of(error: unknown): Interruption | undefined {
     if (error instanceof Interruption) return error;
     return error instanceof Error && error.cause !== undefined ? Interruption.of(error.cause) : undefined;

@@ -72,10 +72,11 @@ export function requireChange(options: object, values: Readonly<Record<string, u
   throw new UsageError(`Nothing to change. Specify ${alternatives(keys.map(flagOf))}.`);
 }
 
-/** Where a command acts, for the commands that it prints: its program, and the cluster as its options name it. */
+/** The program, cluster and namespace of the current command, for the commands that it prints. */
 export interface Place {
   /** The program as people type it. */
   readonly program: string;
+  /** `undefined`, like `context`, if it was not specified: printed commands then do not have the flag. */
   readonly kubeconfig?: string | undefined;
   readonly context?: string | undefined;
   /** Namespace of the records. */
@@ -83,13 +84,13 @@ export interface Place {
 }
 
 /**
- * A command of this program to print, which acts on the same records. It is copied as a whole: where text follows, it
- * is in backticks.
+ * Returns a command of this program that acts on the same records, to be printed. If text follows the command, put it
+ * in backticks, so that people can copy exactly the command.
  *
- * @param words after the name of the program
+ * @param words the command line after the name of the program
  */
 export function programCommand(place: Place, words: string): string {
-  // Also the default namespace: a variable of the environment may name another one.
+  // The default namespace is printed, too, because an environment variable may set another one.
   return `${place.program} ${words}${clusterFlags(place)} --namespace ${place.namespace}`;
 }
 
@@ -99,8 +100,8 @@ export function kubectlCommand(place: Place, words: string): string {
 }
 
 /**
- * The flags for the same cluster, which kubectl has too, each with a leading blank. The same IDs can exist in several
- * clusters, so a printed command must not depend on the current context.
+ * Returns the kubeconfig and the context of the current command as flags, each with a leading space; kubectl has the
+ * same flags. The same IDs can exist in several clusters, so a printed command must select the same one.
  */
 function clusterFlags({ kubeconfig, context }: Place): string {
   const flag = (name: string, value: string | undefined) =>
@@ -112,7 +113,7 @@ export function quotedForShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** A word that stands for itself, or a value. */
+/** Declares a value that can also be this word, such as `never` instead of a time. */
 export function orWord<const W extends string, T>(word: W, value: Value<T>): Value<W | T> {
   return z.string().transform((text, context): W | T => {
     if (text === word) return word;

@@ -32,7 +32,7 @@ function cell(value: unknown): string {
   return printable(typeof value === "object" ? JSON.stringify(value) : String(value));
 }
 
-/** A list; the table has the keys of `columns` as headings. */
+/** Prints a list. @param columns the properties of the rows that the table shows; json and yaml have all */
 export function printList(io: Io, output: Format, columns: readonly string[], rows: readonly Row[]): void {
   if (output !== "table") {
     printData(io, output, rows);
@@ -79,8 +79,8 @@ export function printOne(
 }
 
 /**
- * For programs: undefined is left out, dates are texts in UTC. Control characters in texts of others are escaped,
- * because people look at this output, too.
+ * Prints a value for programs: without undefined properties, and with dates as strings in UTC. Control characters are
+ * escaped, because people look at this output, too.
  */
 export function printData({ out }: Pick<Io, "out">, output: Exclude<Format, "table">, value: unknown): void {
   const json = escaped(JSON.stringify(value, undefined, 2), inJson);

@@ -11,7 +11,7 @@ const SIGNALS = [
   ["SIGTERM", EXIT_TERMINATED],
 ] as const;
 
-/** If the terminal does not report its size. */
+/** Used if the terminal does not report its size. */
 const COLUMNS = 80;
 const ROWS = 24;
 
@@ -28,7 +28,7 @@ export function processIo(env: Environment, program: string): Io {
       answer = await readLine(harmless(question), isHidden && isTerminal.input, io.signal);
       return answer;
     } finally {
-      // Enter was not pressed, or not shown.
+      // Ends the line of the question: Enter was not pressed, or not echoed.
       if (isTerminal.input && (isHidden || answer === undefined)) stderr.write("\n");
     }
   }
@@ -87,7 +87,7 @@ async function readLine(
   try {
     const ended = new Promise<undefined>((resolve) => lines.once("close", () => resolve(undefined)));
     const answer = lines.question("", { signal });
-    // After raw mode is on, so that a fast typist is not shown either.
+    // The question is printed after raw mode is on, so that no character of a fast typist is echoed.
     process.stderr.write(question);
     return await Promise.race([answer, ended]);
   } catch (error) {
@@ -98,7 +98,7 @@ async function readLine(
   }
 }
 
-/** `pipe-scaling keys | head -1` does not want the rest. Any other error, such as a full disk, is a failure. */
+/** `pipe-scaling keys | head -1` reads only a part of the output. Other errors, such as a full disk, are failures. */
 function exitWithoutOutput(error: NodeJS.ErrnoException): void {
   if (error.code === "EPIPE") process.exit(EXIT_BROKEN_PIPE);
   writeSync(2, `The output cannot be written: ${error.message}.\n`);

@@ -10,7 +10,7 @@ export interface ProgramSpec {
   readonly version: string;
   readonly description: string;
   readonly commands: readonly CommandDefinition[];
-  /** Options of all commands that may also come before the command. */
+  /** Options of all commands. They may also come before the name of the command. */
   readonly commonOptions?: Options;
   /** Completion prints what kubectl expects from a plugin. */
   readonly isKubectlPlugin?: boolean;
@@ -58,7 +58,7 @@ export async function runProgram(spec: ProgramSpec, words: readonly string[], io
   }
 }
 
-/** True if the words name this command, with or without arguments, or one that has it below. */
+/** True if the words name this command, with or without arguments, or a group that contains it. */
 function isNamed(name: readonly string[], words: readonly string[]): boolean {
   return name.every((word, index) => word === (words[index] ?? word) || words[index]?.startsWith("-"));
 }
@@ -87,7 +87,7 @@ function program(spec: ProgramSpec, io: Io, ended: (exitCode: number) => void): 
   const common = declaredOptions(spec.commonOptions ?? {});
   for (const option of common) addOption(root, option);
 
-  /** Returns the command of these words, which has others below it. */
+  /** Returns the command group with these words, and creates it if necessary; the root for no words. */
   function groupOf(words: readonly string[]): Command {
     const name = words.at(-1);
     if (name === undefined) return root;
@@ -112,7 +112,7 @@ function program(spec: ProgramSpec, io: Io, ended: (exitCode: number) => void): 
   return root;
 }
 
-/** A command with its arguments, as a list of commands has it. */
+/** Returns a command with its arguments, as the help lists it. */
 function termOf(command: Command): string {
   const isGroup = command.commands.length > 0;
   return [command.name(), isGroup ? "" : command.usage().replace("[options]", "").trim()].join(" ").trim();

@@ -9,7 +9,7 @@ export interface Selection extends Pick<KubeRequest, "query"> {
   readonly namespace?: string | undefined;
 }
 
-/** @param isWanted for objects that no selector can select; the others are not kept in memory */
+/** @param isWanted filters by what no selector can express, so that other objects are not kept in memory */
 export async function listAll<O extends KubeObject>(
   client: Pick<KubeClient, "json">,
   { resource, namespace, query }: Selection,

@@ -14,7 +14,7 @@ export function recordsCommand(spec: CommandSpec<Options, [records: Records]>): 
     options: { ...spec.options, ...commandClusterSettings },
     async run(values, io) {
       const { kubeconfig, context, namespace } = values;
-      // Loads the client library, which weighs more than all the rest: not for --help.
+      // This import loads the Kubernetes client library, which is large and which --help does not need.
       const { connect } = await import("../../kube/connection.ts");
       const client = new KubeClient(await connect(kubeconfig, io.signal, { context }));
       try {

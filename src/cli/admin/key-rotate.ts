@@ -48,7 +48,7 @@ export const rotate = recordsCommand({
       return;
     }
     const { keySecret } = newCredentials();
-    /** The key, if it has the new secret. Also after Ctrl-C, so that the secret is not lost. */
+    /** Returns the key if it has the new secret. Works after Ctrl-C, too, so that the secret is not lost. */
     const find = async () => {
       const key = await KEYS.require(records.uninterrupted(), id);
       return key.secretHashes.includes(sha256(keySecret)) ? key : undefined;
@@ -82,7 +82,7 @@ function withSecret(
   );
 }
 
-/** The one that is left when the older or the newer secret is dropped. */
+/** Returns the hash of the secret that remains. @throws CliError if the key has only one */
 function keptSecret(
   place: Place,
   { id, secretHashes: [older, newer] }: ApiKey,

@@ -20,13 +20,13 @@ import { deleteUnlessChanged, withFoundOutcome } from "./retry.ts";
 /** docs/reference/contract.md#limits */
 const MAX_KEYS = 100;
 
-/** In any offset. */
+/** With any offset from UTC. */
 const expiry = written("it must be a date and time to come, such as 2030-01-31T12:00:00Z", (text) => {
   const { data } = instant.safeParse(text);
   return data && data.getTime() > Date.now() ? data : undefined;
 });
 
-/** The format of the record. */
+/** Converts addresses to the format of the record. */
 function accessList(sources: readonly string[]): ApiKey["ipAccessList"] {
   return sources.map((source) => ({ description: "", source }));
 }
@@ -82,7 +82,7 @@ const create = recordsCommand({
     const secret = apiKeySecret({ ...shown, ipAccessList: accessList(allowFrom) }, credentials);
     await withFoundOutcome<unknown>(
       records.create(SECRETS, secret),
-      // Also after Ctrl-C, so that the secret is not lost.
+      // Reads after Ctrl-C, too, so that the secret is not lost.
       () => records.uninterrupted().get(SECRETS, secret.metadata.name),
       {
         notMade: "The key was not created, so you can run the command again",

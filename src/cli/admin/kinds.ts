@@ -27,11 +27,11 @@ interface KindSpec<O extends KubeObject, T> {
   readonly shownBy: string;
   get(records: Records, id: string): Promise<O | undefined>;
   parse(object: O): Parsed<T>;
-  /** The format of a value in the data of the object. */
+  /** Encodes a value for the data of the object; by default the text itself. */
   encode?(text: string): string;
 }
 
-/** Follows a command to edit a Secret, whose values are in base64. */
+/** Printed after a command to edit a Secret, whose data is in base64. */
 export const IN_SECRET = ", and write values as plain text under a new key stringData";
 
 /** A kind of record that has an ID. */
@@ -47,7 +47,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     return this.#spec.parse(object);
   }
 
-  /** `undefined` if there is no well-formed record with this ID; a malformed one is reported. */
+  /** Returns `undefined` if no well-formed record has this ID, and reports a malformed one on standard error. */
   async find(records: Records, io: Io, id: string): Promise<T | undefined> {
     const object = await this.#spec.get(records, id);
     return this.wellFormed(io, object ? [object] : [])[0];
@@ -95,7 +95,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     return programCommand(place, `${this.#spec.shownBy} ${id}`);
   }
 
-  /** Creates a record with an ID that the option `--id` can set; it must not be in use. */
+  /** Creates a record whose ID the option `--id` can set. @throws CliError if another record has the ID */
   async create(
     records: Records,
     id: string,
@@ -117,8 +117,8 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
   /**
    * Changes the data of a record. If another write comes first, the change is decided again.
    *
-   * @param confirmed waits for a write, whose outcome may be unknown
-   * @returns the record after the change
+   * @param confirmed waits for the write, and handles an unknown outcome
+   * @returns the record after the change; if it is malformed then, the record before
    */
   change(
     records: Records,

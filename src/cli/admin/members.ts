@@ -38,7 +38,7 @@ const list = recordsCommand({
   },
 });
 
-/** Prints a line on standard error for each malformed entry, and returns the members of the others. */
+/** Returns the members in well-formed entries, and prints each problem of the other entries once on standard error. */
 export async function membersOf(records: Records, io: Io, organizationId: string): Promise<Member[]> {
   const object = await getMembers(records, organizationId);
   const entries = [...parseMembers(object?.data).values()];
@@ -88,7 +88,7 @@ const add = recordsCommand({
           `User ${userId} was not added, because the record would be malformed: ${added.problem}.`,
         );
       }
-      // The API lists no member of a record that a person created without labels.
+      // Adds missing labels: the API does not see a record that a person created without them.
       const metadata = { labels: recordLabels("members", organization) };
       await withKnownOutcome<unknown>(
         object

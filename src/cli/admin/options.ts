@@ -41,7 +41,7 @@ export const newWindowOption = {
   }),
 };
 
-/** The change of a record; `undefined` keeps its window. */
+/** Returns the new value in the record: `null` removes the window, and `undefined` keeps it. */
 export function windowChange(window: RolloutWindow | "none" | undefined): string | null | undefined {
   return window === "none" ? null : window && formatRolloutWindow(window);
 }

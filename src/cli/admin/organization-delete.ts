@@ -48,7 +48,7 @@ export const remove = recordsCommand({
     ];
     await confirm(io, yes, `Delete ${subject} with ${also.join(", ")}?`);
     const what = `A record of organization ${id}`;
-    // The question can stay open for minutes. Without this check, the first deletions would precede a conflict.
+    // A person may take minutes to answer. Without this check, a conflict could follow after the first deletions.
     const now = await recordsOf(records, id);
     requireUnchanged(what, before.confirmed, now.confirmed);
     const deletions = [
@@ -66,7 +66,7 @@ export const remove = recordsCommand({
   },
 });
 
-/** The records of an organization, of which its own can be gone. */
+/** Reads the records of an organization, whose own record may already be deleted. */
 async function recordsOf(records: Records, id: string) {
   const configMaps = await records.configMaps();
   const keys = await records.list<Secret>(SECRETS, "api-key", id);
@@ -95,9 +95,10 @@ async function recordsOf(records: Records, id: string) {
 }
 
 /**
- * The records of an organization. They belong to the organization or the service in their names, because the API reads
- * them by their names; they may lack labels. If a person moves a service to another organization, the label of its backup
- * settings still names the earlier one.
+ * Returns the ConfigMaps that belong to an organization. The API reads records by their names, so the ID in the name
+ * determines the organization or the service that owns a record. The label of a service record names its organization.
+ * Other labels may be missing or outdated: after a person moves a service to another organization, the label of its
+ * backup settings still names the earlier one.
  *
  * @param configMaps all ConfigMaps in the namespace
  */

@@ -29,7 +29,7 @@ function rowOf({ id, name, tier, createdAt, rolloutWindow: window }: Shown): Row
   return { id, name, tier, createdAt, ...(window && { rolloutWindow: writtenWindow(window) }) };
 }
 
-/** @throws UsageError with the tiers that there are */
+/** @throws UsageError if there is no such tier */
 function checkTier(tier: string, tiersFile: string | undefined): void {
   const tiers = readTiers(tiersFile);
   if (tiers.has(tier)) return;

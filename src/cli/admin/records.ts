@@ -15,10 +15,10 @@ const FIELD_MANAGER = "pipe-scaling-cli";
 export type DataChange = Readonly<Record<string, string | null | undefined>>;
 
 /**
- * The namespace of the records, with the permissions of the kubeconfig.
+ * Reads and writes records with the permissions of the kubeconfig.
  *
- * Once the signal is aborted no call begins, and reads end. A write in progress is waited for, so that its outcome is
- * known.
+ * After the signal is aborted, no call begins, and reads in progress end. A write in progress continues, so that its
+ * outcome is known.
  */
 export class Records {
   readonly kube: KubeClient;
@@ -40,7 +40,7 @@ export class Records {
     return new Records(this.kube, this.place, undefined);
   }
 
-  /** @throws KubeApiError 409 if there is such a record, CliError if there is no namespace */
+  /** @throws KubeApiError 409 if the record already exists, CliError if the namespace does not exist */
   async create(resource: Resource, object: { readonly metadata: { readonly name: string } }): Promise<void> {
     try {
       await this.#write({ method: "POST", path: collectionPath(resource, this.namespace), body: object });
@@ -73,7 +73,7 @@ export class Records {
     return unlessCode(404, this.kube.json<T>({ path, signal: this.#signal }), undefined);
   }
 
-  /** The ConfigMaps of the namespace, also those without the labels of records, which can be found by their names. */
+  /** Lists all ConfigMaps of the namespace, because records without labels can be found only by their names. */
   configMaps(): Promise<readonly ConfigMap[]> {
     return listAll<ConfigMap>(this.kube, { resource: CONFIG_MAPS, namespace: this.namespace }, this.#signal);
   }
@@ -91,7 +91,7 @@ export class Records {
   }
 
   /**
-   * Changes an object, if it is still the one that was read.
+   * Changes an object, unless another write has changed it since it was read.
    *
    * @param change a merge patch
    * @returns the object as it is now
@@ -112,7 +112,7 @@ export class Records {
   }
 
   /**
-   * Deletes an object, if it is still the one that was read or is gone already.
+   * Deletes an object, unless another write has changed it since it was read. It may already be gone.
    *
    * @param isAnyVersion whether the object may have been changed, but not replaced
    * @throws KubeApiError 409 if another write came first

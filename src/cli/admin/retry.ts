@@ -34,11 +34,11 @@ export interface Deletion {
 }
 
 /**
- * Deletes records that a person has confirmed, in this order, unless one has changed since.
+ * Deletes records in this order, and stops at the first one that has changed since it was read.
  *
  * @param what as in "… has changed"
  * @param findRecreated finds records that the API created again, because it learns of the deletions only later
- * @throws CliError for a change, and for any other failure that leaves a part of the records
+ * @throws CliError for a change, and for any other failure that is not a bug
  */
 export async function deleteUnlessChanged(
   records: Records,
@@ -78,11 +78,12 @@ function alreadyDeleted(resources: readonly Resource[]): string {
 }
 
 /**
- * Ends a deletion before its first write if a record has changed since a person confirmed the deletion, or is new.
+ * Checks before a deletion that no record was changed or added after the records were read for the confirmation.
  *
  * @param what as in "… has changed"
- * @param now the records that still exist
- * @throws CliError then
+ * @param confirmed the records that the confirmation was about
+ * @param now the records that exist now
+ * @throws CliError if one was changed or added
  */
 export function requireUnchanged(
   what: string,
@@ -98,7 +99,7 @@ export function requireUnchanged(
 }
 
 /**
- * Waits for a write that a person cannot simply repeat.
+ * Waits for a write. If its outcome is unknown, the error says what to do.
  *
  * @param sentence what to do if the outcome is unknown, after a 5xx or without a response; without the period
  */

@@ -59,7 +59,7 @@ export const rollback = recordsCommand({
     const entry = requirePrevious(place, first, from, to);
     const { replicaCpuMillicores, replicaMemoryGb } = entry;
     const change = {
-      // The size no longer comes from the request of the API.
+      // The size no longer comes from an API request.
       metadata: { annotations: { [REQUEST_ANNOTATION]: null, ...(now ? ignoredWindow(Date.now()) : {}) } },
       spec: { replicaCpuMillicores, replicaMemoryGb },
     };
@@ -102,7 +102,7 @@ function historyCommand(place: Place, id: string): string {
   return programCommand(place, `admin service show ${id}`);
 }
 
-/** The controller may update the status during the rollback; a change of the spec by others ends it. */
+/** During the rollback, the controller may update the status. @throws CliError if another writer changed the spec */
 function requireSameSpec(
   place: Place,
   { metadata: first }: PipeScalingView,
@@ -115,7 +115,7 @@ function requireSameSpec(
   );
 }
 
-/** During a boost, the current size is not the one to roll back. @throws CliError then */
+/** @throws CliError during a boost, because a rollback changes only the requested size, which is not in effect */
 function requireNoBoost(place: Place, scaling: PipeScalingView): void {
   const { name, namespace } = scaling.metadata;
   const boost = activeBoost(scaling, Date.now());
@@ -146,7 +146,11 @@ function requirePrevious(
   );
 }
 
-/** The newest entry whose size every pipe ran and is not the current one. @param to only of this size */
+/**
+ * Returns the newest entry whose size every pipe ran and is not the current size. Entries of boosts do not count.
+ *
+ * @param to the size to search for; `undefined` for any
+ */
 export function findPrevious(
   history: readonly HistoryEntry[],
   current: Size | undefined,
@@ -154,7 +158,7 @@ export function findPrevious(
 ): HistoryEntry | undefined {
   return history.find((entry) => {
     const size = sizeOf(entry);
-    // The size of a boost was never the one to stay. Its source is the tier if the tier limited it.
+    // The size of a boost was temporary. Its source can also be TierLimit, so `boost` decides.
     if (entry.boost || entry.result !== "Scaled" || sameSize(size, current)) return false;
     return to === undefined || sameSize(size, to);
   });

@@ -150,7 +150,8 @@ const remove = recordsCommand({
 async function recordsOf(records: Records, id: string) {
   const get = (name: string) => records.get<ConfigMap>(CONFIG_MAPS, name);
   const name = serviceConfigMapName(id);
-  // In this order: if a service with this ID is created in between, its settings have a newer version.
+  // The settings are read first: if a service with this ID is created later, its settings have a newer version, so they
+  // are not deleted with those of the old service.
   const others = [...recordsNamedAfter("service", id).keys()].filter((each) => each !== name);
   const settings = (await Promise.all(others.map(get))).flatMap((each) => each ?? []);
   const service = await get(name);

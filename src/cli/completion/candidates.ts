@@ -30,7 +30,7 @@ export function candidateLines(
   words: readonly string[],
   env: Environment,
 ): string[] {
-  // bash takes --flag=value for three words.
+  // bash passes --flag=value as three words, other shells as one. Here it becomes two: --flag and value.
   const split = words.flatMap((word) => (/^--[^=]+=/.test(word) ? word.split(/=(.*)/s, 2) : [word]));
   const given = split.filter((word, at) => word !== "=" || at === split.length - 1);
   const current = (given.pop() ?? "").replace(/^=$/, "");

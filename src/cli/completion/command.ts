@@ -10,7 +10,7 @@ import { FILES } from "./candidates.ts";
 
 export const COMPILE_CACHE = `\${XDG_CACHE_HOME:-$HOME/.cache}/pipe-scaling`;
 
-/** For bash 3.2 and newer (macOS has no other), without the package bash-completion. */
+/** For bash 3.2 (the version of macOS) and newer, without the package bash-completion. */
 const bash = `# bash completion of pipe-scaling
 
 _pipe_scaling() {

@@ -22,7 +22,7 @@ export function keySuffix(keyId: string): string {
   return keyId.slice(-4);
 }
 
-/** The address of an API and a key. @param kind whether there are no variables for them, except for the secret */
+/** Declares the address of an API and a key. @param kind `flagOnly` to have no variables, except for the secret */
 function connection(kind: Pick<OptionText, "flagOnly">) {
   return {
     apiUrl: option(apiUrl.optional(), {
@@ -52,7 +52,7 @@ function connection(kind: Pick<OptionText, "flagOnly">) {
 
 const connectionOptions = connection({});
 
-/** For a change of a profile, which variables for other commands must not point to another API. */
+/** For `profile set`: variables that were set for other commands must not change the profile. */
 export const newConnectionOptions = connection({ flagOnly: true });
 
 /** Options of every command that calls the API. */
@@ -77,9 +77,9 @@ export interface Access {
   readonly url: string;
   readonly authorization: string;
   readonly keySuffix: string;
-  /** In PEM; default: the usual authorities. */
+  /** Certificates of the trusted authorities in PEM; `undefined` for the public authorities. */
   readonly ca: string | undefined;
-  /** The profile that the key and its secret are from. */
+  /** Name of the profile with the key and its secret; `undefined` if the secret comes from the environment. */
   readonly profile: string | undefined;
   /** The flags that make another command call the same API with the same key, each with a leading blank. */
   readonly flags: string;
@@ -90,7 +90,7 @@ export function watchCommand({ flags }: Pick<Access, "flags">, service: string):
   return `pipe-scaling scaling get ${service} --watch${flags}`;
 }
 
-/** @param given the profile in use, and the values; those that the environment has need no flag */
+/** @param given the values of this command, and the profile; a value that the environment has needs no flag */
 function flagsOf(given: Readonly<Record<string, string | boolean | undefined>>, env: Environment): string {
   const flags = declaredOptions(accessOptions).map(({ key, flag, variable = "", schema }) => {
     const value = given[key];
@@ -105,8 +105,8 @@ function flagsOf(given: Readonly<Record<string, string | boolean | undefined>>, 
 /**
  * Settings of the command line or the environment, completed from the profile.
  *
- * @param profiles read only if something is missing, or a profile is named
- * @throws UsageError with what is missing or does not match; CliError for a file that cannot be used
+ * @param profiles reads the profiles; called only if a value is missing, or a profile is named
+ * @throws UsageError for a missing value or profile, or plain HTTP to another machine; CliError for an unusable file
  */
 export function accessOf(
   values: Values<typeof accessOptions>,
@@ -177,7 +177,7 @@ export function requireProfile(name: string, profiles: Profiles["profiles"]): Pr
 }
 
 /**
- * The certificates of the authorities that the API may use, in PEM; `undefined` for the usual ones.
+ * Returns the certificates of the trusted authorities in PEM; `undefined` for the public authorities.
  *
  * @throws UsageError for plain HTTP to another machine, CliError for a file without a certificate
  */

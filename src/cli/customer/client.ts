@@ -16,7 +16,7 @@ export interface ApiClientOptions {
   readonly signal: AbortSignal;
 }
 
-/** A 200. */
+/** The request ID and the result of a response with status 200. */
 export interface ApiResponse<T> {
   readonly requestId: string;
   readonly result: T;
@@ -25,20 +25,21 @@ export interface ApiResponse<T> {
 const MAX_ATTEMPTS = 5;
 const MAX_WAIT_MS = 60_000;
 
-/** The time in a response has no fraction, and the response takes time. */
+/** Smaller clock differences are ignored: the Date header has only whole seconds, and a response takes time. */
 const CLOCK_TOLERANCE_MS = 5000;
 
 interface EarlierAttempts {
-  /** The last one that may have made the change. */
+  /** Error of the last attempt that may have made the change. */
   unconfirmed: ErrorResponse | undefined;
 }
 
 const envelope = z.object({ requestId: z.string(), status: z.literal(200) });
 
 /**
- * Sends requests to the API. An error is a CliError whose message says what to do. A 429 or a 503 is retried
- * when the API says, a write too; a request without a response is not repeated. If a deletion may have succeeded
- * before a retry, the 404 of the retry is a success.
+ * Sends requests to the API. A failed request throws a CliError whose message says what to do. After a 429, 502, 503 or
+ * 504, reads and writes are retried at the time that the response names, except the end of a boost if its outcome is
+ * unknown. A request without a response is not retried. If an attempt to remove a member may have succeeded, a retry
+ * that finds no such member is a success.
  */
 export class ApiClient {
   readonly access: Access;

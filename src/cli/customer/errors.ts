@@ -12,7 +12,7 @@ export class NoResponse extends CliError {}
 /** The API responded with an error. */
 export class ErrorResponse extends CliError {
   readonly status: number;
-  /** When the same request may be sent again; absent if that would not help. */
+  /** Delay before a retry; `undefined` if the request must not be retried. */
   readonly retryAfterMs: number | undefined;
   /** Absent from the response of a gateway. */
   readonly requestId: string | undefined;
@@ -43,7 +43,10 @@ export class ErrorResponse extends CliError {
 /** Another 404, such as that of a mistyped ID, says nothing about the deletion. */
 const GONE = [ERRORS.NoSuchMember];
 
-/** A write is safe to repeat after a 5xx, and without a response. Only the end of a boost names no boost. */
+/**
+ * Returns the sentence after a 5xx, or without a response. Every write is safe to repeat, except the end of a boost: it
+ * does not name the boost, so it could end a newer one.
+ */
 function unknownOutcome(request: Pick<ApiRequest, "method" | "path">): string {
   return endsBoost(request)
     ? "The boost may or may not have ended. Look before you repeat the command, because that would also end a boost that someone else has started since."
@@ -59,7 +62,7 @@ const NOT_CONFIRMED = [ERRORS.NotConfirmed, ERRORS.EndNotConfirmed];
 /** Codes of Node, OpenSSL and undici for a certificate that is not accepted. */
 const UNTRUSTED = /CERT|SIGNATURE/;
 
-/** The error of OpenSSL if the first bytes of a server are not TLS, such as those of HTTP. Its text names lines of OpenSSL. */
+/** Code of OpenSSL if the server responds without TLS, such as with HTTP. Its message only names source lines. */
 const NOT_TLS = /^ERR_SSL_WRONG_VERSION_NUMBER$/;
 
 /** The request has not reached the API. undici has no code for a proxy that rejects a connection. */
@@ -91,7 +94,7 @@ export function noResponse(
   return new NoResponse(sentences.join(" "), { cause });
 }
 
-/** The codes of an error and its causes; a host with two addresses fails with an error for each. */
+/** Returns the codes and names of an error and its causes. A host with two addresses fails with an error for each. */
 function codesOf(error: unknown): string[] {
   if (!(error instanceof Error)) return [];
   const own = "code" in error && typeof error.code === "string" ? [error.code] : [];
@@ -120,7 +123,7 @@ export function errorOf(response: RawResponse, request: ApiRequest, access: Acce
     ...(status >= 500 && method !== "GET" ? [unknownOutcome(request)] : []),
     `(status ${status}${id === undefined ? "" : `, request ${printable(id)}`})`,
   ];
-  // A gateway does not know what the API did. Other errors of the API come before its write.
+  // A gateway does not know whether the API made the write. With its other 503s, the API has changed nothing.
   const isOutcomeUnknown =
     status >= 500 && (!success || NOT_CONFIRMED.some((each) => message === each.sentence()));
   const waitMs = isOutcomeUnknown && endsBoost(request) ? undefined : retryAfterMs(status, headers);
@@ -138,7 +141,7 @@ function keyNotAccepted({ url, keySuffix, profile }: Access): string {
   return `${url} does not accept the key that ends in ${keySuffix}${from}: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret ${secret}.`;
 }
 
-/** Says nothing about the ID of an organization or a service. An API of another version may have another sentence. */
+/** Used for NoSuchPath, where an ID is not the cause. An API of another version may word that error differently. */
 const OTHER_ADDRESS =
   "Check the address of the API and its base path, and whether the API is older than this program (`pipe-scaling --version`).";
 
@@ -166,7 +169,7 @@ function retryAfterMs(status: number, headers: RawResponse["headers"]): number |
   return secondsOf(headers["retry-after"] ?? reset) ?? DEFAULT_RETRY_MS;
 }
 
-/** In milliseconds. The API never sends a date. */
+/** Converts whole seconds to milliseconds. The API never sends a date in Retry-After. */
 function secondsOf(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,6}$/.test(text) ? Number(text) * 1000 : undefined;
 }

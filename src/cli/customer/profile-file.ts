@@ -46,9 +46,10 @@ export function profilePath(env: Environment): string {
 }
 
 /**
- * The file has secrets, so it is refused if others can read or change it.
+ * Reads the profiles; there are none if the file does not exist. The file contains secrets, so it must not be readable
+ * or writable by other users.
  *
- * @throws CliError with what to do about the file
+ * @throws CliError if the file cannot be used
  */
 export function readProfiles(path: string): Profiles {
   const stats = statSync(path, { throwIfNoEntry: false });
@@ -70,7 +71,7 @@ export function profileNames(env: Environment): string[] {
   }
 }
 
-/** Writes all of the file or, after a crash, nothing. */
+/** Replaces the file atomically, so that a crash never leaves an incomplete file. */
 export function writeProfiles(path: string, profiles: Profiles): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   // A symbolic link, such as one into a folder of dotfiles, remains.

@@ -57,7 +57,7 @@ const set = defineCommand({
   },
 });
 
-/** Never from the command line, which everybody on the machine can read. */
+/** Reads the secret from standard input: all users of the machine can read command lines. */
 async function readSecret(io: Io, keyId: string): Promise<string> {
   const text = await io.askSecret(
     io.terminal.input ? `Secret of the key that ends in ${keySuffix(keyId)}: ` : "",

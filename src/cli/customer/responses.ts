@@ -53,7 +53,7 @@ export const history = z.array(sizeFields.extend({ startedAt: z.string(), result
 
 export type Progress = z.infer<typeof progress>;
 
-/** A value of the command line with the rule that the API has for it in a body. */
+/** Declares a value of the command line with the schema that the API has for this value in a body. */
 export function bodyValue<T>(schema: z.ZodType<T>, read: (text: string) => unknown): Value<T> {
   return z.string().transform((text, context) => {
     const { success, data, error } = schema.safeParse(read(text));

@@ -6,7 +6,9 @@ import { serviceArgument } from "./access.ts";
 import { apiCommand, servicePath } from "./command.ts";
 import * as responses from "./responses.ts";
 
-/** The commands that read what can be requested for a service, and what was requested before. */
+/*
+ * Commands that read the sizes that can be requested for a service, and the sizes that it had.
+ */
 
 export const limits = apiCommand({
   name: "scaling limits",

@@ -13,7 +13,7 @@ export interface ScalingWatchOptions {
   /** Path of the service's pipesCdcScaling. */
   readonly path: string;
   readonly service: string;
-  /** The size that this command requested. */
+  /** The size that this command requested; `undefined` to follow any rescale. */
   readonly requested: RequestedSize | undefined;
   /** This command ended the boost. */
   readonly hasEndedBoost?: boolean;
@@ -32,9 +32,9 @@ const POLL_MS = 2500;
 /**
  * Reads the progress of a rescale from the API.
  *
- * Replicas of the API can be a second apart. So the outcome of another request never counts as the outcome
- * of this one, and this one counts as superseded only after two reads in a row say so (docs/adr/0017). In the same way,
- * a boost that this command ended counts as another one only at the second read in a row.
+ * The state in one replica of the API can be a second older than in another. So the outcome of another request is never
+ * shown as that of this one, and the request of this command counts as superseded only after two reads in a row say so
+ * (docs/adr/0017). After this command ended a boost, a boost is shown only at the second read in a row that has one.
  */
 export function watchScaling(options: ScalingWatchOptions): PollOptions {
   const { api, path, service, requested, hasEndedBoost = false } = options;

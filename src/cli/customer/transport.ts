@@ -24,7 +24,7 @@ export interface Transport {
 }
 
 const CONNECT_MS = 5000;
-/** For the whole response. The API itself gives a request 30 s. */
+/** Deadline of a request with its response. The API waits up to 30 s for a request to arrive. */
 const DEADLINE_MS = 35_000;
 /** A hundred keys are about 50 KB. */
 const MOST_BYTES = 4 * 1024 * 1024;

@@ -12,7 +12,10 @@ interface Rollout extends KubeObject {
 
 const ROLLOUTS = { apiVersion: "argoproj.io/v1alpha1", plural: "rollouts" };
 
-/** Finds pipes whose pods belong to a Rollout of Argo Rollouts, which the controller neither sees nor resizes. */
+/**
+ * Finds Rollouts of Argo Rollouts that have the labels of a pipe or use the pod template of one. The controller neither
+ * sees nor resizes their pods.
+ */
 export async function checkArgoRollouts(cluster: Cluster): Promise<Result[]> {
   const rollouts = await cluster.list<Rollout>({ resource: ROLLOUTS });
   const pipes = rollouts.some(({ spec }) => spec?.workloadRef) ? await cluster.pipes() : [];

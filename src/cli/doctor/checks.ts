@@ -51,7 +51,10 @@ export interface CheckResult extends Result {
   readonly check: (typeof CHECKS)[number][0];
 }
 
-/** Runs all checks. Writes nothing (access reviews are not stored), and skips what the kubeconfig may not read. */
+/**
+ * Runs all checks, unless a request fails with an error other than 403. Skips what the kubeconfig may not read, and
+ * writes nothing (access reviews are not stored).
+ */
 export async function runChecks(cluster: Cluster): Promise<readonly CheckResult[]> {
   const results: CheckResult[] = [];
   for (const [check, run] of CHECKS) {

@@ -63,8 +63,8 @@ export interface Labeled extends KubeObject {
 export const OF_PIPES = { labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}` };
 
 /**
- * The parts of the cluster that checks read, each once and on demand. All methods reject with a KubeApiError 403
- * without the permission.
+ * The parts of the cluster that checks read, each once and on demand. Without the permission to read a part, its method
+ * rejects with a KubeApiError 403, except `controller` and `controllers`.
  */
 export class Cluster {
   readonly options: ClusterOptions;
@@ -153,7 +153,7 @@ export class Cluster {
     return this.options.place.namespace;
   }
 
-  /** A kubectl command for a remedy: it acts on this cluster, whatever the current context is. */
+  /** Returns a kubectl command for a remedy. It has the kubeconfig and the context of this command. */
   kubectl(words: string): string {
     return kubectlCommand(this.options.place, words);
   }
@@ -183,12 +183,12 @@ export class Cluster {
     return (await this.installations()).filter(({ records }) => records === this.namespace);
   }
 
-  /** The controller that uses these records; `undefined` if there is none, or the kubeconfig may not find it. */
+  /** Returns the controller that uses these records; `undefined` if there is none, or no permission to find it. */
   async controller(): Promise<Installation | undefined> {
     return (await this.controllers()).find(({ records }) => records === this.namespace);
   }
 
-  /** The controllers of all releases; empty if the kubeconfig may not find them. */
+  /** Returns the controllers of all releases; empty without the permission to find them. */
   async controllers(): Promise<readonly Installation[]> {
     const installations = await unlessCode(403, this.installations(), []);
     return installations.filter(({ component }) => component === "controller");
@@ -199,7 +199,7 @@ export class Cluster {
     return this.list<T>({ resource, namespace: this.namespace, query });
   }
 
-  /** Only where the controller looks for pipes. */
+  /** Lists objects only in the namespaces where the controller looks for pipes; in all if it is not found. */
   async #listOfPipes<T extends KubeObject>(resource: Resource, query: Record<string, string>): Promise<T[]> {
     const { pipeNamespaces = [] } = (await this.controller()) ?? {};
     const namespaces = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;

@@ -18,7 +18,7 @@ export async function checkCrd(cluster: Cluster): Promise<Result[]> {
   return [crd ? compare(cluster, crd, install) : missing()];
 }
 
-/** Without the flag, both commands fail if another field manager has changed the CRD. */
+/** Without `--force-conflicts`, both commands fail if another field manager has changed the CRD. */
 function installation(cluster: Cluster): string {
   const file = "crds/pipes.clouddb.dev_pipescalings.yaml";
   const apply = cluster.kubectl(`apply --server-side --force-conflicts -f ${file}`);

@@ -50,7 +50,7 @@ const STYLES: Readonly<Record<Severity, Style>> = {
   ok: "green",
 };
 
-/** `warning  ` */
+/** Width of the longest severity, `warning`, and two spaces. */
 const LABEL_COLUMNS = 9;
 
 function printResults(io: Pick<Io, "out" | "terminal">, results: readonly CheckResult[]): void {

@@ -3,12 +3,12 @@ import { podTemplateProblem } from "../../controller/observe/workloads/workload.
 import type { Cluster, Pipe, Scaling } from "./cluster.ts";
 import { note, ok, type Result, warning } from "./result.ts";
 
-/** The first release in which the kubelet reports everything that a resize needs, by default. It is stable from 1.35. */
+/** First minor version whose kubelet reports by default what a resize in place needs. Resizes are stable from 1.35. */
 const MIN_RESIZE_MINOR = 34;
 
 const PAGE = "docs/explanation/in-place.md";
 
-/** Finds what would keep pipes from being resized in place, and what has kept them from it at the last resize. */
+/** Finds the reasons why pipes cannot be resized in place, and why they were not at the last resize. */
 export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
   const scalings = await cluster.scalings();
   const wanted = await pipesInPlace(cluster);

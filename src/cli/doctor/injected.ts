@@ -5,8 +5,8 @@ import { pipesInPlace } from "./in-place.ts";
 import { type Result, warning } from "./result.ts";
 
 /**
- * Finds containers that an admission webhook added to pods. A template with one container needs no annotation, but its
- * pods then do.
+ * Finds containers that an admission webhook added to pods. A pod template with one container needs no annotation with
+ * the container to resize, but a pod with several containers does.
  */
 export async function checkInjected(cluster: Cluster): Promise<Result[]> {
   const pods = await cluster.pods();

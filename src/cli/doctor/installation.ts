@@ -19,12 +19,12 @@ export interface Installation {
   readonly pipeNamespaces: readonly string[];
   /** The chart created admission policies with it. */
   readonly hasPolicies: boolean;
-  /** Field managers of its spec that do not install it, because somebody changed it. */
+  /** Field managers that changed the spec of the Deployment and are not its installer. */
   readonly editors: readonly string[];
   readonly replicas: number;
   readonly ready: number;
   readonly version: string | undefined;
-  /** How it resizes pipes of a PipeScaling without a strategy. */
+  /** Strategy of the controller for a PipeScaling without its own; `undefined` if the Deployment sets none. */
   readonly resizeStrategy: ResizeStrategy | undefined;
   readonly toleratedResizers: readonly string[];
   /** Cores of the largest size that can be requested. */
@@ -35,7 +35,7 @@ export interface Installation {
   readonly tiersChecksum: string | undefined;
   /** Name of the Secret with its certificate; `undefined` without TLS. */
   readonly tlsSecret: string | undefined;
-  /** The names of its pods are in the identity with which it holds the Lease. */
+  /** The holder identity in the Lease begins with the name of the pod. */
   readonly isNamedAfterPod: boolean;
   /** The process authenticates clients of its metrics by token. */
   readonly reviewsTokens: boolean;
@@ -105,7 +105,7 @@ function volumeWith(file: string | undefined, spec: V1PodSpec | undefined): V1Vo
 
 const INSTALLERS = ["helm", "argocd-controller", "helm-controller", "kustomize-controller"];
 
-/** These install it only if none of the others did. */
+/** kubectl may be the installer, too, but only if none of {@link INSTALLERS} is. */
 const KUBECTL = ["kubectl", "kubectl-client-side-apply", "kubectl-create", "kubectl-replace"];
 
 function editorsOf({ managedFields = [] }: KubeObject["metadata"]): readonly string[] {
@@ -113,17 +113,17 @@ function editorsOf({ managedFields = [] }: KubeObject["metadata"]): readonly str
   const names = [...new Set(writers.map(({ manager = "" }) => manager))];
   const editors = names.filter((each) => !INSTALLERS.includes(each));
   if (editors.length < names.length) return editors;
-  // An unknown installer owns all of it.
+  // A single field manager is the installer, even if its name is unknown.
   return names.length < 2 ? [] : editors.filter((each) => !KUBECTL.includes(each));
 }
 
-/** The chart omits the number of pods that a HorizontalPodAutoscaler sets. */
+/** The writes of a HorizontalPodAutoscaler do not count: the chart omits `replicas` if there is one. */
 function isByPeople({ manager, subresource }: ManagedFields): boolean {
   if (subresource === "scale") return manager !== "kube-controller-manager";
   return subresource === undefined;
 }
 
-/** A restart only adds an annotation to the template, which the chart does not have. */
+/** A change of only template metadata does not count: `kubectl rollout restart` adds an annotation there. */
 function isOfSpec({ "f:spec": spec }: FieldsV1 = {}): boolean {
   const { "f:template": template, ...others } = spec ?? {};
   return Object.keys(others).length > 0 || Object.keys(template ?? {}).some((key) => key !== "f:metadata");

@@ -12,7 +12,7 @@ import { type Result, warning } from "./result.ts";
 
 const LABELS = `${SERVICE_LABEL}=<id of the service> and ${TYPE_LABEL}=${DATABASE_TYPE}`;
 
-/** Finds workloads that look like pipes, but that the controller does not see. */
+/** Finds workloads that look like pipes but that no controller sees, and unknown annotations of pipes. */
 export async function checkLabels(cluster: Cluster): Promise<Result[]> {
   const controller = await cluster.controller();
   const controllers = await cluster.controllers();
@@ -67,7 +67,7 @@ function isPipe({ metadata: { labels = {} } }: KubeObject): boolean {
   return SERVICE_LABEL in labels && labels[TYPE_LABEL] === DATABASE_TYPE;
 }
 
-/** A key of another spelling counts too, such as `pipes.clouddb.dev/typ`. */
+/** Returns what is wrong with the labels, such as the key `pipes.clouddb.dev/typ`; `undefined` if nothing is. */
 function labelProblem(workload: KubeObject): string | undefined {
   const { labels = {} } = workload.metadata;
   const own = Object.keys(labels).filter((key) => key.startsWith(`${GROUP}/`));

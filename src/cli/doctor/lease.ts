@@ -48,7 +48,7 @@ function judge(cluster: Cluster, lease: Lease | undefined): Result {
   return isLost(`${age} according to the clock of this machine`);
 }
 
-/** Checks that the holder of the Lease is a pod of the controller, unless the controller runs elsewhere. */
+/** Checks that the holder of the Lease is a pod of the controller. Needs a ready pod, and the default identity. */
 export async function checkHolder(cluster: Cluster): Promise<Result[]> {
   const controller = await cluster.controller();
   const { holderIdentity = "" } = (await cluster.lease())?.spec ?? {};
@@ -65,7 +65,7 @@ export async function checkHolder(cluster: Cluster): Promise<Result[]> {
   ];
 }
 
-/** The identity is the host name and random characters. A host name has at most 63 characters of the name of the pod. */
+/** The identity is the host name and random characters. The host name is the name of the pod, cut at 63 characters. */
 function isIdentityOf(holder: string, { name }: KubeObject["metadata"]): boolean {
   const hostName = name.slice(0, 63).replace(/[-.]+$/, "");
   return holder.startsWith(`${hostName}-`) && /^[0-9a-f]{8}$/.test(holder.slice(hostName.length + 1));

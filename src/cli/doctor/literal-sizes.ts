@@ -8,7 +8,7 @@ const OPTION =
   /-Xmx\d\w*|-XX:(?:MaxRAM|MaxHeapSize|ActiveProcessorCount)=\d\w*|--max[-_]old[-_]space[-_]size=\d+/g;
 const VARIABLES = ["GOMEMLIMIT", "GOMAXPROCS"];
 
-/** Finds sizes of programs that do not follow a resize. */
+/** Finds fixed sizes in arguments and variables, which do not follow a resize. */
 export async function checkLiteralSizes(cluster: Cluster): Promise<Result[]> {
   return (await cluster.pipes()).flatMap((pipe) => {
     const found = sizedContainers(pipe).flatMap(literalsOf);

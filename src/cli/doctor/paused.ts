@@ -5,12 +5,12 @@ import { roughly } from "../view/time.ts";
 import type { Cluster } from "./cluster.ts";
 import { error, ok, type Result } from "./result.ts";
 
-/** A controller that runs ends a pause after 30 s at most. */
+/** A running controller ends a commit, and its pause, after 30 s at most. */
 const LEFT_MS = 60_000;
 
 /**
- * Finds workloads that a controller paused for a resize in place and did not resume, because it was killed or lost its
- * permissions. They may have lost their labels, too, or be in a namespace that no controller watches any more.
+ * Finds workloads that a controller paused for a commit and did not resume, because it was killed or lost its
+ * permissions. The search includes workloads that have lost their labels, or whose namespace is no longer watched.
  */
 export async function checkPaused(cluster: Cluster): Promise<Result[]> {
   const nowMs = cluster.options.clock.now();
@@ -39,7 +39,7 @@ function left(cluster: Cluster, { kind, metadata, inTurn }: PipeView, ago: strin
       ),
     ];
   }
-  // With the strategy OnDelete, only its owner replaces pods, so nothing is held.
+  // With the update strategy OnDelete, no pod is replaced automatically, so the controller holds none.
   if (inTurn?.partition === undefined) return [];
   const patch = JSON.stringify({
     spec: { updateStrategy: { rollingUpdate: { partition: inTurn.partition } } },

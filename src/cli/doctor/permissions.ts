@@ -51,7 +51,7 @@ export const PERMISSIONS: Readonly<Record<Component, readonly Permission[]>> = {
   ],
 };
 
-/** Both processes also need them if requests for their metrics are authenticated. */
+/** Both processes also need these permissions if requests for their metrics are authenticated. */
 export const REVIEW_PERMISSIONS: readonly Permission[] = [
   allow("cluster", "authentication.k8s.io", "tokenreviews", "create"),
   allow("cluster", "authorization.k8s.io", "subjectaccessreviews", "create"),
@@ -96,7 +96,7 @@ async function checkAccount(cluster: Cluster, installation: Installation): Promi
   return denied.length === 0 ? [ok(`${subject} has all permissions that it needs.`)] : denied;
 }
 
-/** Most namespaces in one result: there can be hundreds with the same problem. */
+/** Maximum number of namespaces that a result names; hundreds can have the same problem. */
 const MAX_NAMED = 3;
 
 function resultFor(
@@ -121,7 +121,7 @@ function resultFor(
   );
 }
 
-/** Returns true if the account of a process has this permission for pipes. */
+/** Returns true if the account of a process has this permission in its first namespace of pipes, or in all of them. */
 export async function mayInPipes(
   cluster: Cluster,
   { namespace, account, pipeNamespaces }: Installation,

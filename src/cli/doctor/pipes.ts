@@ -4,7 +4,7 @@ import type { Cluster } from "./cluster.ts";
 import { ok, type Result, warning } from "./result.ts";
 
 /**
- * Checks that each pipe belongs to a service. The status of the PipeScaling has all other reasons why a pipe is not
+ * Checks that each pipe belongs to a service. The status of the PipeScaling shows all other reasons why a pipe is not
  * resized.
  */
 export async function checkPipes(cluster: Cluster): Promise<Result[]> {

@@ -7,7 +7,7 @@ import type { Container, PodTemplate } from "../../kube/pods.ts";
 import type { Cluster, Scaling } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 
-/** Finds pods that do not have the size of their pipe, because of another writer, or although nothing will change that. */
+/** Finds pods that differ from the pod template because of another writer, or although no rescale is in progress. */
 export async function checkPodSizes(cluster: Cluster): Promise<Result[]> {
   const scalings = new Map(
     (await cluster.scalings()).map((each) => [`${each.metadata.namespace}/${each.metadata.name}`, each]),
@@ -93,7 +93,7 @@ function more(others: readonly Difference[]): string {
   return others.length === 1 ? " (and 1 more pod)" : ` (and ${others.length} more pods)`;
 }
 
-/** Pods come first, and templates follow while Ready is False. */
+/** During a rescale, the pods get the size before the template, and Ready is False until the template has it, too. */
 function isInProgress(scaling: Scaling | undefined): boolean {
   if (!scaling) return false;
   const { observedGeneration, conditions = [] } = scaling.status ?? {};

@@ -10,7 +10,7 @@ interface PolicyObject extends KubeObject {
   readonly spec: unknown;
 }
 
-/** The ends of the names of policies, after the name of the process. A binding has the name of its policy. */
+/** Suffixes in names of policies: `<Deployment><suffix>.<namespace>`. A binding has the same name as its policy. */
 export const POLICIES: Readonly<Record<Component, readonly string[]>> = {
   api: ["", "-pipescalings"],
   controller: ["", "-pipescalings", "-leases", "-events"],

@@ -8,7 +8,7 @@ const LOST: Readonly<Record<Component, string>> = {
   controller: "nothing is resized",
 };
 
-/** Checks that both processes are installed and ready. */
+/** Checks that both processes are installed, ready, of this version, and not edited by hand. */
 export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
   const installations = await cluster.installations();
   if (installations.length === 0) {

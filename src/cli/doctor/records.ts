@@ -9,7 +9,7 @@ import { kubectlCommand, type Place } from "../options.ts";
 import { error, type Result } from "./result.ts";
 
 /**
- * The well-formed organizations and services, and a result for each malformed record.
+ * Returns the well-formed organizations and services, and a result for each problem of a malformed record.
  *
  * @param configMaps all ConfigMaps of the namespace with the label of records
  */
@@ -33,7 +33,7 @@ export function parseKeys(secrets: readonly Secret[], place: Place) {
   const malformed: Result[] = [];
   const keys = secrets.flatMap((secret) => {
     const parsed = wellFormed("secret", place, secret, [KEYS.parse(secret)], malformed);
-    // The key belongs to its organization nevertheless.
+    // A key with a malformed access list still belongs to its organization, so it is returned.
     const lists = parsed.map(({ ipAccessList }) => accessProblem(ipAccessList));
     wellFormed("secret", place, secret, lists, malformed);
     return parsed;
@@ -46,7 +46,7 @@ function accessProblem(ipAccessList: ApiKey["ipAccessList"]): Parsed<undefined> 
   return problem === undefined ? { ok: true, value: undefined } : { ok: false, problem };
 }
 
-/** Adds a result to `malformed` for each problem, and returns the others. */
+/** Adds a result to `malformed` for each problem, and returns the well-formed records. */
 function wellFormed<T>(
   resource: string,
   place: Place,
@@ -64,7 +64,7 @@ function wellFormed<T>(
   return all.flatMap((parsed) => (parsed.ok ? [parsed.value] : []));
 }
 
-/** Records that no other record refers to. */
+/** Parses a record that no other record refers to, only to find problems. */
 function parseOther(object: ConfigMap): Iterable<Parsed<unknown>> {
   const kind = recordKindOf(object.metadata.labels);
   if (kind !== undefined) return RECORD_KINDS[kind].parse(object);

@@ -2,7 +2,7 @@ import { serviceConfigMapName } from "../../records/service.ts";
 import type { Cluster } from "./cluster.ts";
 import { error, note, ok, type Result, warning } from "./result.ts";
 
-/** Checks that all records except those of keys are well-formed. */
+/** Checks that all records in ConfigMaps are well-formed. */
 export async function checkRecords(cluster: Cluster): Promise<Result[]> {
   const { organizations, services, malformed } = await cluster.records();
   if (malformed.length > 0) return malformed;

@@ -8,11 +8,11 @@ import { error, ok, type Result, warning } from "./result.ts";
 
 const KEY = "tiers.yaml";
 
-/** The ConfigMap can have another field manager, which a plain upgrade does not overwrite. */
+/** Without the flag, an upgrade does not overwrite the changes of another field manager. */
 const UPGRADE =
   "Set tiers in the values of the chart, then: helm upgrade --force-conflicts. It restarts the pods if the tiers of the values have changed.";
 
-/** Checks that the processes can read their tiers, and that they use those of the chart. */
+/** Checks that the tiers of the processes are valid and have not been edited since the last helm upgrade. */
 export async function checkTiers(cluster: Cluster): Promise<Result[]> {
   const ours = await cluster.ownInstallations();
   // Both processes use the same ConfigMap.

@@ -11,13 +11,13 @@ const DAY_MS = 86_400_000;
 
 /** Renewals happen well before, and the alert of the chart has the same threshold by default. */
 const SOON_MS = 14 * DAY_MS;
-/** Part of the validity that is left when a short certificate should have been renewed: cert-manager does at a third. */
+/** Threshold for short certificates, as a part of their validity. cert-manager renews when a third is left. */
 const SOON_PART = 1 / 5;
 
 /** The clock of this machine may be behind by this much. */
 const MAX_SKEW_MS = 60_000;
 
-/** Checks the certificate with which the API serves. */
+/** Checks the TLS certificate of the API. */
 export async function checkTls(cluster: Cluster): Promise<Result[]> {
   const ours = await cluster.ownInstallations();
   const results = ours.map(async ({ namespace, name, tlsSecret }): Promise<Result[]> => {
@@ -37,8 +37,8 @@ interface TlsSecret {
 }
 
 /**
- * How to create the Secret. Helm deletes the one that the chart creates when the values use another certificate. A
- * Secret of the user can have the name of that one, but not its label.
+ * Returns how to create the Secret. The chart creates `<deployment>-tls`, and helm deletes it when the values name
+ * another certificate. A Secret of the user can have the same name, but not the label of helm.
  */
 function creationOf(
   cluster: Cluster,
@@ -56,7 +56,7 @@ function creationOf(
   return `\`${command}\`; cert-manager creates it by itself.`;
 }
 
-/** The status of a Certificate often has no cause, which is in that of its newest request or of its issuer. */
+/** The cause of a failure is often not in the status of a Certificate, but in that of its request or its issuer. */
 const CERT_MANAGER_KINDS = ["certificates", "certificaterequests", "issuers", "clusterissuers"].map(
   (plural) => `${plural}.cert-manager.io`,
 );

@@ -66,13 +66,13 @@ export function dataRow(status: ServiceStatus): Row {
   };
 }
 
-/** How pipes were resized; empty if there is nothing to say. */
+/** Returns how pipes were resized; empty if none was resized in place or fell back to a rollout. */
 function methodsOf({ view, scaling }: ServiceStatus): Row {
   const { resizedBy } = scaling?.status.pipes ?? {};
   return view.fallbacks.length > 0 || view.pipes.inPlace ? { resizedBy, fallbacks: view.fallbacks } : {};
 }
 
-/** Time of the last transition of the state. */
+/** Returns the last transition of the condition that explains the state; `undefined` if there is no condition yet. */
 function sinceOf({ scaling }: ServiceStatus): Date | undefined {
   const condition = currentCondition(scaling?.status.conditions ?? []);
   return condition && new Date(condition.lastTransitionTime);
@@ -144,7 +144,7 @@ export function nextSteps({ service, view }: ServiceStatus, place: Place): strin
     case "failed": {
       const [failed] = view.pending.filter(({ state }) => FAILED.has(state));
       if (!failed) return [`Check the records: ${doctor}`];
-      // The name of a StatefulSet has its kind already.
+      // The name of a StatefulSet in the status already includes the kind: `statefulset/…`.
       const workload = failed.name.includes("/") ? failed.name : `deployment ${failed.name}`;
       const describe = `describe ${workload} --namespace ${namespace}`;
       const retry = `annotate ${object} --overwrite ${RETRY_ANNOTATION}="$(date -u +%Y-%m-%dT%H:%M:%SZ)"`;

@@ -39,7 +39,7 @@ export function desiredSize(scaling: PipeScalingView, nowMs: number): Size | und
   const reported = desired && sizeOf(desired);
   if (isObserved(scaling, nowMs)) return reported;
   const size = activeBoost(scaling, nowMs)?.size ?? requestedSize(scaling);
-  // Without a size in the spec, the size of a boost that is over says nothing about the one after it.
+  // If the spec has no size and the status is still about an ended boost, the size after the boost is not known.
   return size ?? (scaling.status.boost ? undefined : reported);
 }
 
@@ -60,7 +60,7 @@ function hasObservedSpec({ metadata, status }: PipeScalingView): boolean {
   return status.observedGeneration === metadata.generation;
 }
 
-/** A boost ends without a change of the spec, so its end has no generation. */
+/** A boost ends without a change of the spec, so `observedGeneration` does not tell whether its end was observed. */
 function isEndUnobserved(scaling: PipeScalingView, nowMs: number): boolean {
   return scaling.status.boost !== undefined && activeBoost(scaling, nowMs) === undefined;
 }
@@ -87,7 +87,7 @@ function stateOf(
   return { state: stateIn(conditions), reason, message };
 }
 
-/** The condition with the most to say: Stalled or Reconciling if one is True, otherwise Ready. */
+/** Returns the condition that explains the state: Stalled or Reconciling if one is True, otherwise Ready. */
 export function currentCondition(conditions: readonly Condition[]): Condition | undefined {
   return (
     conditions.find(({ type, status }) => type !== "Ready" && status === "True") ??

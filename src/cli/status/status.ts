@@ -96,7 +96,7 @@ async function watchOne(
   return exitCode;
 }
 
-/** The errors of one watch: an unavailable API server may become available again; a missing permission needs a person. */
+/** Decides which errors of one watch are retried, such as those of an unavailable API server, but no 403. */
 export class TransientErrors {
   #isUnauthorized = false;
 
@@ -104,18 +104,18 @@ export class TransientErrors {
     this.#isUnauthorized = false;
   }
 
-  /** Returns the delay before the next read, or `undefined` if the error is final. */
+  /** Returns the minimum delay before the next read, or `undefined` if the error is final. */
   retryAfterMs(error: unknown): number | undefined {
     if (error instanceof KubeUnreachableError) return 0;
     if (!(error instanceof KubeApiError)) return undefined;
-    // Credentials can expire during a watch. The client discards them after a 401, and reads new ones for the next call.
+    // Credentials can expire during a watch. After a 401, the client reads new ones for the next call.
     const isFirst = error.code === 401 && !this.#isUnauthorized;
     if (isFirst) this.#isUnauthorized = true;
     return isFirst || error.code === 429 || error.code >= 500 ? (error.retryAfterMs ?? 0) : undefined;
   }
 }
 
-/** Prints how each pipe of a service was resized, as far as the status has room for them. */
+/** Prints how each pipe that the status lists was resized. */
 export function printPipes(io: Io, status: ServiceStatus): void {
   printTable(io, ["pipe", "state", "resized", "reason", "message"], pipeRows(status));
 }

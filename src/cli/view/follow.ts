@@ -17,7 +17,7 @@ const EXIT_CODES: ReadonlyMap<RescaleState, number> = new Map([
 
 type FollowIo = Pick<Io, "out" | "err" | "terminal" | "signal">;
 
-/** The exit code for a rescale in this state, which need not be its outcome. */
+/** Returns the exit code for a rescale in this state, which is 0 while there is no outcome. */
 export function exitCodeOf({ state }: Pick<RescaleView, "state">): number {
   return EXIT_CODES.get(state) ?? EXIT_DONE;
 }
@@ -98,7 +98,7 @@ async function showUntilOutcome(
 
 type Display = (update: Update) => void;
 
-/** Prints each new line once, with the elapsed time. */
+/** Prints the lines that the update before did not have, each with the elapsed time. */
 function plainDisplay({ out }: FollowIo, clock: Clock): Display {
   const startedAt = clock.monotonic();
   let printed: readonly string[] = [];

@@ -7,7 +7,7 @@ import type { RescaleView } from "./rescale-view.ts";
 export type Update = { readonly view: RescaleView } | { readonly problem: string };
 
 export interface Reading {
-  /** Absent if the response must not be believed yet. */
+  /** `undefined` while the response may be out of date. */
   readonly view: RescaleView | undefined;
   /** The rescale for programs. */
   readonly data?: Row;
@@ -15,10 +15,10 @@ export interface Reading {
 
 export interface PollOptions {
   readonly read: () => Promise<Reading>;
-  /** Time to wait before the next attempt, or `undefined` for an error that is final. */
+  /** Minimum delay before the next attempt; `undefined` if the error is final. */
   readonly retryAfterMs: (error: unknown) => number | undefined;
   readonly intervalMs: number;
-  /** An earlier request succeeded, so that a lost connection is not a wrong address. */
+  /** An earlier request succeeded, so a connection error at the first read does not mean a wrong address. */
   readonly isKnownToWork?: boolean;
   /** Rejects once the signal is aborted. */
   readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -27,8 +27,9 @@ export interface PollOptions {
 const MAX_INTERVAL_MS = 10_000;
 
 /**
- * Reads a rescale again and again until the consumer stops. After the first successful read a transient error
- * is reported as a problem and retried, less and less often.
+ * Reads a rescale repeatedly until the consumer stops or the signal is aborted. An error before the first successful
+ * read is final, unless `isKnownToWork` is set. Later, transient errors are reported as problems and retried with
+ * increasing delays.
  */
 export async function* poll(options: PollOptions, signal: AbortSignal): AsyncGenerator<Update> {
   const { read, retryAfterMs, intervalMs, wait = waitFor } = options;

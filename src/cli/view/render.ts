@@ -62,7 +62,7 @@ export function frame(view: RescaleView, nowMs: number, { columns, paint }: Canv
   ].filter((line) => line !== "");
 }
 
-/** Renders lines without colors, for logs and programs; a line that was printed before is not repeated. */
+/** Renders lines without colors, for logs and programs. `follow` does not repeat lines of the last update. */
 export function plainLines(view: RescaleView, nowMs: number): string[] {
   const { service, requestId, boost, pending, pipes, state, reason, message } = view;
   const change = sizeChange(view);
@@ -75,9 +75,9 @@ export function plainLines(view: RescaleView, nowMs: number): string[] {
       : "";
   return [
     change === "" ? "" : `${service}: ${change}${request}`,
-    // Without the time left, which would make it another line each time.
+    // The remaining time would change this line in each update.
     boost ? `boost until ${boost.until}` : "",
-    // The reason for waiting changes with every other pipe.
+    // The message of a waiting pipe changes whenever another pipe makes progress.
     ...pending.map((pipe) => `${pipe.name}: ${pipe.state === "Waiting" ? "Waiting" : describePipe(pipe)}`),
     ...restartsOf(view),
     `${state}${took}${count}: ${[reason, message].filter(Boolean).join(": ")}`,

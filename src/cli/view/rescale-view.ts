@@ -34,14 +34,14 @@ export interface BoostView {
   readonly size: Size;
   /** In UTC. */
   readonly until: string;
-  /** At the moment of the view. */
+  /** Remaining time when the boost was read, in milliseconds. */
   readonly leftMs: number;
 }
 
-/** State in the API; `unknown` if nothing has been reported yet. */
+/** State in the API; `unknown` if nothing has been reported yet, or for a state of a later version. */
 export type RescaleState = "propagating" | "scaled" | "failed" | "suspended" | "unknown";
 
-/** The time of the next attempt for any of the failed pipes. */
+/** Returns the time of the next attempt for any of the failed pipes; `undefined` if none is retried automatically. */
 export function earliestRetry(
   failures: readonly { readonly nextRetryAt?: string | undefined }[],
 ): Date | undefined {

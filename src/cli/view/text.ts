@@ -5,7 +5,7 @@ import type { Io } from "../io.ts";
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
-/** Styles a text of standard output, where that has colours; elsewhere it is left as it is. */
+/** Returns a function that styles text for standard output, or leaves it unchanged if colors are off. */
 export function painter({ terminal }: Pick<Io, "terminal">): (style: Style, text: string) => string {
   return (style, text) => (terminal.colors ? styleText(style, text, { validateStream: false }) : text);
 }
@@ -21,7 +21,7 @@ export function printable(text: string): string {
   return text.replace(UNPRINTABLE, " ");
 }
 
-/** Escapes the same characters in a text of several lines, so that nothing is lost. */
+/** Escapes the characters that {@link printable} replaces, except line breaks, so that nothing is lost. */
 export function escaped(text: string, escapeOne: (character: string) => string): string {
   return text.replace(UNPRINTABLE, (found) =>
     Array.from(found, (each) => (each === "\n" ? each : escapeOne(each))).join(""),
@@ -43,8 +43,8 @@ export function broken(line: string, columns: number): string[] {
 }
 
 /**
- * Width of lines that only the terminal breaks. A command in them is copied as a whole: with a line end in it, its
- * beginning would run alone, without the flags that select the cluster.
+ * Width of lines that only the terminal breaks. People copy commands from them. If a copied command contained a line
+ * break, its beginning would run alone, without the flags that select the cluster.
  */
 export const UNBROKEN = Number.MAX_SAFE_INTEGER;
 
@@ -60,7 +60,7 @@ export function counted(count: number, noun: string): string {
 
 const MIN_COLUMNS = 20;
 
-/** The text after a label, in lines of at most so many columns; further lines are indented by the label's width. */
+/** Puts a text after a label, broken into lines of this width; further lines are indented by the label's width. */
 export function labeled(label: string, text: string, columns: number): string[] {
   const indent = stringWidth(label);
   const width = Math.max(MIN_COLUMNS, columns - indent);
