@@ -16,7 +16,8 @@ export interface ChildOptions {
 }
 
 /**
- * Starts a Node process of a benchmark, which receives messages. Its two outputs are pipes that must be read.
+ * Starts a Node process of a benchmark, with a channel for messages. Its two outputs are pipes that the caller must
+ * read.
  *
  * The process belongs to the cluster, so the removal of the cluster ends it too, however the benchmark ends.
  */
@@ -29,7 +30,7 @@ export function startChild(cluster: Cluster, options: ChildOptions): ChildProces
   });
 }
 
-/** Removes variables that name another cluster or set options of Node. */
+/** Returns the environment without variables that name another cluster, or set options of Node or of the program. */
 function ownEnvironment() {
   return Object.fromEntries(
     Object.entries(environment).filter(

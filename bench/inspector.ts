@@ -8,8 +8,8 @@ const answerSchema = z.object({
 });
 
 /**
- * Evaluates an expression in another process through Node's inspector, optionally after a full garbage collection.
- * It is connected only for the evaluation, between measurements, so the measured process needs no code for benchmarks.
+ * Evaluates an expression in another process through Node's inspector, optionally after a full garbage collection. The
+ * connection exists only for the evaluation, between measurements. The measured process needs no code for benchmarks.
  *
  * @param url of the inspector, which the process prints on standard error
  */

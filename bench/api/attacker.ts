@@ -42,7 +42,7 @@ async function run({ url, opsUrl, target, attacks, ms }: AttackJob): Promise<Att
       connections[attack.name] = (connections[attack.name] ?? 0) + 1;
       const attacked = attack.port === "operations" ? opsUrl : url;
       const status = await strike(attacked, SOURCES[lane % SOURCES.length] ?? "", blow, end);
-      // The server may close any of them without a response to make room for others.
+      // The server may close any connection without a response, to make room for others.
       if (status !== 0 && blow.expected?.includes(status) === false) {
         const what = `${attack.name}: ${status}`;
         unexpected[what] = (unexpected[what] ?? 0) + 1;
@@ -58,7 +58,7 @@ async function run({ url, opsUrl, target, attacks, ms }: AttackJob): Promise<Att
   return { connections, unexpected };
 }
 
-/** Opens a connection and waits until the server closes it. @returns the status of the response, or 0 without one */
+/** Opens a connection and waits until it is closed. @returns the status of the response, or 0 without one */
 function strike(
   url: string,
   localAddress: string,

@@ -1,4 +1,4 @@
-/** A service of the attacker's own organization, and a key for it. */
+/** The path of a service that the attacker may use, and the Authorization header for it. */
 export interface AttackTarget {
   readonly path: string;
   readonly authorization: string;

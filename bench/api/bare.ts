@@ -2,8 +2,8 @@ import express from "express";
 import { urlOf } from "../../src/telemetry/ops-server.ts";
 
 /**
- * The first baseline, a separate process: an express app that returns a constant, written as in the guide of express. Its
- * arguments are the path and the constant; it logs its address.
+ * The first baseline, a separate process: an express app that returns a constant, written as in the guide of express.
+ * Its arguments are the path and the constant; it logs its address.
  */
 const [path = "", constant = ""] = process.argv.slice(2);
 const result: unknown = JSON.parse(constant);

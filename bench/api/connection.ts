@@ -20,7 +20,7 @@ export class Connection {
     this.#use(socket);
   }
 
-  /** Rejects if the connection cannot be opened. A later failure ends the process, because the result would be invalid. */
+  /** Rejects if the connection cannot be opened. A later failure ends the process: it invalidates the result. */
   static open(url: string): Promise<Connection> {
     const parsed = new URL(url);
     return new Promise((resolve, reject) => {

@@ -10,7 +10,7 @@ export interface HealthyResult {
   readonly failures: readonly string[];
 }
 
-/** Less than the default rate limit of a key. */
+/** The interval between requests, which stays below the default rate limit of a key. */
 const INTERVAL_MS = 1000;
 /** Every n-th request is a PATCH, or opens a new connection. */
 const PATCH_EACH = 10;

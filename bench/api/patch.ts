@@ -32,7 +32,7 @@ export async function measurePatch(
       const oursMs: number[] = [];
       const baselineMs: number[] = [];
       for (let call = 0; call < calls; call += 1) {
-        // The size changes each time, because an apply without a change is cheaper.
+        // The size changes with each call, because an apply without a change is cheaper.
         const size = sizeOfCores(1 + (call % 2));
         oursMs.push(await timeOf(() => patch(connection, ours, authorization, size)));
         baselineMs.push(await timeOf(() => apply(client, baseline, size)));

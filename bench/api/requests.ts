@@ -22,7 +22,7 @@ export function requestsOf({ authorizations, paths, strangerEach }: Callers): ()
   };
 }
 
-/** Returns new invalid credentials, from a random network (an IPv6 /64). */
+/** Returns a request with unique invalid credentials, from a network of its own (an IPv6 /64). */
 function stranger(path: string, number: number): string {
   const credentials = Buffer.from(`stranger-${number}:${number}`).toString("base64");
   return get(path, {

@@ -26,13 +26,13 @@ const HIGHEST_LIMITS: readonly string[] = [
   ...["--trusted-proxies", "127.0.0.1"],
 ];
 
-/** Limits of the API for attacks. */
+/** No flags, so the API has its default limits: for attacks and the measurement of its start. */
 export const DEFAULT_LIMITS: readonly string[] = [];
 
-/** The options of the chart, which the baselines have, too. */
+/** The Node options of the chart. The baselines have them, too. */
 const NODE_ARGS = argsWithoutContainer("api");
 
-/** Flags for HTTPS with a key of the kind that the chart asks for (ECDSA), whose certificate clients must not verify. */
+/** Flags for HTTPS with an ECDSA key, as the chart requests. Clients must not verify the certificate. */
 export function tlsFlags({ cluster }: ApiWorld): readonly string[] {
   const [certFile, keyFile] = [join(cluster.dir, "api.crt"), join(cluster.dir, "api.key")];
   const { cert, key } = certificatePair("api");
@@ -94,7 +94,7 @@ export async function startApi(
   };
 }
 
-/** Express without middleware, and with the features of the API from libraries. */
+/** The baselines: express without middleware, and express with the features of the API from libraries. */
 const BASELINES = {
   bare: new URL("bare.ts", import.meta.url),
   libraries: new URL("libraries.ts", import.meta.url),
@@ -166,7 +166,7 @@ const memorySchema = z.object({ rssBytes: z.number(), heapBytes: z.number() });
 
 const listeningSchema = z.object({ msg: z.literal("listening"), url: z.url(), opsUrl: z.url().optional() });
 
-/** Both servers log their address as a line of JSON. */
+/** The API and the baselines log their address as a line of JSON. */
 function listeningIn(text: string) {
   const line = text.split("\n").find((each) => each.includes('"listening"') && each.endsWith("}"));
   return line === undefined ? undefined : listeningSchema.parse(JSON.parse(line));

@@ -29,7 +29,7 @@ const ALL_ATTACKS: AttackJob["attacks"] = [
   ...(["operations", "scrapes"] as const),
 ];
 
-/** Runs all attacks together while a healthy client uses the API, over TLS and over plain HTTP, and prints two tables. */
+/** Runs all attacks together while a healthy client uses the API, over TLS and then plain HTTP. Prints two tables. */
 export async function soak({ minutes, report }: SoakOptions): Promise<void> {
   const about = [describeMachine(), new Date().toISOString(), `${minutes} minutes each`];
   report("Starting a cluster with records");

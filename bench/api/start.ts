@@ -67,7 +67,7 @@ export async function seedRecords({ cluster }: ApiWorld, count: number): Promise
   }
 }
 
-/** The API, and a process that only makes its lists, in turns; the first round only warms up. */
+/** Starts the API and a process that only makes the same lists, in turns. The first round is a warm-up. */
 export async function measureApiStart(
   world: ApiWorld,
   programs: { readonly api: string; readonly lists: string },

@@ -32,7 +32,7 @@ export interface ApiWorld {
   readonly kubeconfig: string;
   readonly authorizations: readonly string[];
   readonly services: readonly [BenchService, BenchService];
-  /** GET requests, which the API serves from its caches. */
+  /** Paths of GET requests that the API serves from its caches. */
   readonly paths: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export async function createApiWorld(): Promise<ApiWorld> {
   }
 }
 
-/** A record of 100 KB that is no valid YAML, and that a parser which describes each of its errors never finishes. */
+/** Adds a record with 100 KB of invalid YAML. A parser that describes every error would never finish it. */
 export async function addHostileRecord({ cluster }: Pick<ApiWorld, "cluster">): Promise<void> {
   const admin = new KubeClient(await connect(cluster.kubeconfig));
   try {
@@ -89,7 +89,7 @@ async function seed(admin: KubeClient) {
   };
 }
 
-/** Returns a PipeScaling as the controller creates it, with an effective size of one core. */
+/** Creates a PipeScaling as the controller does, with an effective size of one core. */
 async function addScaling(admin: KubeClient, name: string): Promise<PipeScalingView> {
   const size = sizeOfCores(1);
   const spec = { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };

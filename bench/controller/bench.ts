@@ -46,18 +46,18 @@ const EXTENTS = { quick: QUICK, standard: STANDARD, full: FULL };
 /** Size of the measurement. */
 export type Extent = keyof typeof EXTENTS;
 
-/** With pacing, each pipe is a separate rollout, so fewer are enough to count its writes. */
+/** With pacing, each pipe is a separate rollout, so fewer services are enough to count the writes. */
 const PACED_SERVICES = 100;
 
 export interface BenchOptions {
   readonly extent: Extent;
-  /** Folder for the CPU profile of each measured process; none are written if it is absent. Profiling slows a process. */
+  /** Folder for the CPU profile of each measured process. If absent, none are written. Profiling slows a process. */
   readonly profileDir?: string | undefined;
   /** Reports progress. */
   readonly report: (text: string) => void;
 }
 
-/** Measures the controller against its targets (docs/benchmarks.md), and prints two tables: ratios, and counts of requests. */
+/** Measures the controller against its targets (docs/benchmarks.md). Prints two tables: ratios, and request counts. */
 export async function benchController({ extent: name, profileDir, report }: BenchOptions): Promise<void> {
   const machine = describeMachine();
   const amounts = EXTENTS[name];

@@ -13,7 +13,7 @@ import { type ControllerWorld, PIPES, quiet } from "./world.ts";
 
 const PATCHES = 1000;
 const BURST_MS = 10_000;
-/** Sizes in turn; the last one is requested only once, at the end. */
+/** Sizes that are requested in turn. `LAST` is requested only once, at the end. */
 const SIZES = [2, 3, 4, 5, 6, 7].map(sizeOfCores);
 const LAST = sizeOfCores(8);
 

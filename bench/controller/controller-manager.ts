@@ -21,7 +21,7 @@ export const RAISED_LIMITS: ClientLimits = { name: "raised", qps: 1000, burst: 2
 
 const COMPONENT = "kube-controller-manager";
 
-/** With its default limits, it first ends what is left of the rollouts of 3,000 Deployments. */
+/** With default limits, the controller manager first completes what is left of the rollouts of 3,000 Deployments. */
 const TIMEOUT_MS = 10 * 60_000;
 
 /** Restarts the controller manager with other limits; returns when it works. */

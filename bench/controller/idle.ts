@@ -3,12 +3,12 @@ import { countsBetween, type RequestCounts, requestsOf, sumOf } from "./request-
 import type { RunningController } from "./running-controller.ts";
 import { type ControllerWorld, quiet, requestCounts } from "./world.ts";
 
-/** One watch of each resource, and two of the first: organizations and services. */
+/** The controller has two watches of the first, and one of each other. Its watch of StatefulSets is left out. */
 const WATCHED = ["configmaps", "deployments", "horizontalpodautoscalers", "pipescalings", "pods"];
 const WATCHES = WATCHED.length + 1;
 
 export interface IdleTimes {
-  /** V8 collects the garbage of the work before, in three collections of about two minutes each; this is not measured. */
+  /** Time before the measurement, in which V8 collects earlier garbage: three collections of about two minutes each. */
   readonly settleMinutes: number;
   readonly minutes: number;
 }
@@ -16,7 +16,7 @@ export interface IdleTimes {
 export interface Idle {
   readonly minutes: number;
   readonly counts: RequestCounts;
-  /** Reads and watches, by any client, of the resources that the controller watches. */
+  /** Requests, by any client and with any verb, for the resources in `WATCHED`. */
   readonly watching: RequestCounts;
   readonly callsPerHourAndWatch: number;
   /** CPU time of the controller as a share of one core, from 0 to 1. */

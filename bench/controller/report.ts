@@ -74,7 +74,7 @@ function measuresOf({ services, rescale, deployments, starts, idle }: Results): 
 
 const IDLE_CPU_SHARE = 0.003;
 
-/** Comparable between runs with different numbers of services. */
+/** Returns the CPU time of 1,000 writes, which is comparable between runs with different numbers of services. */
 function per1000Writes({ cpuSeconds, ours, baseline }: RescaleRounds): Pair[] {
   const writesIn = (counts: RequestCounts | undefined) => sumOf(writesOf(counts ?? new Map()));
   return cpuSeconds.map((pair, round) => ({
@@ -83,7 +83,7 @@ function per1000Writes({ cpuSeconds, ours, baseline }: RescaleRounds): Pair[] {
   }));
 }
 
-/** Returns the rows of the counts. With several rounds, the one with the most requests counts. */
+/** Returns the rows of the counts. With several rounds, the one with the most writes counts. */
 function countsOf({ services, rescale, paced, bursts, starts, idle }: Results): Count[] {
   const ours = most(rescale.ours);
   const [burst] = bursts.toSorted((a, b) => writesIn10Seconds(b) - writesIn10Seconds(a));

@@ -4,7 +4,7 @@ import { type RequestCounts, sumOf, writesOf } from "./request-counts.ts";
 import type { Resized, Resizes, Way } from "./resizes.ts";
 import type { StartsWithPods } from "./start-with-pods.ts";
 
-/** Requests that only the controller makes, also in a cluster with rollouts. */
+/** Writes that only the controller makes, even if Deployments roll out in the cluster. */
 const OWN_WRITES = [
   "PATCH deployments",
   "PATCH pods/resize",
@@ -17,7 +17,7 @@ interface Row {
   readonly what: string;
   readonly value: (resized: Resized, pipes: number) => number;
   readonly format: (value: number) => string;
-  /** Most in place with the default limits, by number of pipes. */
+  /** The target for resizes in place with the default limits, by number of pipes. */
   readonly target?: Readonly<Record<number, string>>;
 }
 

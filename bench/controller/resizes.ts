@@ -56,8 +56,9 @@ export interface Resized {
   readonly counts: RequestCounts;
 }
 
-/** In addition, and for each pipe: with the default limits, a rollout takes half a second of the Deployment controller. */
+/** The timeout of a resize is this, and `MOST_MS_PER_PIPE` for each pipe. */
 const TIMEOUT_MS = 300_000;
+/** With the default limits, a rollout takes half a second of the Deployment controller. */
 const MOST_MS_PER_PIPE = 2000;
 const CONCURRENCY = 16;
 
@@ -101,7 +102,7 @@ const STRATEGIES = ["InPlaceOrRollout", "Rollout"] as const;
 
 type Strategy = (typeof STRATEGIES)[number];
 
-/** In place to a larger size, and back by rollouts: a smaller size in place is watched for half a minute first. */
+/** Pipes grow in place and shrink by rollouts: in place, other pipes wait half a minute after the first smaller one. */
 const TURNS = {
   InPlaceOrRollout: { tier: "scale", from: 1, to: 2 },
   Rollout: { tier: "basic", from: 2, to: 1 },
@@ -166,7 +167,7 @@ function describe(resized: Resized): string {
   ].join("\n");
 }
 
-/** Otherwise a later resize in place would have to delete those with its size first. */
+/** Deletes ReplicaSets without pods. A later resize in place would have to delete those with its size first. */
 async function deleteEmptyReplicaSets({ admin }: ControllerWorld): Promise<void> {
   const path = collectionPath(REPLICA_SETS, PIPES);
   const { items } = await admin.json<{ readonly items: readonly ReplicaSet[] }>({

@@ -32,8 +32,8 @@ export interface Seeded {
 }
 
 /**
- * Creates an organization of the tier basic whose services have three pipes each, with the size of the tier, which also
- * decides about later sizes.
+ * Creates an organization of the tier basic whose services have three pipes each. The pipes have the default size of
+ * the tier, and a change of the tier changes their size.
  */
 export async function seedServices(world: ControllerWorld, options: SeedOptions): Promise<Seeded> {
   const organizationId = randomUUID();
@@ -187,7 +187,7 @@ function create(
   namespace: string,
   body: object,
 ): Promise<unknown> {
-  // The controller owns the size of its pipes after their first reconciliation, so it has nothing to adopt.
+  // The controller already owns the size of new pipes, as after a first reconciliation, so it has nothing to adopt.
   const query = resource === DEPLOYMENTS ? { fieldManager: CONTROLLER_FIELD_MANAGER } : {};
   return admin.json({ method: "POST", path: collectionPath(resource, namespace), query, body });
 }

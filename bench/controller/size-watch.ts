@@ -24,8 +24,8 @@ const BY_SERVICE = "service";
 const LOOK_MS = 250;
 
 /**
- * Watches the objects of one kind, and notes for each service when all of them have a size. The times are those at
- * which the events arrive, so the cluster is asked for nothing meanwhile.
+ * Watches the objects of one kind, and records for each service when all of its objects have the expected size. This is
+ * the time at which the last event arrives, so a measurement adds no requests.
  */
 class KindWatch<Raw extends KubeObject> {
   readonly #store = new Store<Sized>({ [BY_SERVICE]: ({ serviceId }) => [serviceId] });
@@ -97,7 +97,7 @@ interface KindOptions<Raw> {
   readonly project: (raw: Raw) => Sized;
 }
 
-/** The sizes of pipes with one pod each as the cluster shows them, without the controller's own reports. */
+/** Watches pods, templates and PipeScalings of pipes with one pod. Only PipeScalings are the controller's reports. */
 export class SizeWatch {
   readonly pods: KindWatch<Pod>;
   readonly templates: KindWatch<Deployment>;

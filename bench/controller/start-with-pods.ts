@@ -31,7 +31,7 @@ export async function measureStartWithPods(
   program: string,
   { services, rounds, idle: times }: StartAmounts,
 ): Promise<StartsWithPods> {
-  // Another one for each round, the first of which is a warm-up: only a larger size is resized at once.
+  // Each round has a service of its own, because only a larger size is applied at once. The first round is a warm-up.
   const changed: Seeded[] = [];
   for (let round = 0; round <= rounds; round += 1)
     changed.push(await seedServices(world, { services: 1, replicas: 1, hasPods: true }));

@@ -32,7 +32,7 @@ export interface StartPrograms {
   readonly lists: string;
 }
 
-/** Starts the controller, with nothing to resize, and the baseline that only lists, in turns. The first round is a warm-up. */
+/** Starts the controller without work, and the baseline that only lists, in turns. The first round is a warm-up. */
 export async function measureStart(
   world: ControllerWorld,
   programs: StartPrograms,
@@ -68,7 +68,7 @@ async function startController(world: ControllerWorld, program: string) {
   };
 }
 
-/** Collections that the controller lists (src/controller/observe/caches.ts). */
+/** Collections that the controller lists (src/controller/observe/caches.ts), without StatefulSets. */
 const LISTS: readonly Listing[] = [
   { path: collectionPath(CONFIG_MAPS, RECORDS_NAMESPACE), labelSelector: `${RESOURCE_LABEL}=organization` },
   { path: collectionPath(CONFIG_MAPS, RECORDS_NAMESPACE), labelSelector: `${RESOURCE_LABEL}=service` },

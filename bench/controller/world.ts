@@ -39,8 +39,8 @@ export async function createControllerWorld(profileDir?: string): Promise<Contro
 }
 
 /**
- * Creates a cluster with rollouts and simulated pods, which is removed when this process ends. The controller manager has
- * raised limits at first, because with the default ones it would take a quarter of an hour for 3,000 pods.
+ * Creates a cluster with rollouts and simulated pods, which is removed when this process ends. The controller manager
+ * has raised limits at first, because with the default ones it would take a quarter of an hour for 3,000 pods.
  */
 export async function createWorldWithPods(profileDir?: string): Promise<ControllerWorld> {
   const cluster = await startCluster({ nodeSize: ROOMY_NODE, componentArgs: WITHOUT_CLIENT_LIMITS });

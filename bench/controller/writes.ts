@@ -12,9 +12,9 @@ import { collectionPath, DEPLOYMENTS, objectPath, type Resource } from "../../sr
 import { inParallel } from "../in-parallel.ts";
 
 /**
- * The baseline of a rescale, a separate process: a loop that makes the same writes as the controller, byte for byte,
- * with the same client and concurrency, but decides and watches nothing. It lists the objects once, reports that it is
- * ready, and rescales everything for each size that it receives.
+ * The baseline of a rescale, a separate process: a loop that makes the same kinds of writes as the controller, with the
+ * same client and concurrency, but decides and watches nothing. It lists the objects once, reports that it is ready,
+ * and rescales everything for each size that it receives.
  */
 const [kubeconfig, namespace = ""] = process.argv.slice(2);
 

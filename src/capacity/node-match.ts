@@ -2,7 +2,7 @@ import type { Taint } from "../kube/objects.ts";
 import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Toleration } from "../kube/pods.ts";
 import type { NodeView } from "./node-view.ts";
 
-/** Returns true if a pod of any size may run on the node, by name, labels, required node affinity and taints. */
+/** Returns true if the name, labels and taints of the node allow the pod. The size of the pod is not considered. */
 export function matchesNode(spec: PodSpec, node: NodeView): boolean {
   const { nodeName, nodeSelector = {}, affinity } = spec;
   const terms = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
@@ -43,7 +43,7 @@ function meets({ operator, values = [] }: NodeSelectorRequirement, value: string
 
 /**
  * A pod with a node name bypasses the scheduler, so only NoExecute taints apply. A RuntimeClass can add tolerations
- * when the pod is created. They are not in the template, so a pod with a RuntimeClass may tolerate any taint.
+ * when the pod is created. They are not in the template, so a pod with a RuntimeClass is assumed to tolerate any taint.
  */
 function isBorne(taint: Taint, { nodeName, runtimeClassName, tolerations = [] }: PodSpec): boolean {
   const isHard = taint.effect === "NoExecute" || (taint.effect === "NoSchedule" && nodeName === undefined);

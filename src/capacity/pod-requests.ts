@@ -36,7 +36,7 @@ function requestOf(
   return requested + amountOf(overhead?.[resource]);
 }
 
-/** Returns zero if there is no request. */
+/** Parses a quantity to billionths; 0 if it is missing or invalid. */
 export function amountOf(quantity: string | undefined): bigint {
   return parseQuantity(quantity ?? "") ?? 0n;
 }
@@ -54,7 +54,7 @@ export function effectiveRequests({
   return { ...resources?.limits, ...resources?.requests };
 }
 
-/** Returns true if the container has the QoS class Guaranteed: its CPU and memory limits equal its requests. */
+/** Returns true if the container allows the QoS class Guaranteed: its CPU and memory limits equal its requests. */
 export function isGuaranteed(container: Container): boolean {
   const requests = effectiveRequests(container);
   const limits = container.resources?.limits ?? {};

@@ -11,15 +11,16 @@ export interface PlacedPod extends Pick<Pod, "metadata"> {
   };
 }
 
-/** A node, and the amounts that its pods have reserved, without those of pods that would stop. */
+/** A node, and the amounts reserved by each pod on it or promised to it. Pods that would stop are excluded. */
 export interface UsedNode {
   readonly node: NodeView;
   readonly used: readonly Amounts[];
 }
 
 /**
- * Returns the amounts that a pod on a node has reserved. Like the scheduler, it counts for each container the largest of
- * the requests in the spec, the allocated and the actual ones; not those in the spec if the node can never grant them.
+ * Returns the amounts that a pod on a node has reserved. Like the scheduler, it counts for each container the largest
+ * of the requests in the spec, the allocated and the actual ones; not those in the spec if the node can never grant
+ * them.
  */
 export function reservedBy({ spec, status = {} }: PlacedPod): Amounts {
   const { conditions = [], containerStatuses = [], initContainerStatuses = [] } = status;
@@ -67,11 +68,11 @@ interface Counts {
   readonly pods: number;
   /** Number of the nodes that are large enough. */
   readonly nodes: number;
-  /** Number of those of them that were searched. */
+  /** Number of these nodes that were searched. */
   readonly searched: number;
   /** Number of the pods that have room. */
   readonly fitting: number;
-  /** The nodes are others than those of the old pods. */
+  /** Nodes that are known to have no room were left out. */
   readonly isOther: boolean;
 }
 

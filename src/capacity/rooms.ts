@@ -11,7 +11,7 @@ import { countFitting, describeLackOfRoom, type PlacedPod, reservedBy } from "./
 
 /** New pods that need room, in place of old ones that stop first. */
 export interface RoomRequest {
-  /** Identifies who asks. */
+  /** UID of the workload. Room that was promised to it before is free for it. */
   readonly uid: string;
   readonly spec: PodSpec;
   readonly pods: number;
@@ -35,20 +35,20 @@ interface Promised {
   readonly untilMs: number;
 }
 
-/** A check lists the pods of at most so many other nodes. The next one goes on with the rest. */
+/** Besides those of old pods, a check searches at most this many nodes. The next check continues with the rest. */
 const MAX_NODES = 50;
 
-/** Old pods have ended by then, and the new ones have a node. */
+/** Time for which room stays promised. By then, old pods have ended, and the new ones have a node. */
 const PROMISED_MS = 120_000;
 
 /**
- * Finds out whether nodes have room now. Pods are listed by node when that is asked for: a watch of all pods of the
- * cluster would cost far more than it is worth.
+ * Finds out whether nodes have room now. Pods are listed on demand, node by node: a watch of all pods of the cluster
+ * would cost far more than it is worth.
  */
 export class Rooms {
   readonly #client: Pick<KubeClient, "json">;
   readonly #clock: Pick<Clock, "monotonic">;
-  /** Room that was promised to each caller, by its uid. Its new pods possibly do not use it yet. */
+  /** Room that was promised to each workload, by UID. Its new pods may not use it yet. */
   readonly #promised = new Map<string, readonly Promised[]>();
   /** One check at a time, so that two callers are not promised the same room. */
   #last: Promise<unknown> = Promise.resolve();
@@ -116,7 +116,7 @@ export class Rooms {
       .map(({ amounts }) => amounts);
   }
 
-  /** Returns those that have not ended; `undefined` without the permission to list them. */
+  /** Returns the pods on a node that have not ended; `undefined` without the permission to list them. */
   async #podsOn(node: string): Promise<readonly PlacedPod[] | undefined> {
     const fieldSelector = `spec.nodeName=${node},status.phase!=Succeeded,status.phase!=Failed`;
     const request = { path: collectionPath(PODS, undefined), query: { fieldSelector } };

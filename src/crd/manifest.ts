@@ -32,7 +32,7 @@ export function crdManifest(): object {
             column("Ready", '.status.conditions[?(@.type=="Ready")].status'),
             column("Reason", '.status.conditions[?(@.type=="Ready")].reason'),
             column("Age", ".metadata.creationTimestamp", { type: "date" }),
-            // A column of dates shows only times in the past.
+            // Not of the type `date`, which shows the age, and so only times in the past.
             column("Boost Until", ".status.boost.until", { priority: 1 }),
             column("Units", ".status.computeUnits", { type: "number", priority: 1 }),
             column("In Place", ".status.pipes.inPlace", { type: "integer", priority: 1 }),

@@ -11,5 +11,5 @@ export const IGNORE_WINDOW_ANNOTATION = `${GROUP}/ignore-rollout-window-until`;
 export const API_FIELD_MANAGER = "pipe-scaling-api";
 export const CONTROLLER_FIELD_MANAGER = "pipe-scaling-controller";
 
-/** How the API server's paths name it (the shape of kube/paths.ts). */
+/** The resource in paths of the API server, in the shape of kube/paths.ts. */
 export const PIPE_SCALINGS = { apiVersion: API_VERSION, plural: PLURAL };

@@ -12,8 +12,8 @@ import {
 import { dateTime } from "./fields.ts";
 
 /**
- * A rule about both size fields, which only the schema of the object around them can express. It does not apply while both
- * fields are unchanged, so that a later, stricter rule never blocks `suspend: true` on an old object.
+ * A rule about both size fields, which only the schema of the object around them can express. It does not apply while
+ * both fields are unchanged, so that a later, stricter rule never blocks `suspend: true` on an old object.
  */
 function aboutSize(rule: string, message: string) {
   // Without `orValue`, Kubernetes 1.32 estimates that the comparison costs too much, and refuses the CRD.
@@ -35,7 +35,7 @@ const boost = z
   .object({
     replicaCpuMillicores: cpu.meta({ description: CPU }),
     replicaMemoryGb: memory.meta({ description: MEMORY }),
-    // JavaScript parses less than the API server takes for a date-time, which has no limits for the offset.
+    // The API server accepts any offset in a date-time. JavaScript parses only offsets below 24 h.
     until: dateTime.meta({
       pattern: "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?(Z|[+-]([01]\\d|2[0-3]):[0-5]\\d)$",
       description: "End of the boost, such as 2026-01-31T20:00:00Z. From then on, the boost has no effect.",

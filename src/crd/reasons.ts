@@ -13,7 +13,7 @@ function isFailureReason(text: string): text is FailureReason {
   return Object.hasOwn(FAILURE_REASON_TABLE, text);
 }
 
-/** Parses the reason in a status or an annotation. A later version may have written an unknown one. */
+/** Parses the reason in a status or an annotation. Unknown ones, of a later version, become `RolloutFailed`. */
 export function failureReason(text: string): FailureReason {
   return isFailureReason(text) ? text : "RolloutFailed";
 }

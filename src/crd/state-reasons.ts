@@ -1,6 +1,6 @@
 /** One reason in a condition. All texts about it are derived from this. */
 export interface ReasonEntry {
-  /** For customers: the API returns it instead of messages of the cluster, which may name other tenants (docs/adr/0017). */
+  /** For customers: the API returns it instead of cluster messages, which may name other tenants (docs/adr/0017). */
   readonly sentence: string;
   /** The condition of the PipeScaling with this reason. */
   readonly shows: "Ready" | "Reconciling" | "Stalled" | "Suspended";

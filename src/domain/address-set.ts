@@ -8,7 +8,7 @@ const address = z.union([z.ipv4(), z.ipv6()]);
 // zod accepts 2001:db8::/32.5.
 const range = z.union([z.cidrv4(), z.cidrv6().regex(/\/\d+$/)]);
 
-/** Prefix of the IPv4 addresses that are mapped into IPv6, `::ffff:0:0/96`. */
+/** Prefix length of the IPv6 range that IPv4 addresses are mapped into, `::ffff:0:0/96`. */
 const MAPPED_PREFIX = 96;
 
 /** Returns true for an IPv4 or IPv6 address; false for an ambiguous notation such as `010.0.0.1`. */
@@ -33,7 +33,7 @@ export class AddressSet {
   readonly #v4 = new BlockList();
   readonly #v6 = new BlockList();
 
-  /** Adds an address or a CIDR. If it is invalid, adds nothing and returns the problem, such as "it must be …". */
+  /** Adds an address or a CIDR. If it is invalid, adds nothing and returns the problem, such as "must be …". */
   add(source: string): string | undefined {
     if (!isAddress(source) && !range.safeParse(source).success) return NO_ADDRESS;
     const [text = "", length] = source.split("/");
@@ -47,7 +47,7 @@ export class AddressSet {
     return undefined;
   }
 
-  /** An IPv4 address that is mapped into IPv6 is that IPv4 address, which no wider range of IPv6 contains. */
+  /** Treats an IPv4-mapped IPv6 address as IPv4. No IPv6 range that is wider than `::ffff:0:0/96` contains it. */
   has(text: string): boolean {
     if (isIP(text) === 0) return false;
     const parsed = parseAddress(text);

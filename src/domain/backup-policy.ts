@@ -31,9 +31,9 @@ export interface BackupChange {
 }
 
 /**
- * The policy after a change whose values are valid by themselves. A start time sent without a period resets a stored
- * period that does not allow one, and a period sent without a retention raises a shorter one. The result can still break
- * {@link BACKUP_RULES}.
+ * Returns the policy after a change whose values are valid by themselves. A start time sent without a period resets a
+ * stored period that does not allow one. If a period is sent without a retention, or the retention is reset, a
+ * retention that is shorter than the period is raised. The result can still break {@link BACKUP_RULES}.
  */
 export function changeBackupPolicy(current: BackupPolicy, change: BackupChange): BackupPolicy {
   const isStartTimeAlone = typeof change.startTime === "string" && change.periodInHours === undefined;
@@ -93,7 +93,7 @@ export const BACKUP_RULES: readonly BackupRule[] = [
     isMet: ({ startTime, periodInHours }) => startTime === undefined || allowsStartTime(periodInHours),
   },
   {
-    // There would be times without any backup.
+    // Otherwise, there would be times without any backup.
     field: "backupRetentionPeriodInHours",
     condition: "must not be shorter than backupPeriodInHours",
     remedy: "send a longer retention, a shorter period, or no retention",

@@ -27,7 +27,7 @@ const SUFFIXES: ReadonlyMap<string, readonly [bigint, bigint]> = new Map([
   ["Ei", [2n ** 60n, 1n]],
 ]);
 
-/** Parses a quantity to billionths, rounded up; `undefined` if it is not a quantity. */
+/** Parses a quantity to billionths, rounded away from zero as in Kubernetes; `undefined` if it is not a quantity. */
 export function parseQuantity(text: string): bigint | undefined {
   const match = /^([+-]?)(\d{0,30})(?:\.(\d{0,30}))?(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)$/.exec(
     text,
@@ -53,7 +53,7 @@ export function sameQuantity(a: string, b: string): boolean {
   return left !== undefined && left === parseQuantity(b);
 }
 
-/** Converts a CPU and a memory quantity to a size, if they are whole millicores and whole GiB. */
+/** Converts a CPU and a memory quantity to a size; `undefined` unless they are whole millicores and whole GiB. */
 export function sizeOfQuantities(cpu: string | undefined, memory: string | undefined): Size | undefined {
   const cpuMillicores = wholeUnits(cpu, BILLIONTHS / 1000n);
   const memoryGib = wholeUnits(memory, BILLIONTHS * 2n ** 30n);

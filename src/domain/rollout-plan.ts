@@ -2,19 +2,19 @@ import type { WindowScope } from "./rollout-window.ts";
 
 /** The state of a pipe relative to the desired size. */
 export type PipeState =
-  /** The pods and the template have the size, and a rollout to it completed once. */
+  /** The pods and the template have the size. */
   | "done"
   /** The pods run the size, and the template follows without a rollout. */
   | "resized"
   /** The pods are being resized or replaced. */
   | "rolling"
-  /** The pipe does not have the size, and can be resized. */
+  /** The pipe does not have the size, and waits to be resized. */
   | "waiting"
   /** The pipe does not have the size; the last write failed and is retried later. */
   | "retrying"
-  /** The size was applied, and the rollout failed. */
+  /** The pipe failed to get the size, or another writer keeps reverting it. */
   | "failed"
-  /** The template has the size, but the owner paused rollouts. */
+  /** The owner paused rollouts, or keeps pods from them. */
   | "paused"
   /** The pipe cannot be resized until someone changes something. */
   | "unsizable";
@@ -38,7 +38,7 @@ export type RolloutPhase =
   /** The phase timed out: the rollout is broken, or its status is not updated. */
   | "overdue";
 
-/** Phases in which pods of a pipe are replaced. They count against the limit of the service. */
+/** Phases in which pods of a pipe are resized or replaced. They count against the limit of the service. */
 const MOVING: readonly RolloutPhase[] = [
   "resizing",
   "rolling-out",
@@ -47,7 +47,7 @@ const MOVING: readonly RolloutPhase[] = [
   "terminating",
 ];
 
-/** Phases that the controller started. They count against the limit across all services. */
+/** Phases of the controller's own rollouts and rollbacks. They count against the limit across all services. */
 export const OURS: readonly RolloutPhase[] = ["rolling-out", "rolling-back"];
 
 export interface PlannedPipe {
@@ -59,14 +59,14 @@ export interface PlannedPipe {
   readonly proof: "none" | "proving" | "proven";
   /** The template has the size and its pods lack it, or a resize in place failed. Such a pipe comes first. */
   readonly isUnfinished?: boolean;
-  /** The resize replaces pods. Only that counts against the limit across all services, and waits for every window. */
+  /** Only resizes that replace pods count against the limit across all services and wait for windows of both scopes. */
   readonly replacesPods: boolean;
 }
 
 export interface RolloutLimits {
   /** Number of rollouts that may start before the limit across all services is reached. */
   readonly overallFree: number;
-  /** Maximum number of concurrent rollouts in the service after a pipe has proven the size. */
+  /** Maximum number of concurrent rollouts and resizes in the service once a pipe has proven the size. */
   readonly serviceLimit: number;
   /** The resizes that a closed rollout window holds back; `undefined` while it is open. */
   readonly held: WindowScope | undefined;
@@ -81,7 +81,7 @@ export interface RolloutPlan {
   readonly waitReason: PlanWaitReason;
   /** True if a running pipe starts before any other has proven the size. */
   readonly isCanary: boolean;
-  /** Pipes whose rollouts the waiting ones wait for. */
+  /** Pipes, in progress or failed, that the waiting ones wait for. */
   readonly blockedBy: readonly string[];
 }
 
@@ -93,11 +93,11 @@ export function serviceLimit(total: number): number {
 }
 
 /**
- * Chooses the pipes to resize next: first those without replicas, because their rollout costs nothing; then one canary;
- * then, while a running pipe proves the size, as many as the limits allow. A failure blocks the rest. A closed window
- * blocks only the pipes that it applies to. Pipes that already restart for an older size of the controller come first,
- * because they already lag. Pipes that are unhealthy because of their owner's change or for another reason come last,
- * because they would prove nothing.
+ * Chooses the pipes to resize next: all pipes without replicas, because their rollout costs nothing; then one canary;
+ * then, once a pipe has proven the size, as many as the limits allow. A failure blocks all pipes with replicas. A
+ * closed window blocks only the pipes that it applies to. Pipes that are unfinished, or that already restart for an
+ * older size of the controller, come first. Pipes that are unhealthy because of their owner's change or for another
+ * reason come last, because they would prove nothing.
  */
 export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits): RolloutPlan {
   const waiting = pipes.filter((pipe) => pipe.state === "waiting");

@@ -30,7 +30,7 @@ export type RolloutWindowState =
   /** If the schedule opens the window again before `untilMs`, it stays open for longer. */
   { readonly open: true; readonly untilMs: number } | { readonly open: false; readonly opensAtMs: number };
 
-/** The state if there is no window. */
+/** The state if there is no window, or if somebody opened it early. */
 export const ALWAYS_OPEN = { open: true, untilMs: Number.POSITIVE_INFINITY } as const;
 
 /**
@@ -44,7 +44,7 @@ export const ALWAYS_OPEN = { open: true, untilMs: Number.POSITIVE_INFINITY } as 
  */
 export function windowAt(window: Recurrence, nowMs: number): RolloutWindowState {
   const cron = parseCron(window.schedule, window.timeZone);
-  // Returns the last opening before its argument, so the next millisecond includes an opening right now.
+  // `previousRuns` excludes the given time, so the next millisecond includes an opening right now.
   const [openedAt] = cron.previousRuns(1, new Date(nowMs + 1));
   const untilMs = openedAt ? openedAt.getTime() + window.durationMs : Number.NEGATIVE_INFINITY;
   if (untilMs > nowMs) return { open: true, untilMs };

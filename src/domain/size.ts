@@ -11,7 +11,7 @@ export interface Size {
 
 export const CPU_STEP_MILLICORES = 1000;
 export const CPU_MINIMUM_MILLICORES = 1000;
-/** The largest size that a platform can offer (`--maximum-cores`), and the bound of the CRD, which is only ever raised. */
+/** The largest size that a platform can offer (`--maximum-cores`), and the bound of the CRD, which is never lowered. */
 export const CPU_MAXIMUM_MILLICORES = 128_000;
 /** The largest size that a platform offers without that setting. */
 export const DEFAULT_MAXIMUM_CORES = 24;

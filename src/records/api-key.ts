@@ -5,8 +5,8 @@ import { API_KEY_SECRET_TYPE, ORGANIZATION_LABEL, recordLabels } from "./labels.
 import { instant, nonEmpty, type Parsed, parseRecord, yamlValue } from "./parse.ts";
 
 /**
- * Secret `api-key-<hex SHA-256 of the key ID>`. It has the key ID (the user name of HTTP Basic) and the secret only as
- * hashes. The secret is 256 random bits, so a single SHA-256 is enough.
+ * Secret `api-key-<hex SHA-256 of the key ID>`. It contains only hashes of the key ID (the user name of HTTP Basic) and
+ * of the secret, and the last 4 characters of the key ID. The secret is 256 random bits, so a single SHA-256 is enough.
  */
 export interface ApiKey {
   /** The resource ID that the API returns; not the key ID. */
@@ -88,7 +88,7 @@ export const apiKeyData = z.object({
     .meta({ description: "Addresses that may use the key. Without entries, every address may." }),
 });
 
-/** Strings, because a small Buffer keeps the 64 KiB alive from which Node allocated it. */
+/** Returns strings, because a small Buffer keeps alive the whole block from which Node allocated it. */
 function parseSecretHashes(text: string, context: z.RefinementCtx): string[] {
   const parts = text.split(/[\s,]+/).filter((part) => part !== "");
   const hashes = parts.flatMap((part) => HASH.exec(part)?.[1] ?? []);

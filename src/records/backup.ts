@@ -59,7 +59,7 @@ const data = backupConfigMapData
   .transform(
     (values): BackupPolicy => ({
       periodInHours: values.backupPeriodInHours,
-      // An earlier version accepted a shorter one.
+      // An earlier version accepted a shorter retention.
       retentionPeriodInHours: Math.max(
         values.backupRetentionPeriodInHours,
         shortestRetention(values.backupPeriodInHours),

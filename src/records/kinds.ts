@@ -16,11 +16,11 @@ interface RecordObject {
 }
 
 interface KindOfRecord {
-  /** Whose ID is in the name of the ConfigMap. The record is deleted with this owner. */
+  /** The owner, whose ID is in the name of the ConfigMap. The record is deleted with its owner. */
   readonly of: "organization" | "service";
   /** The name of the ConfigMap, from the ID of its owner. */
   readonly name: (id: string) => string;
-  /** Shows what is malformed. A record with many entries has a result for each. */
+  /** Returns one result for the record, or one for each entry if it has many. */
   readonly parse: (object: RecordObject) => Iterable<Parsed<unknown>>;
 }
 

@@ -3,9 +3,9 @@ import * as z from "zod";
 import { recordLabels } from "./labels.ts";
 import { instant, nonEmpty, type Parsed, sizeProblem, yamlValue } from "./parse.ts";
 
-/** Most bytes of the record, about 1900 members. */
+/** Maximum size of the record, in bytes: about 1900 members. */
 export const MAX_MEMBERS_BYTES = 262_144;
-/** Most bytes of an entry; usual ones have 150. */
+/** Maximum size of an entry, in bytes. Most entries have about 150. */
 const MAX_ENTRY_BYTES = 2048;
 /** After so many malformed entries, which take much longer to parse than others, no further ones are parsed. */
 const MAX_MALFORMED = 20;

@@ -11,12 +11,12 @@ export type Parsed<T> =
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Most bytes of keys and values in a record that is parsed, which takes at most about 100 ms. Kubernetes allows 1 MiB,
- * and one such record would stop all requests for seconds.
+ * Maximum size of a record that is parsed, in bytes of keys and values. Parsing takes at most about 100 ms. Kubernetes
+ * allows 1 MiB, and one such record would stop all requests for seconds.
  */
 export const MAX_RECORD_BYTES = 65_536;
 
-/** Most problems that are described; a record can have one for every few bytes. */
+/** Maximum number of problems that are described. A record can have one for every few bytes. */
 const MAX_PROBLEMS = 5;
 
 /** Longest name and longest message in a problem, in UTF-16 code units: a key can have any length. */
@@ -32,7 +32,7 @@ export function parseRecord<T>(
   return problem === undefined ? parseWith(schema, data) : { ok: false, problem };
 }
 
-/** Returns the problem of a record that is too large to be parsed. */
+/** Returns a problem if the record is too large to be parsed; otherwise `undefined`. */
 export function sizeProblem(
   data: Readonly<Record<string, string>>,
   maxBytes = MAX_RECORD_BYTES,
@@ -78,7 +78,7 @@ function clipped(text: string, maxLength: number): string {
 
 /**
  * The schemas of values that are themselves YAML. JSON Schema describes such a value only as a string, so the
- * reference reads the keys inside from here. `unknown`, because zod's types do not allow a schema here.
+ * generated reference reads the inner keys from this registry. `unknown`, because zod's types allow no schema here.
  */
 export const yamlContents = z.registry<{ readonly content: unknown }>();
 
@@ -94,7 +94,7 @@ export function yamlValue<T>(schema: z.ZodType<T>): z.ZodType<T, string> {
   return value.register(yamlContents, { content: schema });
 }
 
-/** Parses a date and time with an offset, which responses have in UTC. */
+/** Parses a date and time with an offset. Responses show it in UTC. */
 export const instant = z.iso
   .datetime({ offset: true, error: "must be a date and time such as 2026-01-31T12:00:00Z" })
   .transform((text, context) => {

@@ -22,7 +22,7 @@ interface WrittenWindow {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** A schedule is parsed for each decision. One that lists every value of every field has 351 characters. */
+/** A schedule is parsed for each decision. One that lists every value of every field has 356 characters. */
 const MAX_SCHEDULE_LENGTH = 500;
 
 const schedule = nonEmpty

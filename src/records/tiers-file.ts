@@ -45,7 +45,7 @@ const tiersFile = z.record(
 /**
  * Reads the tiers from a YAML file, such as `basic: {defaultCpuMillicores: 1000, maximumCpuMillicores: 8000}`.
  *
- * @throws Error with a sentence for the user if the file is invalid
+ * @throws Error if the file cannot be read, or with a sentence for the user if it is invalid
  */
 export function readTiersFile(path: string): Tiers {
   const tiers = parseTiers(readFileSync(path, "utf8"));
@@ -53,7 +53,7 @@ export function readTiersFile(path: string): Tiers {
   return tiers.value;
 }
 
-/** Parses the text of such a file. The problem continues a sentence whose subject is the file. */
+/** Parses the text of a tiers file. The problem continues a sentence whose subject is the file. */
 export function parseTiers(text: string): Parsed<Tiers> {
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_RECORD_BYTES) {

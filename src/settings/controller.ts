@@ -7,7 +7,7 @@ import { requireDefaultsWithin } from "./sizes.ts";
 import { readTiers } from "./tiers.ts";
 import { nonEmptyText, onOff } from "./values.ts";
 
-/** Kubernetes accepts no longer one in an Event. */
+/** Maximum length. Kubernetes rejects Events of a reporter with a longer identity. */
 const MAX_IDENTITY = 128;
 
 const identity = nonEmptyText.refine(
@@ -34,7 +34,7 @@ export const controllerSettings = {
 
 export type ControllerSettings = Omit<ReturnType<typeof toControllerSettings>, "dryRun" | "logLevel">;
 
-/** @throws UsageError if the tiers file is invalid */
+/** @throws UsageError if the settings do not fit together, or the tiers file is invalid */
 export function toControllerSettings(values: Values<typeof controllerSettings>) {
   const { tiersFile, ...settings } = values;
   const pipeNamespaces: readonly string[] = values.pipeNamespaces ?? [];

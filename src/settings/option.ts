@@ -21,7 +21,7 @@ export interface OptionText {
   readonly flagOnly?: true;
   /** Returns values that a shell can offer, if the schema does not list all of them. */
   readonly complete?: ((env: Environment) => readonly string[]) | undefined;
-  /** A word that is known by its position on the command line, so it has neither a flag nor a variable. */
+  /** A positional argument of the command line, without a flag or a variable. */
   readonly argument?: true;
   /** The default in the chart (chart.ts) if it differs, or `false` if the setting is not a chart value. */
   readonly chart?: false | { readonly default: unknown };
@@ -57,9 +57,9 @@ export interface DeclaredOption extends Declared {
 }
 
 /**
- * Options by their keys; each is declared by {@link option}. This is no schema of an object, because refinements of
- * one would be lost where options are combined: the code that converts the values of a process checks whether they
- * fit together, or the `check` of a command.
+ * Options by their keys; each is declared by {@link option}. This is not one object schema, whose refinements would be
+ * lost where options are combined. Instead, the function that converts the settings of a process, or the `check` of a
+ * command, checks whether the values fit together.
  */
 export type Options = Readonly<Record<string, z.ZodType>>;
 

@@ -4,7 +4,7 @@ import { option, type Values } from "./option.ts";
 import type { sizeSettings } from "./sizes.ts";
 import { chartText, durationMs, integer, listOf, written } from "./values.ts";
 
-/** The API server limits the length of a field manager to this, and its characters to printable ones. */
+/** The API server allows up to 128 printable characters. The setting is a list, so a name cannot contain a comma. */
 const MANAGER = /^[^,\p{C}]{1,128}$/u;
 const MANAGER_RULE = "it must be the name of a field manager: at most 128 characters, without a comma";
 

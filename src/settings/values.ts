@@ -98,7 +98,7 @@ export function integer(least: number, most: number): Value<number> {
   });
 }
 
-/** Kubernetes sets such a variable in pods for a Service named pipe-scaling. */
+/** The value of PIPE_SCALING_PORT that Kubernetes sets in pods if there is a Service named pipe-scaling. */
 const SERVICE_LINK = /^tcp:\/\//;
 
 const portNumber = integer(0, 65_535);
@@ -167,7 +167,7 @@ export const namespaceName = written(
   chartText(NAMESPACE_RULE, [NAMESPACE_NAME]),
 );
 
-/** An IPv4 or IPv6 address or CIDR, unchanged. Access lists accept the same ones. */
+/** An IPv4 or IPv6 address or CIDR, unchanged. Access lists of API keys accept the same values. */
 export const addressOrCidr: Value<string> = withChartRule(
   z.string().superRefine((text, context) => {
     const problem = new AddressSet().add(text);

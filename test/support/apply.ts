@@ -22,7 +22,7 @@ export async function applyAll(client: KubeClient, objects: readonly object[]): 
   }
 }
 
-/** Guesses the plural like client-go. */
+/** Guesses the plural as client-go does, unless the kind ends in s. */
 export function pluralOf(kind: string): string {
   const singular = kind.toLowerCase();
   return singular.endsWith("y") ? `${singular.slice(0, -1)}ies` : `${singular}s`;

@@ -15,10 +15,10 @@ declare module "vitest" {
   }
 }
 
-/** The errors of several files. */
+/** Maximum number of lines of errors, enough for those of several files. */
 const MOST_LINES = 60;
 
-/** A global setup of vitest: builds the program once for all projects of a run, in the folder of its temporary files. */
+/** A global setup of vitest: builds the program once for all projects of a run, in the folder of temporary files. */
 export async function setup(project: TestProject): Promise<void> {
   const folder = join(useTemporaryFolder(), "program");
   if (!existsSync(folder)) await build(folder);

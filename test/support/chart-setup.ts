@@ -1,6 +1,6 @@
 import { helm } from "@pipe-scaling/local-cluster/helm";
 
-/** Fetches helm, with the progress on the terminal, before the first test needs it. Takes minutes if it is built. */
+/** Fetches helm, with progress on the terminal, before the first test needs it. Building it takes minutes. */
 export async function setup(): Promise<void> {
   await helm(["version", "--short"]);
 }

@@ -8,7 +8,7 @@ export interface JsonSchema {
   readonly const?: unknown;
   readonly enum?: readonly unknown[] | undefined;
   readonly anyOf?: readonly JsonSchema[] | undefined;
-  /** Only of conditions. */
+  /** Contains only conditions (`if` and `then`). */
   readonly allOf?: readonly JsonSchema[] | undefined;
   readonly if?: JsonSchema | undefined;
   readonly then?: JsonSchema | undefined;
@@ -65,7 +65,7 @@ function isDateTime(text: string): boolean {
   return dateTime.safeParse(text).success && /T\d\d:\d\d:\d\d/.test(text);
 }
 
-/** In the next days: a time of a request must be in the future and not too far away, which no schema can say. */
+/** Times 1 to 20 days from now: times in requests must be in the near future, which no schema can express. */
 function dateTimes(): fc.Arbitrary<string> {
   const [min, max] = [1, 20].map((days) => new Date(Date.now() + days * 86_400_000));
   const offset = fc.constantFrom("Z", "+00:00", "-07:00", "+05:45");
@@ -99,7 +99,7 @@ export class Schemas {
     );
   }
 
-  /** The type, and its keywords. */
+  /** Checks the type, and the keywords of this type. */
   #hasType(schema: JsonSchema, value: unknown): boolean {
     const { type, items, maxItems, pattern, minLength, minimum, maximum, multipleOf, format } = schema;
     switch (type) {
@@ -308,7 +308,7 @@ function split(schema: JsonSchema) {
   return { unconditional, conditional };
 }
 
-/** The keywords of an alternative restrict those of the property. One that is only named has none. */
+/** The keywords of an alternative restrict a property. A property that the alternative only names is unchanged. */
 function merged(all: JsonSchema["properties"] = {}, alternative: JsonSchema["properties"] = {}) {
   const restricting = Object.entries(alternative).filter(([, each]) => Object.keys(each).length > 0);
   const narrowed = restricting.map(([name, more]) => {

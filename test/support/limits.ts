@@ -6,7 +6,7 @@ import type { TestEnvironment } from "./test-environment.ts";
 
 type Pipes = Pick<TestEnvironment, "client" | "pipes">;
 
-/** Limits the requests of all pods of the pipes together with the ResourceQuota "small", or changes that limit. */
+/** Sets the ResourceQuota "small", which limits the total requests of the pods in the namespace of the pipes. */
 export async function setQuota(pipes: Pipes, hard: Readonly<Record<string, string>>): Promise<void> {
   await limit(pipes, "ResourceQuota", "small", { hard });
   await enforced(pipes, "exceeded quota: small");

@@ -11,8 +11,8 @@ export function recordedDurations(): ReadonlyMap<string, number> {
 }
 
 /**
- * Starts the longest test files first, so that none of them runs alone at the end. The files without a recorded duration
- * are short; vitest orders them.
+ * Starts the longest test files first, so that none of them runs alone at the end. The files without a recorded
+ * duration are short; vitest orders them.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -12,7 +12,8 @@ interface Counts {
  * read it.
  *
  * Failures outside of tests count too: of a file that could not be collected, of a hook or a setup, or an unhandled
- * error. A run without tests is one failure, and so is each test file on the command line that the command does not run.
+ * error. A run without tests is one failure, and so is each test file on the command line that the command does not
+ * run.
  */
 class CountsReporter implements Reporter {
   #counts: Counts = { passed: 0, failed: 0, skipped: 0 };

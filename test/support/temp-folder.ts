@@ -13,8 +13,8 @@ export function setup(): void {
 
 /**
  * Puts the temporary files of all tests in one folder, which is removed when the run ends, also after Ctrl-C. Every
- * project of a run, and a run that a test starts, has the same folder. Vitest runs global setups in no certain order, so
- * each one that needs the folder calls this.
+ * project of a run, and a run that a test starts, has the same folder. Vitest runs global setups in no certain order,
+ * so each one that needs the folder calls this.
  */
 export function useTemporaryFolder(): string {
   if (basename(tmpdir()).startsWith(PREFIX)) return tmpdir();

@@ -13,8 +13,9 @@ interface Hold {
 }
 
 /**
- * A fake cluster of a few lists, for situations that are expensive to create in a real one. Its watches deliver
- * only the events that a test sends; the test decides whether it is reachable, how it sends lists, and how it responds to other calls.
+ * A fake cluster of a few lists, for situations that are expensive to create in a real one. Its watches deliver only
+ * the events that a test sends. The test decides whether the cluster is reachable, how it sends lists, and how it
+ * responds to other calls.
  */
 export class FakeCluster {
   readonly #lists = new Map<string, KubeObject[]>();
@@ -22,7 +23,7 @@ export class FakeCluster {
   readonly #holds = new Map<string, Hold>();
   readonly calls: KubeRequest[] = [];
   reachable = true;
-  /** Sends a list as the first events of a watch; otherwise it rejects that with 422, as Kubernetes 1.31 does. */
+  /** Allows watches that begin with a list; if false, they are rejected with 422, as in Kubernetes 1.31. */
   canStreamLists = false;
   /** A kind that the client has no permission to read. */
   unreadable: string | undefined;

@@ -74,8 +74,9 @@ export function removeAnnotation({ object }: AdmissionRequest): AdmissionRespons
 }
 
 /**
- * An admission webhook for the controller's writes in the namespace of pipes: to Deployments, and if a test asks for them
- * to other kinds. It allows every write until a test sets `respond`, which has an immediate effect; a change of the configuration has not.
+ * An admission webhook for the controller's writes in the namespace of pipes: to Deployments, or to the kinds that a
+ * test names. It allows every write until a test sets `respond`. This takes effect immediately, unlike a change of the
+ * webhook configuration.
  */
 export class AdmissionWebhook {
   respond: Respond = allow;
@@ -156,7 +157,7 @@ export class AdmissionWebhook {
     await once(this.#server, "close");
   }
 
-  /** Removes the configuration too. */
+  /** Removes the configuration, and stops the server. */
   async end(): Promise<void> {
     await kubectl(this.#environment.cluster, [
       "delete",

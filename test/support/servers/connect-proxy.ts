@@ -11,7 +11,11 @@ export interface ConnectProxy {
   readonly tunnels: readonly { readonly to: string; readonly authorization: string | undefined }[];
 }
 
-/** An HTTP CONNECT proxy that resolves all names to this machine, until the end of the test. @param options `refusal`: the status of its response to each CONNECT request */
+/**
+ * An HTTP CONNECT proxy that resolves all names to this machine, until the end of the test.
+ *
+ * @param options `refusal`: status of the response to each CONNECT request, if the proxy rejects them
+ */
 export async function startConnectProxy({
   refusal,
   tls,

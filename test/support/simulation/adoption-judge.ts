@@ -26,15 +26,16 @@ type By = Writer | "status";
 
 /**
  * Checks that labels take nothing away from a running workload: until somebody requests a size, the controller changes
- * neither the template nor a pod of a pipe, unless the pipe is smaller than another one of a new service, or larger than
- * the maximum of its tier. Even then, no pod is replaced, unless the pipe moved, or had the size and its tier was changed.
+ * neither the template nor a pod of a pipe, unless the pipe is smaller than another one of a new service, or larger
+ * than the maximum of its tier. Even then, no pod is replaced, unless the pipe moved, or had the size and its tier was
+ * changed.
  */
 export class AdoptionJudge {
   readonly violations: string[] = [];
   readonly #cluster: Judged;
   /** Services with a PipeScaling that a person has written, now or before. */
   readonly #requested = new Set<string>();
-  /** The templates of the pipes of other services, until another writer changes them: container, by UID and service. */
+  /** By UID and service: size of a pipe that joined a service without a PipeScaling, until other writers change it. */
   readonly #adopted = new Map<
     string,
     { readonly size: string; readonly sinceMs: number; readonly isMoved: boolean }
@@ -62,7 +63,7 @@ export class AdoptionJudge {
     const key = keyOf(after);
     if (isOurs && sizeOf(was) !== sizeOf(is))
       this.#check(after, was, is, `the template of ${after.metadata.name}`, isRollout(before, after));
-    // A pipe that joins a service gets its size.
+    // A pipe that joins a service with a PipeScaling gets the size of the service.
     const joins = (!before || serviceOf(before) !== service) && !this.#cluster.scalings.has(service);
     const isMoved = before !== undefined && serviceOf(before) !== "";
     if (joins && service !== "")
@@ -74,7 +75,7 @@ export class AdoptionJudge {
   wrotePod(before: Pod | undefined, after: Pod, pipe: Deployment | undefined, by: By): void {
     if (!before || !pipe || by === "status" || by.manager !== CONTROLLER_FIELD_MANAGER) return;
     const [was, is] = [before, after].map(({ spec }) => spec.containers[0]);
-    // A pod gets the size that its owner has given the template.
+    // A pod with another size may be returned to the size of its template.
     if (sizeOf(was) === this.#adopted.get(keyOf(pipe))?.size)
       this.#check(pipe, was, is, `the pod ${after.metadata.name}`);
   }
@@ -117,7 +118,7 @@ function keyOf(pipe: Deployment): string {
   return `${pipe.metadata.uid} ${serviceOf(pipe)}`;
 }
 
-/** A template follows its pods while its Deployment is paused, and gets its old size again when that ends. */
+/** Returns true unless the Deployment has no replicas, or is paused before or after the write, as in a commit. */
 function isRollout(before: Deployment | undefined, { spec }: Deployment): boolean {
   return !before?.spec.paused && !spec.paused && (spec.replicas ?? 1) > 0;
 }

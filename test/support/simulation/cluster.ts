@@ -45,7 +45,7 @@ export class SimulatedCluster extends OwnedCluster {
   /** Delay of a call in ms. */
   latencyMs: (request: KubeRequest) => number = () => LATENCY_MS;
   fault: (request: KubeRequest, pipe: Deployment | undefined) => Fault = () => undefined;
-  /** When the controller sent each call, on the monotonic clock. */
+  /** When the controller sent each write, on the monotonic clock. */
   readonly #sentMs = new WeakMap<KubeRequest, number>();
 
   /** A call of the controller. */
@@ -75,7 +75,7 @@ export class SimulatedCluster extends OwnedCluster {
     await new Promise<void>((resolve) => this.clock.after(this.latencyMs(request), resolve));
     if (request.signal?.aborted) throw new KubeUnreachableError("the client has ended");
     await this.webhooks.check(request);
-    // Lists of Deployments are part of writes.
+    // Reads of Deployments never fail, because they are part of writes.
     const isFaultless = isRead && resource === "deployments";
     const pipe = resource === "deployments" ? this.deployments.get(name) : undefined;
     const fault = isFaultless ? undefined : this.fault(request, pipe);

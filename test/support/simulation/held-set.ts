@@ -156,7 +156,7 @@ export class HeldSet {
     this.#workloads.crash(name, stopMs);
   }
 
-  /** The writes that the controller tried, except those to its status. */
+  /** The writes that the controller tried, except dry runs and those to the status of the PipeScaling. */
   writes(): readonly Attempt[] {
     return this.simulation.cluster.attempts.filter(
       ({ target, isDryRun }) => !isDryRun && !target.startsWith("pipescalings/status"),
@@ -243,7 +243,7 @@ export class HeldSet {
   }
 }
 
-/** Names the step of a commit that a write is; `undefined` if it is no write to the StatefulSet or a pod. */
+/** Returns the step of a commit that a request makes; `undefined` if it makes none. */
 function stepOf({ method, query, ...request }: KubeRequest): string | undefined {
   if (method !== "PATCH" || query?.["dryRun"] !== undefined) return undefined;
   const { resource, name } = targetOf(request);

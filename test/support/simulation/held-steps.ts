@@ -68,7 +68,7 @@ export class HeldPipe {
     return this.simulation.run(ms);
   }
 
-  /** Calls `act` while the first such request is on its way. */
+  /** Calls `act` while the first request of a step is on its way, which takes `delayMs`. */
   at(
     { step, delayMs }: { readonly step: Step | "rollout"; readonly delayMs: number },
     act: () => void,
@@ -84,7 +84,7 @@ export class HeldPipe {
     };
   }
 
-  /** Calls `act` when the first such request has reached the API server, which then applies it. */
+  /** Calls `act` when the first request of a step has reached the API server, which then applies it. */
   onArrival(step: Step | "rollout", act: () => void): void {
     const { cluster } = this;
     const steps = new StepRequests();
@@ -135,7 +135,7 @@ export class HeldPipe {
     this.cluster.applyPause(this.#name);
   }
 
-  /** Like `kubectl rollout undo`, which rejects a paused Deployment. @returns false then */
+  /** Like `kubectl rollout undo`, which rejects a paused Deployment. @returns false if it does */
   undo(): boolean {
     if (this.isPaused) return false;
     this.simulation.undo(this.#name);

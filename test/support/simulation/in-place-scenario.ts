@@ -44,7 +44,7 @@ export class Scenario {
     return deployment ? this.workloads.podsOf(deployment) : [];
   }
 
-  /** Makes room for every pod, and undoes every pause by an owner. */
+  /** Ends all failures and delays, pauses of owners, and the suspension of the service. */
   heal(): void {
     const { simulation, workloads, outcomes } = this;
     outcomes.clear();
@@ -65,7 +65,7 @@ export class Scenario {
     if (this.simulation.cluster.pipe(name).isPaused) this.simulation.cluster.change(name, { paused: null });
   }
 
-  /** The size of each desired pod, as reported by the kubelet. */
+  /** The size of each active pod, as its kubelet reports it. */
   podSizes(): string[] {
     return this.#pipes.flatMap((name) =>
       this.pods(name).map(({ status }) => {

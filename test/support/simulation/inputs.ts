@@ -118,7 +118,7 @@ export abstract class SimulatedInputs {
     this.cluster.patchScaling(idOf(service), { suspend });
   }
 
-  /** @param inMs from now on */
+  /** @param inMs time of the request, from now on */
   askToRetry(service: number, inMs = 0): void {
     const at = new Date(this.clock.now() + inMs).toISOString();
     this.cluster.patchScaling(idOf(service), undefined, { [RETRY_ANNOTATION]: at });

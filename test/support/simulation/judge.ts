@@ -7,7 +7,7 @@ const MOST_DECISION_MS = 100;
 
 /** Checks the invariants of the controller in a simulated cluster. */
 export class SimulationJudge {
-  /** Maximum number of concurrent rollouts that the controller started in pipes at rest, in total and in one service. */
+  /** Most concurrent rollouts that the controller started in pipes at rest, in total and in one service. */
   mostRolling = 0;
   mostRollingInService = 0;
   /** Pipes that have run the size that the controller applied. */

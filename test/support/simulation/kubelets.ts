@@ -13,7 +13,7 @@ import {
 } from "./pod-status.ts";
 import type { SimulatedPods } from "./pods.ts";
 
-/** The response of a kubelet to a resize: it makes it, reports a reason, or does not notice it. */
+/** The response of a kubelet to a resize: it applies the resize, reports a reason, or does not observe it. */
 export type ResizeOutcome = "Done" | "Deferred" | "Infeasible" | "Error" | "NotObserved";
 
 export interface KubeletsOptions {
@@ -74,7 +74,7 @@ export class SimulatedKubelets {
     if (!pod || !isActive(pod)) return;
     const runs = isRunning(pod);
     if (!runs && !(this.grantsStopped && isPending(pod))) return;
-    // The resize to what it runs with already is done at once, whatever the node has room for.
+    // A resize to the resources that the pod already runs with is done at once, even without room on the node.
     const isApplied = pod.spec.containers.every((container, index) =>
       hasResources(pod.status?.containerStatuses?.[index]?.resources, resourcesOf(container)),
     );
@@ -102,7 +102,7 @@ export class SimulatedKubelets {
   /**
    * The container of a pod crashes, and starts again with the resources in its spec, unless their resize is pending.
    *
-   * @param stopMs until then, the kubelet does not resize the pod
+   * @param stopMs time until the restart; the kubelet does not resize the pod meanwhile, unless `grantsStopped`
    */
   crash(name: string, stopMs = 0, reason = "Error"): void {
     const { clock, pods, onReadiness } = this.#options;
@@ -160,7 +160,7 @@ export class SimulatedKubelets {
   }
 }
 
-/** A pod that waits has its old resources. */
+/** Returns true if the pod waits for a resize, and still has its old resources. */
 function isPending({ status }: Pod): boolean {
   return status?.conditions?.some(({ type }) => type === "PodResizePending") ?? false;
 }

@@ -13,7 +13,7 @@ export class SimulatedLimits {
   /** Increases with each change of the limits. */
   version = 0;
 
-  /** The sum of all requests, the largest request of a container, and the CPU limit of containers without one. */
+  /** Sets or removes, in millicores: the total of all requests, the most per container, and the default CPU limit. */
   set(limits: { readonly quota?: number; readonly max?: number; readonly default?: number }): void {
     this.#quotaMillicores = limits.quota;
     this.#maxMillicores = limits.max;

@@ -26,7 +26,7 @@ export class PipeGroup {
   readonly cluster: SimulatedCluster;
   readonly workloads: SimulatedWorkloads;
   readonly names: readonly string[];
-  /** UIDs of the pods when the controller had seen them. */
+  /** UIDs of the pods at the end of `start`. */
   before: readonly string[] = [];
 
   private constructor({ pipes, replicas = 1, deployment = {}, nodeCores, ...options }: PipeGroupOptions) {
@@ -91,7 +91,7 @@ export class PipeGroup {
     );
   }
 
-  /** Other changes in the service, ten times per second. */
+  /** Keeps the service busy: changes a label of this Deployment ten times per second. */
   keepBusy(name: string, durationMs: number): void {
     for (let ms = 100; ms <= durationMs; ms += 100) {
       this.cluster.clock.after(ms, () => this.cluster.setLabels(name, { tick: `${ms}` }));
@@ -123,7 +123,7 @@ export class PipeGroup {
     return (this.simulation.status(service).conditions ?? []).map(({ message }) => message).join(" ");
   }
 
-  /** Writes of the controller that it tried since then, by object, for example `pods/resize pipe-0-1-2`. */
+  /** Number of writes that the controller tried, without dry runs. @param target such as `pods/resize pipe-0-1-2` */
   attemptsOf(target: string | RegExp, { sinceMs = 0, untilMs = Number.POSITIVE_INFINITY } = {}): number {
     return this.cluster.attempts.filter(
       (each) =>
@@ -134,7 +134,7 @@ export class PipeGroup {
     ).length;
   }
 
-  /** The objects with more than 20 writes since then, without the status of the PipeScaling. */
+  /** The objects with more than 20 writes or dry runs since `sinceMs`, except PipeScalings. */
   busiest(sinceMs = 0): readonly string[] {
     const counts = new Map<string, number>();
     for (const { atMs, target, isDryRun } of this.cluster.attempts) {

@@ -41,7 +41,7 @@ export function readySinceMs({ status }: Pod): number | undefined {
   return ready ? Date.parse(ready.lastTransitionTime ?? "") : undefined;
 }
 
-/** Returns the container statuses of a pod that runs with the resources in its spec, or goes on with those that it had. */
+/** Returns the phase and container statuses of a pod that runs with the resources in its spec, or its earlier ones. */
 export function runningWith(
   { metadata, spec, status }: Pod,
   restartCount = status?.containerStatuses?.[0]?.restartCount ?? 0,

@@ -133,7 +133,7 @@ export class SimulatedPods {
     this.#options.onChangeOfSet(pod);
   }
 
-  /** Those that a ReplicaSet counts. */
+  /** The pods of a ReplicaSet, without those that are terminating or have failed. */
   activeOf({ metadata }: ReplicaSet): SimulatedPod[] {
     return this.allOf(metadata.uid).filter(isActive);
   }
@@ -142,7 +142,7 @@ export class SimulatedPods {
     return this.allOf(metadata.uid).filter((pod) => pod.metadata.deletionTimestamp !== undefined);
   }
 
-  /** Those that are ending, too. */
+  /** All pods of a ReplicaSet or StatefulSet. */
   allOf(setUid: string): SimulatedPod[] {
     return [...this.objects.values()].filter((pod) => ownerUidOf(pod.metadata) === setUid);
   }
@@ -166,7 +166,7 @@ export class SimulatedPods {
     }
   }
 
-  /** CPU that no pod of the node asks for, or has; without a capacity, it has no end. */
+  /** CPU of the node that no pod requests or was granted; infinity without a capacity. */
   get freeMillicores(): number {
     return this.#freeBeside(undefined, (pod) => Math.max(millicoresOf(pod.spec), allocatedMillicoresOf(pod)));
   }

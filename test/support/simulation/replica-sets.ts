@@ -38,7 +38,7 @@ export class SimulatedReplicaSets {
     this.#options = options;
   }
 
-  /** In the order of their creation. */
+  /** The ReplicaSets of a Deployment, in the order of their creation. */
   of(deploymentUid: string): ReplicaSet[] {
     return [...this.objects.values()].filter(({ metadata }) => ownerUidOf(metadata) === deploymentUid);
   }

@@ -32,19 +32,19 @@ interface Restart {
 }
 
 /**
- * Checks that the controller restarts no pod for a size that cannot succeed: one that the API server has refused for this
- * pipe and would refuse again, or one that no node has room for if the pipe stops its old pods first.
+ * Checks that the controller restarts no pod for a size that cannot succeed: one that the API server has refused for
+ * this pipe and would refuse again, or one that no node has room for if the pipe stops its old pods first.
  */
 export class RestartJudge {
   readonly violations: string[] = [];
   readonly #cluster: Judged;
   /** When the API server refused a size for a pipe, by name and size. Every change of the limits may allow it. */
   readonly #refused = new Map<string, Refusal>();
-  /** The last restart of each pipe that the controller began , unless another writer has changed it. */
+  /** The last restart of each pipe that the controller began, unless another writer has changed the pipe since then. */
   readonly #restarts = new Map<string, Restart>();
-  /** The requested retry that a restart of each pipe followed. */
+  /** The requested retry at the last restart of each pipe; `undefined` if there was none. */
   readonly #usedRetries = new Map<string, string | undefined>();
-  /** When the requests of the pods on the node last became more, and by which pipe. */
+  /** When a pod of each pipe last got the node or another size, on the monotonic clock. */
   readonly #taken = new Map<string, number>();
   readonly #placed = new Map<string, string>();
 

@@ -112,7 +112,7 @@ export class SimulatedStatefulSetController {
     if (!pods.objects.has(name)) pods.create(name, { ...set, spec: { template } }, "StatefulSet");
   }
 
-  /** @returns false if the pod ends already, which it may not see yet */
+  /** @returns false if the pod already ends, which this controller may not have seen yet */
   #delete(name: string): boolean {
     const { pods } = this.#options;
     const pod = pods.objects.get(name);

@@ -26,7 +26,7 @@ export function created<T extends Manifest>(made: T, { writer, at, next }: Write
   return { ...object, metadata: { ...object.metadata, managedFields } };
 }
 
-/** Returns what a patch of the controller makes of a workload: it has annotations and perhaps records and a spec. */
+/** Returns a workload after a patch of the controller, which has annotations, and may have managedFields and a spec. */
 export function merged<T extends Workload>(before: T, { metadata, spec }: Workload): T {
   const { annotations = {}, managedFields = before.metadata.managedFields } = metadata;
   const after: T = parsed(patched(before, { metadata: { annotations }, ...(spec ? { spec } : {}) }, true));
@@ -46,7 +46,7 @@ export function nextVersion<T extends Workload>(
 ): T {
   const generation = (before.metadata.generation ?? 0) + (isSame(before.spec, after.spec) ? 0 : 1);
   const { managedFields = [], ...metadata } = after.metadata;
-  // A patch can replace the records, and then the write is recorded in these.
+  // If a patch replaces managedFields, the write is recorded in the new ones.
   const recorded = { ...before, metadata: { ...before.metadata, managedFields } };
   const managed = managedFieldsAfter(recorded, after, writer, at, applied);
   const stamps = { generation, resourceVersion: next(), ...(managed ? { managedFields: managed } : {}) };

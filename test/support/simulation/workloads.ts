@@ -33,7 +33,7 @@ export interface WorkloadsSnapshot {
   readonly replicaSets: ReadonlyMap<string, ReplicaSet>;
 }
 
-/** Simulates ReplicaSets, a StatefulSet and pods with their controllers, the scheduler and the kubelets, in virtual time. */
+/** Simulates ReplicaSets, a StatefulSet and pods, with controllers, the scheduler and the kubelets, in virtual time. */
 export class SimulatedWorkloads {
   readonly watches = new SimulatedWatches();
   readonly scheduler: SimulatedPods;
@@ -137,7 +137,7 @@ export class SimulatedWorkloads {
     return this.replicaSetsOf(metadata.uid).flatMap((set) => this.scheduler.activeOf(set));
   }
 
-  /** In the order of their creation. */
+  /** The ReplicaSets of a Deployment, in the order of their creation. */
   replicaSetsOf(deploymentUid: string): ReplicaSet[] {
     return this.#sets.of(deploymentUid);
   }
@@ -160,7 +160,7 @@ export class SimulatedWorkloads {
     this.scheduler.delete(name, graceMs);
   }
 
-  /** A pod of another owner leaves the node only this much CPU, or nothing if less is free. */
+  /** Places a pod of another owner that leaves only this much CPU of the node. Does nothing if less is free. */
   fillNode(leftMillicores: number): void {
     const cpu = this.scheduler.freeMillicores - leftMillicores;
     if (Number.isFinite(cpu) && cpu > 0) this.scheduler.place(FILLER, `${cpu}m`);
