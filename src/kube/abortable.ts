@@ -1,7 +1,7 @@
 /**
  * Settles like the promise, or rejects with the signal's reason as soon as the signal is aborted.
  *
- * For promises that do not always follow the signal themselves. Every call has one, and `Promise.race` would create
+ * For promises that do not always follow the signal themselves. Every call needs this, and `Promise.race` would create
  * more objects.
  */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

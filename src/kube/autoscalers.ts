@@ -19,7 +19,7 @@ export interface ResourceMetric {
   readonly target: { readonly type: string };
 }
 
-/** About one container of each pod. */
+/** Measures one container of each pod. */
 export interface ContainerResourceMetric extends ResourceMetric {
   readonly container: string;
 }

@@ -8,7 +8,7 @@ export interface Action {
   readonly resource: string;
 }
 
-/** Groups: a namespace, a plural, a name, a subresource. */
+/** Captures the plural, the name and the subresource. */
 const RESOURCE_PATH =
   /^\/(?:api|apis\/[^/]+)\/[^/]+(?:\/namespaces\/[^/]+)?\/([^/]+)(?:\/([^/]+)(?:\/([^/]+))?)?$/;
 
@@ -29,7 +29,7 @@ export function actionOf({ method = "GET", path, query }: KubeRequest): Action {
   };
 }
 
-/** The time in a `Date` header, in milliseconds since 1970. */
+/** The time in a `Date` header, in milliseconds since 1970; `undefined` if it is absent or invalid. */
 export function dateOf(header: string | string[] | undefined): number | undefined {
   const date = typeof header === "string" ? Date.parse(header) : Number.NaN;
   return Number.isNaN(date) ? undefined : date;

@@ -8,7 +8,7 @@ import { decode, isProtobuf, PROTOBUF, status } from "./protobuf/envelope.ts";
 import type { Message } from "./protobuf/message.ts";
 import { Semaphore } from "./semaphore.ts";
 
-/** Default deadline of a call, and of the first byte of a stream. */
+/** Default deadline of a call, and of the response headers of a stream. */
 const CALL_TIMEOUT_MS = 5000;
 
 /** Within this time after an outage, the API server may have just started. */
@@ -44,13 +44,13 @@ export interface Stream extends AsyncIterable<Buffer> {
   readonly isProtobuf?: boolean;
 }
 
-/** A call that has completed or failed. */
+/** A call whose response headers have arrived, or that failed before. */
 export interface EndedCall extends Action {
   readonly method: string;
   readonly host: string;
   /** Status code of the response; 0 if there was none. */
   readonly code: number;
-  /** Until the response's headers. */
+  /** Time until the response headers arrived or the call failed. */
   readonly seconds: number;
   /** The response's `Date` header, in milliseconds since 1970; undefined if there was none. */
   readonly date: number | undefined;
@@ -60,9 +60,10 @@ export interface EndedCall extends Action {
  * Calls to the API server, with bodies in JSON, and responses in JSON or protobuf.
  *
  * Every call has a deadline, which also covers obtaining credentials and waiting for a free connection. An error
- * response is a {@link KubeApiError}; no response, half of one, or no credentials is a {@link KubeUnreachableError},
- * after which the outcome of a write is unknown. A request that is still queued at its deadline is never sent. This
- * class retries nothing: the caller knows what is safe to repeat.
+ * response is a {@link KubeApiError}; no response, half of one, or no credentials is a {@link KubeUnreachableError}.
+ * `isOutcomeUnknown` tells whether a failed write may have succeeded. A call whose signal is aborted rejects with the
+ * reason of the signal. A request that is still queued at its deadline is never sent. This class retries nothing: the
+ * caller knows what is safe to repeat.
  */
 export class KubeClient {
   readonly #connection: Connection;
@@ -71,10 +72,10 @@ export class KubeClient {
   readonly #host: string;
   readonly #basePath: string;
   readonly #openings = new Semaphore(MAX_OPENING_STREAMS);
-  /** When a response was missing or incomplete the last time, on the monotonic clock. */
+  /** Monotonic time of the last missing or incomplete response. */
   #lostAtMs = Number.NEGATIVE_INFINITY;
 
-  /** @param onCall is called once per call; must not throw */
+  /** @param onCall is called once per call, unless its signal is aborted before the response; must not throw */
   constructor(connection: Connection, onCall: (call: EndedCall) => void = () => undefined) {
     const { origin, host, pathname } = connection.server;
     this.#connection = connection;

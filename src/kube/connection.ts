@@ -14,10 +14,10 @@ import {
 } from "./kubeconfig.ts";
 import { type HttpProxy, proxyFromEnvironment, proxyFromKubeconfig } from "./proxy.ts";
 
-/** Age at which credentials are read again from their files and their exec plugin. */
+/** Age at which credentials are read again. An exec plugin runs only if its last credentials have expired. */
 const CREDENTIALS_FRESH_MS = 10_000;
 
-/** Delay before credentials are read again after a failure. */
+/** Delay before credentials are read again after a failure or a rejection. */
 const CREDENTIALS_RETRY_MS = 1000;
 
 /** Maximum number of calls in flight; undici queues the others. */
@@ -37,7 +37,7 @@ interface Dispatchers {
   readonly watches: Dispatcher;
 }
 
-/** Credentials and connections for one request. */
+/** The credentials and connections that requests use until the credentials are read again. */
 export type Session = Dispatchers & Credentials;
 
 /** Connections to one API server, with credentials that are kept up to date. */
@@ -152,8 +152,10 @@ export class Connection {
 }
 
 /**
+ * Reads a kubeconfig and its credentials. It does not call the API server.
+ *
  * @param kubeconfig path; without one, the user's default or the pod's service account
- * @param signal ends the attempt, and an exec plugin that waits for somebody to log in
+ * @param signal ends the attempt, and an exec plugin that waits for a person to log in
  * @throws KubeConfigError; the reason of the signal
  */
 export async function connect(

@@ -1,8 +1,8 @@
 /**
  * A signal that is aborted after a time, or with another signal. Its timer and its listener are gone after `end`.
  *
- * `AbortSignal.timeout` with `AbortSignal.any` would do the same, and leaves both to the garbage collector, which is
- * a large part of the cost of a call.
+ * `AbortSignal.timeout` with `AbortSignal.any` would do the same, but leave both to the garbage collector, which would
+ * be a large part of the cost of a call.
  */
 export class Deadline {
   readonly #controller = new AbortController();

@@ -33,7 +33,7 @@ export function openDispatcher(
     ...shared,
     requestTls: options.connect,
     proxyTls: { timeout: PROXY_TIMEOUT_MS },
-    // Empty strings, because undici would read the process's own environment instead of undefined.
+    // Not `undefined`, for which undici would read the environment of the process.
     httpProxy: "",
     httpsProxy: url.href,
     noProxy,

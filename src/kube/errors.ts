@@ -16,7 +16,7 @@ interface ResponseContext {
   readonly isSoonAfterOutage?: boolean;
 }
 
-/** A longer Retry-After would keep us away from a server that works again. It can come from a webhook or a load balancer. */
+/** A longer Retry-After, for example from a webhook, would delay calls to a server that works again. */
 const MAX_RETRY_AFTER_S = 60;
 
 /** The API server responded with an error. */
@@ -27,7 +27,7 @@ export class KubeApiError extends Error {
   readonly causes: readonly { readonly reason: string; readonly message: string; readonly field: string }[];
   /** Delay before a retry that the server requests, at most a minute. */
   readonly retryAfterMs: number | undefined;
-  /** The API server did not respond to another request shortly before, so it may have just started. */
+  /** Another request got no response, or half of one, within 10 s before this. The API server may have just started. */
   readonly isSoonAfterOutage: boolean;
 
   constructor(
@@ -52,7 +52,10 @@ export class KubeApiError extends Error {
   }
 }
 
-/** No response: connection refused or reset, timeout, incomplete response, or no credentials. A write may have succeeded. */
+/**
+ * No response, or none that can be read: connection refused or reset, timeout, incomplete response, or no credentials.
+ * A write may have succeeded: see `isOutcomeUnknown`.
+ */
 export class KubeUnreachableError extends Error {
   override readonly name = "KubeUnreachableError";
 }
@@ -62,7 +65,7 @@ export class KubeConfigError extends Error {
   override readonly name: string = "KubeConfigError";
 }
 
-// Not every 404 of an API server is a Status, or even JSON: after its CRD is deleted, a resource is a plain text 404.
+// Not every error response is a Status, or even JSON: for a kind whose CRD was deleted, a 404 is plain text.
 function parseStatus(body: string): StatusBody {
   try {
     const parsed: unknown = JSON.parse(body);
@@ -100,7 +103,7 @@ export async function unlessCode<T, U>(code: number, call: Promise<T>, otherwise
   }
 }
 
-/** 409 because an object has this name. A quota that changes at the same time, and a webhook, respond with 409, too. */
+/** 409 because an object has this name. A quota that changes at the same time, or a webhook, can cause a 409, too. */
 export function isAlreadyExists(error: unknown): boolean {
   return isCode(error, 409) && error.reason === "AlreadyExists" && !isDeniedByWebhook(error);
 }
@@ -134,8 +137,8 @@ export function isForbiddenByRbac(error: unknown): error is KubeApiError {
 }
 
 /**
- * An API server that has just started does not know the roles and their bindings yet, and rejects what they allow. Only
- * missing roles are in the message.
+ * An API server that has just started does not know the roles and their bindings yet, and rejects what they allow. The
+ * message names missing roles but not missing bindings, so any 403 of RBAC soon after an outage counts.
  */
 export function isWithoutRoles(error: unknown): boolean {
   if (!isForbiddenByRbac(error)) return false;
@@ -145,20 +148,20 @@ export function isWithoutRoles(error: unknown): boolean {
   );
 }
 
-/** The API server rejects dry runs if a webhook has side effects. */
+/** The API server rejects dry runs if a webhook may have side effects. */
 export function isWithoutDryRun(error: unknown): boolean {
   return isCode(error, 400) && error.message.includes("does not support dry run");
 }
 
-/** The API server does not have the subresource of an object. An object that is gone is a 404, too. */
+/** The API server does not have the subresource. For an object that is gone, the message of the 404 has "not found". */
 export function isMissingSubresource(error: unknown): boolean {
   if (isDeniedByWebhook(error)) return false;
   return isCode(error, 405) || (isCode(error, 404) && !error.message.includes("not found"));
 }
 
 /**
- * The size of a pod is refused by a quota or a LimitRange, or because a request is above the limit. Only the messages of
- * the API server tell these from other refusals.
+ * The size of a pod is refused by a quota or a LimitRange, or because a request is above the limit. Only the message of
+ * the API server distinguishes these refusals from others.
  */
 export function isRefusedSize(error: unknown): boolean {
   if (isDeniedByWebhook(error) || !(error instanceof KubeApiError)) return false;
@@ -173,7 +176,7 @@ export function isAboveNode(error: unknown): boolean {
   return error instanceof KubeApiError && error.causes.some(({ reason }) => reason === "NodeCapacity");
 }
 
-/** The message of an error starts with the request and the status code, followed by the message of the server. */
+/** Returns the message of the API server, without the request and the status code before it. */
 export function serverMessage({ message, code }: KubeApiError): string {
   const before = `: ${code} `;
   return message.slice(message.indexOf(before) + before.length);

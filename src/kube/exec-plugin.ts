@@ -55,11 +55,11 @@ export class ExecPlugin {
   /**
    * Returns the credentials of the last run, or runs the plugin if they have expired or were discarded.
    *
-   * @throws Error with what is wrong with the plugin; the reason of the signal
+   * @throws Error that says what is wrong with the plugin; the reason of the signal
    */
   credentials(signal: AbortSignal): Promise<PluginCredentials> {
     if (this.#last && !isExpired(this.#last)) return Promise.resolve(this.#last);
-    // Connections that share the plugin must not ask the person twice.
+    // Connections that share the plugin must not prompt a person twice.
     this.#running ??= this.#run(signal).finally(() => {
       this.#running = undefined;
     });

@@ -85,7 +85,7 @@ const kubeconfig = orEmpty(
 
 type Kubeconfig = z.output<typeof kubeconfig>;
 
-/** The entries that the current context names. */
+/** The cluster and the user of the selected context. */
 export interface CurrentEntries {
   /** The files, as the subject of a sentence. */
   readonly origin: string;
@@ -95,10 +95,10 @@ export interface CurrentEntries {
 
 /**
  * Reads the given kubeconfig, or else the files that kubectl would read: those in `KUBECONFIG`, or `~/.kube/config`.
- * Files that do not exist are skipped, unless they are given. The first file that has an entry wins.
+ * Files that do not exist are skipped. If several files contain an entry, the first one wins.
  *
- * @param contextName instead of the current context
- * @returns undefined if no file exists
+ * @param contextName the context to use instead of the current one
+ * @returns `undefined` if no file exists
  * @throws KubeConfigError
  */
 export function readKubeconfig(
@@ -141,7 +141,7 @@ export function readKubeconfig(
   };
 }
 
-/** Returns the contexts of the same files, to complete a name; none if a file cannot be read. */
+/** Returns the context names in the files of `readKubeconfig`, for completion; none if a file cannot be read. */
 export function readContextNames(given: string | undefined, env: Environment): string[] {
   try {
     return contextNames(readFiles(given, env));
@@ -210,7 +210,7 @@ function find<T extends { readonly name: string }>(
     .find((entry) => entry.name === name);
 }
 
-/** Paths are relative to the folder of their file. */
+/** Paths in a kubeconfig are relative to its folder. */
 function absolutePaths(kubeconfigPath: string) {
   const folder = dirname(kubeconfigPath);
   return (path: string | undefined) => path && resolve(folder, path);
@@ -227,7 +227,7 @@ function userIn(kubeconfigPath: string, fields: UserFields): KubeconfigUser {
   };
 }
 
-/** A command without a slash is looked up in PATH. */
+/** A command without a path separator is looked up in PATH. */
 function execIn(kubeconfigPath: string, fields: unknown): ExecConfig {
   const { success, data, error } = execConfig.safeParse(fields);
   if (!success) throw unreadable(kubeconfigPath, issueOf(error, "exec"));

@@ -28,7 +28,7 @@ export interface Credentials {
   readonly tls: TlsOptions;
   /** `Authorization` and `Impersonate-*`, if the kubeconfig has them. */
   readonly headers: RequestHeaders;
-  /** Called when the API server rejects them, so that the next read runs the exec plugin again. */
+  /** Call it when the API server rejects the credentials: the next read runs the plugin again. Absent without one. */
   discard?(): void;
 }
 
@@ -48,8 +48,8 @@ export interface LoadOptions {
 }
 
 /**
- * @param path of a kubeconfig; without one, as for kubectl: `KUBECONFIG`, `~/.kube/config`, or the pod's service
- * account, in this order
+ * @param path the kubeconfig; by default, as for kubectl, `KUBECONFIG`, `~/.kube/config`, or the service account of the
+ *   pod, in this order
  * @throws KubeConfigError
  */
 export function loadClusterConfig(
@@ -79,7 +79,7 @@ function configOfPod(): ClusterConfig {
   const server = serverUrl(library.getCurrentCluster()?.server ?? "", origin);
   const read = async () => {
     const { tls, headers } = await credentialsIn(library);
-    // The library keeps the token for a minute by the wall clock, also after the server has rejected it.
+    // The library keeps the token for a minute of wall-clock time, even after the server has rejected it.
     return { tls, headers: { ...headers, ...bearer(fs.readFileSync(TOKEN_OF_POD, "utf8").trim()) } };
   };
   const readCredentials = () => usable(origin, read);
@@ -96,7 +96,7 @@ function configOf(entries: CurrentEntries, env: Environment, pluginTimeoutMs: nu
   const plugin = user.exec ? new ExecPlugin(user.exec, cluster, env, pluginTimeoutMs) : undefined;
   const impersonation = impersonationOf(user);
   const read = async (signal: AbortSignal): Promise<Credentials> => {
-    // Like kubectl, sends no credentials that the network could read; `kubectl proxy` adds those of its user.
+    // Like kubectl, sends no credentials without TLS. If the server is a `kubectl proxy`, it adds those of its user.
     if (!isSecure) return { tls: {}, headers: impersonation };
     const { tls, headers } = await credentialsIn(library);
     const given = { ...headers, ...bearer(tokenInFile(user)), ...impersonation };
@@ -209,7 +209,7 @@ function bearer(token: string | undefined): RequestHeaders {
   return token === undefined ? {} : { Authorization: `Bearer ${token}` };
 }
 
-/** If the file cannot be read, the token in the kubeconfig is used. */
+/** Returns `undefined` if there is no file, or if it cannot be read and the kubeconfig has a token to use instead. */
 function tokenInFile({ token, tokenFile }: KubeconfigUser): string | undefined {
   if (tokenFile === undefined) return undefined;
   try {

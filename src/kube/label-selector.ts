@@ -1,4 +1,4 @@
-/** The labels of the objects that belong to another one, such as the pods of a Deployment. */
+/** Selects the objects that belong to another one, such as the pods of a Deployment, by their labels. */
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly Requirement[];

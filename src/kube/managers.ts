@@ -18,7 +18,12 @@ export function isManagedBy(
   return managedFields.some((entry) => entry.manager === manager && owns(entry, paths));
 }
 
-/** When a field manager, or any, last wrote, in milliseconds since 1970; `undefined` if it owns none of the fields. */
+/**
+ * Returns when the owners of the fields last changed any field that they own, in milliseconds since 1970. `undefined`
+ * if the fields have no owner.
+ *
+ * @param manager considers only this owner
+ */
 export function managedAtMs(
   managedFields: readonly ManagedFields[] = [],
   paths: readonly (readonly string[])[],
@@ -31,8 +36,8 @@ export function managedAtMs(
 }
 
 /**
- * A writer can reset managedFields. After that, the API server records only managers that apply, so nothing shows who
- * set the other fields.
+ * Returns true if a writer has reset managedFields. After that, the API server records only managers that apply, so
+ * nothing shows the managers of the other fields.
  */
 export function isUnmanaged(managedFields: readonly ManagedFields[] = []): boolean {
   return managedFields.every(({ fieldsV1 }) => fieldsV1 === undefined);

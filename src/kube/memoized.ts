@@ -3,7 +3,7 @@ type Argument = string | number | undefined;
 /** Maximum number of cached results. */
 const MAX_RESULTS = 100;
 
-/** Caches the results of a function that gets few different arguments. Callers share them, so they must not change. */
+/** Caches the results of a function with few different arguments. Callers share them and must not change them. */
 export function memoized<Arguments extends readonly Argument[], Result>(
   compute: (...args: Arguments) => Result,
 ): (...args: Arguments) => Result {
@@ -22,8 +22,8 @@ export function memoized<Arguments extends readonly Argument[], Result>(
 const parsed = memoized((json: string): unknown => JSON.parse(json));
 
 /**
- * Thousands of objects have the same few names, hashes and resources, and those of a service usually come one after the
- * other. Returns an equal value that they share, to save memory.
+ * Returns an equal value that callers share and must not change. This saves memory: thousands of objects contain the
+ * same few names, hashes and resources, and the objects of a service usually come one after the other.
  */
 export function shared<T>(value: T): T {
   return value === undefined ? value : (parsed(JSON.stringify(value)) as T);

@@ -4,10 +4,10 @@ import { isatty } from "node:tty";
 /** Time between SIGTERM and SIGKILL. */
 const KILL_AFTER_MS = 1000;
 
-/** Credentials are a few kilobytes. */
+/** Credentials take a few kilobytes. */
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 
-/** The last messages of a plugin, for the error. */
+/** Maximum length of the standard error of a plugin in an error message. Its end is kept. */
 const MAX_MESSAGE_LENGTH = 1000;
 
 export interface PluginProcess {
@@ -75,7 +75,7 @@ function stopper(child: ChildProcess, isInteractive: boolean) {
   let timer: NodeJS.Timeout | undefined;
   const kill = (signal: NodeJS.Signals) => {
     if (pid === undefined) return;
-    // A child process of a process that has ended cannot be found any more.
+    // Looked up only once: the child processes of a process that has ended can no longer be found.
     if (pids.length === 0) pids = isInteractive ? [pid, ...descendantsOf(pid)] : [-pid];
     for (const each of pids) killProcess(each, signal);
   };

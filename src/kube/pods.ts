@@ -21,7 +21,7 @@ export interface EnvVar {
   readonly valueFrom?: { readonly resourceFieldRef?: ResourceFieldRef };
 }
 
-/** An amount of a container, by default of the one with the variable. */
+/** A request or limit of a container, by default of the container with the variable. */
 export interface ResourceFieldRef {
   readonly containerName?: string;
   readonly resource: string;
@@ -29,7 +29,7 @@ export interface ResourceFieldRef {
 
 export interface PodSpec {
   readonly containers: readonly TemplateContainer[];
-  /** With `restartPolicy: Always`, this is a sidecar, which runs beside the containers. */
+  /** An init container with `restartPolicy: Always` is a sidecar, which runs beside the containers. */
   readonly initContainers?: readonly (TemplateContainer & { readonly restartPolicy?: string })[];
   /** Pod-level requests and limits. */
   readonly resources?: Container["resources"];
@@ -78,7 +78,7 @@ export interface Pod extends KubeObject {
   };
   readonly status?: {
     readonly phase?: string;
-    /** The generation of the pod that the kubelet has seen. */
+    /** The last generation of the pod that the kubelet has seen. */
     readonly observedGeneration?: number;
     readonly conditions?: readonly {
       readonly type: string;

@@ -15,6 +15,7 @@ const PROXY_RULE = "it must start with http:// or https://, and % in a password 
  * Returns the proxy in the environment for a server. Loopback addresses bypass it, and so do servers without TLS,
  * because the proxy could read the credentials.
  *
+ * @returns `undefined` if no proxy is set or the server bypasses it
  * @throws KubeConfigError
  */
 export function proxyFromEnvironment(env: Environment, server: URL): HttpProxy | undefined {

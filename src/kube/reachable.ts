@@ -56,7 +56,7 @@ export function isTransient(error: unknown): boolean {
   return error instanceof KubeUnreachableError && !isUnusable(error.cause);
 }
 
-/** The credentials cannot be read, or the certificates of the two sides do not match. */
+/** The credentials cannot be read, or a certificate or the TLS handshake was rejected. */
 function isUnusable(cause: unknown): boolean {
   if (cause instanceof KubeConfigError) return true;
   return cause instanceof Error && "code" in cause && TLS_ERROR.test(String(cause.code));

@@ -4,8 +4,8 @@ import type { Deployment, StatefulSet } from "./workloads.ts";
 const DEFAULT_SHARE = "25%";
 
 /**
- * A rollout of a Deployment stops old pods before their replacements run: with the strategy Recreate, maxSurge 0, or
- * maxUnavailable of all replicas.
+ * Returns true if a rollout of a Deployment stops old pods before their replacements run: with the strategy Recreate, a
+ * maxSurge of 0, or a maxUnavailable of all replicas.
  */
 export function stopsOldPodsFirst({ strategy, replicas = 1 }: Deployment["spec"]): boolean {
   if (strategy?.type === "Recreate") return true;
@@ -20,7 +20,7 @@ export function maxUnavailableOf({ updateStrategy, replicas = 1 }: StatefulSet["
   return Math.max(1, countOf(updateStrategy?.rollingUpdate?.maxUnavailable ?? 1, replicas, Math.ceil));
 }
 
-/** An absolute number, or a percentage of the replicas. */
+/** @param share an absolute number, or a percentage of the replicas */
 function countOf(share: number | string, replicas: number, round: (count: number) => number): number {
   if (typeof share === "number") return share;
   return round((Number.parseInt(share, 10) * replicas) / 100);

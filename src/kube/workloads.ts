@@ -10,7 +10,7 @@ export interface DeploymentCondition {
   readonly lastTransitionTime?: string;
 }
 
-/** A workload that keeps pods of one template, of any kind. */
+/** The fields that Deployments and StatefulSets share. */
 export interface Workload extends KubeObject {
   readonly spec: {
     readonly replicas?: number;
@@ -47,7 +47,7 @@ export interface StatefulSet extends Workload {
     readonly updateStrategy?: {
       readonly type?: string;
       readonly rollingUpdate?: {
-        /** Pods with a smaller index keep their template. */
+        /** A rollout does not update pods with a smaller ordinal. */
         readonly partition?: number;
         readonly maxUnavailable?: number | string;
       };
@@ -56,7 +56,7 @@ export interface StatefulSet extends Workload {
   };
   readonly status?: {
     readonly observedGeneration?: number;
-    /** Terminating pods are replicas, too. */
+    /** Includes terminating pods. */
     readonly replicas?: number;
     readonly updatedReplicas?: number;
     readonly availableReplicas?: number;

@@ -1,4 +1,4 @@
-/** Delays that double from `firstMs` to `mostMs`, each shortened at random by up to half, to spread many clients. */
+/** Delays that double from `firstMs` to `mostMs`, each shortened at random by up to half to spread the retries. */
 export class Backoff {
   readonly #firstMs: number;
   readonly #mostMs: number;

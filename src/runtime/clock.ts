@@ -8,7 +8,7 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
-// setTimeout fires immediately for a longer delay.
+// Longer delays are cut to this, because setTimeout would fire immediately.
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -35,7 +35,7 @@ export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promi
   });
 }
 
-/** Resolves when the work is done, or after the timeout. */
+/** Resolves when the work is done, or after the timeout. Rejects if the work fails before that. */
 export async function waitAtMost(clock: Clock, timeoutMs: number, work: Promise<unknown>): Promise<void> {
   const timeout = Promise.withResolvers<void>();
   const cancel = clock.after(timeoutMs, timeout.resolve);

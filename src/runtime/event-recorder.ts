@@ -4,7 +4,7 @@ import { collectionPath, EVENTS, objectPath } from "../kube/paths.ts";
 import type { Clock } from "./clock.ts";
 import { TokenBucket } from "./token-bucket.ts";
 
-/** The object of an event. */
+/** The object that an event is about. */
 export interface Regarding {
   readonly apiVersion: string;
   readonly kind: string;
@@ -44,9 +44,9 @@ export interface EventRecorderOptions {
 /** In bytes of UTF-8; the API server rejects longer notes. */
 const NOTE_LIMIT = 1024;
 const ELLIPSIS = "…";
-/** An event that occurs again within this time increases the count of the first one. */
+/** An event that recurs within this time of its last occurrence increases the count of the existing Event. */
 const SERIES_MS = 6 * 60_000;
-/** Events about one object: this many in a row, then one per interval. */
+/** Different events about one object: 10 in a row, then one a minute. */
 const QUOTA = { requests: 10, windowMs: 10 * 60_000 };
 /** Maximum number of objects whose recent events are remembered. */
 const MAX_REMEMBERED = 1000;
@@ -65,7 +65,7 @@ interface Regarded {
   readonly series: Map<string, Series>;
 }
 
-/** The place of an event among those of its object. */
+/** The object of an event, and the key of its series. */
 interface Place {
   readonly key: string;
   readonly object: Regarded;
@@ -77,7 +77,7 @@ interface Place {
  * Guarantees:
  * - `record` never waits. A bounded number of writes is in flight at a time; events beyond that are dropped and
  *   passed to `onLost`.
- * - The same event about the same object within six minutes is one Event with a count.
+ * - If an event about an object recurs within six minutes, only the count of its Event increases.
  * - One object cannot flood the cluster: it gets 10 different events in a row, then one a minute.
  */
 export class EventRecorder {
@@ -179,14 +179,14 @@ export class EventRecorder {
       });
     } catch (error) {
       if (!isCode(error, 404)) throw error;
-      // A person deleted the Event, or the API server did, after an hour.
+      // A person deleted the Event, or it expired, by default after an hour.
       forget(series, place);
       this.record(event);
     }
   }
 }
 
-/** The next such event begins a new series. */
+/** After this, the next event with the key begins a new series. */
 function forget(series: Series, { key, object }: Place): void {
   if (object.series.get(key) === series) object.series.delete(key);
 }

@@ -1,10 +1,10 @@
 import type { KubeObject } from "../kube/objects.ts";
 import { keyOf, type ListInFlight, type Store } from "./store.ts";
 
-/** Query of a watch that begins with every existing object, as a list without a resource version returns them. */
+/** Query of a watch that begins with all existing objects, as current as in a list without a resource version. */
 export const LIST_AS_EVENTS = { sendInitialEvents: true, resourceVersionMatch: "NotOlderThan" };
 
-/** Annotation of the bookmark that ends the initial events of a watch: `true`. */
+/** Annotation of the bookmark that ends the initial events of a watch. Its value is `true`. */
 export const INITIAL_EVENTS_END = "k8s.io/initial-events-end";
 
 /** A list that can replace the contents of the store. */
@@ -23,7 +23,7 @@ export class InitialList<T extends KubeObject> implements CompleteList<T> {
   readonly requestedAt: number;
   readonly objects = new Map<string, T>();
 
-  /** Each list must end: pass it to `Store.replace`, or call `abandon`. */
+  /** Pass `list` to `Store.replace`, or call `abandon`: the store records writes for each list until then. */
   constructor(store: Store<T>, namespace: string | undefined, requestedAt: number) {
     this.#store = store;
     this.requestedAt = requestedAt;

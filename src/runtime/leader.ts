@@ -16,7 +16,7 @@ export interface LeaderOptions {
   readonly identity: string;
   /** Time without an observed renewal after which other candidates take over. */
   readonly leaseMs?: number;
-  /** Time after its last renewal for which a leader still writes; well below `leaseMs`. */
+  /** Time after the start of its last renewal for which a leader still writes; well below `leaseMs`. */
   readonly renewDeadlineMs?: number;
   readonly retryMs?: number;
   readonly random?: () => number;
@@ -27,13 +27,13 @@ export class LeadershipLostError extends RestartRequiredError {
   override readonly name = "LeadershipLostError";
 }
 
-/** Same as in client-go: a candidate retries after `retryMs` to 2.2 × `retryMs`, so candidates do not stay in step. */
+/** A candidate retries after `retryMs` to 2.2 × `retryMs`, as in client-go, so that candidates spread out. */
 const JITTER_FACTOR = 1.2;
 
-/** A holder that wrote more, such as a thief of the token, keeps the Lease for no longer than this. */
+/** A Lease is honored for at most this time, even if its holder, such as a thief of the token, wrote a longer one. */
 export const MAX_LEASE_MS = 60_000;
 
-/** The largest `leaseTransitions` of a Lease, an int32. A thief of the token can write it. */
+/** The maximum of `leaseTransitions`, an int32. A thief of the token could write it. */
 export const MAX_LEASE_TRANSITIONS = 2 ** 31 - 1;
 
 /** A Lease as it was last read or written. */
@@ -50,7 +50,7 @@ interface Observation {
  *
  * Guarantees:
  * - Clocks of machines are never compared. A candidate takes over when, by its own monotonic clock, the Lease has not
- *   changed for the duration that its holder wrote into it. Failed calls do not restart this time.
+ *   changed for the duration that its holder wrote into it, at most a minute. Failed calls do not restart this time.
  * - `assertHeld` throws if the last successful renewal started more than `renewDeadlineMs` ago. So a leader whose
  *   process was suspended does not write until it has renewed the Lease, and cannot renew it if another one took it.
  * - On shutdown, a leader releases the Lease, so that the next one does not have to wait.
@@ -84,7 +84,7 @@ export class LeaderElector {
   /**
    * Waits for the lease, then runs `lead`, whose signal is aborted when the lease is lost or `signal` is aborted.
    *
-   * @returns whether the lease was lost; `false` if it ended because `signal` was aborted or `lead` returned
+   * @returns true if the lease was lost; false if `signal` was aborted or `lead` returned while the lease was held
    */
   async run(signal: AbortSignal, lead: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
     const { clock, retryMs, random } = this.#options;
@@ -96,7 +96,7 @@ export class LeaderElector {
       return false;
     }
     const ending = new AbortController();
-    // Also while `lead` ends its work.
+    // Renewals continue while `lead` finishes its work after an abort.
     const renewing = this.#renewUntilLost(ending.signal);
     const lost = new AbortController();
     const watched = renewing.then(() => lost.abort());
@@ -153,7 +153,7 @@ export class LeaderElector {
     if (!lease.spec?.holderIdentity || this.#isOurs(lease)) return false;
     const { leaseDurationSeconds } = lease.spec;
     const durationMs = leaseDurationSeconds === undefined ? leaseMs : leaseDurationSeconds * 1000;
-    // A holder that is alive creates a deleted Lease again, or stops to write after this time.
+    // A holder whose Lease was deleted creates it again, or stops writing within `renewDeadlineMs`.
     return clock.monotonic() < Math.min(at + Math.min(durationMs, MAX_LEASE_MS), deletedAt + renewDeadlineMs);
   }
 
@@ -170,7 +170,7 @@ export class LeaderElector {
     }
   }
 
-  /** Only a changed spec shows that the holder is alive: anyone may edit the metadata. */
+  /** Only a changed spec shows that the holder is alive: other clients may edit the metadata. */
   #observe(lease: Lease): void {
     const isUnchanged = this.#observed && isDeepStrictEqual(lease.spec, this.#observed.lease.spec);
     const at = isUnchanged ? this.#observed?.at : undefined;
@@ -217,7 +217,7 @@ export class LeaderElector {
   }
 }
 
-/** The API server rejects a larger number than the maximum, and then no candidate could ever take over. */
+/** Starts over after the maximum: the API server would reject a larger number, so no candidate could take over. */
 function nextTransition(seen: Lease | undefined): number {
   const { leaseTransitions = 0 } = seen?.spec ?? {};
   return leaseTransitions < MAX_LEASE_TRANSITIONS ? leaseTransitions + 1 : 1;

@@ -3,7 +3,7 @@ import type { List } from "../kube/protobuf/envelope.ts";
 
 const PAGE_SIZE = 500;
 
-/** Lists all objects at one version, page by page, so that only one page of complete objects is in memory. */
+/** Lists all objects at one version, page by page, so that only one page of unreduced objects is in memory. */
 export async function listPages<Raw, T>(
   client: Pick<KubeClient, "json">,
   request: KubeRequest,

@@ -38,7 +38,7 @@ export class ListWatch<Raw extends KubeObject> {
     this.#listMessage = message && listOf(message);
   }
 
-  /** The server's present version, from a list of one object. */
+  /** The current resource version of the server, from a list of one object. */
   async version(signal: AbortSignal): Promise<string> {
     const { metadata } = await this.#options.client.json<List<Raw>>(this.#listRequest({ limit: 1 }, signal));
     return metadata.resourceVersion;
@@ -53,7 +53,7 @@ export class ListWatch<Raw extends KubeObject> {
 
   /**
    * @param after the watch starts after this version; without one it starts with all objects
-   * @param isKnown whether the store already has the change with this version, so that its event can be skipped
+   * @param isKnown returns true if the store already has the change with this version, so that its event can be skipped
    */
   async watch(
     after: string | undefined,

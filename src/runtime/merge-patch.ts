@@ -11,7 +11,7 @@ export function mergePatch(from: object, to: object): Record<string, unknown> | 
   return Object.keys(patch).length === 0 ? undefined : patch;
 }
 
-/** A key can be "constructor", such as the name of a pipe. */
+/** Ignores inherited properties: a key, such as the name of a pipe, can be "constructor". */
 function ownValue(object: object, key: string): unknown {
   return Object.hasOwn(object, key) ? Reflect.get(object, key) : undefined;
 }

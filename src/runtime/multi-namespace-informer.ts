@@ -11,10 +11,10 @@ export interface MultiNamespaceInformerOptions<T extends KubeObject, Raw extends
 /**
  * Keeps a store equal to the API server's objects of one kind in several namespaces.
  *
- * One watch of all namespaces needs one connection and not one per namespace, so it is tried first. If the account may
- * not list and watch the kind in all namespaces, or loses this permission later, there is one watch per namespace. The
- * attempt needs no access review and no other permission. If a starting API server wrongly responds 403, the only cost
- * is more connections.
+ * One watch of all namespaces needs one connection instead of one per namespace, so it is tried first. If the account
+ * may not list and watch the kind in all namespaces, or loses this permission later, there is one watch per namespace
+ * from then on. The attempt needs no access review and no other permission. If a starting API server wrongly responds
+ * 403, the only cost is more connections.
  */
 export class MultiNamespaceInformer<T extends KubeObject, Raw extends KubeObject = KubeObject>
   implements Informer
@@ -46,7 +46,7 @@ export class MultiNamespaceInformer<T extends KubeObject, Raw extends KubeObject
     return this.#clusterWide.isSynced || this.#namespaced.every(({ isSynced }) => isSynced);
   }
 
-  /** The oldest of all namespaces. */
+  /** That of the namespace whose objects were confirmed least recently. */
   get lastContact(): number {
     const { lastContact } = this.#clusterWide;
     if (!this.#forbidden.signal.aborted) return lastContact;

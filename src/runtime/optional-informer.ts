@@ -5,13 +5,13 @@ import type { Informer } from "./informer.ts";
 interface Options {
   readonly clock: Pick<Clock, "monotonic">;
   readonly onProblem: (problem: unknown) => void;
-  /** The permission was missing, and is granted now. */
+  /** Called when the permission was missing and has been granted. */
   readonly onGranted: () => void;
 }
 
 /**
  * An informer of a kind that a process can do without. If the account may not list and watch the kind, the informer
- * counts as synced, and tries again with the backoff of its reflector. The missing permission is reported once.
+ * counts as synced, and tries again with the backoff of its reflector. Repeated refusals are reported only once.
  */
 export class OptionalInformer implements Informer {
   readonly synced: Promise<void>;
@@ -20,7 +20,7 @@ export class OptionalInformer implements Informer {
   readonly #refused = Promise.withResolvers<void>();
   #problem: { readonly message: string; readonly atMs: number } | undefined;
 
-  /** @param create called with the function that the informer calls with problems */
+  /** @param create creates the informer, which must report its problems to the given function */
   constructor(create: (onProblem: (problem: unknown) => void) => Informer, options: Options) {
     this.#options = options;
     this.#inner = create((problem) => this.#onProblem(problem));
@@ -39,7 +39,7 @@ export class OptionalInformer implements Informer {
     return this.problem === undefined ? this.#inner.lastContact : this.#options.clock.monotonic();
   }
 
-  /** The message of the API server while the permission is missing. */
+  /** The message of the API server while the permission is missing, otherwise `undefined`. */
   get problem(): string | undefined {
     const isOver = this.#problem && this.#inner.isSynced && this.#inner.lastContact > this.#problem.atMs;
     return isOver ? undefined : this.#problem?.message;

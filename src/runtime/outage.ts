@@ -2,13 +2,13 @@ import { type Clock, pause } from "./clock.ts";
 import type { RetryBackoff } from "./retry-backoff.ts";
 
 /**
- * An outage of the API server, as all watches of a process see it: the first one that recovers ends the pauses of the
- * others. Without that, each would wait for up to 30 s on its own, while what the others show is decided on.
+ * An outage of the API server, shared by the watches of a process: the first watch that recovers ends the pauses of the
+ * others. Otherwise, each could stay behind for up to 30 s, and decisions would mix its old objects with current ones.
  */
 export class Outage {
   readonly #waiting = new Set<AbortController>();
 
-  /** Resolves after the delay, or when the outage or the signal ends. @returns true if the outage has ended */
+  /** Resolves after the delay, or when the outage ends or the signal is aborted. @returns true if the outage ended */
   async pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<boolean> {
     const waiting = new AbortController();
     this.#waiting.add(waiting);
@@ -20,18 +20,18 @@ export class Outage {
     }
   }
 
-  /** A watch has recovered. */
+  /** Call it when a watch has recovered. */
   end(): void {
     for (const waiting of this.#waiting) waiting.abort();
   }
 }
 
-/** The place of one watch in outages. */
+/** The pauses of one watch before its retries. */
 export class OutagePauses {
   readonly #outage: Outage;
   readonly #clock: Clock;
   #isRecovering = false;
-  /** End of the last pause, had it not been cut short. */
+  /** Monotonic time at which the last pause would have ended, if it was cut short. */
   #plannedEnd = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock, outage = new Outage()) {
@@ -40,8 +40,8 @@ export class OutagePauses {
   }
 
   /**
-   * Pauses before a retry. A pause that was cut short lasts for its rest if that retry fails, too: the early retry is one
-   * more, and the others stay when they were.
+   * Pauses before a retry. If the early retry after a shortened pause fails, the next pause lasts only for the rest of
+   * the shortened one: the early retry is additional, and the later retries keep their times.
    *
    * @param leastMs delay that the server requests, which is never cut short
    */
@@ -59,7 +59,7 @@ export class OutagePauses {
     if (isEarly) this.#plannedEnd = now + delayMs;
   }
 
-  /** The watch is served. */
+  /** Call it when the API server has served a list or has begun a watch. */
   recovered(): void {
     if (this.#isRecovering) this.#outage.end();
     this.#isRecovering = false;

@@ -11,51 +11,52 @@ import { byKey, type Store } from "./store.ts";
 import { WatchPosition } from "./watch-position.ts";
 import type { KnownEvent, WatchEvent } from "./watch-stream.ts";
 
-/** The server may end a watch at any time; the next one starts at once unless this one ended sooner than that. */
+/** The server may end a watch at any time. After a watch shorter than this, the next one does not start at once. */
 const SHORT_WATCH_MS = 1000;
 
 export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject = KubeObject>
   extends ListWatchOptions<Raw> {
-  /** Drops objects of other namespaces unread; for a watch of all namespaces. */
+  /** For a watch of all namespaces: returns false for a namespace whose objects are dropped unread. */
   readonly includes?: (namespace: string) => boolean;
   readonly store: Store<T>;
   /** Reduces an object to the fields that the store keeps. */
   readonly project: (raw: Raw) => T;
   readonly clock: Clock;
-  /** Those of client-go by default. */
+  /** The default is 0.8 to 1.6 s at first, and 15 to 30 s at most. */
   readonly retryDelays?: RetryDelays | undefined;
-  /** Shared by the watches of a process. */
+  /** Shared by the watches of a process. By default, the watch has its own. */
   readonly outage?: Outage | undefined;
   /** A problem with the API server, already being retried, or an `UnreadableObjectError`. */
   readonly onProblem: (problem: unknown) => void;
   /**
-   * etcd was restored from a snapshot. Called before the store shows it; the stores of other kinds may still hold
+   * Called when etcd was restored from a snapshot, before the store changes. The stores of other kinds may still hold
    * objects from after the snapshot.
    */
   readonly onEtcdRollback?: (() => void) | undefined;
 }
 
 /**
- * Keeps a store equal to the API server's objects of one kind: lists them, then watches from there, forever.
+ * Keeps a store equal to the API server's objects of one kind: lists them, then watches them from that version.
  *
  *     list ──▶ watch ──ended──▶ watch from `lastSyncResourceVersion`
  *       ▲        └─ relist after 410, an outage or an etcd rollback ─┐
  *       └────────────────────────────────────────────────────────────┘
  *
  * Guarantees:
- * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.8 to 30 s, which
- *   starts over after two minutes without an error. So no server can make it list more than ten times a minute.
- * - When another watch of the process has recovered (`outage`), it retries once more, at once, though not before the
- *   time in Retry-After. So this at most doubles the number of lists, and delays none.
+ * - Only the signal ends it. After an error it calls `onProblem`, except for a 410, and retries with a backoff of 0.8
+ *   to 30 s, which starts over after two minutes without an error. So no server can make it list more than ten times a
+ *   minute. If the server rejects the initial list as events (422), it lists page by page at once.
+ * - When another watch of the process has recovered (`outage`), it makes an additional retry at once, but not before
+ *   the time in Retry-After. This at most doubles the number of lists.
  * - A list has no resource version in its request, so it is a consistent read. It replaces the contents of the store
  *   and starts a new epoch, even if it is older (etcd restored from a snapshot: `onEtcdRollback`). It arrives as the
- *   first events of the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
- * - The event of our own write is skipped without parsing if the store already has the response to that write.
+ *   first events of the watch (`WatchList`), with one unreduced object in memory at a time, or else page by page.
+ * - The event of a change is skipped without parsing if the store already has it from the response to one of our calls.
  * - If the server ends a watch, which is normal, the next one continues from the last version. It starts at once, but
  *   at most one watch a second, and with the backoff if the watch ended within a second without an event. It is an
  *   error if the server ends the watch before the initial list is complete.
- * - After an outage it relists. After any other error, and after silence (a half-open connection), it compares its
- *   position with that of the server before it continues.
+ * - After an outage or a 410 it relists. After any other error, and after silence (a half-open connection), it compares
+ *   its position with that of the server before it continues.
  * - `lastContact` does not advance while the store is not current: neither during a list nor during the backlog of an
  *   interrupted watch.
  */
@@ -163,7 +164,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     let initial = this.#position.needsList ? new InitialList(store, namespace, startedAt) : undefined;
     try {
       const abort = AbortSignal.any([signal, silence.signal]);
-      // A list in flight needs every event: the store's own copy does not count toward it.
+      // An initial list needs every object, even if the store already has it.
       const isKnown = (version: string) => initial === undefined && store.isOurs(version);
       const after = this.#position.lastSyncResourceVersion;
       const stream = await this.#listWatch.watch(after, isKnown, abort);
@@ -204,7 +205,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     if (!this.#isIncluded(raw)) return;
     const [object] = type === "DELETED" ? [] : this.#read(raw);
     if (object) objects.apply(object);
-    // Also a version that cannot be read. A list would not have the object, so the version before it no longer counts.
+    // An object that cannot be read is removed too, because a list would also omit it.
     else objects.remove(raw);
   }
 
@@ -217,7 +218,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     this.#position.advance(resourceVersion);
   }
 
-  /** Empty if the object cannot be read: one malformed object must not block all others. */
+  /** Empty if the object is not included or cannot be read: one malformed object must not block all others. */
   #read(raw: Raw): readonly T[] {
     if (!this.#isIncluded(raw)) return [];
     try {
@@ -237,7 +238,8 @@ export class UnreadableObjectError extends Error {
 }
 
 /**
- * No API server responded: meanwhile etcd may have been restored, and its version may have passed our position again.
+ * No API server responded, or one responded with a 5xx. Meanwhile etcd may have been restored, and its version may have
+ * passed our position again.
  */
 function isOutage(error: unknown): boolean {
   return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);

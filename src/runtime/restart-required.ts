@@ -1,4 +1,4 @@
-/** The process is healthy, but its caches or its lease are no longer valid: it must end and start again. */
+/** The caches or the lease of the process are no longer valid, so it must restart. */
 export class RestartRequiredError extends Error {
   override readonly name: string = "RestartRequiredError";
 }

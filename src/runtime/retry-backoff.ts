@@ -1,13 +1,13 @@
 import { Backoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 
-/** Each delay is drawn between half of the value and the value, which doubles after each failure. */
+/** The delay doubles after each retry, from `firstMs` to `mostMs`, and is then shortened at random by up to half. */
 export interface RetryDelays {
   readonly firstMs: number;
   readonly mostMs: number;
 }
 
-/** client-go has the same delays: 0.8 to 1.6 s at first, and 15 to 30 s at most. */
+/** 0.8 to 1.6 s at first, as in client-go, and 15 to 30 s at most, half of the maximum of client-go. */
 const DELAYS: RetryDelays = { firstMs: 1600, mostMs: 30_000 };
 /**
  * Time without a retry after which the delays start over. A single event or successful call proves nothing: the server
@@ -15,7 +15,7 @@ const DELAYS: RetryDelays = { firstMs: 1600, mostMs: 30_000 };
  */
 const HEALTHY_MS = 120_000;
 
-/** Delays before the retries of a loop that runs forever. They start over once two minutes passed without a retry. */
+/** Delays before the retries of a loop that runs forever. They start over after two minutes without a retry. */
 export class RetryBackoff {
   readonly #clock: Clock;
   readonly #backoff: Backoff;
@@ -26,7 +26,7 @@ export class RetryBackoff {
     this.#backoff = new Backoff(firstMs, mostMs, random);
   }
 
-  /** @param leastMs delay that the server requests */
+  /** @param leastMs delay that the server requests @returns milliseconds to wait before the retry */
   next(leastMs = 0): number {
     const now = this.#clock.monotonic();
     if (now - this.#lastRetryAt >= HEALTHY_MS) this.#backoff.reset();

@@ -2,14 +2,14 @@ import { isTransient } from "../kube/reachable.ts";
 import { type Clock, pause } from "./clock.ts";
 import { RetryBackoff, type RetryDelays } from "./retry-backoff.ts";
 
-/** A process that starts during an outage continues within seconds after it. */
+/** A process that starts during an outage repeats the call at most 10 s after the outage. */
 const DELAYS: RetryDelays = { firstMs: 1000, mostMs: 10_000 };
 
 /**
- * Repeats a call until the API server responds, so that a process that starts during an outage does not exit: the kubelet
- * would delay its restarts by up to five minutes.
+ * Repeats a call while the API server is unreachable or busy, so that a process that starts during an outage does not
+ * exit: the kubelet would delay its restarts by up to five minutes.
  *
- * @param onProblem a problem with the API server, already being retried
+ * @param onProblem called with each error after which the call is repeated
  * @throws the error of the call if no later call can succeed, or the reason of the signal
  */
 export async function retryUntilReachable<T>(

@@ -8,7 +8,7 @@ const TOLERANCE_MS = 2000;
 const LARGE_CORRECTION_MS = 60_000;
 
 /**
- * A clock that follows the API server's, because decisions compare times that the cluster wrote with the present time.
+ * A clock that follows that of the API server, because decisions compare the time with times in the cluster.
  *
  * It reads the wall clock of this machine only once and continues on the monotonic clock, so later jumps of the wall
  * clock have no effect. A response whose `Date` differs by more than 2 s corrects it.
@@ -16,7 +16,7 @@ const LARGE_CORRECTION_MS = 60_000;
 export class ServerClock implements Clock {
   readonly #base: Clock;
   readonly #onLargeCorrection: (correctionMs: number) => void;
-  /** Difference of the wall clock to the monotonic clock. */
+  /** Milliseconds to add to the monotonic time to get the time since 1970. */
   #offsetMs: number;
   #isReported = false;
 

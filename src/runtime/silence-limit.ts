@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 
-/** The API server sends a bookmark every minute, so after three minutes of silence the connection is dead. */
+/** The API server sends a bookmark every minute, so a connection that is silent for three minutes counts as dead. */
 const SILENCE_MS = 180_000;
 
 /** Aborts a watch that has become silent: a half-open connection reports no error. */
@@ -22,7 +22,7 @@ export class SilenceLimit {
     return this.#silence.signal;
   }
 
-  /** Call it for each event. A timer for each would take more time than the event. */
+  /** Call it for each event. It leaves the timer alone: restarting it would take longer than handling the event. */
   restart(): void {
     this.#lastEventAtMs = this.#clock.monotonic();
   }

@@ -18,10 +18,10 @@ export function splitLines(): (chunk: Buffer) => Buffer[] {
   };
 }
 
-/** Length of a frame, before it, as an unsigned big-endian integer. */
+/** Each frame follows its length, an unsigned big-endian integer of this many bytes. */
 const HEADER_BYTES = 4;
 
-/** Far above the limit of 1.5 MiB that etcd has for an object, so a longer frame is malformed. */
+/** Far above the default limit of etcd for an object, 1.5 MiB, so a longer frame is malformed. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 
 /**

@@ -5,10 +5,10 @@ import { compareResourceVersions } from "./resource-version.ts";
 export type Change<T> = (
   | { readonly type: "added"; readonly object: T }
   | { readonly type: "updated"; readonly object: T; readonly previous: T }
-  /** `isMissed`: a list shows the deletion, so `previous` may not be the last version. */
+  /** `isMissed`: no watch event showed the deletion, so `previous` may not be the last version. */
   | { readonly type: "deleted"; readonly previous: T; readonly isMissed: boolean }
 ) & {
-  /** True if the change comes from the response to one of our writes. */
+  /** True if the change comes from the response to one of our calls, and not from a watch. False for a deletion. */
   readonly isOurs: boolean;
 };
 
@@ -16,8 +16,9 @@ export type Indexes<T> = Readonly<Record<string, (object: T) => readonly string[
 
 /** A list that was requested and is not complete. */
 export interface ListInFlight {
+  /** `undefined` if the list covers all namespaces. */
   readonly namespace: string | undefined;
-  /** Our own writes since the request: key to resource version. */
+  /** Responses that the store observed since the request: key to resource version. */
   readonly written: Map<string, string>;
 }
 
@@ -26,8 +27,8 @@ export interface ListInFlight {
  *
  * Guarantees:
  * - Within an epoch (from one list to the next) an object never goes back to an older version, so a late watch event
- *   cannot undo the response to our own write.
- * - An object that was deleted and recreated is reported as `deleted` and then `added`, even if the store saw neither.
+ *   cannot undo the response to one of our writes.
+ * - An object that was deleted and recreated is reported as `deleted` and then `added`, even if no event showed that.
  * - Listeners run after the store has changed, in the order of the changes. They must not throw.
  */
 export class Store<T extends KubeObject> {
@@ -38,9 +39,9 @@ export class Store<T extends KubeObject> {
   readonly #listeners: ((change: Change<T>) => void)[] = [];
   #interruptions = 0;
   readonly #lists = new Set<ListInFlight>();
-  /** Newest version seen, by namespace (`undefined` for all). An unknown object that is not newer was deleted. */
+  /** Newest version seen, by namespace (`undefined`: all). An object that is neither newer nor stored was deleted. */
   readonly #newest = new Map<string | undefined, string>();
-  /** Versions of our own writes that no watch has reached yet, and the namespace of each. */
+  /** Versions from responses to our calls that no watch has reached yet, and the namespace of each. */
   readonly #ours = new Map<string, string | undefined>();
 
   constructor(indexers: Indexes<T> = {}) {
@@ -60,12 +61,12 @@ export class Store<T extends KubeObject> {
     return this.#objects.values();
   }
 
-  /** How often a watch of these objects was interrupted. An object can be created and deleted meanwhile, unseen. */
+  /** Number of interruptions. An object that is created and deleted during an interruption is never seen. */
   get interruptions(): number {
     return this.#interruptions;
   }
 
-  /** Call it when a watch fails. */
+  /** Call it when a list or a watch fails. */
   interrupted(): void {
     this.#interruptions += 1;
   }
@@ -80,17 +81,17 @@ export class Store<T extends KubeObject> {
     this.#listeners.push(listener);
   }
 
-  /** Returns true if the store has this version from the response to one of our writes, so its event can be skipped. */
+  /** Returns true if the store has this version from the response to one of our calls, so its event can be skipped. */
   isOurs(resourceVersion: string): boolean {
     return this.#ours.has(resourceVersion);
   }
 
-  /** Call it if the watch reaches a version that `isOurs`. */
+  /** Call it instead of `apply` when a watch reaches a version for which `isOurs` returns true. */
   skipOurs(resourceVersion: string): void {
     this.#noteVersion(this.#ours.get(resourceVersion), resourceVersion);
   }
 
-  /** Stores a version of an object from a watch, unless the store has a newer one. */
+  /** Stores a version of an object from a watch, unless the store has the same or a newer one. */
   apply(object: T): void {
     const { namespace, resourceVersion } = object.metadata;
     this.#noteVersion(namespace, resourceVersion);
@@ -108,8 +109,8 @@ export class Store<T extends KubeObject> {
   }
 
   /**
-   * Stores the response to one of our writes. A list that was requested earlier does not undo it. The response is
-   * ignored if the object is already known to be deleted.
+   * Stores an object from the response to one of our calls. A list that was requested earlier does not undo it. The
+   * response is ignored if the object is already known to be deleted.
    */
   observe(object: T): void {
     const { namespace, resourceVersion } = object.metadata;
@@ -122,7 +123,7 @@ export class Store<T extends KubeObject> {
     for (const { written } of this.#lists) written.set(keyOf(object), resourceVersion);
   }
 
-  /** Deletes an object. The version is that of the deletion, from a watch. */
+  /** Deletes an object after an event of a watch, unless the store has a newer version than the event. */
   remove(object: KubeObject): void {
     const { namespace, resourceVersion } = object.metadata;
     this.#noteVersion(namespace, resourceVersion);
@@ -131,7 +132,7 @@ export class Store<T extends KubeObject> {
     if (previous && !isNewer(previous, object)) this.#delete(key, previous, false);
   }
 
-  /** Deletes an object of which the response to one of our calls shows that it is not selected any more. */
+  /** Deletes an object that the watch no longer selects, as the response to one of our calls shows. */
   leave(object: T): void {
     const key = keyOf(object);
     const previous = this.#objects.get(key);
@@ -139,10 +140,10 @@ export class Store<T extends KubeObject> {
   }
 
   /**
-   * Call it before a list is requested, so that `replace` knows which writes are newer, and end it with `replace` or
-   * `abandon`.
+   * Call it before a list is requested, so that `replace` knows which responses are newer, and end the list with
+   * `replace` or `abandon`.
    *
-   * @param namespace undefined if the list covers all namespaces
+   * @param namespace `undefined` if the list covers all namespaces
    */
   beginList(namespace: string | undefined): ListInFlight {
     const list = { namespace, written: new Map() };
@@ -155,15 +156,15 @@ export class Store<T extends KubeObject> {
   }
 
   /**
-   * The list, or an object in it, is older than the store, or an object in it is another one with the version of the
-   * known one: that happens only after an etcd restore.
+   * Returns true if the list, or an object in it, is older than the store, or if a listed object has the version of the
+   * stored one but another uid. All of this happens only after an etcd restore.
    */
   isRolledBackBy(list: ListInFlight, listed: ReadonlyMap<string, T>, listVersion: string): boolean {
     const newest =
       list.namespace === undefined ? [...this.#newest.values()] : [this.#newest.get(list.namespace)];
     const isBeforeList = (version = "") => compareResourceVersions(version, listVersion) <= 0;
     if (!newest.every(isBeforeList)) return true;
-    // The first list, which can be long, has nothing to be compared with.
+    // There is nothing to compare the first list with, which can be long.
     if (this.#objects.size === 0) return false;
     return [...this.#objects].some(([key, known]) => {
       const isCovered = list.namespace === undefined || known.metadata.namespace === list.namespace;
@@ -175,10 +176,10 @@ export class Store<T extends KubeObject> {
     });
   }
 
-  /** Makes the store equal to a complete list, even if the list is older (etcd rollback). */
+  /** Makes the store equal to a complete list, even if the list is older (etcd rollback). Newer responses stay. */
   replace(list: ListInFlight, listed: ReadonlyMap<string, T>, listVersion: string): void {
     this.#lists.delete(list);
-    // After an etcd rollback, other writes can have these versions.
+    // After an etcd rollback, writes of others can have these versions.
     this.#ours.clear();
     if (list.namespace === undefined) this.#newest.clear();
     this.#newest.set(list.namespace, listVersion);
@@ -192,7 +193,7 @@ export class Store<T extends KubeObject> {
     }
     for (const [key, object] of listed) {
       const previous = this.#objects.get(key);
-      // After an etcd rollback, another write can have the same version.
+      // Whole objects are compared, because after an etcd rollback another write can have the same version.
       if (isDeepStrictEqual(previous, object) || isNewerThanList(key)) continue;
       if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous, true);
       this.#put(key, object, false);

@@ -1,6 +1,6 @@
 /** A number of requests (or turns, or events) per time, both as a burst and as a rate. */
 export interface Quota {
-  /** At most 10,000, so that ticks stay exact for a century of uptime. */
+  /** At most 10,000, so that ticks stay exact integers for 28 years of uptime. */
   readonly requests: number;
   /** A whole number. */
   readonly windowMs: number;
@@ -9,12 +9,12 @@ export interface Quota {
 /**
  * The remaining quota of a caller, by the generic cell rate algorithm: a bucket that holds `requests` and refills
  * evenly, one every `windowMs / requests`. In any period it admits at most a whole bucket plus the refill of that
- * period. A bucket that was not charged for a window is full, like a new one.
+ * period. A bucket that was not charged for a window is full, like a new one, unless `reserve` has overdrawn it.
  *
  * Its only state is the time at which it will be full again, in ticks. A millisecond has `requests` ticks, so that the
  * cost of a request is a whole number of ticks for every quota.
  *
- * Every `now` is in monotonic milliseconds; fractions do not count.
+ * Every `now` is in monotonic milliseconds; fractions are ignored.
  */
 export class TokenBucket<Q extends Quota = Quota> {
   readonly quota: Q;
@@ -34,8 +34,8 @@ export class TokenBucket<Q extends Quota = Quota> {
   }
 
   /**
-   * Charges the request in any case, and returns the milliseconds until its turn, which is after all turns that were
-   * reserved before.
+   * Charges the request even if the bucket is empty, and returns the milliseconds until its turn. No request that is
+   * reserved later has an earlier turn.
    */
   reserve(now: number): number {
     const { requests, windowMs } = this.quota;
@@ -53,7 +53,7 @@ export class TokenBucket<Q extends Quota = Quota> {
     return this.#owed(now) / this.quota.requests;
   }
 
-  /** Time until one more request would be admitted than now; for a full bucket, the time of one refill. */
+  /** Milliseconds until one more request would be admitted than now; for a full bucket, the time of one refill. */
   msUntilNext(now: number): number {
     const { requests, windowMs } = this.quota;
     return (this.#owed(now) - (this.#unitsOwed(now) - 1) * windowMs) / requests;

@@ -1,11 +1,11 @@
 import type { Clock } from "./clock.ts";
 
 export interface WaitingLineOptions {
-  /** Number of keys that may proceed now. */
+  /** Number of turns that the limit allows now. */
   readonly free: () => number;
-  /** Number of turns after which a key that needs more waits behind the others. */
+  /** Number of turns after which a key that needs more goes to the end of the line. */
   readonly mostTurns: number;
-  /** Time until one may proceed without an event. */
+  /** Interval between checks for turns that became free without an event. */
   readonly recheckMs: number;
   /** Enqueues a key that waits. */
   readonly wake: (key: string) => void;
@@ -13,19 +13,20 @@ export interface WaitingLineOptions {
 }
 
 interface Place {
-  /** The key was woken, and not reconciled since. */
+  /** The key was woken and has not been reconciled since. */
   isWoken: boolean;
-  /** The key was woken before the last check. */
+  /** The key was already woken at the last check, and has not been reconciled since. */
   isOverdue: boolean;
-  /** Turns since it has this place, and those of the present reconciliation. */
+  /** Turns that the key has taken since it joined the line or was last sent to its end. */
   turns: number;
+  /** Turns that its current reconciliation may take. */
   present: number;
 }
 
 /**
- * The keys of a work queue that wait for a limit across all keys, first come, first served: a key keeps its place until it
- * does not wait any more, or has had its turns. Only as many are woken as may proceed, so that the work does not grow with
- * the line.
+ * The keys of a work queue that wait for a limit across all keys, first come, first served. A turn is one unit of the
+ * limit, such as one rollout. A key keeps its place until it no longer waits or has had `mostTurns`. Only as many keys
+ * are woken as there are free turns, so that the work does not grow with the line.
  */
 export class WaitingLine {
   readonly #options: WaitingLineOptions;
@@ -42,7 +43,7 @@ export class WaitingLine {
     return this.#options.free();
   }
 
-  /** Number of turns that a key may take: all but those of other keys that were woken for them. */
+  /** Number of turns that a key may take: the free ones, except one for each other key that was woken. */
   freeFor(key: string): number {
     // A turn that has become free without an event belongs to those that came first.
     this.#wakeNext(key);
@@ -63,12 +64,12 @@ export class WaitingLine {
       this.#startTimer();
     } else {
       this.#line.delete(key);
-      // A write that failed, or whose outcome was unknown until now, leaves the limit without an event.
+      // A write that failed, or whose outcome was unknown until now, frees a turn without an event.
       this.wakeNext();
     }
   }
 
-  /** Wakes keys after the limit allows another one, or after a woken key did not need it. */
+  /** Call it when a turn may have become free. Wakes the first keys in the line, one for each free turn. */
   wakeNext(): void {
     this.#wakeNext();
   }
@@ -87,7 +88,7 @@ export class WaitingLine {
     }
   }
 
-  /** A key that still waits has used all of its turns. Without an end, it could get each one that becomes free. */
+  /** A key that still waits has used all of its turns. Without a maximum, it could take every turn. */
   #countTurns(key: string, place: Place): void {
     place.turns += place.present;
     if (place.turns >= this.#options.mostTurns) this.#sendBack(key, place);

@@ -1,11 +1,12 @@
 import type { Clock } from "./clock.ts";
 
-/** Least jump of the clock that counts, because its two times do not tick together. */
+/** Smaller changes of the offset are ignored, because the wall clock and the monotonic clock do not tick together. */
 const LEAST_JUMP_MS = 1000;
 
 /**
- * Gives times of the monotonic clock as times since 1970, for comparison with times in the cluster. It follows only jumps
- * of the clock: otherwise, the same moment would differ by a millisecond now and then, and so would a text with it.
+ * Converts monotonic times to milliseconds since 1970, to compare them with times in the cluster. The offset between
+ * the two clocks is updated only after it has changed by a second. Otherwise, two conversions of one moment could
+ * differ by a millisecond, and so would a text that contains it.
  */
 export class WallTime {
   readonly #clock: Pick<Clock, "now" | "monotonic">;

@@ -35,7 +35,7 @@ export interface WatchOptions<Raw> {
 
 /** An event that is not parsed yet. */
 interface UnreadEvent<Raw extends KubeObject> {
-  /** The resource version after the change, if it can be read without parsing the whole event. */
+  /** The new resource version of a MODIFIED object; `undefined` for other events, or if it is not cheap to read. */
   readonly changedTo: string | undefined;
   read(): WatchEvent<Raw> | ErrorEvent;
 }
@@ -82,7 +82,7 @@ function inJson<Raw extends KubeObject>(): Format<Raw> {
 const CHANGE = Buffer.from('{"type":"MODIFIED",');
 const VERSION = Buffer.from('"resourceVersion":"');
 
-/** The only version in a line is the object's own: inside of strings, the quotes would be escaped. */
+/** If a line contains one version, it is that of the object: within strings, the quotes would be escaped. */
 function versionOfChange(line: Buffer): string | undefined {
   if (!line.subarray(0, CHANGE.length).equals(CHANGE)) return undefined;
   const at = line.indexOf(VERSION);
@@ -91,7 +91,7 @@ function versionOfChange(line: Buffer): string | undefined {
   return line.toString("latin1", start, line.indexOf(QUOTE, start));
 }
 
-/** One message per frame, and the object in it. */
+/** One message per frame, which contains the encoded object. */
 function inProtobuf<Raw extends KubeObject>(message: Message<Raw>): Format<Raw> {
   return {
     split: splitFrames(),

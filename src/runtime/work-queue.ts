@@ -19,13 +19,13 @@ const NO_OBSERVER: QueueObserver = {
   retried: () => undefined,
 };
 
-/** A change that concerns many keys has low priority, as in controller-runtime. */
+/** Changes that concern many keys have low priority, so that other keys do not wait for all of them. */
 export type Priority = "normal" | "low";
 
-/** One in so many keys is one of low priority, even if keys of normal priority always wait. */
+/** At least one in this many keys is taken from low priority while any waits there, so that none waits forever. */
 const LOW_EACH = 4;
 
-/** Limit of retries of all keys together: a server that has just recovered must not be overloaded again. */
+/** For the retries of all keys together: a server that has just recovered must not be overloaded again. */
 const RETRIES = { requests: 100, windowMs: 2000 };
 
 export interface WorkQueueOptions {
@@ -42,7 +42,7 @@ export interface WorkQueueOptions {
 interface Entry {
   phase: "ready" | "processing" | "resting";
   priority: Priority;
-  /** Time since which the key waits: it is ready, or it was added again while it is processed or rests. */
+  /** Time since which the key waits. `undefined` while it is processed or rests, unless it was added again. */
   addedAt: number | undefined;
   startedAt: number;
   /** Not to be processed again before this time. */
@@ -57,11 +57,12 @@ interface Entry {
  * Guarantees:
  * - A key is never processed by two workers at the same time.
  * - A key that is added while it is processed is processed again afterwards, so no change is missed.
- * - Any number of adds between two reconciles lead to one reconcile, with the highest of their priorities.
- * - Keys of normal priority come first, except for each fourth key; those of one priority in the order of their adds.
+ * - Any number of adds between two reconciles leads to one reconcile, with the highest of their priorities.
+ * - Keys of normal priority come first, except for each fourth key. Keys of one priority come in the order in which
+ *   they became ready.
  * - A failing key is retried after a delay that doubles. One rate limit applies to the retries of all keys.
  * - A key that must rest before its retry is not processed earlier, even if it is added again.
- * - Its memory is bounded by the keys that are waiting, processed, delayed or failing.
+ * - The memory of the queue is bounded by the keys that are waiting, processed, resting, delayed or failing.
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
@@ -79,7 +80,7 @@ export class WorkQueue {
     this.#observer = options.observer ?? NO_OBSERVER;
   }
 
-  /** Keys that wait for a worker. */
+  /** Number of keys that wait for a worker. */
   get depth(): number {
     return this.#ready.normal.size + this.#ready.low.size;
   }
@@ -124,7 +125,7 @@ export class WorkQueue {
   /**
    * Adds the key after a delay that grows with each failure in a row.
    *
-   * @param leastMs least time before the retry; for a key that is being processed
+   * @param leastMs least time before the retry. If the key is being processed, adding it again does not shorten this.
    */
   retry(key: string, leastMs = 0): void {
     const { clock, retryFirstMs, retryMostMs, random } = this.#options;

@@ -9,7 +9,7 @@ import {
 import { LeadershipLostError } from "./leader.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
-/** Result of a reconcile. Without a delay, the key waits for the next change. */
+/** Result of a reconcile. Without `requeue` and `requeueAfterMs`, the key waits for the next change. */
 export interface Outcome {
   /**
    * Reconcile again soon. It counts toward the backoff, like an error, so that it cannot become a busy loop. With
@@ -27,13 +27,13 @@ export interface WorkersOptions {
   readonly queue: WorkQueue;
   readonly concurrency: number;
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Outcome>;
-  /** Called for every failure; `expected` ones, such as conflicts or an unreachable server, are not bugs. */
+  /** Called for every failure before the abort. `expected` ones, such as conflicts, are not bugs. */
   readonly onFailure: (key: string, error: unknown, expected: boolean) => void;
-  /** Called at the end of every reconcile. */
+  /** Called at the end of every reconcile, except for one that fails after the abort. */
   readonly onReconciled?: (result: ReconcileResult) => void;
 }
 
-/** Reconciles the keys of the queue until the signal is aborted and the last reconcile has ended. */
+/** Reconciles the keys of the queue. Resolves when the signal is aborted and the last reconcile has ended. */
 export async function runWorkers(options: WorkersOptions, signal: AbortSignal): Promise<void> {
   const worker = async () => {
     for (;;) {
@@ -66,8 +66,8 @@ async function reconcileKey(options: WorkersOptions, key: string, signal: AbortS
 
 /**
  * Every error is retried with a growing delay, and not before the server's Retry-After. An error is expected if the
- * process is no longer the leader, the server is unreachable or busy, or the object is gone or has changed: the next
- * reconcile sees the new state.
+ * process is no longer the leader, the server is unreachable or busy, the object is gone or has changed, or the
+ * namespace or CRD of a new object is being deleted.
  */
 function retryPolicy(error: unknown): { readonly expected: boolean; readonly leastMs: number } {
   if (error instanceof LeadershipLostError || error instanceof KubeUnreachableError)

@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from "prom-client";
 import packageJson from "../../package.json" with { type: "json" };
 
-/** Registers the version of this program as a label, in the form that other exporters have. */
+/** Registers a metric with the version of this program as a label, as other exporters do. */
 export function buildInfo(registry: Registry): void {
   const gauge = new Gauge({
     name: "pipe_scaling_build_info",

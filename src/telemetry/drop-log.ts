@@ -1,7 +1,7 @@
 import type { DropReason } from "../http/connections.ts";
 import type { Logger } from "./log.ts";
 
-/** At most one line in this time, so that an attack does not fill the log. */
+/** Least time between two lines, so that an attack does not fill the log. */
 const INTERVAL_MS = 10_000;
 
 export interface DropLogOptions {
@@ -12,7 +12,7 @@ export interface DropLogOptions {
   readonly listener: "api" | "operations";
 }
 
-/** Logs the first dropped connection, and then at most one line in 10 s with the number since. */
+/** Logs the first dropped connection, then at most one line every 10 s, with the number since the last line. */
 export function dropLog({
   log,
   monotonic,

@@ -28,8 +28,8 @@ const NEVER_SHOWN = [
 ];
 
 /**
- * Writes one JSON object per line, to standard output by default. Callers never pass a credential to it; the
- * redaction is the second line of defense.
+ * Returns a logger that writes one JSON object per line, to standard output by default. Callers never pass a credential
+ * to it; the redaction is a second safeguard.
  */
 export function createLogger(level: LogLevel, component: string, destination?: DestinationStream): Logger {
   const options = {
@@ -43,7 +43,7 @@ export function createLogger(level: LogLevel, component: string, destination?: D
   return destination ? pino(options, destination) : pino(options);
 }
 
-/** Returns a function that writes lines of JSON, each with its line feed, to the destination of a logger. */
+/** Returns a function that writes to the destination of a logger. Each line must be JSON and end with a line feed. */
 export function lineWriter(log: Logger): (line: string) => void {
   const destination: DestinationStream = Reflect.get(log, pino.symbols.streamSym);
   return (line) => destination.write(line);

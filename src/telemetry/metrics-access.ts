@@ -11,25 +11,25 @@ const ACCESS_REVIEWS: Resource = { apiVersion: "authorization.k8s.io/v1", plural
 /** The non-resource URL and verb that Prometheus also needs for the metrics of the API server. */
 const READ_METRICS = { path: "/metrics", verb: "get" };
 
-/** A token that is revoked meanwhile works for at most this time. */
+/** A revoked token keeps working for at most this time. */
 const ALLOWED_MS = 60_000;
 
 /** Short, because a permission that was just granted should take effect soon. */
 const DENIED_MS = 10_000;
 
-/** Maximum number of cached reviews of each outcome. */
+/** Maximum number of cached outcomes of allowed tokens, and again of denied ones. */
 const MAX_CACHED = 100;
 
-/** Maximum number of reviews at a time; the others wait. */
+/** Maximum number of tokens in review at a time; the others wait. */
 const MAX_REVIEWS = 4;
 
-/** Maximum number of tokens that are in review or wait for it. */
+/** Maximum number of tokens that are in review or wait for it. For others, the result is `unknown`. */
 const MAX_WAITING = 100;
 
-/** For both reviews of a token, and for waiting. A scrape times out after 10 s by default. */
+/** Time limit for both reviews of a token, including the wait. A scrape times out after 10 s by default. */
 const REVIEW_MS = 8000;
 
-/** `unknown` if the API server did not decide. */
+/** `unknown` if the API server did not decide, or too many reviews wait. */
 export type Access = "allowed" | "unauthenticated" | "forbidden" | "unknown";
 
 export interface AccessControl {
@@ -57,11 +57,12 @@ export function metricsAccess(
 }
 
 /**
- * Lets a request read the metrics if the API server authenticates its bearer token (TokenReview) and authorizes the user
- * (SubjectAccessReview), as controller-runtime does with `WithAuthenticationAndAuthorization`.
+ * Lets a request read the metrics if the API server authenticates its bearer token (TokenReview) and authorizes the
+ * user (SubjectAccessReview), as controller-runtime does with `WithAuthenticationAndAuthorization`.
  *
- * Outcomes are cached for a short time, by the hash of the token, and separately by outcome: a flood of invalid tokens
- * cannot push out the one of Prometheus. Failed reviews are not cached. Requests with the same token share one review.
+ * Outcomes are cached for a short time, by the hash of the token. Allowed and denied tokens are cached separately,
+ * so that a flood of invalid tokens cannot evict the token of Prometheus. Failed reviews are not cached. Requests with
+ * the same token share one review.
  */
 class MetricsAccess implements AccessControl {
   readonly #options: MetricsAccessOptions;
@@ -120,7 +121,7 @@ class MetricsAccess implements AccessControl {
 
   async #authenticate(token: string, signal: AbortSignal): Promise<User | undefined> {
     const { status } = await this.#create<TokenReview>(TOKEN_REVIEWS, "TokenReview", { token }, signal);
-    // An invalid token has an error too.
+    // `status.error` is ignored, because the API server also sets it for an invalid token.
     if (status?.authenticated !== true) return undefined;
     if (!status.user?.username) throw new Error("the TokenReview has no user name");
     return status.user;
@@ -159,7 +160,7 @@ function bearerToken(authorization: string | undefined): string | undefined {
   return /^bearer +([^ ]+) *$/i.exec(authorization ?? "")?.[1];
 }
 
-/** Outcomes for a limited time, of a limited number of tokens: the oldest make room. */
+/** The outcomes of a limited number of tokens, each for a limited time. The oldest outcome is evicted first. */
 class Outcomes {
   readonly #maxAgeMs: number;
   readonly #monotonic: () => number;

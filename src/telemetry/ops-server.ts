@@ -25,15 +25,16 @@ export interface OpsServerOptions {
 }
 
 /**
- * The kubelet and Prometheus need one connection each for a moment. By default, every pod of the cluster can connect: at
- * a limit, a new connection replaces the least recently used one, so connections that are held cannot keep probes out.
+ * The kubelet and Prometheus need one connection each for a moment, but by default every pod of the cluster can
+ * connect. At a limit, a new connection replaces the least recently used one, so connections that are held open cannot
+ * block probes.
  */
 const CONNECTION_LIMITS: ConnectionLimits = { total: 200, perSource: 40 };
 
-/** A request has no body and a few headers. */
+/** Time limit for receiving a request, which has no body and a few headers. */
 const REQUEST_MS = 10_000;
 
-/** A connection without any traffic is closed, also if its client does not read the response. */
+/** A connection without traffic is closed after this time, even if its client has not read the response. */
 const INACTIVE_MS = 30_000;
 
 /**
@@ -137,7 +138,7 @@ export function listen<S extends Server>(server: S, host: string, port: number, 
   });
 }
 
-/** The address on which a server listens; for port 0 the system chooses a free one. */
+/** The URL of a server; empty if it does not listen. For port 0, it has the port that the system chose. */
 export function urlOf(server: Server, scheme: "http" | "https" = "http"): string {
   const address = server.address();
   if (typeof address !== "object" || address === null) return "";

@@ -2,18 +2,18 @@ import { type DestinationStream, pino } from "pino";
 import { createLogger, type Logger, type LogLevel } from "./log.ts";
 
 /**
- * Lines are written in batches of this many bytes: a system call costs a request more than its authentication,
- * and each write wakes the reader. Half the capacity of a pipe on Linux.
+ * Lines are written in batches of this many bytes. A system call for each request would cost more than authenticating
+ * it, and each write wakes the reader. This is half the capacity of a pipe on Linux.
  */
 const BATCH_BYTES = 32_768;
 
-/** The longest that a line waits for its batch to fill, and the time after which a failed write is retried. */
+/** Maximum time that a line waits for its batch to fill, and the time after which a failed write is retried. */
 const FLUSH_MS = 250;
 
-/** If the reader is slower than the process, further lines are dropped and counted. */
+/** If more bytes wait for a slow reader, further lines are dropped and counted. */
 const MAX_BUFFERED_BYTES = 1_048_576;
 
-/** The longest that the end of the process waits for a slow reader. */
+/** Maximum time that the end of the process waits for a slow reader. */
 const LAST_FLUSH_MS = 1000;
 const LAST_RETRY_MS = 5;
 
@@ -26,7 +26,7 @@ export interface ProcessLog {
 /** The log of a long-lived process, on its standard output. */
 export function createProcessLog(level: LogLevel, component: string): ProcessLog {
   const { stdout } = process;
-  // Access to the stream makes a pipe non-blocking. The destination handles write errors itself.
+  // Accessing `process.stdout` makes a pipe non-blocking. The destination handles write errors itself.
   stdout.on("error", () => undefined);
   const destination = createLogDestination(stdout.fd, (lines) =>
     log.warn({ lines }, "log lines were dropped because the reader of the log was too slow"),
@@ -43,7 +43,7 @@ export interface LogDestination extends DestinationStream {
 }
 
 /**
- * Buffers log lines and writes them in order to a file, a pipe or a terminal. It never blocks and never throws:
+ * Buffers log lines and writes them in order to a file, a pipe or a terminal. It never throws, and only `end` waits:
  *
  * - If a pipe or disk is full, lines wait in a bounded buffer; when it overflows, new lines are dropped.
  * - If the reader of a pipe is gone, all further lines are discarded and the process continues.
@@ -81,7 +81,7 @@ export function createLogDestination(fd: number, onDropped: (lines: number) => v
     if (droppedLines === 0) return;
     const lines = droppedLines;
     onDropped(lines);
-    // If the report was dropped too, the next one makes up for it.
+    // If the report was dropped too, the next one counts these lines again.
     droppedLines = droppedLines > lines ? lines : 0;
   }
 

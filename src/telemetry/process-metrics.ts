@@ -7,8 +7,8 @@ import { collectDefaultMetrics, type Registry } from "prom-client";
 export const EVENT_LOOP_PRECISION_MS = 100;
 
 /**
- * Gauges of prom-client whose names end like those of counters, although they can decrease. Each is the sum of the
- * gauge without the suffix.
+ * Gauges of prom-client whose names end in `_total`, which is the suffix of counters. Each repeats the sum of the gauge
+ * without this suffix.
  */
 const MISNAMED_GAUGES = [
   "nodejs_active_handles_total",

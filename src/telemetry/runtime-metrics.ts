@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
-/** A reconcile takes milliseconds and some calls to the cluster; a key may wait in the queue for minutes. */
+/** A reconcile takes milliseconds, or longer with calls to the cluster. A key can wait in the queue for minutes. */
 const SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /** The part of a queue that is read at each scrape. */
@@ -12,7 +12,7 @@ export interface QueueState {
 
 export interface RuntimeMetricsOptions {
   readonly registry: Registry;
-  /** The label `controller`, and the label `name` of the queue and of the leader election. */
+  /** Value of the label `controller`, and of the label `name` of the queue and of the leader election. */
   readonly name: string;
   readonly concurrency: number;
 }
@@ -131,7 +131,7 @@ export class RuntimeMetrics {
     });
   }
 
-  /** Reports the age of each watch at each scrape. @param ages milliseconds by kind; not finite without a contact */
+  /** Reports the age of each watch at each scrape. @param ages milliseconds by kind; Infinity if not read yet */
   watchAges(ages: () => ReadonlyMap<string, number>): void {
     new Gauge({
       name: "pipe_scaling_watch_age_seconds",

@@ -97,7 +97,7 @@ export class SpanRecorder {
     span.end(Math.max(startMs, endMs));
   };
 
-  /** Sends the waiting spans. Resolves when they are sent, or after a few seconds. */
+  /** Sends the waiting spans. Resolves when they are sent, or after 3 s. */
   async end(): Promise<void> {
     const ending = new AbortController();
     const { signal } = ending;
@@ -135,11 +135,11 @@ function contextOf(traceId: string, parentId: string | undefined): Context {
   return trace.setSpanContext(ROOT_CONTEXT, parent);
 }
 
-/** OTLP has times as nanoseconds in 64 bits: until the year 2554. */
+/** OTLP represents times as nanoseconds in 64 bits, which end in the year 2554. */
 const LAST_TIME_MS = 2 ** 64 / 1e6;
 
 /**
- * Rejects numbers that are not a time in milliseconds since 1970. Times come from annotations, which someone may have
+ * Returns whether a number is a time in milliseconds since 1970. Times come from annotations, which someone may have
  * edited; an invalid one would make the whole batch fail. The SDK treats numbers below the uptime as relative times.
  */
 function isTime(ms: number): boolean {
@@ -159,8 +159,8 @@ function withLogOfFailures(exporter: SpanExporter, log: Logger): SpanExporter {
 }
 
 /**
- * The SDK warns of dropped spans, and of spans that the collector accepted but rejects. Its errors are failed
- * exports, which the exporter logs.
+ * The SDK warns about dropped spans, and about spans that the collector rejects although it accepts the rest of the
+ * batch. Its errors are failed exports, which the exporter logs.
  */
 function logWarnings(log: Logger): void {
   const ignore = () => undefined;

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 export interface Span {
   /** The request that caused the work. A span whose request ID is not one of the API's is not recorded. */
   readonly requestId: string;
-  /** 16 hexadecimal digits, derived from the work: if it is recorded twice, a backend sees the same span. */
+  /** 16 hexadecimal digits, derived from the work: if the work is recorded twice, a backend sees the same span. */
   readonly id: string;
   /** `undefined` for the span of the request itself. */
   readonly parentId: string | undefined;

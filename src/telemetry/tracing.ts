@@ -2,7 +2,7 @@ import type { Logger } from "./log.ts";
 import type { RecordSpan } from "./span.ts";
 
 export interface TracingSettings {
-  /** Base URL of a collector that accepts OTLP over HTTP; without it, tracing is off and its packages are not loaded. */
+  /** Base URL of a collector for OTLP over HTTP. Without it, tracing is off and its packages are not loaded. */
   readonly otlpEndpoint?: string | undefined;
 }
 

@@ -1,10 +1,9 @@
 import type { Readiness } from "./ops-server.ts";
 
 /**
- * A controller serves no requests, but a rollout of its own Deployment waits until it is ready. So a release that
- * cannot watch a kind stops that rollout. A short outage of the API server does not make the controller unready:
- * bookmarks confirm a watch every minute, and a silent watch is replaced after three minutes and confirmed within one
- * more.
+ * The controller serves no requests, but the rollout of its own Deployment waits until it is ready, so a release that
+ * cannot watch a kind stops that rollout. This limit tolerates a short outage of the API server: bookmarks confirm a
+ * watch every minute, and a silent watch is replaced after three minutes and confirmed within another minute.
  */
 const MAX_WATCH_AGE_MS = 300_000;
 

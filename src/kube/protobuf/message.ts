@@ -130,14 +130,14 @@ export function bytesMap(number: number): Field<Record<string, string>> {
   return map(number, base64);
 }
 
-/** Names of resources with their `Quantity`, which is a message with the text. */
+/** Names of resources with their `Quantity`, which is a message that contains the text. */
 export function quantityMap(number: number): Field<Record<string, string>> {
   return map(number, (reader) => quantity.read(reader, embeddedEnd(reader)).text);
 }
 
 const quantity = new Message<{ readonly text: string }>({ text: string(1) });
 
-/** A `Time`, as JSON has it: seconds since 1970 as RFC 3339. A time that JSON could not have is left out. */
+/** A `Time`, converted to RFC 3339 as in JSON. The zero time, and times that JSON cannot express, are left out. */
 export function time(number: number): Field<string> {
   return {
     number,
@@ -181,9 +181,9 @@ const either = new Message<{ readonly type?: number; readonly integer?: number; 
 const MAX_TEXTS = 100;
 
 /**
- * A message with one field, which has JSON text in bytes: `FieldsV1`. Thousands of objects have the same few texts, so
- * the parsed values are shared between objects and must not be changed. Texts are compared as bytes, because strings
- * would be most of the garbage of a list.
+ * A message with one field, which contains JSON text as bytes: `FieldsV1`. Thousands of objects have the same few
+ * texts, so the parsed values are shared between objects and must not be changed. Texts are compared as bytes, because
+ * strings would be most of the garbage of a list.
  */
 export function json<T>(number: number): Field<T> {
   /** The last text of each length. */
