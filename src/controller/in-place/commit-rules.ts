@@ -34,15 +34,15 @@ type CommitContext = Pick<Snapshot, "scaling" | "writes" | "nowMs" | "timeouts" 
 export interface CommitStep {
   readonly actions: readonly Action[];
   readonly recheckAtMs: number;
-  /** When what failed is tried again, if not at that time. */
+  /** When the failed write is tried again, if not at `recheckAtMs`. */
   readonly retryAtMs?: number;
-  /** The error of the last attempt. */
+  /** The last attempt, if it failed. */
   readonly failed: WriteRecord | undefined;
 }
 
 /**
- * The next write of a commit in progress. It needs nothing but the Deployment, so it ends whatever is wanted now, and
- * under the next leader.
+ * The next write of a commit in progress. It does not depend on the desired size, so a commit ends whatever is wanted
+ * now. The workload shows what is left to do, so the next leader can go on.
  */
 export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const { nowMs, timeouts } = context;
@@ -51,22 +51,22 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const { resumption, update, outdated, failed } = recordsOf(pipe, context);
   const pausedAtMs = Math.min(pipe.pausedForCommitAtMs ?? nowMs, nowMs);
   const updatedAtMs = doneAtMs(update, generation);
-  // Kubernetes has the whole time to see the labels of pods, too.
+  // For a StatefulSet, the time starts again when its pods have their labels.
   const endsAtMs = Math.max(pausedAtMs, pipe.inTurn ? updatedAtMs : 0) + timeouts.commitMs;
   const isOverdue = endsAtMs <= nowMs;
   const wait = (recheckAtMs: number): CommitStep => ({ actions: [], recheckAtMs, failed });
   const attempt = (record: WriteRecord | undefined, current: number, action: Action): CommitStep => {
     const dueMs = errorOf(record) ? repeatableAtMs(record, current, context) : 0;
-    // At the end of its time, the commit is undone, even if the next attempt was due later.
+    // When the time of the commit is over, it is ended, even if the next attempt was due later.
     if (dueMs > nowMs) return wait(isOverdue ? dueMs : Math.min(dueMs, endsAtMs));
     return { actions: [action], recheckAtMs: endsAtMs, failed };
   };
-  // A refusal may end without a change of the Deployment, which must not stay paused for longer than that.
+  // So that the pause ends soon, an attempt after a refusal is due as early as after a change of the workload.
   const end = (action: Action) => attempt(resumption, Number.NaN, action);
   // A template must not get its old size while its ReplicaSet may still get the new one, or the other way round.
   if ([resumption, update, outdated].some(isOpen)) return wait(Number.POSITIVE_INFINITY);
-  // What Kubernetes reports may be from before an outdated write, so the next step depends on what is read.
-  // A workload without pods is not followed unless none are wanted: its only pod may have been deleted a moment ago.
+  // After an outdated write, the report of Kubernetes may be older than the write, so the next step depends on a read.
+  // If pods are wanted and none exist, the template has not followed them: the only pod may just have been deleted.
   const isFollowed = rollout.isSeen && rollout.isUpdated && !isOfCommit(outdated, pausedAtMs);
   if ("problem" in container || !size || isFollowed) return end({ type: "resume", pipe });
   const refused = refusedUpdate(update, pausedAtMs);
@@ -81,14 +81,14 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   if (isOverdue || fallback) {
     const idleMs = idleUntilMs(resumption, pipe, context);
     if (idleMs <= nowMs) return end({ ...next, isOverdue: true, fallback });
-    // Until then, only the end of the commit is tried, which people need not see each time.
+    // People see when the refused write is repeated, not each attempt to end the commit.
     return { ...wait(idleMs), ...(refused && { retryAtMs: dueAtMs(update, { ...context, pipe }) }) };
   }
   if (!rollout.isSeen) return wait(endsAtMs);
   return updatedAtMs > 0 ? wait(endsAtMs) : attempt(update, generation, { ...next, isOverdue });
 }
 
-/** A commit of another size says nothing about this one. */
+/** The records of a commit of another size say nothing about this one. */
 function recordsOf(pipe: PipeView, { writes }: CommitContext) {
   const about = { pipe, writes, desired: pipe.size };
   const [resumption, update] = [recordOf(about, "resume"), recordOf(about, "continue-commit")];
@@ -105,8 +105,9 @@ function doneAtMs(record: WriteRecord | undefined, generation: number): number {
 }
 
 /**
- * The last attempt to end the commit succeeded, and the workload is still held: nothing could be written. The next attempt
- * finds the same for a while, so it must not follow at once.
+ * The time before which the end of the commit is not tried again, in milliseconds since 1970; 0 if it may be tried now.
+ * If the last attempt succeeded and the workload is still held, nothing could be written, and that does not change at
+ * once.
  */
 function idleUntilMs(resumption: WriteRecord | undefined, pipe: PipeView, context: CommitContext): number {
   const triedAtMs = doneAtMs(resumption, pipe.metadata.generation);
@@ -116,8 +117,8 @@ function idleUntilMs(resumption: WriteRecord | undefined, pipe: PipeView, contex
 }
 
 /**
- * Why the last update would be refused again. A ReplicaSet that must not be changed does not become changeable by a
- * repetition. The label of a pod may, so it is written again after a delay.
+ * Why the last update would be refused again; `undefined` if it was not refused. A write to a ReplicaSet that must not
+ * be changed is not repeated. The label of a pod may be accepted later, so it is written again after a delay.
  */
 function refusedUpdate(update: WriteRecord | undefined, pausedAtMs: number): Fallback | undefined {
   if (!isOfCommit(update, pausedAtMs)) return undefined;
@@ -145,7 +146,10 @@ export function commitInFlight(subject: Subject): PipeDecision | undefined {
   return { ...decision, state: failed ? "retrying" : "rolling", phase: isStuck ? "overdue" : "resizing" };
 }
 
-/** The watch may show the old template before the response to the write that restored it, so no other writer did that. */
+/**
+ * The watch may show the restored template before the response to the write that restored it. Then no other writer has
+ * changed the size.
+ */
 function commitEnding(subject: Subject): PipeDecision | undefined {
   const { pipe, desired } = subject;
   const resumption = recordOf(subject, "resume");
@@ -160,31 +164,31 @@ function commitEnding(subject: Subject): PipeDecision | undefined {
   };
 }
 
-/** The template follows as soon as fewer commits are in flight. */
+/** All pods have the size, so the template follows as soon as the limit of commits allows it. */
 export function templateFollows(subject: Subject): PipeDecision | undefined {
   const { pipe, container, active, nowMs } = subject;
   if (!hasAllResources(pipe) || active.length === 0 || !allPodsHaveSize(subject) || failedBefore(subject))
     return undefined;
   const resized = { state: "resized", phase: "settled", activity: FOLLOWS } as const;
-  // A pipe that moved to another service, for example: the ReplicaSet must not be changed.
+  // For example, the pipe moved to another service. The admission policies then refuse a change of its ReplicaSet.
   const { templateProblem } = pipe;
   if (templateProblem && !mayReplacePods(subject))
     return { ...resized, activity: templateProblem.message, hindrance: templateProblem };
   if (templateProblem) return fallsBack(subject, templateProblem);
   const record = recordOf(subject, "commit");
-  // Only what depends on the values is a reason for a rollout.
+  // Before the first write of the commit, a restart is a reason for a rollout; after that, only a refusal is.
   const problem = record ? refusalOf(record, subject) : restarted(subject);
   if (problem && (mayReplacePods(subject) || isLasting(problem))) return fallsBack(subject, problem);
   if (isPausedForAll(pipe)) return { ...resized, activity: heldBy(pipe) };
   if (isOpen(record)) return { ...resized, failure: failureOf(record) };
-  // The Deployment is not paused again before the next write to its ReplicaSet is due.
+  // The workload is not held again before the next write to its ReplicaSet or pods is due.
   const failed = [record, recordOf(subject, "continue-commit")].filter(
     (each) => each?.outcome.type === "failed",
   );
   const dueMs = Math.max(0, ...failed.map((each) => dueAtMs(each, subject)));
   const decision = { ...resized, failure: failureOf(record, dueMs) };
   if (dueMs > nowMs) return { ...decision, recheckAtMs: dueMs };
-  // The Deployment controller still has to see a change of the owner, or a pod of another template ends.
+  // Otherwise, Kubernetes has not seen a change of the owner yet, or there are pods of another template.
   const isSettled = pipe.rollout.isSeen && pipe.rollout.isUpdated && areOfOneTemplate(subject);
   // No time is known for the next attempt.
   if (!isSettled) return { ...decision, failure: failureOf(record), ...unsettled(subject) };

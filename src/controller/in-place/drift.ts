@@ -9,8 +9,8 @@ import { FIELD_CONFLICT, failureOf, isRetryRequested, podDueAtMs, retriedAt } fr
 import { failedBefore, presentProblem } from "./problem.ts";
 
 /*
- * Another tool, such as a right-sizer or a startup boost, resizes a pod that had the desired size. Only the pod shows it.
- * The pod is resized again in place, as often as a template that another writer changes is written again.
+ * Another tool, such as a right-sizer or a startup boost, resizes a pod that had the desired size. Only the pod shows
+ * it. The pod is resized again in place, as often as a template that another writer changes is written again.
  */
 
 /** True if another writer changed the size of a pod after it had the desired one. */
@@ -78,15 +78,15 @@ function driftFailure({ nowMs }: Subject, drifted: readonly ActivePod[]): Failur
 }
 
 /**
- * A tool that is known to end by itself gives a pod another size, such as a startup boost. Nothing is written meanwhile.
- * When the pod has the size of its template again, it is resized like any other.
+ * A known tool (`toleratedResizers`), such as a startup boost, gives a pod another size for a while. Nothing is written
+ * until the pod has the size of its template again. Then it is resized like any other pod.
  */
 export function waitsForResizer(subject: Subject): PipeDecision | undefined {
   const activity = resizerActivity(subject);
   return activity === undefined ? undefined : { state: "rolling", activity: `it ${activity}` };
 }
 
-/** Returns the end of a sentence that begins with the name of the pipe, while it waits for such a tool. */
+/** Why the pipe waits for a known tool: the end of a sentence after its name; `undefined` if it does not wait. */
 export function resizerActivity({ pipe, active, policy }: Subject): string | undefined {
   const { toleratedResizers = [] } = policy;
   if (toleratedResizers.length === 0) return undefined;

@@ -17,7 +17,10 @@ import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, failureOf, podDueAtMs, retriedAt } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
 
-/** The size cannot be given in place, so that is recorded before anything else. */
+/**
+ * The size cannot be applied in place, and this is recorded before anything else. If the strategy replaces no pods,
+ * only a lasting problem is recorded, and with any other one the pipe waits.
+ */
 export function fallsBack(subject: Subject, problem: Problem): PipeDecision {
   if (!mayReplacePods(subject) && !isLasting(problem)) return waitsInPlace(subject, problem);
   const record = subject.writes.get(subject.pipe.metadata.uid, "adopt");
@@ -37,9 +40,9 @@ export function recordFailure(subject: Subject, fallback: Fallback): readonly Ac
 }
 
 /**
- * Pods that get the size of their template again before a rollout. Otherwise a larger or a deferred one takes the room of
- * the new pods, and if the rollout fails, the old pods keep a size that nothing reports. A rollout does not wait for the
- * second attempt: a pod that cannot be returned is replaced anyway.
+ * The writes that return pods to the size of their template before a rollout. Otherwise, a pod that is larger or whose
+ * resize is deferred would take the room of the new pods, and if the rollout failed, the old pods would keep a size
+ * that nothing reports. A rollout does not wait for a second attempt, because a pod that cannot be returned is replaced.
  */
 export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
   const { pipe, writes, container, active, nowMs } = subject;
@@ -57,14 +60,17 @@ export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
     .map(({ pod }) => ({ type: "return-pod", pipe, pod, container, resources }));
 }
 
-/** The kubelet would keep the smaller limit of a pod whose container does not run, and report the larger one. */
+/**
+ * True if a container of the pod does not run, and the memory limit would rise. The kubelet would keep the smaller
+ * limit and report the larger one.
+ */
 function isStarved({ pod, own }: ActivePod, { limits }: Resources): boolean {
   if (pod.containers.every(({ isRunning }) => isRunning)) return false;
   const presentLimit = parseQuantity(own?.resources?.limits?.["memory"] ?? "") ?? 0n;
   return (parseQuantity(limits.memory ?? "") ?? 0n) > presentLimit;
 }
 
-/** The first pod without the size: what it runs with, and its template. */
+/** The resources of the first pod that does not have or does not run the size, and the hash of its template. */
 export function stalePod({ container: name, target, active }: Subject) {
   for (const { pod, own } of active) {
     const resources = [own?.resources, own?.actual].find((each) => each && !hasResources(each, target));
@@ -75,34 +81,43 @@ export function stalePod({ container: name, target, active }: Subject) {
 
 /*
  * Pipes that cannot be resized in place, and whose pods must not be replaced: with the strategy InPlace, and before
- * somebody requests a size. With InPlace, the kubelet goes on with pods that it has deferred or that had an error, so
- * they keep the size that they wait for, and nothing is remembered.
+ * somebody requests a size. With InPlace, the kubelet goes on with resizes that it has deferred or that had an error,
+ * so these pods keep the size that they wait for, and nothing is recorded.
  */
 
-/** Another attempt would do the same again, so these reasons are recorded, and the pods get their old size. */
+/** Another attempt would fail in the same way, so these reasons are recorded, and the pods get their old size again. */
 const LASTING: readonly FallbackReason[] = ["Restarted", "Reverted"];
 
 export function isLasting({ reason }: Pick<Fallback, "reason">): boolean {
   return LASTING.includes(reason);
 }
 
-/** True while a recorded failure keeps the pods from another attempt with the same size. Other reasons can be seen. */
+/**
+ * True while a lasting failure keeps the pods from another attempt with the same size. Other reasons are visible in the
+ * cluster.
+ */
 export function isRemembered(failure: InPlaceFailure, subject: Subject): boolean {
   const { revision = subject.pipe.revision } = failure;
   if (!isLasting(failure) || revision !== subject.pipe.revision) return false;
   return subject.nowMs < retriedAtMs(failure, subject);
 }
 
-/** When the size is tried again without a request, in milliseconds since 1970; infinite if a container restarted with it. */
+/**
+ * When the size is tried again without a request, in milliseconds since 1970. Infinite if a container restarted with
+ * the size for another reason than too little memory before.
+ */
 function retriedAtMs({ reason, atMs }: Pick<InPlaceFailure, "reason" | "atMs">, subject: Subject): number {
   const { nowMs, timeouts, outOfMemory } = subject;
-  // The container is killed again and again until it has the larger size, so its restarts say nothing about that.
+  // The container is killed again and again until it has the larger size, so its restarts say nothing about that size.
   const lacksMemory = outOfMemory !== undefined || wasTooSmall(subject);
   const afterRestartMs = lacksMemory ? timeouts.outOfMemoryMs : Number.POSITIVE_INFINITY;
   return Math.min(atMs, nowMs) + (reason === "Reverted" ? timeouts.rolloutRetry.mostMs : afterRestartMs);
 }
 
-/** The container may also have been killed with the larger size. It would be killed with the smaller one too. */
+/**
+ * True if the desired size has more memory than the template, and a container was OOM-killed. If the container had the
+ * larger size then, the smaller one would not be enough either.
+ */
 function wasTooSmall({ pipe, desired, active }: Subject): boolean {
   if (!pipe.size || desired.memoryGib <= pipe.size.memoryGib) return false;
   return active.some(({ own }) => own?.isOomKilled);
@@ -131,14 +146,14 @@ export function waitsInPlace(
 
 /**
  * Labels alone restart nothing. True for a pipe that had resources when it became one of a new service, until a size is
- * requested. One that the controller resized before, or that had the size, is not one of these: its owner has moved or
- * changed it since then.
+ * requested. False for a pipe that the controller resized before, or that had the size when it was adopted, because its
+ * owner has moved or changed it since then.
  */
 export function isUnrequested({ pipe, scaling }: Subject): boolean {
   if (!scaling.isUnrequested || requestedSize(scaling) === undefined || !hasAnyResource(pipe)) return false;
   const { lastRollout, resizedAtMs } = pipe;
   if (!lastRollout) return resizedAtMs === undefined;
-  // The annotation has the resources of the pipe in place of the size.
+  // The pipe was adopted with other resources than the size.
   return lastRollout.generation === 0 && lastRollout.isRollback;
 }
 
@@ -151,7 +166,7 @@ export function waitsForRequest(problem: Fallback | undefined): PipeDecision {
 
 const NOT_REQUESTED = "SizeNotRequested";
 
-/** A pipe that waited for as long as a rollout may take. */
+/** The failure of a pipe that cannot be resized in place and must not restart. */
 export function notResized({ reason, message }: Fallback, atMs: number): Failure {
   const because = `it cannot be resized in place (${reason}: ${message}), and its strategy replaces no pod`;
   const text =

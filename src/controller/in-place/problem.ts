@@ -15,7 +15,7 @@ import { isRemembered } from "./fall-back.ts";
 
 /** Returns why the pods of a pipe cannot be resized in place; `undefined` if they can be. */
 export function inPlaceProblem(subject: Subject): Problem | undefined {
-  // The dry run of the commit may show that its template cannot follow the pods.
+  // The dry run of the commit may show that the template cannot follow the pods.
   const failed = failedBefore(subject) ?? refusalOf(dryRunRecord(subject, true), subject);
   if (failed) return failed;
   const read = startupRead(subject);
@@ -50,14 +50,14 @@ export function refusalOf(record: WriteRecord | undefined, subject: Subject): Fa
   const error = mayReplacePods(subject) ? errorOf(record) : lastErrorOf(record);
   const { fallback, message = "" } = error ?? {};
   if (!record || !fallback || isRetried(record, subject)) return undefined;
-  // Nothing else brings the size.
+  // With the strategy InPlace, nothing else can apply the size, so the write is repeated.
   if (!mayReplacePods(subject) && dueAtMs(record, subject) <= subject.nowMs) return undefined;
   return { reason: fallback, message };
 }
 
 /**
- * A program that would not use the size before it starts again. If the template has the size already, the program started
- * with it, and only its pod was changed since then.
+ * A program that would not use the size before it starts again. If the template has the size already, the program
+ * started with it, and only the pod was changed since then.
  */
 function startupRead({ pipe, target }: Subject): StartupRead | undefined {
   const present = presentAllotment(pipe);
@@ -71,14 +71,14 @@ function unsettledProblem(subject: Subject): Problem | undefined {
   const { pipe } = subject;
   if (isPausedForAll(pipe)) return { reason: "NotSettled", message: "the Deployment is paused by its owner" };
   const { isSeen, isUpdated, isComplete } = pipe.rollout;
-  // Every write counts, such as that of an annotation. A rollout would have to wait for the Deployment controller, too.
+  // Every write to a Deployment counts, even of an annotation. A rollout would have to wait for its controller, too.
   if (!isSeen) {
     const message = `the ${pipe.kind} controller has not observed the last change of the ${pipe.kind}`;
     return { reason: "NotSettled", message, untilMs: subject.nowMs + subject.timeouts.resizeMs };
   }
   // Containers that run out of memory are not available.
   const isSettled = subject.outOfMemory ? isUpdated : isComplete;
-  // Those that the owner keeps have an earlier one, and need no other if the present one has the size already.
+  // Pods that the owner keeps from rollouts have an earlier template. That matters only if a commit is still to come.
   const isKept = pipe.inTurn?.hold !== undefined && sameSize(pipe.size, subject.desired);
   if (isSettled && (isKept || areOfOneTemplate(subject))) return undefined;
   return passing(
@@ -87,13 +87,16 @@ function unsettledProblem(subject: Subject): Problem | undefined {
   );
 }
 
-/** Somebody removed the label from a pod, or a watch is behind the status of the Deployment. */
+/** Somebody removed the label from a pod, or the watch of pods is behind the status of the workload. */
 export function unseenProblem(subject: Subject): Problem | undefined {
   if (seesAllPods(subject)) return undefined;
   return passing({ reason: "PodsNotLabeled", message: unseenPods(subject) }, subject);
 }
 
-/** A Deployment that was scaled, or that replaces a pod, is soon stable again, so it may take as long as a resize. */
+/**
+ * A workload that was scaled, or that replaces a pod, is soon stable again, so the problem may last as long as a
+ * resize.
+ */
 function passing(problem: Fallback, { pipe, active, timeouts, nowMs }: Subject): Problem {
   const created = active.map(({ pod }) => pod.createdAtMs);
   const sinceMs = Math.max(pipe.rollout.progressedAtS * 1000, ...created);
@@ -114,7 +117,10 @@ function podProblem(subject: Subject): Problem | undefined {
   return undefined;
 }
 
-/** Until when a container that ran out of memory has started again, so that it can get its old size back. */
+/**
+ * The time until which a container that ran out of memory is expected to start again, so that it can get its old size
+ * back, in milliseconds since 1970; `undefined` if none is awaited.
+ */
 function restartAtMs({ pod }: ActivePod, { outOfMemory, nowMs, timeouts }: Subject): number | undefined {
   if (!outOfMemory || pod.containers.every(({ isRunning }) => isRunning)) return undefined;
   const endedAtMs = Math.max(...pod.containers.map(({ restartedAtMs }) => restartedAtMs));
@@ -147,7 +153,7 @@ function problemOf({ pod, own }: ActivePod, target: Resources): Fallback | undef
     return { reason: "ContainerNotRunning", message: "a container is not running" };
   if (!own.actual)
     return { reason: "NotSupported", message: "its node does not report the resources of containers" };
-  // Before Kubernetes 1.34, a kubelet does not report it, so nothing would show that it has finished a resize.
+  // A kubelet before Kubernetes 1.34 does not report it, so nothing would show that a resize is finished.
   if (pod.observedGeneration === 0 && pod.metadata.generation > 0) {
     const message = "its node does not report the generation of the pod that it has observed";
     return { reason: "NotSupported", message };

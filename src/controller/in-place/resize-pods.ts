@@ -18,9 +18,9 @@ interface Pods extends Subject {
 
 /** The first one that applies decides. */
 const RULES: readonly ((pods: Pods) => PodsStep | undefined)[] = [
-  // The old limits may apply to a container that ran anew, whatever the node reports.
+  // A container that restarted may run with the old limits, whatever the node reports.
   restarted,
-  // A pod that waits for room or for the kubelet does not wait for ever.
+  // A pod that waits for room or for the kubelet does not wait forever.
   overdue,
   // A write whose outcome is unknown may give the pod the size.
   writing,
@@ -64,9 +64,10 @@ export function restarted(subject: Subject): Failed | undefined {
 }
 
 /**
- * A pod that was created with the size is the concern of its Deployment, and one whose kubelet has applied nothing runs
- * with its old size. If this process resized the pod, or saw it wait, it knows the runs of its containers before the size
- * was applied; otherwise, the times show whether one ended later.
+ * True if a container restarted when the kubelet applied the size. A pod that was created with the size does not count,
+ * and one whose kubelet has applied nothing runs with its old size. If this process resized the pod, or saw it wait, it
+ * knows the runs of the containers before the size was applied. Otherwise, the times show whether a run ended after the
+ * resize.
  */
 function isRestarted({ pod, state, record }: ActivePod, subject: Subject): boolean {
   if (UNAPPLIED.includes(state) || pod.metadata.generation <= 1) return false;
@@ -135,7 +136,7 @@ function writing(pods: Pods): PodsStep | undefined {
   if (!failing) return wait;
   const hindrance = hindranceBy(failing, pods);
   if (hindrance && !mayReplacePods(pods)) return { ...wait, hindrance };
-  // A pipe that is refused is rolled out, so its status shows no failure.
+  // The pipe will be rolled out because of the hindrance, so its status shows no failure.
   return hindrance ? wait : { ...wait, failure: failureOf(failing.record, podDueAtMs(failing, pods)) };
 }
 
@@ -175,7 +176,7 @@ function refused({ unchanged, ...pods }: Pods): PodsStep | undefined {
     if (!fallback) continue;
     const refusal = failed(each, fallback, message);
     if (mayReplacePods(pods)) return refusal;
-    // Nothing else brings the size, so the write is repeated.
+    // With the strategy InPlace, nothing else can apply the size, so the write is repeated.
     const untilMs = podDueAtMs(each, pods);
     if (untilMs > pods.nowMs) return { ...refusal, untilMs };
   }
@@ -192,7 +193,6 @@ function hindranceOf(problem: Problem | undefined): PodsStep | undefined {
   return untilMs === undefined ? { type: "fail", reason, message } : { type: "wait", untilMs };
 }
 
-/** Each write can fail, for example because of a webhook that does not respond. */
 function retrying(pods: Pods): PodsStep | undefined {
   const { unchanged, nowMs } = pods;
   const failing = unchanged.filter(({ record }) => errorOf(record));
@@ -207,13 +207,16 @@ function retrying(pods: Pods): PodsStep | undefined {
     : { type: "wait", untilMs, failure: failureOf(first.record, untilMs) };
 }
 
-/** Why the last write to a pod is a reason for a rollout: what was refused, or has failed for as long as a resize may take. */
+/**
+ * Why a pod needs a rollout: the last write to it was refused, or its writes have failed for as long as a resize may
+ * take.
+ */
 function hindranceBy(each: ActivePod, { nowMs, timeouts, scaling }: Pods): Failed | undefined {
   const { record } = each;
   const error = lastErrorOf(record);
   if (!record || !error) return undefined;
   if (error.fallback) return failed(each, error.fallback, error.message);
-  // A refused size is tried again for as long as it takes, because a rollout would be refused too.
+  // A refused size is tried again without a limit, because a rollout would be refused too.
   if (isRefusal(error.reason)) return undefined;
   const { retryRequestedAtMs = 0 } = scaling;
   const requestedMs = retryRequestedAtMs <= nowMs ? retryRequestedAtMs : 0;

@@ -10,7 +10,7 @@ import { failedBefore } from "./problem.ts";
 import { podsStep, refusedSize } from "./resize-pods.ts";
 import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
 
-/** The template has the size, and a pod has not: only a resize of the pod, or another ReplicaSet, can change that. */
+/** The template has the size, and a pod does not: it must be resized, or replaced without a change of the template. */
 export function podsFollow(subject: Subject): PipeDecision | undefined {
   const { pipe, active } = subject;
   if (allPodsHaveSize(subject) || isLeftToRollouts(subject)) return undefined;
@@ -37,7 +37,7 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
   return { ...waitsFor(IN_PLACE), failure: step.failure, recheckAtMs };
 }
 
-/** With the strategy Rollout, pods that their owner keeps from rollouts keep their size. */
+/** With the strategy Rollout, pods of an earlier template get the size only by a rollout, if their owner allows one. */
 function isLeftToRollouts(subject: Subject): boolean {
   if (mayResizePods(subject)) return false;
   const { pipe, active } = subject;
@@ -45,8 +45,8 @@ function isLeftToRollouts(subject: Subject): boolean {
 }
 
 /**
- * A pod that can have the size of its template again in place, as before a rollout, is not replaced. One that is not seen
- * can only be replaced, with the others.
+ * A pod that can get the size of its template again in place is not replaced. A pod that is not seen can only be
+ * replaced, with the others.
  */
 function returned(subject: Subject, step: PodsStep): PipeDecision | undefined {
   if (!seesAllPods(subject)) return undefined;
@@ -85,7 +85,7 @@ export function sizeRefused(subject: Subject): PipeDecision | undefined {
   const retryAtMs = podDueAtMs(refused, subject);
   const failure = failureOf(refused.record, retryAtMs);
   if (!failure || retryAtMs <= subject.nowMs) return undefined;
-  // If the template has the size, its pods would return to what is refused. One that is tried again may get the size.
+  // If the template has the size, its pods would return to what is refused. While a write is repeated, it may succeed.
   const isKept = failure.isRepeated || sameSize(subject.pipe.size, subject.desired);
   const actions = isKept ? [] : podsToReturn(subject);
   return { state: "failed", failure, next: { type: "continue", actions } };
@@ -101,7 +101,7 @@ export function podsReturn(subject: Subject): PipeDecision | undefined {
 }
 
 function isResizable(subject: Subject): boolean {
-  // Without all of them, a rollout gives it the size.
+  // Without all requests and the memory limit, only a rollout can apply the size.
   return mayResizePods(subject) && hasAllResources(subject.pipe) && !failedBefore(subject);
 }
 

@@ -38,12 +38,12 @@ export const IN_PLACE: Way = {
 };
 
 /**
- * Replaces pods that cannot be resized in place although the template of their Deployment has the size already. The
- * template does not change, so their ReplicaSet does.
+ * Replaces pods that cannot be resized in place although the template has the size already. The template does not
+ * change, so the ReplicaSet does, or the revision label of the pods of a StatefulSet.
  */
 export const REPLACE_PODS: Way = {
   replacesPods: true,
-  /** Nothing rolls back pods that are replaced without a change of the template, so they must have room. */
+  /** Without a change of the template, there is no rollback, so if old pods stop first, the new ones must have room. */
   dryRun: (begin) => (begin.subject.pipe.stopsOldPodsFirst ? ROLLOUT.dryRun(begin) : ACCEPTED),
 
   begin({ subject }: Begin) {
@@ -54,7 +54,10 @@ export const REPLACE_PODS: Way = {
   },
 };
 
-/** Why the pods are not replaced now: their size is refused or has no room, they were replaced a moment ago, the write failed, or it has not helped several times. */
+/**
+ * Why the pods are not replaced now: the size is refused or has no room, they were replaced a moment ago, the write
+ * failed, or it did not help several times. `undefined` if they may be replaced.
+ */
 export function replacedBefore(subject: Subject): PipeDecision | undefined {
   const tried = dryRunRecord(subject, false);
   const refused = failureOf(tried, dueAtMs(tried, subject)) ?? failedSearch(subject);
@@ -64,7 +67,7 @@ export function replacedBefore(subject: Subject): PipeDecision | undefined {
   if (!record) return undefined;
   const { attempts, lastAtMs: atMs, outcome } = record;
   const repeatableMs = dueAtMs(record, subject);
-  // The Deployment controller soon responds.
+  // After a write, Kubernetes has some time to replace the pods.
   const retryAtMs = errorOf(record) ? repeatableMs : Math.max(repeatableMs, atMs + subject.timeouts.commitMs);
   if (retryAtMs <= subject.nowMs) return undefined;
   const failure = failureOf(record, retryAtMs);

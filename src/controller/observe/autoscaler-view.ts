@@ -14,13 +14,19 @@ export interface AutoscalerView extends KubeObject {
   readonly metadata: Identity;
   /** Vertical autoscalers replace our size with their own; horizontal ones only depend on it. */
   readonly kind: "HorizontalPodAutoscaler" | "VerticalPodAutoscaler";
-  /** Name of the pipe; `undefined` if it targets something else, or never sets our fields. */
+  /**
+   * Name of the pipe; `undefined` if the target is neither a Deployment nor a StatefulSet, or if the effect on all of
+   * its containers is "none".
+   */
   readonly pipeName: string | undefined;
-  /** The effect on each container, by name. {@link OTHER_CONTAINERS} stands for the rest. */
+  /**
+   * The effect on each container, by name. {@link OTHER_CONTAINERS} stands for the rest. Empty if the effect on all
+   * containers is "size".
+   */
   readonly policies: ReadonlyMap<string, Effect>;
 }
 
-/** Sets the size of pods or depends on it, sets only the CPU of pods that start, or nothing. */
+/** "size": sets the size of pods, or depends on it. "startup-cpu": sets only the CPU of pods that start. */
 export type Effect = "size" | "startup-cpu" | "none";
 
 /** Container name of the policy for containers without their own policy. */
@@ -28,7 +34,10 @@ const OTHER_CONTAINERS = "*";
 
 const NO_POLICIES: AutoscalerView["policies"] = new Map();
 
-/** Only metrics that are a share of the requests depend on the size: of all containers of a pod, or of one. */
+/**
+ * Only utilization metrics depend on the size, because they are a share of the requests: of all containers of a pod
+ * (`resource`), or of one (`containerResource`).
+ */
 export function toHorizontalAutoscalerView({ metadata, spec }: HorizontalPodAutoscaler): AutoscalerView {
   const { metrics = [] } = spec;
   const isAboutRequests = ({ target }: ResourceMetric) => target.type === "Utilization";
@@ -66,7 +75,7 @@ function toPolicies(spec: VerticalPodAutoscaler["spec"]): AutoscalerView["polici
 
 /**
  * The autoscaler always sets the request of a controlled resource. controlledValues only determines whether the limit
- * follows, so it is irrelevant here. In update mode Off, the autoscaler only recommends, but still boosts.
+ * follows, so it is irrelevant here. In update mode Off, the autoscaler only recommends, but startup boosts apply.
  */
 function effectOf(policy: ContainerPolicy, spec: VerticalPodAutoscaler["spec"]): Effect {
   const { mode, controlledResources, startupBoost } = policy;
@@ -84,7 +93,7 @@ function isBoosting({ cpu }: StartupBoost = {}): boolean {
   return cpu !== undefined && (cpu.type === "Quantity" || cpu.factor !== 1);
 }
 
-/** Returns its effect on a container, by the container's own policy, then the policy `*`, then the default. */
+/** Returns the effect on a container: by the policy of the container, else by the policy `*`, else by the default. */
 export function effectOn({ policies }: AutoscalerView, containerName: string): Effect {
   return policies.get(containerName) ?? policies.get(OTHER_CONTAINERS) ?? "size";
 }

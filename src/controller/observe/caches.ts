@@ -55,7 +55,7 @@ export class PipeStore {
 
   /** @param key as {@link keyOfPipe} returns it */
   get(key: string): PipeView | undefined {
-    // The keys of Deployments are those of their store.
+    // The key of a Deployment is also its key in the store.
     return this.#stores.Deployment.get(key) ?? this.#stores.StatefulSet.by(BY_KEY, key)[0];
   }
 
@@ -136,12 +136,12 @@ export interface InformerOptions extends Pick<ControllerSettings, "namespace" | 
   readonly verticalAutoscalers: boolean;
   readonly onProblem: (problem: unknown) => void;
   readonly onEtcdRollback?: (() => void) | undefined;
-  /** The controller may watch pods now, and might not before. */
+  /** The controller may watch pods now, and was not allowed to before. */
   readonly onPodsGranted: () => void;
   readonly retryDelays?: RetryDelays | undefined;
 }
 
-/** The label of the pods of pipes. They may lack the other one, and still run a size. */
+/** Selects the pods of pipes. A pod that lacks the label of the service may still belong to one. */
 const POD_SELECTOR = `${TYPE_LABEL}=${DATABASE_TYPE}`;
 
 /** The labels that mark a workload as a pipe. */

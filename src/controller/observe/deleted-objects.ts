@@ -9,7 +9,7 @@ import type { PipeScalingView } from "./pipe-scaling-view.ts";
 import { isUnreleased, lastServiceOf, type PipeView } from "./pipe-view.ts";
 import { type ContainerView, isReplica, type PodView } from "./pod-view.ts";
 
-/** A Deployment is resumed within 30 s, and this is far more than deletions and commits at the same time. */
+/** Far more than the PipeScalings that are deleted, or the pipes that lose their labels during a commit, in 30 s. */
 const MAX_ENTRIES = 1000;
 
 /**
@@ -53,8 +53,9 @@ export class DeletedScalings {
 }
 
 /**
- * Deployments that left the cache while they were paused by the controller, because somebody removed a label or deleted
- * them. They are read until they are resumed or gone. departed-search.ts finds those that no process saw leave.
+ * Workloads that left the cache, because somebody removed a label or deleted them, while the controller still had to
+ * release them after a commit. They are read until they are released or gone. departed-search.ts finds those that no
+ * process saw leave.
  */
 export class DepartedPipes {
   readonly #pipes: Pick<PipeStore, "get">;
@@ -69,7 +70,7 @@ export class DepartedPipes {
     });
   }
 
-  /** Call it with the response to a write. The Deployment may have left the cache meanwhile. */
+  /** Call it with the response to a read or a write. The workload may have left the cache meanwhile. */
   observe(pipe: PipeView): void {
     const { uid } = pipe.metadata;
     if (this.#pipes.get(keyOfPipe(pipe))?.metadata.uid === uid || this.#isOlder(pipe)) return;
@@ -79,7 +80,7 @@ export class DepartedPipes {
       this.#departed.set(uid, { ...pipe, serviceId });
   }
 
-  /** A late event of the watch, from before the labels were removed. */
+  /** True for a version from before the labels were removed, as in a late event of the watch. */
   #isOlder({ metadata: { uid, resourceVersion } }: PipeView): boolean {
     const known = this.#departed.get(uid)?.metadata.resourceVersion;
     return known !== undefined && compareResourceVersions(resourceVersion, known) < 0;
@@ -111,8 +112,9 @@ export interface EndedPod {
 }
 
 /**
- * The pod of each pipe that ended last. Until the scheduler has tried again after that, an unschedulable pod may still get
- * the room; and the status of its workload may still count it. It has at most one entry for each pipe in the cache.
+ * The last pod of each pipe that was seen to end or to lose its label. An unschedulable pod may get the room of an
+ * ended pod when the scheduler tries again, and the status of the workload may still count the ended pod. There is at
+ * most one entry for each pipe in the cache.
  */
 export class EndedPods {
   readonly #wallTime: WallTime;

@@ -15,8 +15,8 @@ import { isUnreleased, lastServiceOf, type PipeView } from "./pipe-view.ts";
 import { KINDS } from "./workloads/kinds.ts";
 
 /**
- * All workloads that are no pipes. A selector has no "or", so they take two lists. One that loses its labels one after the
- * other is in one of them, because those that lack the label of the type are listed last.
+ * Select all workloads that are no pipes. A selector has no "or", so this takes two lists. In the other order, a
+ * workload without the label of the service that loses the label of the type between the lists would be in neither.
  */
 const SELECTORS = [`${TYPE_LABEL}=${DATABASE_TYPE},!${SERVICE_LABEL}`, `${TYPE_LABEL}!=${DATABASE_TYPE}`];
 
@@ -27,12 +27,15 @@ export interface SearchOptions extends Pick<ControllerSettings, "pipeNamespaces"
   readonly onProblem: (problem: unknown) => void;
 }
 
-/** Between two searches. Each watch that was interrupted for long may miss deletions, in any number of namespaces. */
+/**
+ * Least time from the start of one search to the next. After an outage, the watches of many namespaces may each have
+ * missed deletions.
+ */
 const LEAST_MS = 10_000;
 
 /**
  * Finds the workloads that lost the labels of a pipe during a commit while no watch of this process showed it. No later
- * event shows them, so they would stay paused. A search lists all workloads that are no pipes, page by page.
+ * event shows them, so nothing would release them. A search lists all workloads that are no pipes, page by page.
  */
 export class DepartedSearch {
   readonly #options: SearchOptions;
@@ -88,7 +91,7 @@ export class DepartedSearch {
         return;
       } catch (error) {
         if (signal.aborted) return;
-        // The informer of this kind reports the missing permission. Without it, the controller could not release them.
+        // The informer of this kind reports the missing permission, without which no workload could be released.
         if (isForbiddenByRbac(error) && !isWithoutRoles(error)) return;
         onProblem(error);
         const leastMs = error instanceof KubeApiError ? error.retryAfterMs : 0;
@@ -97,12 +100,12 @@ export class DepartedSearch {
     }
   }
 
-  /** Keeps nothing of the page. */
+  /** @returns nothing, so that no workloads are kept in memory */
   #read(kind: PipeKind, workload: Workload): readonly never[] {
     const { name, namespace, managedFields } = workload.metadata;
     try {
       const pipe = KINDS[kind].toView(workload);
-      // The number in a partition alone does not show whose hold it is: most of these have never been pipes.
+      // Most of these have never been pipes, so the number in a partition alone does not show whose hold it is.
       const isOurs = pipe.lastRollout !== undefined || !isUnmanaged(managedFields);
       if (isUnreleased(pipe) && isOurs) this.#onFound({ ...pipe, serviceId: lastServiceOf(pipe) });
     } catch (cause) {

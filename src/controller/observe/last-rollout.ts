@@ -6,7 +6,7 @@ import { formatSize } from "../../domain/size.ts";
 import { shared } from "../../kube/memoized.ts";
 import { type Allotment, formatAllotment, parseAllotment, sharedSize, sizeOfAllotment } from "./resources.ts";
 
-/** A text of which one valid value is made; an invalid text is an issue of its field. */
+/** A codec between a text and a value. An invalid text is a validation error of its field. */
 function textOf<T>(parse: (text: string) => T | undefined, format: (value: T) => string) {
   return z.codec(z.string(), z.custom<T>(), {
     decode: (text, { issues }) => {
@@ -29,17 +29,20 @@ const flag = z.codec(z.boolean().optional(), z.boolean(), {
   encode: (isSet) => isSet || undefined,
 });
 
-/** Why a pipe gets its size by a rollout, and not in place. */
+/** Why a pipe is not resized in place. */
 export interface Fallback {
   readonly reason: FallbackReason;
   readonly message: string;
 }
 
-/** An unknown reason or an invalid `lastGoodSize` hides only its own field; anything else, the whole annotation. */
+/**
+ * An invalid `lastGoodSize`, `inPlaceFailure` or `outOfMemory` counts as absent. Any other invalid field makes the
+ * whole annotation invalid.
+ */
 const lastRollout = z.object({
   /** The size that was requested; a rollback keeps it. */
   size,
-  /** True if the pipe was returned from `size` to `lastGoodSize`. */
+  /** True if the pipe was returned from `size` to `lastGoodSize`, or adopted with resources other than `size`. */
   isRollback: flag,
   /** The reason for the rollback to `lastGoodSize`. */
   failure: z
@@ -53,22 +56,24 @@ const lastRollout = z.object({
     .optional(),
   /** The size to which a rollback of `size` returns (`lastGoodSize`); absent if none is known. */
   lastGoodSize: textOf<Allotment>(parseAllotment, formatAllotment).optional().catch(undefined),
-  /** Start of the rollout or of the rollback, in milliseconds since 1970. The chart's policies know that it is next. */
+  /** Start of the rollout or of the rollback, in milliseconds since 1970. The chart's policies expect it next. */
   startedAtMs: timeMs,
   /** Start of the resize of the running pods, in milliseconds since 1970; absent if the pods were replaced. */
   inPlaceStartedAtMs: timeMs.optional(),
-  /** The Deployment is paused, so that its template follows its pods. Written with the pause, and removed with it. */
+  /**
+   * A commit is in progress: the template follows the pods. Written when the commit begins, and removed when it ends.
+   */
   isCommitting: z.boolean().optional(),
-  /** The revision that all pods of a StatefulSet had then. Only these pods may get the label of the next one. */
+  /** The revision of all pods of a StatefulSet when the commit began. Pods of it may get the label of the next one. */
   committedRevision: sharedText.optional(),
-  /** The last resize in place that failed, until another one begins: the same size is not tried in place again. */
+  /** The last resize in place that failed: the same size is not tried in place again. */
   inPlaceFailure: z
     .object({
       size,
       reason: z.enum(FALLBACK_REASONS),
       message,
       atMs: timeMs,
-      /** Revision of the pod template that failed. */
+      /** Revision of the pod template at the time of the failure. */
       revision: z.int().optional(),
     })
     .optional()
@@ -84,32 +89,35 @@ const lastRollout = z.object({
     .optional()
     .catch(undefined),
   /**
-   * Every desired replica was available once with the applied size. Nothing else shows that later, because a change by the
-   * owner can make the Deployment look as if the rollout never completed.
+   * The rollout of the applied size completed once, or none was needed, so it is not rolled back. Nothing else shows
+   * this later, because a change by the owner can make the Deployment look as if the rollout never completed.
    */
   cameUp: flag,
-  /** Number of consecutive attempts with `size`; 0 if the pipe had it before the controller wrote anything. */
+  /**
+   * Number of consecutive attempts with `size`; 0 if the pipe was adopted with it, or got it back when a commit was
+   * undone.
+   */
   attempts: z.int(),
-  /** The service that the pipe belonged to. */
+  /** The service that the pipe belonged to at the time of the write. */
   serviceId: sharedText,
   /** The PipeScaling that `size` comes from, and its generation. */
   scalingUid: sharedText,
   scalingGeneration: z.int(),
   /** The API request for `size`, if any. */
   requestId: z.string().optional(),
-  /** Generation of the workload after the patch, which identifies the rollout. 0 if nothing was rolled out. */
+  /** Generation of the workload after the patch; 0 if the annotation records no rollout. */
   generation: z.int(),
   /** Revision of the pod template after the patch; a later revision is the owner's. */
   revision: z.int(),
   /** Identifies the pod template without the size, if Kubernetes does not number the templates of the workload. */
   template: sharedText.optional(),
-  /** `lastUpdateTime` of the condition Progressing before the patch, in seconds since 1970; 0 for none. */
+  /** `progressedAtS` of the workload before the patch, in seconds since 1970; 0 for none. */
   progressedAtS: z.int(),
   /** Desired replicas at the time of the patch, without those that the owner keeps from rollouts. */
   replicas: z.int(),
 });
 
-/** Binds the annotation to its Deployment, so that a copy on another Deployment is ignored. */
+/** Binds the annotation to its workload, so that a copy on another workload is ignored. */
 const binding = z.object({ version: z.literal(1), deploymentUid: z.string() });
 
 /**
@@ -121,7 +129,7 @@ export type LastRollout = Readonly<z.output<typeof lastRollout>>;
 /** A resize in place that failed. */
 export type InPlaceFailure = NonNullable<LastRollout["inPlaceFailure"]>;
 
-/** A size that a service has given back. */
+/** A size that the pipes of a service lost again because containers ran out of memory. */
 export type OutOfMemory = NonNullable<LastRollout["outOfMemory"]>;
 
 /** The chart's policies expect the version and the UID first. */
@@ -131,9 +139,9 @@ export function formatLastRollout(rollout: LastRollout, deploymentUid: string): 
 }
 
 /**
- * `undefined` for none, for a damaged one, and for the annotation of another Deployment.
+ * Returns `undefined` if there is no annotation, if it is malformed, or if it is that of another workload.
  *
- * @param deploymentUid of the Deployment that it must be about; without it, of any
+ * @param deploymentUid UID of the workload that the annotation must name; any if it is absent
  */
 export function parseLastRollout(
   annotation: string | undefined,
@@ -151,17 +159,17 @@ export function parseLastRollout(
   }
 }
 
-/** The subject of the write of an annotation. It shows that a rollout completed, even if the write fails. */
+/** The subject of the write of an annotation. The record of a completed rollout counts even if the write fails. */
 export function annotationSubject({ size, cameUp, generation, startedAtMs }: LastRollout): string {
   return cameUp && generation > 0 ? `${startedAtMs} completed` : formatSize(size);
 }
 
-/** The subject of the write after a commit by which the controller leaves the partition of a StatefulSet to its owner. */
+/** The subject of the write after a commit that leaves the partition of a StatefulSet to its owner. */
 export function partitionSubject(lastRollout: LastRollout | undefined): string {
   return `${lastRollout?.startedAtMs ?? 0} partition`;
 }
 
-/** The size or resources that the last rollout or rollback set. */
+/** The size or resources that the last rollout or rollback set; `undefined` if none are known. */
 export function appliedSize(rollout: LastRollout | undefined): Allotment | undefined {
   const applied = rollout?.isRollback ? rollout.lastGoodSize : rollout?.size;
   return sizeOfAllotment(applied) ?? applied;

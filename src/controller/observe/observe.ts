@@ -77,13 +77,17 @@ function byName(a: PipeView, b: PipeView): number {
   return nameA < nameB ? -1 : 1;
 }
 
-/** If a webhook removes the annotation, the memory of writes still has the rollout. */
+/**
+ * If another writer, such as a webhook, removed the annotation, takes the last rollout from the memory of writes,
+ * unless the template has another size now.
+ */
 export function withLastRollout(pipe: PipeView, writes: WriteRecords): PipeView {
   const { lastRollout } = pipe.lastRollout ? {} : (writes.lastAnnotation(pipe.metadata.uid) ?? {});
   if (!lastRollout) return pipe;
   if (!isApplied(lastRollout, pipe)) return pipe;
   const { rollout } = pipe;
-  // Without the annotation, the view took the announcement of an earlier rollout for that of this one.
+  // The view was made without the annotation, so a condition Progressing of an earlier rollout may have counted for
+  // this one.
   const isAnnounced = !isAnnouncedBefore(rollout.progressedAtS, lastRollout);
   const isComplete = rollout.isComplete && (rollout.isAvailable || isAnnounced);
   return { ...pipe, lastRollout, rollout: { ...rollout, isComplete } };
@@ -96,7 +100,7 @@ function isApplied(lastRollout: LastRollout, pipe: PipeView): boolean {
   );
 }
 
-/** The usual case, for every reconciliation. */
+/** The usual result, shared by all reconciliations. */
 const NONE: ReadonlyMap<string, never> = new Map<string, never>();
 
 /** Keyed by name of the pipe. */
@@ -127,7 +131,7 @@ function findOrganization(
   return find(organizations, { namespace, name }, "UnknownOrganization", `organization ${organizationId}`);
 }
 
-/** @param what it is about, for people */
+/** @param what kind and ID of the record, for people */
 function find<T>(
   store: Store<Cached<T>>,
   { namespace, name }: { readonly namespace: string; readonly name: string },

@@ -13,12 +13,14 @@ interface OfKind extends Named {
   readonly kind: PipeKind;
 }
 
-/** Name of a pipe, which no other pipe in its namespace has. For other kinds than Deployments, it is the one that kubectl takes. */
+/**
+ * Name of a pipe, unique in its namespace: the name of a Deployment, or `statefulset/<name>`, which kubectl accepts.
+ */
 export function nameOf({ kind, metadata }: OfKind): string {
   return pipeName(kind, metadata.name);
 }
 
-/** The name of a pipe by a reference to its workload. */
+/** Like {@link nameOf}, from the kind and the name of a workload. */
 export function pipeName(kind: PipeKind, name: string): string {
   return kind === "Deployment" ? name : `${kind.toLowerCase()}/${name}`;
 }

@@ -49,13 +49,16 @@ export function toPipeScalingView({ metadata, spec, status }: KubeObject & PipeS
   };
 }
 
-/** A merge patch with the same values leaves no trace, but server-side apply with them does. */
+/**
+ * True if nobody but the controller has written the spec. A merge patch that repeats the same values is not recorded,
+ * but a server-side apply is.
+ */
 function isUnwritten({ generation, managedFields }: KubeObject["metadata"]): boolean {
   const managers = managersOf(managedFields, [["f:spec"]]);
   return generation === 1 && managers.length === 1 && managers[0] === CONTROLLER_FIELD_MANAGER;
 }
 
-/** Parses the time in an annotation; `malformed` is the name of the annotation if it is invalid. */
+/** Parses the time in an annotation. `malformed`: the name of the annotation if its value is not a valid time. */
 function timeIn(
   { annotations }: KubeObject["metadata"],
   name: string,

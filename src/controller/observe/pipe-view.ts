@@ -17,15 +17,18 @@ export interface PipeView extends KubeObject {
   /** When the writer of its service label last wrote to it, in milliseconds since 1970. */
   readonly labeledAtMs: number;
   readonly isBeingDeleted: boolean;
-  /** Name of the container to resize, or the reason why it cannot be determined, and the resources of each container. */
+  /** Name of the container to resize, or why it cannot be determined, with the resources of each container. */
   readonly container:
     | { readonly name: string }
     | { readonly problem: string; readonly resources?: readonly Resources[] };
-  /** The size of that container, if its requests and its memory limit are consistent. */
+  /** The size of that container; `undefined` if its resources are not a valid size. */
   readonly size: Size | undefined;
   /** The resources of that container if they are not a valid size, so that a rollback can restore them. */
   readonly otherResources: Resources | undefined;
-  /** The resources of that container if the controller would write its size in another form, to restore the same template. */
+  /**
+   * The resources of that container if the controller would write its size in another form, to restore the same
+   * template.
+   */
   readonly otherForm: Resources | undefined;
   /** True if the owner made the container Guaranteed. The CPU limit then follows the size, to keep the QoS class. */
   readonly cpuLimitFollows: boolean;
@@ -34,8 +37,8 @@ export interface PipeView extends KubeObject {
   /** Field managers other than ours that own a field of the size. */
   readonly otherManagers: readonly string[];
   /**
-   * The controller is an owner of each field of the size, so these stay if an owner no longer applies them. It owns no field
-   * that it has left to the owner again.
+   * The controller is an owner of each field of the size that the container has, or nothing shows owners. A field stays
+   * if another owner no longer applies it.
    */
   readonly ownsSize: boolean;
   readonly replicas: number;
@@ -69,20 +72,22 @@ export interface PipeView extends KubeObject {
   readonly resizedAtMs: number | undefined;
 }
 
-/** A workload whose pods have numbers. A rollout replaces them from the last one to the first, each in its own place. */
+/**
+ * A workload whose pods have numbers. A rollout replaces them from the last one to the first, each in its own place.
+ */
 export interface InTurn {
   /** Number of steps in which a rollout replaces the pods. Each has the whole timeout. */
   readonly steps: number;
-  /** Identifies the pod template without the size. If it is another one, its owner changed it. */
+  /** Identifies the pod template without the size. If it differs, the owner changed the template. */
   readonly template: string;
-  /** The `templateHash` of pods that have the newest template; outdated while that is not seen. */
+  /** The `templateHash` of pods that have the newest template; outdated until Kubernetes has seen that template. */
   readonly templateHash: string;
-  /** No pod is available, and none had another template before. */
+  /** No pod is available, and Kubernetes has no pods of an earlier template. */
   readonly isFirst: boolean;
   /** Kubernetes has no pods of an earlier template, so it creates every pod with the newest one. */
   readonly isOfOneRevision: boolean;
   readonly hold: Hold | undefined;
-  /** The partition of the owner: pods with a smaller number are not replaced. Absent with the strategy OnDelete. */
+  /** The partition of the owner: that many of the first pods are not replaced. Absent with the strategy OnDelete. */
   readonly partition: number | undefined;
   /** The controller is still an owner of the partition after a commit, so the owner could not apply another one. */
   readonly ownsPartition: boolean;
@@ -101,24 +106,32 @@ export interface Hold {
 
 /** Progress of the rollout of the current template, as Kubernetes reports it. */
 export interface RolloutProgress {
-  /** All pods that the owner allows to be replaced have the current template, and all pods are available. */
+  /**
+   * All pods that the owner allows to be replaced have the current template, and all pods are available, or were when
+   * Kubernetes announced a complete rollout of the Deployment. If the owner allows none, all pods must have the
+   * template.
+   */
   readonly isComplete: boolean;
   /** Every wanted replica is available, of whatever template. */
   readonly isAvailable: boolean;
   /** At least one pod is available, of whatever template. */
   readonly isAnyAvailable: boolean;
-  /** Every pod is of the current template, whatever its state. */
+  /** Every wanted pod exists, and all pods are of the current template, whatever their states. */
   readonly isUpdated: boolean;
   /** The status is of the newest generation. */
   readonly isSeen: boolean;
   /** A current status reports no pods of any template. */
   readonly isWithoutPods: boolean;
-  /** Pods of any template that are not terminating. */
+  /** Pods of any template: those of a Deployment that are not terminating, and all of a StatefulSet. */
   readonly replicas: number;
+  /** 0 for a StatefulSet. */
   readonly terminatingReplicas: number;
-  /** `lastUpdateTime` of the condition Progressing, in seconds since 1970; 0 for none. */
+  /**
+   * `lastUpdateTime` of the condition Progressing of a Deployment, or the last change of the status of a StatefulSet,
+   * in seconds since 1970; 0 for none.
+   */
   readonly progressedAtS: number;
-  /** Only set while the rollout is not complete, to save memory. */
+  /** A condition of a Deployment. Only set while the rollout is not complete, to save memory. */
   readonly progressing: DeploymentCondition | undefined;
   readonly replicaFailure: DeploymentCondition | undefined;
 }
@@ -133,12 +146,12 @@ export function presentForm({ size, otherResources, otherForm }: PipeView): Allo
   return otherForm ?? size ?? otherResources;
 }
 
-/** True if the owner of the pipe has determined any of its requests or its memory limit. */
+/** True if the template has a request or a memory limit. */
 export function hasAnyResource({ size, otherResources }: PipeView): boolean {
   return size !== undefined || amountsOf(otherResources).some((amount) => amount !== null);
 }
 
-/** True if running pods can get another size, and the present one again: a pod neither gets nor loses a field. */
+/** True if running pods can get another size, and the present one again, without an added or a removed field. */
 export function hasAllResources({ size, otherResources }: PipeView): boolean {
   return size !== undefined || amountsOf(otherResources).every((amount) => amount !== null);
 }
@@ -150,7 +163,7 @@ function amountsOf(resources: Resources = NO_RESOURCES): readonly (string | null
 
 const NO_RESOURCES: Resources = { requests: { cpu: null, memory: null }, limits: { memory: null } };
 
-/** The service of a workload, or of the last write of the controller if it does not have the labels of a pipe any more. */
+/** The service of a workload, or that in its annotation if it no longer has the labels of a pipe; empty if unknown. */
 export function lastServiceOf({ serviceId, lastRollout }: PipeView): string {
   return serviceId || (lastRollout?.serviceId ?? "");
 }
@@ -163,14 +176,17 @@ export function isRollingOut(pipe: PipeView): boolean {
   return hasAppliedSize(pipe);
 }
 
-/** True if the template has the size that the last rollout or rollback set, or other resources as that did. */
+/**
+ * True if the template has the size that the last rollout or rollback set. If that did not set a size, any resources
+ * that are not a size count.
+ */
 export function hasAppliedSize({ size, otherResources, lastRollout }: PipeView): boolean {
   const applied = appliedSize(lastRollout);
   return isSize(applied) ? sameSize(size, applied) : otherResources !== undefined;
 }
 
 /**
- * True if a rollout of the controller may be on its way. If another writer removed the last rollout, any rollout of a
+ * True if a rollout of the controller may be in progress. If another writer removed the annotation, any rollout of a
  * pipe that the controller resized counts.
  */
 export function mayBeRollingOut(pipe: PipeView): boolean {
@@ -209,7 +225,7 @@ export function isPausedForAll({ isPaused, inTurn }: PipeView): boolean {
   return isPaused && !inTurn;
 }
 
-/** False for a pod of an earlier template, whose size says nothing about the present one. */
+/** False for a pod of an earlier template of a StatefulSet, whose size says nothing about the present one. */
 export function isOfTemplate({ inTurn }: PipeView, pod: { readonly templateHash: string }): boolean {
   return !inTurn || pod.templateHash === inTurn.templateHash;
 }
@@ -231,13 +247,13 @@ export function isInCommit(pipe: PipeView): boolean {
   return pipe.isPausedForCommit || isCommitUnseen(pipe);
 }
 
-/** Kubernetes has not seen the end of a commit. The owner has not changed the workload since then. */
+/** True if Kubernetes has not seen the end of a commit, and the owner has not changed the workload since then. */
 export function isCommitUnseen({ metadata, lastRollout, rollout, size }: PipeView): boolean {
   if (rollout.isSeen || lastRollout?.inPlaceStartedAtMs === undefined) return false;
   return sameSize(lastRollout.size, size) && metadata.generation <= lastRollout.generation + 1;
 }
 
-/** Returns true if the condition Progressing says nothing about this rollout. @param progressedAtS of the condition */
+/** Returns true if the condition Progressing is not about the last rollout. @param progressedAtS of the condition */
 export function isAnnouncedBefore(progressedAtS: number, lastRollout: LastRollout | undefined): boolean {
   // An adoption rolled nothing out.
   if (!lastRollout || lastRollout.generation === 0) return false;

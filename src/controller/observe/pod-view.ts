@@ -16,9 +16,9 @@ import { pipeName } from "./pipe-kind.ts";
 /** The fields of a pod of a pipe that decisions need; the cache keeps only these. */
 export interface PodView extends KubeObject {
   readonly metadata: Identity;
-  /** Name of the pipe whose workload the pod belongs to (nameOf); `undefined` if it belongs to no such workload. */
+  /** Name of its workload as a pipe (nameOf); `undefined` if it belongs to neither a Deployment nor a StatefulSet. */
   readonly pipeName: string | undefined;
-  /** Identifies the pod template: the label of its ReplicaSet or StatefulSet. */
+  /** Identifies the pod template: the label that the Deployment or StatefulSet controller sets; empty without one. */
   readonly templateHash: string;
   readonly createdAtMs: number;
   /** Empty until the pod is scheduled. */

@@ -11,7 +11,10 @@ const schema = z.object({
   limits: z.object({ cpu: amount.optional(), memory: amount }),
 });
 
-/** The fields that the controller sets, for a strategic merge patch: null for an absent field. */
+/**
+ * The fields that the controller sets, for a strategic merge patch: null for an absent field. An absent `limits.cpu` is
+ * not set.
+ */
 export type Resources = z.infer<typeof schema>;
 
 /** A size, or resources of the owner that are not a valid size. */
@@ -30,7 +33,10 @@ export function resourcesOf(container: Container): Resources {
   };
 }
 
-/** Returns the size of a container; `undefined` unless its memory limit equals its memory request. */
+/**
+ * Returns the size of a container; `undefined` unless its memory limit equals its memory request, in whole GiB, and its
+ * CPU request is in whole millicores. As in Kubernetes, an absent request equals the limit.
+ */
 export function sizeOf(container: { readonly resources?: Container["resources"] }): Size | undefined {
   const { cpu, memory } = effectiveRequests(container);
   return sizeOfAmounts(cpu, memory, container.resources?.limits?.["memory"]);
@@ -44,7 +50,7 @@ const sizeOfAmounts = memoized((cpu?: string, memory?: string, memoryLimit?: str
 });
 export const sharedSize = memoized(parseSize);
 
-/** The size that an allotment is, in whatever form. */
+/** The size of an allotment, whatever its form; `undefined` if its resources are not a valid size. */
 export function sizeOfAllotment(allotment: Allotment | undefined): Size | undefined {
   if (allotment === undefined || isSize(allotment)) return allotment;
   const { requests, limits } = allotment;
@@ -56,10 +62,10 @@ function withoutNulls(amounts: Readonly<Record<string, string | null | undefined
 }
 
 /**
- * Returns the resources of a container whose size has another form than the controller writes: without a request, or with
- * memory in bytes. A template with the same size in another form is another template, of which no pod is.
+ * Returns the resources of a container whose size is not in the form that the controller writes: without a request, or
+ * with memory in another unit. To Kubernetes, the same size in another form is another template, which no pod has.
  *
- * @returns `undefined` if it has that form
+ * @returns `undefined` if the size is in the controller's form
  */
 export function otherFormOf(container: Container, size: Size): Resources | undefined {
   const own = resourcesOf(container);
@@ -101,7 +107,7 @@ export function hasResources(resources: Container["resources"], target: Resource
   );
 }
 
-/** `null` is an absent one. */
+/** Both `undefined` and `null` stand for an absent quantity. */
 export function isSameQuantity(quantity: string | undefined, other: string | null): boolean {
   if (quantity === undefined || other === null) return (quantity ?? null) === other;
   return quantity === other || sameQuantity(quantity, other);

@@ -20,7 +20,7 @@ export type Found<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly obstacle: Obstacle };
 
-/** The state of one service at one moment: the only input of decisions. */
+/** The state of one service at one moment. Decisions depend only on this and on their options. */
 export interface Snapshot {
   readonly serviceId: string;
   readonly nowMs: number;
@@ -28,31 +28,37 @@ export interface Snapshot {
   /** Namespace of the service's pipes, if its record is readable. */
   readonly namespace: string | undefined;
   readonly tier: Found<Tier>;
-  /** That of the service, or else of its organization. Rollouts start only within it; absent if at any time. */
+  /**
+   * The window of the service, or else of its organization. Restarts, or all resizes, begin only within it; `undefined`
+   * if they may begin at any time.
+   */
   readonly rolloutWindow: RolloutWindow | undefined;
   /** The PipeScaling in the service's namespace. */
   readonly scaling: PipeScalingView | undefined;
-  /** A deleted PipeScaling is not created again before this time, in milliseconds since 1970. */
+  /**
+   * A deleted PipeScaling is not created again before `atMs`, in milliseconds since 1970. `isSeen`: this process saw
+   * the deletion.
+   */
   readonly recreation: { readonly atMs: number; readonly isSeen: boolean };
-  /** PipeScalings with this name in other namespaces, or of an unknown service. */
+  /** PipeScalings with the ID of this service outside its namespace, or while it has no readable record. */
   readonly unmanaged: readonly PipeScalingView[];
   /** Pipes with the label of this service outside its namespace, or while it has no readable record. */
   readonly orphans: readonly PipeView[];
   /** Sorted by name. Only pipes in the service's namespace, because labels in other namespaces are not trusted. */
   readonly pipes: readonly PipeView[];
-  /** Workloads that are no pipes of this service any more, and still paused by the controller. */
+  /** Former pipes of this service that the controller still has to release after a commit (isUnreleased). */
   readonly departed: readonly PipeView[];
   /** The pods of each pipe, by its name (nameOf). */
   readonly pods: ReadonlyMap<string, readonly PodView[]>;
-  /** The pod of each pipe that was last seen to end, by name of the pipe. */
+  /** The last pod of each pipe that was seen to end, by name of the pipe (nameOf). */
   readonly endedPods: ReadonlyMap<string, EndedPod | undefined>;
-  /** Why the controller does not see the pods: the message of the API server. */
+  /** The message of the API server if the controller may not watch pods; `undefined` if it may. */
   readonly podsProblem: string | undefined;
   /** When this process began to write, in milliseconds since 1970. */
   readonly leadingSinceMs: number;
   /** The last writes of this process to each object. */
   readonly writes: WriteRecords;
-  /** How pipes are resized: in place if possible, or always by a rollout. */
+  /** How pipes are resized: in place, by a rollout, or in place if possible and otherwise by a rollout. */
   readonly strategy: ResizeStrategy;
   /** Autoscalers that affect the pipe container, by name of the pipe. */
   readonly autoscalers: ReadonlyMap<string, readonly AutoscalerView[]>;

@@ -3,13 +3,13 @@ import type { FailureReason } from "../../crd/reasons.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import type { LastRollout } from "./last-rollout.ts";
 
-/** The reason why a write was not made: the API server rejected it, or the controller found no node that fits. */
+/** Why a write, a dry run or a search for room failed, or why the controller had to undo a write. */
 export interface WriteError {
   readonly reason: Extract<
     FailureReason,
     "Refused" | "Forbidden" | "WriteFailed" | "NoNodeLargeEnough" | "NoNodeHasRoom"
   >;
-  /** The message of the server, or the request and the largest node. */
+  /** For people, for example the message of the API server, or the request and the largest node. */
   readonly message: string;
   /** Retry-After of the server. */
   readonly retryAfterMs?: number | undefined;
@@ -22,16 +22,16 @@ export interface WriteError {
 }
 
 /**
- * The writes that are repeated until they succeed or are not wanted any more. Each object has one record for each of
- * them.
+ * The writes that are repeated until they succeed or are not wanted any more. Each object has at most one record
+ * for each purpose.
  */
 export const WRITE_PURPOSES = [
   ...["resize", "roll-back"],
-  /** A write of the annotation only. */
+  /** A write that changes nothing but the annotation and managedFields. */
   "adopt",
   /** Dry runs of the patch that starts a rollout, and of the one by which a template follows its pods. */
   ...["dry-run", "dry-run-commit"],
-  /** The search for a node with room for a pipe whose resize in place is deferred. */
+  /** The search for nodes with room for the new pods of a pipe that stops its old pods first. */
   "check-room",
   /** Writes to a pod: the size, or the size of its template again. */
   ...["resize-pod", "return-pod"],
@@ -39,7 +39,7 @@ export const WRITE_PURPOSES = [
   "delete-pod",
   /** The steps by which a template follows its pods. */
   ...["commit", "continue-commit", "resume"],
-  /** A ReplicaSet gets another size than its Deployment, so that its pods are replaced. */
+  /** A ReplicaSet gets another size than its Deployment, or pods another revision label, so that pods are replaced. */
   "replace-pods",
   /** Writes to a PipeScaling. One that does not exist yet has its key instead of a UID. */
   ...["status", "create"],
@@ -51,7 +51,7 @@ export const WRITE_PURPOSES = [
 
 export type WritePurpose = (typeof WRITE_PURPOSES)[number];
 
-/** Writes to Deployments. If one gets no response, nothing else follows before a read. */
+/** Writes to workloads. If one gets no response, a read of the workload shows whether it succeeded. */
 export const READ_LATER: readonly WritePurpose[] = ["resize", "roll-back", "adopt", "commit", "resume"];
 
 /** The last writes of this process to one object with one purpose. */
@@ -63,17 +63,17 @@ export interface WriteRecord {
   /** People asked for this dry run, so it did not check the nodes. */
   readonly isRequested?: boolean | undefined;
   /**
-   * Number of writes with the same subject that succeeded or were refused, this one included; or, if this one failed for
-   * another reason (`isOfWrite`), `series`.
+   * Number of writes with the same subject that succeeded or were refused, including this one. If this one failed for
+   * another reason (`isOfWrite`), it is `series`.
    */
   readonly attempts: number;
-  /** Number of writes with the same subject since a pause of an hour. */
+  /** Number of writes with the same subject since the last pause of an hour. */
   readonly series: number;
-  /** A commit has two writes to its workload, and one bound for both: this is the `series` of the other one. */
+  /** The `series` of the other one of the two writes of a commit to its workload, which share one bound. */
   readonly besides?: number;
   /** Time of the first attempt since the last one that succeeded or was refused, in milliseconds since 1970. */
   readonly undecidedSinceMs: number;
-  /** Time of the last attempt, or of its response if it failed, in milliseconds since 1970. */
+  /** Time of the last attempt, or of its response if it failed or was only a check, in milliseconds since 1970. */
   readonly lastAtMs: number;
   readonly outcome: /** `before`: the error of the attempt before this one. */
     | { readonly type: "pending"; readonly before?: WriteError | undefined }
@@ -99,7 +99,7 @@ export interface WriteRecords {
   get(uid: string, purpose: WritePurpose): WriteRecord | undefined;
   /** The runs of the containers of a pod when its kubelet was last seen to defer the resize, since the last write. */
   pendingRuns(uid: string): string | undefined;
-  /** The last write to a Deployment that wrote its annotation, with the result. */
+  /** The last write of the annotation of a workload, with the result. */
   lastAnnotation(uid: string): (WrittenAnnotation & Pick<WriteRecord, "attempts" | "lastAtMs">) | undefined;
 }
 

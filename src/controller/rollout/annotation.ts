@@ -50,7 +50,7 @@ export function committedRollout(subject: Subject): LastRollout {
   const begun = subject.active.flatMap(({ pod }) => pod.resizedAtMs ?? []);
   return {
     ...newRollout(subject, nextAttempt(subject)),
-    // The template, which gets its old size again if the commit does not end.
+    // The present resources of the template, which it gets again if the commit is undone.
     lastGoodSize: presentForm(pipe),
     revision: pipe.revision,
     inPlaceStartedAtMs: Math.min(nowMs, ...begun),
@@ -60,7 +60,7 @@ export function committedRollout(subject: Subject): LastRollout {
   };
 }
 
-/** Another writer may have taken the size away before. */
+/** If the controller applied the size before, another writer has changed it since then, so this is another attempt. */
 function nextAttempt({ pipe, desired }: Subject): number {
   const { lastRollout } = pipe;
   const isRepeated = lastRollout && !lastRollout.isRollback && sameSize(lastRollout.size, desired);
@@ -78,14 +78,15 @@ export function adoption(subject: Subject): LastRollout | undefined {
     generation: 0,
     revision: pipe.revision,
     progressedAtS: 0,
-    // If its owner is giving it this size, old pods have another one.
+    // While the owner rolls this size out, old pods have another one.
     cameUp: pipe.rollout.isComplete || isFirstRollout(pipe),
   };
 }
 
 /**
- * There are no pods of an earlier template. A writer that replaces the object may remove the revision, and a Recreate
- * Deployment gets a new one when its old pods have ended. Until then, it has the announcement of the rollout before.
+ * True if there are no pods of an earlier template. The revision alone does not show this: a writer that replaces the
+ * object may remove it, and a Recreate Deployment gets a new one only when its old pods have ended. Until then, it has
+ * the condition Progressing of the previous rollout.
  */
 function isFirstRollout({ inTurn, revision, rollout }: PipeView): boolean {
   const isLater = rollout.progressing?.reason === "NewReplicaSetAvailable" && !rollout.isUpdated;
@@ -93,7 +94,10 @@ function isFirstRollout({ inTurn, revision, rollout }: PipeView): boolean {
   return isFirst && (rollout.isSeen || rollout.replicas === 0);
 }
 
-/** The fields for the resources of the template (appliedSize). Other resources than the requested size are like a rollback. */
+/**
+ * The fields that record the resources of the template (appliedSize). Resources other than the requested size are
+ * recorded like a rollback.
+ */
 export function applied(
   present: Allotment,
   requested: Size,
@@ -103,23 +107,26 @@ export function applied(
 }
 
 /**
- * The size to which a failed rollout returns. The size in the template of a pipe is proven by a rollout that completed, or by
- * a pod that runs with it. Time proves nothing: the controller may have been away.
+ * The size to which a failed rollout returns; `undefined` if none is known. The size in the template is proven by a
+ * rollout that completed, or by a pod that runs with it. Time proves nothing, because the controller may have been
+ * away.
  */
 export function lastGoodSize(subject: Subject): Allotment | undefined {
   const { pipe } = subject;
   const { rollout, lastRollout } = pipe;
   const present = presentForm(pipe);
   if (hasComeUp(pipe, subject.writes) || runsOnePod(subject)) return present;
-  // If pods are replaced in turn, a pod that is stuck is recognized by its size, so only a pod proves a size.
+  // The size of a stuck pod of a StatefulSet must not count as good (repair.ts), so a rollout without pods proves
+  // nothing.
   const isByPods = pipe.inTurn !== undefined && lastRollout !== undefined && lastRollout.generation > 0;
   if (rollout.isComplete && !(isByPods && pipe.replicas === 0)) return present;
-  // The size of its owner may not be proven, but it is the only one to which a pipe without pods can return.
+  // Without a last rollout, the size is that of the owner. It may not be proven, but there is no other to return to.
   return lastRollout ? lastRollout.lastGoodSize : present;
 }
 
 /**
- * True if the size that the controller applied is in the template, and was available once. Later failures do not change it.
+ * True if the template has the size that the controller applied, and its rollout completed once. Later failures do not
+ * change this.
  *
  * @param writes show it, too, while the annotation cannot be written
  */
@@ -131,7 +138,7 @@ export function hasComeUp(pipe: PipeView, writes = NO_WRITES): boolean {
   return hasAppliedSize(pipe);
 }
 
-/** A pod that runs with the size of the template was ready. Its rollout may be superseded before it completes. */
+/** True if a pod is ready with the size of the template and never restarted. Its rollout may be superseded later. */
 function runsOnePod({ pipe: { size, cpuLimitFollows }, active }: Subject): boolean {
   if (!size) return false;
   const resources = resourcesFor(size, cpuLimitFollows);
@@ -144,7 +151,7 @@ function runsOnePod({ pipe: { size, cpuLimitFollows }, active }: Subject): boole
   );
 }
 
-/** Why a size is not tried in place again. An annotation has only the beginning of the message. */
+/** The record of why a size is not tried in place again, with only the beginning of the message. */
 export function inPlaceFailureTo(
   size: Size,
   fallback: Fallback | InPlaceFailure,

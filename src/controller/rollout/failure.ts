@@ -15,9 +15,9 @@ interface RolloutEnd extends Cause {
 
 /** The end of the controller's last rollout of a pipe if nothing changes. */
 interface Outlook {
-  /** Why it failed. */
+  /** Why it failed; `undefined` if it has not. */
   readonly cause: Cause | undefined;
-  /** When it may fail without an event. */
+  /** When it may fail without an event, in milliseconds since 1970. */
   readonly recheckAtMs: number;
   /** The message of the scheduler if a pod with the size of the template is unschedulable. */
   readonly unschedulable: string | undefined;
@@ -44,8 +44,9 @@ export function rolloutOutlook(subject: Subject): Outlook {
 }
 
 /**
- * Its old pods are gone already. Other pipes keep theirs, so they can wait for a new node. While one of the replaced
- * pods terminates, and until the scheduler has tried the new pod again, that may still get their room.
+ * The old pods are gone already, and a new pod is unschedulable. Other pipes keep their old pods, so they can wait for
+ * a new node. While a replaced pod terminates, and until the scheduler has tried again, the new pod may still get its
+ * room.
  */
 function withoutRoom(
   { pipe, pods, endedPod, timeouts }: Subject,

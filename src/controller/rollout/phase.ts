@@ -50,7 +50,9 @@ export function startedAtMs({ lastRollout, rollout, createdAtMs }: PipeView, now
   return Math.min(nowMs, rollout.progressedAtS * 1000 || nowMs);
 }
 
-/** Last progress of a rollout that is not known to be the controller's; its own write comes before any progress. */
+/**
+ * Last progress of a rollout that may not be the controller's, or the last write of the controller if that is later.
+ */
 function updatedAtMs({ rollout, resizedAtMs = 0 }: PipeView): number {
   return Math.max(rollout.progressedAtS * 1000, resizedAtMs);
 }

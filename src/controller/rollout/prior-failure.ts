@@ -35,7 +35,7 @@ function repeatedCheck(subject: Subject): Failure | undefined {
 /** The number of the next attempt at the desired size, and whether people asked for it. */
 export function nextAttempt(subject: Subject): Pick<Begin, "attempts" | "isRequested"> {
   const prior = priorFailure(subject);
-  // Writes that fail for a while are repeated soon and often, so they delay no later rollout.
+  // Failed writes are repeated soon and often, so their number must not delay a later rollout.
   const isCounted = prior !== undefined && !isOfWrite(prior.reason);
   const { attempts = 0 } = (isCounted ? prior : (rolledBack(subject) ?? fieldConflict(subject))) ?? {};
   return {
@@ -44,14 +44,14 @@ export function nextAttempt(subject: Subject): Pick<Begin, "attempts" | "isReque
   };
 }
 
-/** The dry run of a requested retry has just succeeded, so that the failure before it is forgotten. */
+/** The dry run of a requested retry has just succeeded, so there is no failure any more that would show the request. */
 function isTriedOnRequest(subject: Subject): boolean {
   const { isRequested = false, outcome, lastAtMs } = dryRunRecord(subject, false) ?? {};
   const { nowMs, timeouts } = subject;
   return isRequested && outcome?.type === "done" && elapsedMs(lastAtMs ?? 0, nowMs) < timeouts.roomFoundMs;
 }
 
-/** The failure of a write that is due again, while others are before this pipe. Until the next attempt, it is no news. */
+/** The failure of a write that is due again while the pipe waits for its turn. It is not reported again until then. */
 export function failureUntilTurn(subject: Subject): Failure | undefined {
   const failure = failedWrite(subject);
   return failure && { ...failure, isRepeated: true };
@@ -62,7 +62,9 @@ function priorFailure(subject: Subject): Failure | undefined {
   return failedWrite(subject) ?? rolledBack(subject) ?? fieldConflict(subject);
 }
 
-/** The failure of the write itself, or of its dry run. A rollback shows that the writes before it succeeded after all. */
+/**
+ * The failure of the write itself, or of its dry run. A rollback shows that the writes before it succeeded after all.
+ */
 function failedWrite(subject: Subject): Failure | undefined {
   const failure = lastFailedWrite(subject);
   const rollback = rolledBack(subject);
@@ -75,7 +77,7 @@ function lastFailedWrite(subject: Subject): Failure | undefined {
   return failureOf(failed, dueAtMs(failed, subject)) ?? failedSearch(subject);
 }
 
-/** A template that cannot follow its pods is rolled out, and then only the checks of the rollout count. */
+/** False for an error that leads to a rollout, because then only the checks of the rollout count. */
 function holdsBack(record: WriteRecord): boolean {
   const error = lastErrorOf(record);
   return error !== undefined && !error.fallback;

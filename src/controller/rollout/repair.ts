@@ -13,7 +13,7 @@ import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, isOfWrite, podDueAtMs, recordOf } from "../retry.ts";
 import { adoption, hasComeUp, newRollout } from "./annotation.ts";
 
-/** Returns the writes for a pipe that is not resized now. Nothing follows from a write whose outcome is unknown. */
+/** Returns the writes for a pipe that is not resized now; none while the outcome of a write is unknown. */
 export function repair(assessment: Assessment): readonly (PipeAction | DeletePodAction)[] {
   const { subject, pipe, abandoned } = assessment;
   const isOpenFor = (purpose: WritePurpose) => isOpen(subject.writes.get(pipe.metadata.uid, purpose));
@@ -33,7 +33,7 @@ function record(assessment: Assessment): readonly PipeAction[] {
   const { subject, pipe, state } = assessment;
   const { rollout, replicas, lastRollout } = pipe;
   if (!isRecorded(subject)) {
-    // The tier determines its default again, so that size need not be recorded.
+    // A default size need not be recorded, because the tier determines it again.
     const isNeeded = requestedSize(subject.scaling) !== undefined || !pipe.ownsSize;
     return isNeeded && isAdoptable(assessment) ? adopt(subject, adoption(subject)) : [];
   }
@@ -90,7 +90,7 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
   return [{ type: "roll-back", pipe, container: container.name, size, rollout }];
 }
 
-/** A rollout that began before the strategy became InPlace may have left the pipe without a pod. */
+/** True if the last rollout replaced pods. If the strategy became InPlace since then, the pipe may have no pod left. */
 function replacedPods(pipe: PipeView, { replicas, inPlaceStartedAtMs }: LastRollout): boolean {
   return replicas > 0 && inPlaceStartedAtMs === undefined && !isChangedByOwner(pipe);
 }
@@ -102,8 +102,8 @@ export function rollsBackSoon({ subject, pipe }: Assessment): boolean {
 }
 
 /**
- * Writes only the annotation, unless it was written in vain before. If the controller does not own the size yet, it becomes
- * an owner. Then an owner that no longer applies the size leaves it in the template, and nothing restarts.
+ * Writes only the annotation, unless the next attempt is not due yet. If the controller does not own the size yet, it
+ * becomes an owner. Then the size stays in the template when another owner no longer applies it, and nothing restarts.
  */
 export function adopt(subject: Subject, rollout: LastRollout | undefined): readonly PipeAction[] {
   const { pipe, nowMs } = subject;
@@ -114,8 +114,8 @@ export function adopt(subject: Subject, rollout: LastRollout | undefined): reado
 }
 
 /*
- * A StatefulSet waits for a pod that does not become ready before it replaces any pod, even that one. So a pod with a size
- * that failed would stay after the template has its old size again, until somebody deletes it (kubernetes#67250).
+ * A StatefulSet waits for a pod that does not become ready before it replaces any pod, even that one. So a pod with a
+ * size that failed would stay after the template has its old size again, until somebody deletes it (kubernetes#67250).
  */
 
 interface Stuck {
@@ -137,11 +137,11 @@ export function stuckRemark(subject: Subject): string | undefined {
 export function stuckPod(subject: Subject): Stuck | undefined {
   const { pipe, pods, active, writes, timeouts } = subject;
   const { inTurn, lastRollout, rollout } = pipe;
-  // Only what the controller wrote itself is its to clean up, and only a template that is seen shows which pods are old.
+  // The controller cleans up only after its own writes, and only a template that is seen shows which pods are old.
   if (!inTurn || !lastRollout || lastRollout.generation === 0 || !rollout.isSeen) return undefined;
   // All pods end.
   if (pipe.replicas === 0) return undefined;
-  // With the strategy InPlace, only a rollout from before that is the controller's to clean up.
+  // With the strategy InPlace, the controller cleans up only after a rollout that began before.
   if (!mayReplacePods(subject) && !replacedPods(pipe, lastRollout)) return undefined;
   if (pods.some(({ isTerminating }) => isTerminating)) return undefined;
   const found = active.find(
@@ -162,9 +162,9 @@ export function stuckPod(subject: Subject): Stuck | undefined {
 }
 
 /**
- * A size that was rolled out and superseded. It may be older than the last rollout, for example if that one made no progress
- * because of the pod. A pod with a size that worked before is not ready for a reason of its owner, who may have changed the
- * template since then.
+ * True if the pod has a size that was rolled out and superseded, and is not known to work. The size may be older than
+ * the last rollout, for example if the pod kept that from making progress. If a pod has a size that worked before, the
+ * reason why it is not ready is another one, such as a change of the template by the owner.
  */
 function hasFailedSize({ own }: ActivePod, { pipe: { lastRollout, size: present } }: Subject): boolean {
   const size = own && sizeOf(own);

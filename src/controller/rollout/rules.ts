@@ -17,7 +17,7 @@ import { dueAtMs, FIELD_CONFLICT, failureOf, isRetryRequested, lastErrorOf, reco
 import { hasComeUp } from "./annotation.ts";
 import { rolloutOutlook } from "./failure.ts";
 
-/** A response or a read soon shows whether the template was changed. Until then it counts as a rollout. */
+/** A response or a read soon shows whether the template was changed. Until then, the write counts as a rollout. */
 export function writeInFlight({ pipe, writes, desired }: Subject): PipeDecision | undefined {
   const { uid } = pipe.metadata;
   const size = formatSize(desired);
@@ -33,7 +33,7 @@ export function writeInFlight({ pipe, writes, desired }: Subject): PipeDecision 
   return { state: failure ? "retrying" : "rolling", phase: "rolling-out", failure };
 }
 
-/** The template has the size because of the controller, and it has not come up yet. Only then the controller rolls back. */
+/** A rollout of the controller to the desired size has not completed yet. If it fails, the controller rolls it back. */
 export function rolloutOfController(subject: Subject): PipeDecision | undefined {
   const { pipe, writes, nowMs } = subject;
   const { lastRollout, rollout, replicas, isPaused } = pipe;
@@ -82,7 +82,7 @@ export function annotationRemoved(subject: Subject): PipeDecision | undefined {
 
 const STRIPPED = `something, probably an admission webhook, removes the annotation ${LAST_ROLLOUT_ANNOTATION} from the Deployment: configure it to keep the annotation`;
 
-/** The template and all pods have the size. How healthy they are is not a matter of size. */
+/** The template and all pods have the size. Their health does not matter. */
 export function hasSize(subject: Subject): PipeDecision | undefined {
   const { pipe, podsProblem, active } = subject;
   // A pod with another size counts even if other pods are not seen.
@@ -90,7 +90,7 @@ export function hasSize(subject: Subject): PipeDecision | undefined {
   if (pipe.replicas === 0)
     return isOther ? { state: "rolling", activity: "its pods have not ended yet" } : { state: "done" };
   if (isNew(subject)) return undefined;
-  // Pods of an earlier template may have the label.
+  // If the template lacks the label, pods of an earlier template may have it, and show another size.
   if (!seesPods(subject)) return showsSize(pipe) && !isOther ? { state: "done" } : undefined;
   const seenUntilMs = podsSeenUntilMs(subject);
   if (isOther || missesOldPods(subject) || seenUntilMs <= subject.nowMs) return undefined;
@@ -101,8 +101,8 @@ export function hasSize(subject: Subject): PipeDecision | undefined {
 }
 
 /**
- * The status of the workload may still count one pod that has ended, which had the size. 0 if other pods are not seen;
- * infinity if all are.
+ * The time until which all pods count as seen, in milliseconds since 1970. The status of the workload may still count
+ * one pod that has ended with the size. 0 if any other pod is not seen; infinite if all are.
  */
 function podsSeenUntilMs(subject: Subject): number {
   if (seesAllPods(subject)) return Number.POSITIVE_INFINITY;
@@ -119,7 +119,7 @@ function missesOldPods({ pipe, active }: Subject): boolean {
   return active.filter(({ pod }) => isHeld(pipe, pod)).length < inTurn.hold.pods;
 }
 
-/** While its owner rolls something out, only the end of that shows what the pods run. */
+/** While the owner rolls something out, only the end of that rollout shows which size the pods run. */
 function showsSize(pipe: Subject["pipe"]): boolean {
   const { isComplete, isUpdated } = pipe.rollout;
   // The rollout that completed before may have replaced only a part of the pods.
@@ -128,8 +128,8 @@ function showsSize(pipe: Subject["pipe"]): boolean {
 }
 
 /**
- * A pipe that never ran the size: it was created, scaled up from nothing, or its owner replaces all of its pods at once.
- * Unless the controller gave it the size, only its first rollout, and pods none of which has run, show that.
+ * True if the pipe never ran the size: it was created, scaled up from nothing, or its owner replaces all of its pods at
+ * once. Unless the controller gave it the size, only its first rollout, and pods none of which has run, show that.
  */
 function isNew(subject: Subject): boolean {
   const { pipe } = subject;
@@ -145,15 +145,15 @@ function isNew(subject: Subject): boolean {
 }
 
 /**
- * The controller gave the pipe this size, or adopted it when it ran; a new image does not change that. Another size is a
- * change of the owner, which the revision may not show: not while the old pods of a Recreate Deployment end, and not for
- * a StatefulSet, whose templates are compared without the size.
+ * True if the controller gave the pipe this size, or adopted it when it ran; a new image does not change that. Another
+ * size is a change of the owner. The revision may not show that: neither while the old pods of a Recreate Deployment
+ * end, nor for a StatefulSet, whose templates are compared without the size.
  */
 function hasRun(pipe: PipeView): boolean {
   const { lastRollout, rollout } = pipe;
   if (!lastRollout || !hasAppliedSize(pipe)) return false;
   if (lastRollout.generation > 0) return true;
-  // Kubernetes had not seen a pipe without a revision.
+  // If the pipe was adopted without a revision, Kubernetes had not seen it, so a later revision shows no change.
   const isAfterFirst = rollout.isComplete || (lastRollout.revision > 0 && isChangedByOwner(pipe));
   return isAfterFirst && lastRollout.cameUp && lastRollout.replicas > 0;
 }
@@ -187,7 +187,7 @@ export function heldByOwner({ pipe }: Pick<Subject, "pipe">): PipeDecision | und
   return { state: "paused", activity: heldBy(pipe), ...(inTurn ? { waitsForOwner: true } : {}) };
 }
 
-/** With the strategy OnDelete, a changed template would replace a pod whenever one ends, and nothing would prove the size. */
+/** With OnDelete, a changed template would replace a pod whenever one ends, and nothing would prove the size. */
 export function leftToOwner({ pipe }: Pick<Subject, "pipe">): PipeDecision | undefined {
   const { inTurn } = pipe;
   if (!inTurn?.hold?.isOnDelete) return undefined;

@@ -48,8 +48,8 @@ type RoomAction = Extract<Action, { readonly type: "check-room" }>;
 type Checks = Pick<DryRunAction, "isCommit" | "checksNodes" | "isRequested" | "triedPod">;
 
 /**
- * Searches for room when the turn of a pipe comes that stops its old pods first, so that others do not wait for room that
- * it does not use yet. Without seeing all of its pods, their room is unknown, and the rollout shows the outcome.
+ * Searches for room only when the turn of a pipe comes, so that others do not wait for room that it does not use yet.
+ * If the controller does not see all of its pods, their room is unknown, and the rollout shows the outcome.
  */
 function searchForRoom({ subject, isNext }: Begin): DryRun {
   const { pipe, nowMs } = subject;
@@ -76,7 +76,7 @@ export function roomRecord(subject: Subject): WriteRecord | undefined {
 
 /**
  * Nodes are searched at most once a minute, whatever the result was. A requested retry searches them at once. A search
- * without a result, for example because of a conflict, is repeated like a write.
+ * without a result, for example because of a conflict, is repeated like a failed write.
  */
 export function searchedAtMs(subject: Subject): number {
   const record = roomRecord(subject);
@@ -95,9 +95,10 @@ export function isRoomFound(subject: Subject): boolean {
 }
 
 /**
- * A pod without the size. One with it was accepted already. During a rollout of the owner, a pod may have been created with
- * other limits than those of now, and old pods are stopped already. A pipe that lacks pods, because a quota refuses them
- * for example, still has those that would be stopped.
+ * The running pod on which the size is tried, if there is one. A pod with the size was accepted already. During a
+ * rollout of the owner, no pod is tried, because a pod may have been created with other limits, and old pods are
+ * stopped already. A pipe that only lacks pods, for example because a quota refuses them, still has those that would be
+ * stopped.
  */
 function triedPod(subject: Subject): PodView | undefined {
   const { pipe, active } = subject;
@@ -111,8 +112,8 @@ export function dryRunOf({ subject: about, isNext }: Begin, rollout: LastRollout
   const { pipe, container, nowMs, timeouts } = about;
   const record = dryRunRecord(about, checks.isCommit);
   if (record?.outcome.type === "done") {
-    // A quota may have changed since then. Only the pipe that begins needs a new result: those of hundreds of pipes take
-    // so long that the first ones would always be outdated before the last ones.
+    // A quota may have changed since then. Only the pipe that begins needs a new result: the dry runs of hundreds of
+    // pipes take so long that the first results would always be outdated before the last ones arrive.
     const isOutdated = isNext && checks.triedPod && elapsedMs(record.lastAtMs, nowMs) >= timeouts.roomFoundMs;
     if (!isOutdated) return ACCEPTED;
   } else if (dueAtMs(record, about) > nowMs) return { isAccepted: false };

@@ -25,7 +25,7 @@ function ofDeployment(deployment: Deployment, { lastRollout }: Known): OfKind {
   };
 }
 
-/** The default of Kubernetes for progressDeadlineSeconds, which every Deployment has. */
+/** The default of the API server for progressDeadlineSeconds. It does not count as a choice of the owner. */
 const DEFAULT_DEADLINE_S = 600;
 
 function deadlineMsOf({

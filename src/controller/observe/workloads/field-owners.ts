@@ -43,8 +43,9 @@ export function ownLastRollout({ uid, annotations, managedFields }: ObjectMeta):
 }
 
 /**
- * When the controller resized a pipe without a last rollout that counts, in milliseconds since 1970. It still manages
- * resources of the container, or the annotation of another time, or of a deleted Deployment, names the same service.
+ * When the controller resized a pipe whose annotation does not count, in milliseconds since 1970; `undefined` if
+ * nothing shows that it did. Either the controller still manages resources of the container, or the annotation, which
+ * is an earlier one or that of a deleted workload, names the same service.
  *
  * @param container to size, if it can be determined
  */
@@ -54,7 +55,7 @@ export function earlierResizeAtMs(container: string | undefined, metadata: Objec
   if (managedAt !== undefined) return managedAt;
   const copied = parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION]);
   if (!copied || copied.serviceId !== labels?.[SERVICE_LABEL]) return undefined;
-  // This time is by the clock of the API server. The text of an annotation can hold any time, even one to come.
+  // This time is by the clock of the API server. The text of an annotation can hold any time, even one in the future.
   const annotatedAtMs = managedAtMs(managedFields, LAST_ROLLOUT_FIELDS) ?? 0;
   return Math.min(copied.startedAtMs, Math.max(parseTime(creationTimestamp), annotatedAtMs));
 }
@@ -100,8 +101,8 @@ export function ownableFields(
 
 /**
  * Returns true if the owner made the container Guaranteed: its CPU limit then follows the size, to keep the QoS class.
- * A size that happens to equal the CPU limit of the owner makes a container Guaranteed too. Then the request is ours and
- * the limit is not, and the limit must stay as it is.
+ * A size that happens to equal the CPU limit of the owner also makes a container Guaranteed. Then the controller
+ * manages the request and not the limit, and the limit must stay as it is.
  */
 export function cpuLimitFollows(
   container: Container | undefined,
@@ -119,9 +120,9 @@ export const PAUSED: readonly string[] = ["f:spec", "f:paused"];
 export const PARTITION: readonly string[] = ["f:spec", "f:updateStrategy", "f:rollingUpdate", "f:partition"];
 
 /**
- * When the controller paused rollouts with this field, or wrote to the workload after that, in milliseconds since 1970. A
- * pause by the owner, or one that the owner confirmed, is not ours to lift, so it has no such time. If nothing shows who
- * paused it, the annotation does.
+ * When the controller paused rollouts with this field, or wrote to the workload after that, in milliseconds since 1970.
+ * `undefined` for a pause that the owner set, or set too, because the controller must not end it. If managedFields were
+ * reset, the annotation shows whose pause it is.
  */
 export function pausedByControllerAtMs(
   { managedFields }: ObjectMeta,

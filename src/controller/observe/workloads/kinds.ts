@@ -11,7 +11,7 @@ interface Kind {
   toView(workload: Workload): PipeView;
 }
 
-/** Everything else is the same for all kinds (apply/workloads/ has how their templates follow their pods). */
+/** The table of kinds. The writes that differ between them are in apply/workloads/. */
 export const KINDS: Readonly<Record<PipeKind, Kind>> = {
   Deployment: { resource: DEPLOYMENTS, toView: toPipeView },
   StatefulSet: { resource: STATEFUL_SETS, toView: toStatefulPipeView },

@@ -50,7 +50,7 @@ function ofEnvironment(
       const { containerName = container.name, resource = "" } = valueFrom?.resourceFieldRef ?? {};
       const found = RESOURCES[resource];
       if (!found || containerName !== sized) return [];
-      // A limit of the owner stays, and without one, the variable has the size of the node.
+      // A CPU limit of the owner does not change. Without one, the variable has the CPU of the node.
       if (resource === "limits.cpu" && !cpuLimitFollows) return [];
       const message = `the variable ${name} of the container ${container.name} gets ${resource} only when the container starts`;
       return [{ resource: found, reason: "SizeFromEnvironment", message } as const];
@@ -61,7 +61,7 @@ function ofEnvironment(
 /** Options with which a program computes its memory from the limit when it starts. */
 const JVM_SHARE = /-XX:(?:Initial|Max|Min)RAM(?:Percentage|Fraction)=\d+(?:\.\d+)?/;
 const NODE_SHARE = /--max[-_]old[-_]space[-_]size[-_]percentage=\d+(?:\.\d+)?/;
-/** With an amount, a JVM ignores the shares. */
+/** With these, the maximum heap of a JVM does not depend on the limit, whatever the shares are. */
 const JVM_AMOUNT = /-Xmx\d|-XX:MaxHeapSize=\d/;
 
 function ofPercentage({ command = [], args = [], env = [] }: TemplateContainer): StartupRead[] {

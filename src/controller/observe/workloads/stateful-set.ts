@@ -56,8 +56,9 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
 }
 
 /**
- * When the controller began to hold the pods for a commit, in milliseconds since 1970. The strategy OnDelete replaces no
- * pods, so there only the annotation shows a commit.
+ * When the controller last wrote to the workload whose pods it holds for a commit, in milliseconds since 1970;
+ * `undefined` if it holds none. With the strategy OnDelete, nothing needs a hold, so the annotation shows the commit
+ * and its start.
  */
 function heldByControllerAtMs(
   { metadata, spec }: StatefulSet,
@@ -67,7 +68,7 @@ function heldByControllerAtMs(
   if (type === ON_DELETE) return lastRollout?.isCommitting ? lastRollout.startedAtMs : undefined;
   if ((rollingUpdate?.partition ?? 0) < HOLD) return undefined;
   const heldAtMs = pausedByControllerAtMs(metadata, lastRollout, PARTITION);
-  // Without managed fields, only the number shows whose hold it is.
+  // Without managed fields and the annotation, only the number shows whose hold it is.
   return (
     heldAtMs ?? (isUnmanaged(metadata.managedFields) ? parseTime(metadata.creationTimestamp) : undefined)
   );
@@ -79,7 +80,7 @@ function partitionOf({ updateStrategy }: StatefulSet["spec"], isHeld: boolean): 
   return (rollingUpdate?.partition ?? 0) - (isHeld ? HOLD : 0);
 }
 
-/** The controller leaves both to the owner: the strategy OnDelete, and the partition. */
+/** The pods that the owner keeps from rollouts, by OnDelete or a partition; `undefined` if there are none. */
 function holdOf(
   { replicas = 1, ordinals }: StatefulSet["spec"],
   partition: number | undefined,
@@ -96,8 +97,8 @@ function holdOf(
 }
 
 /**
- * Kubernetes gives the templates of a StatefulSet names and no numbers, and uses the name of an earlier template again. So
- * the annotation has what the controller wrote, and this shows what the owner changed since then, seen by Kubernetes or not.
+ * A number for the template, like the revision of a Deployment. Kubernetes gives the templates of a StatefulSet only
+ * names, and reuses them. So this is the number in the annotation, plus one if the owner changed the template later.
  */
 function revisionOf(template: string, lastRollout: LastRollout | undefined): number {
   if (!lastRollout) return 1;
@@ -105,7 +106,7 @@ function revisionOf(template: string, lastRollout: LastRollout | undefined): num
   return written === template ? revision : revision + 1;
 }
 
-/** Equal for templates that differ only in the size. The API server writes the fields of an object in one order. */
+/** Equal for templates that differ only in the size, because the API server writes fields in a fixed order. */
 function templateIdOf(template: PodTemplate, { container, cpuLimitFollows }: Known): string {
   const { containers, ...spec } = template.spec;
   const others = containers.map(({ resources, ...each }) => {
@@ -123,7 +124,7 @@ function withoutSize(resources: Container["resources"] = {}, cpuLimitFollows: bo
   return { ...others, requests, limits: cpuLimitFollows ? limits : { ...limits, cpu } };
 }
 
-/** A StatefulSet has no conditions, only counts of its pods. */
+/** Kubernetes sets no conditions of a StatefulSet, only counts of its pods. */
 function rolloutProgressOf(
   { metadata, spec, status = {} }: StatefulSet,
   hold: Hold | undefined,
@@ -133,7 +134,7 @@ function rolloutProgressOf(
   const isSeen = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);
   const isAvailable = availableReplicas >= wanted;
   const isUpdated = isSeen && replicas === updatedReplicas && replicas >= wanted;
-  // If no pod may be replaced, nothing is rolled out.
+  // If the owner keeps all pods from rollouts, no rollout completes, except if every pod has the template already.
   const held = hold && hold.pods < wanted ? hold.pods : 0;
   const isAsAllowed = isSeen && held > 0 && replicas >= wanted && updatedReplicas >= wanted - held;
   return {
@@ -144,7 +145,7 @@ function rolloutProgressOf(
     isSeen,
     isWithoutPods: isSeen && replicas === 0,
     replicas,
-    // These are among the replicas.
+    // A StatefulSet counts these among its replicas.
     terminatingReplicas: 0,
     progressedAtS: Math.floor(reportedAtMs(metadata.managedFields) / 1000),
     progressing: undefined,
@@ -152,7 +153,7 @@ function rolloutProgressOf(
   };
 }
 
-/** When Kubernetes last changed the status, by the clock of the API server; 0 if nothing shows it. */
+/** When Kubernetes last changed the status, in milliseconds since 1970; 0 if nothing shows it. */
 function reportedAtMs(managedFields: readonly ManagedFields[] = []): number {
   const times = managedFields.filter(({ subresource }) => subresource === "status");
   return Math.max(0, ...times.map(({ time }) => parseTime(time)));

@@ -95,7 +95,7 @@ function cpuLimitMillicores({ resources }: Container): number | undefined {
   return cpuLimit === undefined ? undefined : Number(cpuLimit / 1_000_000n);
 }
 
-/** The container to resize, or the reason why it cannot be determined. @param named value of its annotation */
+/** The container to resize, or the reason why it cannot be determined. @param named value of CONTAINER_ANNOTATION */
 export function chooseContainer(
   { spec: { containers } }: PodTemplate,
   named: string | undefined,
@@ -113,8 +113,8 @@ export function chooseContainer(
 }
 
 /**
- * The admission policies of the chart allow a resize only of pods and ReplicaSets that say themselves that they belong
- * to a pipe, and which container is to be resized.
+ * The admission policies of the chart allow a resize only of pods and ReplicaSets with the labels of a pipe, and only
+ * of the container that their annotation names, or of their only one.
  *
  * @returns `undefined` if the pods may be resized in place
  */
