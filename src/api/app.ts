@@ -34,7 +34,8 @@ export interface AppDeps extends ResourceDeps {
  *
  * The order of the checks (docs/reference/contract.md#order-of-the-checks) keeps a status from revealing what a later
  * check protects: HTTP syntax, 401, source address 403, 429, route 404 and 405, role 403; and in each handler
- * path parameters 400, organization and service 404, preconditions 412, body 415, 413 and 400, state 400 and 409.
+ * path parameters 400, organization and service 404, query 400, preconditions 412, body 400, 415, 413 and 400, state
+ * 400, 409 and 404.
  */
 export function createApp(deps: AppDeps): Express {
   const { cache } = deps;

@@ -2,7 +2,7 @@ import { ERRORS, type ErrorFacts, type ErrorReason } from "./error-table.ts";
 
 /** Suggested wait before a caller repeats a request that got a 503. */
 const RETRY_AFTER_MS = 5000;
-/** Clients of this family of APIs do not wait longer than this, even if the cluster requests a longer delay. */
+/** Longest wait that is suggested, because clients of this family of APIs do not wait longer. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
 interface ErrorDetails {
@@ -13,7 +13,7 @@ interface ErrorDetails {
   readonly retryAfterMs?: number | undefined;
 }
 
-/** Why a request is not served, with the response to it: status, sentence and headers. */
+/** The reason why a request is not served, and the response to it: status, sentence and headers. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly reason: ErrorReason;

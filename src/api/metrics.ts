@@ -3,7 +3,7 @@ import { DROP_REASONS, type DropReason } from "../http/connections.ts";
 import type { CompletedRequest } from "./middleware/completed-request.ts";
 import { RequestMetrics } from "./request-metrics.ts";
 
-/** A client may send any text as the method; all other methods share one label value. */
+/** Node accepts dozens of methods; those that are not listed here share one label value. */
 const METHODS = new Set(["GET", "HEAD", "PATCH", "DELETE", "POST", "PUT", "OPTIONS"]);
 
 /** The state of the cache of one resource. */
@@ -85,7 +85,7 @@ export class ApiMetrics {
     const { key } = context;
     this.#requests.observe(methodOf(request), route, status, durationMs);
     if (context.isNotYet) this.#notYet.inc();
-    // Without a key, the request needed no credentials, or was rejected because of them.
+    // Without a key, the request needed no credentials, or was rejected before or by authentication.
     if (key !== undefined) {
       this.#authentications.accepted += 1;
       if (status === 429) this.#limits.key += 1;
@@ -97,7 +97,7 @@ export class ApiMetrics {
     } else if (status === 503) this.#authentications.unknown += 1;
   }
 
-  /** Counts a response to bytes that were not a valid HTTP request. */
+  /** Counts a response to a malformed or incomplete request. */
   malformedRequest(status: number): void {
     this.#requests.count("none", "none", status);
   }

@@ -18,8 +18,8 @@ interface Series {
 }
 
 /**
- * The number and the duration of requests. prom-client would hash the labels of every observation, so they are counted
- * in objects of their own, which a scrape converts: 3 µs less per request.
+ * The number and the duration of requests. prom-client would hash the labels of every observation, so observations are
+ * counted in plain objects, which a scrape converts. That saves 3 µs per request.
  */
 export class RequestMetrics {
   readonly #byRoute = new Map<string, Map<string, Series>>();

@@ -33,15 +33,14 @@ import { shutDownGracefully } from "./server/graceful-shutdown.ts";
 import { createHttpServer, TIMEOUTS } from "./server/http-server.ts";
 
 /**
- * Time from the signal to the last response. A Pod has 30 s by default; of the rest, 3 s are for the last key usage and
- * the last spans, which are sent concurrently, and 3 s for connections to the cluster that do not close
- * (run-process.ts).
+ * Maximum time from the signal to the last response. A pod has 30 s by default. After the last response, the last key
+ * usage and the last spans take up to 3 s, concurrently, and the end of the process up to 3 s more (run-process.ts).
  */
 const LAST_RESPONSE_MS = 21_000;
 
 /**
- * Runs the API until the signal is aborted, completes the requests in flight, and resolves. While the
- * cluster is unreachable, at the start too, it keeps running and reports that in the log and on `/readyz`.
+ * Runs the API until the signal is aborted, completes the requests in flight, and resolves. While the cluster is
+ * unreachable, the API keeps running and logs that. `/readyz` reports it only until the caches have been filled once.
  *
  * @throws Error with a sentence for the user when it cannot start
  */
@@ -125,7 +124,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     log.info({ drainDelayMs }, "draining");
     await pause(clock, drainDelayMs, serving.signal);
   } finally {
-    // The API ends first: its last responses still need the caches, and the operations port reports on them.
+    // The server of the API closes first: the last responses need the caches, and the operations port counts them.
     if (server.listening) {
       const maxMs = LAST_RESPONSE_MS - drainDelayMs;
       await shutDownGracefully({ server, connections, clock, headersMs: TIMEOUTS.headersMs, maxMs });
@@ -139,7 +138,10 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   log.info("stopped");
 }
 
-/** The caches retry while the API server is away, and until they are filled, requests get 503. */
+/**
+ * Fails if only a person can correct the connection to the cluster. An API server that does not respond is only logged,
+ * because the caches retry. Until they are filled, requests with credentials get 503.
+ */
 async function checkConfiguration(client: KubeClient, log: Logger, signal: AbortSignal): Promise<void> {
   try {
     await checkReachable(client, signal);

@@ -22,7 +22,7 @@ export interface Exchange {
 interface Connection {
   /** Remote address and port. */
   readonly key: string;
-  /** Requests come on this one; with TLS it replaces the TCP socket after the handshake. */
+  /** The socket on which requests arrive. With TLS, the TLS socket replaces the TCP socket after the handshake. */
   socket: Socket;
   readonly source: string;
   latest: Exchange | undefined;
@@ -41,8 +41,9 @@ export interface ConnectionsOptions {
 /**
  * The open connections of a server, and their limits. At a limit, a new connection replaces an open one, so that
  * clients without credentials cannot exhaust the server: the least recently used connection among those whose last
- * request was not authenticated, or else among the idle ones. A connection is idle while no response is pending on it,
- * even if a request is arriving slowly, or its client does not read a response or still sends a rejected body.
+ * request was not authenticated, or else among those without a pending response. If there is none, the new connection
+ * is refused. A response is pending until its headers are sent, so a client that sends the headers of its next request
+ * slowly, does not read a response, or still sends a rejected body, can lose its connection.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -74,7 +75,7 @@ export class Connections {
     if (this.#open.delete(connection.key)) this.#open.set(connection.key, connection);
   }
 
-  /** The last request on a connection. */
+  /** Returns the last request on a connection, with its response; `undefined` before the first request. */
   latest(socket: Duplex): Exchange | undefined {
     return this.#bySocket.get(socket)?.latest;
   }
@@ -95,7 +96,7 @@ export class Connections {
 
   #accept(socket: Socket): void {
     const { remoteAddress } = socket;
-    // The client has already disconnected.
+    // Without a remote address, the client has already disconnected.
     if (this.#isShuttingDown || remoteAddress === undefined) {
       socket.destroy();
       return;
@@ -168,7 +169,7 @@ export class Connections {
   }
 
   #drop(connection: Connection): void {
-    // Immediately, so that the next connection does not count it; `close` is emitted later.
+    // Not when `close` is emitted, which is later: the connection must not count any more.
     this.#remove(connection);
     connection.socket.destroy();
     this.#options.onDrop("evicted", connection.source);
@@ -191,6 +192,6 @@ function isIdle({ latest }: Connection): boolean {
 function hasPendingResponse(connection: Connection): boolean {
   const { latest } = connection;
   if (latest === undefined || isIdle(connection)) return false;
-  // A response gets its socket after the responses before it are written, and is written at once.
+  // A response without a socket waits for the responses before it.
   return latest.response.socket === null || !latest.response.headersSent;
 }

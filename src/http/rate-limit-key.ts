@@ -2,7 +2,7 @@ import { parseAddress } from "../domain/address-set.ts";
 
 /**
  * The source that failed authentications and connections count against: an IPv4 address, or the /64 of an IPv6 one,
- * because the owner of one address of a /64 has all 2^64 of them. An IPv4 address mapped into IPv6 is that address.
+ * because the owner of one address of a /64 has all 2^64 of them. An IPv4-mapped IPv6 address counts as the IPv4 one.
  */
 export function rateLimitKey(address: string | undefined): string {
   // All unknown addresses share one key.

@@ -31,8 +31,8 @@ function unavailable(cause: Error, retryAfterMs?: number): ApiError {
 
 /**
  * Returns true if admission denied the write. A 422 never comes from the CRD schema, because our own schema is as
- * strict. A webhook can choose any status, even that of a missing permission, and a policy some, so the message of the
- * API server identifies them.
+ * strict. A webhook can choose any status, even that of a missing permission, and a policy one of several, so the
+ * message of the API server identifies their denials. A 5xx of a webhook counts as unavailable.
  */
 function isDenied(error: KubeApiError): boolean {
   if (error.code === 422 || isDeniedByPolicy(error)) return true;

@@ -32,7 +32,7 @@ export interface ClusterCacheOptions {
   readonly namespace: string;
   /** Namespaces of pipes; all if empty. */
   readonly pipeNamespaces: readonly string[];
-  /** Reads are rejected if the API server has not confirmed the caches for this long. */
+  /** Requests are rejected if the API server has not confirmed the caches for this long. */
   readonly maxAgeMs: number;
   readonly clock: Clock;
   readonly log: Logger;
@@ -40,7 +40,7 @@ export interface ClusterCacheOptions {
 
 /**
  * The API's view of the cluster: keys, records of organizations and services, and PipeScalings. Lookups use the names
- * of objects as keys of Maps, so that a string from a caller matches exactly one object.
+ * of objects as keys of Maps, so that a string from a caller matches at most one object.
  */
 export class ClusterCache {
   /** Key usage that is not written to the cluster yet. */
@@ -62,7 +62,7 @@ export class ClusterCache {
       resource: SECRETS,
       namespace,
       fieldSelector: `type=${API_KEY_SECRET_TYPE}`,
-      // The commands that revoke keys find them by this label.
+      // The commands that revoke keys would not find a key without this label, so it must not work.
       labelSelector: `${RESOURCE_LABEL}=api-key`,
       project: toKeyView,
       problemOf,
@@ -147,7 +147,7 @@ export class ClusterCache {
     );
   }
 
-  /** @param id that of the organization or the service in the name of the record (`RECORD_KINDS`) */
+  /** @param id the ID, of the organization or the service, in the name of the record (`RECORD_KINDS`) */
   record<K extends RecordKind>(kind: K, id: string): ViewOf<K> | undefined {
     const record = this.#records.get(this.#namespace, RECORD_KINDS[kind].name(id));
     return record && isOfKind(record, kind) ? record : undefined;
@@ -158,7 +158,7 @@ export class ClusterCache {
     this.#records.observe(object);
   }
 
-  /** @throws ApiError 503 if the PipeScalings of that namespace are too old to decide on */
+  /** @throws ApiError 503 if the cached PipeScalings of the namespace are too old to decide on */
   scaling(namespace: string, name: string): PipeScalingView | undefined {
     const cache = this.#scalingsIn(namespace);
     cache.requireFresh();
@@ -166,8 +166,8 @@ export class ClusterCache {
   }
 
   /**
-   * True if a service has a PipeScaling, or had one that was deleted. Then it has had a pipe, and its owner or the
-   * controller creates the PipeScaling again.
+   * Returns true if a service has a PipeScaling, or if this process has seen its deletion in the last hour. Such a
+   * service has had a pipe, and the controller is likely to create the PipeScaling again.
    *
    * @throws ApiError 503 like {@link scaling}
    */

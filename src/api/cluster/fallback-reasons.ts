@@ -9,7 +9,7 @@ export function fallbackReasonOf(text: string): ApiFallbackReason {
   return FALLBACK_REASONS.find((reason) => reason === text) ?? "Other";
 }
 
-/** Returns the sentence for customers. The messages of the cluster stay there (docs/adr/0030). */
+/** Returns the sentence for customers, who must not see the messages of the cluster (docs/adr/0030). */
 export function fallbackSentence(reason: ApiFallbackReason): string {
   if (reason === "Other") return "The pipe could not be resized without a restart.";
   return FALLBACK_REASON_TABLE[reason].sentence;

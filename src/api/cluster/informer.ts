@@ -22,7 +22,7 @@ export interface InformerOptions<T extends KubeObject, Raw extends KubeObject> {
   readonly fieldSelector?: string;
   readonly project: (raw: Raw) => T;
   readonly indexes?: Indexes<T>;
-  /** The problem of a malformed object. */
+  /** Returns the problem of a malformed object; `undefined` for a well-formed one. */
   readonly problemOf?: (object: T) => string | undefined;
   /** Requests are rejected while the cache is older than this, which also bounds how long a revoked key works. */
   readonly maxAgeMs: number;

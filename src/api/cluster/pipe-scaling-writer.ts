@@ -12,7 +12,7 @@ import { unlessCode } from "../../kube/errors.ts";
 import { objectPath } from "../../kube/paths.ts";
 import { type PipeScalingResource, type PipeScalingView, toPipeScalingView } from "./views.ts";
 
-/** The request for a size; it travels with the size as an annotation. */
+/** The API request for a size or a boost. An annotation records it in the same write. */
 export interface SizeRequest {
   readonly requestId: string;
   /** Resource ID of the API key. */
@@ -29,8 +29,8 @@ export class PipeScalingWriter {
   }
 
   /**
-   * Server-side apply of both fields and the annotation, and of nothing else. The uid keeps it from ever creating the
-   * object: only the controller may, when there is a pipe.
+   * Makes a server-side apply of both fields of the size and the annotation, and of nothing else. With the uid, it
+   * never creates the object, which must not exist for a service without pipes.
    *
    * @throws KubeApiError 409, or 422 on metadata.uid, if the object was deleted or replaced
    * @throws KubeUnreachableError if there was no response; the outcome is unknown
@@ -51,8 +51,9 @@ export class PipeScalingWriter {
   }
 
   /**
-   * Sets or removes the boost, and nothing else. A merge patch, because server-side apply would give up the size, which
-   * this field manager applied before. It also replaces or removes a boost of another writer.
+   * Sets or removes the boost and its annotation, and nothing else. Makes a merge patch, because a server-side apply
+   * without the size would give up the size, which this field manager applied before. The patch also replaces or
+   * removes a boost of another writer.
    *
    * @throws KubeApiError 409, 404, or 422 on metadata.uid, if the object was deleted or replaced
    * @throws KubeUnreachableError if there was no response; the outcome is unknown

@@ -19,13 +19,13 @@ export const PROGRESS_STATES = ["propagating", "scaled", "failed", "suspended"] 
 
 export type ProgressState = (typeof PROGRESS_STATES)[number];
 
-/** The progress of a rescale: the part of the status that callers may see. The rest is not cached. */
+/** The progress of a rescale, from the parts of the spec and the status that callers may see. */
 export interface Progress {
   readonly state: ProgressState;
   readonly reason: Reason;
-  /** Absent until the controller reports a size; without a request it is the default of the tier. */
+  /** `undefined` while it is unknown: no size is requested, and the controller has not reported one yet. */
   readonly desired: DesiredSize | undefined;
-  /** Absent until the controller has counted them. */
+  /** Absent until the controller has counted the pipes. */
   readonly pipes: Pipes | undefined;
   readonly failures: readonly Failure[];
   /** Pipes that restarted, or will, because they could not be resized in place. */
@@ -63,14 +63,15 @@ const NO_FAILURES: readonly Failure[] = [];
 const NO_FALLBACKS: readonly Fallback[] = [];
 
 /**
- * Derives the progress from a PipeScaling. It never describes an older request: until the controller has observed the
- * current request, or the end of a boost, the reason is `Pending` (unless the service is suspended), and pipes count as
- * updated only if the observed size is the same.
+ * Derives the progress from a PipeScaling. The progress never describes an older size: until the controller has
+ * observed the current size, or the end of a boost, the reason is `Pending` (unless the service is suspended), and
+ * pipes count as updated only if the reported size is the same. Until the controller has observed a second request for
+ * the same size, the reason is `Pending` if the first one has completed, and otherwise that of the first one.
  *
  * Equal parts are shared, and the literals have no spread, because V8 keeps properties that follow a spread in a second
  * object. Both save memory for each service (bench/NOTES.md).
  *
- * @param boost only while it is in effect
+ * @param boost for the progress while this boost is in effect
  */
 export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Progress {
   const { metadata, spec = {}, status = {} } = object;
@@ -113,7 +114,7 @@ export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Pro
 
 /**
  * The boost in the spec, unless the controller has reported its end, or it is never in effect because its end cannot be
- * parsed. The clock of the controller may be ahead of this process.
+ * parsed. The controller can report the end before the clock of this process reaches it.
  */
 export function unendedBoost({
   metadata,
@@ -132,7 +133,7 @@ function wishOf({ metadata, spec = {}, status = {} }: PipeScaling & KubeObject, 
     const request = boostRequestFor(boost, annotations[BOOST_REQUEST_ANNOTATION]);
     return { size: boost.size, source: "Boost", requestId: request?.requestId } as const;
   }
-  // Without a size in the spec, the size of a boost that is over says nothing about the one after it.
+  // Without a size in the spec, the reported size of a boost says nothing about the size after the boost.
   const size = sizeIn(spec) ?? (status.boost ? undefined : desiredOf(status)?.size);
   const request = size && scalingRequestFor(size, annotations[REQUEST_ANNOTATION]);
   return { size, source: "Spec", requestId: request?.requestId } as const;

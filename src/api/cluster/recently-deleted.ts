@@ -2,7 +2,7 @@ import type { KubeObject } from "../../kube/objects.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { type Change, keyOf } from "../../runtime/store.ts";
 
-/** The controller creates a PipeScaling again after 30 s, but it may be away. Without pipes, it creates none. */
+/** The controller creates a PipeScaling again after 30 s, or later if no controller runs; without pipes, never. */
 const REMEMBERED_MS = 3_600_000;
 /** Far more than the services of a cluster. */
 const MAX_ENTRIES = 65_536;
@@ -10,7 +10,7 @@ const MAX_ENTRIES = 65_536;
 /** The objects whose deletion this process has seen in the last hour. */
 export class RecentlyDeleted {
   readonly #clock: Pick<Clock, "monotonic">;
-  /** The map has the oldest deletion first. */
+  /** In the order of the deletions, the oldest first. */
   readonly #deletedAtMs = new Map<string, number>();
 
   constructor(clock: Pick<Clock, "monotonic">) {

@@ -10,7 +10,7 @@ export interface RecordPatch {
   readonly data: Readonly<Record<string, string | null>>;
 }
 
-/** The calls to the cluster that change a record. */
+/** The calls to the cluster that read, create and change a record. */
 export class RecordWriter {
   readonly #client: Pick<KubeClient, "json">;
   readonly #namespace: string;

@@ -2,7 +2,7 @@ import { isConflict } from "../../kube/errors.ts";
 import { apiError, isAboutState } from "../errors.ts";
 import { toWriteError } from "./call-errors.ts";
 
-/** Maximum number of concurrent writers: in each round of a conflict, one of them succeeds. */
+/** Enough for ten concurrent writers: in each round of conflicts, one of them succeeds. */
 const ATTEMPTS = 10;
 
 export interface RetryOptions<T, R> {
@@ -11,7 +11,8 @@ export interface RetryOptions<T, R> {
   /** Reads the object live, past the cache. */
   readonly read: () => Promise<T | undefined>;
   /**
-   * Decides based on the given object, and writes to exactly that version of it.
+   * Decides based on the given object, and writes to it: to the object with this uid, and for a record to exactly this
+   * version.
    *
    * @throws ApiError if this change is not allowed
    */
@@ -24,7 +25,7 @@ export interface RetryOptions<T, R> {
  * Changes an object based on the cached version, normally with one call to the cluster. After a conflict, it reads the
  * object live and decides again. No request is rejected based on the cache alone, because it may be a moment behind.
  *
- * @throws ApiError of `attempt`, and then nothing has changed; 503 otherwise
+ * @throws ApiError of `attempt`; 400 if admission denies the write, and then nothing has changed; 503 otherwise
  */
 export async function retryOnConflict<T, R>({ cached, read, attempt, what }: RetryOptions<T, R>): Promise<R> {
   let current = cached;

@@ -21,7 +21,7 @@ import { type Progress, progressOf, unendedBoost } from "./progress.ts";
 
 /**
  * Reduced forms of the cluster's objects that the API keeps in memory. Each object is parsed once, when it enters the
- * cache; a malformed one stays there as its problem, so that it fails requests about itself and no others.
+ * cache. The view of a malformed object contains its problem, so that it fails only the requests about it.
  */
 
 export interface KeyView extends KubeObject {
@@ -68,20 +68,20 @@ export interface PipeScalingView extends KubeObject {
   readonly suspended: boolean;
   /** The size in the spec, if it has one. */
   readonly requested: Size | undefined;
-  /** The last size that every pipe had at once. */
+  /** The last size that every pipe had at the same time; `undefined` before the first. */
   readonly effective: Size | undefined;
   /** Until this time, the rollout window holds nothing back. */
   readonly windowIgnoredUntilMs: number | undefined;
   /** Replicas of all pipes together, as the controller last counted them. */
   readonly replicas: number | undefined;
-  /** While no boost is in effect. */
+  /** The progress while no boost is in effect. */
   readonly progress: Progress;
   /** The boost in the spec, unless its end has been reported or cannot be parsed. */
   readonly boosted: BoostView | undefined;
 }
 
 interface BoostView extends Boost {
-  /** While the boost is in effect. */
+  /** The progress while the boost is in effect. */
   readonly progress: Progress;
 }
 
@@ -183,13 +183,13 @@ export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
   };
 }
 
-/** The boost in effect at a time, and the progress then. */
+/** Returns the boost in effect at a time, if any, and the progress at that time. */
 export function atTime({ progress, boosted }: Pick<PipeScalingView, "progress" | "boosted">, nowMs: number) {
   const boost = boostAt(boosted, nowMs);
   return { boost, progress: (boost && boosted?.progress) ?? progress };
 }
 
-/** The problem of a malformed record, worded for the person who edits it. */
+/** Returns the problem of a malformed record, for the person who edits it; `undefined` for a well-formed record. */
 export function problemOf(object: KeyView | RecordView): string | undefined {
   if ("members" in object) return problemsIn(object.members);
   if ("usage" in object) return problemsIn(object.usage);

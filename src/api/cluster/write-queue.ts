@@ -10,8 +10,8 @@ export interface Write<T> {
   /** Throws if the caller may not write any more. */
   readonly permit: () => void;
   /**
-   * Calls its argument, which is `permit`, at each attempt to write, before the state of the object, which may belong to
-   * another tenant by now, decides anything.
+   * Must call its argument, which calls `permit`, at the start of each attempt to write, before it decides anything by
+   * the state of the object: the object may belong to another tenant by then.
    */
   readonly write: (permit: () => void) => Promise<T>;
   /** Equal for writes with the same effect. */
@@ -47,8 +47,9 @@ export class WriteQueue<T> {
 
   /**
    * @param object its name, unique in this queue
-   * @throws ApiError 503 if too many writes wait or this one waited too long, or the error of `permit`; nothing was
-   *   written
+   * @throws ApiError 503 if too many writes wait or this one waited too long, or the error of `permit`; then nothing
+   *   was written
+   * @throws the error of the write
    */
   async run(object: string, write: Write<T>): Promise<T> {
     const waiting = this.#waiting.get(object);
@@ -86,7 +87,7 @@ export class WriteQueue<T> {
     void this.#settle(object, batch);
   }
 
-  /** Never rejects: the outcome goes to all writes that the made one represents. */
+  /** Makes the last permitted write of a batch, and settles the others with its outcome. Never rejects. */
   async #settle(object: string, batch: QueuedWrite<T>[]): Promise<void> {
     for (let last = batch.pop(); last; last = batch.pop()) {
       const outcome = await outcomeOf(last);
@@ -100,7 +101,7 @@ export class WriteQueue<T> {
 
 interface Outcome<T> {
   readonly settle: (write: QueuedWrite<T>) => void;
-  /** True if the caller was no longer allowed to write. The outcome is that of no other caller. */
+  /** True if the caller was no longer allowed to write. The outcome then applies to no other caller. */
   readonly isDenied: boolean;
 }
 
@@ -118,7 +119,7 @@ async function outcomeOf<T>({ permit, write }: QueuedWrite<T>): Promise<Outcome<
   }
 }
 
-/** Rejects a write whose caller may not write any more. */
+/** Returns true if the caller may still write; otherwise rejects the write. */
 function isPermitted<T>({ permit, promise }: QueuedWrite<T>): boolean {
   try {
     permit();

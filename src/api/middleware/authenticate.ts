@@ -18,7 +18,8 @@ export interface AuthenticateOptions {
 }
 
 /**
- * Authenticates a request with HTTP Basic: 401, 429 after too many failures, or 503 while the cached keys are stale.
+ * Authenticates a request with HTTP Basic: 401, 429 after too many failures, or 503 while the cached keys or records
+ * are stale.
  */
 export function authenticate({ cache, clock, limits }: AuthenticateOptions): RequestHandler {
   const findKey = (secretName: string) => cache.key(secretName);
@@ -55,7 +56,7 @@ export function authenticate({ cache, clock, limits }: AuthenticateOptions): Req
   };
 }
 
-/** The connection ends with a 401, so that connections without credentials cost an attacker a handshake per request. */
+/** A 401 closes the connection, so that each request without valid credentials costs an attacker a handshake. */
 function unauthenticated(context: RequestContext): Error {
   context.closeConnection = true;
   // Every cause has the same text, so the caller cannot learn which one it was.

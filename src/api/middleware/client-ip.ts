@@ -31,8 +31,8 @@ export class TrustedProxies {
    * only the last entries, which trusted proxies wrote, count. The `Forwarded` header is ignored: a proxy that
    * maintains only one of the two passes the other on unchanged.
    *
-   * @returns `undefined` if the connection is gone, or if the last trusted proxy sent something that is not an address.
-   * With the proxy's own address instead, every client would pass an access list that contains the proxy.
+   * @returns `undefined` if the connection is gone, or if a trusted proxy sent something that is not an address. With
+   *   the address of the proxy instead, every client would pass an access list that contains the proxy.
    */
   clientIp(request: IncomingMessage): string | undefined {
     const { remoteAddress } = request.socket;
@@ -47,7 +47,7 @@ export class TrustedProxies {
   }
 }
 
-/** `203.0.113.7`, `203.0.113.7:443`, `2001:db8::1`, `[2001:db8::1]` and `[2001:db8::1]:443` name an address. */
+/** `203.0.113.7`, `203.0.113.7:443`, `2001:db8::1`, `[2001:db8::1]` and `[2001:db8::1]:443` are addresses. */
 const ENTRY = /^[ \t]*(?:([\d.]+)(?::\d{1,5})?|([\da-fA-F:.]+)|\[([\da-fA-F:.]+)\](?::\d{1,5})?)[ \t]*$/;
 
 function addressIn(entry: string): string | undefined {

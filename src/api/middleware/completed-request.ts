@@ -1,7 +1,7 @@
 import type { Request } from "express";
 import type { RequestContext } from "./request-context.ts";
 
-/** Logged if the client disconnects before the response starts; never sent. nginx logs the same number. */
+/** Logged and counted if the client disconnects before the response starts; never sent. nginx logs the same number. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
 /** A request whose response is written, or whose client disconnected. */

@@ -21,7 +21,7 @@ export function errorText(message: string): string {
   return `${prefixOf(visible, LENGTH_LIMIT - 1)}…`;
 }
 
-/** One sentence, without its full stop, that names each field and its rule. */
+/** Returns one sentence, without its period, that names the fields and their rules, at most five. */
 export function describeValidationErrors(error: z.ZodError): string {
   // One number can break several parts of the same rule.
   const errors = [...new Set(error.issues.flatMap(describe))];

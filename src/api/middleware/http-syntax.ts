@@ -16,8 +16,9 @@ export function countHeader({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">,
 }
 
 /**
- * Rejects requests that Node accepts although a proxy may interpret them differently (RFC 9112, sections 2.3, 3.2 and
- * 6.1). The connection closes, because the boundary to the next request is ambiguous.
+ * Rejects requests that Node accepts although this server does not support them, or a proxy may interpret them
+ * differently (RFC 9112, sections 2.3, 3.2 and 6.1). The connection closes, because the boundary to the next request
+ * can be ambiguous.
  */
 export const httpSyntax: RequestHandler = (request, _response, next) => {
   const { headers, context } = request;
@@ -43,7 +44,7 @@ function syntaxErrorOf(request: IncomingMessage) {
   return isExpectation ? "ExpectationUnknown" : undefined;
 }
 
-/** Node counts names and values, but not the four bytes around each, so many short headers get past its limit. */
+/** Node counts names and values, but not the other four bytes of each header, so short headers can exceed its limit. */
 function isTooLong({ rawHeaders }: IncomingMessage): boolean {
   let bytes = 0;
   for (const text of rawHeaders) bytes += text.length + 2;

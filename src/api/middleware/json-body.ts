@@ -22,10 +22,10 @@ const MAX_CHUNKS = 1024;
 export const MEDIA_TYPES = ["application/json", "application/merge-patch+json"];
 
 /**
- * Checks the preconditions of a write, and returns its validated body. A handler calls it after it resolved the path, so
- * that the checks run in the documented order.
+ * Checks the preconditions of a write, and returns its validated body. Call it after the path is resolved, so that the
+ * checks run in the documented order.
  *
- * @throws ApiError 400 for a query, 412, 415, 413, 400, in this order
+ * @throws ApiError 400 for a query, 412, 400 for a missing body, 415, 413, 400 for an invalid body, in this order
  */
 export async function readJsonBody<T>(
   request: Request,
@@ -40,8 +40,8 @@ export async function readJsonBody<T>(
 }
 
 /**
- * Checks the preconditions of a write, and waits for the end of its body, which is ignored. A write without a body calls
- * it first: the server responds 400 or 408 to an incomplete body, and a 4xx guarantees that nothing has changed.
+ * Checks the preconditions of a write, and waits for the end of its body, which is ignored. Call it before a write that
+ * needs no body: the response to an incomplete body is 400 or 408, and a 4xx guarantees that nothing has changed.
  *
  * @throws ApiError 400 for a query, 412, 413, 400, in this order
  */

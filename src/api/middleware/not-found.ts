@@ -5,7 +5,7 @@ import { METHODS } from "../openapi/operation.ts";
 /** Responds with 404 if no route matches the path. */
 export const notFound: RequestHandler = (_request, _response, next) => next(apiError("NoSuchPath"));
 
-/** For a method that Node's parser does not know: its path is never looked at. */
+/** Returns the error for a method that Node's parser does not know. It is the same for every path. */
 export function unknownMethodError(): ApiError {
   const allowed = allowHeader(METHODS);
   return apiError("MethodUnknown", allowed).with({ headers: { Allow: allowed } });

@@ -16,7 +16,7 @@ export function refuseQuery(request: IncomingMessage): void {
 /**
  * Rejects a write whose precondition is false (RFC 9110, section 13.2). Resources of this API have neither entity tags
  * nor modification dates, so only `*`, "the resource exists", can be true; If-Unmodified-Since must be ignored
- * (section 13.1.4). A handler calls it after it found the resource, which therefore exists.
+ * (section 13.1.4). Call it after the organization and the service are found. A member or a boost counts as existing.
  *
  * @throws ApiError 412
  */

@@ -36,14 +36,14 @@ export class RequestContext {
   /** True if the path is not percent-encoded UTF-8. */
   readonly isPathMalformed: boolean;
   readonly isShuttingDown: () => boolean;
-  /** Those of all requests of the process. */
+  /** Shared by all requests of the process. */
   readonly unsentBodies: UnsentBodies;
   /** The authenticated key; `undefined` before authentication and after a failed one. */
   key: { readonly apiKey: ApiKey; readonly view: KeyView } | undefined;
   /**
    * Verifies the credentials again, against the key as it is now.
    *
-   * @throws ApiError 401; 503 if the cached keys are stale
+   * @throws ApiError 401; 503 if the cached keys or records are stale
    */
   reauthenticate: () => void = () => {
     throw new Error("the request is not authenticated");
@@ -52,7 +52,10 @@ export class RequestContext {
   rateLimitFields: readonly string[];
   /** True if the connection ends with this response. */
   closeConnection = false;
-  /** Status of a response that bypassed Node's HTTP layer (server/malformed-requests.ts). */
+  /**
+   * Status for the log and the metrics if it is not that of the response object: the response bypassed Node's HTTP
+   * layer (server/malformed-requests.ts), or its body could not be sent.
+   */
   rawStatus: number | undefined;
   /** True if the response has the status 503 although nothing failed. */
   isNotYet = false;

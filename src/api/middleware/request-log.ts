@@ -54,12 +54,12 @@ function writeFailed(log: Logger, { request, context, route, status, durationMs 
   else log.warn({ ...line, because: reasonOf(context.error) }, "request");
 }
 
-/** Error texts for the log, where the text for the caller would not help. */
+/** Returns the message of the cause, if there is one, because the message for the caller has no details. */
 function reasonOf(error: RequestContext["error"]): string | undefined {
   return error?.cause instanceof Error ? messageOf(error.cause) : error?.message;
 }
 
-/** Templates by express's own route objects, of which there are as many as operations. */
+/** Templates by the route objects of express. There is one object for each path. */
 const templates = new WeakMap<object, string>();
 
 /** `/v1/things/{thingId}` of the route that matched the request, for logs and metrics; `undefined` if none did. */
@@ -68,7 +68,7 @@ function routeTemplate(request: Request): string | undefined {
   if (route === undefined) return undefined;
   const known = templates.get(route);
   if (known !== undefined) return known;
-  // Path aliases come behind the path itself (path-aliases.ts).
+  // The path itself comes first, then its aliases (path-aliases.ts).
   const path = typeof route.path === "string" ? route.path : (route.path[0] ?? "");
   const template = path.replace(/:(\w+)/g, "{$1}");
   templates.set(route, template);

@@ -35,7 +35,7 @@ export function hasQuery(request: IncomingMessage): boolean {
   return queried.has(request);
 }
 
-/** Always starts with a slash, and has no character that ends the path in a URL parser. */
+/** Returns a path that starts with a slash and contains no character that ends a path in a URL parser. */
 export function pathOf(target: string): string {
   const path = target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?]*/i, "");
   const [withoutQuery = ""] = path.split("?", 1);

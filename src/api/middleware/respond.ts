@@ -74,7 +74,7 @@ export function send(
     response.flushHeaders();
     end();
   } else if (!isShort(body)) {
-    // The string can be freed, so that a response that is not read costs one copy.
+    // A string is copied to a buffer, so that it can be freed, and a response that is not read costs one copy.
     void sendInParts(response, typeof body === "string" ? ownBody(response, body) : body, end);
   } else if (isUnread) {
     response.write(body);
@@ -98,7 +98,7 @@ async function sendInParts(response: Response, body: Buffer | FileBody, end: () 
     unsentBodies.remove(response);
     end();
   } catch (cause) {
-    // Because the client has disconnected, or its connection was closed (unsent-bodies.ts).
+    // The write failed because the client has disconnected, or because its connection was closed (unsent-bodies.ts).
     if (response.destroyed || response.req.socket.destroyed) return;
     context.rawStatus = 500;
     context.error = new Error("the body of the response cannot be read", { cause });

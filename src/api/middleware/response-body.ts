@@ -15,9 +15,9 @@ export type ResponseBody = string | Buffer | FileBody;
 type LongBody = Buffer | FileBody;
 
 /**
- * TLS encrypts whatever is written at once, so a client that never reads its response would cost the whole length of a
+ * TLS encrypts all of a write immediately, so a client that never reads its response would cost the memory of the whole
  * body. A longer body is written in parts of one TLS record, and each part waits until the one before is sent. A stream
- * would buffer a few parts per connection: with 1,000 unread responses RSS was 260 to 340 MiB, instead of 210 MiB.
+ * would buffer a few parts per connection: with 1,000 unread responses, RSS was 260 to 340 MiB instead of 210 MiB.
  */
 const PART_BYTES = 16_384;
 
@@ -38,14 +38,14 @@ export function bytesOf(body: ResponseBody): number {
   return isInMemory(body) ? Buffer.byteLength(body) : body.bytes;
 }
 
-/** Returns true if the body may be written at once. */
+/** Returns true if the body may be sent in one write. */
 export function isShort(body: ResponseBody): body is string | Buffer {
   return isInMemory(body) && Buffer.byteLength(body) <= PART_BYTES;
 }
 
 /**
  * Writes the body in parts, without ending the response. Resolves when the last part is sent. If the client disconnects,
- * it rejects, or never settles: Node does not call back for a response that had no turn.
+ * it rejects, or never settles: Node does not call back if the turn of the response has not come.
  *
  * @param onPart called when a part is sent
  * @throws Error if the file cannot be read

@@ -27,7 +27,7 @@ const ONLY_FOR_PAGES = {
  * The headers of helmet never change, so helmet runs once, on a dummy response: as a middleware it would cost each
  * request more than authentication.
  *
- * @param policy of a page; without one, the content is JSON
+ * @param policy of a page; without one, the content must not be shown as a page
  */
 export function responseHeaders(contentType: string, policy?: ContentPolicy): readonly string[] {
   const request = new IncomingMessage(new Socket());

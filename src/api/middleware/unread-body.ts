@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Bytes of an unread body that are discarded so that the client can read the response, and the time limit for that. */
+/** Maximum bytes of an unread body that are discarded so that the client can read the response, and time for that. */
 const MAX_DISCARDED_BYTES = 65_536;
 const MAX_DISCARD_MS = 1000;
 
@@ -13,7 +13,7 @@ export function hasUnreadBody(request: IncomingMessage): boolean {
   return !request.complete && announcesBody(request);
 }
 
-/** Returns true if the rest is so short that reading it costs less than a new connection. */
+/** Returns true if the whole body is so short that reading it costs less than a new connection. */
 export function isShortBody({ headers }: Pick<IncomingMessage, "headers">): boolean {
   if (headers["transfer-encoding"] !== undefined || headers.expect !== undefined) return false;
   return Number(headers["content-length"] ?? 0) <= MAX_DISCARDED_BYTES;

@@ -1,6 +1,6 @@
 import type { Response } from "express";
 
-/** The metrics of an organization with 3,000 services have 4.3 MB, and the container has 256 MiB. */
+/** The metrics of an organization with 3,000 services are 4.3 MB long, and the container has 256 MiB. */
 const MAX_BYTES = 32 * 2 ** 20;
 
 /**

@@ -9,8 +9,8 @@ const NO_HASH = randomBytes(32).toString("hex");
  * Returns the key whose ID and secret are in an Authorization header. The caller must check state, expiry and
  * addresses.
  *
- * Every header costs the same two hashes and two comparisons, whether or not its key exists, is disabled or has
- * another secret, so that the time of a 401 reveals nothing.
+ * Every header that is HTTP Basic costs the same two hashes and two comparisons, whether or not its key exists, is
+ * disabled or has another secret, so that the time of a 401 reveals nothing.
  *
  * @param find the cached key by the name of its Secret
  */

@@ -31,7 +31,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   js: "text/javascript; charset=utf-8",
 };
 
-/** Sends the OpenAPI document of these operations. */
+/** Returns the handler that sends the OpenAPI document of these operations. */
 export function openApiHandler(operations: readonly Operation[], maximum: Size): RequestHandler {
   const json = Buffer.from(JSON.stringify(openApiDocument(operations, maximum)));
   return sendPage(

@@ -41,6 +41,6 @@ export interface Operation {
   readonly result?: z.ZodType;
   /** An example of metrics as text for Prometheus, which the operation returns instead of the envelope. */
   readonly exposition?: string;
-  /** When the operation returns statuses that not every operation can return, or returns them for other reasons. */
+  /** Descriptions of statuses that not every operation returns, or that this one returns for other reasons. */
   readonly refusals: Readonly<Partial<Record<400 | 404 | 409 | 503, string>>>;
 }

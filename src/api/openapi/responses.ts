@@ -3,7 +3,7 @@ import type { ZodOpenApiResponseObject } from "zod-openapi";
 import { emptyEnvelope, errorEnvelope, successEnvelope } from "../resources/envelopes.ts";
 import type { Operation } from "./operation.ts";
 
-/** Headers of all responses, and those of some. */
+/** Headers of all responses (`everywhere`), and those of some. */
 
 const count = z.int().min(0);
 /** Absent when there is no limit. */

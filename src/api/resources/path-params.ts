@@ -31,7 +31,7 @@ export function ownOrganization(request: Request, records: TenantRecords): Organ
  * The organization in the path.
  *
  * @throws ApiError 400 if the parameter is not a UUID
- * @throws ApiError 404 if it is absent or belongs to another key; both look the same
+ * @throws ApiError 404 if the organization does not exist or is not that of the key; both look the same
  */
 export function organizationParam(request: Request, records: TenantRecords): Organization {
   return requireOwn(uuidParam(request, "organizationId"), request, records);
@@ -41,7 +41,7 @@ export function organizationParam(request: Request, records: TenantRecords): Org
  * The organization and the service in the path.
  *
  * @throws ApiError 400 if a parameter is not a UUID
- * @throws ApiError 404 if either is absent or belongs to another organization; both look the same
+ * @throws ApiError 404 if one of them does not exist or belongs to another tenant; both look the same
  */
 export function serviceParams(request: Request, records: TenantRecords): ServiceParams {
   const organizationId = uuidParam(request, "organizationId");
@@ -56,7 +56,7 @@ export function serviceParams(request: Request, records: TenantRecords): Service
  * The organization and the user ID in the path.
  *
  * @throws ApiError 400 if a parameter is malformed
- * @throws ApiError 404 if the organization is absent or belongs to another key; both look the same
+ * @throws ApiError 404 if the organization does not exist or is not that of the key; both look the same
  */
 export function memberParams(request: Request, records: TenantRecords): MemberParams {
   const organizationId = uuidParam(request, "organizationId");
@@ -68,7 +68,7 @@ export function memberParams(request: Request, records: TenantRecords): MemberPa
 /**
  * Repeats the checks of a write to an organization, because the key or the organization can change while it waits.
  *
- * @throws ApiError 401, 403; the errors of {@link organizationParam}
+ * @throws the errors of {@link reauthorize} and {@link organizationParam}
  */
 export function permitOrganization(request: Request, records: TenantRecords): void {
   reauthorize(request);
@@ -80,7 +80,8 @@ export function permitOrganization(request: Request, records: TenantRecords): vo
  * waits.
  *
  * @param before the records that the request was checked against
- * @throws ApiError 401, 403; the errors of {@link serviceParams}; 503 if a repeated request is needed
+ * @throws the errors of {@link reauthorize} and {@link serviceParams}; ApiError 503 if the tier of the organization or
+ *   the namespace of the service has changed
  */
 export function permitService(request: Request, records: TenantRecords, before: ServiceParams): void {
   reauthorize(request);

@@ -2,7 +2,10 @@ import { type Clock, pause } from "../../runtime/clock.ts";
 import { expirationOf, type TlsFiles } from "../../settings/tls-files.ts";
 import type { Logger } from "../../telemetry/log.ts";
 
-/** Interval at which the contents of the files are compared. Swapping a symbolic link changes no modification time. */
+/**
+ * Interval at which the contents of the files are compared. Their modification times do not tell: the kubelet updates a
+ * mounted Secret by swapping a symbolic link.
+ */
 const CHECK_MS = 5000;
 
 export interface CertificateReloadOptions {

@@ -9,7 +9,7 @@ export interface ShutdownOptions {
   readonly clock: Pick<Clock, "after">;
   /** Time for a client to send its headers: a closed server no longer enforces it. */
   readonly headersMs: number;
-  /** Time for requests in flight. */
+  /** Time for requests in flight. After it, every connection is closed. */
   readonly maxMs: number;
 }
 

@@ -32,7 +32,7 @@ export class MalformedRequests {
     this.#options = options;
   }
 
-  /** For the parser's errors. */
+  /** For errors of the parser, the TLS handshake and the socket, and for requests that are too slow. */
   onClientError(error: ParserError, socket: Duplex): void {
     const refusal = toApiError(error);
     // A client that opened the connection in advance would read a 408 as the response to its first request.
@@ -50,11 +50,11 @@ export class MalformedRequests {
   #refuse(socket: Duplex, error: ApiError): void {
     const latest = this.#options.connections.latest(socket);
     if (!socket.writable || !canRespond(latest)) {
-      // After the pending bytes of an earlier response.
+      // Destroys the socket once the pending bytes of an earlier response are sent.
       socket.end(() => socket.destroy());
       return;
     }
-    // The parser may have failed in the body of a request that the app is serving; then both have the same ID.
+    // If the parser failed in the body of a request that the app is serving, the response has the ID of that request.
     const unfinished = latest && !latest.request.complete ? contextOf(latest.request) : undefined;
     const requestId = unfinished?.requestId ?? randomUUID();
     const head = this.#head(error, requestId, unfinished?.rateLimitFields ?? this.#options.limits.uncharged);
@@ -90,8 +90,8 @@ export class MalformedRequests {
 }
 
 /**
- * Returns true if a response that bypasses Node's HTTP layer would be unambiguous. While another response is pending,
- * the client would take it for that one; after the start of another response, it would be garbage.
+ * Returns true if a response that bypasses Node's HTTP layer would be unambiguous. While an earlier response is
+ * pending, the client would mistake this one for it. In the middle of an earlier response, this one would corrupt it.
  */
 function canRespond(latest: Exchange | undefined): boolean {
   if (latest === undefined) return true;
@@ -100,7 +100,7 @@ function canRespond(latest: Exchange | undefined): boolean {
   return request.complete ? response.writableFinished : response.socket !== null && !response.headersSent;
 }
 
-/** Returns the response to a parser error; `undefined` if the client disconnected, or if this is not HTTP. */
+/** Returns the response to an error; `undefined` if the client disconnected, or if the TLS handshake failed. */
 function toApiError(error: ParserError): ApiError | undefined {
   const { code = "" } = error;
   switch (code) {
@@ -119,7 +119,7 @@ function toApiError(error: ParserError): ApiError | undefined {
   }
 }
 
-/** An error of Node's parser, with the bytes in which it failed. */
+/** An error of Node's parser, with the bytes in which it failed; other errors have no bytes. */
 interface ParserError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer;
 }
@@ -127,7 +127,7 @@ interface ParserError extends NodeJS.ErrnoException {
 /** A request line with any method (RFC 9112, section 3), perhaps after empty lines. */
 const REQUEST_LINE = /^[\r\n]*[\w!#$%&'*+.^`|~-]+ [\x21-\x7e]+ HTTP\/1\.[01]\r\n/;
 
-/** Earlier requests in the same bytes do not matter: as long as their responses are pending, there is none to this one. */
+/** The bytes can begin with earlier requests. While their responses are pending, the malformed request gets none. */
 function startsWithRequestLine({ rawPacket = Buffer.alloc(0) }: ParserError): boolean {
   return REQUEST_LINE.test(rawPacket.toString("latin1"));
 }

@@ -1,22 +1,22 @@
 import type { RequestListener } from "node:http";
 import type { Socket } from "node:net";
 
-/** Memory of a waiting request until its response is written, and of each part of its body, however short. */
+/** Estimated memory of a waiting request until its response is written, and the least of each part of its body. */
 const UNIT_BYTES = 10_240;
 
-/** Most of these units on a connection. */
+/** Maximum number of these units on a connection. */
 const MAX_WAITING = 64;
 
-/** Units on all connections: no real client needs many, and together they take at most 10 MB. */
+/** Maximum number of units on all connections, 10 MiB together. No real client needs many. */
 const MAX_WAITING_IN_TOTAL = 1024;
 
 /**
  * Serves the requests of a connection one after the other, because one that changes something must not overtake another
  * (RFC 9112, section 9.3.2), or be served behind one whose response closes the connection.
  *
- * Closes a connection with more pipelined requests than any real client sends, or with bodies of them that take as much
- * memory. Node stops reading from a connection whose responses are not read, but a single segment may contain thousands of
- * requests, which wait for as long as the client does not read the response before them.
+ * Closes a connection whose waiting requests and their bodies exceed one of the limits, which no real client does. Node
+ * stops reading from a connection whose responses are not read, but a single segment may contain thousands of requests,
+ * which wait for as long as the client does not read the response before them.
  */
 export function limitPipelining(listener: RequestListener): RequestListener {
   const waiting = new Map<Socket, number>();

@@ -17,7 +17,7 @@ export class KeyUsageBuffer {
   #byOrganization = new Map<string, Map<string, number>>();
 
   /**
-   * On the path of every request, so within a minute it only compares.
+   * Called by every request, so another use within the same minute costs only a comparison.
    *
    * @param now wall-clock time in milliseconds
    */

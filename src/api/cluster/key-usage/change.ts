@@ -2,8 +2,8 @@ import type { KeyUsage } from "../../../records/key-usage.ts";
 import { startOf, type UsedMinutes } from "./buffer.ts";
 
 /**
- * The record keeps the entries of deleted keys up to this many, five times the keys that an organization may have: a
- * key may return from a backup, or when someone repairs its Secret.
+ * Number of entries above which those of deleted keys are removed, five times the number of keys that an organization
+ * may have. Until then they stay, because a key may return from a backup, or when someone repairs its Secret.
  */
 const MOST_ENTRIES = 500;
 

@@ -39,8 +39,8 @@ interface Round {
 }
 
 /**
- * Writes the last use of keys to the cluster, never on the path of a request, in rounds at most a minute apart, with at
- * most one patch per organization and round.
+ * Writes the last use of keys to the cluster, in rounds with pauses of 30 to 55 s. A round makes at most one successful
+ * write per organization, and no request waits for it.
  *
  * Guarantees:
  * - However many processes write, an entry changes at most once a minute, and never to an earlier time. Every write is
@@ -59,7 +59,7 @@ export class KeyUsageWriter {
     this.#options = options;
   }
 
-  /** Runs until the signal is aborted, and then one more round of at most 3 s. Never rejects. */
+  /** Runs until the signal is aborted, then makes one more round of at most 3 s. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, client, namespace, random = Math.random } = this.#options;
     const overdue = new AbortController();

@@ -11,7 +11,7 @@ import { type Quota, TokenBucket } from "../../../runtime/token-bucket.ts";
 export class Buckets<Q extends Quota> {
   readonly #quota: Q;
   readonly #capacity: number;
-  /** The shared bucket of callers without room for their own. */
+  /** Shared by the callers without a bucket of their own; always empty. */
   readonly #noRoom: TokenBucket<Q>;
   #young = new Map<string, TokenBucket<Q>>();
   #old = new Map<string, TokenBucket<Q>>();

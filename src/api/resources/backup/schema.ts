@@ -60,7 +60,7 @@ export function toBackupConfiguration(policy: BackupPolicy): BackupConfiguration
   };
 }
 
-/** JSON Schema of the rule of the start time: an absent or null period is the default or a valid one. */
+/** JSON Schema of the rule about the start time. An absent or null period becomes one that allows a start time. */
 const startTimeRule = {
   if: {
     type: "object",
@@ -81,7 +81,7 @@ const startTimeRule = {
   },
 };
 
-/** JSON Schema of the rule of the retention: an absent one, and null, follow the period. */
+/** JSON Schema of the rule about the retention. An absent or null retention is raised to the period. */
 const retentionRule = {
   if: {
     type: "object",
@@ -111,7 +111,7 @@ const MOST_TOLERANT_POLICY = {
   retentionPeriodInHours: BACKUP_RETENTION_MAXIMUM_HOURS,
 };
 
-/** The body of a PATCH: an absent field keeps its value, `null` resets it to the default. */
+/** The body of a PATCH. An absent field keeps its value if the others allow it, and `null` resets it to the default. */
 export const backupConfigurationPatch = z
   .strictObject({
     backupPeriodInHours: backupFields.backupPeriodInHours.nullish(),

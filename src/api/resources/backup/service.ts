@@ -36,10 +36,12 @@ export function backupPolicy({ id }: Service, cache: Pick<ClusterCache, "record"
 }
 
 /**
- * Changes only the properties that were sent, even if another request changes the others at the same time.
+ * Changes the properties that were sent, and those that must follow ({@link changeBackupPolicy}). The others keep their
+ * values, even if another request changes them at the same time.
  *
  * @returns the policy after the change
- * @throws ApiError 400 if the properties contradict each other, or the error of `permit`; then nothing has changed
+ * @throws ApiError 400 if the properties contradict each other, or if admission denies the write, or the error of
+ *   `permit`; then nothing has changed
  * @throws ApiError 503 otherwise
  */
 export async function updateBackupPolicy(
@@ -95,8 +97,8 @@ function requireConsistent(policy: BackupPolicy): void {
 }
 
 /**
- * Returns the labels that the record lacks. The others stay, because the API may not change them: a service that has
- * moved to another organization keeps the label of the earlier one, which nothing reads.
+ * Returns the labels that the record lacks. The others stay, because the API may not change them: after the service has
+ * moved to another organization, the record keeps the label of the earlier one, which nothing reads.
  */
 function labelsToAdd({ missingLabels }: BackupView, organizationId: string): Record<string, string> {
   const labels = Object.entries(recordLabels("backup", organizationId));

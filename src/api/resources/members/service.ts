@@ -38,8 +38,8 @@ function byJoining(a: Member, b: Member): number {
 /**
  * Removes a member from an organization.
  *
- * @throws ApiError 404 if the member does not exist, 400 for the last admin, or the error of `permit`; then nothing has
- *   changed
+ * @throws ApiError 404 if the member does not exist, 400 for the last admin or if admission denies the write, or the
+ *   error of `permit`; then nothing has changed
  * @throws ApiError 503 otherwise
  */
 export async function removeMember(
@@ -56,7 +56,7 @@ export async function removeMember(
     return record && toMembersView(record);
   }
 
-  /** After a lost response the removal was made if the entry, which was there before, is gone. */
+  /** If the response is lost, a read decides: the removal succeeded if the entry, which existed before, is gone. */
   async function remove(current: MembersView): Promise<MembersView | undefined> {
     try {
       return toMembersView(await recordWriter.patch(current, { labels, data: { [entry]: null } }));

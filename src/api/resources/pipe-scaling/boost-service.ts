@@ -19,7 +19,7 @@ import {
 
 export interface BoostServiceDeps extends ScalingChangeDeps {
   readonly clock: Pick<Clock, "now">;
-  /** Most time that a boost may last. */
+  /** Maximum time from a request for a boost to the end of the boost. */
   readonly maxBoostMs: number;
 }
 
@@ -69,7 +69,7 @@ function changeOf(boost: Boost | undefined, deps: BoostServiceDeps): ScalingChan
     what: "this boost",
     valueIn: ({ boosted }) => boosted && describeBoost(boosted),
     async write(current, author) {
-      // A boost that ended while it waited for its turn would only end the one in effect.
+      // Checked again after the wait in the queue: a boost with a past end would only end the boost in effect.
       if (boost) requireNearEnd(boost.untilMs, deps);
       else requireBoost(current, deps.clock.now());
       const write = deps.scalingWriter.writeBoost(current, boost, author);
@@ -79,8 +79,9 @@ function changeOf(boost: Boost | undefined, deps: BoostServiceDeps): ScalingChan
 }
 
 /**
- * Waits for the end of a boost. After a lost response it has ended if the object no longer has it. A caller who repeated
- * the request could end a boost that someone else has started since.
+ * Waits for the write that ends a boost. If the response is lost, a read decides: the boost has ended if the object no
+ * longer has it. Otherwise the outcome stays unknown, and a repeated request could end a boost that someone else has
+ * started since.
  */
 async function ended(
   { metadata: { namespace = "", name }, boosted }: PipeScalingView,

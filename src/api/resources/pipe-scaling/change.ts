@@ -28,26 +28,26 @@ export interface ScalingChangeDeps {
   readonly log: Logger;
 }
 
-/** A change that a caller requests of what the pipes of a service should have. */
+/** A requested change of the size or the boost of a service. */
 export interface ScalingChange {
-  /** For the audit log: the kind of change, and the value after it. */
+  /** Kind of the change, for the audit log. */
   readonly audit: "scaling" | "boost";
+  /** Value after the change, for the audit log; `undefined` for the end of a boost. */
   readonly to: string | undefined;
-  /** Returns the value in an object, for the value before the change in the audit log. */
+  /** Returns the value in the object before the change, for the audit log. */
   readonly valueIn: (scaling: PipeScalingView) => string | undefined;
   /** The object of the sentence "The cluster's policy does not allow …". */
   readonly what: string;
-  /** Waiting changes with the same key are made once. Absent if each is made. */
+  /** Consecutive waiting changes with the same key are made once. Without a key, each is made. */
   readonly coalesceKey?: string;
-  /** @throws ApiError if the state does not allow the change; then nothing has changed */
+  /** @throws ApiError 4xx if the state does not allow the change; then nothing has changed */
   readonly write: (current: PipeScalingView, request: SizeRequest) => Promise<PipeScalingView>;
 }
 
 /**
  * Makes a change: normally exactly one call to the cluster.
  *
- * @throws ApiError 400, 409 if the state does not allow it, or the error of `permit` or of the change; then nothing has
- *   changed
+ * @throws ApiError 4xx if the state or admission does not allow it, or the error of `permit`; then nothing has changed
  * @throws ApiError 503 otherwise
  */
 export async function changeScaling(
@@ -90,7 +90,7 @@ export function requireScaling(service: Service, cache: Scalings): PipeScalingVi
   return requireProvisioned(cache.scaling(service.namespace, service.id), service, cache);
 }
 
-/** @throws ApiError 400 if a service has never had a PipeScaling; 503 if it was deleted and is not created again yet */
+/** @throws ApiError 400 if the service has no PipeScaling; 503 if it had one until recently (`hasHadScaling`) */
 export function requireProvisioned<T>(
   scaling: T | undefined,
   { namespace, id }: Service,
@@ -100,7 +100,7 @@ export function requireProvisioned<T>(
   throw apiError(cache.hasHadScaling(namespace, id) ? "BeingSetUp" : "NoPipe");
 }
 
-/** @throws ApiError 503 if its record names a tier that this process does not have, perhaps not yet */
+/** @throws ApiError 503 if the tier of the organization is not, or not yet, in the settings of this process */
 export function tierOf({ tier: name }: Organization, tiers: Tiers): Tier {
   const tier = tiers.get(name);
   if (tier) return tier;
@@ -108,7 +108,7 @@ export function tierOf({ tier: name }: Organization, tiers: Tiers): Tier {
   throw apiError("UnknownTier").with({ cause });
 }
 
-/** @throws ApiError 400 for a size above the maximum of the tier */
+/** @throws ApiError 400 for a size above the maximum of the tier; 503 like {@link tierOf} */
 export function requireWithinTier(size: Size, organization: Organization, tiers: Tiers): void {
   const { maximumSize } = tierOf(organization, tiers);
   const { cpuMillicores, memoryGib } = maximumSize;

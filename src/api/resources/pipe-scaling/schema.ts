@@ -87,7 +87,7 @@ export function ratioRule(maximum: Size) {
   } as const;
 }
 
-/** The body of a PATCH without the rule between its fields, which `pipeScalingPatch` checks. */
+/** Checks each field of the body of a PATCH by itself. `pipeScalingPatch` also checks the rule between them. */
 function pipeScalingFields(maximum: Size) {
   return z
     .strictObject(requestedFields(maximum))
@@ -105,7 +105,7 @@ export function pipeScalingPatch(maximum: Size) {
   return pipeScalingFields(maximum).transform(sizeIn);
 }
 
-/** The size in a body; adds the problem to the context if there is none. */
+/** Returns the size in a body. If there is none, or the fields do not match, adds the problem to the context. */
 export function sizeIn(body: SizeInBody, context: z.RefinementCtx): Size {
   const { replicaCpuMillicores, replicaMemoryGb } = body;
   const cpuMillicores = replicaCpuMillicores ?? cpuOf(replicaMemoryGb);

@@ -29,7 +29,7 @@ export function scalingProgress(service: Service, cache: Scalings, nowMs: number
 }
 
 /**
- * Requests a size, which the pipes get at once or, during a boost, after it.
+ * Requests a size. During a boost, the pipes get it only after the boost.
  *
  * @returns the accepted size
  * @throws the errors of {@link changeScaling}; ApiError 400 for a size above the tier

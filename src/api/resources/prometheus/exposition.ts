@@ -72,7 +72,7 @@ export function labelNamesOf({ byState }: ServiceMetric): readonly string[] {
 
 export interface ObservedService {
   readonly service: Pick<Service, "id" | "name">;
-  /** Absent until the service has a pipe; then it has no series. */
+  /** `undefined` if the service has no PipeScaling; it has no series then. */
   readonly scaling: PipeScalingView | undefined;
 }
 
