@@ -17,7 +17,7 @@ export function stopsOldPodsFirst({ strategy, replicas = 1 }: Deployment["spec"]
 
 /** The number of pods of a StatefulSet that may be unavailable during a rolling update: at least one. */
 export function maxUnavailableOf({ updateStrategy, replicas = 1 }: StatefulSet["spec"]): number {
-  return Math.max(1, countOf(updateStrategy?.rollingUpdate?.maxUnavailable ?? 1, replicas, Math.ceil));
+  return Math.max(1, countOf(updateStrategy?.rollingUpdate?.maxUnavailable ?? 1, replicas, Math.floor));
 }
 
 /** @param share an absolute number, or a percentage of the replicas */

@@ -79,8 +79,18 @@ describe("a StatefulSet of three pods", () => {
     ],
     [
       "one for each share of pods that may be unavailable",
-      { updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "34%" } } },
+      { updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "67%" } } },
       2,
+    ],
+    [
+      "one for each pod if the share of pods is rounded down to one, as Kubernetes does",
+      { updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "66%" } } },
+      3,
+    ],
+    [
+      "one for each pod if the share of pods is less than one",
+      { updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "1%" } } },
+      3,
     ],
   ])("has as many steps: %s", (_, options, steps) => {
     expect(aStatefulPipe({ options }).inTurn?.steps).toBe(steps);
