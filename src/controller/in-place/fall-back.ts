@@ -160,7 +160,7 @@ export function isUnrequested({ pipe, scaling }: Subject): boolean {
 /** @param problem why it cannot be resized in place; absent if its strategy does not allow that */
 export function waitsForRequest(problem: Fallback | undefined): PipeDecision {
   const because = problem?.message ?? "its strategy is Rollout";
-  const message = `no size was requested since it got its labels, so it keeps its own; another one needs a restart, because ${because}`;
+  const message = `no size was requested since it got its labels, so it keeps its resources; another size needs a restart, because ${because}`;
   return { state: "waiting", hindrance: { reason: NOT_REQUESTED, message }, activity: message };
 }
 

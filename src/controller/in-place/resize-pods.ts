@@ -2,7 +2,7 @@ import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { ActivePod, Failed, PodState, PodsStep, Problem, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
-import type { PodView } from "../observe/pod-view.ts";
+import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { mayReplacePods, podsAtOnce } from "../pods.ts";
 import { errorOf, failureOf, isRefusal, lastErrorOf, NO_ROOM, podDueAtMs, retriedAt } from "../retry.ts";
@@ -56,35 +56,40 @@ export function refusedSize({ active }: Subject): ActivePod | undefined {
 }
 
 export function restarted(subject: Subject): Failed | undefined {
-  const found = subject.active.find((each) => isRestarted(each, subject));
-  if (!found) return undefined;
-  const { containers } = found.pod;
-  const container = containers.find(({ isRunning }) => !isRunning) ?? containers[0];
-  return failed(found, "Restarted", `its container ${container?.name} restarted during the resize`);
+  for (const each of subject.active) {
+    const container = restartedContainer(each, subject);
+    if (container)
+      return failed(each, "Restarted", `its container ${container.name} restarted during the resize`);
+  }
+  return undefined;
 }
 
 /**
- * True if a container restarted when the kubelet applied the size. A pod that was created with the size does not count,
+ * Returns the first container that restarted when the kubelet applied the size. A pod that was created with the size does not count,
  * and one whose kubelet has applied nothing runs with its old size. If this process resized the pod, or saw it wait, it
  * knows the runs of the containers before the size was applied. Otherwise, the times show whether a run ended after the
  * resize.
  */
-function isRestarted({ pod, state, record }: ActivePod, subject: Subject): boolean {
-  if (UNAPPLIED.includes(state) || pod.metadata.generation <= 1) return false;
+function restartedContainer({ pod, state, record }: ActivePod, subject: Subject): ContainerView | undefined {
+  if (UNAPPLIED.includes(state) || pod.metadata.generation <= 1) return undefined;
   // The pod ran the size before its template followed. Since then, its restarts are a matter of health.
-  if (state === "done" && sameSize(subject.pipe.size, subject.desired)) return false;
-  if (pod.containers.some(({ isRunning }) => !isRunning)) return true;
-  const runs = subject.writes.pendingRuns(pod.metadata.uid) ?? record?.runs;
-  if (runs !== undefined) return runs !== runsOf(pod);
+  if (state === "done" && sameSize(subject.pipe.size, subject.desired)) return undefined;
+  const runs = (subject.writes.pendingRuns(pod.metadata.uid) ?? record?.runs)?.split(",");
   const resizedAtMs = pod.resizedAtMs ?? Number.POSITIVE_INFINITY;
-  return pod.containers.some(({ restartedAtMs }) => restartedAtMs > resizedAtMs);
+  return pod.containers.find(
+    (each, at) => !each.isRunning || (runs ? runs[at] !== runOf(each) : each.restartedAtMs > resizedAtMs),
+  );
 }
 
 const UNAPPLIED: readonly PodState[] = ["unchanged", "deferred", "infeasible"];
 
-/** Identifies the runs of the containers of a pod. */
+/** Identifies the runs of the containers of a pod, in the order of its spec. */
 export function runsOf({ containers }: PodView): string {
-  return containers.map(({ containerId, restartCount }) => `${containerId} ${restartCount}`).join(",");
+  return containers.map(runOf).join(",");
+}
+
+function runOf({ containerId, restartCount }: ContainerView): string {
+  return `${containerId} ${restartCount}`;
 }
 
 function overdue(pods: Pods): PodsStep | undefined {

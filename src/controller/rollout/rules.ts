@@ -80,7 +80,7 @@ export function annotationRemoved(subject: Subject): PipeDecision | undefined {
   return { ...failed, next: { type: "continue", actions: [adopt] } };
 }
 
-const STRIPPED = `something, probably an admission webhook, removes the annotation ${LAST_ROLLOUT_ANNOTATION} from the Deployment: configure it to keep the annotation`;
+const STRIPPED = `something, probably an admission webhook, removes the annotation ${LAST_ROLLOUT_ANNOTATION} from the workload: configure it to keep the annotation`;
 
 /** The template and all pods have the size. Their health does not matter. */
 export function hasSize(subject: Subject): PipeDecision | undefined {

@@ -239,6 +239,25 @@ describe("a resize in place does not go on", () => {
     });
   });
 
+  it("with the name of the container that restarted, whether or not this process resized the pod", () => {
+    const before = aResizedPod("a", { resizedAtMs: NOW_MS - 5000 });
+    const [pipe] = before.containers;
+    if (!pipe) throw new Error("The pod has no container.");
+    const proxy = (changes: Partial<ContainerView> = {}) => ({
+      ...pipe,
+      name: "proxy",
+      containerId: "p",
+      ...changes,
+    });
+    const containers = [pipe, proxy({ restartCount: 1, restartedAtMs: NOW_MS - 4000 })];
+    const runs = runsOf({ ...before, containers: [pipe, proxy()] });
+    for (const writes of [[aPodWrite("a", { runs })], []])
+      expect(stepOf([{ ...before, containers }], writes)).toMatchObject({
+        type: "fail",
+        message: "pod a: its container proxy restarted during the resize",
+      });
+  });
+
   it("if a container restarted after a previous leader resized the pod", () => {
     const at = (restartedAtMs: number) =>
       stepOf([aResizedPod("a", { resizedAtMs: NOW_MS - 5000 }, { restartCount: 1, restartedAtMs })]);

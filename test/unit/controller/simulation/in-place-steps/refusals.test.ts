@@ -233,7 +233,7 @@ describe("a webhook that makes every attempt fail", () => {
 const LASTING: readonly [string, Fault, FailureReason, string][] = [
   ["a webhook that fails", BROKEN, "WriteFailed", "failed calling webhook"],
   ["an API server that is not reachable", CUT, "WriteFailed", "the connection was reset"],
-  ["a conflict", failure(409, "the object has been modified"), "WriteFailed", "the object changes"],
+  ["a conflict", failure(409, "the object has been modified"), "WriteFailed", "the object was changed"],
 ];
 const FORBIDDEN: (typeof LASTING)[number] = [
   "a missing permission",
