@@ -15,8 +15,8 @@ export interface Io {
   /** Asks like `ask`, but does not echo the input. */
   askSecret(question: string): Promise<string | undefined>;
   /**
-   * Aborted, with an {@link Interruption}, by the first SIGINT or SIGTERM; the same signal again ends the process. If
-   * the command has never read this property, the first signal ends the process.
+   * Aborted, with an {@link Interruption}, by the first SIGINT or SIGTERM; the next one ends the process. If the
+   * command has never read this property, the first signal ends the process.
    */
   readonly signal: AbortSignal;
 }

@@ -64,9 +64,13 @@ function harmless(text: string): string {
 
 function interruptionOfProcess(): AbortSignal {
   const controller = new AbortController();
-  for (const [signal, exitCode] of SIGNALS) {
-    process.once(signal, () => controller.abort(new Interruption(signal, exitCode)));
-  }
+  const interrupt = (signal: NodeJS.Signals) => {
+    // Without a listener, another signal ends the process.
+    for (const [each] of SIGNALS) process.off(each, interrupt);
+    const [, exitCode = EXIT_INTERRUPTED] = SIGNALS.find(([each]) => each === signal) ?? [];
+    controller.abort(new Interruption(signal, exitCode));
+  };
+  for (const [signal] of SIGNALS) process.on(signal, interrupt);
   return controller.signal;
 }
 

@@ -31,8 +31,8 @@ export const rollback = recordsCommand({
   summary: "return the pipes of a service to the previous size",
   details:
     "The previous size is the newest size in the history (admin service show) that every pipe ran and that is not the\n" +
-    "current size, so it is never a size that failed, nor one that only a boost had. A second rollback returns to the size before the first one;\n" +
-    "for an older size, use --to.",
+    "current size, so it is never a size that failed or that only a boost had. A second rollback returns to the size\n" +
+    "before the first one; for an older size, use --to.",
   examples: [
     "admin service rollback <uuid>",
     "admin service rollback <uuid> --dry-run",

@@ -116,16 +116,19 @@ export function errorOf(response: RawResponse, request: ApiRequest, access: Acce
   const { success, data } = errorBody.safeParse(jsonOf(response.text));
   if (!success && !UNAVAILABLE.includes(status)) return notThisApi(response, access);
   const message = success ? printable(data.error) : `${access.url} is not available.`;
+  const isNotConfirmed = NOT_CONFIRMED.some((each) => message === each.sentence());
+  // The sentence of the API says so itself. That of an older API does not know the end of a boost.
+  const saysWhatNext =
+    (endsBoost(request) ? ERRORS.EndNotConfirmed : ERRORS.NotConfirmed).sentence() === message;
   const id = headers["x-request-id"];
   const sentences = [
     status === 401 ? keyNotAccepted(access) : message,
     ...(message === ERRORS.NoSuchPath.sentence() ? [OTHER_ADDRESS] : hint(status, path, access.flags)),
-    ...(status >= 500 && method !== "GET" ? [unknownOutcome(request)] : []),
+    ...(status >= 500 && method !== "GET" && !saysWhatNext ? [unknownOutcome(request)] : []),
     `(status ${status}${id === undefined ? "" : `, request ${printable(id)}`})`,
   ];
   // A gateway does not know whether the API made the write. With its other 503s, the API has changed nothing.
-  const isOutcomeUnknown =
-    status >= 500 && (!success || NOT_CONFIRMED.some((each) => message === each.sentence()));
+  const isOutcomeUnknown = status >= 500 && (!success || isNotConfirmed);
   const waitMs = isOutcomeUnknown && endsBoost(request) ? undefined : retryAfterMs(status, headers);
   return new ErrorResponse(sentences.join(" "), status, waitMs, {
     requestId: id,

@@ -17,8 +17,9 @@ export const apiUrl = written(
 );
 
 /** The user name of HTTP Basic has no colon. */
-export const keyId = written("it must be the ID of a key: letters and digits, without blanks", (text) =>
-  /^[!-9;-~]{1,200}$/.test(text) ? text : undefined,
+export const keyId = written(
+  "it must be the ID of a key: printable ASCII characters, without spaces and colons",
+  (text) => (/^[!-9;-~]{1,200}$/.test(text) ? text : undefined),
 );
 
 export const keySecret = written("it must be the secret of a key, on one line and without blanks", (text) =>

@@ -48,7 +48,7 @@ function compare(cluster: Cluster, crd: Crd, install: string): Result {
     return ok(`The CRD of PipeScaling is that of this release (${VERSION}).`);
   }
   return warning(
-    "The CRD of PipeScaling in the cluster differs from that of this program: it was changed, or is of another release.",
+    "The CRD of PipeScaling in the cluster differs from that of this program: it was changed, or it belongs to another release.",
     `Use the pipe-scaling of the installed release. If it reports this, too, restore the CRD: ${install}`,
   );
 }

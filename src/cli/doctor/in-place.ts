@@ -49,7 +49,7 @@ function checkTemplate({ view, template }: Pipe): Result[] {
   return [
     warning(
       `The pipe ${keyOfPipe(view)} cannot be resized in place: ${problem.message}.`,
-      `Add it (${PAGE}). This is a rollout.`,
+      `Add it to the pod template (${PAGE}). This starts a rollout.`,
     ),
   ];
 }

@@ -123,7 +123,7 @@ function isByPeople({ manager, subresource }: ManagedFields): boolean {
   return subresource === undefined;
 }
 
-/** A change of only template metadata does not count: `kubectl rollout restart` adds an annotation there. */
+/** A change of only template metadata does not count: A restart with kubectl adds an annotation there. */
 function isOfSpec({ "f:spec": spec }: FieldsV1 = {}): boolean {
   const { "f:template": template, ...others } = spec ?? {};
   return Object.keys(others).length > 0 || Object.keys(template ?? {}).some((key) => key !== "f:metadata");

@@ -74,12 +74,11 @@ export async function checkPermissions(cluster: Cluster): Promise<Result[]> {
 }
 
 async function checkAccount(cluster: Cluster, installation: Installation): Promise<Result[]> {
-  const { component, namespace, account, records, pipeNamespaces, reviewsTokens } = installation;
+  const { component, namespace, account, records, reviewsTokens } = installation;
   const user = `system:serviceaccount:${namespace}:${account}`;
   const namespaces: Readonly<Record<Scope, readonly string[]>> = {
     records: [records],
-    // An empty namespace stands for all.
-    pipes: pipeNamespaces.length === 0 ? [""] : pipeNamespaces,
+    pipes: namespacesOf(installation),
     cluster: [""],
   };
   const subject = `The account of the ${component}, ${user},`;
@@ -121,15 +120,22 @@ function resultFor(
   );
 }
 
-/** Returns true if the account of a process has this permission in its first namespace of pipes, or in all of them. */
+/** Returns true if the account of a process has this permission in at least one of its namespaces of pipes. */
 export async function mayInPipes(
   cluster: Cluster,
-  { namespace, account, pipeNamespaces }: Installation,
+  installation: Installation,
   [verb, group, resource]: readonly [verb: string, group: string, resource: string],
 ): Promise<boolean> {
+  const { namespace, account } = installation;
   const user = { user: `system:serviceaccount:${namespace}:${account}`, namespace };
   const permission = allow("pipes", group, resource, verb);
-  return (await deniedVerbs(cluster, user, permission, pipeNamespaces[0] ?? "")).length === 0;
+  const denied = namespacesOf(installation).map((each) => deniedVerbs(cluster, user, permission, each));
+  return (await Promise.all(denied)).some((verbs) => verbs.length === 0);
+}
+
+/** Returns the namespaces of pipes; an empty one stands for all. */
+function namespacesOf({ pipeNamespaces }: Installation): readonly string[] {
+  return pipeNamespaces.length === 0 ? [""] : pipeNamespaces;
 }
 
 async function deniedVerbs(

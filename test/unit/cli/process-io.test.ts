@@ -165,14 +165,18 @@ describe("a signal", () => {
     expect(await once(child, "exit")).toEqual([null, "SIGINT"]);
   });
 
-  test("ends a command that ignores it when it arrives a second time", async () => {
+  test.each([
+    ["SIGINT", "SIGINT"],
+    ["SIGINT", "SIGTERM"],
+    ["SIGTERM", "SIGINT"],
+  ] as const)("%s ends a command that ignores it if %s follows", async (first, second) => {
     const child = await waiting(
       `io.signal.addEventListener("abort", () => io.out("once\\n")); ${WAIT} await new Promise(() => undefined)`,
     );
-    child.kill("SIGINT");
+    child.kill(first);
     await once(child.stdout, "data");
-    child.kill("SIGINT");
-    expect(await once(child, "exit")).toEqual([null, "SIGINT"]);
+    child.kill(second);
+    expect(await once(child, "exit")).toEqual([null, second]);
   });
 });
 

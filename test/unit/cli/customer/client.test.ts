@@ -161,7 +161,7 @@ describe("the retry of a request", () => {
     async (_, response) => {
       const { api, sent } = clientOf([response]);
       const message = await messageOf(api.request({ method: "DELETE", path: "/v1/x/boost" }, nothing));
-      expect(message).toContain("Look before you repeat the command");
+      expect(message).toMatch(/(Look|Get the boost) before you repeat the (command|request)/);
       expect(message).not.toContain("It is safe to repeat the command");
       expect(sent()).toBe(1);
     },
@@ -242,6 +242,7 @@ describe("the error message for", () => {
       "Something went wrong on our side.",
       `Something went wrong on our side. The change may or may not have been made. It is safe to repeat the command. (status 500, ${ID})`,
     ],
+    [503, PATCH, ERRORS.NotConfirmed.sentence(), `${ERRORS.NotConfirmed.sentence()} (status 503, ${ID})`],
     [500, GET, "Something went wrong on our side.", `Something went wrong on our side. (status 500, ${ID})`],
   ])("%i is the API's message and the next step", async (status, request, message, sentence) => {
     const { api } = clientOf([refused(status, message)]);
