@@ -117,7 +117,6 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       this.#canStreamLists = false;
       return;
     }
-    this.#options.store.interrupted();
     const isExpired = isCode(error, 410);
     if (isExpired || isOutage(error)) this.#position.discard();
     else this.#position.requireCheck();

@@ -37,7 +37,6 @@ export class Store<T extends KubeObject> {
   /** Keys by index and value. Most values have one key, for which a set would take several times the memory. */
   readonly #indexed = new Map<string, Map<string, string | Set<string>>>();
   readonly #listeners: ((change: Change<T>) => void)[] = [];
-  #interruptions = 0;
   readonly #lists = new Set<ListInFlight>();
   /** Newest version seen, by namespace (`undefined`: all). An object that is neither newer nor stored was deleted. */
   readonly #newest = new Map<string | undefined, string>();
@@ -59,16 +58,6 @@ export class Store<T extends KubeObject> {
 
   values(): IterableIterator<T> {
     return this.#objects.values();
-  }
-
-  /** Number of interruptions. An object that is created and deleted during an interruption is never seen. */
-  get interruptions(): number {
-    return this.#interruptions;
-  }
-
-  /** Call it when a list or a watch fails. */
-  interrupted(): void {
-    this.#interruptions += 1;
   }
 
   /** Objects for which the index function returns this value. */

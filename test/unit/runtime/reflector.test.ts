@@ -310,7 +310,6 @@ describe("a reflector", () => {
     await harness.clock.advance(1);
     expect(harness.reflector.isSynced).toBe(true);
     expect(harness.problems).toHaveLength(2);
-    expect(harness.store.interruptions).toBe(2);
     await harness.end();
   });
 
