@@ -3,8 +3,15 @@ import { countsBetween, type RequestCounts, requestsOf, sumOf } from "./request-
 import type { RunningController } from "./running-controller.ts";
 import { type ControllerWorld, quiet, requestCounts } from "./world.ts";
 
-/** The controller has two watches of the first, and one of each other. Its watch of StatefulSets is left out. */
-const WATCHED = ["configmaps", "deployments", "horizontalpodautoscalers", "pipescalings", "pods"];
+/** The controller has two watches of the first, and one of each other. */
+const WATCHED = [
+  "configmaps",
+  "deployments",
+  "horizontalpodautoscalers",
+  "pipescalings",
+  "pods",
+  "statefulsets",
+];
 const WATCHES = WATCHED.length + 1;
 
 export interface IdleTimes {

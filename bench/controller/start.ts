@@ -9,6 +9,7 @@ import {
   DEPLOYMENTS,
   HORIZONTAL_AUTOSCALERS,
   PODS,
+  STATEFUL_SETS,
 } from "../../src/kube/paths.ts";
 import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import type { Listing } from "../lists.ts";
@@ -68,13 +69,17 @@ async function startController(world: ControllerWorld, program: string) {
   };
 }
 
-/** Collections that the controller lists (src/controller/observe/caches.ts), without StatefulSets. */
+/** Collections that the controller lists (src/controller/observe/caches.ts). */
 const LISTS: readonly Listing[] = [
   { path: collectionPath(CONFIG_MAPS, RECORDS_NAMESPACE), labelSelector: `${RESOURCE_LABEL}=organization` },
   { path: collectionPath(CONFIG_MAPS, RECORDS_NAMESPACE), labelSelector: `${RESOURCE_LABEL}=service` },
   { path: collectionPath(PIPE_SCALINGS, PIPES) },
   {
     path: collectionPath(DEPLOYMENTS, PIPES),
+    labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
+  },
+  {
+    path: collectionPath(STATEFUL_SETS, PIPES),
     labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
   },
   { path: collectionPath(PODS, PIPES), labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE}` },
