@@ -56,7 +56,7 @@ export const ERRORS = {
   // The path
   NoSuchPath: row(
     404,
-    "This API has no such path: check its spelling, upper and lower case, and that no slash is at its end. /openapi.json lists all paths.",
+    "This API has no such path: check its spelling and case, and remove a trailing slash. /openapi.json lists all paths.",
   ),
   MethodNotAllowed: row(405, (allowed: string) => `This path allows only ${allowed}.`),
   MethodUnknown: row(405, (allowed: string) => `This API has only the methods ${allowed}.`),

@@ -72,7 +72,7 @@ export const apiKeyData = z.object({
   createdAt: instant.meta({ description: "Time of creation." }),
   expireAt: instant
     .optional()
-    .meta({ description: "Time from which the key gets 401. Without it the key does not expire." }),
+    .meta({ description: "Time from which the key gets 401. Without it, the key does not expire." }),
   ipAccessList: yamlValue(
     z.array(
       z.object({

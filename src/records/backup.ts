@@ -32,7 +32,7 @@ export const backupConfigMapData = z.object({
     .pipe(z.literal(BACKUP_PERIODS_HOURS, `must be one of ${BACKUP_PERIODS_HOURS.join(", ")}`))
     .default(DEFAULT_BACKUP_POLICY.periodInHours)
     .meta({
-      description: `Hours between backups: ${BACKUP_PERIODS_HOURS.join(", ")}. Without it ${DEFAULT_BACKUP_POLICY.periodInHours}.`,
+      description: `Hours between backups: ${BACKUP_PERIODS_HOURS.join(", ")}. Default: ${DEFAULT_BACKUP_POLICY.periodInHours}.`,
     }),
   backupRetentionPeriodInHours: hours
     .pipe(
@@ -44,14 +44,14 @@ export const backupConfigMapData = z.object({
     )
     .default(DEFAULT_BACKUP_POLICY.retentionPeriodInHours)
     .meta({
-      description: `Hours for which a backup is kept: ${BACKUP_RETENTION_MINIMUM_HOURS} to ${BACKUP_RETENTION_MAXIMUM_HOURS} in steps of ${BACKUP_RETENTION_STEP_HOURS}. Without it ${DEFAULT_BACKUP_POLICY.retentionPeriodInHours}, and at least as long as the period.`,
+      description: `Hours for which a backup is kept: ${BACKUP_RETENTION_MINIMUM_HOURS} to ${BACKUP_RETENTION_MAXIMUM_HOURS} in steps of ${BACKUP_RETENTION_STEP_HOURS}. Default: ${DEFAULT_BACKUP_POLICY.retentionPeriodInHours}, but at least the period.`,
     }),
   backupStartTime: z
     .string()
     .regex(BACKUP_START_TIME, "must be H:00 or HH:00, in UTC")
     .optional()
     .meta({
-      description: `Hour of the backup in UTC, as \`H:00\` or \`HH:00\`. Without it no hour is fixed. ${BACKUP_RULES_TEXT}.`,
+      description: `Hour of the backup in UTC, as \`H:00\` or \`HH:00\`. Without it, no hour is fixed. ${BACKUP_RULES_TEXT}.`,
     }),
 });
 

@@ -56,13 +56,13 @@ const window = z.strictObject(
     }),
     timeZone: timeZone
       .default("UTC")
-      .meta({ description: "IANA name of the time zone of the schedule. Without it UTC." }),
+      .meta({ description: "IANA name of the time zone of the schedule. Default: UTC." }),
     appliesTo: z
       .enum(WINDOW_SCOPES, `must be ${WINDOW_SCOPES.join(" or ")}`)
       .default("restarts")
       .meta({
         description:
-          "The resizes that wait for the window: `restarts`, or `all`, which includes those in place. Without it `restarts`.",
+          "The resizes that wait for the window: `restarts`, or `all`, which includes those in place. Default: `restarts`.",
       }),
   },
   {

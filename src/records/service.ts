@@ -42,7 +42,7 @@ export const serviceData = z.object({
     }),
   rolloutWindow: rolloutWindowValue.optional().meta({
     description:
-      "Time in which rollouts may restart pods. Without it the window of the organization applies.",
+      "Time in which rollouts may restart pods. Without it, the window of the organization applies.",
   }),
 });
 

@@ -88,7 +88,7 @@ export const apiSettings = {
   }),
   maxBoostMs: option(durationMs("1m", "8760h"), {
     placeholder: "duration",
-    description: "most time between the request for a boost and its end",
+    description: "maximum time between the request for a boost and its end",
     default: "720h",
   }),
   maxCacheAgeMs: option(durationMs("2m", "24h"), {

@@ -141,7 +141,7 @@ function success({ result, exposition }: Operation): ZodOpenApiResponseObject {
   };
 }
 
-const NO_QUERY = " A request with a query string is refused, too.";
+const NO_QUERY = " A request with a query string is also rejected.";
 
 /** All responses of an operation, by status. */
 export function responsesOf(operation: Operation): Record<string, ZodOpenApiResponseObject> {

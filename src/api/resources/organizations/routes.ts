@@ -15,7 +15,7 @@ export const listOrganizations = {
   id: "listOrganizations",
   tag: "Organization",
   summary: "List the organizations of the key",
-  description: "A list with the organization of the API key, which is the only one.",
+  description: "A list with one item: the organization of the API key.",
   result: z.array(organization),
   refusals: {},
 } as const satisfies Operation;

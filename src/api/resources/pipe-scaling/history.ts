@@ -34,7 +34,7 @@ export const pipeScalingChange = pipeScaling
   })
   .meta({
     id: "PipeScalingChange",
-    description: "A size that the pipes of a service got, or should have got.",
+    description: "A size that the pipes of a service got, or were meant to get.",
     examples: [
       {
         replicaCpuMillicores: 4000,

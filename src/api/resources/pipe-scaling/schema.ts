@@ -94,7 +94,7 @@ function pipeScalingFields(maximum: Size) {
     .partial()
     .meta({
       id: "PipeScalingPatch",
-      description: `Send one field, from which the API derives the other, or both; then replicaMemoryGb must be exactly ${GIB_PER_CORE} × replicaCpuMillicores / 1000.`,
+      description: `Send one field, from which the API derives the other, or both. If you send both, replicaMemoryGb must be exactly ${GIB_PER_CORE} × replicaCpuMillicores / 1000.`,
       minProperties: 1,
       ...ratioRule(maximum),
     });
