@@ -105,7 +105,7 @@ function volumeWith(file: string | undefined, spec: V1PodSpec | undefined): V1Vo
 
 const INSTALLERS = ["helm", "argocd-controller", "helm-controller", "kustomize-controller"];
 
-/** kubectl may be the installer, too, but only if none of {@link INSTALLERS} is. */
+/** The installer may also be kubectl, but only if none of {@link INSTALLERS} is. */
 const KUBECTL = ["kubectl", "kubectl-client-side-apply", "kubectl-create", "kubectl-replace"];
 
 function editorsOf({ managedFields = [] }: KubeObject["metadata"]): readonly string[] {
@@ -123,7 +123,7 @@ function isByPeople({ manager, subresource }: ManagedFields): boolean {
   return subresource === undefined;
 }
 
-/** A change of only template metadata does not count: A restart with kubectl adds an annotation there. */
+/** A change of only template metadata does not count: to restart pods, `kubectl` adds an annotation there. */
 function isOfSpec({ "f:spec": spec }: FieldsV1 = {}): boolean {
   const { "f:template": template, ...others } = spec ?? {};
   return Object.keys(others).length > 0 || Object.keys(template ?? {}).some((key) => key !== "f:metadata");

@@ -50,7 +50,7 @@ export function toPipeScalingView({ metadata, spec, status }: KubeObject & PipeS
 }
 
 /**
- * True if nobody but the controller has written the spec. A merge patch that repeats the same values is not recorded,
+ * True if only the controller has written the spec. A merge patch that repeats the same values is not recorded,
  * but a server-side apply is.
  */
 function isUnwritten({ generation, managedFields }: KubeObject["metadata"]): boolean {

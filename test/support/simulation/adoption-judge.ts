@@ -35,7 +35,7 @@ export class AdoptionJudge {
   readonly #cluster: Judged;
   /** Services with a PipeScaling that a person has written, now or before. */
   readonly #requested = new Set<string>();
-  /** By UID and service: size of a pipe that joined a service without a PipeScaling, until other writers change it. */
+  /** The size of a pipe that joined a service without a PipeScaling, by UID and service, until other writers change it. */
   readonly #adopted = new Map<
     string,
     { readonly size: string; readonly sinceMs: number; readonly isMoved: boolean }

@@ -29,7 +29,7 @@ export class SimulatedDeploymentController {
   readonly failing = new Set<string>();
   /** Names of Deployments whose pods were replaced, once for each new ReplicaSet. */
   readonly replaced: string[] = [];
-  /** By name of the ReplicaSet: its template before a change that this controller has not observed yet. */
+  /** The template of a ReplicaSet, by its name, before a change that this controller has not observed yet. */
   readonly #earlierTemplates = new Map<string, PodTemplate>();
   readonly #options: DeploymentControllerOptions;
 

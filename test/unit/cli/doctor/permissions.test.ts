@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { Cluster } from "../../../../src/cli/doctor/cluster.ts";
-import { checkPermissions } from "../../../../src/cli/doctor/permissions.ts";
+import { checkPermissions, mayInPipes } from "../../../../src/cli/doctor/permissions.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { MAX_CALL_CONNECTIONS } from "../../../../src/kube/connection.ts";
 import { systemClock } from "../../../../src/runtime/clock.ts";
@@ -24,8 +24,8 @@ function deploymentFor(namespaces: readonly string[]) {
   };
 }
 
-/** A cluster with a controller for 500 namespaces. @param isAllowed by the group of the resource */
-function clusterWith(isAllowed: (group: string) => boolean) {
+/** A cluster with a controller for 500 namespaces. @param isAllowed by the group and the namespace of the resource */
+function clusterWith(isAllowed: (group: string, namespace: string) => boolean) {
   const calls = { running: 0, most: 0, reviews: 0 };
   const deployment = deploymentFor(Array.from({ length: 500 }, (_, at) => `pipes-${at}`));
   const client = {
@@ -37,7 +37,8 @@ function clusterWith(isAllowed: (group: string) => boolean) {
       calls.most = Math.max(calls.most, calls.running);
       await setImmediate();
       calls.running -= 1;
-      const allowed = isReview && isAllowed(Object(body).spec.resourceAttributes.group);
+      const attributes = Object(body).spec?.resourceAttributes ?? {};
+      const allowed = isReview && isAllowed(attributes.group, attributes.namespace);
       const response = isReview ? { status: { allowed } } : { metadata: {}, items: [deployment] };
       return JSON.parse(JSON.stringify(response));
     },
@@ -63,4 +64,14 @@ it("a permission that is missing in 500 namespaces is one result", async () => {
         "The account of the controller, system:serviceaccount:system:default, may not list, watch horizontalpodautoscalers (autoscaling) in pipes-0, pipes-1, pipes-2 and 497 other namespaces.",
     },
   ]);
+});
+
+it("a permission counts even if only one of 500 namespaces has it", async () => {
+  const permission = ["patch", "apps", "statefulsets"] as const;
+  const inOne = clusterWith((_, namespace) => namespace === "pipes-499").cluster;
+  const inNone = clusterWith(() => false).cluster;
+  const [ours] = await inOne.ownInstallations();
+  if (!ours) throw new Error("There is no installation.");
+  expect(await mayInPipes(inOne, ours, permission)).toBe(true);
+  expect(await mayInPipes(inNone, ours, permission)).toBe(false);
 });
