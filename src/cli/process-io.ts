@@ -64,13 +64,12 @@ function harmless(text: string): string {
 
 function interruptionOfProcess(): AbortSignal {
   const controller = new AbortController();
-  const interrupt = (signal: NodeJS.Signals) => {
+  for (const [signal, exitCode] of SIGNALS) {
+    const interrupt = () => controller.abort(new Interruption(signal, exitCode));
+    process.on(signal, interrupt);
     // Without a listener, another signal ends the process.
-    for (const [each] of SIGNALS) process.off(each, interrupt);
-    const [, exitCode = EXIT_INTERRUPTED] = SIGNALS.find(([each]) => each === signal) ?? [];
-    controller.abort(new Interruption(signal, exitCode));
-  };
-  for (const [signal] of SIGNALS) process.on(signal, interrupt);
+    controller.signal.addEventListener("abort", () => process.off(signal, interrupt));
+  }
   return controller.signal;
 }
 

@@ -68,7 +68,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     ? createTlsServer({ ...serverOptions, ...tls, handshakeTimeout: timeouts.headersMs })
     : createServer(serverOptions);
   server.timeout = timeouts.stalledMs;
-  // By default, Node silently drops headers after 2,000, perhaps a second Authorization. The limit is in bytes.
+  // Node would silently drop headers after the first 2,000, perhaps a second Authorization. The limit is in bytes.
   server.maxHeadersCount = 0;
 
   const connections = new Connections({

@@ -179,7 +179,7 @@ function actionFor(
     case "roll-back":
       return `roll it back to ${isSize(own.size) ? describeSize(own.size) : "its earlier resources"}: ${(abandoned ?? failure)?.message}`;
     case "return-pod":
-      return `return its pod ${own.pod.metadata.name} to the size of its template`;
+      return `return its pod ${own.pod.metadata.name} to the size of its template${failure ? `: ${failure.message}` : ""}`;
     case "delete-pod":
       return `delete its pod ${own.pod.metadata.name}, which has a size that failed and which Kubernetes does not replace`;
   }

@@ -19,6 +19,7 @@ import {
   rollingTo,
 } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
+import { aPodWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
 
 const FOUR = sizeOfCores(4);
 
@@ -88,6 +89,16 @@ describe("a preview", () => {
       begun: 1,
       steps: [{ action: "resize it now" }],
     });
+  });
+
+  it("shows why a resized pod is returned", () => {
+    const outcome = failed({ reason: "Refused", message: "exceeded quota" });
+    const snapshot = aSnapshot([aLabelledPipe("a", { replicas: 2 })], {
+      strategy: "InPlaceOrRollout",
+      pods: new Map([["a", [aResizedPod("a-1"), aPod("a-2")]]]),
+      writes: someWrites([aPodWrite("a-2", { attempts: 1, lastAtMs: NOW_MS, outcome })]),
+    });
+    expect(linesOf(snapshot)).toEqual(["a: return its pod a-1 to the size of its template: exceeded quota"]);
   });
 
   it("shows why a pipe would not be resized with the strategy InPlace", () => {
