@@ -9,8 +9,8 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const LINGER_MS = 3000;
 
 /**
- * Runs a long-lived process until it returns or a signal arrives. The first signal starts a graceful shutdown; a
- * second one ends the process at once. In each case the buffered log lines are written first.
+ * Runs a long-lived process until `run` ends. The first signal starts a graceful shutdown; a second one ends the
+ * process at once. In each case the buffered log lines are written first.
  */
 export async function runProcess(
   name: string,
@@ -47,7 +47,7 @@ export async function runProcess(
     if (log.isLevelEnabled("debug")) process.stderr.write(`${stackOf(error)}\n`);
     throw error;
   } finally {
-    // A forgotten timer or socket must not keep the process alive. The timer itself is unreferenced.
+    // A forgotten timer or socket must not keep the process alive. This timer does not: it is unreferenced.
     setTimeout(() => {
       log.warn("something still kept the process alive after its end: this is a bug");
       process.exit();

@@ -7,7 +7,7 @@ export async function runAsProcess(program: string, spec: ProgramSpec): Promise<
   try {
     // biome-ignore lint/style/noProcessEnv: the only place that reads the environment; everywhere else it is an argument
     const exitCode = await runProgram(spec, process.argv.slice(2), processIo(process.env, program));
-    // The long-lived processes set the exit code themselves if they fail (run-process.ts).
+    // A long-lived process that must be restarted has set the exit code itself (run-process.ts).
     process.exitCode ??= exitCode;
   } catch (error) {
     process.stderr.write(`${String(error)}\n`);

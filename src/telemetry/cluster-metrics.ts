@@ -1,7 +1,7 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { EndedCall } from "../kube/client.ts";
 
-/** A call usually takes a millisecond or two. Only writes that wait for slow webhooks take more than 5 s. */
+/** A call usually takes a millisecond or two. Few take more than 5 s, such as writes that wait for slow webhooks. */
 const CALL_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /** @returns a function to call after each call to the API server */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 /** Finished work, as part of the trace of one request. */
 export interface Span {
-  /** The request that caused the work. A span whose request ID is not one of the API's is not recorded. */
+  /** The request that caused the work. A span whose request ID does not have the form of the API's is not recorded. */
   readonly requestId: string;
   /** 16 hexadecimal digits, derived from the work: if the work is recorded twice, a backend sees the same span. */
   readonly id: string;

@@ -42,7 +42,7 @@ const list = recordsCommand({
 export async function membersOf(records: Records, io: Io, organizationId: string): Promise<Member[]> {
   const object = await getMembers(records, organizationId);
   const entries = [...parseMembers(object?.data).values()];
-  // Entries that were not read have the same problem.
+  // All entries that were not read have the same problem, so it is printed once.
   for (const problem of new Set(entries.flatMap((entry) => (entry.ok ? [] : [entry.problem])))) {
     io.err(`An entry of ${object?.metadata.name} is malformed and was skipped: ${problem}.\n`);
   }

@@ -98,7 +98,8 @@ async function recordsOf(records: Records, id: string) {
  * Returns the ConfigMaps that belong to an organization. The API reads records by their names, so the ID in the name
  * determines the organization or the service that owns a record. The label of a service record names its organization.
  * Other labels may be missing or outdated: after a person moves a service to another organization, the label of its
- * backup settings still names the earlier one.
+ * backup settings still names the earlier one. A record named after this organization is kept if its label names
+ * another one.
  *
  * @param configMaps all ConfigMaps in the namespace
  */

@@ -35,7 +35,7 @@ export class Records {
     return this.place.namespace;
   }
 
-  /** Returns the same records without the signal, for a change that must be completed once it has begun. */
+  /** Returns the same records without the signal, for calls that must also be made after Ctrl-C. */
   uninterrupted(): Records {
     return new Records(this.kube, this.place, undefined);
   }

@@ -102,7 +102,7 @@ function historyCommand(place: Place, id: string): string {
   return programCommand(place, `admin service show ${id}`);
 }
 
-/** During the rollback, the controller may update the status. @throws CliError if another writer changed the spec */
+/** Between the two reads, the controller may update the status. @throws CliError if another writer changed the spec */
 function requireSameSpec(
   place: Place,
   { metadata: first }: PipeScalingView,
@@ -147,7 +147,8 @@ function requirePrevious(
 }
 
 /**
- * Returns the newest entry whose size every pipe ran and is not the current size. Entries of boosts do not count.
+ * Returns the newest entry with a size that every pipe ran and that is not the current size. Entries of boosts do not
+ * count.
  *
  * @param to the size to search for; `undefined` for any
  */

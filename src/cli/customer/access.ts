@@ -119,7 +119,7 @@ export function accessOf(
   const profile = chosen?.profile;
   const connection = completed(values, profile);
   const { apiUrl: url, keyId: id } = connection;
-  // The secret belongs to the key of the profile.
+  // The secret in the profile is only for the key in the profile.
   const secret = keySecret ?? (id === profile?.keyId ? profile?.keySecret : undefined);
   if (url === undefined || id === undefined || secret === undefined) {
     const absent = [

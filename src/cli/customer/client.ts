@@ -37,9 +37,9 @@ const envelope = z.object({ requestId: z.string(), status: z.literal(200) });
 
 /**
  * Sends requests to the API. A failed request throws a CliError whose message says what to do. After a 429, 502, 503 or
- * 504, reads and writes are retried at the time that the response names, except the end of a boost if its outcome is
- * unknown. A request without a response is not retried. If an attempt to remove a member may have succeeded, a retry
- * that finds no such member is a success.
+ * 504, `request` retries reads and writes after the delay that the response names, or else after 5 s, but not the end
+ * of a boost whose outcome is unknown. A request without a response is not retried. If an attempt to remove a member
+ * may have succeeded, a retry that finds no such member is a success.
  */
 export class ApiClient {
   readonly access: Access;
@@ -51,7 +51,10 @@ export class ApiClient {
     this.#options = options;
   }
 
-  /** The time by the clock of the API, as of the last response: that of this machine can be wrong. */
+  /**
+   * The current time by the clock of the API. The clock of this machine can be wrong, so this adds the difference that
+   * the last response showed.
+   */
   now(): number {
     return Date.now() + this.#aheadMs;
   }

@@ -12,9 +12,9 @@ export class NoResponse extends CliError {}
 /** The API responded with an error. */
 export class ErrorResponse extends CliError {
   readonly status: number;
-  /** Delay before a retry; `undefined` if the request must not be retried. */
+  /** Delay before `ApiClient.request` sends the request again; `undefined` if it does not. */
   readonly retryAfterMs: number | undefined;
-  /** Absent from the response of a gateway. */
+  /** `undefined` if the response has none, such as that of a gateway. */
   readonly requestId: string | undefined;
   /** A write may have succeeded anyway. */
   readonly isOutcomeUnknown: boolean;
@@ -117,7 +117,8 @@ export function errorOf(response: RawResponse, request: ApiRequest, access: Acce
   if (!success && !UNAVAILABLE.includes(status)) return notThisApi(response, access);
   const message = success ? printable(data.error) : `${access.url} is not available.`;
   const isNotConfirmed = NOT_CONFIRMED.some((each) => message === each.sentence());
-  // The sentence of the API says so itself. That of an older API does not know the end of a boost.
+  // This message already says what to do next. NotConfirmed, which an older API sends for the end of a boost, does not
+  // warn of a newer boost.
   const saysWhatNext =
     (endsBoost(request) ? ERRORS.EndNotConfirmed : ERRORS.NotConfirmed).sentence() === message;
   const id = headers["x-request-id"];
@@ -127,7 +128,8 @@ export function errorOf(response: RawResponse, request: ApiRequest, access: Acce
     ...(status >= 500 && method !== "GET" && !saysWhatNext ? [unknownOutcome(request)] : []),
     `(status ${status}${id === undefined ? "" : `, request ${printable(id)}`})`,
   ];
-  // A gateway does not know whether the API made the write. With its other 503s, the API has changed nothing.
+  // A gateway does not know whether the API made the write. Of the API's own 503s, only those in NOT_CONFIRMED leave it
+  // open; after the others, nothing has changed.
   const isOutcomeUnknown = status >= 500 && (!success || isNotConfirmed);
   const waitMs = isOutcomeUnknown && endsBoost(request) ? undefined : retryAfterMs(status, headers);
   return new ErrorResponse(sentences.join(" "), status, waitMs, {

@@ -7,7 +7,7 @@ import { apiCommand, servicePath } from "./command.ts";
 import * as responses from "./responses.ts";
 
 /*
- * Commands that read the sizes that can be requested for a service, and the sizes that it had.
+ * Commands that read the sizes that can be requested for a service, and its last changes of size.
  */
 
 export const limits = apiCommand({

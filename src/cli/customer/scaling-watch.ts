@@ -32,9 +32,9 @@ const POLL_MS = 2500;
 /**
  * Reads the progress of a rescale from the API.
  *
- * The state in one replica of the API can be a second older than in another. So the outcome of another request is never
- * shown as that of this one, and the request of this command counts as superseded only after two reads in a row say so
- * (docs/adr/0017). After this command ended a boost, a boost is shown only at the second read in a row that has one.
+ * The state in one replica of the API can be a second older than in another. So an outcome for another size is never
+ * shown as that of this request, which counts as superseded only after two reads in a row say so (docs/adr/0017). After
+ * this command ended a boost, a boost is shown only at the second read in a row that has one.
  */
 export function watchScaling(options: ScalingWatchOptions): PollOptions {
   const { api, path, service, requested, hasEndedBoost = false } = options;

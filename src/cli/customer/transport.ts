@@ -26,7 +26,7 @@ export interface Transport {
 const CONNECT_MS = 5000;
 /** Deadline of a request with its response. The API waits up to 30 s for a request to arrive. */
 const DEADLINE_MS = 35_000;
-/** A hundred keys are about 50 KB. */
+/** Maximum size of a response. A list of a hundred keys is about 50 KB. */
 const MOST_BYTES = 4 * 1024 * 1024;
 
 /** Redirects are not followed, so that the key is sent to no other address. */

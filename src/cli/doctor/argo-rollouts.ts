@@ -13,8 +13,8 @@ interface Rollout extends KubeObject {
 const ROLLOUTS = { apiVersion: "argoproj.io/v1alpha1", plural: "rollouts" };
 
 /**
- * Finds Rollouts of Argo Rollouts that have the labels of a pipe or use the pod template of one. The controller neither
- * sees nor resizes their pods.
+ * Finds Rollouts of Argo Rollouts that have the labels of a pipe or use the pod template of one. The controller does
+ * not resize their pods.
  */
 export async function checkArgoRollouts(cluster: Cluster): Promise<Result[]> {
   const rollouts = await cluster.list<Rollout>({ resource: ROLLOUTS });

@@ -54,7 +54,7 @@ export interface Pipe {
   readonly template: PodTemplate;
 }
 
-/** A workload that is a pipe, or is meant to be one. */
+/** A workload that has a label of pipes. */
 export interface Labeled extends KubeObject {
   readonly kind: PipeKind;
 }

@@ -5,7 +5,7 @@ import { roughly } from "../view/time.ts";
 import type { Cluster } from "./cluster.ts";
 import { error, ok, type Result } from "./result.ts";
 
-/** A running controller ends a commit, and its pause, after 30 s at most. */
+/** Unless its writes fail, a running controller ends a commit, and its pause, after 30 s at most. */
 const LEFT_MS = 60_000;
 
 /**

@@ -93,7 +93,7 @@ function more(others: readonly Difference[]): string {
   return others.length === 1 ? " (and 1 more pod)" : ` (and ${others.length} more pods)`;
 }
 
-/** During a rescale, the pods get the size before the template, and Ready is False until the template has it, too. */
+/** In a rescale in place, pods get the size before the template, and Ready is False until the template has it, too. */
 function isInProgress(scaling: Scaling | undefined): boolean {
   if (!scaling) return false;
   const { observedGeneration, conditions = [] } = scaling.status ?? {};

@@ -16,7 +16,10 @@ export const POLICIES: Readonly<Record<Component, readonly string[]>> = {
   controller: ["", "-pipescalings", "-leases", "-events"],
 };
 
-/** Policies of the controller that restrict an optional permission, and are expected only with it. */
+/**
+ * Policies of the controller that restrict an optional permission. Those of one permission are expected if the
+ * controller has it, or if one of them exists.
+ */
 const OPTIONAL_POLICIES = [
   { permission: ["patch", "", "pods/resize"], ends: ["-resize", "-replicasets", "-replicasets-delete"] },
   { permission: ["patch", "apps", "statefulsets"], ends: ["-statefulsets", "-pods-delete"] },

@@ -57,7 +57,7 @@ function wellFormed<T>(
   const all = [...records];
   const edit = kubectlCommand(place, `edit ${resource} ${name} --namespace ${place.namespace}`);
   const remedy = resource === "secret" ? `\`${edit}\`${IN_SECRET}.` : edit;
-  // Entries that were not read have the same problem.
+  // All entries that were not read have the same problem, so it is reported once.
   for (const problem of new Set(all.flatMap((parsed) => (parsed.ok ? [] : [parsed.problem])))) {
     malformed.push(error(`The ${resource} ${name} is malformed: ${problem}.`, remedy));
   }

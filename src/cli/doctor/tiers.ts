@@ -8,7 +8,7 @@ import { error, ok, type Result, warning } from "./result.ts";
 
 const KEY = "tiers.yaml";
 
-/** Without the flag, an upgrade does not overwrite the changes of another field manager. */
+/** Without `--force-conflicts`, an upgrade does not overwrite the changes of another field manager. */
 const UPGRADE =
   "Set tiers in the values of the chart, then: helm upgrade --force-conflicts. It restarts the pods if the tiers of the values have changed.";
 

@@ -87,7 +87,7 @@ export function plainLines(view: RescaleView, nowMs: number): string[] {
     .map(printable);
 }
 
-/** Pipes that did not get the size in place; the reason of a pending pipe is in its message. */
+/** Pipes that did not get the size in place, except pending ones: they have lines of their own. */
 function restartsOf({ fallbacks, pending }: RescaleView): string[] {
   const isPending = new Set(pending.map(({ name }) => name));
   return fallbacks

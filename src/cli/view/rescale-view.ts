@@ -24,7 +24,7 @@ export interface RescaleView {
   readonly message: string;
   /** Time of the next attempt after a failure. */
   readonly retryAt?: Date | undefined;
-  /** Pipes that do not run the desired size. The API reports only those that failed. */
+  /** Pipes whose pods or template do not have the desired size yet. The API reports only those that failed. */
   readonly pending: readonly PendingPipe[];
   /** Pipes that restart because they could not be resized in place. */
   readonly fallbacks: readonly PipeFallback[];
