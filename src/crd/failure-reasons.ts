@@ -43,7 +43,7 @@ export const FAILURE_REASON_TABLE = {
     sentence: NOT_UP,
     shows: "Stalled",
     meaning:
-      "The new pods of a pipe did not become available within `controller.config.rolloutTimeout`, or the longer time that the Deployment allows. The pipe was rolled back.",
+      "The new pods of a Deployment, or the next pods of a StatefulSet, did not become available within `controller.config.rolloutTimeout`, or the longer time that the workload allows. The pipe was rolled back.",
     remedy: `Check the events and logs of the pod. ${RETRIED_OR_ON_REQUEST}`,
   },
   RolloutFailed: {
@@ -56,7 +56,7 @@ export const FAILURE_REASON_TABLE = {
     sentence: "The pipe could not be started with this size.",
     shows: "Stalled",
     meaning:
-      "Kubernetes cannot create the new pods of a pipe, for example because of a quota or a policy, for 30 s, or at once if the pipe has no pod left.",
+      "Kubernetes cannot create the new pods of a pipe, for example because of a quota or a policy. The controller waits for 30 s first, unless the pipe has no pod left.",
     remedy: `Fix the error of Kubernetes, which is in the message. ${RETRIED_OR_ON_REQUEST}`,
   },
   ReplicaFailure: {
@@ -95,12 +95,12 @@ export const FAILURE_REASON_TABLE = {
     remedy: "Remove `limits.cpu` from the chart or manifest of the pipe, or set it to at least the size.",
   },
   NotResizedInPlace: {
-    sentence: "The pipe cannot get this size without a restart, and it is configured not to restart.",
+    sentence: "The pipe cannot get this size without a restart, and it must not restart.",
     shows: "Stalled",
     meaning:
-      "With the strategy `InPlace`, a pipe could not be resized in place for as long as a rollout may take, or a container restarted during the resize. Its pods were not replaced. The message has the [reason](../explanation/in-place.md#reasons-for-a-rollout).",
+      "With the strategy `InPlace`, or before a size was requested for a pipe that ran before it got its labels, the pipe could not be resized in place for as long as a rollout may take, or a container restarted during the resize. Its pods were not replaced. The message has the [reason](../explanation/in-place.md#reasons-for-a-rollout).",
     remedy:
-      "Fix the reason, or set `spec.strategy: InPlaceOrRollout`. The pipe is resized as soon as that is possible; after a restart of a container, only for another size, another pod template or a requested retry.",
+      "Fix the reason, set `spec.strategy: InPlaceOrRollout`, or, if the message says that no size was requested, [request one](../how-to/take-over-pipes.md#know-the-size). The pipe is resized as soon as that is possible; after a restart of a container, only for another size, another pod template or a requested retry.",
   },
   FieldConflict: {
     sentence: "Another program also sets the size of this pipe, and keeps reverting it.",

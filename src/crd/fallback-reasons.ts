@@ -60,7 +60,7 @@ export const FALLBACK_REASON_TABLE = {
   Infeasible: {
     sentence: "The machine of the pipe cannot apply this size without a restart.",
     meaning:
-      "the size can never fit on the node, because it is too small, or for example because of the CPU Manager policy `static`; pods are replaced only if another node is large enough, otherwise the pipe fails with `NoNodeLargeEnough`, or if its rollout stops old pods first, with `NoNodeHasRoom`",
+      "the size can never fit on the node, because it is too small, or for example because of the CPU Manager policy `static`; pods are replaced only if another node is large enough, and has room if the rollout stops old pods first; otherwise the pipe fails with `NoNodeLargeEnough` or `NoNodeHasRoom`",
     remedy: "run pipes on larger nodes, without a static CPU or memory manager, and without swap",
     isExpected: false,
   },
