@@ -5,7 +5,7 @@ interface FallbackReasonEntry {
   /** For operators, as Markdown. Links are relative to a folder in docs. */
   readonly meaning: string;
   readonly remedy: string;
-  /** True if the configuration of pipes or the version of the cluster explains it: no alert counts the reason. */
+  /** True if the setup of the pipe, an old cluster or a missing request explains the reason: no alert counts it. */
   readonly isExpected: boolean;
 }
 

@@ -48,7 +48,7 @@ const boost = z
     "x-kubernetes-validations": [aboutSize(RATIO_RULE, RATIO)],
   });
 
-/** The part that people and the API write. */
+/** The part that people and the API write. The controller sets it only when it creates a PipeScaling. */
 export const spec = z
   .object({
     replicaCpuMillicores: cpu.optional().meta({

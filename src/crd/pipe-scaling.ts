@@ -8,7 +8,7 @@ import { spec } from "./pipe-scaling-spec.ts";
  * Keys that start with `x-kubernetes-` are copied into the CRD.
  */
 
-/** More than the controller writes, for those of other tools. */
+/** More conditions than the controller writes, because other tools may add theirs. */
 export const MAX_CONDITIONS = 8;
 export const MAX_FAILURES = 20;
 export const MAX_HISTORY = 10;

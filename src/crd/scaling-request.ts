@@ -24,7 +24,7 @@ const schema = z.object({
   requestedAt: z.string(),
   replicaCpuMillicores: z.int(),
   replicaMemoryGb: z.int(),
-  /** Only of a boost. */
+  /** End of a boost; absent from other requests. */
   until: z.string().optional(),
 });
 

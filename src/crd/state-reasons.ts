@@ -2,7 +2,7 @@
 export interface ReasonEntry {
   /** For customers: the API returns it instead of cluster messages, which may name other tenants (docs/adr/0017). */
   readonly sentence: string;
-  /** The condition of the PipeScaling with this reason. */
+  /** The condition that is True with this reason. With `Suspended`, none is, and Ready is Unknown. */
   readonly shows: "Ready" | "Reconciling" | "Stalled" | "Suspended";
   /** For operators, as Markdown. Links are relative to a folder in docs. */
   readonly meaning: string;

@@ -109,8 +109,8 @@ export class KubeClient {
 
   /**
    * The body as it arrives, for watches, on a connection of its own. The deadline starts when no more than 63 other
-   * streams are being opened and ends with the response's headers; the body ends when `signal` is aborted. The reader
-   * must detect silence itself (half-open connections).
+   * streams are being opened and ends with the response's headers; the body ends when `signal` is aborted. A body
+   * that breaks off throws the error of undici. The reader must detect silence itself (half-open connections).
    */
   async stream(request: KubeRequest & { readonly signal: AbortSignal }): Promise<Stream> {
     const release = await this.#openings.acquire(request.signal);

@@ -14,7 +14,7 @@ import {
 } from "./kubeconfig.ts";
 import { type HttpProxy, proxyFromEnvironment, proxyFromKubeconfig } from "./proxy.ts";
 
-/** Age at which credentials are read again. An exec plugin runs only if its last credentials have expired. */
+/** Age at which credentials are read again. An exec plugin then runs only if they have expired or were rejected. */
 const CREDENTIALS_FRESH_MS = 10_000;
 
 /** Delay before credentials are read again after a failure or a rejection. */
@@ -25,7 +25,10 @@ export const MAX_CALL_CONNECTIONS = 128;
 
 const CONNECT_TIMEOUT_MS = 5000;
 
-/** The API server closes idle connections after 90 s. The rollouts of a service write again within this time. */
+/**
+ * Less than the 90 s after which the API server closes idle connections, and usually enough until the next write of a
+ * rollout.
+ */
 const KEEP_ALIVE_MS = 60_000;
 
 /** Keep-alive connections: a new TLS connection for each call would cost fourteen times the CPU. */

@@ -16,8 +16,8 @@ export interface ClusterConfig {
   /** True for the service account of the pod that this process runs in. */
   readonly isInCluster: boolean;
   /**
-   * Reads token and certificate files again, and runs the exec plugin if its last credentials have expired. The plugin
-   * ends when the signal is aborted.
+   * Reads token and certificate files again, and runs the exec plugin if its last credentials have expired or were
+   * discarded. The plugin ends when the signal is aborted.
    *
    * @throws KubeConfigError
    */

@@ -36,8 +36,8 @@ export function managedAtMs(
 }
 
 /**
- * Returns true if a writer has reset managedFields. After that, the API server records only managers that apply, so
- * nothing shows the managers of the other fields.
+ * Returns true if a writer has reset managedFields. After that, the API server records no managers until one applies
+ * the object, so nothing shows who owns a field.
  */
 export function isUnmanaged(managedFields: readonly ManagedFields[] = []): boolean {
   return managedFields.every(({ fieldsV1 }) => fieldsV1 === undefined);

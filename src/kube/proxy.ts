@@ -13,7 +13,7 @@ const PROXY_RULE = "it must start with http:// or https://, and % in a password 
 
 /**
  * Returns the proxy in the environment for a server. Loopback addresses bypass it, and so do servers without TLS,
- * because the proxy could read the credentials.
+ * because the proxy could read and change all requests and responses.
  *
  * @returns `undefined` if no proxy is set or the server bypasses it
  * @throws KubeConfigError

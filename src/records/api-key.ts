@@ -5,8 +5,9 @@ import { API_KEY_SECRET_TYPE, ORGANIZATION_LABEL, recordLabels } from "./labels.
 import { instant, nonEmpty, type Parsed, parseRecord, yamlValue } from "./parse.ts";
 
 /**
- * Secret `api-key-<hex SHA-256 of the key ID>`. It contains only hashes of the key ID (the user name of HTTP Basic) and
- * of the secret, and the last 4 characters of the key ID. The secret is 256 random bits, so a single SHA-256 is enough.
+ * Secret `api-key-<hex SHA-256 of the key ID>`; the key ID is the user name of HTTP Basic. It contains neither the key
+ * ID nor the secret, only the last 4 characters of the key ID and the SHA-256 of the secret. The secret is 256 random
+ * bits, so a single SHA-256 is enough.
  */
 export interface ApiKey {
   /** The resource ID that the API returns; not the key ID. */

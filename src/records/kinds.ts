@@ -59,7 +59,7 @@ export type RecordKind = keyof typeof KINDS;
 
 const kinds = new Map<string, RecordKind>(entries().map(([kind]) => [kind, kind]));
 
-/** Returns the kind of the ConfigMap with these labels; `undefined` if it is no record. */
+/** Returns the kind of the ConfigMap with these labels; `undefined` if it is not a record. */
 export function recordKindOf(labels: Readonly<Record<string, string>> | undefined): RecordKind | undefined {
   return kinds.get(labels?.[RESOURCE_LABEL] ?? "");
 }

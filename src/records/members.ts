@@ -3,11 +3,11 @@ import * as z from "zod";
 import { recordLabels } from "./labels.ts";
 import { instant, nonEmpty, type Parsed, sizeProblem, yamlValue } from "./parse.ts";
 
-/** Maximum size of the record, in bytes: about 1900 members. */
+/** Maximum size of the record, in bytes of keys and values: about 1500 members whose user IDs are UUIDs. */
 export const MAX_MEMBERS_BYTES = 262_144;
-/** Maximum size of an entry, in bytes. Most entries have about 150. */
+/** Maximum size of the value of an entry, in bytes. Most have about 150. */
 const MAX_ENTRY_BYTES = 2048;
-/** After so many malformed entries, which take much longer to parse than others, no further ones are parsed. */
+/** After so many malformed entries, which take much longer to parse than others, no more entries are parsed. */
 const MAX_MALFORMED = 20;
 
 /** One entry of ConfigMap `members-<organizationId>`. */
@@ -85,7 +85,7 @@ function notRead(problem: string): Parsed<never> {
   return { ok: false, problem };
 }
 
-/** Returns true if the entry is the only admin. A malformed entry does not count, because it gives no permissions. */
+/** Returns true if the entry is the only admin. A malformed entry does not count, because its role is unknown. */
 export function isLastAdmin(members: Members, key: string): boolean {
   const admins = [...members].filter(([, member]) => member.ok && member.value.role === "admin");
   return admins.length === 1 && admins[0]?.[0] === key;

@@ -11,8 +11,8 @@ export type Parsed<T> =
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Maximum size of a record that is parsed, in bytes of keys and values. Parsing takes at most about 100 ms. Kubernetes
- * allows 1 MiB, and one such record would stop all requests for seconds.
+ * Maximum size of a record that is parsed, in bytes of keys and values; members have their own maximum. Parsing takes
+ * at most about 100 ms. Kubernetes allows 1 MiB, and one such record would stop all requests for seconds.
  */
 export const MAX_RECORD_BYTES = 65_536;
 

@@ -73,7 +73,7 @@ const window = z.strictObject(
   },
 );
 
-/** YAML parses an unquoted `*` as an alias, and most schedules have one. */
+/** YAML parses an unquoted value that begins with `*` as an alias, and a schedule can begin with it. */
 const NO_MAP =
   'it must be a YAML map such as {schedule: "0 2 * * 6", duration: 4h, timeZone: Europe/Berlin}, with the schedule in quotes';
 

@@ -77,7 +77,8 @@ interface Place {
  * Guarantees:
  * - `record` never waits. A bounded number of writes is in flight at a time; events beyond that are dropped and
  *   passed to `onLost`.
- * - If an event about an object recurs within six minutes, only the count of its Event increases.
+ * - If an event about an object recurs within six minutes, only the count of its Event increases, unless the event was
+ *   forgotten: about 10 events are remembered for each of 1,000 objects.
  * - One object cannot flood the cluster: it gets 10 different events in a row, then one a minute.
  */
 export class EventRecorder {

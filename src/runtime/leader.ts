@@ -84,7 +84,7 @@ export class LeaderElector {
   /**
    * Waits for the lease, then runs `lead`, whose signal is aborted when the lease is lost or `signal` is aborted.
    *
-   * @returns true if the lease was lost; false if `signal` was aborted or `lead` returned while the lease was held
+   * @returns true if the lease was lost, even after an abort; false if `lead` ended before that or never ran
    */
   async run(signal: AbortSignal, lead: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
     const { clock, retryMs, random } = this.#options;

@@ -5,7 +5,7 @@ import type { Informer } from "./informer.ts";
 interface Options {
   readonly clock: Pick<Clock, "monotonic">;
   readonly onProblem: (problem: unknown) => void;
-  /** Called when the permission was missing and has been granted. */
+  /** Called when the store changes for the first time after the permission was missing. */
   readonly onGranted: () => void;
 }
 

@@ -16,7 +16,7 @@ const SHORT_WATCH_MS = 1000;
 
 export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject = KubeObject>
   extends ListWatchOptions<Raw> {
-  /** For a watch of all namespaces: returns false for a namespace whose objects are dropped unread. */
+  /** For a watch of all namespaces: returns false for a namespace whose objects are dropped before `project`. */
   readonly includes?: (namespace: string) => boolean;
   readonly store: Store<T>;
   /** Reduces an object to the fields that the store keeps. */

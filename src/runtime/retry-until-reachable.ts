@@ -2,7 +2,7 @@ import { isTransient } from "../kube/reachable.ts";
 import { type Clock, pause } from "./clock.ts";
 import { RetryBackoff, type RetryDelays } from "./retry-backoff.ts";
 
-/** A process that starts during an outage repeats the call at most 10 s after the outage. */
+/** A process that starts during an outage waits at most 10 s between two calls. */
 const DELAYS: RetryDelays = { firstMs: 1000, mostMs: 10_000 };
 
 /**

@@ -38,7 +38,10 @@ export class Store<T extends KubeObject> {
   readonly #indexed = new Map<string, Map<string, string | Set<string>>>();
   readonly #listeners: ((change: Change<T>) => void)[] = [];
   readonly #lists = new Set<ListInFlight>();
-  /** Newest version seen, by namespace (`undefined`: all). An object that is neither newer nor stored was deleted. */
+  /**
+   * Newest version seen, by namespace (`undefined`: all). If a response has an object that is neither newer nor stored,
+   * the object was deleted.
+   */
   readonly #newest = new Map<string | undefined, string>();
   /** Versions from responses to our calls that no watch has reached yet, and the namespace of each. */
   readonly #ours = new Map<string, string | undefined>();

@@ -13,9 +13,9 @@ export interface WaitingLineOptions {
 }
 
 interface Place {
-  /** The key was woken and has not been reconciled since. */
+  /** The key was woken, and `reconciled` was not called since. */
   isWoken: boolean;
-  /** The key was already woken at the last check, and has not been reconciled since. */
+  /** The key was already woken at the last check, and `reconciled` was not called since. */
   isOverdue: boolean;
   /** Turns that the key has taken since it joined the line or was last sent to its end. */
   turns: number;
@@ -54,7 +54,11 @@ export class WaitingLine {
     return free;
   }
 
-  /** Call it after each reconciliation. @param isWaiting whether the key waits for this limit */
+  /**
+   * Call it after each reconciliation, unless the key keeps its turn for the next one.
+   *
+   * @param isWaiting whether the key waits for this limit
+   */
   reconciled(key: string, isWaiting: boolean): void {
     const place = this.#line.get(key);
     if (place) this.#setWoken(place, false);

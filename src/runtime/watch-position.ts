@@ -5,8 +5,8 @@ import { compareResourceVersions } from "./resource-version.ts";
  * The resource version that a store has reached, and the last time at which the store was known to be current.
  *
  *     moveToList ──▶ advance, advance, … ──▶ requireCheck ──▶ check ──▶ advance, … (the backlog first)
- *         ▲                                       │             │
- *         └───────────── discard ◀────────────────┴─────────────┘
+ *         ▲                  │                    │             │
+ *         └──── discard ◀────┴────────────────────┴─────────────┘
  */
 export class WatchPosition {
   readonly #clock: Pick<Clock, "monotonic">;

@@ -97,7 +97,7 @@ export const apiSettings = {
       "maximum age of the caches that serve reads while the API server is unreachable; until then, a key that is revoked meanwhile still works",
     default: "5m",
   }),
-  // The maximum exceeds the longest idle timeout of a common load balancer, 4,000 s on AWS.
+  // The maximum exceeds the longest idle timeout of a common HTTP load balancer, 4,000 s on AWS.
   keepAliveMs: option(durationMs("5s", "2h"), {
     placeholder: "duration",
     description:

@@ -23,7 +23,7 @@ export interface OptionText {
   readonly complete?: ((env: Environment) => readonly string[]) | undefined;
   /** A positional argument of the command line, without a flag or a variable. */
   readonly argument?: true;
-  /** The default in the chart (chart.ts) if it differs, or `false` if the setting is not a chart value. */
+  /** The default in the chart if it differs, or `false` if chart.ts makes no chart value from the setting. */
   readonly chart?: false | { readonly default: unknown };
 }
 

@@ -15,7 +15,7 @@ const collectorUrl = written(
   },
 );
 
-/** The settings of both processes. Most are separate values in the chart, because the two processes share them. */
+/** The settings of both processes. In the chart, most are set once, outside `api.config` and `controller.config`. */
 export const processSettings = {
   ...clusterSettings,
   pipeNamespaces: option(

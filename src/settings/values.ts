@@ -148,7 +148,7 @@ export const nonEmptyText = written("it must not be empty", (text) =>
 /** Letters, digits, hyphens and dots, with at least one letter, because only an IP address has none. */
 const HOST_NAME = /^(?=.*[a-z])[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/i;
 
-/** Pods listen on an IP address, so the chart value is no host name. */
+/** Pods listen on an IP address, so the chart value cannot be a host name. */
 export const listenAddress = written(
   "it must be an IP address or a host name, without a port",
   (text) => (isIP(text) !== 0 || HOST_NAME.test(text) ? text : undefined),

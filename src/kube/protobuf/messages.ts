@@ -39,9 +39,9 @@ import {
 } from "./message.ts";
 
 /*
- * The types of objects.ts, pods.ts, workloads.ts and autoscalers.ts with the field numbers of Kubernetes (generated.proto
- * in k8s.io/api and k8s.io/apimachinery). Numbers never change within an API version. A field that is added to a type must
- * get its number here.
+ * The kinds that are read as protobuf, with the field numbers of Kubernetes (generated.proto in k8s.io/api and
+ * k8s.io/apimachinery). Their types are in objects.ts, pods.ts, workloads.ts and autoscalers.ts. Numbers never change
+ * within an API version. A field that is added to one of these types must get its number here.
  */
 
 type Item<T> = NonNullable<T> extends readonly (infer Each)[] ? Each : never;
