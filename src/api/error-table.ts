@@ -18,8 +18,8 @@ function row(status: number, sentence: string | ((...facts: unknown[]) => string
 
 /**
  * Every error of the API by its reason, the word that code uses for it. A sentence reveals nothing about the cluster or
- * other tenants. With a 4xx, nothing has changed. With a 5xx, the outcome of a write is unknown, and the write is safe
- * to repeat, unless it ends a boost.
+ * other tenants. With a 4xx, nothing has changed. With a 5xx, a write may have been made, and is safe to repeat, unless
+ * it ends a boost.
  */
 export const ERRORS = {
   // Malformed HTTP

@@ -1,8 +1,8 @@
 import { ERRORS, type ErrorFacts, type ErrorReason } from "./error-table.ts";
 
-/** Suggested wait before a caller repeats a request that got a 503. */
+/** Suggested wait before a caller repeats a request that got a 503, unless the cluster suggests another one. */
 const RETRY_AFTER_MS = 5000;
-/** Longest wait that is suggested, because clients of this family of APIs do not wait longer. */
+/** Longest wait that is suggested, because existing clients of the published contract do not wait longer. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
 interface ErrorDetails {
@@ -55,7 +55,7 @@ export function isAboutState(error: unknown): boolean {
   return error.reason === "BeingSetUp" || [400, 404, 409].includes(error.status);
 }
 
-/** True for a 503: the same request may succeed later, and the outcome of a write is unknown. */
+/** True for a 503: the same request may succeed later, and a write may have been made. */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof ApiError && error.status === 503;
 }

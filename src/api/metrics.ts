@@ -14,7 +14,7 @@ export interface CacheState {
   readonly isSynced: boolean;
   /** Since the cluster last confirmed that the cache is current. */
   readonly ageMs: number;
-  /** The number of cached objects that cannot be read. */
+  /** The number of malformed objects in the cache. */
   readonly malformed: number;
 }
 

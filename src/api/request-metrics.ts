@@ -11,7 +11,7 @@ interface RequestCount {
 /** The requests of one method and route. */
 interface Series {
   readonly labels: { readonly method: string; readonly route: string };
-  /** Number of durations by the index of the first bound that is not shorter; the last one is without a bound. */
+  /** Number of durations in each bucket of `REQUEST_SECONDS`, and then of those above the last bound. */
   readonly durations: number[];
   totalSeconds: number;
   readonly byStatus: Map<number, RequestCount>;

@@ -8,8 +8,8 @@ const REQUESTS = [updatePipeScaling, updateBoost];
 
 /**
  * Returns the first span in the trace of a rescale: the request for it. `undefined` for other requests and for rejected
- * ones. A request that failed with a server error, or whose client disconnected, has a span, because the size may have
- * been written.
+ * ones. A request that failed with a server error, or whose connection closed first, has a span, because the size may
+ * have been written.
  *
  * Attribute names follow OpenTelemetry's semantic conventions for HTTP servers.
  */

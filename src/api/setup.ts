@@ -124,7 +124,8 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     log.info({ drainDelayMs }, "draining");
     await pause(clock, drainDelayMs, serving.signal);
   } finally {
-    // The server of the API closes first: the last responses need the caches, and the operations port counts them.
+    // The server of the API closes first: the last responses need the caches, and the metrics on the operations port
+    // include them.
     if (server.listening) {
       const maxMs = LAST_RESPONSE_MS - drainDelayMs;
       await shutDownGracefully({ server, connections, clock, headersMs: TIMEOUTS.headersMs, maxMs });
@@ -139,8 +140,8 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
 }
 
 /**
- * Fails if only a person can correct the connection to the cluster. An API server that does not respond is only logged,
- * because the caches retry. Until they are filled, requests with credentials get 503.
+ * Fails if only a person can correct the connection to the cluster. An API server that does not respond, or is busy, is
+ * only logged, because the caches retry. Until they are filled, requests with credentials get 503.
  */
 async function checkConfiguration(client: KubeClient, log: Logger, signal: AbortSignal): Promise<void> {
   try {

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { rateLimitKey } from "./rate-limit-key.ts";
 
-/** Reasons for closing or refusing a connection: labels of a metric. */
+/** Reasons for closing or refusing a connection: values of the label of a metric. */
 export const DROP_REASONS = ["evicted", "source_limit", "connection_limit"] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
@@ -80,7 +80,7 @@ export class Connections {
     return this.#bySocket.get(socket)?.latest;
   }
 
-  /** Closes connections that have not sent a byte, and from now on each new one. */
+  /** Closes connections on which no byte of a request has arrived, and from now on each new one. */
   shutDown(): void {
     this.#isShuttingDown = true;
     this.#close(({ socket }) => socket.bytesRead === 0);
@@ -169,7 +169,7 @@ export class Connections {
   }
 
   #drop(connection: Connection): void {
-    // Not when `close` is emitted, which is later: the connection must not count any more.
+    // Removed now, because `close` is emitted later: the connection must not count any more.
     this.#remove(connection);
     connection.socket.destroy();
     this.#options.onDrop("evicted", connection.source);

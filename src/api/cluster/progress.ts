@@ -23,7 +23,7 @@ export type ProgressState = (typeof PROGRESS_STATES)[number];
 export interface Progress {
   readonly state: ProgressState;
   readonly reason: Reason;
-  /** `undefined` while it is unknown: no size is requested, and the controller has not reported one yet. */
+  /** `undefined` while it is unknown: none is requested, and the controller has not reported what applies instead. */
   readonly desired: DesiredSize | undefined;
   /** Absent until the controller has counted the pipes. */
   readonly pipes: Pipes | undefined;

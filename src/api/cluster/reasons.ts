@@ -2,8 +2,8 @@ import { REASON_TABLE as CRD_REASONS } from "../../crd/reasons.ts";
 import type { ReasonEntry } from "../../crd/state-reasons.ts";
 
 /**
- * The reasons for the state of a rescale: those of the controller, `Pending` before its first report, and `Failed` for a
- * reason of a later version.
+ * The reasons for the state of a rescale: those of the controller, `Pending` until its report is current, and
+ * `Failed` for a reason of a later version.
  */
 export const REASON_TABLE = {
   Pending: {

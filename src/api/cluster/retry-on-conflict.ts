@@ -23,9 +23,10 @@ export interface RetryOptions<T, R> {
 
 /**
  * Changes an object based on the cached version, normally with one call to the cluster. After a conflict, it reads the
- * object live and decides again. No request is rejected based on the cache alone, because it may be a moment behind.
+ * object live and decides again. The cached object alone never causes a rejection, because it may be a moment behind.
  *
- * @throws ApiError of `attempt`; 400 if admission denies the write, and then nothing has changed; 503 otherwise
+ * @throws ApiError 400 if admission denies the write, and then nothing has changed; 503 after any other error of the
+ *   cluster; other errors of `attempt` as they are
  */
 export async function retryOnConflict<T, R>({ cached, read, attempt, what }: RetryOptions<T, R>): Promise<R> {
   let current = cached;

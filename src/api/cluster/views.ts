@@ -49,7 +49,7 @@ export interface MembersView extends KubeObject {
 export interface BackupView extends KubeObject {
   readonly kind: "backup";
   readonly parsed: Parsed<BackupPolicy>;
-  /** The labels of records that this one lacks, because a person created it. */
+  /** The labels of records that this one lacks, if a person created it without them. */
   readonly missingLabels: readonly string[];
 }
 

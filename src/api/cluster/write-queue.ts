@@ -47,8 +47,8 @@ export class WriteQueue<T> {
 
   /**
    * @param object its name, unique in this queue
-   * @throws ApiError 503 if too many writes wait or this one waited too long, or the error of `permit`; then nothing
-   *   was written
+   * @throws ApiError 503 if too many writes wait or this one waited too long, or the error of `permit`; then this write
+   *   was not made
    * @throws the error of the write
    */
   async run(object: string, write: Write<T>): Promise<T> {

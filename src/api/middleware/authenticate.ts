@@ -41,7 +41,7 @@ export function authenticate({ cache, clock, limits }: AuthenticateOptions): Req
     const { context } = request;
     const header = request.headers.authorization;
     // A request without credentials does not count as a failed login: many clients send credentials only after a 401,
-    // and failed logins from the same address would block them.
+    // and failed logins from the same address would turn that 401 into a 429.
     if (header === undefined) throw unauthenticated(context);
     if (countHeader(request, "authorization") !== 1) throw failed(context);
     context.key = identify(header);

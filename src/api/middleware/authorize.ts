@@ -15,7 +15,7 @@ export const authorize: RequestHandler = (request, _response, next) => {
 
 /**
  * Repeats the checks of the key right before a write. The body of a request and its turn in a write queue can take
- * 50 s, and a key that was revoked or changed, or has expired, meanwhile must not write.
+ * 50 s, in which the key can expire, or be revoked or changed.
  *
  * @throws ApiError 401, 403; 503 if the cached keys or records are stale
  */

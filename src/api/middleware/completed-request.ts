@@ -1,10 +1,10 @@
 import type { Request } from "express";
 import type { RequestContext } from "./request-context.ts";
 
-/** Logged and counted if the client disconnects before the response starts; never sent. nginx logs the same number. */
+/** Logged and counted if the connection closes before the response starts; never sent. The number is that of nginx. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
-/** A request whose response is written, or whose client disconnected. */
+/** A request whose response is written, or whose connection closed before that. */
 export interface CompletedRequest {
   readonly request: Pick<Request, "method" | "originalUrl" | "headers">;
   readonly context: Pick<RequestContext, "requestId" | "key" | "clientIp" | "isNotYet" | "error">;

@@ -3,7 +3,7 @@ import type * as z from "zod";
 /** Longest error text in UTF-16 code units, so that no request is echoed at length. */
 const LENGTH_LIMIT = 500;
 
-/** Most validation errors in one response. */
+/** Maximum number of validation errors in one response. */
 const ERRORS_LIMIT = 5;
 
 /** Longest quoted name, in UTF-16 code units: a caller's field name can have any length. */

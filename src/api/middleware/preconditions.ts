@@ -15,8 +15,9 @@ export function refuseQuery(request: IncomingMessage): void {
 
 /**
  * Rejects a write whose precondition is false (RFC 9110, section 13.2). Resources of this API have neither entity tags
- * nor modification dates, so only `*`, "the resource exists", can be true; If-Unmodified-Since must be ignored
- * (section 13.1.4). Call it after the organization and the service are found. A member or a boost counts as existing.
+ * nor modification dates, so If-Match is true only with `*`, "the resource exists", and If-None-Match is false only
+ * with `*`; If-Unmodified-Since must be ignored (section 13.1.4). Call it after the organization and the service are
+ * found. A member or a boost counts as existing.
  *
  * @throws ApiError 412
  */

@@ -102,7 +102,8 @@ export interface Requester {
   /** Resource ID of the API key. */
   readonly apiKey: string;
   /**
-   * Called right before each attempt to write, before the state of the object decides anything.
+   * Called right before each attempt to write, before the state of the object decides anything. If an equal write of
+   * another caller was made instead, called after that.
    *
    * @throws Error if the write is no longer allowed
    */

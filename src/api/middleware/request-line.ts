@@ -24,7 +24,7 @@ export function requestLineWriter(log: Logger): (completed: CompletedRequest, no
   };
 }
 
-/** Remembers the fields of each key: cached keys never change. */
+/** Remembers the fields of each key: a key that changes becomes a new object in the cache. */
 function memoizeKey(): (apiKey: ApiKey) => string {
   const known = new WeakMap<ApiKey, string>();
   return (apiKey) => {
@@ -36,7 +36,7 @@ function memoizeKey(): (apiKey: ApiKey) => string {
   };
 }
 
-/** To microseconds. */
+/** Rounds to whole microseconds. */
 export function roundedMs(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }

@@ -17,7 +17,10 @@ export interface RequestLogOptions {
   readonly recordSpan: RecordSpan | undefined;
 }
 
-/** Logs, counts and traces each request when its response is written or its client disconnected. */
+/**
+ * Logs and counts each request when its response is written or its connection closes, and records the span of a request
+ * for a size.
+ */
 export function requestLog({ log, clock, metrics, recordSpan }: RequestLogOptions): RequestHandler {
   // No redaction: it costs more than the rest of a line, and all fields of these lines are set here.
   const requests = log.child({}, { redact: [] });

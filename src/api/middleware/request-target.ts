@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 
-/** Targets whose path is not percent-encoded UTF-8. */
+/** Requests whose path is not percent-encoded UTF-8. */
 const malformed = new WeakSet<IncomingMessage>();
-/** Targets with a query. */
+/** Requests with a query. */
 const queried = new WeakSet<IncomingMessage>();
 
 /**

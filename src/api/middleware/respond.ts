@@ -22,7 +22,7 @@ export function sendExposition(response: Response, text: string): void {
   send(response, 200, EXPOSITION_HEADERS, text);
 }
 
-/** Remembers the JSON of each object: cached objects never change, and clients poll them. */
+/** Remembers the JSON of each object: the cache replaces objects and never modifies them, and clients poll them. */
 export function memoizeJson<T extends object>(toWire: (object: T) => unknown): (object: T) => string {
   const known = new WeakMap<T, string>();
   return (object) => {

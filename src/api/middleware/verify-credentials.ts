@@ -43,7 +43,7 @@ interface Credentials {
 const HEADER = /^basic +([A-Za-z0-9+/]+={0,2})$/i;
 
 /**
- * The key ID is printable ASCII without the colon, which ends it. The secret may have colons, but no control characters,
+ * The key ID is printable ASCII without spaces; a colon ends it. The secret may have colons, but no control characters,
  * and no replacement character, which invalid UTF-8 becomes.
  */
 const CREDENTIALS = /^([\x21-\x39\x3b-\x7e]+):([^\p{Cc}\ufffd]+)$/u;

@@ -84,7 +84,7 @@ export function openApiDocument(
 /**
  * Adapts the schemas to code generators, whose clients must accept responses of later versions.
  *
- * - A response is an open object: clients would reject a field that is added later. Requests stay strict.
+ * - A response is an open object; otherwise, clients would reject a field that is added later. Requests stay strict.
  * - The format of a date describes it: generators that map it to a date type cannot apply zod's pattern as well.
  */
 function toGeneratable({ jsonSchema, io }: Parameters<ZodOpenApiOverride>[0]): void {

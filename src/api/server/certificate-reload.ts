@@ -3,7 +3,7 @@ import { expirationOf, type TlsFiles } from "../../settings/tls-files.ts";
 import type { Logger } from "../../telemetry/log.ts";
 
 /**
- * Interval at which the contents of the files are compared. Their modification times do not tell: the kubelet updates a
+ * Interval at which the contents of the files are compared. A watch of the files would lose them: the kubelet updates a
  * mounted Secret by swapping a symbolic link.
  */
 const CHECK_MS = 5000;

@@ -28,7 +28,7 @@ export const TIMEOUTS: Omit<Timeouts, "keepAliveMs"> = {
   // The slowest response takes 120 s: a write that waits for its turn (cluster/write-queue.ts) and then conflicts with
   // other writers in every round (cluster/retry-on-conflict.ts).
   stalledMs: 150_000,
-  // Often, so that thousands of connections do not expire in one turn of the event loop.
+  // Often, so that hundreds of connections do not expire in one turn of the event loop.
   checkMs: 100,
 };
 

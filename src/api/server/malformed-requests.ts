@@ -22,8 +22,8 @@ export interface MalformedRequestsOptions {
 }
 
 /**
- * Responds to malformed and incomplete requests, which never reach the app; Node's own response would have no body. The
- * connection ends with the response.
+ * Responds to malformed and incomplete requests, because Node's own response would have no body. The connection ends
+ * with the response.
  */
 export class MalformedRequests {
   readonly #options: MalformedRequestsOptions;

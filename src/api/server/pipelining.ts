@@ -1,7 +1,7 @@
 import type { RequestListener } from "node:http";
 import type { Socket } from "node:net";
 
-/** Estimated memory of a waiting request until its response is written, and the least of each part of its body. */
+/** Estimated memory of a waiting request until its response is written; a part of its body counts at least as much. */
 const UNIT_BYTES = 10_240;
 
 /** Maximum number of these units on a connection. */

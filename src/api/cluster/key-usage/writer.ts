@@ -43,12 +43,14 @@ interface Round {
  * write per organization, and no request waits for it.
  *
  * Guarantees:
- * - However many processes write, an entry changes at most once a minute, and never to an earlier time. Every write is
- *   bound to the version that it was decided on, and a use that another process has recorded is not written again.
+ * - However many processes write, an entry changes at most once for each minute, and never to an earlier one. Every
+ *   write is bound to the version that it was decided on, and a use that another process has recorded is not written
+ *   again.
  * - A round without new uses writes nothing, so an idle API makes no calls.
- * - A use is kept until it is written or its key is gone: a graceful shutdown loses nothing while the cluster is
- *   reachable, and a killed process loses at most a minute.
- * - A record that cannot be written does not delay others, and is logged once.
+ * - A use is kept until it is written or its key is gone: while the cluster is reachable, a graceful shutdown loses
+ *   nothing, and a killed process loses about a minute at most.
+ * - A record that cannot be written does not prevent the writes of others. A round logs at most one line: the first
+ *   failure that the round before did not have, and the number of failing records.
  */
 export class KeyUsageWriter {
   readonly #options: KeyUsageWriterOptions;

@@ -26,8 +26,8 @@ export class RateLimits {
   readonly #sources: Buckets<Policy> | undefined;
 
   /**
-   * Fields of a response that no bucket was charged for: no credentials, a key from a forbidden address, a path
-   * outside /v1. Clients expect the headers on every response, so these show the whole limit as unused.
+   * Fields of a response that no bucket was charged for, such as one to a request without credentials or from a
+   * forbidden address. Clients expect the headers on every response, so these show the whole limit as unused.
    */
   readonly uncharged: readonly string[];
 

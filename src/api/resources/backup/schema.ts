@@ -81,7 +81,7 @@ const startTimeRule = {
   },
 };
 
-/** JSON Schema of the rule about the retention. An absent or null retention is raised to the period. */
+/** JSON Schema of the rule about the retention. An absent or null retention that is too short is raised. */
 const retentionRule = {
   if: {
     type: "object",

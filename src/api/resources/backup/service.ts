@@ -36,13 +36,13 @@ export function backupPolicy({ id }: Service, cache: Pick<ClusterCache, "record"
 }
 
 /**
- * Changes the properties that were sent, and those that must follow ({@link changeBackupPolicy}). The others keep their
- * values, even if another request changes them at the same time.
+ * Changes the properties that were sent, and those that must follow ({@link changeBackupPolicy}). If another request
+ * changes others at the same time, both changes are kept.
  *
  * @returns the policy after the change
  * @throws ApiError 400 if the properties contradict each other, or if admission denies the write, or the error of
  *   `permit`; then nothing has changed
- * @throws ApiError 503 otherwise
+ * @throws Error if the record is malformed; ApiError 503 otherwise
  */
 export async function updateBackupPolicy(
   { organization, service }: ServiceParams,

@@ -40,7 +40,7 @@ function byJoining(a: Member, b: Member): number {
  *
  * @throws ApiError 404 if the member does not exist, 400 for the last admin or if admission denies the write, or the
  *   error of `permit`; then nothing has changed
- * @throws ApiError 503 otherwise
+ * @throws Error if the entry of the member is malformed; ApiError 503 otherwise
  */
 export async function removeMember(
   { organization, userId }: MemberParams,
@@ -56,7 +56,7 @@ export async function removeMember(
     return record && toMembersView(record);
   }
 
-  /** If the response is lost, a read decides: the removal succeeded if the entry, which existed before, is gone. */
+  /** If the outcome is unknown, a read decides: the removal succeeded if the entry, which existed before, is gone. */
   async function remove(current: MembersView): Promise<MembersView | undefined> {
     try {
       return toMembersView(await recordWriter.patch(current, { labels, data: { [entry]: null } }));

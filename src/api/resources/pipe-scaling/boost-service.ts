@@ -79,8 +79,8 @@ function changeOf(boost: Boost | undefined, deps: BoostServiceDeps): ScalingChan
 }
 
 /**
- * Waits for the write that ends a boost. If the response is lost, a read decides: the boost has ended if the object no
- * longer has it. Otherwise the outcome stays unknown, and a repeated request could end a boost that someone else has
+ * Waits for the write that ends a boost. If its outcome is unknown, a read decides: the boost has ended if the object
+ * no longer has it. Otherwise the outcome stays unknown, and a repeated request could end a boost that someone else has
  * started since.
  */
 async function ended(

@@ -15,7 +15,7 @@ import {
 } from "./change.ts";
 import type { ProgressAt } from "./progress-schema.ts";
 
-/** Returns the size that every pipe of a service runs: the last one that all had at the same time. */
+/** Returns the last size that all pipes of a service had at the same time. */
 export function reachedSize(service: Service, cache: Scalings): Size {
   const { effective } = requireScaling(service, cache);
   if (effective) return effective;
