@@ -18,7 +18,7 @@ interface OfRollout extends OfContainer {
   readonly rollout: LastRollout;
 }
 
-/** A write to the workload of one pipe that also sets the last-rollout annotation. */
+/** A write to the workload of one pipe that sets the last-rollout annotation. */
 export type PipeAction =
   /** Applies the desired size, which starts a rollout. */
   | ({ readonly type: "resize" } & OfRollout)
@@ -45,7 +45,7 @@ export interface DeletePodAction extends OfPipe {
   readonly pod: PodView;
 }
 
-/** A step of a resize in place. */
+/** A step of a resize in place, or the replacement of pods for which it is not possible. */
 export type InPlaceAction =
   | PodAction
   /** All pods have the size: sets it in the template, and pauses rollouts in the same write. */
@@ -86,10 +86,10 @@ export type Action =
   /**
    * Checks whether the API server accepts the desired size of a pipe.
    *
-   * `subject`: what the result depends on. `checksNodes`: also checks whether a node is large enough for the pod in the
-   * response. `triedPod`: also tries the size on this pod, because a quota or a LimitRange that refuses it there also
-   * refuses a new pod. `isCommit`: tries the commit instead of the rollout, and checks that only the size changes in
-   * the template and that the controller can later recognize the pause as its own.
+   * `subject`: what the result depends on. `checksNodes`: also checks whether a node is large enough for a pod of the
+   * template in the response. `triedPod`: also tries the size on this pod, because a quota or a LimitRange that refuses
+   * it there also refuses a new pod. `isCommit`: tries the commit instead of the rollout, and checks that only the size
+   * changes in the template and that the controller can later recognize the pause as its own.
    */
   | ({
       readonly type: "dry-run";
@@ -117,9 +117,9 @@ export type Action =
       readonly name: string;
       readonly spec: PipeScalingSpec;
     }
-  /** Reads a pipe whose last write got no response, or that left the cache while it was paused for a commit. */
+  /** Reads a pipe whose last write got no response, or that left the cache before it was released after a commit. */
   | ({ readonly type: "refresh" } & OfPipe)
-  /** Finds out which one is outdated: our view of the PipeScaling, or the generation that these pipes record. */
+  /** Finds out what is outdated, and corrects it: our view of the PipeScaling, or the generation in these pipes. */
   | {
       readonly type: "confirm-generation";
       readonly scaling: PipeScalingView;

@@ -12,20 +12,20 @@ import type { Resources } from "./observe/resources.ts";
 import type { Snapshot } from "./observe/snapshot.ts";
 import type { WriteRecord } from "./observe/write-record.ts";
 
-/** The reason why a pipe cannot have the desired size: one word for programs, and the end of a sentence for people. */
+/** The reason why a pipe cannot have a size: one word for programs, and the end of a sentence for people. */
 export interface Cause {
   readonly reason: FailureReason;
   readonly message: string;
 }
 
-/** A failure to resize a pipe to the desired size. Times are in milliseconds since 1970. */
+/** A failure to resize a pipe. Times are in milliseconds since 1970. */
 export interface Failure extends Cause {
   /** Number of attempts with this size. */
   readonly attempts: number;
   readonly atMs: number;
   /** The object changed between a read and the write. */
   readonly isConflict?: boolean | undefined;
-  /** Absent if there is no automatic retry. */
+  /** Absent if there is no automatic retry, or its time is not known, and none is requested for later. */
   readonly retryAtMs?: number;
   /** The next attempt is in flight or waits for its turn. Until it ends, the reported failure stays as it is. */
   readonly isRepeated?: boolean;
@@ -37,7 +37,7 @@ export interface PipeContext extends Omit<Snapshot, "pods" | "endedPods" | "scal
   readonly desired: Size;
   /** Present if the pipes get the previous size, because containers ran out of memory with the requested one. */
   readonly outOfMemory: OutOfMemory | undefined;
-  /** The record for annotations: `outOfMemory`, or during a boost that of the size that is requested after it. */
+  /** The record for annotations: `outOfMemory`, or during a boost the one for the size that applies after the boost. */
   readonly keptOutOfMemory: OutOfMemory | undefined;
   readonly requestId: string | undefined;
   readonly scaling: PipeScalingView;
@@ -88,7 +88,10 @@ export interface DryRun {
   readonly action?: Extract<Action, { readonly type: "dry-run" | "check-room" }>;
 }
 
-/** Why one way to resize a pipe is not possible. `untilMs`: it may end by itself before, in milliseconds since 1970. */
+/**
+ * Why one way to resize a pipe is not possible. `untilMs`: until then, this may end by itself, so the pipe waits; in
+ * milliseconds since 1970.
+ */
 export type Problem = Fallback & { readonly untilMs?: number };
 
 /** The next step for the pods of a pipe whose resize in place has begun or may begin. */
@@ -172,13 +175,13 @@ export interface PipeDecision {
   readonly failure?: Failure | undefined;
   /** The current step of the pipe, for people: a clause without a full stop. */
   readonly activity?: string;
-  /** Why the pipe cannot be resized in place, while its pods must not be replaced. It waits until that ends. */
+  /** Why only a rollout could apply the size, while no pod may be replaced. The pipe waits until this changes. */
   readonly hindrance?: Fallback;
   /** Only the owner of the pipe can end the wait, which the owner chose, for example with a partition. */
   readonly waitsForOwner?: boolean;
-  /** The reason why the rollout makes no progress, if known. */
+  /** The reason why the rollout, or a deferred resize, makes no progress, if known. */
   readonly obstacle?: string | undefined;
-  /** Absent if something has to happen first. */
+  /** Absent if nothing is left to do, or if something has to happen first. */
   readonly next?: Next;
   /** Time at which this decision may change without an event, in milliseconds since 1970. */
   readonly recheckAtMs?: number | undefined;

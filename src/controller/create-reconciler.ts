@@ -19,7 +19,7 @@ export interface ReconcilerSetup
     Pick<WorkersOptions, "concurrency" | "onFailure" | "onReconciled">,
     Pick<SearchOptions, "pipeNamespaces" | "onProblem"> {
   readonly queue: WorkQueue;
-  /** False once another process may write. */
+  /** False once this process may no longer write. */
   readonly isLeader: () => boolean;
 }
 
@@ -68,20 +68,20 @@ export function createReconciler(setup: ReconcilerSetup) {
   return { work };
 }
 
-/** A part of the 60 s that the chart gives the process to end. */
+/** Commits in progress may take this part of the 60 s that the chart gives the process to end. */
 const MOST_MS = 20_000;
 
 const CHECK_MS = 100;
 
 interface Parts extends Pick<ActionRunnerOptions, "caches" | "departed" | "writes" | "queue" | "clock"> {
   readonly reconcileAll: (signal: AbortSignal) => Promise<void>;
-  /** False once another process may write. */
+  /** False once this process may no longer write. */
   readonly isLeader: () => boolean;
 }
 
 /**
- * Ends the commits that have begun, before the process ends: there may be no next controller, and then a Deployment
- * would stay paused. A commit takes about 100 ms.
+ * Ends the commits that have begun, before the process ends: there may be no next controller, and then Deployments
+ * would stay paused and pods held. A commit takes about 100 ms.
  */
 export async function finishCommits(parts: Parts): Promise<void> {
   const { caches, departed, writes, queue, clock, reconcileAll, isLeader } = parts;

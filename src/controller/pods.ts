@@ -35,7 +35,10 @@ function stateOf(pod: PodView, own: ContainerView | undefined, target: Resources
   return isSeen && isAllocated && hasResources(actual, target) ? "done" : "resizing";
 }
 
-/** False if the pods of the pipe have no label, or the controller may not watch pods. Then only the workload counts. */
+/**
+ * False if the pods of the pipe lack the label by which the controller sees them, or if it may not watch pods. Then
+ * only the workload counts.
+ */
 export function seesPods({ pipe, podsProblem }: Pick<Subject, "pipe" | "podsProblem">): boolean {
   return pipe.hasLabelledPods && podsProblem === undefined;
 }
@@ -51,7 +54,7 @@ export function unseenPods({ pipe, pods }: Pick<Subject, "pipe" | "pods">): stri
   return `${replicas - pods.filter(isReplica).length} of its ${replicas} pods do not have the label ${TYPE_LABEL}=${DATABASE_TYPE}: add it`;
 }
 
-/** Returns true if every pod runs with the desired size. There may be none. */
+/** Returns true if every pod runs with the desired size, or if there are no pods. */
 export function allPodsHaveSize(subject: Subject): boolean {
   return seesAllPods(subject) && subject.active.every(({ state }) => state === "done");
 }
@@ -91,7 +94,10 @@ export function hasPodWriteInFlight({ pods, writes }: Pick<Subject, "pods" | "wr
 
 const PURPOSES = ["resize-pod", "return-pod"] as const;
 
-/** False during a rollout, which the status may not show yet, or if the owner keeps pods from rollouts. */
+/**
+ * False if the pods have several templates: during a rollout, which the status may not show yet, or because the owner
+ * keeps pods from rollouts.
+ */
 export function areOfOneTemplate({ active }: Pick<Subject, "active">): boolean {
   return new Set(active.map(({ pod }) => pod.templateHash)).size <= 1;
 }

@@ -33,7 +33,7 @@ export interface ControllerOverrides extends Pick<SetupOptions, "retryDelays"> {
  *
  * @param overrides for tests
  * @throws Error with a sentence for the user when it cannot start
- * @throws RestartRequiredError if another controller has taken over, or etcd was restored from an older snapshot
+ * @throws RestartRequiredError if the lease was lost, or etcd was restored from an older snapshot
  */
 export async function runController(
   settings: ControllerSettings,
@@ -66,7 +66,7 @@ export async function runController(
   }
 }
 
-/** The parts that need no response of the API server. */
+/** The options of `setup` that are known before the API server responds. */
 type Parts = Omit<SetupOptions, "verticalAutoscalers">;
 
 async function operate(parts: Parts, signal: AbortSignal): Promise<void> {

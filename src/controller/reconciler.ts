@@ -20,8 +20,9 @@ export type ReconcilerOptions = ActionRunnerOptions &
   };
 
 /**
- * One reconciliation of a service: observe, decide, and then either apply or report. A reconciliation that writes to
- * pipes is followed by another one, which reports the state after the writes. A failed write is reported at once.
+ * Reconciles one service: observes, decides, and then applies or reports. A reconciliation that writes to pipes is
+ * followed by another one, which reports the state after the writes. Two things are reported without waiting for it: a
+ * failed write, and that the service is no longer Ready.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;

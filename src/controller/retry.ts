@@ -9,7 +9,7 @@ const DAY_MS = 24 * 3_600_000;
 
 const WRITE_REASONS = ["WriteFailed", "Forbidden"];
 
-/** The size was not applied, for a reason in the Deployment or elsewhere that someone can change. */
+/** The size was not applied, for a reason in the workload or elsewhere that someone can change. */
 const REFUSALS = ["Refused", "NoNodeLargeEnough"];
 
 /** No node has room now. Pods come and go, so the nodes are searched again soon. */
@@ -18,7 +18,10 @@ export const NO_ROOM = "NoNodeHasRoom";
 /** A size that stayed this long was not in conflict, so a later change starts a new count. */
 export const TRUCE_MS = 7 * DAY_MS;
 
-/** After such a pause, the delays begin again with the shortest. An hour keeps the bound on writes per hour valid. */
+/**
+ * If the last write was longer ago than this, the delays `writeRetry` and `commitRetry` begin again with the shortest.
+ * An hour keeps the bound on writes per hour valid.
+ */
 export const SERIES_END_MS = 60 * 60_000;
 
 export const FIELD_CONFLICT = "FieldConflict";
@@ -152,7 +155,7 @@ export function failureOf(
   return retriedAt(retryAtMs, { reason, message, attempts, atMs, isConflict, ...repeated });
 }
 
-/** Kubernetes often writes the status of a workload, so up to this many conflicts in a row are not reported. */
+/** Number of first writes whose conflicts are not reported. Kubernetes often writes the status of a workload. */
 const ORDINARY_CONFLICTS = 2;
 
 /** Returns a failure unless it is an ordinary conflict, after which the write soon succeeds. */

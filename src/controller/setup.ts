@@ -21,7 +21,7 @@ import { ControllerMetrics } from "./report/metrics.ts";
 import type { Timeouts } from "./timeouts.ts";
 
 const CONCURRENCY = 16;
-/** Least time between two reconciles of one service, so that a burst of changes leads to one. */
+/** Least time between the starts of two reconciles of one service, so that a burst of changes leads to few. */
 const RECONCILE_INTERVAL_MS = 100;
 const RETRY = { retryFirstMs: 50, retryMostMs: 60_000 };
 
@@ -36,7 +36,7 @@ export interface SetupOptions {
   /** The CRD of vertical autoscalers is installed. */
   readonly verticalAutoscalers: boolean;
   readonly timeouts: Timeouts;
-  /** Delays before a failed watch is retried; those of client-go by default. */
+  /** Delays before a failed watch is retried; by default those of `RetryBackoff`. */
   readonly retryDelays?: RetryDelays | undefined;
   /** Absent if tracing is off. */
   readonly recordSpan?: RecordSpan | undefined;
@@ -47,9 +47,9 @@ export interface Controller {
   /** Fill the caches and keep them current. */
   readonly informers: readonly Informer[];
   readonly elector: LeaderElector;
-  /** Aborted with an EtcdRollbackError after an etcd restore; from then on nothing is written. */
+  /** Aborted with an EtcdRollbackError after an etcd restore; from then on, only the lease is written. */
   readonly outdated: AbortSignal;
-  /** Reconciles services until the signal is aborted. Only the leader may call it. */
+  /** Reconciles services until the signal is aborted, then finishes commits. Only the leader may call it. */
   work(signal: AbortSignal): Promise<void>;
 }
 

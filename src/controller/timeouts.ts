@@ -16,19 +16,25 @@ export const TIMEOUTS = {
   deferredMs: MINUTE_MS,
   /** Before the nodes are searched for room again, for a pipe that stops its old pods first. */
   roomRetry: { firstMs: MINUTE_MS, mostMs: 10 * MINUTE_MS },
-  /** For which the room that a search found is assumed to be still free. */
+  /** Time for which a search that found room counts, and an accepted dry run that also tried a pod. */
   roomFoundMs: MINUTE_MS,
-  /** For which all services share one list of nodes. */
+  /** Time for which all services share one list of nodes. */
   nodesMs: MINUTE_MS,
-  /** Until any other resize of a pod fails. The kubelet retries an error every 10 to 15 s. */
+  /** Until a resize of a pod that is neither deferred nor infeasible fails. The kubelet retries every 10 to 15 s. */
   resizeMs: 2 * MINUTE_MS,
-  /** Until a commit ends without a response of the Deployment controller, which takes 200 ms unless it restarts. */
+  /**
+   * Until a commit ends without a response of the controller of the workload. The Deployment controller responds within
+   * 200 ms unless it restarts.
+   */
   commitMs: 30 * SECOND_MS,
   /** Until other pipes no longer wait for a commit that cannot end, such as one whose writes fail. */
   stuckCommitMs: 2 * MINUTE_MS,
-  /** For which a pipe with a smaller memory in place must be available before others follow. */
+  /**
+   * Time for which a pipe must be available before others follow, if a resize in place lowered its memory or restarted
+   * a container.
+   */
   smallerMemoryMs: 30 * SECOND_MS,
-  /** For which a container that runs out of memory shows that the smaller memory does not suffice. */
+  /** Time after a commit to less memory for which a container that runs out of memory shows that it is too little. */
   outOfMemoryMs: 10 * MINUTE_MS,
   /** From the last restart of a container until its pipe proves the size: the longest restart delay of a kubelet. */
   crashLoopMs: 5 * MINUTE_MS,
@@ -37,12 +43,12 @@ export const TIMEOUTS = {
   /** For the status of a workload to show that one of its pods has ended. The pods have a watch of their own. */
   podEndMs: 5 * SECOND_MS,
   /**
-   * Until an orphan that the controller paused is resumed. It may be a pipe of another installation, whose controller
-   * has the same field manager and pauses it for at most `commitMs`. That commit must not be cut short, because that
-   * would start a rollout.
+   * Until an orphan that is paused for a commit is resumed. One that this process paused is resumed at once. Any other
+   * may be a pipe of another installation, whose controller has the same field manager and pauses it for at most
+   * `commitMs`. That commit must not be cut short, because that would start a rollout.
    */
   orphanPauseMs: MINUTE_MS,
-  /** Until the condition ReplicaFailure counts as a failure. It also occurs briefly in healthy rollouts. */
+  /** For a pipe with pods: until the condition ReplicaFailure counts as a failure. Healthy rollouts have it briefly. */
   replicaFailureMs: 30 * SECOND_MS,
   /** For the owner of a deleted PipeScaling to create it again, as `kubectl replace --force` does. */
   recreateMs: 30 * SECOND_MS,
@@ -56,7 +62,10 @@ export const TIMEOUTS = {
   writeRetry: { firstMs: SECOND_MS, mostMs: 5 * MINUTE_MS },
   /** Before a commit that was undone is repeated. Each is two writes: 18 in the first hour, then 12 per hour. */
   commitRetry: { firstMs: MINUTE_MS, mostMs: 10 * MINUTE_MS },
-  /** Before a retry of a failed rollout or rejected size. Each one interrupts the pipe, or is unlikely to succeed. */
+  /**
+   * Before a retry of a rejected size, or of a failed rollout that did not stop old pods first. Each one may restart
+   * pods, or is unlikely to succeed.
+   */
   rolloutRetry: { firstMs: 5 * MINUTE_MS, mostMs: 60 * MINUTE_MS },
 };
 

@@ -9,7 +9,7 @@ import type {
 import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
 import { PIPE_KINDS, pipeName } from "./pipe-kind.ts";
 
-/** A VerticalPodAutoscaler or HorizontalPodAutoscaler that affects the pods of a pipe. */
+/** A VerticalPodAutoscaler or HorizontalPodAutoscaler, which may affect the pods of a pipe. */
 export interface AutoscalerView extends KubeObject {
   readonly metadata: Identity;
   /** Vertical autoscalers replace our size with their own; horizontal ones only depend on it. */

@@ -141,7 +141,7 @@ export interface InformerOptions extends Pick<ControllerSettings, "namespace" | 
   readonly retryDelays?: RetryDelays | undefined;
 }
 
-/** Selects the pods of pipes. A pod that lacks the label of the service may still belong to one. */
+/** Selects the pods of pipes. A pod that lacks the label of the service may still belong to a pipe. */
 const POD_SELECTOR = `${TYPE_LABEL}=${DATABASE_TYPE}`;
 
 /** The labels that mark a workload as a pipe. */

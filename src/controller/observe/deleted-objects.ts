@@ -54,8 +54,8 @@ export class DeletedScalings {
 
 /**
  * Workloads that left the cache, because somebody removed a label or deleted them, while the controller still had to
- * release them after a commit. They are read until they are released or gone. departed-search.ts finds those that no
- * process saw leave.
+ * release them after a commit. They are read until they are released or gone. departed-search.ts finds those that this
+ * process did not see leave.
  */
 export class DepartedPipes {
   readonly #pipes: Pick<PipeStore, "get">;

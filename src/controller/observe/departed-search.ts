@@ -15,8 +15,9 @@ import { isUnreleased, lastServiceOf, type PipeView } from "./pipe-view.ts";
 import { KINDS } from "./workloads/kinds.ts";
 
 /**
- * Select all workloads that are no pipes. A selector has no "or", so this takes two lists. In the other order, a
- * workload without the label of the service that loses the label of the type between the lists would be in neither.
+ * Select all workloads that are not pipes. A selector has no "or", so this takes two lists. Their order matters: a
+ * workload that has only the label of the type, and loses it between the lists, is in the first one. In the other
+ * order, it would be in neither.
  */
 const SELECTORS = [`${TYPE_LABEL}=${DATABASE_TYPE},!${SERVICE_LABEL}`, `${TYPE_LABEL}!=${DATABASE_TYPE}`];
 
@@ -28,14 +29,14 @@ export interface SearchOptions extends Pick<ControllerSettings, "pipeNamespaces"
 }
 
 /**
- * Least time from the start of one search to the next. After an outage, the watches of many namespaces may each have
+ * Least time between the starts of two searches. After an outage, the watches of many namespaces may each have
  * missed deletions.
  */
 const LEAST_MS = 10_000;
 
 /**
- * Finds the workloads that lost the labels of a pipe during a commit while no watch of this process showed it. No later
- * event shows them, so nothing would release them. A search lists all workloads that are no pipes, page by page.
+ * Finds the workloads that lost a label of a pipe during a commit, if no watch of this process showed that. No later
+ * event shows them, so nothing would release them. A search lists all workloads that are not pipes, page by page.
  */
 export class DepartedSearch {
   readonly #options: SearchOptions;

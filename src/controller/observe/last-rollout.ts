@@ -40,7 +40,10 @@ export interface Fallback {
  * whole annotation invalid.
  */
 const lastRollout = z.object({
-  /** The size that was requested; a rollback keeps it. */
+  /**
+   * The desired size at the time of the write; a rollback keeps it. If a commit was undone, the size that the template
+   * got again, unless its resources are not a valid size.
+   */
   size,
   /** True if the pipe was returned from `size` to `lastGoodSize`, or adopted with resources other than `size`. */
   isRollback: flag,
@@ -54,9 +57,12 @@ const lastRollout = z.object({
       message,
     })
     .optional(),
-  /** The size to which a rollback of `size` returns (`lastGoodSize`); absent if none is known. */
+  /** The size to which a rollback of `size` returns, or that an undone commit restores; absent if none is known. */
   lastGoodSize: textOf<Allotment>(parseAllotment, formatAllotment).optional().catch(undefined),
-  /** Start of the rollout or of the rollback, in milliseconds since 1970. The chart's policies expect it next. */
+  /**
+   * Start of the rollout, of the rollback or of the commit, or time of the adoption, in milliseconds since 1970. The
+   * chart's policies expect it right after `lastGoodSize`.
+   */
   startedAtMs: timeMs,
   /** Start of the resize of the running pods, in milliseconds since 1970; absent if the pods were replaced. */
   inPlaceStartedAtMs: timeMs.optional(),
@@ -66,7 +72,10 @@ const lastRollout = z.object({
   isCommitting: z.boolean().optional(),
   /** The revision of all pods of a StatefulSet when the commit began. Pods of it may get the label of the next one. */
   committedRevision: sharedText.optional(),
-  /** The last resize in place that failed: the same size is not tried in place again. */
+  /**
+   * Why a size was not applied in place: the last resize in place failed, or none was possible when the rollout began.
+   * As a rule, that size is not tried in place again (failedBefore in in-place/problem.ts).
+   */
   inPlaceFailure: z
     .object({
       size,
@@ -90,11 +99,11 @@ const lastRollout = z.object({
     .catch(undefined),
   /**
    * The rollout of the applied size completed once, or none was needed, so it is not rolled back. Nothing else shows
-   * this later, because a change by the owner can make the Deployment look as if the rollout never completed.
+   * this later, because a change by the owner can make the workload look as if the rollout never completed.
    */
   cameUp: flag,
   /**
-   * Number of consecutive attempts with `size`; 0 if the pipe was adopted with it, or got it back when a commit was
+   * Number of consecutive attempts with `size`; 0 if the pipe was adopted, or got its old size again when a commit was
    * undone.
    */
   attempts: z.int(),
@@ -107,9 +116,12 @@ const lastRollout = z.object({
   requestId: z.string().optional(),
   /** Generation of the workload after the patch; 0 if the annotation records no rollout. */
   generation: z.int(),
-  /** Revision of the pod template after the patch; a later revision is the owner's. */
+  /**
+   * Revision of the pod template after the patch. A later one comes from the owner, or from the controller if it
+   * replaced pods after a resize in place had failed.
+   */
   revision: z.int(),
-  /** Identifies the pod template without the size, if Kubernetes does not number the templates of the workload. */
+  /** Identifies the pod template without the size, if the workload does not show a number of its template. */
   template: sharedText.optional(),
   /** `progressedAtS` of the workload before the patch, in seconds since 1970; 0 for none. */
   progressedAtS: z.int(),
@@ -121,12 +133,12 @@ const lastRollout = z.object({
 const binding = z.object({ version: z.literal(1), deploymentUid: z.string() });
 
 /**
- * The last rollout that the controller started on a pipe. It is stored in an annotation of the workload by the patch
- * that starts the rollout, so that a controller can continue after a crash of its predecessor.
+ * The last rollout, rollback or commit that the controller started on a pipe, or its adoption. The patch that starts it
+ * also stores this in an annotation of the workload, so that a controller can go on after a crash of its predecessor.
  */
 export type LastRollout = Readonly<z.output<typeof lastRollout>>;
 
-/** A resize in place that failed. */
+/** Why a size was not applied in place. */
 export type InPlaceFailure = NonNullable<LastRollout["inPlaceFailure"]>;
 
 /** A size that the pipes of a service lost again because containers ran out of memory. */
@@ -154,17 +166,20 @@ export function parseLastRollout(
     if (deploymentUid !== undefined && bound.deploymentUid !== deploymentUid) return undefined;
     return lastRollout.parse(json);
   } catch {
-    // Someone edited it, so the pipe is treated as new to the controller.
+    // Someone edited it, so it counts as absent.
     return undefined;
   }
 }
 
-/** The subject of the write of an annotation. The record of a completed rollout counts even if the write fails. */
+/**
+ * The subject of the write of an annotation. If the annotation records that a rollout completed, the memory of writes
+ * shows this even if the write fails.
+ */
 export function annotationSubject({ size, cameUp, generation, startedAtMs }: LastRollout): string {
   return cameUp && generation > 0 ? `${startedAtMs} completed` : formatSize(size);
 }
 
-/** The subject of the write after a commit that leaves the partition of a StatefulSet to its owner. */
+/** The subject of the write that leaves the partition of a StatefulSet to its owner after a commit. */
 export function partitionSubject(lastRollout: LastRollout | undefined): string {
   return `${lastRollout?.startedAtMs ?? 0} partition`;
 }

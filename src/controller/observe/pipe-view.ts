@@ -26,8 +26,8 @@ export interface PipeView extends KubeObject {
   /** The resources of that container if they are not a valid size, so that a rollback can restore them. */
   readonly otherResources: Resources | undefined;
   /**
-   * The resources of that container if the controller would write its size in another form, to restore the same
-   * template.
+   * The resources of that container if the controller would write its size in another form. With them, exactly the same
+   * template can be restored.
    */
   readonly otherForm: Resources | undefined;
   /** True if the owner made the container Guaranteed. The CPU limit then follows the size, to keep the QoS class. */
@@ -37,12 +37,12 @@ export interface PipeView extends KubeObject {
   /** Field managers other than ours that own a field of the size. */
   readonly otherManagers: readonly string[];
   /**
-   * The controller is an owner of each field of the size that the container has, or nothing shows owners. A field stays
-   * if another owner no longer applies it.
+   * The controller is an owner of each field of the size that the container has, or nothing shows owners. Then each of
+   * these fields stays if another owner no longer applies it.
    */
   readonly ownsSize: boolean;
   readonly replicas: number;
-  /** The pods have the label by which the controller sees them. */
+  /** The pod template has the label by which the controller sees pods. */
   readonly hasLabelledPods: boolean;
   /** Why its pod template does not allow resizes in place. */
   readonly templateProblem: Fallback | undefined;
@@ -50,9 +50,9 @@ export interface PipeView extends KubeObject {
   readonly startupReads: readonly StartupRead[];
   /** The time without progress that the owner chose for rollouts, plus the time until a pod counts as available. */
   readonly deadlineMs: number;
-  /** A change of the template replaces no pod. */
+  /** A Deployment is paused, or the owner of a StatefulSet keeps all of its pods from rollouts. */
   readonly isPaused: boolean;
-  /** Paused by the controller, to commit a resize in place. */
+  /** To commit a resize in place, the controller has paused the Deployment, or holds the pods of the StatefulSet. */
   readonly isPausedForCommit: boolean;
   /** During such a pause: when the controller last wrote to the workload, in milliseconds since 1970. */
   readonly pausedForCommitAtMs: number | undefined;
@@ -60,7 +60,7 @@ export interface PipeView extends KubeObject {
   readonly stopsOldPodsFirst: boolean;
   /** Absent for workloads whose pods have no numbers. */
   readonly inTurn: InTurn | undefined;
-  /** Revision of the pod template; 0 until Kubernetes sets it. */
+  /** Revision of the pod template: 0 for a Deployment until Kubernetes sets it. For a StatefulSet, see `revisionOf`. */
   readonly revision: number;
   readonly rollout: RolloutProgress;
   /** Absent unless the controller itself wrote it to exactly this object. */
@@ -168,7 +168,7 @@ export function lastServiceOf({ serviceId, lastRollout }: PipeView): string {
   return serviceId || (lastRollout?.serviceId ?? "");
 }
 
-/** Returns true if a resize or a rollback of the controller is in progress. */
+/** Returns true if a rollout or a rollback of the controller is in progress. */
 export function isRollingOut(pipe: PipeView): boolean {
   const { lastRollout, rollout, isPaused, replicas } = pipe;
   if (!lastRollout || lastRollout.generation === 0 || lastRollout.cameUp) return false;
@@ -196,8 +196,8 @@ export function mayBeRollingOut(pipe: PipeView): boolean {
 }
 
 /**
- * True if the controller may be replacing pods that could not get the size of their template in place. That gives the
- * template another revision, and nothing but the recorded failure shows whose rollout it is.
+ * True if the controller may be replacing pods of a Deployment that could not get the size of their template in place.
+ * That gives the template another revision, and nothing but the recorded failure shows whose rollout it is.
  */
 export function mayReplacePodsOfTemplate(pipe: PipeView): boolean {
   const { lastRollout, size, revision, rollout, isPaused, replicas } = pipe;
@@ -207,7 +207,10 @@ export function mayReplacePodsOfTemplate(pipe: PipeView): boolean {
   return !rollout.isComplete && !isPaused && replicas > 0;
 }
 
-/** Returns true if another writer changed the pod template since the controller's last rollout. */
+/**
+ * Returns true if the pod template has a later revision than that of the controller's last rollout, usually because
+ * another writer changed it. If a resize in place failed, the pods that the controller then replaces cause one, too.
+ */
 export function isChangedByOwner({ revision, lastRollout }: PipeView): boolean {
   return lastRollout !== undefined && revision > lastRollout.revision;
 }
@@ -253,7 +256,12 @@ export function isCommitUnseen({ metadata, lastRollout, rollout, size }: PipeVie
   return sameSize(lastRollout.size, size) && metadata.generation <= lastRollout.generation + 1;
 }
 
-/** Returns true if the condition Progressing is not about the last rollout. @param progressedAtS of the condition */
+/**
+ * Returns true if the condition Progressing is older than the last rollout, or if that had no pods to replace. Then the
+ * condition does not show that the rollout is complete.
+ *
+ * @param progressedAtS of the condition
+ */
 export function isAnnouncedBefore(progressedAtS: number, lastRollout: LastRollout | undefined): boolean {
   // An adoption rolled nothing out.
   if (!lastRollout || lastRollout.generation === 0) return false;

@@ -62,7 +62,7 @@ export interface ContainerView {
   /** The previous run ended because the container used more memory than its limit. */
   readonly isOomKilled: boolean;
   readonly allocated: ContainerStatus["allocatedResources"];
-  /** The resources with which the container runs; absent if the node cannot resize pods. */
+  /** The resources with which the container runs; absent if the kubelet does not report them. */
   readonly actual: ContainerStatus["resources"];
 }
 
@@ -162,7 +162,7 @@ export function resizedAtMs({ managedFields = [] }: Metadata): number | undefine
 /** The field manager that last changed the resources of a container after its pod was created, unless it is ours. */
 export function otherResizerOf(container: string, { managedFields = [] }: Metadata): string | undefined {
   const others = managedFields.filter((entry) => isResize(entry) && !isOwn(entry));
-  // The usual case, for every version of every pod.
+  // This is the usual case, and the function is called for every version of every pod.
   if (others.length === 0) return undefined;
   const resources = [["f:spec", "f:containers", `k:${JSON.stringify({ name: container })}`, "f:resources"]];
   const found = others

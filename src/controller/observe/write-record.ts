@@ -17,12 +17,12 @@ export interface WriteError {
   readonly isConflict?: boolean;
   /** The write succeeded, and another one had to undo it. */
   readonly isUndone?: boolean;
-  /** Why the pipe has to be rolled out instead. */
+  /** Why only a rollout could apply the size. */
   readonly fallback?: FallbackReason;
 }
 
 /**
- * The writes that are repeated until they succeed or are not wanted any more. Each object has at most one record
+ * The purposes of the writes, dry runs, searches and reports that are remembered. Each object has at most one record
  * for each purpose.
  */
 export const WRITE_PURPOSES = [
@@ -45,7 +45,7 @@ export const WRITE_PURPOSES = [
   ...["status", "create"],
   /** The last status that was written, so that another writer who removes it does not cause endless writes. */
   "written-status",
-  /** The report on an unmanaged object: made once, because another controller may manage it. */
+  /** The report on an unmanaged object: not repeated for the same reason, because another controller may manage it. */
   "notice",
 ] as const;
 
@@ -69,7 +69,7 @@ export interface WriteRecord {
   readonly attempts: number;
   /** Number of writes with the same subject since the last pause of an hour. */
   readonly series: number;
-  /** The `series` of the other one of the two writes of a commit to its workload, which share one bound. */
+  /** Of the two writes of a commit to its workload, which share one bound: the `series` of the other one. */
   readonly besides?: number;
   /** Time of the first attempt since the last one that succeeded or was refused, in milliseconds since 1970. */
   readonly undecidedSinceMs: number;
@@ -97,9 +97,15 @@ export interface WrittenAnnotation {
 /** The memory of writes, by UID of the object. */
 export interface WriteRecords {
   get(uid: string, purpose: WritePurpose): WriteRecord | undefined;
-  /** The runs of the containers of a pod when its kubelet was last seen to defer the resize, since the last write. */
+  /**
+   * The runs of the containers of a pod when its resize was last seen as pending; `undefined` if it was not since the
+   * last write to the pod.
+   */
   pendingRuns(uid: string): string | undefined;
-  /** The last write of the annotation of a workload, with the result. */
+  /**
+   * The last annotation that was written to a workload, and whether it was stored; `undefined` if a later write with
+   * the same purpose has not succeeded.
+   */
   lastAnnotation(uid: string): (WrittenAnnotation & Pick<WriteRecord, "attempts" | "lastAtMs">) | undefined;
 }
 

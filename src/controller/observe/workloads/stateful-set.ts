@@ -97,8 +97,8 @@ function holdOf(
 }
 
 /**
- * A number for the template, like the revision of a Deployment. Kubernetes gives the templates of a StatefulSet only
- * names, and reuses them. So this is the number in the annotation, plus one if the owner changed the template later.
+ * A number for the template, like the revision of a Deployment. A StatefulSet shows only the names of its templates,
+ * which Kubernetes reuses. So this is the number in the annotation, plus one if the owner changed the template later.
  */
 function revisionOf(template: string, lastRollout: LastRollout | undefined): number {
   if (!lastRollout) return 1;
