@@ -27,7 +27,7 @@ const api = defineCommand({
   summary: "run the management API",
   details:
     "Serves the organizations, services and keys of the records over HTTP, and writes the size\n" +
-    "that a caller requests into the PipeScaling of the service. Any number of them may run.",
+    "that a caller requests into the PipeScaling of the service. Any number of these processes may run.",
   examples: ["api --kubeconfig ~/.kube/config", "api --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key"],
   options: apiSettings,
   run: (values) => {

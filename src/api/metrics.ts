@@ -41,7 +41,7 @@ export class ApiMetrics {
     const authentications = this.#authentications;
     new Counter({
       name: "pipe_scaling_authentications_total",
-      help: "Requests by the result of authentication; unknown means that the API keys were not available or too old.",
+      help: "Requests by the result of authentication; unknown means that the caches of keys and records were not filled yet or too old.",
       labelNames: ["result"],
       registers,
       collect() {

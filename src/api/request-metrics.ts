@@ -30,7 +30,7 @@ export class RequestMetrics {
     const counts = this.#counts;
     new Counter({
       name: "pipe_scaling_http_requests_total",
-      help: "HTTP requests by method, route template and status code; route is none if the request was rejected before routing.",
+      help: "HTTP requests by method, route template and status code; route is none if the request was rejected before it reached a route.",
       labelNames: ["method", "route", "code"],
       registers: [registry],
       collect() {

@@ -58,7 +58,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   "admin member": "manage the members of an organization",
   "admin key": "manage API keys, and rotate their secrets",
   backup: "show and change the backup settings of a service",
-  scaling: "show and change the size of a service's pipes, its limits and its history",
+  scaling: "show and change the size of a service's pipes, and show its limits and history",
   profile: "manage profiles: addresses of APIs with keys",
   members: "list and remove members of the organization",
 };

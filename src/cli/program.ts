@@ -20,8 +20,8 @@ export interface ProgramSpec {
 const COMPLETE = "__complete";
 
 const EPILOGUE = `
-Flags are also environment variables: --namespace is PIPE_SCALING_NAMESPACE. The flag wins, and an empty
-variable counts as not set. --watch and the values that an update changes are flags only.
+Many flags are also environment variables, which the help of a command names: --namespace is
+PIPE_SCALING_NAMESPACE. The flag wins, and an empty variable counts as not set.
 
 Exit codes:
 ${EXIT_CODES.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join("\n")}`;

@@ -56,13 +56,14 @@ export const FAILURE_REASON_TABLE = {
     sentence: "The pipe could not be started with this size.",
     shows: "Stalled",
     meaning:
-      "Kubernetes cannot create the new pods of a pipe, for example because of a quota or a policy. The controller waits for 30 s first, unless the pipe has no pod left.",
+      "Kubernetes cannot create the new pods of a pipe, for example because of a quota or a policy. This counts as a failure after 30 s, or at once if the pipe has no pod left.",
     remedy: `Fix the error of Kubernetes, which is in the message. ${RETRIED_OR_ON_REQUEST}`,
   },
   ReplicaFailure: {
     sentence: "The pipe could not be started with this size.",
     shows: "Stalled",
-    meaning: "Same as FailedCreate, but Kubernetes reports another reason, such as `FailedDelete`.",
+    meaning:
+      "Kubernetes reports a problem with the pods of a pipe other than `FailedCreate`, such as `FailedDelete`. It counts as a failure after the same time.",
     remedy: `Fix what \`kubectl describe\` shows for the ReplicaSet. ${RETRIED_OR_ON_REQUEST}`,
   },
   Refused: {
@@ -91,7 +92,8 @@ export const FAILURE_REASON_TABLE = {
   CpuLimitTooLow: {
     sentence: "The CPU limit of the pipe is below this size.",
     shows: "Stalled",
-    meaning: "The container of a pipe has a CPU limit below the size, and is not Guaranteed.",
+    meaning:
+      "The container of a pipe has a CPU limit below the size. The limit does not follow the size, as it does if the owner made the container Guaranteed.",
     remedy: "Remove `limits.cpu` from the chart or manifest of the pipe, or set it to at least the size.",
   },
   NotResizedInPlace: {
@@ -115,7 +117,7 @@ export const FAILURE_REASON_TABLE = {
       "The pipes ran out of memory at this size, so they have their previous size again: request a larger size.",
     shows: "Stalled",
     meaning:
-      "Containers of the service were OOM-killed twice within 10 minutes of a resize in place to a smaller memory. All pipes of the service were returned to their previous size, in place if possible, or to the maximum of the tier if that is smaller; `status.effective` has it, and the message names the pod.",
+      "Containers of the service were OOM-killed twice within 10 minutes of a resize in place to a smaller memory. All pipes of the service were returned to their previous size, in place if possible, or to the maximum of the tier if that is smaller; `status.effective` has it, and the message names one of the pods.",
     remedy:
       "Request a size with more memory. If the program is configured for less memory now, request a retry. The controller does not retry automatically.",
   },
@@ -156,7 +158,9 @@ export const FAILURE_REASON_TABLE = {
   WrongNamespace: {
     sentence: OPERATORS,
     shows: "Stalled",
-    meaning: "The PipeScaling is not in the namespace of the service's pipes. It has no effect.",
-    remedy: "Request the size in the namespace that the message names, and delete this PipeScaling.",
+    meaning:
+      "The PipeScaling, or a pipe, is not in the namespace that the record of the service names. The controller ignores it.",
+    remedy:
+      "Request the size in the namespace that the message names, and delete this PipeScaling. Move a pipe to that namespace, or correct its label.",
   },
 } as const satisfies Readonly<Record<string, ReasonEntry>>;

@@ -44,7 +44,7 @@ export const FALLBACK_REASON_TABLE = {
     isExpected: true,
   },
   Deferred: {
-    sentence: "The machine of the pipe had no room for this size, so the pipe moved.",
+    sentence: "The machine of the pipe had no room for this size, so the pipe moves to another one.",
     meaning:
       "the size did not fit on the node for 60 s; a pipe that stops its old pods first was rolled out only when another node had room",
     remedy: "add nodes, or leave more room on the nodes of pipes",

@@ -61,7 +61,7 @@ export const spec = z
         "How pipes are resized. InPlaceOrRollout changes running pods without a restart, and replaces the pods of a pipe where that is not possible. InPlace never replaces pods: a pipe that cannot be resized in place keeps its size, and the status says why. Rollout always replaces them. Without it, the setting of the controller applies.",
     }),
     suspend: z.boolean().optional().meta({
-      description: "While true, the controller does not change the pipes and only reports their state.",
+      description: "While true, the controller does not resize the pipes and only reports their state.",
     }),
   })
   .meta({

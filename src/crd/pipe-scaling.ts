@@ -96,7 +96,7 @@ const historyEntry = sizeFields.extend({
   }),
   result: z.enum(HISTORY_RESULTS).meta({
     description:
-      "Scaled: every pipe ran the size, and at least one pipe has replicas. Superseded: another size or request came first. Failed: a pipe cannot take the size; it can still become Scaled.",
+      "Scaled: every pipe ran the size, and at least one pipe has replicas. Superseded: another size or request came first. Failed: a pipe cannot take the size, or the pipes ran out of memory with it; the result can still become Scaled.",
   }),
   requestId: word.optional().meta({ description: "API request for the size." }),
   startedAt: dateTime,
@@ -146,7 +146,7 @@ const status = z
           .meta({
             maxProperties: MAX_METHODS,
             ...keys,
-            description: `How each pipe whose pods and template have the desired size got it, for at most ${MAX_METHODS} pipes: by a resize of its running pods, or by a rollout. Pipes that had the size before are not listed.`,
+            description: `How each pipe whose pods and template have the desired size got it, for at most ${MAX_METHODS} pipes: by a resize of its running pods, or by a rollout. Pipes that had the size before, or had no replicas then, are not listed.`,
           }),
         fallbacks: z
           .array(fallback)
@@ -182,11 +182,15 @@ const status = z
       }),
     limits: z
       .object({
-        service: z.int().meta({ description: "Maximum number of concurrent rollouts in this service." }),
+        service: z.int().meta({
+          description:
+            "Maximum number of pipes of this service that are resized or rolled out at the same time.",
+        }),
         overall: z.int().meta({ description: "Maximum number of concurrent rollouts in all services." }),
-        rolloutTimeoutSeconds: z
-          .int()
-          .meta({ description: "Time after which a rollout has failed, in seconds." }),
+        rolloutTimeoutSeconds: z.int().meta({
+          description:
+            "Time within which new pods must become available, in seconds. A Deployment can set a longer one, and a StatefulSet has this time for each pod in turn.",
+        }),
       })
       .optional()
       .meta({ description: "Limits of rollouts." }),

@@ -16,7 +16,8 @@ export const STATE_REASON_TABLE = {
     shows: "Reconciling",
     meaning:
       "Pipes are being resized or wait for their turn, or the templates of resized pods follow; the message names them.",
-    remedy: "Wait. A pipe that does not come up within `controller.config.rolloutTimeout` fails.",
+    remedy:
+      "Wait. A rollout whose new pods do not become available within `controller.config.rolloutTimeout` fails.",
   },
   Scaled: {
     sentence: "Every pipe runs the size.",
@@ -49,7 +50,7 @@ export const STATE_REASON_TABLE = {
   Suspended: {
     sentence: "Scaling of this service is suspended: the pipes keep their size until it is resumed.",
     shows: "Suspended",
-    meaning: "`spec.suspend` is true, so the controller does not change the pipes.",
+    meaning: "`spec.suspend` is true, so the controller does not resize the pipes.",
     remedy: "Set `spec.suspend` to false.",
   },
   Deleting: {

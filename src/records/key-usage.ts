@@ -8,7 +8,7 @@ export function keyUsageConfigMapName(organizationId: string): string {
 
 /** One entry of the ConfigMap. */
 export const keyUsageEntry = instant.meta({
-  description: "Time of the last request that was authenticated with the key, to the minute.",
+  description: "Time of the last request with the key from an allowed address, to the minute.",
 });
 
 export type KeyUsage = ReadonlyMap<string, Parsed<Date>>;

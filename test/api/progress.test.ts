@@ -73,7 +73,7 @@ describe("GET pipesCdcScaling/progress", () => {
     expect(successEnvelope(pipeScalingProgress).parse(body).result).toEqual({
       state: "propagating",
       reason: "Pending",
-      message: "The size has been accepted but not applied to any pipe yet.",
+      message: "The size has been accepted, but its progress is not known yet.",
       desired: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, source: "Spec" },
       effective: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
       pipes: { total: 3, updated: 0 },

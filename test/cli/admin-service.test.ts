@@ -29,7 +29,7 @@ describe("admin service show", () => {
       ...record,
       state: "unknown",
       reason: "NoPipeScaling",
-      message: "There is no PipeScaling: the controller has not seen a pipe of this service yet.",
+      message: "There is no PipeScaling: the controller creates it when it sees a pipe of this service.",
       history: [],
     });
 

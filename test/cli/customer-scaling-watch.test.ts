@@ -72,7 +72,7 @@ async function rescale(
 describe.each(WAYS)("%s, a watch", (way) => {
   it("follows the rescale until it completes, and ends with exit code 0", async () => {
     const { running, requestId } = await rescale(way);
-    await running.waitFor("not applied to any pipe yet");
+    await running.waitFor("its progress is not known yet");
     await reportStatus(environment, service, progressingTo(4, 1, requestId));
     await running.waitFor("1/3 pipes");
     await reportStatus(environment, service, scaledTo(4, requestId));
@@ -90,7 +90,7 @@ describe.each(WAYS)("%s, a watch", (way) => {
 
   it("ends with exit code 130 after Ctrl-C, and reports that the rescale continues", async () => {
     const { running } = await rescale(way);
-    await running.waitFor("not applied to any pipe yet");
+    await running.waitFor("its progress is not known yet");
     if ("write" in running) running.write("\x03");
     else running.signal("SIGINT");
     expect(await running.exitCode).toBe(130);
@@ -114,7 +114,7 @@ describe.each(WAYS)("%s, a watch", (way) => {
     const mortal = await spawnApi(environment, { port, flags: [] });
     onTestFinished(mortal.stop);
     const { running, requestId } = await rescale(way, mortal.url);
-    await running.waitFor("not applied to any pipe yet");
+    await running.waitFor("its progress is not known yet");
     await mortal.stop();
     // A terminal wraps the line, and each part has colors at both ends.
     await running.waitFor(/Trying[^a]*again/);
@@ -127,7 +127,7 @@ describe.each(WAYS)("%s, a watch", (way) => {
 
   it("ends with exit code 1 if another request supersedes its own", async () => {
     const { running } = await rescale(way);
-    await running.waitFor("not applied to any pipe yet");
+    await running.waitFor("its progress is not known yet");
     const other = await request(8);
     await reportStatus(environment, service, scaledTo(8, other));
     expect(await running.exitCode).toBe(1);

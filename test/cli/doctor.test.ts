@@ -123,14 +123,14 @@ const READY = {
     "ok: The controller is ready: 2 of 2 pods of RECORDS/pipe-scaling-operator-controller are ready.",
 };
 const REACHABLE = "ok: SERVER is reachable and runs Kubernetes v1.N.";
-const SAME_CRD = "ok: The CRD of PipeScaling is that of this release (v1beta1).";
+const SAME_CRD = "ok: The CRD of PipeScaling (v1beta1) is that of this release.";
 const POLICIES_OF_CONTROLLER = "ok: The admission policies are in force: 10.";
 const POLICIES = "ok: The admission policies are in force: 12.";
 const TIERS = "ok: The tiers are valid: basic, enterprise, scale.";
 const TLS = "ok: The TLS certificate of the API is usable; it expires in 60 d.";
 const LEADER = "ok: The controller ID is the leader; it renewed its lease N s ago.";
 const OF_SERVICES = "ok: Each pipe belongs to a service; pipes: 1.";
-const IN_PLACE = "ok: The pod templates of all pipes allow resizes in place.";
+const IN_PLACE = "ok: Where resizes in place are wanted, the pod templates allow them.";
 const CHANGED_API =
   "warning: The Deployment RECORDS/pipe-scaling-operator-api was changed by kubectl-set, so the next helm upgrade or rollback may fail with a conflict.";
 const NONE_PAUSED = "ok: The controller has left no Deployment or StatefulSet paused.";
@@ -211,7 +211,7 @@ describe("the records check of doctor", () => {
           ),
           expect.stringMatching(/^error: The configmap key-usage-ID is malformed: ID: must be a date/),
           expect.stringMatching(/^error: The configmap members-ID is malformed: u-1: /),
-          'error: The configmap odd is malformed: the label pipes.clouddb.dev/resource is "pipe", which is no kind of record.',
+          'error: The configmap odd is malformed: the label pipes.clouddb.dev/resource is "pipe", which is not a kind of record.',
           "error: The secret api-key-HASH is malformed: state: must be enabled or disabled.",
         ],
         removed: ["ok: The records are well-formed: organizations 1, services 1."],
@@ -241,7 +241,7 @@ describe("the records check of doctor", () => {
       },
       {
         added: [
-          "error: The service nowhere (ID) names the namespace PIPES-none for its pipes, which does not exist.",
+          "error: The pipes of the service nowhere (ID) belong in the namespace PIPES-none, which does not exist.",
           "warning: The API key unowned (ID) belongs to the organization ID, which has no valid record, so it cannot be used.",
         ],
       },
@@ -323,11 +323,11 @@ describe("the installation check of doctor", () => {
   const OTHER_VERSION = `warning: The controller is version 9.9.9, but this program is version ${packageJson.version}, so the checks might not apply.`;
   const LACKS_SECRETS = `error: ${account("api")} may not list, watch secrets in RECORDS.`;
   const LACKS_CONFIG_MAPS = `error: ${account("api")} may not get, list, watch, create, patch configmaps in RECORDS.`;
-  const LACKS_NODES = `note: ${account("controller")} may not list nodes in all namespaces.`;
+  const LACKS_NODES = `note: ${account("controller")} may not list nodes in the whole cluster.`;
   const LACKS_REVIEWS = [
     "tokenreviews (authentication.k8s.io)",
     "subjectaccessreviews (authorization.k8s.io)",
-  ].map((kind) => `error: ${account("api")} may not create ${kind} in all namespaces.`);
+  ].map((kind) => `error: ${account("api")} may not create ${kind} in the whole cluster.`);
   const NO_API = "error: The api is not installed, so sizes cannot be requested over HTTP.";
 
   it("reports a process that is scaled to zero or has another version", async () => {
@@ -525,7 +525,7 @@ describe("the CRD check of doctor", () => {
   }
 
   const OTHER = expect.stringMatching(
-    /^warning: The CRD of PipeScaling in the cluster differs from that of this program/,
+    /^warning: The CRD of PipeScaling \(v1beta1\) in the cluster differs from that of this release/,
   );
   const UNSERVED = expect.stringMatching(/^error: The CustomResourceDefinition \S+ does not serve v1beta1/);
   const DELETED = expect.stringMatching(

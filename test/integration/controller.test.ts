@@ -685,7 +685,7 @@ describe("a size that a pipe cannot run", () => {
     await environment.requestSize(2);
     const scaling = await environment.waitForCondition("Ready", "True");
     expect(conditionOf(scaling, "Ready")?.message).toBe(
-      "The one pipe runs 2 cpu / 8 Gi. The CPU limit of pipe-a equals the size, so its pods have the QoS class Guaranteed and not Burstable.",
+      "The one pipe runs 2 cpu / 8 Gi. The CPU limit of pipe-a equals the size, so pods with this size have the QoS class Guaranteed and not Burstable.",
     );
     const { items }: { items: readonly (KubeObject & { status: { qosClass: string } })[] } = JSON.parse(
       await kubectl(environment.cluster, ["get", "pods", "-n", environment.pipes, "-o", "json"]),

@@ -56,7 +56,7 @@ export function errorsPage(): string {
     "# Errors",
     "Every failure has a sentence that explains it: in `error` of a response, in `message` of a condition, or on standard error. This page lists the status codes of the API and the reasons of a rescale. The exit codes of the command line are in [cli.md](cli.md#exit-codes).",
     "## Status codes of the HTTP API",
-    "A request with a 4xx changed nothing. The outcome of a write with a 5xx is unknown, and it is safe to repeat, except for the end of a boost. [http.md](http.md#operations) lists the status codes of each operation.",
+    "A request with a 4xx changed nothing. After a 5xx, the outcome of a write is unknown. The write is safe to repeat, unless it ends a boost. [http.md](http.md#operations) lists the status codes of each operation.",
     ...statuses(),
     `## ${REASONS_HEADING}`,
     "The same reasons appear in the condition Ready, in the failures in the status of the PipeScaling, in [Events](events.md), in the metric `pipe_scaling_failures_total`, and in the response of [Get the progress of a rescale](http.md#get-the-progress-of-a-rescale). Callers of the API get the sentence; the message of the condition has names, numbers and the errors of the cluster for the platform team.",

@@ -7,7 +7,7 @@ import type { ReasonEntry } from "../../crd/state-reasons.ts";
  */
 export const REASON_TABLE = {
   Pending: {
-    sentence: "The size has been accepted but not applied to any pipe yet.",
+    sentence: "The size has been accepted, but its progress is not known yet.",
     meaning: "The controller has not reported on the size yet.",
     remedy:
       "Wait a few seconds. If the reason persists, check whether a controller is running: [PipeScalingNoLeader](../runbooks/PipeScalingNoLeader.md).",

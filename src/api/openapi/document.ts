@@ -11,7 +11,7 @@ const DESCRIPTION = `
 Resizes the pipes of a service with one call, and manages the organization around it.
 
 - **Authentication** is HTTP Basic: the user name is the key ID of an API key, and the password is its secret.
-- **A 200 is the only success.** Its body is JSON, except for the metrics. Every other response has a body with \`error\`, a sentence for people, and \`status\`. A 4xx has changed nothing. After a 5xx the outcome of a write is unknown, and it is safe to repeat, except for the end of a boost.
+- **A 200 is the only success.** Its body is JSON, except for the metrics. Every other response has a body with \`error\`, a sentence for people, and \`status\`. A 4xx has changed nothing. After a 5xx, the outcome of a write is unknown. The write is safe to repeat, unless it ends a boost.
 - **Each key has a rate limit**; the headers \`X-RateLimit-*\` of each response show how many requests are left. Responses 429 and 503 carry \`Retry-After\`.
 - **Paths** are case-sensitive and have no trailing slash. UUIDs are accepted in any case and returned in lower case. HEAD is GET without a body. No operation takes a query string: reads ignore one, and every other request with one gets 400.
 - **Dates** are always in UTC.

@@ -25,7 +25,8 @@ export const newNameOption = {
   name: option(nonEmptyText.optional(), { placeholder: "text", description: "new name", flagOnly: true }),
 };
 
-const WINDOW = "window in which rollouts may restart pods: a YAML map of schedule, duration and timeZone";
+const WINDOW =
+  "window in which rollouts may restart pods: a YAML map of schedule, duration, timeZone and appliesTo";
 
 /** For the commands that create a record. */
 export const windowOption = {

@@ -35,7 +35,7 @@ function checkTier(tier: string, tiersFile: string | undefined): void {
   if (tiers.has(tier)) return;
   const which = tiersFile ? `tiers in ${tiersFile}` : "built-in tiers (--tiers-file names others)";
   throw new UsageError(
-    `--tier (or PIPE_SCALING_TIER) is ${JSON.stringify(tier)}, but it must be one of the ${which}: ${[...tiers.keys()].join(", ")}.`,
+    `The tier is ${JSON.stringify(tier)}, but it must be one of the ${which}: ${[...tiers.keys()].join(", ")}.`,
   );
 }
 
@@ -124,8 +124,8 @@ const update = recordsCommand({
   name: "admin organization update",
   summary: "change the tier, the name or the rollout window of an organization",
   details:
-    "A new tier resizes pipes that have the default size of the tier, pipes that are larger than the new\n" +
-    "maximum, and pipes that the old maximum limited.\n\n" +
+    "A new tier resizes pipes for which no size was requested, pipes that are larger than the new maximum, and\n" +
+    "pipes that the old maximum limited.\n\n" +
     "The rollout window applies to services without a window of their own.",
   examples: [
     "admin organization update <uuid> --tier scale",

@@ -21,7 +21,8 @@ export const openWindow = recordsCommand({
   name: "admin service open-window",
   summary: "let the rollouts of a service start now, although its rollout window is closed",
   details:
-    "Rollouts that wait for the window start at once. Rollouts that are in progress at the end of that time continue.",
+    "Rollouts that wait for the window start at once. Rollouts that are in progress when the time of --for ends\n" +
+    "continue.",
   examples: ["admin service open-window <uuid>", "admin service open-window <uuid> --for 30m"],
   options: {
     ...serviceArgument,

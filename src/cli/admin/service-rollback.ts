@@ -31,8 +31,8 @@ export const rollback = recordsCommand({
   summary: "return the pipes of a service to the previous size",
   details:
     "The previous size is the newest size in the history (admin service show) that every pipe ran and that is not the\n" +
-    "current size, so it is never a size that failed or that only a boost had. A second rollback returns to the size\n" +
-    "before the first one; for an older size, use --to.",
+    "current size. Sizes that failed, or that only a boost had, do not count. A second rollback returns to the size\n" +
+    "before the first one, if every pipe ran that; for an older size, use --to.",
   examples: [
     "admin service rollback <uuid>",
     "admin service rollback <uuid> --dry-run",
@@ -69,7 +69,7 @@ export const rollback = recordsCommand({
         requireSameSpec(place, first, scaling);
         await withKnownOutcome(
           records.change(PIPE_SCALINGS, scaling, change),
-          `The write was not confirmed, so the size of service ${id} may have changed: see \`${historyCommand(place, id)}\` before you run the command again, because a second rollback returns to the size before the first one`,
+          `The write was not confirmed, so the size of service ${id} may have changed: see \`${historyCommand(place, id)}\` before you run the command again, because a second rollback may change the size again`,
         );
       });
     }
@@ -83,7 +83,7 @@ export const rollback = recordsCommand({
     });
     if (entry.source === "TierDefault") {
       io.err(
-        "The size was the default of the tier. The rollback sets it in the PipeScaling, so that the tier no longer decides the size.\n",
+        "The size was the default of the tier. The rollback sets it in the PipeScaling, so the tier no longer decides the size.\n",
       );
     }
     if (first.spec.suspend) {

@@ -120,8 +120,8 @@ const remove = recordsCommand({
   name: "admin service delete",
   summary: "delete the record of a service, with its settings",
   details:
-    `Nothing is resized. The pipes keep their size, and the ${KIND} keeps it too, until you delete the object\n` +
-    "with kubectl. If the service is deleted already, the command deletes settings that it left.",
+    `Nothing is resized: the pipes keep their size. The ${KIND} stays until you delete it with kubectl.\n` +
+    "If the service is deleted already, the command deletes settings that it left.",
   options: { ...serviceArgument, ...yesOption },
   async run(records, { service: id, yes }, io) {
     const before = await recordsOf(records, id);

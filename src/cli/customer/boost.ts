@@ -40,7 +40,7 @@ export const boost = apiCommand({
   name: "scaling boost",
   summary: "set a temporary size, for example for an initial load",
   details:
-    "When the boost ends, the pipes return to the size of `scaling set` without another command. A new boost\n" +
+    "When the boost ends, the pipes return to the requested size without another command. A new boost\n" +
     "replaces the current one; --end ends it now. Without options, prints the current boost and the time left.",
   examples: [
     "scaling boost <uuid> --cores 16 --for 8h --watch",

@@ -49,7 +49,7 @@ const GONE = [ERRORS.NoSuchMember];
  */
 function unknownOutcome(request: Pick<ApiRequest, "method" | "path">): string {
   return endsBoost(request)
-    ? "The boost may or may not have ended. Look before you repeat the command, because that would also end a boost that someone else has started since."
+    ? "The boost may or may not have ended. Before you repeat the command, check with `pipe-scaling scaling get SERVICE` which boost is in effect, because the command would also end a boost that someone else has started since."
     : "The change may or may not have been made. It is safe to repeat the command.";
 }
 
@@ -153,7 +153,7 @@ const OTHER_ADDRESS =
 function hint(status: number, path: string, flags: string): string[] {
   if (status === 403) {
     return [
-      `The roles and the ipAccessList of the key decide this: \`pipe-scaling keys${flags}\` shows both.`,
+      `The roles and the ipAccessList of the key decide this: \`pipe-scaling keys${flags}\` shows both, unless they forbid that, too.`,
     ];
   }
   if (status !== 404) return [];

@@ -39,16 +39,16 @@ function compare(cluster: Cluster, crd: Crd, install: string): Result {
   if (!installed?.served) {
     return error(
       `The CustomResourceDefinition ${NAME} does not serve ${VERSION}.`,
-      `Use the pipe-scaling of the installed release, or install the CRD of this one: ${install}`,
+      `Use the pipe-scaling of the installed release. If it reports this, too, restore the CRD: ${install}`,
     );
   }
   // The API server returns plain data, without `undefined`.
   const own: Crd = JSON.parse(JSON.stringify(crdManifest()));
   if (isDeepStrictEqual(installed.schema, own.spec.versions[0]?.schema)) {
-    return ok(`The CRD of PipeScaling is that of this release (${VERSION}).`);
+    return ok(`The CRD of PipeScaling (${VERSION}) is that of this release.`);
   }
   return warning(
-    "The CRD of PipeScaling in the cluster differs from that of this program: it was changed, or it belongs to another release.",
+    `The CRD of PipeScaling (${VERSION}) in the cluster differs from that of this release: it was changed, or it belongs to another release.`,
     `Use the pipe-scaling of the installed release. If it reports this, too, restore the CRD: ${install}`,
   );
 }

@@ -15,7 +15,8 @@ export const doctor = recordsCommand({
   details:
     "Checks the installation: the version of the API server, the CRD, the two processes with their permissions,\n" +
     "admission policies, tiers and TLS Secret, and the Lease of the controller.\n\n" +
-    "Checks that all records are valid, and that the organizations and namespaces in them exist and are watched.\n\n" +
+    "Checks that all records are valid, that the organizations in them exist, and that the namespaces in them\n" +
+    "exist and are watched.\n\n" +
     "Checks the pipes for these problems:\n" +
     "- labels with typos, of an unknown service, in a namespace that is not watched, or on workloads that are\n" +
     "  neither Deployments nor StatefulSets\n" +

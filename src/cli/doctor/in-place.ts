@@ -24,7 +24,9 @@ export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
       ),
     );
   }
-  return results.length === 0 ? [ok("The pod templates of all pipes allow resizes in place.")] : results;
+  return results.length === 0
+    ? [ok("Where resizes in place are wanted, the pod templates allow them.")]
+    : results;
 }
 
 /** The pipes whose strategy is to resize them in place. */

@@ -74,7 +74,7 @@ function labelProblem(workload: KubeObject): string | undefined {
   if (own.length === 0 || isPipe(workload)) return undefined;
   const unknown = own.filter((key) => key !== SERVICE_LABEL && key !== TYPE_LABEL);
   if (unknown.length > 0) {
-    const verb = unknown.length === 1 ? "which is no label" : "which are no labels";
+    const verb = unknown.length === 1 ? "which is not a label" : "which are not labels";
     return `has ${unknown.map((key) => `${key}=${labels[key]}`).join(", ")}, ${verb} of pipes`;
   }
   const type = labels[TYPE_LABEL];

@@ -15,7 +15,7 @@ export async function checkLiteralSizes(cluster: Cluster): Promise<Result[]> {
     if (found.length === 0) return [];
     return [
       warning(
-        `The pipe ${keyOfPipe(pipe.view)} sets a fixed size, ${found.join(", ")}: the program does not follow a resize, and is killed if the memory of the pipe becomes less than that.`,
+        `The pipe ${keyOfPipe(pipe.view)} sets a fixed size, ${found.join(", ")}: the program does not follow a resize. With a fixed memory size, it may be killed if the pipe gets less memory.`,
         "Use a share of the limit, which the program reads at each start: -XX:MaxRAMPercentage=75 (Java), --max-old-space-size-percentage=75 (Node.js), or GOMEMLIMIT from resourceFieldRef limits.memory (Go). Remove a number of CPUs. A pipe with such a share restarts for each resize.",
       ),
     ];

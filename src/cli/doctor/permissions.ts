@@ -107,7 +107,7 @@ function resultFor(
   const { group, resource, optional } = permission;
   const kind = group === "" ? resource : `${resource} (${group})`;
   const others = namespaces.length - MAX_NAMED;
-  const named = namespaces.slice(0, MAX_NAMED).join(", ") || "all namespaces";
+  const named = namespaces.slice(0, MAX_NAMED).join(", ") || "the whole cluster";
   const where = others > 0 ? `${named} and ${counted(others, "other namespace")}` : named;
   const message = `${subject} may not ${verbs} ${kind} in ${where}.`;
   if (optional !== undefined) {

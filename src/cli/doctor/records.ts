@@ -69,5 +69,5 @@ function parseOther(object: ConfigMap): Iterable<Parsed<unknown>> {
   const kind = recordKindOf(object.metadata.labels);
   if (kind !== undefined) return RECORD_KINDS[kind].parse(object);
   const label = object.metadata.labels?.[RESOURCE_LABEL] ?? "";
-  return [{ ok: false, problem: `the label ${RESOURCE_LABEL} is "${label}", which is no kind of record` }];
+  return [{ ok: false, problem: `the label ${RESOURCE_LABEL} is "${label}", which is not a kind of record` }];
 }

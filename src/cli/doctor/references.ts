@@ -61,7 +61,7 @@ export async function checkNamespaces(cluster: Cluster): Promise<Result[]> {
   const { pipeNamespaces = [] } = (await cluster.controller()) ?? {};
   const { services } = await cluster.records();
   const results = services.flatMap(({ id, name, namespace }) => {
-    const service = `The service ${name} (${id}) names the namespace ${namespace} for its pipes, which`;
+    const service = `The pipes of the service ${name} (${id}) belong in the namespace ${namespace}, which`;
     if (!existing.has(namespace)) {
       const edit = cluster.kubectl(`edit configmap ${serviceConfigMapName(id)} --namespace ${records}`);
       const remedy = `\`${cluster.kubectl(`create namespace ${namespace}`)}\`, or name another one: ${edit}`;

@@ -70,7 +70,7 @@ function stateOf(
   nowMs: number,
 ): Pick<RescaleView, "state" | "reason" | "message"> {
   if (!scaling) {
-    const message = "There is no PipeScaling: the controller has not seen a pipe of this service yet.";
+    const message = "There is no PipeScaling: the controller creates it when it sees a pipe of this service.";
     return { state: "unknown", reason: "NoPipeScaling", message };
   }
   const { conditions = [], observedGeneration = -1 } = scaling.status;

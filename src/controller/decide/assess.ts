@@ -146,5 +146,5 @@ function qosRemark({ pipe, desired }: Subject, state: PipeState): string | undef
   if (cpuLimitFollows && state !== "done")
     return `The CPU limit of ${nameOf(pipe)} follows the size, so its pods keep the QoS class Guaranteed.`;
   if (cpuLimitMillicores !== desired.cpuMillicores) return undefined;
-  return `The CPU limit of ${nameOf(pipe)} equals the size, so its pods have the QoS class Guaranteed and not Burstable.`;
+  return `The CPU limit of ${nameOf(pipe)} equals the size, so pods with this size have the QoS class Guaranteed and not Burstable.`;
 }

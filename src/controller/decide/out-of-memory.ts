@@ -99,7 +99,7 @@ function detected(
   if (!first || kills.reduce((sum, { count }) => sum + count, 0) < KILLS) return undefined;
   const { pipe, previous, pod } = first;
   const minutes = timeouts.outOfMemoryMs / 60_000;
-  const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, the last time in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
+  const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, for example in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
   const message = clipped(text, MAX_ANNOTATED_MESSAGE);
   // The time of the last kill, so that a later request for a retry counts even if this process sees it only afterwards.
   const atMs = Math.min(nowMs, Math.max(...kills.map((each) => each.atMs)));

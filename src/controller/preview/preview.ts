@@ -186,7 +186,7 @@ function actionFor(
   switch (state) {
     case "done":
     case "rolling":
-      return "wait for its rollout";
+      return "wait for its rollout or resize";
     case "resized":
       return waitsForOwner ? `leave it: ${activity}` : "let its template follow its pods";
     case "waiting":

@@ -177,13 +177,13 @@ export function waitingFor({ waitReason, blockedBy, window }: Sizing): string {
     case "window":
       return ` for the rollout window${window.open ? "" : `, which opens at ${formatTime(window.opensAtMs)}`}`;
     case "dry-runs":
-      return " for the dry runs of its pipes";
+      return " for dry runs of the pipes of the service";
     case "canary":
       return names === "" ? " for a first pipe to prove the size" : ` for ${names} to prove the size`;
     case "service-limit":
       return ` for ${names}, because the limit of concurrent rollouts is reached`;
     case "overall-limit":
-      return " for rollouts of other services";
+      return " because the limit of concurrent rollouts across all services is reached";
     case "nothing":
       return "";
   }

@@ -87,7 +87,7 @@ export class ControllerMetrics {
     });
     new Gauge({
       name: "pipe_scaling_oldest_propagation_seconds",
-      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. Stalled rescales, and those that wait for a rollout window or an owner, do not count.",
+      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. Rescales that are stalled or suspended, or wait for a rollout window or an owner, do not count.",
       registers,
       collect() {
         const now = clock.now();

@@ -95,7 +95,7 @@ export function unmanagedStatus(snapshot: Snapshot, scaling: PipeScalingView): P
 /** Returns the reason why the controller ignores a PipeScaling or a pipe. */
 export function unmanagedReason({ tier, namespace }: Snapshot): ConditionSummary {
   if (namespace === undefined && !tier.ok) return { type: "Stalled", ...tier.obstacle };
-  const message = `The pipes of this service run in the namespace ${namespace}, so this object has no effect: delete it, and request the size there.`;
+  const message = `The pipes of this service belong in the namespace ${namespace}, so this object is ignored. If it is a PipeScaling, request the size there and delete it. If it is a pipe, move it there or correct its label.`;
   return { type: "Stalled", reason: "WrongNamespace", message };
 }
 

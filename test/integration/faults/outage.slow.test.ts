@@ -154,7 +154,7 @@ it("a write that gets no response because of an outage holds the rollout budget 
     await second.requestSize(2);
     const isWaiting = async () =>
       conditionOf(await second.scaling(), "Ready")?.message.includes(
-        "1 waiting for rollouts of other services",
+        "1 waiting because the limit of concurrent rollouts across all services is reached",
       );
     await waitFor(isWaiting, { what: "the other service to wait" });
     await killApiServer(cluster);

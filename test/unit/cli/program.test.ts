@@ -165,7 +165,7 @@ describe("an invalid command line ends with exit code 2 and a message", () => {
     ["admin organization create --name x", "--tier (or PIPE_SCALING_TIER) is missing: tier, which sets"],
     [
       "admin organization create --name x --tier gold",
-      'is "gold", but it must be one of the built-in tiers (--tiers-file names others): basic, scale, enterprise.',
+      'The tier is "gold", but it must be one of the built-in tiers (--tiers-file names others): basic, scale, enterprise.',
     ],
     [
       "admin organization create --name x --tier gold --tiers-file test/e2e/demo/tiers.yaml",

@@ -23,7 +23,7 @@ export const pipeScalingChange = pipeScaling
     }),
     result: z.enum(["propagating", "scaled", "superseded", "failed"]).meta({
       description:
-        "`propagating`: the size is being applied, or no pipe has replicas that could run it. `scaled`: every pipe ran it. `superseded`: another size replaced it before every pipe ran it. `failed`: it could not be applied to at least one pipe; it can still become `scaled`.",
+        "`propagating`: the size is being applied, or no pipe has replicas that could run it. `scaled`: every pipe ran it. `superseded`: another size replaced it before every pipe ran it. `failed`: it could not be applied to at least one pipe, or the pipes ran out of memory with it; the result can still become `scaled`.",
     }),
     requestId: z
       .string()

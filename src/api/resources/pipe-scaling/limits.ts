@@ -22,7 +22,7 @@ const rolloutWindow = z.strictObject({
   open: z.boolean().meta({ description: "False while the window holds resizes back." }),
   appliesTo: z.enum(WINDOW_SCOPES).meta({
     description:
-      "The resizes that wait while the window is closed: `restarts`, so that only pipes that can be resized without a restart get a size at once, or `all`.",
+      "The resizes that wait while the window is closed: `restarts`, for those that restart pods, or `all`, which includes those without a restart.",
   }),
   opensAt: instant
     .optional()
@@ -39,13 +39,13 @@ export const pipeScalingLimits = z
       .boolean()
       .meta({ description: "True while scaling of the service is suspended: a PATCH gets 409." }),
     rolloutWindow: rolloutWindow.optional().meta({
-      description: "Absent if the service has no rollout window, so that resizes never wait for one.",
+      description: "Absent if the service has no rollout window. Its resizes then never wait for one.",
     }),
   })
   .meta({
     id: "PipeScalingLimits",
     description:
-      "The sizes that can be requested for the pipes of a service, and when they are applied. `minimum` is the smallest one, `maximum` the largest one that the platform and the tier of the organization allow, and `step` the difference between one and the next. `default` is the size of pipes for which none was requested, unless they were larger before.",
+      "The sizes that can be requested for the pipes of a service, and when they are applied. `minimum` is the smallest one, `maximum` the largest one that the platform and the tier of the organization allow, and `step` the difference between one and the next. `default` is the size of pipes for which none was requested, unless the first pipes of the service came with a size of their own.",
     examples: [
       {
         minimum: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },

@@ -54,7 +54,7 @@ export const pipeScalingProgress = z
       .optional()
       .meta({
         description:
-          "The size that every pipe should have, and its source: the request, the boost, the default of the organization's tier, or the maximum of the tier. Absent for a moment after the first pipe of a service appears.",
+          "The size that every pipe should have, and its source: the request, the boost, the default of the organization's tier, or the maximum of the tier. Absent while it is not known yet, such as for a moment after the first pipe of a service appears.",
       }),
     boost: pipeScaling
       .extend({
@@ -76,7 +76,10 @@ export const pipeScalingProgress = z
         }),
       })
       .optional()
-      .meta({ description: "Absent for a moment after the first pipe of a service appears." }),
+      .meta({
+        description:
+          "Absent while the pipes are not counted yet, such as for a moment after the first pipe of a service appears.",
+      }),
     failures: z
       .array(failure)
       .max(MAX_FAILURES)

@@ -59,7 +59,7 @@ export const getPipeScalingProgress = {
   tag: "Pipes",
   summary: "Get the progress of a rescale",
   description:
-    "The number of pipes that run the last requested size, or that of the boost in effect, the pipes that failed to get it, with the reasons, and the request for it. Reflects a PATCH immediately. Poll it every few seconds: it is served from memory, but counts toward the rate limit of the key.",
+    "The number of pipes that run the last requested size, or that of the boost in effect, the pipes that failed to get it, with the reasons, and the request for it. Reflects a PATCH, normally within a second. Poll it every few seconds: it is served from memory, but counts toward the rate limit of the key.",
   isBeta: true,
   result: pipeScalingProgress,
   refusals: READ_REFUSALS,

@@ -106,7 +106,7 @@ describe("a write with an unknown outcome", () => {
     [
       "admin service rollback",
       ["admin", "service", "rollback", serviceId],
-      /^The write was not confirmed, so the size of service \S+ may have changed: see `pipe-scaling admin service show \S+ --kubeconfig \S+ --namespace \S+` before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
+      /^The write was not confirmed, so the size of service \S+ may have changed: see `pipe-scaling admin service show \S+ --kubeconfig \S+ --namespace \S+` before you run the command again, because a second rollback may change the size again \(PATCH /,
     ],
     [
       "admin organization create",

@@ -128,7 +128,7 @@ describe("admin service rollback", () => {
     const { code, err, writes } = await rollBack("--to 1");
     expect(code).toBe(0);
     expect(err).toContain(
-      "The rollback sets it in the PipeScaling, so that the tier no longer decides the size.\n",
+      "The rollback sets it in the PipeScaling, so the tier no longer decides the size.\n",
     );
     expect(writes).toMatchObject([{ body: { spec: fieldsOf(1) } }]);
   });

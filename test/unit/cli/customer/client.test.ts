@@ -215,7 +215,7 @@ describe("the error message for", () => {
       403,
       GET,
       "The roles of this key do not allow this operation: it needs the role admin.",
-      `The roles of this key do not allow this operation: it needs the role admin. The roles and the ipAccessList of the key decide this: \`pipe-scaling keys --profile prod\` shows both. (status 403, ${ID})`,
+      `The roles of this key do not allow this operation: it needs the role admin. The roles and the ipAccessList of the key decide this: \`pipe-scaling keys --profile prod\` shows both, unless they forbid that, too. (status 403, ${ID})`,
     ],
     [
       404,

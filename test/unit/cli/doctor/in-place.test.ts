@@ -41,7 +41,7 @@ describe("the in-place check of doctor", () => {
   });
 
   it("reports that all pipes can be resized in place", async () => {
-    expect(await results()).toEqual(["ok: The pod templates of all pipes allow resizes in place."]);
+    expect(await results()).toEqual(["ok: Where resizes in place are wanted, the pod templates allow them."]);
   });
 
   it("warns about an API server that is too old", async () => {
@@ -51,7 +51,7 @@ describe("the in-place check of doctor", () => {
       ),
     ]);
     expect(await results({ minor: "34" })).toEqual([
-      "ok: The pod templates of all pipes allow resizes in place.",
+      "ok: Where resizes in place are wanted, the pod templates allow them.",
     ]);
   });
 

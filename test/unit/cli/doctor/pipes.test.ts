@@ -112,7 +112,7 @@ describe("the label check of doctor", () => {
     [{ [TYPE_LABEL]: "database" }, `has the label ${TYPE_LABEL}=database, but not ${SERVICE_LABEL}`],
     [
       { [SERVICE_LABEL]: "s", "pipes.clouddb.dev/typ": "database" },
-      "has pipes.clouddb.dev/typ=database, which is no label of pipes",
+      "has pipes.clouddb.dev/typ=database, which is not a label of pipes",
     ],
   ])("reports a Deployment with the labels %o", async (labels, problem) => {
     expect(await results(checkLabels, { labels })).toEqual([

@@ -14,7 +14,7 @@ function remarkOn(pipe: PipeView, changes: Partial<Snapshot> = {}): string | und
 describe("the remark on a CPU limit", () => {
   it("says that the QoS class becomes Guaranteed if the limit equals the desired size", () => {
     expect(remarkOn(aPipe("a", { cpuLimitMillicores: 4000 }))).toBe(
-      "The CPU limit of a equals the size, so its pods have the QoS class Guaranteed and not Burstable.",
+      "The CPU limit of a equals the size, so pods with this size have the QoS class Guaranteed and not Burstable.",
     );
   });
 

@@ -146,7 +146,7 @@ describe("a preview", () => {
     expect(linesOf(aSnapshot([rollingTo("a", FOUR, { isPaused: true })]))).toEqual([
       "a: wait for its owner, who has paused its rollouts",
     ]);
-    expect(linesOf(aSnapshot([rollingTo("a", FOUR)]))).toEqual(["a: wait for its rollout"]);
+    expect(linesOf(aSnapshot([rollingTo("a", FOUR)]))).toEqual(["a: wait for its rollout or resize"]);
     const unclear = aPipe("a", { container: { problem: "it has two" }, size: undefined });
     expect(linesOf(aSnapshot([unclear]))).toEqual(["a: leave it: it has two"]);
   });
@@ -154,7 +154,7 @@ describe("a preview", () => {
   it("respects the rollout budget", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     expect(linesOf(aSnapshot([done, aPipe("b")]), { ...DECIDE_OPTIONS, overallFree: 0 })).toEqual([
-      "b: resize it later: it waits for rollouts of other services",
+      "b: resize it later: it waits because the limit of concurrent rollouts across all services is reached",
     ]);
   });
 });

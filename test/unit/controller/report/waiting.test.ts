@@ -46,7 +46,9 @@ describe("the reason why a pipe waits", () => {
   });
 
   it("is the limit across all services", () => {
-    expect(reasonsFor([waiting], {}, { overallFree: 0 })).toEqual(["waiting for rollouts of other services"]);
+    expect(reasonsFor([waiting], {}, { overallFree: 0 })).toEqual([
+      "waiting because the limit of concurrent rollouts across all services is reached",
+    ]);
   });
 
   it("is the rollout window, with the time when it opens", () => {
@@ -66,7 +68,7 @@ describe("the reason why a pipe waits", () => {
 
   it("is the dry runs of all pipes", () => {
     expect(reasonsFor([waiting, aPipe("b")], {}, { makesDryRuns: true })).toEqual(
-      Array(2).fill("waiting for the dry runs of its pipes"),
+      Array(2).fill("waiting for dry runs of the pipes of the service"),
     );
   });
 

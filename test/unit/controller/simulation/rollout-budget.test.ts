@@ -101,7 +101,7 @@ describe("resizes in place", () => {
     simulation.requestSize(2, 4);
     simulation.requestSize(3, 4);
     await simulation.run(10 * SECOND);
-    expect(simulation.condition(3)?.message).toContain("for rollouts of other services");
+    expect(simulation.condition(3)?.message).toContain("across all services is reached");
     simulation.requestSize(1, 4);
     await simulation.run(10 * SECOND);
     expect(simulation.condition(1)?.reason).toBe("Scaled");
@@ -169,7 +169,7 @@ describe("services that wait for the rollout budget", () => {
     simulation.requestSize(2, 4);
     // All rollouts that were in progress have ended meanwhile.
     await simulation.run(MINUTE);
-    expect(simulation.condition(1)?.message).toContain("for rollouts of other services");
+    expect(simulation.condition(1)?.message).toContain("across all services is reached");
     expect(simulation.sizes("other")).toEqual([FOUR]);
   });
 
