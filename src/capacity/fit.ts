@@ -53,7 +53,7 @@ type Round = (amount: bigint, unit: bigint) => bigint;
 const roundDown: Round = (amount, unit) => amount / unit;
 const roundUp: Round = (amount, unit) => (amount + unit - 1n) / unit;
 
-/** Shows thousandths of cores and hundredths of GiB. Requests are rounded up, so that they never appear to fit. */
+/** Shows thousandths of cores and hundredths of GiB. Rounding never makes a request appear to fit that does not. */
 function describe({ cpu, memory }: Amounts, round: Round): string {
   const cores = Number(round(cpu, BILLION / 1000n)) / 1000;
   const gib = Number(round(memory * 100n, BILLION * GIB)) / 100;

@@ -11,7 +11,7 @@ export interface PlacedPod extends Pick<Pod, "metadata"> {
   };
 }
 
-/** A node, and the amounts reserved by each pod on it or promised to it. Pods that would stop are excluded. */
+/** A node, and the amounts that are reserved by its pods or promised to new ones. Pods that would stop are excluded. */
 export interface UsedNode {
   readonly node: NodeView;
   readonly used: readonly Amounts[];

@@ -48,7 +48,7 @@ const PROMISED_MS = 120_000;
 export class Rooms {
   readonly #client: Pick<KubeClient, "json">;
   readonly #clock: Pick<Clock, "monotonic">;
-  /** Room that was promised to each workload, by UID. Its new pods may not use it yet. */
+  /** Room that was promised to each workload, by UID. Its new pods use it only later. */
   readonly #promised = new Map<string, readonly Promised[]>();
   /** One check at a time, so that two callers are not promised the same room. */
   #last: Promise<unknown> = Promise.resolve();

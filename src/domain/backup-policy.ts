@@ -14,7 +14,7 @@ export const BACKUP_RETENTION_MAXIMUM_HOURS = 1080;
 export const BACKUP_RETENTION_STEP_HOURS = 24;
 export const BACKUP_START_TIME = /^(?:[01]?[0-9]|2[0-3]):00$/;
 
-/** With any other period the hour of the backup changes from day to day, so a start time would have no meaning. */
+/** With any other period, backups start several times a day, or at other hours on other days. */
 export const BACKUP_PERIODS_WITH_START_TIME_HOURS: readonly number[] = [24, 48];
 
 export const DEFAULT_BACKUP_POLICY = {
@@ -23,7 +23,7 @@ export const DEFAULT_BACKUP_POLICY = {
   startTime: undefined,
 } as const satisfies BackupPolicy;
 
-/** An absent field keeps its value, `null` resets it to the default. */
+/** An absent field keeps its value, except as in {@link changeBackupPolicy}; `null` resets it to the default. */
 export interface BackupChange {
   readonly periodInHours?: number | null | undefined;
   readonly retentionPeriodInHours?: number | null | undefined;

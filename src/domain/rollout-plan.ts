@@ -6,7 +6,7 @@ export type PipeState =
   | "done"
   /** The pods run the size, and the template follows without a rollout. */
   | "resized"
-  /** The pods are being resized or replaced. */
+  /** A change of the pods is in progress: usually, they are being resized or replaced. */
   | "rolling"
   /** The pipe does not have the size, and waits to be resized. */
   | "waiting"
@@ -21,21 +21,27 @@ export type PipeState =
 
 /** The phase of a pipe's rollout or resize in place, of any size. */
 export type RolloutPhase =
-  /** Running pods are being resized. */
+  /**
+   * Running pods are being resized, or replaced without a change of their template; or a commit is in progress, and not
+   * every pod has the desired size.
+   */
   | "resizing"
-  /** Every desired replica runs the template, or there are no desired replicas. */
+  /**
+   * The rollout is complete, as far as the owner allows it; or every pod has the desired size, and only the template
+   * has to follow; or there are no desired replicas.
+   */
   | "settled"
-  /** A rollout of the controller is in progress. */
+  /** A rollout of the controller is in progress, or may be, because the outcome of a write is unknown. */
   | "rolling-out"
   /** A rollback of the controller is in progress. */
   | "rolling-back"
-  /** A rollout of the owner is in progress. */
+  /** The rollout is not complete, and the controller did not begin it: usually, the owner changed the pipe. */
   | "updating"
-  /** The rollout is complete, and old pods are still terminating. */
+  /** The rollout is complete, or there are no desired replicas, and old pods are still terminating. */
   | "terminating"
-  /** The owner paused the rollout. */
+  /** The owner paused the rollout, or keeps all pods from rollouts. */
   | "paused"
-  /** The phase timed out: the rollout is broken, or its status is not updated. */
+  /** A rollout or a commit timed out: it is broken, or its status is not updated. */
   | "overdue";
 
 /** Phases in which pods of a pipe are resized or replaced. They count against the limit of the service. */
@@ -55,7 +61,10 @@ export interface PlannedPipe {
   readonly state: PipeState;
   readonly phase: RolloutPhase;
   readonly replicas: number;
-  /** Shows whether the size works: `proving` if the pipe runs the size and is not available, or not for long enough. */
+  /**
+   * Shows whether the size works. `proving`: the pipe runs the size and is not available, or not for long enough, and
+   * other pipes wait for it.
+   */
   readonly proof: "none" | "proving" | "proven";
   /** The template has the size and its pods lack it, or a resize in place failed. Such a pipe comes first. */
   readonly isUnfinished?: boolean;
@@ -81,7 +90,7 @@ export interface RolloutPlan {
   readonly waitReason: PlanWaitReason;
   /** True if a running pipe starts before any other has proven the size. */
   readonly isCanary: boolean;
-  /** Pipes, in progress or failed, that the waiting ones wait for. */
+  /** Pipes that the waiting ones wait for: they are in progress, are still proving the size, or failed. */
   readonly blockedBy: readonly string[];
 }
 
@@ -95,9 +104,9 @@ export function serviceLimit(total: number): number {
 /**
  * Chooses the pipes to resize next: all pipes without replicas, because their rollout costs nothing; then one canary;
  * then, once a pipe has proven the size, as many as the limits allow. A failure blocks all pipes with replicas. A
- * closed window blocks only the pipes that it applies to. Pipes that are unfinished, or that already restart for an
- * older size of the controller, come first. Pipes that are unhealthy because of their owner's change or for another
- * reason come last, because they would prove nothing.
+ * closed window blocks only the pipes that it applies to. Pipes that are unfinished, or whose pods the controller
+ * already replaces for an earlier size, come first. Pipes that are unhealthy because of their owner's change or for
+ * another reason come last, because they would prove nothing.
  */
 export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits): RolloutPlan {
   const waiting = pipes.filter((pipe) => pipe.state === "waiting");
@@ -131,8 +140,8 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
 }
 
 /**
- * The canary waits for what the controller does, for any rollout that may prove the size, and for a pipe that runs the
- * size and is not available, but not for other changes of owners.
+ * The canary waits for what the controller does, for any rollout that may prove the size, and for a pipe that is still
+ * proving it (`proof`), but not for other changes of owners.
  */
 function precedesCanary({ state, phase, proof }: PlannedPipe): boolean {
   if (proof === "proving" || phase === "resizing" || OURS.includes(phase)) return true;

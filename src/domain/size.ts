@@ -1,7 +1,7 @@
 /**
  * The size of one replica of a pipe: CPU in millicores and memory in GiB, both integers.
  *
- * Requested sizes are whole cores with four GiB each. The resources of a Deployment can be anything that Kubernetes
+ * Requested sizes are whole cores with four GiB each. The resources of a workload can be anything that Kubernetes
  * allows, so they are compared as quantities (see quantity.ts) and converted to a `Size` only if they are valid.
  */
 export interface Size {
@@ -13,7 +13,7 @@ export const CPU_STEP_MILLICORES = 1000;
 export const CPU_MINIMUM_MILLICORES = 1000;
 /** The largest size that a platform can offer (`--maximum-cores`), and the bound of the CRD, which is never lowered. */
 export const CPU_MAXIMUM_MILLICORES = 128_000;
-/** The largest size that a platform offers without that setting. */
+/** The largest size that a platform offers without `--maximum-cores`. */
 export const DEFAULT_MAXIMUM_CORES = 24;
 export const GIB_PER_CORE = 4;
 
@@ -54,7 +54,7 @@ export function sameSize(a: Size | undefined, b: Size | undefined): boolean {
   return a?.cpuMillicores === b?.cpuMillicores && a?.memoryGib === b?.memoryGib;
 }
 
-/** Returns the smaller of two sizes; both have the same ratio, so their CPU is compared. */
+/** Returns the size with less CPU, which is the smaller one if both have the same ratio. */
 export function smaller(a: Size, b: Size): Size {
   return b.cpuMillicores < a.cpuMillicores ? b : a;
 }

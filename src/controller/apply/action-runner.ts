@@ -132,7 +132,7 @@ export class ActionRunner {
   }
 }
 
-/** A conflict is repeated at once. */
+/** After a conflict, the write is repeated soon. */
 function isReported(error: WriteError | undefined): boolean {
   return error !== undefined && !error.isConflict;
 }

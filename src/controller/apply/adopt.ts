@@ -38,7 +38,7 @@ export function adopt(
   });
 }
 
-/** Writes only `managedFields`, because the service may be suspended, or the workload may be no pipe any more. */
+/** Writes only `managedFields`, because the service may be suspended, or the workload may no longer be a pipe. */
 export function leavePartition(
   applier: Applier,
   { pipe }: { readonly pipe: PipeView },

@@ -65,7 +65,7 @@ interface Recovery {
 }
 
 /**
- * Writes to a pipe, and records the outcome. The next decision repeats a failed write, after a delay.
+ * Writes to a pipe, and records the outcome. A later decision repeats a failed write.
  *
  * @returns the error of a failed write
  * @throws the error if it is not about this object
@@ -149,8 +149,8 @@ export async function patchPipe(
 }
 
 /**
- * Reads a workload whose last write got no response or a conflict. A version that is newer than the one in the cache
- * replaces it.
+ * Reads a workload whose last write got no response or a conflict, or that left the cache during a commit. A version
+ * that is newer than the one in the cache replaces it.
  *
  * @throws EtcdRollbackError if it is older
  */

@@ -22,11 +22,12 @@ import { CONFLICT, fallbackOf, writeErrorOf } from "./write-error.ts";
  *     commit            hold, and set the size in the template, in one write
  *     continue-commit   relabel: make what belongs to the workload match the new template
  *                       release, when Kubernetes counts every pod as updated
- *                       restore the old template and release, in one write, when the time is over
+ *                       restore the old template and release, in one write, after a timeout or a refusal
  *     resume            release, when nothing else is left to do
  *
- * `continue-commit` decides its step only from what it has just read. The hold is visible in the workload, and the old
- * size in its annotation or its ReplicaSet. So after a crash between any two steps, the next leader goes on.
+ * `continue-commit` reads the workload and its ReplicaSets or pods before it decides its step. The hold is visible in
+ * the workload, and the old size in its annotation or its ReplicaSet. So after a crash between any two steps, the next
+ * leader goes on.
  */
 
 const COMMIT_KINDS: Readonly<Record<PipeKind, CommitKind>> = {
@@ -79,7 +80,10 @@ export function resume(applier: Applier, { pipe }: Of<"resume">): Promise<WriteE
   return attempt(applier, pipe, aim, async () => ({ annotation: await release(applier, pipe, undefined) }));
 }
 
-/** Replaces pods that lack the size of the template and cannot be resized, so that no commit can help them. */
+/**
+ * Makes Kubernetes replace pods that lack the size of their template and cannot be resized in place. The template has
+ * the size already, so a commit would change nothing.
+ */
 export function replacePods(applier: Applier, action: Of<"replace-pods">): Promise<WriteError | undefined> {
   const { pipe } = action;
   const aim = { purpose: "replace-pods", subject: subjectOf(pipe) } as const;
@@ -158,7 +162,7 @@ function release(
   return patchPipe(applier, pipe, lastRollout && endedCommit(lastRollout, fallback), spec);
 }
 
-/** Restores the old template and ends the hold. Kubernetes still counts the pods as its own, so it replaces none. */
+/** Restores the old template and ends the hold. The pods still belong to that template, so Kubernetes replaces none. */
 async function takeBack(
   applier: Applier,
   pipe: PipeView,

@@ -14,7 +14,7 @@ import { fallbackOf, problemIn, writeErrorOf } from "./write-error.ts";
 
 type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
 
-/** Tries a resize without an effect. A problem holds the pipe back like a failed write. */
+/** Tries a resize without an effect. A problem holds the pipe back like a failed write, or leads to a rollout. */
 export function dryRun(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
   const { pipe, subject, isCommit, isRequested } = action;
   const purpose = isCommit ? "dry-run-commit" : "dry-run";
@@ -75,7 +75,7 @@ function withoutAmounts(resources: PodSpec["containers"][number]["resources"]): 
 
 /**
  * Only a rejection counts. Another error, such as that of a webhook that does not support dry runs or does not respond,
- * predicts nothing. The dry run with a pod still may.
+ * predicts nothing. The dry run of a resize of a running pod may still show a problem.
  */
 async function rolloutProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
   const { pipe, rollout } = action;

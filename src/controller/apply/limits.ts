@@ -14,7 +14,7 @@ import type { WriteMemory } from "./write-memory.ts";
  */
 const MOST_COMMITS = 6;
 
-/** A failing write can leave a limit without an event. */
+/** Commits can also leave the limit because a write failed or by timeout, which produces no event. */
 const COMMIT_RECHECK_MS = 1000;
 
 /** Rollouts can also leave the limit by timeout, which produces no event. */

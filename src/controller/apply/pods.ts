@@ -24,7 +24,7 @@ export function resizePod(applier: Applier, action: PodAction): Promise<WriteErr
   const aim = { purpose: type, subject: formatAllotment(resources), runs: runsOf(pod) };
   /**
    * Without a response, only a read shows whether the write succeeded. The attempt stays in flight until then, so no
-   * status claims the old size. If the read fails as well, the error of the write is reported.
+   * status claims the old size. It then ends with the error of the write, whatever the read shows.
    */
   const readUnanswered = async (cause: unknown): Promise<never> => {
     if (cause instanceof KubeUnreachableError) await refreshPod(applier, pod).catch(() => undefined);
@@ -91,7 +91,7 @@ function resizeErrorOf(cause: unknown): WriteError | undefined {
   if (isMissingSubresource(cause)) return NOT_SUPPORTED;
   const error = writeErrorOf(cause);
   if (!error || error.reason === "WriteFailed" || isRefusedSize(cause)) return error;
-  // Another node may be larger, and a rollout begins only if one is.
+  // Another node may be larger. The dry run of the rollout looks for one, unless people requested a retry.
   if (isAboveNode(cause)) return { ...error, fallback: "Infeasible" };
   return { ...error, fallback: error.reason === "Forbidden" ? "Forbidden" : "Refused" };
 }

@@ -23,7 +23,7 @@ export interface Target extends Pick<Identity, "name" | "namespace" | "uid"> {
   readonly resourceVersion?: string | undefined;
 }
 
-/** A strategic merge patch owns only the leaves that it sets. */
+/** A strategic merge patch makes its field manager the owner of only those leaves that it changes. */
 export function patchRequest(
   resource: Resource,
   { name, namespace, uid, resourceVersion }: Target,

@@ -19,7 +19,7 @@ export const CONFLICT: WriteError = {
   isConflict: true,
 };
 
-/** Status codes that depend on the written object. A webhook chooses the one of its denial. */
+/** Status codes that depend on the written object. A webhook that denies a write chooses the code. */
 const REFUSALS = [400, 403, 404, 409, 413, 422];
 
 /**
@@ -51,8 +51,8 @@ export function problemIn(error: unknown): WriteError {
 }
 
 /**
- * Returns why a template cannot follow its pods, so that the pipe needs a rollout; `undefined` if the same write may
- * succeed later.
+ * Returns why a template cannot follow its pods, which is a reason to roll the pipe out; `undefined` if the same write
+ * may succeed later.
  */
 export function fallbackOf(error: unknown): WriteError | undefined {
   const problem = writeErrorOf(error);

@@ -26,7 +26,7 @@ const ROLLOUTS: readonly WritePurpose[] = ["resize", "roll-back", "replace-pods"
 /** Replaced pods count as a rollout for this long. The workload shows it only after Kubernetes has responded. */
 const REPLACED_MS = 30_000;
 
-/** Writes of the steps in which a Deployment is paused, or may be. */
+/** Writes of the steps in which a workload is held for a commit, or may be. */
 const COMMITS: readonly WritePurpose[] = ["commit", "continue-commit", "resume"];
 
 /** The writes of a commit to its workload. */
@@ -52,7 +52,7 @@ export interface Attempt {
 interface Entry extends Attempt, Omit<WriteRecord, "attempts" | "besides"> {
   /**
    * Number of attempts before this one that succeeded or were refused. Other failures show nothing about the wanted
-   * state, so they do not make the delay of its retry longer.
+   * state, so they count only in `series`.
    */
   readonly decided: number;
   /** The object left the cache during the write, so the record ends with the write. */
@@ -61,8 +61,9 @@ interface Entry extends Attempt, Omit<WriteRecord, "attempts" | "besides"> {
 
 /**
  * The last writes of this process to each object, for each purpose, with their outcomes. They bound repeated writes:
- * every delay before a retry is computed from these records (retry.ts). A record ends with its object, but not before a
- * write in flight, because a workload that only lost its labels may still have to be released.
+ * the delays before a retry are computed from these records (retry.ts), and for a rollout also from the annotation. A
+ * record ends with its object, but not before a write in flight, because a workload that only lost its labels may still
+ * have to be released.
  *
  * Times are of the monotonic clock, so a jump of the clock neither ends nor extends a delay.
  */
@@ -146,7 +147,7 @@ export class WriteMemory implements WriteRecords {
     return open.length + this.#replaced.size;
   }
 
-  /** UIDs of the Deployments that may be paused without the cache showing it yet. */
+  /** UIDs of the workloads that may be held for a commit without the cache showing it yet. */
   unresolvedCommits(): ReadonlySet<string> {
     return new Set(this.#openOf(COMMITS).map(({ uid }) => uid));
   }
@@ -226,7 +227,7 @@ export class WriteMemory implements WriteRecords {
     }
   }
 
-  /** Call it when the object has the wanted state, or another state is wanted. */
+  /** Call it when the last writes no longer count, for example because the object has the wanted state. */
   forget(uid: string, purpose: WritePurpose): void {
     const key = keyOf({ uid, purpose });
     this.#records.delete(key);

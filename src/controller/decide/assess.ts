@@ -92,7 +92,7 @@ function proofOf(
   return { proof: "proving", endsAtMs: nowMs + (rollout.isAvailable ? holdMs - steadyMs : limitMs - heldMs) };
 }
 
-/** True if the containers have less memory than before, or restarted when they got the size. */
+/** True if the containers were resized in place to less memory, or restarted when they got the size. */
 function isDoubtful(subject: Subject): boolean {
   const { pipe, desired } = subject;
   const { inPlaceStartedAtMs, lastGoodSize } = pipe.lastRollout ?? {};

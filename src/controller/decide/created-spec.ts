@@ -8,7 +8,7 @@ import type { PodView } from "../observe/pod-view.ts";
 import { type Resources, sizeOf } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 
-/** A size that the controller applied to a pipe. */
+/** A size in the annotation of a pipe, or one that the controller applied. */
 interface Applied {
   /** Absent if the resources are not a valid size any more. */
   readonly size: Size | undefined;
@@ -18,9 +18,10 @@ interface Applied {
 type Pods = ReadonlyMap<string, readonly PodView[]>;
 
 /**
- * Returns the spec for a PipeScaling that was deleted. A deletion must not resize anything, so the spec has the newest
- * size that the controller applied to a pipe or a pod of the service. The spec is suspended if any pipe or resized pod
- * has a different size, because nothing shows whether the PipeScaling was suspended before.
+ * Returns the spec for a PipeScaling that was deleted. A deletion must not resize anything. So the spec has the newest
+ * size that can be requested, of those in the annotations of the pipes and in the pods and templates that the
+ * controller resized. It is suspended if there is none, or if any pipe or resized pod has a different size, because
+ * nothing shows whether the PipeScaling was suspended before.
  *
  * @param pipes all pipes of the service
  * @param pods of each pipe, by its name

@@ -80,7 +80,7 @@ function sizingOf(snapshot: Snapshot, scaling: PipeScalingView, tier: Tier, { po
   return { sizing, shortage };
 }
 
-/** Returns the read of a PipeScaling. If our view of it is right, the read corrects the annotations of the pipes. */
+/** Returns the action that reads the PipeScaling. If our view of it is right, it also corrects the annotations. */
 function confirm(
   snapshot: Snapshot,
   scaling: PipeScalingView,
@@ -161,8 +161,8 @@ function releaseStep(pipe: PipeView, snapshot: Snapshot): ReleaseStep {
 }
 
 /**
- * Releases workloads that the controller holds for a commit and that are no pipes of this service. No watch shows those
- * that left the cache, so they are read.
+ * Releases workloads that the controller holds for a commit and that are not pipes of this service. No watch shows
+ * those that left the cache, so they are read.
  */
 function finishAbandoned(snapshot: Snapshot): readonly Action[] {
   const departed = snapshot.departed.filter((pipe) => departedDueAtMs(pipe, snapshot) <= snapshot.nowMs);
@@ -174,7 +174,7 @@ function finishAbandoned(snapshot: Snapshot): readonly Action[] {
   return [...ofDeparted, ...ofOrphans];
 }
 
-/** The strategy InPlace protects the pods of pipes, and must not hold those of a workload that is none any more. */
+/** The strategy InPlace protects the pods of pipes, and must not hold those of a workload that is no longer a pipe. */
 function abandonedStep(pipe: PipeView, snapshot: Snapshot): ReleaseStep {
   return releaseStep(pipe, { ...snapshot, strategy: "InPlaceOrRollout" });
 }

@@ -30,7 +30,7 @@ export interface Sizing {
   readonly blockedBy: readonly string[];
   /** The rollout window: open until a time, or closed until a time. It counts as always open if no pipe waits. */
   readonly window: RolloutWindowState;
-  /** Maximum number of concurrent rollouts in this service. */
+  /** Maximum number of concurrent rollouts and resizes in this service. */
   readonly serviceLimit: number;
 }
 

@@ -101,7 +101,7 @@ function detected(
   const minutes = timeouts.outOfMemoryMs / 60_000;
   const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, for example in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
   const message = clipped(text, MAX_ANNOTATED_MESSAGE);
-  // The time of the last kill, so that a later request for a retry counts even if this process sees it only afterwards.
+  // The time of the last kill: a retry that is requested after it counts, even if the kill is seen only later.
   const atMs = Math.min(nowMs, Math.max(...kills.map((each) => each.atMs)));
   const outOfMemory = { size: requested, previous, pipe: nameOf(pipe), message, atMs };
   return { outOfMemory, returned: smaller(previous, maximum), unrecorded: pipe };
@@ -147,7 +147,7 @@ function killsIn(
 
 /**
  * The restarts of the killed containers since the template followed. They all came before the last kill, so within the
- * ten minutes. The restarts of other containers do not count, because some came later or for another reason.
+ * ten minutes. The restarts of other containers do not count: they may have come later, or for another reason.
  */
 function restartsSince(
   { startedAtMs, inPlaceStartedAtMs = startedAtMs, restarts = 0 }: LastRollout,
@@ -191,7 +191,11 @@ export function reportShortage(sizing: Sizing): Sizing {
   return { ...sizing, assessments: reported, waitReason: "failure", blockedBy: [nameOf(named.pipe)] };
 }
 
-/** Drops `next`, whose actions are already decided. @param whenDone for a pipe that completely has the previous size */
+/**
+ * If the pipe has the previous size, reports another state, and drops `next`, whose actions are already decided.
+ *
+ * @param whenDone for a pipe whose template has it, too
+ */
 function withReportedState(assessment: Assessment, whenDone: "failed" | "waiting"): Assessment {
   const { next: _, activity, ...reported } = assessment;
   switch (assessment.state) {

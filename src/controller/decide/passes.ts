@@ -46,7 +46,7 @@ const PASSES: readonly Pass[] = [
   goOn,
   // The templates of resized pods follow, a few at a time.
   follow,
-  // The others get what they need for later: a rollback, or a record.
+  // The others get a rollback, the deletion of a stuck pod, or a record.
   mend,
 ];
 
@@ -68,7 +68,7 @@ function isHindered({ state, hindrance }: Assessment): boolean {
 
 const NO_PLAN: RolloutPlan = { start: [], waitReason: "nothing", isCanary: false, blockedBy: [] };
 
-/** The schedule is evaluated only for pipes that it can hold back. */
+/** The schedule is evaluated only if a pipe waits. */
 function openWindow(draft: Draft): Draft {
   const { snapshot, scaling, sizing, waiting } = draft;
   const { rolloutWindow, nowMs } = snapshot;
@@ -133,7 +133,7 @@ function plannedPipe({ subject, pipe, state, phase, proof, next }: Assessment): 
     phase,
     proof,
     replicas: pipe.replicas,
-    // Either the template has the size before its pods, or the pipe was the canary, failed in place, and stays first.
+    // Either the template has the size before its pods, or the pipe failed in place, as a canary may, and stays first.
     isUnfinished: sameSize(pipe.size, subject.desired) || (fallback !== undefined && "atMs" in fallback),
     replacesPods: beginning?.way.replacesPods ?? true,
   };

@@ -72,12 +72,12 @@ const RULES: readonly Rule[] = [
     templateFollows,
     // A resize that has begun goes on.
     podsInProgress,
-    // Before a rollout, the pods that were resized get their old size again.
+    // The pods that were resized get their old size again: before a rollout, or with InPlace instead of one.
     podsReturn,
   ]),
 ];
 
-/** A pipe that no rule applies to waits until its turn comes (passes.ts). */
+/** A pipe that no rule applies to waits: usually, until its turn comes (passes.ts). */
 export function decidePipe(subject: Subject): PipeDecision {
   return firstOf(RULES, subject) ?? waits(subject);
 }
@@ -131,7 +131,7 @@ function unsizable(reason: FailureReason, message: string, nowMs: number): PipeD
   return { state: "unsizable", failure: { reason, message, attempts: 1, atMs: nowMs } };
 }
 
-/** The best way that is possible, and the reason if it is not the first one. */
+/** The pipe waits for the best way that is possible, now or soon. `fallback`: the reason if it is not the first one. */
 function waits(subject: Subject): PipeDecision {
   const { strategy, pipe } = subject;
   const problems = WAYS[strategy].map((way) => ({ way, problem: way.problem?.(subject) }));

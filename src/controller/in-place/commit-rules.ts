@@ -139,7 +139,7 @@ export function commitInFlight(subject: Subject): PipeDecision | undefined {
   const { actions, recheckAtMs, retryAtMs = recheckAtMs, failed } = commitStep(pipe, subject);
   const failure = failureOf(failed, retryAtMs);
   const decision = { activity: FOLLOWS, failure, next: { type: "continue", actions }, recheckAtMs } as const;
-  // The pods do not change any more, so the pipe counts against no limit.
+  // The pods do not change any more, so the pipe counts against no limit of rollouts.
   if (sameSize(pipe.size, desired) && allPodsHaveSize(subject))
     return { ...decision, state: "resized", phase: "settled" };
   const isStuck = elapsedMs(pipe.pausedForCommitAtMs ?? nowMs, nowMs) >= timeouts.stuckCommitMs;

@@ -10,7 +10,8 @@ import { failedBefore, presentProblem } from "./problem.ts";
 
 /*
  * Another tool, such as a right-sizer or a startup boost, resizes a pod that had the desired size. Only the pod shows
- * it. The pod is resized again in place, as often as a template that another writer changes is written again.
+ * it. The pod is resized again in place, with the same delays and the same limit as for a template that another writer
+ * changes.
  */
 
 /** True if another writer changed the size of a pod after it had the desired one. */

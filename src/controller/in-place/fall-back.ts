@@ -40,9 +40,10 @@ export function recordFailure(subject: Subject, fallback: Fallback): readonly Ac
 }
 
 /**
- * The writes that return pods to the size of their template before a rollout. Otherwise, a pod that is larger or whose
- * resize is deferred would take the room of the new pods, and if the rollout failed, the old pods would keep a size
- * that nothing reports. A rollout does not wait for a second attempt, because a pod that cannot be returned is replaced.
+ * The writes that return pods to the size of their template, before a rollout or because the pipe cannot have the size.
+ * Otherwise, a pod that is larger or whose resize is deferred would take the room of the new pods, and if the rollout
+ * failed, the old pods would keep a size that nothing reports. A rollout does not wait for a second attempt,
+ * because a pod that cannot be returned is replaced.
  */
 export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
   const { pipe, writes, container, active, nowMs } = subject;
@@ -85,7 +86,7 @@ export function stalePod({ container: name, target, active }: Subject) {
  * so these pods keep the size that they wait for, and nothing is recorded.
  */
 
-/** Another attempt would fail in the same way, so these reasons are recorded, and the pods get their old size again. */
+/** An attempt soon after would fail, too, so these reasons are recorded, and the pods get their old size again. */
 const LASTING: readonly FallbackReason[] = ["Restarted", "Reverted"];
 
 export function isLasting({ reason }: Pick<Fallback, "reason">): boolean {

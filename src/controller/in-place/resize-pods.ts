@@ -20,7 +20,7 @@ interface Pods extends Subject {
 const RULES: readonly ((pods: Pods) => PodsStep | undefined)[] = [
   // A container that restarted may run with the old limits, whatever the node reports.
   restarted,
-  // A pod that waits for room or for the kubelet does not wait forever.
+  // A pod that has waited too long for room or for the kubelet needs a rollout, or is reported.
   overdue,
   // A write whose outcome is unknown may give the pod the size.
   writing,
@@ -34,7 +34,7 @@ const RULES: readonly ((pods: Pods) => PodsStep | undefined)[] = [
   refused,
   // The pods that are left cannot be resized, or not yet.
   hindered,
-  // A failed write is repeated, for as long as a resize may take.
+  // A failed write is repeated. After the time that a resize may take, it is also a reason for a rollout.
   retrying,
 ];
 
@@ -65,10 +65,10 @@ export function restarted(subject: Subject): Failed | undefined {
 }
 
 /**
- * Returns the first container that restarted when the kubelet applied the size. A pod that was created with the size does not count,
- * and one whose kubelet has applied nothing runs with its old size. If this process resized the pod, or saw it wait, it
- * knows the runs of the containers before the size was applied. Otherwise, the times show whether a run ended after the
- * resize.
+ * Returns the first container that restarted when the kubelet applied the size. A pod that was created with the size
+ * does not count, and one whose kubelet has applied nothing runs with its old size. If this process resized the pod, or
+ * saw it wait, it knows the runs of the containers before the size was applied. Otherwise, the times show whether a run
+ * ended after the resize.
  */
 function restartedContainer({ pod, state, record }: ActivePod, subject: Subject): ContainerView | undefined {
   if (UNAPPLIED.includes(state) || pod.metadata.generation <= 1) return undefined;
@@ -213,8 +213,8 @@ function retrying(pods: Pods): PodsStep | undefined {
 }
 
 /**
- * Why a pod needs a rollout: the last write to it was refused, or its writes have failed for as long as a resize may
- * take.
+ * Why a pod needs a rollout: the last write to it was refused for a reason that does not hold for new pods, or its
+ * writes have failed for as long as a resize may take.
  */
 function hindranceBy(each: ActivePod, { nowMs, timeouts, scaling }: Pods): Failed | undefined {
   const { record } = each;

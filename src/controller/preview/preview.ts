@@ -65,7 +65,7 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
     const verticalAutoscalers = await isServed(client, VERTICAL_AUTOSCALERS, stopping);
     const patientUntil = clock.monotonic() + PATIENCE_MS;
     const onProblem = (problem: unknown) => {
-      // Without permission for pods, pipes are rolled out. Without it for StatefulSets, only Deployments are pipes.
+      // Without permission for pods, none is resized in place. Without it for StatefulSets, only Deployments are pipes.
       const { pods, statefulSets } = informers;
       const isMissed = pods.problem !== undefined || statefulSets.problem !== undefined;
       if (isForbiddenByRbac(problem) && isMissed) return;

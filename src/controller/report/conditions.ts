@@ -9,9 +9,9 @@ import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { describeFailure } from "./failures.ts";
 
-/** Reason and message of the conditions: one word for programs and one sentence for people. */
+/** Reason and message of the conditions: one word for programs, and sentences for people. */
 export interface ConditionSummary {
-  /** If it is not ready, Stalled means that it needs intervention, and Reconciling that it needs only time. */
+  /** If it is not ready, Stalled means that it needs intervention, and Reconciling that it is in progress or waits. */
   readonly type: "Ready" | "Suspended" | "Reconciling" | "Stalled";
   readonly reason: Reason;
   readonly message: string;

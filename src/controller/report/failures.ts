@@ -44,7 +44,7 @@ function isAlike(a: PipeFailure, b: PipeFailure): boolean {
   return a.pipe === b.pipe && a.size.summary === b.size.summary && a.reason === b.reason;
 }
 
-/** Returns the failures whose cause the previous status did not have. */
+/** Returns the failures that the previous status did not have. */
 export function newFailures(before: PipeScalingStatus, after: PipeScalingStatus): PipeFailure[] {
   return (after.failures ?? []).filter((failure) => !before.failures?.some((each) => isKnown(each, failure)));
 }

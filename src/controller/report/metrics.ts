@@ -9,9 +9,7 @@ import { RESIZED_IN_PLACE } from "./events.ts";
 import { newFallbacks } from "./resize-methods.ts";
 import { STATE_NAMES } from "./status.ts";
 
-/**
- * A rescale takes seconds if pods start immediately, minutes for real pipes, and hours if a pipe needs intervention.
- */
+/** A rescale takes seconds in place, minutes if pods are replaced, and hours if a pipe needs intervention. */
 const PROPAGATION_SECONDS = [5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600, 4 * 3600];
 
 const PIPE_STATES = ["done", ...Object.keys(STATE_NAMES)];

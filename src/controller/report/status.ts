@@ -189,7 +189,7 @@ const TIMES = ["lastTransitionTime", "startedAt", "completedAt", "at"];
 
 /**
  * Identifies what the controller says in a status. It ignores times, so it is the same after another writer removed the
- * status, and the conditions and older history of the previous status, which another writer can set.
+ * status. It also ignores the conditions of other tools and the older history, which another writer can set.
  */
 export function contentOf({ conditions = [], history = [], ...status }: PipeScalingStatus): string {
   const own = conditions.filter(({ type }) => OWN_CONDITIONS.includes(type));
@@ -224,7 +224,8 @@ const OWN_CONDITIONS = ["Ready", "Reconciling", "Stalled"];
 
 /**
  * Returns the history with the current rescale as its newest entry. An entry that was Scaled stays Scaled even if a
- * pipe fails later, because every pipe did run the size, so a rollback can return to it.
+ * pipe fails later, because every pipe did run the size, so a rollback can return to it. The exception is a size that
+ * was given back because containers ran out of memory.
  */
 export function historyOf(
   history: readonly HistoryEntry[],

@@ -67,7 +67,7 @@ function nextAttempt({ pipe, desired }: Subject): number {
   return isRepeated ? lastRollout.attempts + 1 : 1;
 }
 
-/** The annotation of a pipe that the controller has not resized. It records no rollout. */
+/** The annotation that records the present resources of a pipe, and no rollout. */
 export function adoption(subject: Subject): LastRollout | undefined {
   const { pipe } = subject;
   const present = presentAllotment(pipe);

@@ -44,7 +44,7 @@ export function rolloutOutlook(subject: Subject): Outlook {
 }
 
 /**
- * The old pods are gone already, and a new pod is unschedulable. Other pipes keep their old pods, so they can wait for
+ * Old pods are gone already, and a new pod is unschedulable. Other pipes keep their old pods, so they can wait for
  * a new node. While a replaced pod terminates, and until the scheduler has tried again, the new pod may still get its
  * room.
  */
@@ -87,7 +87,7 @@ function withoutPods({ pipe, nowMs, timeouts }: Subject): RolloutEnd | undefined
 
 /**
  * A resumed rollout gets the whole timeout again, and a rollout that its owner changed gets it from the last progress.
- * Until the Deployment controller observes a rollout, the timeout does not start.
+ * Until Kubernetes observes a rollout, the timeout does not start.
  */
 function timedOut(subject: Subject, because: string): RolloutEnd | undefined {
   const { pipe, nowMs } = subject;

@@ -57,7 +57,7 @@ function updatedAtMs({ rollout, resizedAtMs = 0 }: PipeView): number {
   return Math.max(rollout.progressedAtS * 1000, resizedAtMs);
 }
 
-/** Terminating pods were replaced by the time of the last progress, or of the last rollout if there is no progress. */
+/** Terminating pods were replaced by the time of the last progress, or of the last rollout if that began later. */
 function endingSinceMs(pipe: PipeView, nowMs: number): number {
   return Math.max(pipe.rollout.progressedAtS * 1000, pipe.lastRollout ? startedAtMs(pipe, nowMs) : 0);
 }

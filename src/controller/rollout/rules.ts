@@ -180,7 +180,7 @@ export function heldBy({ inTurn }: Pick<PipeView, "inTurn">): string {
   return inTurn?.hold?.message ?? PAUSED;
 }
 
-/** The owner keeps all pods that do not have the size from rollouts. The owner chose this, so it is no alarm. */
+/** The owner keeps the pods from rollouts. For a StatefulSet, that is a lasting choice, so it causes no alarm. */
 export function heldByOwner({ pipe }: Pick<Subject, "pipe">): PipeDecision | undefined {
   const { isPaused, rollout, inTurn } = pipe;
   if (!isPaused && !(inTurn?.hold && rollout.isComplete)) return undefined;

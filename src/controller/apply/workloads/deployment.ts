@@ -229,7 +229,7 @@ const UNSETTLED: WriteError = {
   message: "the Deployment and its ReplicaSets are not settled",
 };
 
-/** If the last write to the ReplicaSet failed, the next one is tried before the Deployment is paused again. */
+/** If the last write to the ReplicaSet failed, a dry run tries the next one before the Deployment is paused again. */
 async function tryReplicaSet(
   { client, writes }: Applier,
   { pipe, container }: Of<"commit">,

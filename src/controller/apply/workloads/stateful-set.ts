@@ -62,7 +62,7 @@ export const STATEFUL_SET: CommitKind = {
     }
   },
 
-  /** Labels the pods that lack the size of the template with no existing revision, so that Kubernetes replaces them. */
+  /** Gives pods that lack the size of the template a label that names no revision, so that Kubernetes replaces them. */
   async replacePods(applier, whole, { pipe, container }) {
     const target = pipe.size && resourcesFor(pipe.size, pipe.cpuLimitFollows);
     if (!target) return;
