@@ -55,9 +55,9 @@ export function isAboutState(error: unknown): boolean {
   return error.reason === "BeingSetUp" || [400, 404, 409].includes(error.status);
 }
 
-/** True for a 503: the same request may succeed later, and a write may have been made. */
-export function isUnavailable(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 503;
+/** True if a write may have been made. */
+export function isNotConfirmed(error: unknown): boolean {
+  return error instanceof ApiError && ["NotConfirmed", "EndNotConfirmed"].includes(error.reason);
 }
 
 function retryAfter(ms: number): string {

@@ -157,6 +157,20 @@ describe("a removal", () => {
     });
   });
 
+  it("fails with 503 that its outcome is not known if the cluster refuses the read after the lost response", async () => {
+    const organization = await addOrganization({ ada: "admin", bob: "developer" });
+    const process = await new Process().sees(organization);
+    process.link = async (call, { method }) => {
+      if (method !== "PATCH") throw new KubeApiError("GET", 429, "{}");
+      await call();
+      throw lost();
+    };
+    await expect(process.remove(organization, "bob")).rejects.toMatchObject({
+      reason: "NotConfirmed",
+      status: 503,
+    });
+  });
+
   it("of a member who was already removed fails with 404", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);

@@ -1,6 +1,7 @@
 import {
   isDeniedByPolicy,
   isDeniedByWebhook,
+  isOutcomeUnknown,
   KubeApiError,
   KubeUnreachableError,
 } from "../../kube/errors.ts";
@@ -12,21 +13,20 @@ import { type ApiError, apiError } from "../errors.ts";
  * @param what the object of the sentence "The cluster's policy does not allow …"
  */
 export function toWriteError(error: unknown, what: string): unknown {
-  if (error instanceof KubeUnreachableError) return unavailable(error);
-  if (!(error instanceof KubeApiError)) return error;
-  if (isDenied(error)) return apiError("PolicyDenied", what).with({ cause: error });
-  return unavailable(error, error.retryAfterMs);
+  if (error instanceof KubeApiError && isDenied(error))
+    return apiError("PolicyDenied", what).with({ cause: error });
+  return isOutcomeUnknown(error) ? unavailable("NotConfirmed", error) : toReadError(error);
 }
 
 /** Returns the error for the caller after a read that the cluster rejected or did not respond to. */
 export function toReadError(error: unknown): unknown {
-  if (!(error instanceof KubeUnreachableError || error instanceof KubeApiError)) return error;
-  const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
-  return apiError("Unavailable").with({ cause: error, retryAfterMs });
+  const isOfCluster = error instanceof KubeUnreachableError || error instanceof KubeApiError;
+  return isOfCluster ? unavailable("Unavailable", error) : error;
 }
 
-function unavailable(cause: Error, retryAfterMs?: number): ApiError {
-  return apiError("NotConfirmed").with({ cause, retryAfterMs });
+function unavailable(reason: "Unavailable" | "NotConfirmed", cause: unknown): ApiError {
+  const retryAfterMs = cause instanceof KubeApiError ? cause.retryAfterMs : undefined;
+  return apiError(reason).with({ cause, retryAfterMs });
 }
 
 /**

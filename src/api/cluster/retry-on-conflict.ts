@@ -1,6 +1,6 @@
 import { isConflict } from "../../kube/errors.ts";
 import { apiError, isAboutState } from "../errors.ts";
-import { toWriteError } from "./call-errors.ts";
+import { toReadError, toWriteError } from "./call-errors.ts";
 
 /** Enough for ten concurrent writers: in each round of conflicts, one of them succeeds. */
 const ATTEMPTS = 10;
@@ -34,7 +34,9 @@ export async function retryOnConflict<T, R>({ cached, read, attempt, what }: Ret
   for (let times = 1; times <= ATTEMPTS; times += 1) {
     try {
       if (times > 1) {
-        current = await read();
+        current = await read().catch((error: unknown) => {
+          throw toReadError(error);
+        });
         isLive = true;
       }
       return await attempt(current);

@@ -15,7 +15,7 @@ import { PERMISSIONS } from "../../../src/cli/doctor/permissions.ts";
 import { describeSize, sizeOfCores } from "../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
-import { KubeUnreachableError } from "../../../src/kube/errors.ts";
+import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import { membersConfigMap } from "../../../src/records/members.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import type { Span } from "../../../src/telemetry/span.ts";
@@ -757,6 +757,20 @@ describe("a write whose outcome is unknown", () => {
       ]);
     },
   );
+
+  it.each(cases)("is not one that the cluster refused: %s", async (_what, request) => {
+    const authorization = addKey();
+    addScaling();
+    cluster.add("configmaps", RECORDS, membersRecord(ORGANIZATION, { "cy@example.com": "developer" }));
+    cluster.behavior = () => {
+      throw new KubeApiError("PATCH", 429, "{}");
+    };
+    const send = await start();
+    const response = await send({ ...request, authorization });
+    expectUnavailable(response);
+    expect(response.body).not.toHaveProperty("error", expect.stringContaining("not known"));
+    expect(lines.filter((line) => line["audit"] !== undefined)).toEqual([]);
+  });
 });
 
 describe("the removal of a member", () => {

@@ -14,7 +14,7 @@ import type { RecordWriter } from "../../cluster/record-writer.ts";
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
 import { type BackupView, toBackupView } from "../../cluster/views.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
-import { apiError, isUnavailable } from "../../errors.ts";
+import { apiError, isNotConfirmed } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
 import { readable, type ServiceParams } from "../path-params.ts";
 
@@ -83,7 +83,7 @@ export async function updateBackupPolicy(
     return after;
   } catch (err) {
     // The change may have been made anyway.
-    if (isUnavailable(err)) {
+    if (isNotConfirmed(err)) {
       log.warn({ ...audit, change, err }, "change of the backup configuration not confirmed");
     }
     throw err;

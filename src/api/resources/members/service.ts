@@ -7,7 +7,7 @@ import type { RecordWriter } from "../../cluster/record-writer.ts";
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
 import { type MembersView, toMembersView } from "../../cluster/views.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
-import { apiError, isUnavailable } from "../../errors.ts";
+import { apiError, isNotConfirmed } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
 import { type MemberParams, readable } from "../path-params.ts";
 
@@ -62,7 +62,9 @@ export async function removeMember(
       return toMembersView(await recordWriter.patch(current, { labels, data: { [entry]: null } }));
     } catch (error) {
       if (!isOutcomeUnknown(error)) throw error;
-      const now = await read();
+      const now = await read().catch(() => {
+        throw error;
+      });
       if (now?.members.has(entry)) throw error;
       return now;
     }
@@ -87,7 +89,7 @@ export async function removeMember(
     log.info(audit, "member removed");
   } catch (err) {
     // The member may have been removed anyway.
-    if (isUnavailable(err)) log.warn({ ...audit, err }, "removal of a member not confirmed");
+    if (isNotConfirmed(err)) log.warn({ ...audit, err }, "removal of a member not confirmed");
     throw err;
   }
 }

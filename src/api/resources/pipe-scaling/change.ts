@@ -8,7 +8,7 @@ import type { PipeScalingWriter, SizeRequest } from "../../cluster/pipe-scaling-
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
 import type { PipeScalingView } from "../../cluster/views.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
-import { apiError, isUnavailable } from "../../errors.ts";
+import { apiError, isNotConfirmed } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
 import type { ServiceParams } from "../path-params.ts";
 
@@ -80,7 +80,7 @@ export async function changeScaling(
     log.info({ ...line, from: valueIn(before) }, "size accepted");
   } catch (err) {
     // The change may have been made anyway.
-    if (isUnavailable(err)) log.warn({ ...line, err }, "size not confirmed");
+    if (isNotConfirmed(err)) log.warn({ ...line, err }, "size not confirmed");
     throw err;
   }
 }

@@ -188,7 +188,7 @@ describe("a change to the backup configuration", () => {
 
   it.each([
     ["no response", new KubeUnreachableError("no response"), "NotConfirmed"],
-    ["missing permissions", refusal(403), "NotConfirmed"],
+    ["missing permissions", refusal(403), "Unavailable"],
     ["an error from the API server", refusal(500), "NotConfirmed"],
     ["a rejection by an admission policy", refusal(422), "PolicyDenied"],
   ])("is not retried after %s", async (_what, error, reason) => {
