@@ -39,8 +39,10 @@ export class TrustedProxies {
     const proxies = this.#proxies;
     const isForwarded = request.headers["x-forwarded-for"] !== undefined;
     if (!proxies || !isForwarded || remoteAddress === undefined) return remoteAddress;
-    const client = proxyAddr(request, (entry) => {
-      const address = addressIn(entry);
+    if (!proxies.has(remoteAddress)) return remoteAddress;
+    const client = proxyAddr(request, (entry, hop) => {
+      // The first entry is the address of the connection, which can have a zone, as in fe80::1%eth0.
+      const address = hop === 0 ? entry : addressIn(entry);
       return address !== undefined && proxies.has(address);
     });
     return addressIn(client);

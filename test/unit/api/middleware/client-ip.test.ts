@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { TrustedProxies } from "../../../../src/api/middleware/client-ip.ts";
 import { rateLimitKey } from "../../../../src/http/rate-limit-key.ts";
 
-const PROXIES = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"];
+const PROXIES = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1", "fe80::/10"];
 
 function addressOf(remoteAddress: string | undefined, forwarded?: string, trustedProxies = PROXIES) {
   const socket = new Socket();
@@ -33,6 +33,8 @@ describe("the client's address", () => {
     ["192.0.2.1", "198.51.100.1,203.0.113.7 ,\t10.9.9.9,2001:db8::2", "203.0.113.7"],
     ["10.0.0.1", "192.0.2.1, 203.0.113.7, 192.0.2.1", "203.0.113.7"],
     ["10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
+    ["fe80::1%eth0", "203.0.113.7", "203.0.113.7"],
+    ["fe80::1%eth0", "203.0.113.7, fe80::2", "203.0.113.7"],
     ["10.0.0.1", "::ffff:203.0.113.7, ::ffff:10.0.0.2", "::ffff:203.0.113.7"],
   ])("of a connection from %s with the X-Forwarded-For header %j is %s", (peer, forwarded, address) => {
     expect(addressOf(peer, forwarded)).toBe(address);
