@@ -5,9 +5,12 @@ import type { Informer } from "./informer.ts";
 interface Options {
   readonly clock: Pick<Clock, "monotonic">;
   readonly onProblem: (problem: unknown) => void;
-  /** Called when the store changes for the first time after the permission was missing. */
+  /** Called at the first change of the store after the permission was granted. */
   readonly onGranted: () => void;
 }
+
+/** An authorizer can add any text to a message, so the number of messages has a bound. */
+const MAX_REPORTED = 1000;
 
 /**
  * An informer of a kind that a process can do without. If the account may not list and watch the kind, the informer
@@ -18,6 +21,8 @@ export class OptionalInformer implements Informer {
   readonly #inner: Informer;
   readonly #options: Options;
   readonly #refused = Promise.withResolvers<void>();
+  /** Messages of refusals; each namespace has its own. */
+  readonly #reported = new Set<string>();
   #problem: { readonly message: string; readonly atMs: number } | undefined;
 
   /** @param create creates the informer, which must report its problems to the given function */
@@ -41,15 +46,26 @@ export class OptionalInformer implements Informer {
 
   /** The message of the API server while the permission is missing, otherwise `undefined`. */
   get problem(): string | undefined {
-    const isOver = this.#problem && this.#inner.isSynced && this.#inner.lastContact > this.#problem.atMs;
-    return isOver ? undefined : this.#problem?.message;
+    return this.#isGranted ? undefined : this.#problem?.message;
   }
 
-  /** Call it when the store changes, which shows that the permission is granted. */
+  /** Call it when the store changes, which can show that the permission is granted. */
   granted(): void {
     if (this.#problem === undefined) return;
-    this.#problem = undefined;
-    this.#options.onGranted();
+    // The informer changes the store before its own state. If it watches several namespaces, the store also changes
+    // while the permission is missing in some of them.
+    queueMicrotask(() => {
+      if (!this.#isGranted) return;
+      this.#problem = undefined;
+      this.#reported.clear();
+      this.#options.onGranted();
+    });
+  }
+
+  /** The informer has been in contact since the last refusal. */
+  get #isGranted(): boolean {
+    const { isSynced, lastContact } = this.#inner;
+    return this.#problem !== undefined && isSynced && lastContact > this.#problem.atMs;
   }
 
   run(signal: AbortSignal): Promise<void> {
@@ -59,10 +75,11 @@ export class OptionalInformer implements Informer {
   #onProblem(problem: unknown): void {
     if (isForbiddenByRbac(problem) && !isWithoutRoles(problem)) {
       const message = serverMessage(problem);
-      const isKnown = this.#problem?.message === message;
       this.#problem = { message, atMs: this.#options.clock.monotonic() };
       this.#refused.resolve();
-      if (isKnown) return;
+      if (this.#reported.has(message)) return;
+      if (this.#reported.size === MAX_REPORTED) this.#reported.clear();
+      this.#reported.add(message);
     }
     this.#options.onProblem(problem);
   }

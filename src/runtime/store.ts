@@ -124,7 +124,10 @@ export class Store<T extends KubeObject> {
     if (previous && !isNewer(previous, object)) this.#delete(key, previous, false);
   }
 
-  /** Deletes an object that the watch no longer selects, as the response to one of our calls shows. */
+  /**
+   * Deletes an object that the watch no longer selects, as the response to one of our calls shows. A watch event of an
+   * older version that is still on its way brings the object back until the event of this change.
+   */
   leave(object: T): void {
     const key = keyOf(object);
     const previous = this.#objects.get(key);

@@ -33,7 +33,15 @@ function setup() {
   );
   const fail = (code: number, message: string) =>
     report(new KubeApiError("GET /pods", code, JSON.stringify({ message })));
-  return { clock, informer, inner, synced, problems, fail, grants: () => granted };
+  /** The store changes, and then the informer is in contact. */
+  const grant = async () => {
+    informer.granted();
+    await clock.advance(1);
+    Object.assign(inner, { isSynced: true, lastContact: clock.monotonic() });
+    informer.granted();
+    await clock.advance(1);
+  };
+  return { clock, informer, inner, synced, problems, fail, grant, grants: () => granted };
 }
 
 describe("an informer of a kind that the process can do without", () => {
@@ -66,25 +74,36 @@ describe("an informer of a kind that the process can do without", () => {
     expect(problems).toHaveLength(1);
   });
 
-  it("reports a missing permission once, because it may have been left out on purpose", () => {
-    const { problems, fail, informer } = setup();
-    fail(403, FORBIDDEN);
-    fail(403, FORBIDDEN);
-    expect(problems).toHaveLength(1);
+  it("reports a missing permission once for each namespace, because it may have been left out on purpose", async () => {
+    const { problems, fail, grant } = setup();
+    const inNamespace = (name: string) => `${FORBIDDEN} in the namespace "${name}"`;
+    for (const name of ["a", "b", "a", "b"]) fail(403, inNamespace(name));
+    expect(problems).toHaveLength(2);
     fail(503, "the server is busy");
-    informer.granted();
-    fail(403, FORBIDDEN);
-    expect(problems).toHaveLength(3);
+    await grant();
+    fail(403, inNamespace("a"));
+    expect(problems).toHaveLength(4);
   });
 
-  it("says once that the permission is granted", () => {
-    const { informer, inner, fail, grants } = setup();
-    informer.granted();
+  it("says once that the permission is granted", async () => {
+    const { informer, inner, fail, grant, grants } = setup();
+    await grant();
     expect(grants()).toBe(0);
     fail(403, FORBIDDEN);
-    informer.granted();
-    informer.granted();
+    await grant();
+    await grant();
     expect([grants(), informer.problem]).toEqual([1, undefined]);
     expect(informer.lastContact).toBe(inner.lastContact);
+  });
+
+  it("stays synced and refused while objects of other namespaces change", async () => {
+    const { clock, informer, inner, fail, grants } = setup();
+    inner.isSynced = true;
+    fail(403, FORBIDDEN);
+    // The contact is that of the namespace that was confirmed least recently.
+    informer.granted();
+    await clock.advance(60_000);
+    expect([informer.isSynced, informer.problem, grants()]).toEqual([true, FORBIDDEN, 0]);
+    expect(informer.lastContact).toBe(clock.monotonic());
   });
 });
