@@ -181,13 +181,14 @@ export class LeaderElector {
   #write(seen: Lease | undefined, holder: string): Promise<Lease> {
     const { client, clock, namespace, name, leaseMs, fieldManager } = this.#options;
     const now = new Date(clock.now()).toISOString().replace("Z", "000Z");
-    const isRenewal = seen?.spec?.holderIdentity === holder;
+    // As in client-go, a release counts as no transition: the next acquisition does.
+    const isAcquisition = holder !== "" && seen?.spec?.holderIdentity !== holder;
     const spec = {
       ...seen?.spec,
       holderIdentity: holder,
       leaseDurationSeconds: Math.ceil(leaseMs / 1000),
       renewTime: now,
-      ...(isRenewal ? {} : { acquireTime: now, leaseTransitions: nextTransition(seen) }),
+      ...(isAcquisition ? { acquireTime: now, leaseTransitions: nextTransition(seen) } : {}),
     };
     const identity = { apiVersion: LEASES.apiVersion, kind: "Lease" };
     return seen
