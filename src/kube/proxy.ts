@@ -41,7 +41,7 @@ export function proxyFromKubeconfig(proxyUrl: string, server: URL, origin: strin
   }
   if (server.protocol !== "https:") {
     throw new KubeConfigError(
-      `${origin} has a proxy-url for a server without TLS, so the proxy could read the credentials: set server to an https:// URL.`,
+      `${origin} has a proxy-url for a server without TLS, so the proxy could read and change everything: set server to an https:// URL.`,
     );
   }
   return { url, noProxy: "" };

@@ -1,8 +1,7 @@
-import * as z from "zod";
 import { RESIZE_STRATEGIES } from "../domain/resize-strategy.ts";
 import { option, type Values } from "./option.ts";
 import type { sizeSettings } from "./sizes.ts";
-import { chartText, durationMs, integer, listOf, written } from "./values.ts";
+import { chartText, durationMs, integer, listOf, oneOf, written } from "./values.ts";
 
 /** The API server allows up to 128 printable characters. The setting is a list, so a name cannot contain a comma. */
 const MANAGER = /^[^,\p{C}]{1,128}$/u;
@@ -26,7 +25,7 @@ export const rolloutPolicySettings = {
     description: "maximum number of concurrent rollouts across all services",
     default: "50",
   }),
-  resizeStrategy: option(z.enum(RESIZE_STRATEGIES), {
+  resizeStrategy: option(oneOf(...RESIZE_STRATEGIES), {
     placeholder: "strategy",
     description:
       "how pipes are resized if their PipeScaling has no strategy: InPlaceOrRollout changes the running pods and restarts nothing where the cluster can do that; InPlace never replaces pods, so a pipe that cannot be resized in place waits; Rollout replaces the pods",

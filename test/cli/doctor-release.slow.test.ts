@@ -483,7 +483,9 @@ describe("doctor with a release of the chart", () => {
   });
 
   describe("the CRD", () => {
-    const problem = expect.stringMatching(/^warning: The CRD of PipeScaling \(v1beta1\) in the cluster differs/);
+    const problem = expect.stringMatching(
+      /^warning: The CRD of PipeScaling \(v1beta1\) in the cluster differs/,
+    );
 
     /** Removes a field, like a person with kubectl edit. */
     async function change(): Promise<void> {

@@ -205,7 +205,7 @@ describe("a proxy", () => {
     const proxy = await startConnectProxy();
     const kubeconfig = writeKubeconfig("http://api.example", { user: { token: "t" }, proxyUrl: proxy.url });
     await expect(connect(kubeconfig)).rejects.toThrow(
-      /has a proxy-url for a server without TLS, so the proxy could read the credentials/,
+      /has a proxy-url for a server without TLS, so the proxy could read and change everything/,
     );
   });
 
