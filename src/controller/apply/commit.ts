@@ -2,7 +2,7 @@ import { formatSize } from "../../domain/size.ts";
 import { isConflict, messageOf } from "../../kube/errors.ts";
 import type { Fallback, LastRollout } from "../observe/last-rollout.ts";
 import type { PipeKind } from "../observe/pipe-kind.ts";
-import type { PipeView } from "../observe/pipe-view.ts";
+import { type PipeView, replaceablePods } from "../observe/pipe-view.ts";
 import { type Allotment, isSize } from "../observe/resources.ts";
 import { KINDS } from "../observe/workloads/kinds.ts";
 import type { WriteError, WrittenAnnotation } from "../observe/write-record.ts";
@@ -159,7 +159,7 @@ function release(
 ): Promise<WrittenAnnotation | undefined> {
   const { lastRollout } = pipe;
   const spec = COMMIT_KINDS[pipe.kind].release(pipe);
-  return patchPipe(applier, pipe, lastRollout && endedCommit(lastRollout, fallback), spec);
+  return patchPipe(applier, pipe, lastRollout && endedCommit(pipe, lastRollout, fallback), spec);
 }
 
 /** Restores the old template and ends the hold. The pods still belong to that template, so Kubernetes replaces none. */
@@ -188,10 +188,12 @@ async function takeBack(
 }
 
 /** The annotation after a commit. */
-function endedCommit(rollout: LastRollout, fallback: Fallback | undefined): LastRollout {
+function endedCommit(pipe: PipeView, rollout: LastRollout, fallback: Fallback | undefined): LastRollout {
   const { isCommitting: _, committedRevision: _revision, inPlaceStartedAtMs, ...rest } = rollout;
   if (!fallback) return { ...rest, inPlaceStartedAtMs, cameUp: true };
-  return { ...rest, inPlaceFailure: inPlaceFailureTo(rollout.size, fallback, rollout.startedAtMs) };
+  const inPlaceFailure = inPlaceFailureTo(rollout.size, fallback, rollout.startedAtMs);
+  // Kubernetes replaces the pods, but not those that the owner keeps from rollouts.
+  return { ...rest, replicas: replaceablePods(pipe), inPlaceFailure };
 }
 
 /** The annotation of a pipe whose template gets what it had before the commit. */

@@ -125,7 +125,10 @@ const lastRollout = z.object({
   template: sharedText.optional(),
   /** `progressedAtS` of the workload before the patch, in seconds since 1970; 0 for none. */
   progressedAtS: z.int(),
-  /** Desired replicas at the time of the patch, without those that the owner keeps from rollouts. */
+  /**
+   * Desired replicas at the time of the patch. Those that the owner keeps from rollouts count only if they were resized
+   * in place.
+   */
   replicas: z.int(),
 });
 

@@ -53,6 +53,8 @@ export function committedRollout(subject: Subject): LastRollout {
     // The present resources of the template, which it gets again if the commit is undone.
     lastGoodSize: presentForm(pipe),
     revision: pipe.revision,
+    // All pods were resized, also those that the owner keeps from rollouts.
+    replicas: pipe.replicas,
     inPlaceStartedAtMs: Math.min(nowMs, ...begun),
     restarts: subject.active.reduce((sum, { own }) => sum + (own?.restartCount ?? 0), 0),
     isCommitting: true,

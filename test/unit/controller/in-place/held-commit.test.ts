@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { HOLD } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { HeldCommit } from "../../../support/fixtures/held-commit.ts";
@@ -13,8 +14,11 @@ const REFUSED = refusal(422, "a policy says no");
 const DOWN = refusal(500, "failed calling webhook");
 
 /** A commit whose template Kubernetes has seen, and whose second pod may not get its label. */
-async function refusedLater(strategy: HeldCommit["strategy"]): Promise<HeldCommit> {
-  const commit = new HeldCommit();
+async function refusedLater(
+  strategy: HeldCommit["strategy"],
+  ...options: ConstructorParameters<typeof HeldCommit>
+): Promise<HeldCommit> {
+  const commit = new HeldCommit(...options);
   commit.strategy = strategy;
   commit.refuse = (pod) => (pod === "a-1" ? REFUSED : undefined);
   commit.sync();
@@ -59,6 +63,13 @@ describe("pods that are held, if the label of a later one is refused", () => {
     const commit = await refusedLater("InPlaceOrRollout");
     expect(commit.isHeld).toBe(false);
     expect(commit.view().lastRollout?.inPlaceFailure).toMatchObject({ reason: "Refused" });
+  });
+
+  it("are then recorded without those that their owner keeps, because Kubernetes replaces only the others", async () => {
+    const updateStrategy = { type: "RollingUpdate", rollingUpdate: { partition: HOLD + 1 } } as const;
+    const commit = await refusedLater("InPlaceOrRollout", { options: { updateStrategy } });
+    expect(commit.isHeld).toBe(false);
+    expect(commit.view().lastRollout).toMatchObject({ replicas: 2, inPlaceFailure: { reason: "Refused" } });
   });
 
   it("are released with the reason also if a webhook was down at first", async () => {

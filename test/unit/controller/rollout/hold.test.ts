@@ -4,6 +4,7 @@ import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { summaries } from "../../../support/fixtures/decisions.ts";
 import { decided, newPod, oldPod, partitionOf, rolling } from "../../../support/fixtures/in-turn.ts";
 import type { StatefulSetOptions } from "../../../support/fixtures/pipe.ts";
+import { aResizedPod } from "../../../support/fixtures/pod.ts";
 import { aPipe, aSnapshot, DECIDE_OPTIONS } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
@@ -137,5 +138,17 @@ describe("a StatefulSet with the strategy OnDelete", () => {
     const pipe = rolling({ updatedReplicas: 1 }, { startedAtMs: 0 }, ON_DELETE);
     const { assessment, actions } = decided(pipe, [oldPod(0), oldPod(1), newPod(2, { isReady: false })]);
     expect([assessment?.state, actions]).toEqual(["paused", []]);
+  });
+});
+
+describe("a StatefulSet whose owner keeps pods from rollouts, and whose pods were resized in place", () => {
+  it.each([
+    ["one with a partition", partitionOf(2)],
+    ["one with a partition of all pods", partitionOf(3)],
+    ["one with OnDelete", ON_DELETE],
+  ])("has all of them in the record of the commit: %s", (_, options) => {
+    const pods = OLD.map(({ metadata, templateHash }) => aResizedPod(metadata.name, { templateHash }));
+    const { decision } = decided(aStatefulPipe({ options }), pods, { strategy: "InPlaceOrRollout" });
+    expect(decision.actions).toMatchObject([{ type: "commit", rollout: { replicas: 3 } }]);
   });
 });

@@ -25,6 +25,24 @@ describe("the pods of a StatefulSet that is resized in place", () => {
     held.expectSettled(4);
     expect(held.uids()).toEqual(before);
   });
+
+  it.each<[string, Parameters<typeof HeldSet.start>[0]]>([
+    ["with a partition", { updateStrategy: ofPartition(2) }],
+    ["with a partition of all pods", { updateStrategy: ofPartition(3) }],
+    ["with OnDelete", { updateStrategy: { type: "OnDelete" } }],
+  ])("are all reported, although their owner keeps pods from rollouts: %s", async (_, options) => {
+    const held = await HeldSet.start(options);
+    held.request(4);
+    await held.run(MINUTE);
+    const { events } = held.simulation;
+    expect(held.simulation.status(1).pipes).toMatchObject({
+      inPlace: 1,
+      resizedBy: { "statefulset/a": "InPlace" },
+    });
+    expect(events.filter(({ reason }) => reason === "ResizedInPlace").map(({ note }) => note)).toEqual([
+      "Resized 3 pods in place to 4 cpu / 16 Gi, and updated the template without a rollout.",
+    ]);
+  });
 });
 
 describe("a pod that is created while its owner changes the image and changes it back", () => {
