@@ -6,6 +6,7 @@ import type { Assessment } from "../assessment.ts";
 import type { Sizing } from "../decide/decision.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { describeFailure } from "./failures.ts";
 
@@ -77,10 +78,17 @@ function progressOf({ desired, assessments }: Sizing): string {
   const done = assessments.filter(runsSize).length;
   if (assessments.length === 0) return `The service has no database pipes; a new one gets ${size}.`;
   if (done < assessments.length) return `${done} of ${assessments.length} pipes run ${size}.`;
-  const idle = assessments.filter(({ pipe }) => pipe.replicas === 0).length;
-  if (idle === 0) return `${allPipes(done, "run")} ${size}.`;
-  if (idle === done) return `${allPipes(done, "have")} ${size}, and no replicas.`;
-  return `${done - idle} of ${done} pipes run ${size}, and ${idle} without replicas ${idle === 1 ? "has" : "have"} it.`;
+  const pipes = assessments.map(({ pipe }) => pipe);
+  return `${allHaveSize(pipes, size)}.`;
+}
+
+/** For people: what is true when every pipe has the size; a sentence without a full stop. */
+export function allHaveSize(pipes: readonly Pick<PipeView, "replicas">[], size: string): string {
+  const total = pipes.length;
+  const idle = pipes.filter(({ replicas }) => replicas === 0).length;
+  if (idle === 0) return `${allPipes(total, "run")} ${size}`;
+  if (idle === total) return `${allPipes(total, "have")} ${size}, and no replicas`;
+  return `${total - idle} of ${total} pipes run ${size}, and ${idle} without replicas ${idle === 1 ? "has" : "have"} it`;
 }
 
 /** True if the pods of a pipe run the desired size. */
@@ -97,7 +105,7 @@ function remarksOf({ assessments }: Sizing): string[] {
 }
 
 /** Returns the start of a sentence. */
-export function allPipes(pipes: number, verb: "run" | "have"): string {
+function allPipes(pipes: number, verb: "run" | "have"): string {
   return pipes === 1 ? `The one pipe ${verb === "run" ? "runs" : "has"}` : `All ${pipes} pipes ${verb}`;
 }
 

@@ -3,7 +3,7 @@ import type { Condition, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import type { Event } from "../../runtime/event-recorder.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import { KINDS } from "../observe/workloads/kinds.ts";
-import { allPipes } from "./conditions.ts";
+import { allHaveSize } from "./conditions.ts";
 import { describeFailure, newFailures } from "./failures.ts";
 import { newFallbacks, newlyResized, type StatusChange } from "./resize-methods.ts";
 
@@ -56,12 +56,12 @@ function fellBack({ scaling, after }: StatusChange): News[] {
   });
 }
 
-function completed({ scaling, after }: StatusChange): News[] {
-  const { desired, pipes, propagation } = after;
+function completed({ scaling, after, pipes }: StatusChange): News[] {
+  const { desired, propagation } = after;
   const { completedAt } = propagation ?? {};
   if (!completedAt || completedAt === scaling.status.propagation?.completedAt) return [];
-  if (!desired || !pipes || pipes.total === 0) return [];
-  const note = `${allPipes(pipes.total, "run")} ${desired.summary}${creditOf(after)}.`;
+  if (!desired || pipes.length === 0) return [];
+  const note = `${allHaveSize(pipes, desired.summary)}${creditOf(after)}.`;
   return [{ type: "Normal", reason: "Scaled", note }];
 }
 

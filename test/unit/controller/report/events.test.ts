@@ -100,6 +100,30 @@ describe("the Events of a fallback to a rollout", () => {
   });
 });
 
+describe("the Event of a completed rescale", () => {
+  const running = aPipe("a");
+  const idle = aPipe("b", { replicas: 0 });
+  const notesFor = (pipes: readonly PipeView[]) => {
+    const before = statusOf({ total: pipes.length });
+    const propagation = { startedAt: "2026-06-01T12:00:00Z", completedAt: "2026-06-01T12:01:00Z" };
+    return eventsOf(before, { ...before, propagation }, pipes).map(
+      ({ reason, note }) => `${reason}: ${note}`,
+    );
+  };
+
+  it("says whether the pipes run the size, or have it and no replicas", () => {
+    expect(notesFor([running])).toEqual(["Scaled: The one pipe runs 4 cpu / 16 Gi."]);
+    expect(notesFor([idle])).toEqual(["Scaled: The one pipe has 4 cpu / 16 Gi, and no replicas."]);
+    expect(notesFor([running, idle])).toEqual([
+      "Scaled: 1 of 2 pipes run 4 cpu / 16 Gi, and 1 without replicas has it.",
+    ]);
+  });
+
+  it("is not recorded for a service without pipes", () => {
+    expect(notesFor([])).toEqual([]);
+  });
+});
+
 describe("the Event of a resize in place", () => {
   const lastRollout = aRollout(sizeOfCores(4), { replicas: 2 });
   const pipe = aPipe("a", { lastRollout });
