@@ -99,20 +99,26 @@ function timedOut(subject: Subject, because: string): RolloutEnd | undefined {
   const begunMs = rollout.isSeen ? startedAtMs(pipe, nowMs) : nowMs;
   const sinceMs = Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs);
   const timeoutMs = timeoutMsOf(pipe, subject);
-  const message = `the rollout has not completed in ${describeDuration(timeoutMs)}${because}`;
-  return { reason: "RolloutTimeout", message, atMs: stepBeganAtMs(subject, sinceMs, timeoutMs) + timeoutMs };
+  // A pod that is created again and again makes no progress, so all steps together have a limit.
+  const allStepsMs = stepsOf(pipe) * timeoutMs;
+  const [stepEndsAtMs, endsAtMs] = [stepBeganAtMs(subject, sinceMs) + timeoutMs, sinceMs + allStepsMs];
+  const late =
+    stepEndsAtMs < endsAtMs
+      ? `, and has replaced no pod for ${describeDuration(timeoutMs)}`
+      : ` in ${describeDuration(allStepsMs)}`;
+  const message = `the rollout has not completed${late}${because}`;
+  return { reason: "RolloutTimeout", message, atMs: Math.min(stepEndsAtMs, endsAtMs) };
 }
 
 /**
- * When the present step of a rollout began. A pod is created when the one before it is available. One that is created
- * again and again makes no progress, so all steps together have a limit.
+ * When the present step of a rollout began, because a pod is created when the one before it is available; infinite if
+ * that is not known.
  */
-function stepBeganAtMs(subject: Subject, sinceMs: number, timeoutMs: number): number {
+function stepBeganAtMs(subject: Subject, sinceMs: number): number {
   const { pipe, active } = subject;
-  const latestMs = sinceMs + (stepsOf(pipe) - 1) * timeoutMs;
-  if (!pipe.inTurn || !seesPods(subject)) return latestMs;
+  if (!pipe.inTurn || !seesPods(subject)) return Number.POSITIVE_INFINITY;
   const replaced = active.filter(({ own }) => own && sameSize(sizeOf(own), pipe.size));
-  return Math.min(latestMs, Math.max(sinceMs, ...replaced.map(({ pod }) => pod.createdAtMs)));
+  return Math.max(sinceMs, ...replaced.map(({ pod }) => pod.createdAtMs));
 }
 
 /** Pausing and resuming do not change the status of the condition, so its transition time shows neither. */

@@ -142,6 +142,17 @@ describe("the timeout of the rollout of a StatefulSet", () => {
     expect(slow(NOW_MS, NOW_MS - 3 * TIMEOUT_MS + 1).actions).toEqual([]);
   });
 
+  it("is said to be that of one pod, or that of all pods together", () => {
+    const messageOf = ({ decision }: ReturnType<typeof decided>) => failuresIn(decision)[0]?.message;
+    expect(messageOf(slow(NOW_MS - TIMEOUT_MS, NOW_MS - TIMEOUT_MS - MINUTE_MS))).toBe(
+      "the rollout has not completed, and has replaced no pod for 15 min",
+    );
+    const ofAll = "the rollout has not completed in 45 min";
+    expect(messageOf(slow(NOW_MS, NOW_MS - 3 * TIMEOUT_MS))).toBe(ofAll);
+    const unseen = { ...rolling({}, { startedAtMs: NOW_MS - 3 * TIMEOUT_MS }), hasLabelledPods: false };
+    expect(messageOf(decided(unseen, []))).toBe(ofAll);
+  });
+
   it("is that of all pods together if they are not seen", () => {
     const hidden = (agoMs: number) =>
       decided({ ...rolling({}, { startedAtMs: NOW_MS - agoMs }), hasLabelledPods: false }, []);
