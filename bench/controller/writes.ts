@@ -107,7 +107,7 @@ async function report(service: Service, size: Size): Promise<ObjectMeta> {
     observedGeneration: 1,
     lastTransitionTime: now,
     reason: "Progressing",
-    message: `0 of 3 pipes run ${wanted}. Rolling: pipe-${name}-1, pipe-${name}-2, pipe-${name}-3.`,
+    message: `0 of 3 pipes run ${wanted}. In progress: pipe-${name}-1, pipe-${name}-2, pipe-${name}-3.`,
   });
   const desired = {
     replicaCpuMillicores: size.cpuMillicores,

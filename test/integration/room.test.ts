@@ -101,7 +101,7 @@ describe("with nodes that are large enough but full, a pipe that stops its old p
     for (const node of nodes) await fill(node);
     const before = await uids();
     await expectNoRoom();
-    expect(await told()).toMatch(/pipe-a fits no node at present: pod pipe-a-\S+ waits for room on its node/);
+    expect(await told()).toMatch(/pipe-a: pod pipe-a-\S+ waits for room on its node/);
     await invariants.quiet(1200);
     expect(await uids()).toEqual(before);
     const [pod] = await pods();

@@ -110,20 +110,19 @@ function allPipes(pipes: number, verb: "run" | "have"): string {
 }
 
 function underWay(sizing: Sizing): (string | undefined)[] {
+  const { assessments } = sizing;
   const named = (state: Assessment["state"]) =>
-    sizing.assessments.filter((each) => each.state === state).map(({ pipe }) => nameOf(pipe));
-  const resized = sizing.assessments
-    .filter(({ state, waitsForOwner }) => state === "resized" && !waitsForOwner)
-    .map(({ pipe }) => nameOf(pipe));
-  const hindered = sizing.assessments.filter(({ state, hindrance }) => state === "waiting" && hindrance);
+    assessments.filter((each) => each.state === state && !each.waitsForOwner).map(({ pipe }) => nameOf(pipe));
+  const resized = named("resized");
+  const kept = assessments.filter(({ waitsForOwner }) => waitsForOwner).map(({ pipe }) => nameOf(pipe));
+  const hindered = assessments.filter(({ state, hindrance }) => state === "waiting" && hindrance);
   const waiting = named("waiting").length - hindered.length;
-  const [unschedulable] = sizing.assessments.filter(({ obstacle }) => obstacle !== undefined);
   return [
-    listed("Rolling", named("rolling")),
+    listed("In progress", named("rolling")),
     listed(resized.length === 1 ? "Its template follows" : "Their templates follow", resized),
-    unschedulable &&
-      sentence(`${nameOf(unschedulable.pipe)} fits no node at present: ${unschedulable.obstacle}`),
+    lackOfRoom(sizing),
     listed("Paused by their owner", named("paused")),
+    listed("Waiting for their owner", kept),
     ownersChoice(sizing),
     listed(
       "Cannot be resized in place, so waiting",
@@ -131,6 +130,13 @@ function underWay(sizing: Sizing): (string | undefined)[] {
     ),
     waiting > 0 ? `${waiting} waiting${waitingFor(sizing)}.` : undefined,
   ];
+}
+
+/** Names only the first pipe. A pod whose resize is deferred runs on its node, and the obstacle names it. */
+function lackOfRoom({ assessments }: Sizing): string | undefined {
+  const found = assessments.find(({ obstacle }) => obstacle !== undefined);
+  const lead = found?.phase === "resizing" ? "" : " fits no node at present";
+  return found && sentence(`${nameOf(found.pipe)}${lead}: ${found.obstacle}`);
 }
 
 /** Names only the first pipe. The list of pending pipes has a message for each. */
@@ -189,7 +195,7 @@ export function waitingFor({ waitReason, blockedBy, window }: Sizing): string {
     case "canary":
       return names === "" ? " for a first pipe to prove the size" : ` for ${names} to prove the size`;
     case "service-limit":
-      return ` for ${names}, because the limit of concurrent rollouts is reached`;
+      return ` for ${names}, because the limit of concurrent resizes and rollouts is reached`;
     case "overall-limit":
       return " because the limit of concurrent rollouts across all services is reached";
     case "nothing":

@@ -37,16 +37,17 @@ function failedPipes(step: Step): Span[] {
   if (requestId === undefined) return [];
   return newFailures(scaling.status, after).map((failure) => {
     const { pipe, reason, attempts, at } = failure;
-    const rollout = pipes.find((each) => nameOf(each) === pipe)?.lastRollout;
-    const isOfThis = rollout?.requestId === requestId && rollout.attempts === attempts;
+    const last = pipes.find((each) => nameOf(each) === pipe)?.lastRollout;
+    const isOfThis = last?.requestId === requestId && last.attempts === attempts;
+    // A rejected patch and a failure in place did not start a rollout.
+    const isRollout = isOfThis && last.inPlaceStartedAtMs === undefined;
     return pipeSpan(step, {
       requestId,
-      name: "roll out",
+      name: isRollout ? "roll out" : "resize",
       pipe,
       attempts,
       work: `${pipe} ${reason} ${attempts} ${at}`,
-      // A rejected patch did not start a rollout.
-      startMs: isOfThis ? rollout.startedAtMs : Date.parse(at),
+      startMs: isRollout ? last.startedAtMs : Date.parse(at),
       failure: describeFailure(failure),
     });
   });

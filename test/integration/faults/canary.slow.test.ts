@@ -123,7 +123,7 @@ describe("a pipe whose image its owner broke before the rescale", () => {
 describe("three pipes whose images their owner broke", () => {
   it.for([
     // The pods show that the pipes run the size, so they have proven it.
-    ["the controller sees", true, "because the limit of concurrent rollouts is reached"],
+    ["the controller sees", true, "because the limit of concurrent resizes and rollouts is reached"],
     ["the controller does not see", false, "to prove the size"],
   ] as const)(
     "and whose pods %s hold back a new pipe until the rollout timeout, which names them",

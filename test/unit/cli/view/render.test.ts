@@ -109,7 +109,7 @@ describe("a frame", () => {
   test("shows the sizes, the progress, each pending pipe and the message", () => {
     const view: RescaleView = {
       ...rescaleView("Done", "Rolling", "Waiting", "Paused"),
-      message: "1 of 4 pipes run 4 cpu / 16 Gi. Rolling: pipe-1.",
+      message: "1 of 4 pipes run 4 cpu / 16 Gi. In progress: pipe-1.",
     };
     const [rolling, waiting, paused] = view.pending;
     if (!rolling || !waiting || !paused) throw new Error("three pipes are pending");
@@ -120,7 +120,7 @@ describe("a frame", () => {
       "  ▸ pipe-1  Rolling",
       "  · pipe-2  Waiting for pipe-1 to come up",
       "  ‖ pipe-3  Paused",
-      "1 of 4 pipes run 4 cpu / 16 Gi. Rolling: pipe-1.",
+      "1 of 4 pipes run 4 cpu / 16 Gi. In progress: pipe-1.",
     ]);
   });
 

@@ -135,6 +135,22 @@ describe("the spans of a rescale", () => {
     expect(refused?.startMs, "a refused patch, which has not started a rollout").toBe(Date.parse(failure.at));
   });
 
+  it("do not name a failure a rollout if none began", () => {
+    const failure = {
+      pipe: "a",
+      size: describedSize(four),
+      reason: "Refused",
+      message: "the policy says no",
+      attempts: 1,
+      at: "2026-06-01T11:59:30Z",
+    };
+    const after = statusOf([], underWay, [failure]);
+    for (const pipe of [aPipe("a"), grown("a", { inPlaceStartedAtMs: NOW_MS - 90_000 })])
+      expect(spans(statusOf([], underWay), after, [pipe])).toMatchObject([
+        { name: "resize", startMs: Date.parse(failure.at) },
+      ]);
+  });
+
   it("start with the first pod of a resize in place", () => {
     const pipe = grown("a", { inPlaceStartedAtMs: NOW_MS - 90_000 });
     expect(spans(statusOf([], underWay), statusOf([pipe], underWay), [pipe])).toEqual([

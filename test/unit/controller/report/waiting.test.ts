@@ -41,7 +41,7 @@ describe("the reason why a pipe waits", () => {
     const done = aPipe("done", { size: FOUR, lastRollout: aRollout(FOUR) });
     const others = ["b", "c"].map((name) => rollingTo(name, FOUR));
     expect(reasonsFor([done, rolling, ...others, waiting]).at(-1)).toBe(
-      "waiting for rolling, b, c, because the limit of concurrent rollouts is reached",
+      "waiting for rolling, b, c, because the limit of concurrent resizes and rollouts is reached",
     );
   });
 

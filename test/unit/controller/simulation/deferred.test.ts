@@ -30,7 +30,7 @@ describe("a pipe that stops its old pods first, on a node without room", () => {
     await group.run(2 * MINUTE);
     expect(group.simulation.condition(1)).toMatchObject({ type: "Reconciling", reason: "Progressing" });
     expect(group.messages()).toMatch(
-      /pipe-0 fits no node at present: pod pipe-0-\S+ waits for room on its node .* and no other node is large enough/,
+      /pipe-0: pod pipe-0-\S+ waits for room on its node .* and no other node is large enough/,
     );
     await group.run(14 * MINUTE);
     expect(group.simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "NoNodeHasRoom" });

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import { statusOf } from "../../../../src/controller/report/status.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { newPod, oldPod, partitionOf, rolling } from "../../../support/fixtures/in-turn.ts";
+import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
+import {
+  aLabelledPipe,
+  aScaling,
+  aSnapshot,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  POLICY,
+  rollingTo,
+} from "../../../support/fixtures/snapshot.ts";
+import { aPodWrite, someWrites } from "../../../support/fixtures/writes.ts";
+
+const FOUR = sizeOfCores(4);
+
+/** The message of Ready of a service whose pipes should have four cores. */
+function messageFor(pipes: readonly PipeView[], changes: Partial<Snapshot> = {}): string | undefined {
+  const snapshot = aSnapshot(pipes, changes);
+  const status = statusOf(snapshot, aScaling(4), decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+  return status.conditions?.find(({ type }) => type === "Ready")?.message;
+}
+
+describe("the message of the condition Ready", () => {
+  it("says for a rollout and for a resize in place that it is in progress", () => {
+    const expected = "0 of 1 pipes run 4 cpu / 16 Gi. In progress: a.";
+    expect(messageFor([rollingTo("a", FOUR)])).toBe(expected);
+    const pods = new Map([["a", [aResizedPod("a-1", { observedGeneration: 1 })]]]);
+    expect(messageFor([aLabelledPipe("a")], { strategy: "InPlaceOrRollout", pods })).toBe(expected);
+  });
+
+  it("says that a Deployment is paused, and that a StatefulSet with a partition waits for its owner", () => {
+    const pipes = [
+      rollingTo("b", FOUR, { isPaused: true }),
+      rolling({ updatedReplicas: 2 }, {}, partitionOf(1)),
+    ];
+    const pods = new Map([["statefulset/a", [oldPod(0), newPod(1), newPod(2)]]]);
+    const message = messageFor(pipes, { pods });
+    expect(message).toContain("Paused by their owner: b. Waiting for their owner: statefulset/a.");
+  });
+
+  it("says of a pod without a node that it fits none, but not of one that waits for room on its node", () => {
+    const words = "0/3 nodes are available";
+    const pod = aPod("a-1", { unschedulable: words }, { resources: amounts(FOUR) });
+    expect(messageFor([rollingTo("a", FOUR)], { pods: new Map([["a", [pod]]]) })).toContain(
+      `In progress: a. a fits no node at present: ${words}.`,
+    );
+    const resize = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
+    const message = messageFor([aLabelledPipe("a", { stopsOldPodsFirst: true })], {
+      strategy: "InPlaceOrRollout",
+      pods: new Map([["a", [aResizedPod("a-1", { resize })]]]),
+      writes: someWrites([aPodWrite("a-1", { lastAtMs: NOW_MS - 60_000 })]),
+    });
+    expect(message).toContain("In progress: a. a: pod a-1 waits for room on its node (no room);");
+  });
+});
