@@ -48,10 +48,11 @@ export function seesAllPods({ pipe, pods }: Pick<Subject, "pipe" | "pods">): boo
   return pods.filter(isReplica).length >= pipe.rollout.replicas;
 }
 
-/** For people: the end of a sentence. */
+/** For people: the end of a sentence. The watch of pods may only be behind the status of the workload. */
 export function unseenPods({ pipe, pods }: Pick<Subject, "pipe" | "pods">): string {
   const { replicas } = pipe.rollout;
-  return `${replicas - pods.filter(isReplica).length} of its ${replicas} pods do not have the label ${TYPE_LABEL}=${DATABASE_TYPE}: add it`;
+  const unseen = replicas - pods.filter(isReplica).length;
+  return `${unseen} of its ${replicas} pods are not seen yet, or lack the label ${TYPE_LABEL}=${DATABASE_TYPE}: add it if it is missing`;
 }
 
 /** Returns true if every pod runs with the desired size, or if there are no pods. */
