@@ -161,6 +161,6 @@ export const FAILURE_REASON_TABLE = {
     meaning:
       "The PipeScaling, or a pipe, is not in the namespace that the record of the service names. The controller ignores it.",
     remedy:
-      "Request the size in the namespace that the message names, and delete this PipeScaling. Move a pipe to that namespace, or correct its label.",
+      "Request the size in the namespace that the message names, and delete this PipeScaling. Correct the label of the pipe, or create it in that namespace and delete this one.",
   },
 } as const satisfies Readonly<Record<string, ReasonEntry>>;

@@ -72,7 +72,7 @@ export class Reporter {
 
   /** Once for each generation and reason: another controller may manage it, and report something else. */
   async #reportUnmanaged(unmanaged: PipeScalingView, snapshot: Snapshot): Promise<number> {
-    const { reason, message } = unmanagedReason(snapshot);
+    const { reason, message } = unmanagedReason(snapshot, "scaling");
     const { namespace, name, generation } = unmanaged.metadata;
     const notice = JSON.stringify([generation, reason, message]);
     if (this.#isNoticed(unmanaged, notice)) return Number.POSITIVE_INFINITY;
@@ -88,7 +88,7 @@ export class Reporter {
   #reportUnmanagedPipes(snapshot: Snapshot): void {
     const { tier, scaling, pipes, orphans } = snapshot;
     const unmanaged = [
-      ...orphans.map((pipe) => ({ pipe, why: unmanagedReason(snapshot) })),
+      ...orphans.map((pipe) => ({ pipe, why: unmanagedReason(snapshot, "pipe") })),
       ...(tier.ok || scaling ? [] : pipes.map((pipe) => ({ pipe, why: tier.obstacle }))),
     ];
     for (const { pipe, why } of unmanaged) {

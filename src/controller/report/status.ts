@@ -89,13 +89,22 @@ export function statusOf(
 
 /** Computes the status of a PipeScaling of a service that this controller does not manage in that namespace. */
 export function unmanagedStatus(snapshot: Snapshot, scaling: PipeScalingView): PipeScalingStatus {
-  return observedStatus(scaling, unmanagedReason(snapshot), snapshot.nowMs);
+  return observedStatus(scaling, unmanagedReason(snapshot, "scaling"), snapshot.nowMs);
 }
 
+/** Neither object can move to another namespace. */
+const WAYS_OUT = {
+  scaling: "Request the size there, and delete this PipeScaling.",
+  pipe: "Correct the label of this pipe, or create it there and delete it here.",
+} as const;
+
 /** Returns the reason why the controller ignores a PipeScaling or a pipe. */
-export function unmanagedReason({ tier, namespace }: Snapshot): ConditionSummary {
+export function unmanagedReason(
+  { tier, namespace }: Snapshot,
+  object: keyof typeof WAYS_OUT,
+): ConditionSummary {
   if (namespace === undefined && !tier.ok) return { type: "Stalled", ...tier.obstacle };
-  const message = `The pipes of this service belong in the namespace ${namespace}, so this object is ignored. If it is a PipeScaling, request the size there and delete it. If it is a pipe, move it there or correct its label.`;
+  const message = `The pipes of this service belong in the namespace ${namespace}, so this object is ignored. ${WAYS_OUT[object]}`;
   return { type: "Stalled", reason: "WrongNamespace", message };
 }
 
