@@ -87,10 +87,13 @@ function stateOf(
   return { state: stateIn(conditions), reason, message };
 }
 
+/** Of the controller. Conditions that other tools add say nothing about the state. */
+const EXPLANATIONS = ["Stalled", "Reconciling"];
+
 /** Returns the condition that explains the state: Stalled or Reconciling if one is True, otherwise Ready. */
 export function currentCondition(conditions: readonly Condition[]): Condition | undefined {
   return (
-    conditions.find(({ type, status }) => type !== "Ready" && status === "True") ??
+    conditions.find(({ type, status }) => EXPLANATIONS.includes(type) && status === "True") ??
     conditions.find(({ type }) => type === "Ready")
   );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
+import { currentCondition, viewOf } from "../../../../src/cli/status/scaling-view.ts";
 import type { Condition, PipeScaling, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeFields } from "../../../../src/crd/size-fields.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
@@ -63,6 +63,15 @@ describe("the view of a PipeScaling", () => {
     expect(state(stalled)).toEqual(["failed", "Refused"]);
     expect(state([condition("Ready", "Unknown", "Suspended")])).toEqual(["suspended", "Suspended"]);
     expect(state(IN_PROGRESS.conditions ?? [])).toEqual(["propagating", "Progressing"]);
+  });
+
+  test("does not explain the state by a condition of another tool", () => {
+    const synced = condition("Synced", "True", "ReconcileSuccess");
+    const ready = condition("Ready", "True", "Scaled");
+    expect(state([synced, ready])).toEqual(["scaled", "Scaled"]);
+    expect(currentCondition([synced, ready])).toBe(ready);
+    const stalled = condition("Stalled", "True", "Refused");
+    expect(currentCondition([synced, condition("Ready", "False", "Refused"), stalled])).toBe(stalled);
   });
 
   test("is propagating while the newest spec is not observed, regardless of the conditions", () => {
