@@ -1,3 +1,4 @@
+import { MAX_PENDING } from "../../crd/pipe-scaling.ts";
 import { KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
 import type { ConfigMap } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
@@ -124,15 +125,18 @@ const METHODS = { InPlace: "in place", Rollout: "by a rollout" } as const;
 
 export function pipeRows({ scaling, view }: ServiceStatus): Row[] {
   const { resizedBy = {} } = scaling?.status.pipes ?? {};
+  // If the list is full, other pipes may be pending, too.
+  const isListComplete = view.pending.length < MAX_PENDING;
   const pending = new Map(view.pending.map((each) => [each.name, each]));
   const fallbacks = new Map(view.fallbacks.map((each) => [each.pipe, each]));
   const names = new Set([...pending.keys(), ...Object.keys(resizedBy), ...fallbacks.keys()]);
   return [...names].map((pipe) => {
     const method = resizedBy[pipe];
     const fallback = fallbacks.get(pipe);
+    const isDone = method !== undefined || isListComplete;
     return {
       pipe,
-      state: pending.get(pipe)?.state ?? "Done",
+      state: pending.get(pipe)?.state ?? (isDone ? "Done" : undefined),
       resized: method && METHODS[method],
       reason: fallback?.reason ?? pending.get(pipe)?.reason,
       message: fallback?.message ?? pending.get(pipe)?.message,
