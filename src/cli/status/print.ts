@@ -67,9 +67,8 @@ export function dataRow(status: ServiceStatus): Row {
 }
 
 /** Returns how pipes were resized; empty if none was resized in place or fell back to a rollout. */
-function methodsOf({ view, scaling }: ServiceStatus): Row {
-  const { resizedBy } = scaling?.status.pipes ?? {};
-  return view.fallbacks.length > 0 || view.pipes.inPlace ? { resizedBy, fallbacks: view.fallbacks } : {};
+function methodsOf({ view: { pipes, resizedBy, fallbacks } }: ServiceStatus): Row {
+  return fallbacks.length > 0 || pipes.inPlace ? { resizedBy, fallbacks } : {};
 }
 
 /** Returns the last transition of the condition that explains the state; `undefined` if there is no condition yet. */

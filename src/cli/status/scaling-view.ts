@@ -29,6 +29,7 @@ export function viewOf(
     ...stateOf(scaling, nowMs),
     retryAt: earliestRetry(failures),
     pending: isCurrent ? (pipes?.pending ?? []) : [],
+    resizedBy: isCurrent ? pipes?.resizedBy : undefined,
     fallbacks: isCurrent ? (pipes?.fallbacks ?? []) : [],
   };
 }

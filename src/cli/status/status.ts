@@ -123,8 +123,8 @@ export function printPipes(io: Io, status: ServiceStatus): void {
 
 const METHODS = { InPlace: "in place", Rollout: "by a rollout" } as const;
 
-export function pipeRows({ scaling, view }: ServiceStatus): Row[] {
-  const { resizedBy = {} } = scaling?.status.pipes ?? {};
+export function pipeRows({ view }: ServiceStatus): Row[] {
+  const { resizedBy = {} } = view;
   // If the list is full, other pipes may be pending, too.
   const isListComplete = view.pending.length < MAX_PENDING;
   const pending = new Map(view.pending.map((each) => [each.name, each]));

@@ -1,4 +1,4 @@
-import type { PendingPipe, PipeFallback } from "../../crd/pipe-scaling.ts";
+import type { PendingPipe, PipeFallback, ResizeMethod } from "../../crd/pipe-scaling.ts";
 import { describeSize, type Size } from "../../domain/size.ts";
 import type { Row } from "../output.ts";
 import { roughly } from "./time.ts";
@@ -26,6 +26,8 @@ export interface RescaleView {
   readonly retryAt?: Date | undefined;
   /** Pipes whose pods or template do not have the desired size yet. The API reports only those that failed. */
   readonly pending: readonly PendingPipe[];
+  /** How pipes got the desired size. The API does not report it. */
+  readonly resizedBy?: Readonly<Record<string, ResizeMethod>> | undefined;
   /** Pipes that restart because they could not be resized in place. */
   readonly fallbacks: readonly PipeFallback[];
 }

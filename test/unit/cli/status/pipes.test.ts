@@ -6,10 +6,10 @@ import { aScaling } from "../../../support/fixtures/snapshot.ts";
 
 type Pipes = NonNullable<PipeScalingStatus["pipes"]>;
 
-/** The rows for a status of the current spec. */
-function rowsOf(pipes: Partial<Pipes>) {
+/** The rows for a status of the current spec, which has the generation 1. */
+function rowsOf(pipes: Partial<Pipes>, observedGeneration = 1) {
   const total = { total: 40, updated: 2, summary: "2/40" };
-  const scaling = aScaling(4, { status: { observedGeneration: 1, pipes: { ...total, ...pipes } } });
+  const scaling = aScaling(4, { status: { observedGeneration, pipes: { ...total, ...pipes } } });
   const service = { id: "service", name: "orders", organizationId: "o", namespace: "pipes" };
   return pipeRows({ service, organization: undefined, scaling, view: viewOf("orders", scaling) });
 }
@@ -51,4 +51,9 @@ test("the wide status has no state for a pipe that a full list of pending pipes 
     done,
     { pipe: "b", state: "Done", ...because },
   ]);
+});
+
+test("the wide status has no rows while no controller has observed the newest size", () => {
+  expect(rowsOf({ resizedBy: { a: "InPlace" } }, 1)).toHaveLength(1);
+  expect(rowsOf({ resizedBy: { a: "InPlace" } }, 0)).toEqual([]);
 });
