@@ -87,11 +87,11 @@ export function plainLines(view: RescaleView, nowMs: number): string[] {
     .map(printable);
 }
 
-/** Pipes that did not get the size in place, except pending ones: they have lines of their own. */
+/** Pipes that do not get the size in place. If one waits for that reason, its line as a pending pipe already has it. */
 function restartsOf({ fallbacks, pending }: RescaleView): string[] {
-  const isPending = new Set(pending.map(({ name }) => name));
+  const reasons = new Map(pending.map(({ name, reason }) => [name, reason]));
   return fallbacks
-    .filter(({ pipe }) => !isPending.has(pipe))
+    .filter(({ pipe, reason }) => reasons.get(pipe) !== reason)
     .map(({ pipe, reason, message }) => `${pipe}: not resized in place (${reason}): ${message}`);
 }
 

@@ -95,13 +95,23 @@ describe("a rescale with pipes that could not be resized in place", () => {
   ];
   const done = rescaleView("Done", "Done", "Rolling");
   const view: RescaleView = { ...done, pipes: { ...done.pipes, inPlace: 1 }, fallbacks };
-  const restarted = "pipe-1: not resized in place (Deferred): no room";
+  const restarted = [
+    "pipe-1: not resized in place (Deferred): no room",
+    "pipe-2: not resized in place (Refused): the quota is exceeded",
+  ];
 
-  test("shows the reason for each pipe that is not pending, and the number of pipes resized in place", () => {
+  test("shows the reason for each of them, also during its rollout, and the number of pipes resized in place", () => {
     const lines = frame(view, NOW, CANVAS);
     expect(lines[1]).toMatch(/2\/3 pipes, 1 in place/);
-    expect(lines.filter((line) => line.includes("not resized in place"))).toEqual([`  ↻ ${restarted}`]);
-    expect(plainLines(view, NOW)).toContain(restarted);
+    expect(lines.slice(2)).toEqual(["  ▸ pipe-2  Rolling", ...restarted.map((line) => `  ↻ ${line}`)]);
+    expect(plainLines(view, NOW)).toEqual(expect.arrayContaining(restarted));
+  });
+
+  test("does not repeat the reason that the line of a pending pipe has", () => {
+    const message = "it cannot be resized in place, and its strategy replaces no pod: no room";
+    const pending: PendingPipe[] = [{ name: "pipe-1", state: "Waiting", reason: "Deferred", message }];
+    const lines = frame({ ...view, pending }, NOW, { ...CANVAS, columns: 120 });
+    expect(lines.slice(2)).toEqual([`  · pipe-1  ${message}`, `  ↻ ${restarted[1]}`]);
   });
 });
 
