@@ -125,7 +125,7 @@ export function accessOf(
     const absent = [
       ...(url === undefined ? ["--api-url (or PIPE_SCALING_API_URL)"] : []),
       ...(id === undefined ? ["--key-id (or PIPE_SCALING_KEY_ID)"] : []),
-      "PIPE_SCALING_KEY_SECRET",
+      ...(secret === undefined ? ["PIPE_SCALING_KEY_SECRET"] : []),
     ];
     throw new UsageError(
       `The address of the API or the key is missing: ${absent.join(", ")}. Store them in a profile with \`pipe-scaling profile set NAME --api-url URL --key-id ID\`, or specify all three.`,

@@ -506,6 +506,9 @@ describe("the API URL and the key", () => {
     expect(code).toBe(2);
     const { err: partly } = await run(undefined, "organizations --api-url https://x --key-id a");
     expect(partly).toContain("is missing: PIPE_SCALING_KEY_SECRET.");
+    const env = { PIPE_SCALING_KEY_SECRET: "s" };
+    const { err: nowhere } = await run(undefined, "organizations --key-id a", { env });
+    expect(nowhere).toContain("is missing: --api-url (or PIPE_SCALING_API_URL). Store");
     const { err: named } = await run(undefined, "organizations --profile prod");
     expect(named).toContain(
       'There is no profile "prod". Profiles: none. Create it with `pipe-scaling profile set prod',
