@@ -4,6 +4,7 @@ import type { PodView } from "../../controller/observe/pod-view.ts";
 import { isSameQuantity } from "../../controller/observe/resources.ts";
 import { PLURAL } from "../../crd/names.ts";
 import type { Container, PodTemplate } from "../../kube/pods.ts";
+import { capitalized } from "../command.ts";
 import type { Cluster, Scaling } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";
 
@@ -52,15 +53,17 @@ function ofWriter(
   if (first?.writer === undefined) return [];
   const writer = JSON.stringify(first.writer);
   const problem = `The pod ${first.text}${more(others)}: another writer, ${writer}, resized it after its pipe ${pipe.namespace}/${pipe.name} had its size.`;
-  if (tolerated.includes(first.writer))
+  if (tolerated.includes(first.writer)) {
+    const repair = pipe.isSuspended ? `then ${resume(cluster, pipe)}` : "and the controller repairs the pod.";
     return [
       warning(
         problem,
-        "Wait until it returns the pod to its size. If it does not, remove it from controller.config.toleratedResizers, and the controller repairs the pod.",
+        `Wait until it returns the pod to its size. If it does not, remove it from controller.config.toleratedResizers, ${repair}`,
       ),
     ];
+  }
   const exempt = `Exempt the pipe from ${writer}, then request a retry. If it returns the pod to its size by itself, add it to controller.config.toleratedResizers.`;
-  return [warning(problem, pipe.isSuspended ? resume(cluster, pipe) : exempt)];
+  return [warning(problem, pipe.isSuspended ? capitalized(resume(cluster, pipe)) : exempt)];
 }
 
 function withoutWriter(
@@ -75,17 +78,18 @@ function withoutWriter(
     warning(
       `The pod ${first.text}${more(others)}: it differs from the pod template of the pipe ${namespace}/${name}, although no rescale is in progress.`,
       isSuspended
-        ? resume(cluster, pipe)
+        ? capitalized(resume(cluster, pipe))
         : `Replace the pods, which restarts the pipe: \`${restart}\`. If new pods differ, too, an admission webhook or an autoscaler changes them: exempt the pipe there.`,
     ),
   ];
 }
 
+/** The start of a sentence, or a part of one. */
 function resume(cluster: Cluster, { serviceId, namespace }: PipeOfService): string {
   const patch = cluster.kubectl(
     `patch ${PLURAL} ${serviceId} --namespace ${namespace} --type merge --patch '{"spec":{"suspend":false}}'`,
   );
-  return `Resume the service, and the controller repairs the pods: ${patch}`;
+  return `resume the service, and the controller repairs the pods: ${patch}`;
 }
 
 function more(others: readonly Difference[]): string {

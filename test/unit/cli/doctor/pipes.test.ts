@@ -30,6 +30,8 @@ interface Options {
   readonly strategy?: string;
   readonly suspend?: boolean;
   readonly availableReplicas?: number;
+  /** Deployments that are no pipes. */
+  readonly deployments?: readonly object[];
   readonly lists?: Readonly<Record<string, readonly object[]>>;
 }
 
@@ -79,7 +81,7 @@ async function results(check: (cluster: Cluster) => Promise<Result[]>, options: 
   const others = Object.entries(lists).map(([path, items]) => [path, listOf(items)]);
   const all = await check(
     clusterWith({
-      "/apis/apps/v1/deployments": listOf([deployment]),
+      "/apis/apps/v1/deployments": listOf([deployment, ...(options.deployments ?? [])]),
       "/api/v1/pods": listOf([pod]),
       "/apis/pipes.clouddb.dev/v1beta1/pipescalings": listOf([scaling]),
       ...Object.fromEntries(others),
@@ -174,7 +176,7 @@ describe("the label check of doctor with several releases", () => {
   });
 });
 
-function controllerDeployment(records: string, pipes: string) {
+function controllerDeployment(records: string, pipes: string, toleratedResizers = "") {
   const labels = {
     "app.kubernetes.io/component": "controller",
     "app.kubernetes.io/part-of": "pipe-scaling-operator",
@@ -182,6 +184,7 @@ function controllerDeployment(records: string, pipes: string) {
   const env = [
     { name: "PIPE_SCALING_NAMESPACE", value: records },
     { name: "PIPE_SCALING_PIPE_NAMESPACES", value: pipes },
+    { name: "PIPE_SCALING_TOLERATED_RESIZERS", value: toleratedResizers },
   ];
   return {
     metadata: { name: "controller", namespace: `release-of-${records}`, labels },
@@ -212,6 +215,17 @@ describe("the check for pod sizes of doctor", () => {
   const TWO = { ...ONE, requests: { cpu: "2", memory: "4Gi" } };
   const DIFFERS =
     "warning: The pod pipes/a-hash-1 has a cpu request of 2 instead of 1: it differs from the pod template of the pipe pipes/a, although no rescale is in progress.";
+  const RESIZED_BY_OTHER = [
+    {
+      manager: "right-sizer",
+      operation: "Update",
+      subresource: "resize",
+      time: "2026-01-01T00:00:00Z",
+      fieldsV1: {
+        "f:spec": { "f:containers": { 'k:{"name":"pipe"}': { "f:resources": { "f:requests": {} } } } },
+      },
+    },
+  ];
 
   it("accepts a pod with the size of its template, however it is written", async () => {
     const podResources = {
@@ -248,16 +262,37 @@ describe("the check for pod sizes of doctor", () => {
     expect(await check(1)).toEqual([]);
   });
 
-  it("says how to resume a suspended service, and to replace the pods of others", async () => {
-    const remedies = async (suspend: boolean) => {
-      const check = async (cluster: Cluster) => {
-        const all = await checkPodSizes(cluster);
-        return all.map((each) => ({ ...each, message: each.remedy ?? "" }));
-      };
-      return results(check, { podResources: TWO, suspend });
+  /** The remedies, each with the severity of its result. */
+  async function remedies(options: Options) {
+    const check = async (cluster: Cluster) => {
+      const all = await checkPodSizes(cluster);
+      return all.map((each) => ({ ...each, message: each.remedy ?? "" }));
     };
-    expect(await remedies(true)).toEqual([expect.stringContaining("kubectl patch pipescalings service ")]);
-    expect(await remedies(false)).toEqual([expect.stringContaining("kubectl rollout restart deployment a ")]);
+    return results(check, { podResources: TWO, ...options });
+  }
+
+  it("says how to resume a suspended service, and to replace the pods of others", async () => {
+    expect(await remedies({ suspend: true })).toEqual([
+      expect.stringMatching(
+        /^warning: Resume the service, and the controller repairs the pods: kubectl patch pipescalings service /,
+      ),
+    ]);
+    expect(await remedies({ suspend: false })).toEqual([
+      expect.stringContaining("kubectl rollout restart deployment a "),
+    ]);
+  });
+
+  it("says to wait for a tolerated writer, and that a suspended service is repaired only once it is resumed", async () => {
+    const deployments = [controllerDeployment("records", "", "right-sizer")];
+    const options = { podMetadata: { managedFields: RESIZED_BY_OTHER }, deployments };
+    const wait =
+      "warning: Wait until it returns the pod to its size. If it does not, remove it from controller.config.toleratedResizers, ";
+    expect(await remedies({ ...options, suspend: false })).toEqual([
+      `${wait}and the controller repairs the pod.`,
+    ]);
+    expect(await remedies({ ...options, suspend: true })).toEqual([
+      `${wait}then resume the service, and the controller repairs the pods: kubectl patch pipescalings service --namespace pipes --type merge --patch '{"spec":{"suspend":false}}'`,
+    ]);
   });
 
   it.each<[string, Options]>([
@@ -268,18 +303,7 @@ describe("the check for pod sizes of doctor", () => {
   });
 
   it.each(["True", "False"])("names another writer that resized the pod while Ready is %s", async (ready) => {
-    const managedFields = [
-      {
-        manager: "right-sizer",
-        operation: "Update",
-        subresource: "resize",
-        time: "2026-01-01T00:00:00Z",
-        fieldsV1: {
-          "f:spec": { "f:containers": { 'k:{"name":"pipe"}': { "f:resources": { "f:requests": {} } } } },
-        },
-      },
-    ];
-    const options = { podResources: TWO, podMetadata: { managedFields }, ready };
+    const options = { podResources: TWO, podMetadata: { managedFields: RESIZED_BY_OTHER }, ready };
     expect(await results(checkPodSizes, options)).toEqual([
       `warning: The pod pipes/a-hash-1 has a cpu request of 2 instead of 1: another writer, "right-sizer", resized it after its pipe pipes/a had its size.`,
     ]);
