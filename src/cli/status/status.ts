@@ -18,10 +18,10 @@ export const status = recordsCommand({
   name: "status",
   summary: "show the progress of rescales",
   details:
-    "Without a service, prints a table of all services. With the ID or the name of a service, prints its pending\n" +
-    "pipes, failures and the next steps; --watch waits for the outcome and shows the progress. Exits with 3 if a\n" +
-    "rescale failed or is suspended. With --output wide, also prints how each pipe was resized: in place, or by a\n" +
-    "rollout, and why.\n\n" +
+    "Without a service, prints a table of all services; --output wide adds columns. With the ID or the name of a\n" +
+    "service, prints its pending pipes, failures and the next steps; --output wide adds how each pipe was resized:\n" +
+    "in place, or by a rollout, and why. With --watch, shows the progress instead, until the outcome. Exits with 3\n" +
+    "if a rescale failed or is suspended.\n\n" +
     "Needs permission to list ConfigMaps in the namespace of the records, and PipeScalings in the namespaces of\n" +
     "the pipes.",
   examples: [
