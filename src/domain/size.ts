@@ -54,9 +54,15 @@ export function sameSize(a: Size | undefined, b: Size | undefined): boolean {
   return a?.cpuMillicores === b?.cpuMillicores && a?.memoryGib === b?.memoryGib;
 }
 
-/** Returns the size with less CPU, which is the smaller one if both have the same ratio. */
+/**
+ * Returns the smaller CPU and the smaller memory of two sizes. A size that an owner chose can have less CPU than
+ * another one, and more memory.
+ */
 export function smaller(a: Size, b: Size): Size {
-  return b.cpuMillicores < a.cpuMillicores ? b : a;
+  return {
+    cpuMillicores: Math.min(a.cpuMillicores, b.cpuMillicores),
+    memoryGib: Math.min(a.memoryGib, b.memoryGib),
+  };
 }
 
 /** Formats a size for people: `4 cpu / 16 Gi`. */

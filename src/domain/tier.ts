@@ -1,5 +1,5 @@
 import type { Boost } from "./boost.ts";
-import { DEFAULT_MAXIMUM_CORES, type Size, sizeOfCores, smaller } from "./size.ts";
+import { DEFAULT_MAXIMUM_CORES, type Size, sameSize, sizeOfCores, smaller } from "./size.ts";
 
 /** A tier: default and maximum size of the pipes of an organization. */
 export interface Tier {
@@ -38,7 +38,7 @@ export interface DesiredSize {
 export function desiredSize(requested: Size | undefined, tier: Tier, boost?: Boost): DesiredSize {
   const wanted = boost?.size ?? requested ?? tier.defaultSize;
   const size = smaller(wanted, tier.maximumSize);
-  if (size !== wanted) return { size, source: "TierLimit" };
+  if (!sameSize(size, wanted)) return { size, source: "TierLimit" };
   if (boost) return { size, source: "Boost" };
   return { size, source: requested ? "Spec" : "TierDefault" };
 }

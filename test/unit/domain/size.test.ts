@@ -5,7 +5,9 @@ import {
   formatSize,
   memoryGibFor,
   parseSize,
+  type Size,
   sizeOfCores,
+  smaller,
 } from "../../../src/domain/size.ts";
 
 const size = fc.integer({ min: 1, max: 24 }).map(sizeOfCores);
@@ -16,6 +18,25 @@ describe("sizes", () => {
       fc.property(size, ({ cpuMillicores, memoryGib }) => {
         expect(memoryGibFor(cpuMillicores)).toBe(memoryGib);
         expect(cpuMillicoresFor(memoryGib)).toBe(cpuMillicores);
+      }),
+    );
+  });
+
+  it("that owners chose are limited in both CPU and memory, and only as much as necessary", () => {
+    const chosen = fc.record<Size>({
+      cpuMillicores: fc.integer({ min: 1, max: 48_000 }),
+      memoryGib: fc.integer({ min: 1, max: 192 }),
+    });
+    fc.assert(
+      fc.property(chosen, size, (each, maximum) => {
+        const limited = smaller(each, maximum);
+        expect([each.cpuMillicores, maximum.cpuMillicores]).toContain(limited.cpuMillicores);
+        expect([each.memoryGib, maximum.memoryGib]).toContain(limited.memoryGib);
+        for (const most of [each, maximum]) {
+          expect(limited.cpuMillicores).toBeLessThanOrEqual(most.cpuMillicores);
+          expect(limited.memoryGib).toBeLessThanOrEqual(most.memoryGib);
+        }
+        expect(smaller(maximum, each)).toEqual(limited);
       }),
     );
   });

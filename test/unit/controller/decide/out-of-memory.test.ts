@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import { annotationSubject, type LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
@@ -7,7 +8,7 @@ import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { summarizeConditions } from "../../../../src/controller/report/conditions.ts";
 import { failuresOf } from "../../../../src/controller/report/failures.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
-import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { describeSize, type Size, sizeOfCores } from "../../../../src/domain/size.ts";
 import { summaries } from "../../../support/fixtures/decisions.ts";
 import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
@@ -252,6 +253,40 @@ describe("a service that ran out of memory", () => {
     const { actions, condition } = decided([killed("a-1", 2)], { pipe: recorded, changes });
     expect(actions).toMatchObject([{ type: "resize-pod", resources: { requests: { memory: "8Gi" } } }]);
     expect(condition.message).toContain("; the tier limits them to 2 cpu / 8 Gi");
+  });
+
+  it("gets at most the memory of the maximum of the tier if its owner had chosen less CPU and more memory", () => {
+    const previous = { cpuMillicores: 2000, memoryGib: 32 };
+    const lastRollout = shrunk({ lastGoodSize: previous, outOfMemory: { ...RECORD, previous } });
+    const changes = { tier: tierOf(4) };
+    const { actions, condition } = decided([killed("a-1", 2)], { pipe: { lastRollout }, changes });
+    expect(actions).toMatchObject([
+      { type: "resize-pod", resources: { requests: { cpu: "2000m", memory: "16Gi" } } },
+    ]);
+    expect(condition.message).toContain("; the tier limits them to 2 cpu / 16 Gi");
+  });
+
+  it("never gets more than the maximum of the tier, and never less memory than was requested", () => {
+    const size = fc.record<Size>({
+      cpuMillicores: fc.integer({ min: 1, max: 48_000 }),
+      memoryGib: fc.integer({ min: 1, max: 192 }),
+    });
+    const cores = fc.integer({ min: 1, max: 24 });
+    fc.assert(
+      fc.property(size, cores, fc.boolean(), (previous, maximumCores, isRecorded) => {
+        const outOfMemory = isRecorded ? { ...RECORD, previous } : undefined;
+        const pipe = { lastRollout: shrunk({ lastGoodSize: previous, outOfMemory }) };
+        const changes = { tier: tierOf(maximumCores) };
+        const { sizing } = decided([killed("a-1", 2)], { pipe, changes });
+        const maximum = sizeOfCores(maximumCores);
+        for (const { subject } of sizing?.assessments ?? []) {
+          const about = `${describeSize(subject.desired)} instead of ${describeSize(previous)}`;
+          expect(subject.desired.cpuMillicores, about).toBeLessThanOrEqual(maximum.cpuMillicores);
+          expect(subject.desired.memoryGib, about).toBeLessThanOrEqual(maximum.memoryGib);
+          expect(subject.desired.memoryGib, about).toBeGreaterThanOrEqual(ONE.memoryGib);
+        }
+      }),
+    );
   });
 
   it("gets the requested size again if the tier allows no larger one any more", () => {
