@@ -95,14 +95,14 @@ function detected(
   const { pipes, nowMs, timeouts } = snapshot;
   const { requested, maximum } = limits;
   const kills = pipes.flatMap((pipe) => killsIn(pipe, snapshot, scaling, limits) ?? []);
-  const [first] = kills;
-  if (!first || kills.reduce((sum, { count }) => sum + count, 0) < KILLS) return undefined;
-  const { pipe, previous, pod } = first;
+  const [newest] = kills.toSorted((a, b) => b.atMs - a.atMs);
+  if (!newest || kills.reduce((sum, { count }) => sum + count, 0) < KILLS) return undefined;
+  const { pipe, previous, pod } = newest;
   const minutes = timeouts.outOfMemoryMs / 60_000;
-  const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, for example in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
+  const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, last in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
   const message = clipped(text, MAX_ANNOTATED_MESSAGE);
   // The time of the last kill: a retry that is requested after it counts, even if the kill is seen only later.
-  const atMs = Math.min(nowMs, Math.max(...kills.map((each) => each.atMs)));
+  const atMs = Math.min(nowMs, newest.atMs);
   const outOfMemory = { size: requested, previous, pipe: nameOf(pipe), message, atMs };
   return { outOfMemory, returned: smaller(previous, maximum), unrecorded: pipe };
 }

@@ -138,6 +138,21 @@ describe("a smaller memory in place is too small if", () => {
     expect(isShort([killed("a-1", 1)], { others, otherPods })).toBe(true);
   });
 
+  it("the record is in the pipe with the last kill, and names its pod, whatever the order of the pipes", () => {
+    for (const [afterMs, pipe, pod] of [
+      [MINUTE, "b", "b-1"],
+      [3 * MINUTE, "a", "a-1"],
+    ] as const) {
+      const others = [shrunkPipe("b", 1)];
+      const otherPods = [["b", [killed("b-1", 1, 2 * MINUTE)]]] as const;
+      const { actions } = decided([killed("a-1", 1, afterMs)], { others, otherPods });
+      const message = expect.stringContaining(`last in the pod ${pod}`);
+      expect(actions).toMatchObject([
+        { pipe: { metadata: { name: pipe } }, rollout: { outOfMemory: { pipe, message } } },
+      ]);
+    }
+  });
+
   it.each<[string, readonly PodView[], Given]>([
     ["one container was killed once", [killed("a-1", 1)], {}],
     ["it was killed twice before the resize", [killed("a-1", 2, -MINUTE)], {}],
