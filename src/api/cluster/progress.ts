@@ -148,13 +148,13 @@ function outcomeOf(spec: PipeScalingSpec, status: PipeScalingStatus) {
   if (spec.suspend) return { state: "suspended", reason: "Suspended" } as const;
   const ready = conditions.find(({ type }) => type === "Ready");
   if (!ready) return PENDING;
-  const reason = reasonOf(ready.reason);
-  if (ready.status === "True") return { state: "scaled", reason } as const;
+  if (ready.status === "True") return { state: "scaled", reason: reasonOf(ready.reason, "Scaled") } as const;
   // The pods have the size; callers need not wait until the templates have it.
   if (ready.reason === "Progressing" && isRunByAll(status))
-    return { state: "scaled", reason: reasonOf("Scaled") } as const;
+    return { state: "scaled", reason: "Scaled" } as const;
   const isStalled = conditions.some(({ type, status }) => type === "Stalled" && status === "True");
-  return { state: isStalled ? "failed" : "propagating", reason } as const;
+  if (isStalled) return { state: "failed", reason: reasonOf(ready.reason, "Failed") } as const;
+  return { state: "propagating", reason: reasonOf(ready.reason, PENDING.reason) } as const;
 }
 
 function isRunByAll({ pipes, propagation }: PipeScalingStatus): boolean {
@@ -193,7 +193,7 @@ function fallbacksOf({ pipes }: PipeScalingStatus): readonly Fallback[] {
 
 function failureOf({ pipe, size, reason, attempts, at, nextRetryAt }: PipeFailure): Failure {
   const times = { atMs: instant(at), nextRetryAtMs: instant(nextRetryAt) };
-  return { pipe, size: sizeIn(size), reason: reasonOf(reason), attempts, ...times };
+  return { pipe, size: sizeIn(size), reason: reasonOf(reason, "Failed"), attempts, ...times };
 }
 
 function instant(text: string | undefined): number | undefined {

@@ -238,12 +238,33 @@ describe("the progress of a PipeScaling", () => {
 });
 
 describe("the reasons", () => {
-  it("have one sentence each, and an unknown reason becomes Failed", () => {
+  it("have one sentence each, and an unknown reason becomes another one", () => {
     for (const reason of REASONS) {
-      expect(reasonOf(reason)).toBe(reason);
+      expect(reasonOf(reason, "Failed")).toBe(reason);
       expect(sentenceOf(reason)).toMatch(/^[A-Z].*\.$/);
     }
-    for (const text of ["", "constructor", "__proto__", "scaled"]) expect(reasonOf(text)).toBe("Failed");
+    for (const text of ["", "constructor", "__proto__", "scaled"])
+      expect(reasonOf(text, "Failed")).toBe("Failed");
+  });
+
+  it.each([
+    ["Ready=True", [condition("Ready", "True", "New")], "scaled", "Scaled"],
+    ["Ready=Unknown", [condition("Ready", "Unknown", "New")], "propagating", "Pending"],
+    [
+      "Reconciling=True",
+      [condition("Ready", "False", "New"), condition("Reconciling", "True", "New")],
+      "propagating",
+      "Pending",
+    ],
+    [
+      "Stalled=True",
+      [condition("Ready", "False", "New"), condition("Stalled", "True", "New")],
+      "failed",
+      "Failed",
+    ],
+  ])("fit the state of %s with a reason of a later controller", (_, conditions, state, reason) => {
+    const progress = progressOf(scaling({ spec: sizeFields(4), status: { ...done(4), conditions } }));
+    expect(progress).toMatchObject({ state, reason });
   });
 });
 
