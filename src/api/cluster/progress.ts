@@ -79,16 +79,18 @@ export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Pro
   const isSeen = isCurrent && (boost !== undefined || !status.boost);
   const reported = desiredOf(status);
   const { size, source, requestId } = wishOf(object, boost);
+  const wanted = size && { size, source };
   const outcome = outcomeOf(spec, status);
   // A second request for the same size does not change the generation, but it is a new request.
   const isCredited = status.propagation?.requestId === requestId;
   if (isSeen && (isCredited || outcome.state !== "scaled")) {
     const { state, reason } = outcome;
-    const { startedAtMs, completedAtMs } = isCredited ? timesOf(status, state) : NO_TIMES;
+    const { startedAtMs, completedAtMs } = isCredited && reported ? timesOf(status, state) : NO_TIMES;
     return {
       state,
       reason,
-      desired: shared(reported),
+      // While the tier is unknown, the status of a new spec has no size.
+      desired: shared(reported ?? wanted),
       pipes: shared(pipesOf(status)),
       failures: failuresOf(status),
       fallbacks: fallbacksOf(status),
@@ -102,7 +104,7 @@ export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Pro
   return {
     state,
     reason,
-    desired: shared(isSame ? reported : size && { size, source }),
+    desired: shared(isSame ? reported : wanted),
     pipes: shared(pipesOf(status, isSame)),
     failures: NO_FAILURES,
     fallbacks: NO_FALLBACKS,

@@ -25,7 +25,7 @@ export function viewOf(
     pipes: { total: pipes?.total ?? 0, updated: pipes?.updated ?? 0, inPlace: pipes?.inPlace },
     startedAt: dateIn(propagation?.startedAt),
     completedAt: dateIn(propagation?.completedAt),
-    requestId: isCurrent ? propagation?.requestId : undefined,
+    requestId: isCurrent && desired ? propagation?.requestId : undefined,
     ...stateOf(scaling, nowMs),
     retryAt: earliestRetry(failures),
     pending: isCurrent ? (pipes?.pending ?? []) : [],
@@ -34,11 +34,14 @@ export function viewOf(
   };
 }
 
-/** The desired size: of the status, or of a newer spec that the controller has not observed yet. */
+/**
+ * The desired size: of the status, or of a newer spec that the controller has not observed yet, or whose size it does
+ * not know because the tier is unknown.
+ */
 export function desiredSize(scaling: PipeScalingView, nowMs: number): Size | undefined {
   const { desired } = scaling.status;
   const reported = desired && sizeOf(desired);
-  if (isObserved(scaling, nowMs)) return reported;
+  if (reported && isObserved(scaling, nowMs)) return reported;
   const size = activeBoost(scaling, nowMs)?.size ?? requestedSize(scaling);
   // If the spec has no size and the status is still about an ended boost, the size after the boost is not known.
   return size ?? (scaling.status.boost ? undefined : reported);

@@ -221,13 +221,14 @@ const DEPARTED_MS = 500;
 export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
   const { nowMs, recreation, scaling, orphans, departed, pipes } = snapshot;
   const { waitReason, window, assessments = [] } = sizing ?? {};
+  const boost = scaling && activeBoost(scaling, nowMs);
   const isWaitedFor = waitReason === "canary" || waitReason === "service-limit";
   const times = [
     ...assessments.flatMap((each) => timesOf(each, isWaitedFor)),
     ...[...pipes, ...abandonedOrphans(snapshot)].map((pipe) => releaseStep(pipe, snapshot).recheckAtMs),
     ...orphans.map((orphan) => orphanResumedAtMs(orphan, snapshot)),
     ...departed.map((pipe) => departedRecheckAtMs(pipe, snapshot)),
-    ...(sizing?.boost ? [sizing.boost.untilMs] : []),
+    ...(boost ? [boost.untilMs] : []),
     ...(scaling ? [] : [recreation.atMs, creatableAtMs(snapshot)]),
     ...(waitReason === "window" && window && !window.open ? [window.opensAtMs] : []),
   ];

@@ -13,6 +13,7 @@ import {
   type PipeScalingStatus,
 } from "../../crd/pipe-scaling.ts";
 import { describedSize } from "../../crd/size-fields.ts";
+import type { Boost } from "../../domain/boost.ts";
 import { computeUnits } from "../../domain/compute-units.ts";
 import { type Size, sameSize } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
@@ -21,7 +22,7 @@ import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Assessment } from "../assessment.ts";
 import type { Sizing } from "../decide/decision.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
-import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import { activeBoost, type PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { allPodsHaveTemplate, seesPods } from "../pods.ts";
 import { type ConditionSummary, runsSize, summarizeConditions, whyPending } from "./conditions.ts";
@@ -45,9 +46,13 @@ export function statusOf(
   const hindered = sizing ? overdueHindrances({ scaling, sizing, policy, nowMs }) : [];
   const failures = sizing ? failuresOf([...sizing.assessments, ...hindered], previous) : [];
   const observed = observedStatus(scaling, summarizeConditions(scaling, tier, sizing, failures), nowMs);
-  // Without a desired size, no boost is in effect.
-  if (!sizing) return { ...observed, boost: undefined };
-  const { assessments, serviceLimit, boost } = sizing;
+  const boost = activeBoost(scaling, nowMs);
+  const status = {
+    ...observed,
+    boost: boost && { ...describedSize(boost.size), until: formatTime(boost.untilMs) },
+  };
+  if (!sizing) return isAboutSpec(scaling, boost) ? status : { ...status, ...UNSIZED };
+  const { assessments, serviceLimit } = sizing;
   const desired = { ...describedSize(sizing.desired.size), source: sizing.desired.source };
   const effective = effectiveSize(sizing);
   const replicas = pipes.reduce((sum, pipe) => sum + pipe.replicas, 0);
@@ -58,9 +63,8 @@ export function statusOf(
   const isRun = assessments.every(runsSize) && assessments.some(({ pipe }) => pipe.replicas > 0);
   const isFailed = assessments.some(({ state }) => state === "failed" || state === "unsizable");
   return {
-    ...observed,
+    ...status,
     desired,
-    boost: boost && { ...describedSize(boost.size), until: formatTime(boost.untilMs) },
     ...(effective ? { effective: describedSize(effective) } : {}),
     pipes: {
       total: pipes.length,
@@ -85,6 +89,15 @@ export function statusOf(
     },
     failures: failures.length === 0 ? undefined : failures.slice(0, MAX_FAILURES),
   };
+}
+
+/** What a status says about the desired size, which is unknown without a sizing. */
+const UNSIZED = { desired: undefined, pipes: undefined, computeUnits: undefined, failures: undefined };
+
+/** True if the desired size of the previous status follows from the present spec, so that it still applies. */
+function isAboutSpec({ metadata, status }: PipeScalingView, boost: Boost | undefined): boolean {
+  const wasBoosted = status.boost !== undefined;
+  return status.observedGeneration === metadata.generation && wasBoosted === (boost !== undefined);
 }
 
 /** Computes the status of a PipeScaling of a service that this controller does not manage in that namespace. */
@@ -157,7 +170,9 @@ function propagationOf(
   size: string,
   nowMs: number,
 ): Propagation {
-  const isSame = previous.desired?.summary === size && previous.propagation?.requestId === requestId;
+  // Without a desired size, the newest entry of the history has the size of the last rescale.
+  const last = previous.desired ?? previous.history?.[0];
+  const isSame = last?.summary === size && previous.propagation?.requestId === requestId;
   const current =
     isSame && previous.propagation ? previous.propagation : { requestId, startedAt: formatTime(nowMs) };
   const { updated, total = 0 } = previous.pipes ?? {};

@@ -226,6 +226,29 @@ describe("the progress of a PipeScaling", () => {
     expect(progress.startedAtMs).toBeUndefined();
   });
 
+  it("has the requested size, and nothing of an earlier one, if the controller does not know which one applies", () => {
+    const { desired: _, pipes: __, ...status } = done(1, "r1");
+    const conditions = [
+      condition("Ready", "False", "UnknownTier"),
+      condition("Stalled", "True", "UnknownTier"),
+    ];
+    const edited = { spec: sizeFields(4), status: { ...status, conditions } };
+    for (const request of [
+      { id: "r1", cores: 4 },
+      { id: "r2", cores: 4 },
+    ]) {
+      expect(responseOf(progressOf(scaling(edited, request)))).toEqual({
+        state: "failed",
+        reason: "UnknownTier",
+        message: sentenceOf("UnknownTier"),
+        desired: { ...sizeFields(4), source: "Spec" },
+        failures: [],
+        requestId: request.id,
+      });
+    }
+    expect(responseOf(progressOf(scaling({ ...edited, spec: {} })))).not.toHaveProperty("desired");
+  });
+
   it("has times with a year of four digits, although the CRD accepts others", () => {
     const propagation = { startedAt: "0000-01-01T00:00:00+12:00", completedAt: "9999-12-31T23:59:59-12:00" };
     const status = { ...done(4), propagation };

@@ -81,6 +81,22 @@ describe("the view of a PipeScaling", () => {
     expect(old).toMatchObject({ desired: sizeOfCores(4), pending: [] });
   });
 
+  test("has the requested size, and nothing of an earlier one, if the controller does not know which one applies", () => {
+    const { desired: _, pipes: __, ...status } = IN_PROGRESS;
+    const conditions = [
+      condition("Ready", "False", "UnknownTier"),
+      condition("Stalled", "True", "UnknownTier"),
+    ];
+    expect(view({ ...status, conditions })).toMatchObject({
+      state: "failed",
+      desired: sizeOfCores(4),
+      source: undefined,
+      requestId: undefined,
+      pipes: { total: 0, updated: 0 },
+      pending: [],
+    });
+  });
+
   test("has the boost in effect with the time left, unless the controller has reported its end", () => {
     const boost = { ...fields(8), until: rfc3339(NOW_MS + 60_000) };
     const scaling = aScaling(4);

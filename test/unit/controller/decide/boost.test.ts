@@ -93,12 +93,26 @@ describe("a service with a boost", () => {
     expect(decided([resizedTo("a", FOUR)], { nowMs: UNTIL_MS }).atMs).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it("has none in its status while the tier is unknown, because nothing applies it", () => {
-    const scaling = boosted({ status: { boost: { ...boostFields(BOOST), summary: "" } } });
+  it("keeps it in its status until its end while the tier is unknown", () => {
     const obstacle = { reason: "UnknownTier", message: "" } as const;
-    const { status } = decided([aPipe("a")], { scaling, tier: { ok: false, obstacle } });
-    expect(status?.conditions).toMatchObject([{ type: "Ready" }, { type: "Stalled", reason: "UnknownTier" }]);
-    expect(status?.boost).toBeUndefined();
+    const tier = { ok: false, obstacle } as const;
+    const { status: before } = decided([resizedTo("a", EIGHT)]);
+    const scaling = boosted({ status: before ?? {} });
+    const during = decided([resizedTo("a", EIGHT)], { scaling, tier });
+    expect(during.atMs).toBe(UNTIL_MS);
+    const { conditions, ...kept } = during.status ?? {};
+    expect(conditions).toMatchObject([{ type: "Ready" }, { type: "Stalled", reason: "UnknownTier" }]);
+    expect(before).toMatchObject(kept);
+    expect(kept).toMatchObject({ boost: { summary: "8 cpu / 32 Gi" }, desired: { source: "Boost" } });
+    const { status: after } = decided([resizedTo("a", EIGHT)], { scaling, tier, nowMs: UNTIL_MS });
+    expect([after?.boost, after?.desired, after?.pipes]).toEqual([undefined, undefined, undefined]);
+  });
+
+  it("has it in its status also if it begins while the tier is unknown", () => {
+    const obstacle = { reason: "UnknownTier", message: "" } as const;
+    const { status } = decided([aPipe("a")], { tier: { ok: false, obstacle } });
+    expect(status).toMatchObject({ boost: { summary: "8 cpu / 32 Gi" } });
+    expect(status?.desired).toBeUndefined();
   });
 
   it("credits the boost to its request, and the size after it to the other one", () => {

@@ -1,10 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
 import type { Condition, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { describedSize } from "../../../../src/crd/size-fields.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
 import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aLabelledPipe,
@@ -121,6 +124,57 @@ describe("the conditions of a status", () => {
 
   it("are at most as many as the CRD allows, and those of the controller have precedence", () => {
     expect(typesAfter(others(8), 4)).toEqual([...others(6).map(({ type }) => type), "Ready", "Reconciling"]);
+  });
+});
+
+describe("the status of a service whose tier is unknown", () => {
+  const obstacle = { reason: "UnknownTier", message: "The tier is gold." } as const;
+  const UNKNOWN = { tier: { ok: false, obstacle } } as const;
+  const reported = (
+    scaling: PipeScalingView,
+    changes: Partial<Snapshot> = {},
+    pipe: Partial<PipeView> = done,
+  ) => {
+    const snapshot = aSnapshot([aPipe("a", pipe)], { scaling, ...changes });
+    return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+  };
+  const { conditions: _, ...scaled } = reported(aScaling(1));
+  const withoutConditions = ({ conditions: __, ...status }: PipeScalingStatus) => status;
+  const NEXT = { ...aScaling(1).metadata, generation: 2 };
+  const LATER = { nowMs: NOW_MS + 60_000 };
+
+  it("is about the same size while the spec is the same, so that no rescale begins when the tier is known", () => {
+    const unknown = reported(aScaling(1, { status: scaled }), { ...UNKNOWN, ...LATER });
+    expect(mergePatch(scaled, withoutConditions(unknown))).toBeUndefined();
+    const known = reported(aScaling(1, { status: unknown }), LATER);
+    expect(mergePatch(scaled, withoutConditions(known))).toBeUndefined();
+  });
+
+  it("says nothing about a size if the spec has changed, and stays so", () => {
+    const failures = [
+      { pipe: "a", size: describedSize(ONE), reason: "Refused", message: "", attempts: 1, at: "" },
+    ];
+    const changed = { metadata: NEXT, status: { ...scaled, failures } };
+    const status = reported(aScaling(4, changed), UNKNOWN);
+    expect(mergePatch(scaled, withoutConditions(status))).toEqual({
+      observedGeneration: 2,
+      desired: null,
+      pipes: null,
+      computeUnits: null,
+    });
+    expect(status.failures).toBeUndefined();
+    const again = reported(aScaling(4, { metadata: NEXT, status }), { ...UNKNOWN, ...LATER });
+    expect(mergePatch(status, again)).toBeUndefined();
+  });
+
+  it("continues the last rescale if the changed spec has the same size", () => {
+    const unknown = reported(aScaling(1, { metadata: NEXT, status: scaled }), { ...UNKNOWN, ...LATER });
+    const known = reported(aScaling(1, { metadata: NEXT, status: unknown }), LATER);
+    expect(known.propagation?.startedAt).toBe(scaled.propagation?.startedAt);
+    expect(known.history).toEqual(scaled.history);
+    const other = reported(aScaling(4, { metadata: NEXT, status: unknown }), LATER);
+    expect(other.propagation?.startedAt).not.toBe(scaled.propagation?.startedAt);
+    expect(other.history).toHaveLength(2);
   });
 });
 
