@@ -1,11 +1,10 @@
 import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
-import { gibIn, millicoresIn } from "../../domain/quantity.ts";
 import { allSizes, LARGEST, type Size, sameSize, smallestSizeWith } from "../../domain/size.ts";
 import type { Tier } from "../../domain/tier.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
-import { type Resources, sizeOf } from "../observe/resources.ts";
+import { type Amounts, amountsIn, sizeOf } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 
 /** A size in the annotation of a pipe, or one that the controller applied. */
@@ -73,9 +72,6 @@ function appliedTo({ lastRollout, resizedAtMs, size }: PipeView, serviceId: stri
   return resizedAtMs === undefined ? undefined : { size, atMs: resizedAtMs };
 }
 
-/** CPU and memory of a pipe, in millicores and GiB with fractions. */
-type Amounts = Size;
-
 /**
  * Returns the spec of a PipeScaling for pipes that the controller has never resized. A pipe that already runs must lose
  * nothing, so the spec asks for the smallest size that holds what each pipe has. A pipe without resources counts with
@@ -120,11 +116,7 @@ export function specOf({ cpuMillicores, memoryGib }: Size): PipeScalingSpec {
   return { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib };
 }
 
-/**
- * The CPU request, or the CPU limit if there is no request, as in Kubernetes; and the larger one of the memory request
- * and limit. A size sets both to the same amount. If that were below the present limit, a pipe that uses what it is
- * allowed to use could be killed.
- */
+/** What a size of the pipe must hold. */
 function amountsOf({ size, container, otherResources, cpuLimitMillicores }: PipeView): Amounts {
   if (size) return size;
   // While it is unclear which container is meant, the largest amounts of all containers count.
@@ -134,14 +126,6 @@ function amountsOf({ size, container, otherResources, cpuLimitMillicores }: Pipe
       amountsIn(each, cpuLimitMillicores),
     ),
   );
-}
-
-function amountsIn({ requests, limits }: Resources, cpuLimitMillicores = 0): Amounts {
-  const cpuLimit = limits.cpu === undefined ? cpuLimitMillicores : millicoresIn(limits.cpu);
-  return {
-    cpuMillicores: requests.cpu === null ? cpuLimit : millicoresIn(requests.cpu),
-    memoryGib: Math.max(gibIn(requests.memory), gibIn(limits.memory)),
-  };
 }
 
 function largestOf(amounts: readonly Amounts[]): Amounts {

@@ -1,4 +1,4 @@
-import { describeSize, type Size, sameSize, smaller } from "../../domain/size.ts";
+import { describeSize, type Size, sameSize, smaller, smallestSizeWith } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment, Failure } from "../assessment.ts";
@@ -8,7 +8,7 @@ import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
-import { sizeOfAllotment } from "../observe/resources.ts";
+import { type Allotment, amountsIn, isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { dueAtMs, failureOf, isRetryRequested, retriedAt, retryAtMs, unlessOrdinary } from "../retry.ts";
 import { adopt } from "../rollout/repair.ts";
@@ -99,7 +99,7 @@ function detected(
   if (!newest || kills.reduce((sum, { count }) => sum + count, 0) < KILLS) return undefined;
   const { pipe, previous, pod } = newest;
   const minutes = timeouts.outOfMemoryMs / 60_000;
-  const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, last in the pod ${pod}, so all of its pipes get ${describeSize(previous)} again: request more memory`;
+  const text = `containers of the service were OOM-killed twice within ${minutes} min of the smaller size, last in the pod ${pod}, so all of its pipes get ${describeSize(previous)}: request more memory`;
   const message = clipped(text, MAX_ANNOTATED_MESSAGE);
   // The time of the last kill: a retry that is requested after it counts, even if the kill is seen only later.
   const atMs = Math.min(nowMs, newest.atMs);
@@ -123,7 +123,7 @@ function killsIn(
   const lastRollout = ownRollout(pipe, snapshot);
   if (!lastRollout || "problem" in container || isPausedForCommit) return undefined;
   const { inPlaceStartedAtMs: sinceMs, startedAtMs } = lastRollout;
-  const previous = sizeOfAllotment(lastRollout.lastGoodSize);
+  const previous = lastRollout.lastGoodSize && sizeThatHolds(lastRollout.lastGoodSize);
   if (sinceMs === undefined || !sameSize(lastRollout.size, requested) || !sameSize(size, requested))
     return undefined;
   if (!previous || smaller(previous, maximum).memoryGib <= requested.memoryGib) return undefined;
@@ -143,6 +143,12 @@ function killsIn(
   if (!last) return undefined;
   const count = isRetried ? killed.length : Math.max(killed.length, restartsSince(lastRollout, seen, killed));
   return { pipe, previous, count, pod: last.pod.metadata.name, atMs: last.own.restartedAtMs };
+}
+
+/** All pipes of the service get it, and the admission policies accept an owner's resources only where they were. */
+function sizeThatHolds(allotment: Allotment): Size | undefined {
+  const { cpuMillicores, memoryGib } = isSize(allotment) ? allotment : amountsIn(allotment);
+  return smallestSizeWith(cpuMillicores, memoryGib);
 }
 
 /**

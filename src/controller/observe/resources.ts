@@ -1,6 +1,13 @@
 import * as z from "zod";
 import { effectiveRequests, isGuaranteed } from "../../capacity/pod-requests.ts";
-import { cpuQuantity, memoryQuantity, sameQuantity, sizeOfQuantities } from "../../domain/quantity.ts";
+import {
+  cpuQuantity,
+  gibIn,
+  memoryQuantity,
+  millicoresIn,
+  sameQuantity,
+  sizeOfQuantities,
+} from "../../domain/quantity.ts";
 import { formatSize, parseSize, type Size } from "../../domain/size.ts";
 import { memoized } from "../../kube/memoized.ts";
 import type { Container } from "../../kube/pods.ts";
@@ -80,6 +87,24 @@ export function resourcesFor(allotment: Allotment, cpuLimit: boolean): Resources
   if (!isSize(allotment)) return allotment;
   const amounts = { cpu: cpuQuantity(allotment), memory: memoryQuantity(allotment) };
   return { requests: amounts, limits: { ...(cpuLimit ? { cpu: amounts.cpu } : {}), memory: amounts.memory } };
+}
+
+/** CPU and memory in millicores and GiB with fractions. */
+export type Amounts = Size;
+
+/**
+ * The CPU request, or the CPU limit if there is no request, as in Kubernetes; and the larger one of the memory request
+ * and limit. A size sets both to the same amount. If that were below the present limit, a pipe that uses what it is
+ * allowed to use could be killed.
+ *
+ * @param cpuLimitMillicores the CPU limit, unless the resources have it
+ */
+export function amountsIn({ requests, limits }: Resources, cpuLimitMillicores = 0): Amounts {
+  const cpuLimit = limits.cpu === undefined ? cpuLimitMillicores : millicoresIn(limits.cpu);
+  return {
+    cpuMillicores: requests.cpu === null ? cpuLimit : millicoresIn(requests.cpu),
+    memoryGib: Math.max(gibIn(requests.memory), gibIn(limits.memory)),
+  };
 }
 
 /** Formats for annotations and the memory of writes: a size with {@link formatSize}, other resources as JSON. */

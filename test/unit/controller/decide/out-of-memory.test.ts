@@ -116,6 +116,18 @@ describe("a smaller memory in place is too small if", () => {
     expect(condition).toMatchObject({ reason: "OutOfMemory" });
   });
 
+  it.each<[string, LastRollout["lastGoodSize"], Size]>([
+    ["less CPU for its memory", { cpuMillicores: 2000, memoryGib: 32 }, sizeOfCores(8)],
+    [
+      "a larger memory limit than request",
+      { requests: { cpu: "1500m", memory: "2Gi" }, limits: { memory: "6Gi" } },
+      sizeOfCores(2),
+    ],
+  ])("its owner had chosen %s, and the smallest size that holds it is recorded", (_, lastGoodSize, previous) => {
+    const { actions } = decided([killed("a-1", 2)], { pipe: { lastRollout: shrunk({ lastGoodSize }) } });
+    expect(actions).toMatchObject([{ type: "adopt", rollout: { outOfMemory: { previous } } }]);
+  });
+
   it("it is recorded at the time of the last kill, so that a retry forgives it that is seen only later", () => {
     const recordedMs = (...afterMs: readonly number[]) => {
       const pods = afterMs.map((each, at) => killed(`a-${at}`, 1, each));
@@ -270,7 +282,7 @@ describe("a service that ran out of memory", () => {
     expect(condition.message).toContain("; the tier limits them to 2 cpu / 8 Gi");
   });
 
-  it("gets at most the memory of the maximum of the tier if its owner had chosen less CPU and more memory", () => {
+  it("gets at most the memory of the maximum of the tier, whatever the annotation has", () => {
     const previous = { cpuMillicores: 2000, memoryGib: 32 };
     const lastRollout = shrunk({ lastGoodSize: previous, outOfMemory: { ...RECORD, previous } });
     const changes = { tier: tierOf(4) };
