@@ -2,7 +2,9 @@ import { expect, it } from "vitest";
 import { TIMEOUTS } from "../../../src/controller/timeouts.ts";
 
 it("the controller waits in production for the times that docs/explanation describes", () => {
-  expect(TIMEOUTS).toEqual({
+  const message =
+    "src/controller/timeouts.ts and test/unit/controller/timeouts.test.ts differ: correct the wrong one, and docs/explanation, then run npm run test:unit";
+  expect(TIMEOUTS, message).toEqual({
     deferredMs: 60_000,
     commitRetry: { firstMs: 60_000, mostMs: 600_000 },
     roomRetry: { firstMs: 60_000, mostMs: 600_000 },

@@ -24,6 +24,16 @@ describe("each setting of the rollout policy", () => {
     expect(problems.join("\n")).toBe("");
   });
 
+  it("has a test", () => {
+    const tests = textOf("test/{support,unit/controller,unit/domain}/**/*.ts");
+    const untested = keys.filter((key) => !new RegExp(`\\b${key}\\b`).test(tests));
+    const problems = untested.map(
+      (key) =>
+        `No test mentions the setting ${key}: add one to test/unit for the code that reads it, then run npm run test:unit.`,
+    );
+    expect(problems.join("\n")).toBe("");
+  });
+
   it("is explained", () => {
     const pages = textOf("docs/explanation/*.md");
     const values = keys.map((key) => `controller.config.${withoutUnit(key)}`);
