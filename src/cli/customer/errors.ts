@@ -49,7 +49,7 @@ const GONE = [ERRORS.NoSuchMember];
  */
 function unknownOutcome(request: Pick<ApiRequest, "method" | "path">): string {
   return endsBoost(request)
-    ? "The boost may or may not have ended. Before you repeat the command, check with `pipe-scaling scaling get SERVICE` which boost is in effect, because the command would also end a boost that someone else has started since."
+    ? "The boost may or may not have ended. Before you repeat the command, run it without --end to see the boost in effect, because it would also end one that someone else has started since."
     : "The change may or may not have been made. It is safe to repeat the command.";
 }
 

@@ -8,7 +8,7 @@ import { frame } from "../view/render.ts";
 import { describeBoost, rowOfView } from "../view/rescale-view.ts";
 import { counted, labeled, lineWidth, padded, painter, UNBROKEN } from "../view/text.ts";
 import { roughly } from "../view/time.ts";
-import { currentCondition } from "./scaling-view.ts";
+import { sinceOf } from "./scaling-view.ts";
 import type { ServiceStatus } from "./services.ts";
 
 export const TABLE_COLUMNS = [
@@ -21,7 +21,7 @@ export const WIDE_COLUMNS = ["boost", "inPlace", "fallbacks", "requestId"];
 /** A row of the table of all services. */
 export function tableRow(status: ServiceStatus): Row {
   const { service, organization, view } = status;
-  const since = sinceOf(status);
+  const since = sinceOf(status.scaling, Date.now());
   return {
     name: service.name,
     organization: organization?.name ?? service.organizationId,
@@ -50,7 +50,7 @@ export function dataRow(status: ServiceStatus): Row {
     state,
     reason,
     message,
-    since: sinceOf(status),
+    since: sinceOf(scaling, Date.now()),
     desired: view.desired && toPipeScaling(view.desired),
     source,
     boost: boost && { ...toPipeScaling(boost.size), until: boost.until },
@@ -71,12 +71,6 @@ function methodsOf({ view: { pipes, resizedBy, fallbacks } }: ServiceStatus): Ro
   return fallbacks.length > 0 || pipes.inPlace ? { resizedBy, fallbacks } : {};
 }
 
-/** Returns the last transition of the condition that explains the state; `undefined` if there is no condition yet. */
-function sinceOf({ scaling }: ServiceStatus): Date | undefined {
-  const condition = currentCondition(scaling?.status.conditions ?? []);
-  return condition && new Date(condition.lastTransitionTime);
-}
-
 const LABEL_COLUMNS = 14;
 
 /** One service for people: the frame of the live view, its details, and the next steps. */
@@ -94,7 +88,7 @@ export function printService(io: Pick<Io, "out" | "terminal">, status: ServiceSt
 function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: string, text: string])[] {
   const { service, organization, view, scaling } = status;
   const { conditions = [], failures = [] } = scaling?.status ?? {};
-  const since = sinceOf(status);
+  const since = sinceOf(scaling, nowMs);
   const state = [view.state, since ? `for ${roughly(nowMs - since.getTime())}` : "", view.reason];
   const details: (readonly [string, string | undefined])[] = [
     ["SERVICE", service.id],

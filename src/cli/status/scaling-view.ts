@@ -5,7 +5,7 @@ import {
 } from "../../controller/observe/pipe-scaling-view.ts";
 import type { Condition } from "../../crd/pipe-scaling.ts";
 import { sizeOf } from "../../crd/size-fields.ts";
-import type { Size } from "../../domain/size.ts";
+import { type Size, sameSize } from "../../domain/size.ts";
 import { type BoostView, earliestRetry, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
 
 /** The rescale of a service as its PipeScaling reports it. */
@@ -14,24 +14,34 @@ export function viewOf(
   scaling: PipeScalingView | undefined,
   nowMs = Date.now(),
 ): RescaleView {
-  const { desired, effective, pipes, propagation, failures = [] } = scaling?.status ?? {};
+  const { desired, effective, pipes, failures = [] } = scaling?.status ?? {};
   const isCurrent = scaling !== undefined && isObserved(scaling, nowMs);
+  const { requestId, startedAt, completedAt } = (isCurrent && desired && scaling.status.propagation) || {};
   return {
     service: serviceName,
     desired: scaling && desiredSize(scaling, nowMs),
     source: isCurrent ? desired?.source : undefined,
     boost: scaling && boostOf(scaling, nowMs),
     effective: effective && sizeOf(effective),
-    pipes: { total: pipes?.total ?? 0, updated: pipes?.updated ?? 0, inPlace: pipes?.inPlace },
-    startedAt: dateIn(propagation?.startedAt),
-    completedAt: dateIn(propagation?.completedAt),
-    requestId: isCurrent && desired ? propagation?.requestId : undefined,
+    pipes: scaling ? countsOf(scaling, nowMs) : { total: 0, updated: 0 },
+    startedAt: dateIn(startedAt),
+    completedAt: dateIn(completedAt),
+    requestId,
     ...stateOf(scaling, nowMs),
     retryAt: earliestRetry(failures),
     pending: isCurrent ? (pipes?.pending ?? []) : [],
     resizedBy: isCurrent ? pipes?.resizedBy : undefined,
     fallbacks: isCurrent ? (pipes?.fallbacks ?? []) : [],
   };
+}
+
+/** Until the newest spec is observed, the counts of the status are those of an earlier size. */
+function countsOf(scaling: PipeScalingView, nowMs: number): RescaleView["pipes"] {
+  const { desired, pipes } = scaling.status;
+  const { total = 0, updated = 0, inPlace } = pipes ?? {};
+  const reported = desired && sizeOf(desired);
+  const areCurrent = isObserved(scaling, nowMs) || sameSize(desiredSize(scaling, nowMs), reported);
+  return areCurrent ? { total, updated, inPlace } : { total, updated: 0 };
 }
 
 /**
@@ -93,6 +103,12 @@ function stateOf(
 
 /** Of the controller. Conditions that other tools add say nothing about the state. */
 const EXPLANATIONS = ["Stalled", "Reconciling"];
+
+/** Returns the time since which the service has its state; `undefined` if the newest spec is not observed yet. */
+export function sinceOf(scaling: PipeScalingView | undefined, nowMs: number): Date | undefined {
+  if (!scaling || !isObserved(scaling, nowMs)) return undefined;
+  return dateIn(currentCondition(scaling.status.conditions ?? [])?.lastTransitionTime);
+}
 
 /** Returns the condition that explains the state: Stalled or Reconciling if one is True, otherwise Ready. */
 export function currentCondition(conditions: readonly Condition[]): Condition | undefined {

@@ -161,7 +161,9 @@ describe("the retry of a request", () => {
     async (_, response) => {
       const { api, sent } = clientOf([response]);
       const message = await messageOf(api.request({ method: "DELETE", path: "/v1/x/boost" }, nothing));
-      expect(message).toMatch(/(Look|Get the boost) before you repeat the (command|request)/);
+      expect(message).toMatch(
+        /Get the boost before you repeat the request|Before you repeat the command, run it without --end/,
+      );
       expect(message).not.toContain("It is safe to repeat the command");
       expect(sent()).toBe(1);
     },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { currentCondition, viewOf } from "../../../../src/cli/status/scaling-view.ts";
+import { currentCondition, sinceOf, viewOf } from "../../../../src/cli/status/scaling-view.ts";
 import type { Condition, PipeScaling, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeFields } from "../../../../src/crd/size-fields.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
@@ -79,6 +79,16 @@ describe("the view of a PipeScaling", () => {
     expect(state([], -1)).toEqual(["unknown", "NotObservedYet"]);
     const old = view({ ...IN_PROGRESS, observedGeneration: 0, desired: { ...fields(2), source: "Spec" } });
     expect(old).toMatchObject({ desired: sizeOfCores(4), pending: [] });
+  });
+
+  test("counts no pipe for a size that the controller has not observed, and shows no times of the one before", () => {
+    const old = { ...IN_PROGRESS, observedGeneration: 0, desired: { ...fields(2), source: "Spec" as const } };
+    expect(view(old)).toMatchObject({ pipes: { total: 2, updated: 0 }, startedAt: undefined });
+    expect(sinceOf(aScaling(4, { status: old }), NOW_MS)).toBeUndefined();
+    expect(sinceOf(aScaling(4, { status: IN_PROGRESS }), NOW_MS)).toEqual(new Date(NOW_MS));
+    // A change of anything else leaves the counts as they are.
+    const same = view({ ...IN_PROGRESS, observedGeneration: 0 });
+    expect(same).toMatchObject({ pipes: { total: 2, updated: 1 }, startedAt: undefined });
   });
 
   test("has the requested size, and nothing of an earlier one, if the controller does not know which one applies", () => {

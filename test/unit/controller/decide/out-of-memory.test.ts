@@ -123,10 +123,13 @@ describe("a smaller memory in place is too small if", () => {
       { requests: { cpu: "1500m", memory: "2Gi" }, limits: { memory: "6Gi" } },
       sizeOfCores(2),
     ],
-  ])("its owner had chosen %s, and the smallest size that holds it is recorded", (_, lastGoodSize, previous) => {
-    const { actions } = decided([killed("a-1", 2)], { pipe: { lastRollout: shrunk({ lastGoodSize }) } });
-    expect(actions).toMatchObject([{ type: "adopt", rollout: { outOfMemory: { previous } } }]);
-  });
+  ])(
+    "its owner had chosen %s, and the smallest size that holds it is recorded",
+    (_, lastGoodSize, previous) => {
+      const { actions } = decided([killed("a-1", 2)], { pipe: { lastRollout: shrunk({ lastGoodSize }) } });
+      expect(actions).toMatchObject([{ type: "adopt", rollout: { outOfMemory: { previous } } }]);
+    },
+  );
 
   it("it is recorded at the time of the last kill, so that a retry forgives it that is seen only later", () => {
     const recordedMs = (...afterMs: readonly number[]) => {
