@@ -17,7 +17,7 @@ export const rolloutPolicySettings = {
   rolloutTimeoutMs: option(durationMs("1s", "24h"), {
     placeholder: "duration",
     description:
-      "time within which the new pods of a pipe must become available, or it is rolled back; a Deployment can set a longer time, and a StatefulSet has the time for each pod in turn",
+      "time within which the new pods of a pipe must become available, or it is rolled back; a Deployment can set a longer time, and for a StatefulSet, the time is that of each pod in turn",
     default: "15m",
   }),
   maxConcurrentRollouts: option(integer(1, 10_000), {

@@ -21,7 +21,7 @@ export async function checkWorkloads(cluster: Cluster): Promise<Result[]> {
 async function checkKind(cluster: Cluster, kind: string, resource: Resource): Promise<Result[]> {
   try {
     const objects = await cluster.list({ resource, query: OF_PIPES });
-    // What a Deployment or another owner creates has the labels of the template of its owner.
+    // A workload that a Deployment or another owner creates has the labels of the template of its owner.
     const unowned = objects.filter(({ metadata }) => (metadata.ownerReferences ?? []).length === 0);
     return unowned.map(({ metadata: { namespace, name } }) => {
       const removal = cluster.kubectl(

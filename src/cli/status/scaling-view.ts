@@ -101,7 +101,7 @@ function stateOf(
   return { state: stateIn(conditions), reason, message };
 }
 
-/** Of the controller. Conditions that other tools add say nothing about the state. */
+/** The conditions of the controller. Those that other tools add say nothing about the state. */
 const EXPLANATIONS = ["Stalled", "Reconciling"];
 
 /** Returns the time since which the service has its state; `undefined` if the newest spec is not observed yet. */

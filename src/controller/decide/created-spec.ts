@@ -116,7 +116,7 @@ export function specOf({ cpuMillicores, memoryGib }: Size): PipeScalingSpec {
   return { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib };
 }
 
-/** What a size of the pipe must hold. */
+/** The amounts that a size of the pipe must hold. */
 function amountsOf({ size, container, otherResources, cpuLimitMillicores }: PipeView): Amounts {
   if (size) return size;
   // While it is unclear which container is meant, the largest amounts of all containers count.

@@ -91,7 +91,7 @@ export function statusOf(
   };
 }
 
-/** What a status says about the desired size, which is unknown without a sizing. */
+/** Without a sizing, the desired size is unknown, and all that a status says about it. */
 const UNSIZED = { desired: undefined, pipes: undefined, computeUnits: undefined, failures: undefined };
 
 /** True if the desired size of the previous status follows from the present spec, so that it still applies. */
@@ -105,7 +105,7 @@ export function unmanagedStatus(snapshot: Snapshot, scaling: PipeScalingView): P
   return observedStatus(scaling, unmanagedReason(snapshot, "scaling"), snapshot.nowMs);
 }
 
-/** Neither object can move to another namespace. */
+/** An object cannot move to another namespace. */
 const WAYS_OUT = {
   scaling: "Request the size there, and delete this PipeScaling.",
   pipe: "Correct the label of this pipe, or create it there and delete it here.",
