@@ -119,7 +119,7 @@ export const FAILURE_REASON_TABLE = {
     meaning:
       "Containers of the service were OOM-killed twice within 10 minutes of a resize in place to a smaller memory. All pipes of the service were returned to their previous size, limited by the maximum of the tier, in place if possible; `status.effective` has it, and the message names the pod of the last kill.",
     remedy:
-      "Request a size with more memory. If the program is configured for less memory now, request a retry. The controller does not retry automatically.",
+      "Request a size with more memory. If you have configured the program to use less memory since then, request a retry. The controller does not retry automatically.",
   },
   ContainerUnclear: {
     sentence: "It is unclear which container of the pipe the size applies to.",

@@ -70,7 +70,7 @@ describe("status --watch started before a rescale", () => {
 
   /** Releases the pods of both pipes at their old size, and then at the new size one after the other. */
   async function rescale(watch: { waitFor(pattern: RegExp): Promise<void> }): Promise<void> {
-    await watch.waitFor(/No controller has|not seen a pipe/);
+    await watch.waitFor(/No controller has|There is no PipeScaling/);
     for (const name of ["pipe-a", "pipe-b"]) {
       await release(environment, name);
       // The previous size is known only if the pipe has become ready.

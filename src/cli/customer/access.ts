@@ -198,9 +198,7 @@ export function certificatesFor(
     new X509Certificate(pem);
     return pem;
   } catch (cause) {
-    const why = messageOf(cause);
-    throw new CliError(`The certificate file ${caFile} cannot be used. It must be in PEM format: ${why}.`, {
-      cause,
-    });
+    const problem = `The certificate file ${caFile} cannot be used: ${messageOf(cause)}.`;
+    throw new CliError(`${problem} It must be a readable file in PEM format.`, { cause });
   }
 }

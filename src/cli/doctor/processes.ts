@@ -45,7 +45,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
       .map(({ component, version }) =>
         warning(
           `The ${component} is version ${version}, but this program is version ${packageJson.version}, so the checks might not apply.`,
-          `Use pipe-scaling ${version}, or upgrade the installation.`,
+          `Use pipe-scaling ${version}. If the installation is the older one, you can upgrade it instead.`,
         ),
       ),
   ];

@@ -129,7 +129,8 @@ function showsSize(pipe: Subject["pipe"]): boolean {
 
 /**
  * True if the pipe never ran the size: it was created, scaled up from nothing, or its owner replaces all of its pods at
- * once. Unless the controller gave it the size, only its first rollout, and pods none of which has run, show that.
+ * once. False if the controller gave it the size, or adopted it when it ran. For any other pipe, either of two signs
+ * counts: none of its pods has run, or its first rollout has not completed.
  */
 function isNew(subject: Subject): boolean {
   const { pipe } = subject;

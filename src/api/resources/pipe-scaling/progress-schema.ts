@@ -93,7 +93,7 @@ export const pipeScalingProgress = z
       }),
     requestId: z.string().optional().meta({
       description:
-        "The ID of the request for the desired size. If it is not yours, a later request superseded yours. Absent if the size did not come from a request.",
+        "The ID of the request for the desired size; during a boost, that of the boost. If it is not yours in two reads some seconds apart, a later request superseded yours, or a boost has begun or ended. Absent if the size did not come from a request.",
     }),
     startedAt: instant.optional().meta({
       description: "Time at which the controller first saw the desired size, or the request for it.",
