@@ -59,6 +59,17 @@ function withSpec(spec: Readonly<Record<string, unknown>>) {
   return (object: Shipped): Shipped => ({ ...object, spec: { ...object.spec, ...spec } });
 }
 
+/** Adds fields to the constraints of a policy, and to each of its rules. */
+function withConstraints(constraint: object, rule: object) {
+  return ({ spec, ...others }: Shipped): Shipped => {
+    const { matchConstraints } = spec;
+    if (!matchConstraints) return { ...others, spec };
+    const { resourceRules } = matchConstraints as { resourceRules: object[] };
+    const rules = resourceRules.map((each) => ({ ...each, ...rule }));
+    return { ...others, spec: { ...spec, matchConstraints: { resourceRules: rules, ...constraint } } };
+  };
+}
+
 describe("the policies check of doctor", () => {
   it("accepts the shipped policies and knows the name of each", async () => {
     const count = SHIPPED.filter(({ kind }) => kind === POLICY).length;
@@ -116,6 +127,13 @@ describe("the policies check of doctor", () => {
     expect(await results(only(POLICY, withSpec(spec)))).toEqual([changed(POLICY)]);
   });
 
+  it.each([
+    [{ matchPolicy: "Exact" }, {}],
+    [{}, { scope: "Cluster" }],
+  ])("reports a policy with %o in its constraints and %o in their rules", async (constraint, rule) => {
+    expect(await results(only(POLICY, withConstraints(constraint, rule)))).toEqual([changed(POLICY)]);
+  });
+
   it("names the field managers of a changed spec", async () => {
     const managedFields = ["helm", "kubectl-edit"].map((manager) => ({
       manager,
@@ -129,18 +147,8 @@ describe("the policies check of doctor", () => {
   });
 
   it("does not take the values that the API server adds for changes", async () => {
-    const withDefaults = ({ spec, ...others }: Shipped): Shipped => {
-      const { matchConstraints } = spec;
-      if (!matchConstraints) return { ...others, spec };
-      const { resourceRules } = matchConstraints as { resourceRules: object[] };
-      const constraints = {
-        resourceRules: resourceRules.map((rule) => ({ ...rule, scope: "*" })),
-        matchPolicy: "Equivalent",
-        namespaceSelector: {},
-        objectSelector: {},
-      };
-      return { ...others, spec: { ...spec, matchConstraints: constraints } };
-    };
+    const defaults = { matchPolicy: "Equivalent", namespaceSelector: {}, objectSelector: {} };
+    const withDefaults = withConstraints(defaults, { scope: "*" });
     expect(await results(withDefaults)).toEqual([expect.stringMatching(/^ok: /)]);
   });
 });
