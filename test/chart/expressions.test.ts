@@ -30,3 +30,10 @@ it.each(["minimal", "everything", "all-namespaces"] as const)(
     expect([...new Set(called)].filter((name) => !FUNCTIONS.includes(name))).toEqual([]);
   },
 );
+
+it("each policy denies the requests that it cannot judge", async () => {
+  const objects = await rendered("--values", valuesFile("everything"));
+  const policies = objects.filter(({ kind }) => kind === "ValidatingAdmissionPolicy");
+  expect(policies.length).toBeGreaterThan(10);
+  for (const policy of policies) expect(policy).toMatchObject({ spec: { failurePolicy: "Fail" } });
+});

@@ -683,6 +683,46 @@ describe("the rendered chart", () => {
     expect(await ports("--set", "networkPolicy.apiServer.ports={7443}")).toEqual([own, own]);
   });
 
+  it("allows only the connections of the processes, with the peers that the values list", async () => {
+    const specs = async (set: "minimal" | "everything") => {
+      const template = "templates/networkpolicies.yaml";
+      const policies = await rendered("--values", valuesFile(set), "--show-only", template);
+      return policies.slice(0, 2).map((policy) => networkPolicy.parse(policy).spec);
+    };
+    const pods = (component: string) => ({
+      matchLabels: {
+        "app.kubernetes.io/name": "pipe-scaling-operator",
+        "app.kubernetes.io/instance": "release",
+        "app.kubernetes.io/component": component,
+      },
+    });
+    const of = (component: string) => ({
+      podSelector: pods(component),
+      policyTypes: ["Ingress", "Egress"],
+    });
+    const apiServer = { ports: [443, 6443, 8443, 16_443].map((port) => ({ port })) };
+    const api = { ports: [{ port: "api" }] };
+    const metrics = { ports: [{ port: "ops" }], from: [{ namespaceSelector: {} }] };
+    expect(await specs("minimal")).toEqual([
+      { ...of("api"), ingress: [api, metrics], egress: [apiServer] },
+      { ...of("controller"), ingress: [metrics], egress: [apiServer] },
+    ]);
+    const namespace = (name: string) => ({
+      namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": name } },
+    });
+    const egress = [
+      { ports: [{ port: 6443 }], to: [{ ipBlock: { cidr: "192.0.2.10/32" } }] },
+      { ports: DNS_PORTS },
+      { ports: [{ port: 4318 }], to: [namespace("observability")] },
+    ];
+    const ownMetrics = { ...metrics, from: [namespace("monitoring")] };
+    const ownApi = { ...api, from: [namespace("gateways"), { podSelector: pods("test") }] };
+    expect(await specs("everything")).toEqual([
+      { ...of("api"), ingress: [ownApi, ownMetrics], egress },
+      { ...of("controller"), ingress: [ownMetrics], egress },
+    ]);
+  });
+
   it("uses the pull secrets of the parent chart and its own in every pod", async () => {
     const objects = JSON.stringify(await rendered("--values", valuesFile("everything")));
     const secrets = '"imagePullSecrets":[{"name":"company-registry"},{"name":"registry"}]';
@@ -808,6 +848,21 @@ describe("the rendered chart", () => {
     expect(await names()).toEqual([`ClusterRole ${name}`, `ClusterRoleBinding ${name}`]);
     expect(await names("--set", "rbac.nodes=false")).toEqual([]);
     expect(await names("--set", "rbac.create=false")).toEqual([]);
+  });
+
+  it("lets the cluster role view read PipeScalings, and edit and admin change them", async () => {
+    const roles = await rendered(...MINIMAL, "--show-only", "templates/aggregated-roles.yaml");
+    const aggregated = roles.map((role) => ({
+      to: Object.entries(role.metadata.labels ?? {}).flatMap(([key, value]) => (value === "true" ? key : [])),
+      rules: granted([role]),
+    }));
+    const to = (...names: string[]) => names.map((name) => `rbac.authorization.k8s.io/aggregate-to-${name}`);
+    const pipeScalings = { group: "pipes.clouddb.dev", resource: "pipescalings" };
+    const changes = ["create", "update", "patch", "delete", "deletecollection"];
+    expect(aggregated).toEqual([
+      { to: to("view", "edit", "admin"), rules: [{ ...pipeScalings, verbs: ["get", "list", "watch"] }] },
+      { to: to("edit", "admin"), rules: [{ ...pipeScalings, verbs: changes }] },
+    ]);
   });
 
   it("creates objects for the authentication of metrics only with monitoring.authentication", async () => {
@@ -964,7 +1019,7 @@ const ending = z.object({
   }),
 });
 
-const networkPolicy = z.object({ spec: z.object({ egress: z.array(z.unknown()) }) });
+const networkPolicy = z.object({ spec: z.looseObject({ egress: z.array(z.unknown()) }) });
 
 function* everyField(schema: ValueSchema, path: string): Generator<[string, ValueSchema]> {
   for (const [name, field] of Object.entries(schema.properties ?? {})) {
