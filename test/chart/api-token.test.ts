@@ -29,10 +29,10 @@ const RECORDS = { members: MEMBERS, backup: BACKUP, usage: USAGE };
 /** An administrator has added a key. */
 const OTHER = backupConfigMap(randomUUID(), ORGANIZATION, POLICY);
 const ANNOTATED = { ...OTHER, data: { ...OTHER.data, note: "by an administrator" } };
-/** Objects of another application, whose names begin like those of records. */
+/** Objects of another application, whose names begin or end like those of records. */
 const FOREIGN = {
   members: "members-of-another-app",
-  backup: "backup-of-another-app",
+  backup: `app-backup-${randomUUID()}`,
   "key-usage": `key-usage-${randomUUID()}-copy`,
 } as const;
 /** Records that an administrator created without labels. */
@@ -117,15 +117,15 @@ function scaling(): Pick<KubeRequest, "method" | "path"> {
 
 const OWNER = { apiVersion: "v1", kind: "ConfigMap", name: "absent", uid: randomUUID() };
 
-/** Changes of metadata that no process needs. */
-const METADATA: readonly [string, object][] = [
+/** Changes of metadata that no process needs, and what the rule that rejects them is about. */
+const METADATA: readonly [string, object, string?][] = [
   ["owners, after which the garbage collector deletes the object", { ownerReferences: [OWNER] }],
   ["finalizers", { finalizers: ["example.com/never"] }],
   ["labels of others", { labels: { "example.com/team": "other" } }],
   ["annotations of others", { annotations: { "example.com/team": "other" } }],
   ["the removal of an annotation of others", { annotations: { "example.com/team": null } }],
   ["annotations of 200 kB", { annotations: { "example.com/large": "a".repeat(200_000) } }],
-  ["field managers, to none", { managedFields: [{}] }],
+  ["field managers, to none", { managedFields: [{}] }, "field managers"],
 ];
 
 describe("with the token of the API, an update of a PipeScaling", () => {
@@ -208,14 +208,19 @@ describe("with the token of the API, an update of a PipeScaling", () => {
     expectDenied(outcome, "field managers of a PipeScaling");
   });
 
-  it.each(METADATA)("may not change %s", async (_, metadata) => {
-    expectDenied(await patchScaling({ metadata }), "of a PipeScaling");
+  it.each(METADATA)("may not change %s", async (_, metadata, part = "metadata") => {
+    expectDenied(await patchScaling({ metadata }), `${part} of a PipeScaling`);
   });
 
-  it.each([REQUEST_ANNOTATION, BOOST_REQUEST_ANNOTATION])("may not write a %s of 200 kB", async (name) => {
-    const annotations = { [name]: "a".repeat(200_000) };
-    expectDenied(await patchScaling({ metadata: { annotations } }), "at most 1024 characters");
-  });
+  it.each([REQUEST_ANNOTATION, BOOST_REQUEST_ANNOTATION])(
+    "may write a %s of 1024 characters, but not more",
+    async (name) => {
+      const write = (length: number) =>
+        patchScaling({ metadata: { annotations: { [name]: "a".repeat(length) } } });
+      expect(await write(1024)).toBe("accepted");
+      expectDenied(await write(1025), "at most 1024 characters");
+    },
+  );
 
   it.each([
     ["suspend", { suspend: true }],
@@ -230,12 +235,14 @@ describe("with the token of the API, an update of a record", () => {
     ["remove a member", "members", { ada: null }],
     ["change the backup settings", "backup", { backupPeriodInHours: "24", backupStartTime: null }],
     ["record the use of a key", "usage", { [randomUUID()]: JOINED.toISOString() }],
+    ["write a setting of 8 characters", "backup", { backupStartTime: "a".repeat(8) }],
+    ["write an ID of 64 characters and a time of 24", "usage", { ["a".repeat(64)]: "a".repeat(24) }],
   ])("may %s", async (_, record, data) => {
     expect(await patchRecord(record, { data })).toBe("accepted");
   });
 
-  it.each(METADATA)("may not change %s", async (_, metadata) => {
-    expectDenied(await patchRecord("members", { metadata }), "of a record");
+  it.each(METADATA)("may not change %s", async (_, metadata, part = "metadata") => {
+    expectDenied(await patchRecord("members", { metadata }), `${part} of a record`);
   });
 
   it.each<[string, keyof typeof RECORDS, object, string]>([
@@ -243,8 +250,9 @@ describe("with the token of the API, an update of a record", () => {
     ["change a member", "members", { bob: "a" }, "only remove members"],
     ["write a member of 900 kB", "members", { bob: "a".repeat(900_000) }, "only remove members"],
     ["write another key of backup settings", "backup", { evil: "a" }, "only the three backup settings"],
-    ["write a setting of 900 kB", "backup", { backupStartTime: "a".repeat(900_000) }, "only the three"],
-    ["write a key usage of 900 kB", "usage", { a: "a".repeat(900_000) }, "only times of at most 24"],
+    ["write a setting of 9 characters", "backup", { backupStartTime: "a".repeat(9) }, "only the three"],
+    ["write a key usage of 25 characters", "usage", { a: "a".repeat(25) }, "only times of at most 24"],
+    ["write an ID of 65 characters", "usage", { ["a".repeat(65)]: "a" }, "by IDs of at most 64"],
     [
       "write a thousand uses of keys",
       "usage",
@@ -362,8 +370,9 @@ describe("with the token of the API, a new record", () => {
     expectDenied(outcome, "only with the organization in its name");
   });
 
-  it("may not have members", async () => {
-    expectDenied(await create(named(MEMBERS, `members-${randomUUID()}`)), "only remove members");
+  it("may not be one of members, even without any", async () => {
+    for (const members of [[], [ADA]])
+      expectDenied(await create(membersConfigMap(randomUUID(), members)), "only remove members");
   });
 
   it("may not have binary data or be immutable", async () => {

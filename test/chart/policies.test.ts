@@ -325,8 +325,8 @@ describe("with the API's token", () => {
   });
 
   it.each([
-    ["an organization", "organization-a", "organization"],
-    ["a service", "service-a", "service"],
+    ["an organization", `organization-${randomUUID()}`, "organization"],
+    ["a service", `service-${randomUUID()}`, "service"],
     ["an organization with the name of a members record", "members-a", "organization"],
     ["members with the name of an organization record", "organization-a", "members"],
     ["an object without the label", "members-a", ""],
@@ -337,8 +337,9 @@ describe("with the API's token", () => {
   });
 
   it("an existing organization cannot be patched or turned into another record", async () => {
+    const name = `organization-${randomUUID()}`;
     const metadata = {
-      name: "organization-b",
+      name,
       namespace: release.records,
       labels: { "pipes.clouddb.dev/resource": "organization" },
     };
@@ -347,7 +348,7 @@ describe("with the API's token", () => {
       outcomeOf(
         api.json({
           method: "PATCH",
-          path: objectPath(CONFIG_MAPS, release.records, "organization-b"),
+          path: objectPath(CONFIG_MAPS, release.records, name),
           patchType: "application/merge-patch+json",
           body,
         }),

@@ -709,7 +709,7 @@ describe("with the token of the API, the field managers", () => {
     ["record", CONFIG_MAPS, () => backupConfigMap(randomUUID(), ORGANIZATION, POLICY)],
     ["PipeScaling", PIPE_SCALINGS, () => ({ ...scaling(), metadata: { name: randomUUID() } })],
   ] as const)(
-    "of a %s may not lose that of a label or an annotation in the name of older changes",
+    "of a %s may not lose that of a label, an annotation or a finalizer in the name of older changes",
     async (what, resource, create) => {
       const object = create();
       const { name } = object.metadata;
@@ -725,12 +725,15 @@ describe("with the token of the API, the field managers", () => {
         });
       for (let index = 1; index < 10; index += 1)
         await edited({ metadata: { annotations: { [`example.com/a${index}`]: "a" } } }, index);
-      for (const key of ["labels", "annotations"]) {
+      const tag = { "example.com/thief": "b" };
+      for (const change of [{ labels: tag }, { annotations: tag }, { finalizers: ["example.com/never"] }]) {
         const present = await admin.json<KubeObject>({ path: pathOf(resource, name) });
         const older = await edited(withOneOlder(present.metadata), 1);
         expect(older.metadata.managedFields).toHaveLength(10);
-        const body = { metadata: { [key]: { "example.com/thief": "b" } } };
-        const request = { ...patchOf(resource, name, body), query: { fieldManager: "ancient-changes" } };
+        const request = {
+          ...patchOf(resource, name, { metadata: change }),
+          query: { fieldManager: "ancient-changes" },
+        };
         expectDenied(await dryRunOf(api, request), `in the metadata of a ${what}`);
       }
     },
