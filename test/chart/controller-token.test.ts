@@ -162,6 +162,8 @@ describe("with the token of the controller, the size of a pipe", () => {
     ["1 MiB", amounts("1", "1Mi")],
     ["half a core", amounts("500m", "2Gi")],
     ["more memory than belongs to the cores", amounts("1", "96Gi")],
+    ["a memory limit of another size", { limits: { memory: "96Gi" } }],
+    ["a memory request of another size", { requests: { memory: "1Gi" } }],
     ["no memory limit", { limits: { memory: null } }],
     ["no request", { requests: { cpu: null } }],
   ])("may not be %s", async (_, resources) => {
@@ -189,7 +191,8 @@ describe("with the token of the controller, the size of a pipe", () => {
     const change = { ...annotated(lastRollout(half)), ...resized(resourcesFor(sizeOfCores(1), false)) };
     await controller.json(pipePatch(name, change));
     expect(await patchPipe(name, resized(resourcesFor(half, false)))).toBe("accepted");
-    expectDenied(await patchPipe(name, resized(amounts("500m", "2Gi"))), "only the sizes of tiers");
+    for (const other of [amounts("500m", "2Gi"), amounts("24", "3Gi")])
+      expectDenied(await patchPipe(name, resized(other)), "only the sizes of tiers");
   });
 });
 
@@ -234,6 +237,8 @@ describe("with the token of the controller, the annotation of a pipe", () => {
     ["resources that the pipe never had", SMALL],
     ["a size of 1000 cores", sizeOfCores(1000)],
     ["a size that is no step", { cpuMillicores: 1, memoryGib: 1 }],
+    ["its memory with other CPU", { cpuMillicores: 999_000, memoryGib: 4 }],
+    ["its CPU with other memory", { cpuMillicores: 1000, memoryGib: 96 }],
   ])("may not record %s", async (_, size) => {
     expectDenied(await patchPipe("pipe", annotated(lastRollout(size))), "only a valid size");
   });
@@ -327,8 +332,9 @@ describe("with the token of the controller, the annotation of a pipe", () => {
     expect(await patchPipe("several", annotated(lastRollout(sizeOfCores(1))))).toBe("accepted");
   });
 
-  it("may not have 200 kB", async () => {
-    expectDenied(await patchPipe("pipe", annotated("a".repeat(200_000))), "at most 8192 characters");
+  it("may have 8192 characters, but not more", async () => {
+    expect(await patchPipe("pipe", annotated("a".repeat(8192)))).toBe("accepted");
+    expectDenied(await patchPipe("pipe", annotated("a".repeat(8193))), "at most 8192 characters");
   });
 });
 
@@ -407,6 +413,7 @@ describe("with the token of the controller, a PipeScaling", () => {
   it.each<[string, string, object]>([
     ["another name", "evil", {}],
     ["a longer name", `${randomUUID()}-evil`, {}],
+    ["a name that ends with an ID", `evil-${randomUUID()}`, {}],
     ["owners", randomUUID(), { ownerReferences: [OWNER] }],
     ["finalizers", randomUUID(), { finalizers: ["example.com/never"] }],
     ["labels", randomUUID(), { labels: { a: "b" } }],
@@ -544,6 +551,15 @@ describe("with the token of the controller, a Lease", () => {
     expectDenied(await create(LEASES, release.records, lease("evil")), "only its own Lease");
   });
 
+  it("may have a holder of 512 characters, but not more", async () => {
+    const held = (length: number) => ({
+      ...lease(LEASE_NAME),
+      spec: { holderIdentity: "a".repeat(length) },
+    });
+    expect(await create(LEASES, release.records, held(512))).toBe("accepted");
+    expectDenied(await create(LEASES, release.records, held(513)), "at most 512 characters");
+  });
+
   const METADATA: readonly [string, object][] = [
     ["owners", { ownerReferences: [OWNER] }],
     ["finalizers", { finalizers: ["example.com/never"] }],
@@ -598,6 +614,12 @@ describe("with the token of the controller, an Event", () => {
     ["with a related object", () => event({ related: about("v1", "Secret").regarding })],
   ])("may not be created %s", async (_, body) => {
     expectDenied(await create(EVENTS, release.pipes, body()), "only Events of its own");
+  });
+
+  it("may be about an object with a UID of 36 characters, but not more", async () => {
+    const about = (length: number) => event({ regarding: { uid: "a".repeat(length) } });
+    expect(await create(EVENTS, release.pipes, about(36))).toBe("accepted");
+    expectDenied(await create(EVENTS, release.pipes, about(37)), "only Events about an object");
   });
 
   it("may get a count, but no other change", async () => {

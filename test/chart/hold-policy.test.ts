@@ -12,7 +12,7 @@ import { collectionPath, STATEFUL_SETS } from "../../src/kube/paths.ts";
 import { install } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
 import { withOneOlder } from "./records-by-age.ts";
-import { pipeStatefulSet, StatefulPipes } from "./stateful-pipes.ts";
+import { type PatchOfPipe, pipeStatefulSet, StatefulPipes } from "./stateful-pipes.ts";
 import {
   amounts,
   annotationOf,
@@ -59,15 +59,18 @@ async function heldPipe(name: string, owners = 0, annotatedUid?: string): Promis
   await pipes.write(name, { ...annotated, ...hold(2, owners) });
 }
 
-/** Tries to remove the record of the controller for the partition. */
-function yieldPartition(name: string) {
-  return pipes.sendManagers(name, (records) =>
-    records.map((each) => {
-      if (each.manager !== CONTROLLER_FIELD_MANAGER) return each;
-      const { "f:updateStrategy": strategy, ...spec } = each.fieldsV1?.["f:spec"] ?? {};
-      expect(strategy).toBeDefined();
-      return { ...each, fieldsV1: { ...each.fieldsV1, "f:spec": spec } };
-    }),
+/** Tries to remove the record of the controller for the partition, together with other changes. */
+function yieldPartition(name: string, change: PatchOfPipe = {}) {
+  return pipes.sendManagers(
+    name,
+    (records) =>
+      records.map((each) => {
+        if (each.manager !== CONTROLLER_FIELD_MANAGER) return each;
+        const { "f:updateStrategy": strategy, ...spec } = each.fieldsV1?.["f:spec"] ?? {};
+        expect(strategy).toBeDefined();
+        return { ...each, fieldsV1: { ...each.fieldsV1, "f:spec": spec } };
+      }),
+    change,
   );
 }
 
@@ -207,6 +210,8 @@ describe("with the token of the controller, a StatefulSet that lost the labels o
     expectDenied(await yieldPartition("ended"), LABELED);
     await pipes.write("ended", release());
     expect(await yieldPartition("ended")).toBe("accepted");
+    const annotated = annotationOf(await pipes.uidOf("ended"), { isCommitting: false });
+    for (const change of [resize(4), annotated]) expectDenied(await yieldPartition("ended", change), LABELED);
     expectDenied(await pipes.send("ended", resize(4)), LABELED);
     expectDenied(await pipes.send("ended", hold(4)), LABELED);
   });

@@ -26,6 +26,7 @@ const PIPES: Readonly<Record<string, Partial<PipeOptions>>> = {
   "without-service": { podLabels: { [TYPE_LABEL]: "database" } },
   guaranteed: { podLabels: LABELS },
   unlimited: { podLabels: LABELS },
+  "without-requests": { podLabels: LABELS },
   "with-sidecar": { podLabels: LABELS },
   "other-type": { podLabels: { ...LABELS, [TYPE_LABEL]: "kafka" } },
 };
@@ -72,7 +73,10 @@ function deployment(name: string, options: Partial<PipeOptions>) {
   const { spec } = pipe.spec.template;
   const limits = { cpu: name === "guaranteed" ? "1" : "8", memory: "4Gi" };
   const requests = { cpu: "1", memory: "4Gi" };
-  const resources = name === "unlimited" ? { requests } : { requests, limits };
+  const resources = {
+    ...(name !== "without-requests" && { requests }),
+    ...(name !== "unlimited" && { limits }),
+  };
   const containers = spec.containers.map((container) => ({
     ...container,
     env: [{ name: "SOURCE", value: "orders" }],
@@ -292,6 +296,12 @@ describe("with the token of the controller, an update of a ReplicaSet", () => {
     ...FORBIDDEN_RESOURCES.map(
       ([what, resources, sentence]): Denial => [what, "only", template(sizeOf("pipe", resources)), sentence],
     ),
+    [
+      "a CPU limit without a request",
+      "without-requests",
+      template(sizeOf("pipe", { limits: { cpu: "1m" } })),
+      "only the cpu and memory requests",
+    ],
     [
       "the service account of the pods",
       "only",

@@ -525,6 +525,18 @@ describe("with the token of the controller, a Deployment whose field managers so
     expectDenied(await send("unknown", { ...commitOf(unknownUid), ...resize(2) }), MARKED);
   });
 
+  it("may not be resumed if its owner paused it, and its annotation has no mark, or is that of another Deployment", async () => {
+    await createPipe("unmarked");
+    const unmarked = commitOf(await uidOf("unmarked"), { isCommitting: false });
+    await write("unmarked", unmarked);
+    await own("unmarked", PAUSE);
+    await own("unmarked", FORGET);
+    expectDenied(await send("unmarked", RESUME), OWN);
+    await own("unmarked", { ...commitOf(uid), ...PAUSE });
+    await own("unmarked", FORGET);
+    expectDenied(await send("unmarked", { ...unmarked, ...RESUME }), OWN);
+  });
+
   it("may not be marked before its owner pauses it", async () => {
     expectDenied(await send("only", commitOf(await uidOf("only"))), MARKED);
     expectDenied(await send("only", { ...commitOf(await uidOf("only")), ...resize(2) }), MARKED);

@@ -21,6 +21,12 @@ export interface StatefulOptions extends Partial<PipeOptions> {
   readonly podSpec?: object;
 }
 
+/** A part of a StatefulSet. */
+export interface PatchOfPipe {
+  readonly metadata?: object;
+  readonly spec?: object;
+}
+
 /** The StatefulSet of a pipe, as its owner creates it. */
 export function pipeStatefulSet(
   name: string,
@@ -127,15 +133,17 @@ export class StatefulPipes {
     return dryRunOf(this.controller, this.request(this.path(name), body));
   }
 
-  /** Returns the outcome of a write of the controller with other records of field managers. */
+  /** Returns the outcome of a write of the controller with other records of field managers, and other changes. */
   sendManagers(
     name: string,
     edit: (records: readonly ManagedFields[]) => readonly object[],
+    change: PatchOfPipe = {},
   ): Promise<string> {
     const attempt = async () => {
       const { metadata } = await this.admin.json<KubeObject>({ path: this.path(name) });
       const { managedFields = [], resourceVersion } = metadata;
-      const body = { metadata: { resourceVersion, managedFields: edit(managedFields) } };
+      const edited = { ...change.metadata, resourceVersion, managedFields: edit(managedFields) };
+      const body = { ...change, metadata: edited };
       const outcome = await this.send(name, body);
       // The controller manager has written the status meanwhile.
       return outcome.startsWith("409 ") ? undefined : outcome;
