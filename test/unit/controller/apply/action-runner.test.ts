@@ -69,13 +69,21 @@ it("while the writes of hundreds of pipes get no response, only those begin that
   const { clock, runner, action } = setup();
   const many = Array.from({ length: 300 }, (_, index) => ({ ...action, pipe: aPipe(`pipe-${index}`) }));
   const begun = runner.affordable("service", many);
-  expect(begun.length).toBeLessThanOrEqual(MAX_CALL_CONNECTIONS / 2);
+  expect(begun).toHaveLength(MAX_CALL_CONNECTIONS / 2);
   const running = runner.run("service", begun, undefined);
   await clock.advance(5000);
   await running;
   const urgent = [
     { type: "resume", pipe: aPipe("paused") },
     { type: "refresh", pipe: aPipe("unknown") },
+    { ...action, type: "roll-back", size: sizeOfCores(1) },
+    {
+      type: "continue-commit",
+      pipe: aPipe("held"),
+      container: "pipe",
+      isOverdue: false,
+      mayReplacePods: false,
+    },
     {
       type: "return-pod",
       pipe: aPipe("failed"),

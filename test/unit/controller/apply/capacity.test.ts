@@ -3,6 +3,7 @@ import { type NodeView, toNodeView } from "../../../../src/capacity/node-view.ts
 import type { RoomRequest, RoomResult } from "../../../../src/capacity/rooms.ts";
 import { checkRoom } from "../../../../src/controller/apply/capacity.ts";
 import { dryRun } from "../../../../src/controller/apply/dry-run.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
@@ -11,6 +12,7 @@ import { aCommitter, aDeployment } from "../../../support/fixtures/committing.ts
 import { aNode } from "../../../support/fixtures/node.ts";
 import { aPod } from "../../../support/fixtures/pod.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
 const POD = aPod("a-1");
 const NODE = toNodeView(aNode("node", { cpu: "16", memory: "64Gi" }));
@@ -19,14 +21,23 @@ const error = (code: number, message: string) => new KubeApiError("GET", code, J
 interface Cluster {
   /** The response to the dry run of the resize of the pod. */
   readonly ofPod?: () => unknown;
+  /** The response to the dry run of the resize of the Deployment. */
+  readonly ofPipe?: () => unknown;
+  readonly changes?: Partial<PipeView>;
   readonly nodes?: () => readonly NodeView[] | undefined;
   readonly room?: () => RoomResult;
 }
 
-/** The applier of a pipe whose Deployment accepts every write. */
-function setup({ ofPod = () => ({}), nodes = () => [NODE], room = () => ({ type: "room" }) }: Cluster) {
-  const pipe = toPipeView(aDeployment());
-  const write = ({ path }: KubeRequest) => (path.endsWith("/resize") ? ofPod() : aDeployment({ cores: 4 }));
+/** The applier of a pipe whose Deployment accepts every write by default. */
+function setup({
+  ofPod = () => ({}),
+  ofPipe = () => aDeployment({ cores: 4 }),
+  changes = {},
+  nodes = () => [NODE],
+  room = () => ({ type: "room" }),
+}: Cluster) {
+  const pipe = { ...toPipeView(aDeployment()), ...changes };
+  const write = ({ path }: KubeRequest) => (path.endsWith("/resize") ? ofPod() : ofPipe());
   const made = aCommitter({ deployment: aDeployment(), write });
   made.caches.pipes.apply(pipe);
   const asked: RoomRequest[] = [];
@@ -117,13 +128,19 @@ describe("before a rollout that stops old pods first, the size", () => {
 describe("the search for room", () => {
   const none = () => ({ type: "none", message: "full" }) as const;
 
-  it("asks for all new pods of the pipe, in place of the old ones", async () => {
-    const { outcome, asked } = await searched({}, ["full"]);
+  const updateStrategy = { type: "RollingUpdate", rollingUpdate: { partition: 1 } } as const;
+  const { inTurn } = aStatefulPipe({ options: { updateStrategy } });
+
+  it.each<[string, Partial<PipeView>, number]>([
+    ["all new pods of the pipe", {}, 3],
+    ["the new pods above the partition of its owner", { inTurn }, 2],
+  ])("asks for %s, in place of the old ones", async (_, changes, pods) => {
+    const { outcome, asked } = await searched({ changes: { replicas: 3, ...changes } }, ["full"]);
     expect(outcome?.type).toBe("done");
     expect(asked).toMatchObject([
       {
         uid: "uid-a",
-        pods: 1,
+        pods,
         stopping: [{ uid: "uid-a-1", node: "node" }],
         fullNodes: ["full"],
         attempt: 0,
@@ -148,6 +165,10 @@ describe("the search for room", () => {
     expect((await searched({ room: throwing(error(500, "etcd")) })).outcome).toMatchObject({
       error: { reason: "WriteFailed", message: "the pods cannot be listed: etcd" },
     });
+    for (const fullNodes of [[], ["full"]])
+      expect((await searched({ ofPipe: throwing(error(422, "no")) }, fullNodes)).outcome).toMatchObject({
+        error: { reason: "Refused" },
+      });
   });
 
   describe.each<[string, Cluster, string]>([

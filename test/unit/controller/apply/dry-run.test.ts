@@ -8,6 +8,7 @@ import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../../src/kube/errors.ts";
 import type { ManagedFields } from "../../../../src/kube/objects.ts";
+import type { Deployment } from "../../../../src/kube/workloads.ts";
 import { aCommitter, aDeployment } from "../../../support/fixtures/committing.ts";
 import { aPod } from "../../../support/fixtures/pod.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
@@ -22,14 +23,15 @@ interface Tried {
   readonly triedPod?: PodView | undefined;
 }
 
-/** The result of a dry run of four cores. @param respond responds to the write */
+/** The result of a dry run of four cores. @param respond responds to the write @param deployment as it is read */
 async function tried(
   { isCommit, checksNodes = false, triedPod }: Tried,
   respond?: (request: KubeRequest) => unknown,
   nodes: readonly NodeView[] = [],
+  deployment: Deployment = aDeployment(),
 ) {
   const pipe = toPipeView(aDeployment());
-  const made = aCommitter({ deployment: aDeployment(), ...(respond ? { write: respond } : {}) });
+  const made = aCommitter({ deployment, ...(respond ? { write: respond } : {}) });
   const applier = { ...made.applier, nodes: { list: () => Promise.resolve(nodes) } };
   made.caches.pipes.apply(pipe);
   const action = {
@@ -51,12 +53,23 @@ function committed(
   changes: { readonly managedFields?: readonly ManagedFields[]; readonly image?: string } = {},
 ) {
   const { metadata, spec, ...rest } = aDeployment({ cores: 4, isPaused: true });
-  const [container] = spec.template.spec.containers;
-  const containers = [{ ...container, ...(changes.image ? { image: changes.image } : {}) }];
+  const containers = spec.template.spec.containers.map((each) => ({
+    ...each,
+    ...(changes.image ? { image: changes.image } : {}),
+  }));
   return {
     ...rest,
     metadata: { ...metadata, managedFields: changes.managedFields ?? metadata.managedFields },
     spec: { ...spec, template: { ...spec.template, spec: { ...spec.template.spec, containers } } },
+  };
+}
+
+function withSidecar(deployment: Deployment, cpu: string): Deployment {
+  const { template, ...spec } = deployment.spec;
+  const containers = [...template.spec.containers, { name: "sidecar", resources: { requests: { cpu } } }];
+  return {
+    ...deployment,
+    spec: { ...spec, template: { ...template, spec: { ...template.spec, containers } } },
   };
 }
 
@@ -142,6 +155,15 @@ describe("the dry run of a commit", () => {
   ])("leads to a rollout if %s", async (_, response, fallback) => {
     const { record } = await tried({ isCommit: true }, response);
     expect(record?.outcome).toMatchObject({ type: "failed", error: { fallback } });
+  });
+
+  it("leads to a rollout if a webhook changes the CPU of another container", async () => {
+    const outcome = async (cpu: string) => {
+      const respond = () => withSidecar(committed(), cpu);
+      return (await tried({ isCommit: true }, respond, [], withSidecar(aDeployment(), "1"))).record?.outcome;
+    };
+    expect((await outcome("1"))?.type).toBe("done");
+    expect(await outcome("2")).toMatchObject({ error: { fallback: "TemplateChanged" } });
   });
 
   it.each<[number, string, string]>([
