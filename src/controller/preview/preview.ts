@@ -84,7 +84,8 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
   }
 }
 
-function previewAll(
+/** Previews all services in the caches. */
+export function previewAll(
   caches: Caches,
   settings: DryRunSettings,
   podsProblem: string | undefined,

@@ -1,9 +1,13 @@
 import { describe, expect, it } from "vitest";
+import { createCaches } from "../../../../src/controller/observe/caches.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
-import { preview } from "../../../../src/controller/preview/preview.ts";
+import { type PreviewedStep, preview, previewAll } from "../../../../src/controller/preview/preview.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { organizationConfigMapName } from "../../../../src/records/organization.ts";
+import { serviceConfigMapName } from "../../../../src/records/service.ts";
 import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aLabelledPipe,
@@ -19,12 +23,39 @@ import {
   rollingTo,
 } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
+import { TIERS } from "../../../support/fixtures/tiers.ts";
 import { aPodWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
 
 const FOUR = sizeOfCores(4);
 
 function linesOf(snapshot: Snapshot, options = DECIDE_OPTIONS): string[] {
-  return preview(snapshot, options).steps.map(({ pipe = "-", action }) => `${pipe}: ${action}`);
+  return preview(snapshot, options).steps.map(lineOf);
+}
+
+function lineOf({ pipe = "-", action }: PreviewedStep): string {
+  return `${pipe}: ${action}`;
+}
+
+/** The lines for services with one pipe each, if at most one rollout may run. */
+function linesOfAll(pipes: readonly PipeView[]): string[] {
+  const caches = createCaches();
+  const cached = <T>(name: string, value: T) => {
+    const { metadata } = aPipe(name);
+    return { metadata: { ...metadata, namespace: "records" }, record: { ok: true, value } } as const;
+  };
+  const organization = { name: "Acme", createdAt: new Date(), byocConfig: [], privateEndpoints: [] };
+  const acme = { ...organization, id: "acme", tier: "basic" };
+  caches.organizations.apply(cached(organizationConfigMapName("acme"), acme));
+  for (const pipe of pipes) {
+    const { serviceId: id } = pipe;
+    const service = { id, organizationId: "acme", name: id, namespace: "pipes" };
+    caches.services.apply(cached(serviceConfigMapName(id), service));
+    caches.scalings.apply(aScaling(4, { metadata: { ...aScaling(4).metadata, name: id } }));
+    caches.pipes.apply(pipe);
+  }
+  const where = { kubeconfig: undefined, namespace: "records", pipeNamespaces: [], tiers: TIERS };
+  const settings = { ...POLICY, ...where, maxConcurrentRollouts: 1 };
+  return previewAll(caches, settings, undefined, NOW_MS).steps.map(lineOf);
 }
 
 describe("a preview", () => {
@@ -59,12 +90,16 @@ describe("a preview", () => {
   });
 
   it("shows a resize in place like a rollout, because the method is not known in advance", () => {
-    const snapshot = aSnapshot([aPipe("a"), aPipe("b")], { strategy: "InPlaceOrRollout" });
-    expect(linesOf(snapshot)).toEqual([
-      "a: resize it now",
-      "b: resize it later: it waits for a to prove the size",
-    ]);
-    expect(preview(snapshot, DECIDE_OPTIONS).begun).toBe(1);
+    const labelled = [aLabelledPipe("a"), aLabelledPipe("b")];
+    const pods = new Map(["a", "b"].map((name) => [name, [aPod(`${name}-1`, { pipeName: name })]]));
+    for (const [pipes, begun] of [[[aPipe("a"), aPipe("b")], 1] as const, [labelled, 0] as const]) {
+      const snapshot = aSnapshot(pipes, { strategy: "InPlaceOrRollout", pods });
+      expect(linesOf(snapshot)).toEqual([
+        "a: resize it now",
+        "b: resize it later: it waits for a to prove the size",
+      ]);
+      expect(preview(snapshot, DECIDE_OPTIONS).begun).toBe(begun);
+    }
   });
 
   it("shows that pods without the size of their template are replaced, or returned to it", () => {
@@ -156,5 +191,14 @@ describe("a preview", () => {
     expect(linesOf(aSnapshot([done, aPipe("b")]), { ...DECIDE_OPTIONS, overallFree: 0 })).toEqual([
       "b: resize it later: it waits because the limit of concurrent rollouts across all services is reached",
     ]);
+  });
+
+  it("respects the rollout budget across services, of which rollouts in progress are a part", () => {
+    const [a, b] = [aPipe("a", { serviceId: "a" }), aPipe("b", { serviceId: "b" })];
+    const wait =
+      "resize it later: it waits because the limit of concurrent rollouts across all services is reached";
+    expect(linesOfAll([a, b])).toEqual(["a: resize it now", `b: ${wait}`]);
+    const rolling = rollingTo("c", FOUR, { serviceId: "c" });
+    expect(linesOfAll([a, rolling])).toEqual([`a: ${wait}`, "c: wait for its rollout or resize"]);
   });
 });
