@@ -178,8 +178,8 @@ describe("a pipe in a commit", () => {
 
 describe("a pipe whose pods all have the size", () => {
   const pods = [
-    aResizedPod("a-1", { resizedAtMs: NOW_MS - 5000 }),
-    aResizedPod("a-2", { resizedAtMs: NOW_MS - 2000 }),
+    aResizedPod("a-1", { resizedAtMs: NOW_MS - 5000 }, { restartCount: 2 }),
+    aResizedPod("a-2", { resizedAtMs: NOW_MS - 2000 }, { restartCount: 1 }),
   ];
   const decided = (
     pipe: Partial<PipeView> = {},
@@ -196,7 +196,7 @@ describe("a pipe whose pods all have the size", () => {
     return { actions, assessment: sizing?.assessments[0] };
   };
 
-  it("has its template follow, with the time of the first resize and no new revision", () => {
+  it("has its template follow, with the time of the first resize, the restarts and no new revision", () => {
     expect(decided().actions).toMatchObject([
       {
         type: "commit",
@@ -206,6 +206,7 @@ describe("a pipe whose pods all have the size", () => {
           inPlaceStartedAtMs: NOW_MS - 5000,
           lastGoodSize: ONE,
           revision: 1,
+          restarts: 3,
         },
       },
     ]);

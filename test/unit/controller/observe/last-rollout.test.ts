@@ -145,6 +145,7 @@ describe("the last rollout of a pipe", () => {
     ["the resize in place failed for a reason of a later version", "Deferred", { inPlaceFailure: undefined }],
     ["the size that failed in place is invalid", "8000m/32Gi", { inPlaceFailure: undefined }],
     ["its last good size is invalid", "2000m/8Gi", { lastGoodSize: undefined }],
+    ["a size that ran out of memory is invalid", "6000m/24Gi", { outOfMemory: undefined }],
     ["it failed for a reason of a later version", "RolloutTimeout", { failure: unknownFailure }],
   ])("counts except for one field if %s", (_, text, change) => {
     const rollout: LastRollout = {
@@ -153,6 +154,13 @@ describe("the last rollout of a pipe", () => {
       lastGoodSize: sizeOfCores(2),
       failure: { reason: "RolloutTimeout", message: "m" },
       inPlaceFailure: { size: sizeOfCores(8), reason: "Deferred", message: "m", atMs: NOW_MS },
+      outOfMemory: {
+        size: sizeOfCores(6),
+        previous: sizeOfCores(10),
+        pipe: "a",
+        message: "m",
+        atMs: NOW_MS,
+      },
     };
     const later = formatLastRollout(rollout, "uid").replace(`"${text}"`, '"of a later version"');
     expect(parseLastRollout(later, "uid")).toEqual({ ...rollout, ...change });

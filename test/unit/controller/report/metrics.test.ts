@@ -67,7 +67,8 @@ describe("the controller's metrics", () => {
     ];
     metrics.passed("a", aStatus({ propagation: since(60_000), conditions }), []);
     metrics.passed("b", aStatus({ propagation: since(90_000), conditions }), []);
-    metrics.passed("c", aStatus({ propagation: { ...since(3e6), completedAt: "2026-01-01T00:00:00Z" } }), []);
+    const completed = { ...since(3e6), completedAt: "2026-01-01T00:00:00Z" };
+    metrics.passed("c", aStatus({ propagation: completed, conditions }), []);
     const name = "pipe_scaling_oldest_propagation_seconds";
     expect(await series(name)).toEqual([`${name} 90`]);
     metrics.passed("a", undefined, []);
@@ -76,7 +77,7 @@ describe("the controller's metrics", () => {
   });
 
   it.each([
-    ["that only an owner can complete", "Ready", "False", "WaitingForOwner"],
+    ["that only an owner can complete", "Reconciling", "True", "WaitingForOwner"],
     ["that waits for its window", "Reconciling", "True", "WaitingForWindow"],
     ["that failed", "Stalled", "True", "RolloutTimeout"],
     ["of a suspended service", "Ready", "Unknown", "Suspended"],

@@ -86,11 +86,12 @@ describe("a pod template whose programs read their size when they start", () => 
     ]);
   });
 
-  it("is not one of a JVM with a fixed heap, which ignores a share of the memory", () => {
-    expect(
-      reads({ args: ["-XX:MaxRAMPercentage=75"], env: [{ name: "JAVA_OPTS", value: "-Xmx3g" }] }),
-    ).toEqual([]);
-  });
+  it.each(["-Xmx3g", "-XX:MaxHeapSize=3g"])(
+    "is not one of a JVM with a fixed heap (%s), which ignores a share of the memory",
+    (value) => {
+      expect(reads({ args: ["-XX:MaxRAMPercentage=75"], env: [{ name: "JAVA_OPTS", value }] })).toEqual([]);
+    },
+  );
 
   it("has one reason for each resource", () => {
     const env = [variable("requests.cpu"), variable("limits.memory"), variable("requests.memory")];
