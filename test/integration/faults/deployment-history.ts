@@ -27,11 +27,11 @@ export class DeploymentHistory extends ObjectHistory {
   }
 
   /** The owner sets a strategy that stops old pods first. */
-  stopOldPodsFirst(name: string): this {
-    return this.#change(name, (before) => ({
-      ...before,
-      spec: { ...before.spec, strategy: { type: "Recreate" } },
-    }));
+  stopOldPodsFirst(
+    name: string,
+    strategy: NonNullable<Deployment["spec"]["strategy"]> = { type: "Recreate" },
+  ): this {
+    return this.#change(name, (before) => ({ ...before, spec: { ...before.spec, strategy } }));
   }
 
   /** The controller applies a size. */

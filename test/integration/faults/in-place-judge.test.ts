@@ -349,6 +349,16 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-a-y .* no pod of pipe-a has proven 4 16Gi 16Gi yet/,
   ],
   [
+    "eleven pods of a pipe are resized at once after one has proven the size",
+    (history) => {
+      history.resize("pipe-a-x", 4).resized("pipe-a-x", 4);
+      for (let pod = 1; pod <= 11; pod += 1)
+        history.pod(`pipe-a-${pod}`, "pipe-a-1", 1).resize(`pipe-a-${pod}`, 4);
+      return history;
+    },
+    /^pipe-a-11 .* more than 10 pods of pipe-a are resized at once/,
+  ],
+  [
     "a second pipe is resized before the canary has proven the size",
     (history) => history.resize("pipe-a-x", 4).resize("pipe-b-x", 4),
     /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet, but pipe-a, pipe-b roll it out at once/,

@@ -36,11 +36,13 @@ const REFUSED = expect.stringMatching(
 );
 const NO_ROOM = expect.stringMatching(/pipe-a-y .* no node has room for 4 16Gi 16Gi/);
 
-it("reports a restart for a size that the API server has refused for the pipe", () => {
-  const history = refuse(service().limit(2), "pipe-a").applySize("pipe-a", 4, {
-    strategy: { type: "Recreate" },
-  });
-  expect(violationsOf(history)).toEqual([REFUSED]);
+it.each([
+  ["Recreate", { type: "Recreate" }],
+  ["maxSurge 0", { type: "RollingUpdate", rollingUpdate: { maxSurge: 0 } }],
+  ["maxSurge 0%", { type: "RollingUpdate", rollingUpdate: { maxSurge: "0%" } }],
+])("reports a restart for a size that the API server has refused for the pipe, with %s", (_, strategy) => {
+  const history = refuse(service().stopOldPodsFirst("pipe-a", strategy).limit(2), "pipe-a");
+  expect(violationsOf(history.applySize("pipe-a", 4))).toEqual([REFUSED]);
 });
 
 it.each<[string, (history: HistoryBuilder) => HistoryBuilder]>([

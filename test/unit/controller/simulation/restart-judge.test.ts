@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Deployment } from "../../../../src/kube/workloads.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
+import { Simulation } from "../../../support/simulation/simulation.ts";
 
 const MINUTE = 60_000;
 const TWO = { requests: { cpu: "2", memory: "8Gi" }, limits: { memory: "8Gi" } };
@@ -71,6 +72,28 @@ describe("the judge of restarts", () => {
     const group = await judged();
     await rollOut(group, true, () => group.workloads.fillNode(500));
     expect(group.cluster.restartJudge.violations).toEqual([]);
+  });
+});
+
+describe("the judge of rollbacks", () => {
+  it("reports the rollback of a pipe that has come up, and accepts that of another pipe", async () => {
+    const wronged = async (hasComeUp: boolean) => {
+      const simulation = new Simulation();
+      simulation.addService(1);
+      simulation.deploy("a", 1);
+      simulation.start();
+      await simulation.run(MINUTE);
+      simulation.cluster.rolloutMs = () => undefined;
+      simulation.requestSize(1, 4);
+      await simulation.run(MINUTE);
+      // Only the judge knows it.
+      if (hasComeUp) simulation.cluster.judge.completed("a");
+      await simulation.run(simulation.rolloutTimeoutMs);
+      expect(simulation.cluster.writes).toContain("a 1000m/4Gi");
+      return simulation.cluster.judge.wronged;
+    };
+    expect(await wronged(true)).toEqual(["a"]);
+    expect(await wronged(false)).toEqual([]);
   });
 });
 
