@@ -239,7 +239,7 @@ describe("SIGTERM during the commits of many pipes", () => {
     const { cluster, simulation, workloads } = group;
     workloads.syncMs = 500;
     group.request(4);
-    await group.runUntil(() => group.paused().length > 1, MINUTE);
+    expect(await group.runUntil(() => group.paused().length > 1, MINUTE)).toBeDefined();
     const paused = group.paused();
     const commits = cluster.attempts.length;
     let isEnded = false;
@@ -249,8 +249,8 @@ describe("SIGTERM during the commits of many pipes", () => {
     await group.run(30 * SECOND);
     expect(isEnded).toBe(true);
     expect(group.paused()).toEqual([]);
-    const begun = cluster.attempts.slice(commits).filter(({ target }) => target.startsWith("deployments "));
-    const others = begun.filter(({ target }) => !paused.includes(target.replace("deployments ", "")));
+    const begun = cluster.attempts.slice(commits).filter(({ target }) => !target.startsWith("pipescalings/"));
+    const others = begun.filter(({ target }) => !paused.some((name) => `${target}-`.includes(` ${name}-`)));
     expect(others).toEqual([]);
     simulation.start();
     workloads.syncMs = 20;

@@ -96,7 +96,7 @@ describe.each<WebhookKind>(["deployments", "replicasets"])("a webhook on %s that
     const group = await PipeGroup.start({ pipes: 3, replicas: 2 });
     const { cluster } = group;
     group.request(4);
-    await group.runUntil(() => group.paused().length > 0, MINUTE);
+    expect(await group.runUntil(() => group.paused().length > 0, MINUTE)).toBeDefined();
     cluster.webhooks.down(kind, HOUR);
     await group.run(30 * SECOND);
     expect(group.messages()).toContain("failed calling webhook");
@@ -137,7 +137,7 @@ describe.each([40 * SECOND, 90 * SECOND, 10 * MINUTE])(
       const { cluster, workloads } = group;
       const sinceMs = cluster.clock.monotonic();
       group.request(4);
-      await group.runUntil(() => group.paused().length > 0, MINUTE);
+      expect(await group.runUntil(() => group.paused().length > 0, MINUTE)).toBeDefined();
       workloads.killControllerManager();
       let mostPaused = 0;
       for (let ms = 0; ms < awayMs; ms += 100) {

@@ -130,7 +130,7 @@ describe("a pipe that keeps its old pod, on a node with room for neither the siz
   });
 
   it("is tried in place again after each failed rollout, and gets the size when there is room for that only", async () => {
-    await group.runUntil(() => group.messages().includes("Attempt 2;"), 30 * MINUTE);
+    expect(await group.runUntil(() => group.messages().includes("Attempt 2;"), 30 * MINUTE)).toBeDefined();
     await group.run(SECOND);
     group.workloads.emptyNode();
     group.workloads.fillNode(3000);

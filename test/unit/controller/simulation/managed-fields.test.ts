@@ -28,7 +28,7 @@ describe("a pipe without managedFields", () => {
     group.cluster.resetManagedFields("pipe-0");
     group.cluster.isStripping = true;
     group.request(4);
-    await group.runUntil(() => group.paused().length > 0, MINUTE);
+    expect(await group.runUntil(() => group.paused().length > 0, MINUTE)).toBeDefined();
     if (isRestarted) group.simulation.start();
     await group.run(MINUTE);
     expect(group.paused()).toEqual([]);
@@ -67,7 +67,7 @@ describe("a pipe without managedFields", () => {
     const { cluster, simulation } = group;
     cluster.resetManagedFields("pipe-0");
     group.request(4);
-    await group.runUntil(() => group.paused().length > 0, MINUTE);
+    expect(await group.runUntil(() => group.paused().length > 0, MINUTE)).toBeDefined();
     await group.run(SECOND);
     cluster.change("pipe-0", { paused: null });
     const before = simulation.reconciliations;

@@ -114,7 +114,9 @@ describe("pipes whose pods all run the size", () => {
     // Each commit takes seconds, so most of them wait.
     workloads.syncMs = 2 * SECOND;
     group.request(4);
-    await group.runUntil(() => group.podSizes().every((size) => size === FOUR), 5 * MINUTE);
+    expect(
+      await group.runUntil(() => group.podSizes().every((size) => size === FOUR), 5 * MINUTE),
+    ).toBeDefined();
     const begun = new Set([
       ...group.paused(),
       ...group.names.filter((name) => cluster.sizeOf(name) === FOUR),

@@ -53,7 +53,7 @@ it("the canary of the next size waits for pods that the controller is replacing"
   const group = await PipeGroup.start({ pipes: 4, replicas: 2 });
   const { simulation, workloads } = group;
   group.request(4);
-  await group.runUntil(() => group.podSizes().includes("4000m/16Gi"), 5 * SECOND);
+  expect(await group.runUntil(() => group.podSizes().includes("4000m/16Gi"), 5 * SECOND)).toBeDefined();
   workloads.outcome = () => "NotObserved";
   workloads.kubelets.startMs = () => 90 * SECOND;
   group.request(1);
