@@ -51,9 +51,12 @@ describe.each<[string, Sizing]>([
     const { simulation, cluster } = pipe;
     const version = () => cluster.scalings.get(idOf(1))?.metadata.resourceVersion;
     const before = version();
+    const [uid] = pipe.uids();
     evict(pipe, pipe.podNames()[0] ?? "");
     await pipe.run(MINUTE);
+    expect(pipe.uids()).not.toContain(uid);
     expect(version()).toBe(before);
+    expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
     expect(simulation.events).toEqual([]);
   });
 });

@@ -354,10 +354,16 @@ it("the status of a StatefulSet whose pods stay held, because a label is refused
   held.request(4);
   await held.run(2 * MINUTE);
   expect(held.isHeld).toBe(true);
-  const { cluster } = held.simulation;
+  expect(held.ready?.message).toMatch(/a policy says no.*Attempt \d+; the next one is at /);
+  const { clock, cluster } = held.simulation;
+  const [failure] = held.simulation.status(1).failures ?? [];
+  const dueAtMs = clock.monotonic() + Date.parse(failure?.nextRetryAt ?? "") - clock.now();
   const since = cluster.attempts.length;
   await held.run(60 * MINUTE);
-  const targets = cluster.attempts.slice(since).map(({ target }) => target);
+  const attempts = cluster.attempts.slice(since);
+  const next = attempts.find(({ target }) => target === "pods a-1");
+  expect(Math.abs((next?.atMs ?? 0) - dueAtMs)).toBeLessThan(2 * SECOND);
+  const targets = attempts.map(({ target }) => target);
   const labels = targets.filter((target) => target === "pods a-1").length;
   const statuses = targets.filter((target) => target.startsWith("pipescalings/status")).length;
   expect(labels).toBeGreaterThan(1);
