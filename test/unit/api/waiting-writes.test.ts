@@ -14,6 +14,7 @@ import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 import { sha256 } from "../../../src/records/api-key.ts";
+import { ORGANIZATION_LABEL } from "../../../src/records/labels.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import { type ApiResponse, clientOf, openRaw, parseRaw } from "../../api/client.ts";
 import { membersRecord } from "../../api/member-records.ts";
@@ -25,9 +26,13 @@ import { DEFAULT_LIMITS, serve } from "../../support/servers/express-app.ts";
 const RECORDS = "records";
 const PIPES = "pipes";
 const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
+const OTHER_ORGANIZATION = "33333333-3333-4333-8333-333333333333";
 const SERVICE = "22222222-2222-4222-8222-222222222222";
 const SERVICE_PATH = `/v1/organizations/${ORGANIZATION}/services/${SERVICE}`;
 const MINUTE_MS = 60_000;
+/** A boost that lasts longer than the tests. */
+const BOOST = { replicaCpuMillicores: 16_000, replicaMemoryGb: 64, until: "2026-01-02T00:00:00Z" };
+const BOOSTED = { metadata: { name: SERVICE, generation: 1 }, spec: { boost: BOOST } };
 
 interface Write {
   readonly method: string;
@@ -40,6 +45,16 @@ const WRITES: Readonly<Record<string, Write>> = {
     method: "PATCH",
     path: `${SERVICE_PATH}/pipesCdcScaling`,
     body: '{"replicaCpuMillicores":4000}',
+  },
+  "a boost": {
+    method: "PUT",
+    path: `${SERVICE_PATH}/pipesCdcScaling/boost`,
+    body: JSON.stringify(BOOST),
+  },
+  "the end of a boost": {
+    method: "DELETE",
+    path: `${SERVICE_PATH}/pipesCdcScaling/boost`,
+    body: "{}",
   },
   "a backup configuration change": {
     method: "PATCH",
@@ -65,11 +80,12 @@ beforeEach(async () => {
   clock = new FakeClock();
   ending = new AbortController();
   organization = cluster.add("configmaps", RECORDS, organizationRecord({ id: ORGANIZATION, tier: "scale" }));
+  cluster.add("configmaps", RECORDS, organizationRecord({ id: OTHER_ORGANIZATION, tier: "scale" }));
   const place = { id: SERVICE, organizationId: ORGANIZATION, namespace: PIPES };
   service = cluster.add("configmaps", RECORDS, serviceRecord(place));
   const members = { "cy@example.com": "developer", "ada@example.com": "admin" };
   cluster.add("configmaps", RECORDS, membersRecord(ORGANIZATION, members));
-  cluster.add("pipescalings", PIPES, { metadata: { name: SERVICE } });
+  cluster.add("pipescalings", PIPES, BOOSTED);
   cluster.behavior = accept;
 });
 
@@ -138,6 +154,7 @@ function addKey() {
         ...secret,
         ...{ data: encode({ ...record.stringData, ...data }) },
       }),
+    move: () => cluster.send("secrets", "MODIFIED", inOtherOrganization(secret)),
     remove: () => cluster.send("secrets", "DELETED", secret),
   };
 }
@@ -153,11 +170,17 @@ const CHANGES: readonly (readonly [string, (key: Key) => void, number])[] = [
   ["the secret is replaced", (key) => key.change({ secretHash: `sha256:${sha256("another")}` }), 401],
   ["the role is taken away", (key) => key.change({ roles: '["developer"]' }), 403],
   ["the address is forbidden", (key) => key.change({ ipAccessList: '[{"source":"192.0.2.1"}]' }), 403],
+  ["the key moves to another organization", (key) => key.move(), 404],
   ["the organization is deleted", () => cluster.send("configmaps", "DELETED", organization), 404],
 ];
 
 const SERVICE_CHANGES: typeof CHANGES = [
   ["the service is deleted", () => cluster.send("configmaps", "DELETED", service), 404],
+  [
+    "the service moves to another organization",
+    () => cluster.send("configmaps", "MODIFIED", inOtherOrganization(service)),
+    404,
+  ],
   ["the service moves to another namespace", () => changeService({ namespace: "elsewhere" }), 503],
   ["the tier of the organization changes", () => changeOrganization({ tier: "basic" }), 503],
 ];
@@ -174,8 +197,13 @@ function withData(object: KubeObject, data: object): KubeObject {
   return { ...object, ...{ data: { ...("data" in object ? Object(object.data) : {}), ...data } } };
 }
 
+function inOtherOrganization({ metadata, ...others }: KubeObject): KubeObject {
+  const labels = { ...metadata.labels, [ORGANIZATION_LABEL]: OTHER_ORGANIZATION };
+  return { ...others, metadata: { ...metadata, labels } };
+}
+
 const CASES = Object.entries(WRITES).flatMap(([what, write]) =>
-  [...CHANGES, ...(write.method === "PATCH" ? SERVICE_CHANGES : [])].map(
+  [...CHANGES, ...(write.path.startsWith(SERVICE_PATH) ? SERVICE_CHANGES : [])].map(
     ([when, change, status]) => [what, when, status, write, change] as const,
   ),
 );
@@ -308,10 +336,11 @@ describe("a write that is tried again after a conflict", () => {
     };
   }
 
-  const writable = (path: string) =>
-    path.includes("members-")
-      ? membersRecord(ORGANIZATION, { "cy@example.com": "developer", "ada@example.com": "admin" })
-      : { metadata: { name: `backup-${SERVICE}` } };
+  function writable(path: string): object {
+    if (path.includes("members-"))
+      return membersRecord(ORGANIZATION, { "cy@example.com": "developer", "ada@example.com": "admin" });
+    return path.includes("backup-") ? { metadata: { name: `backup-${SERVICE}` } } : BOOSTED;
+  }
 
   /** Objects whose state does not allow the writes of these tests. */
   function unwritable(path: string): object {

@@ -1,7 +1,12 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { toPipeScalingView } from "../../../../../src/api/cluster/views.ts";
 import { WriteQueue } from "../../../../../src/api/cluster/write-queue.ts";
-import { endBoost } from "../../../../../src/api/resources/pipe-scaling/boost-service.ts";
+import {
+  type BoostServiceDeps,
+  endBoost,
+  startBoost,
+} from "../../../../../src/api/resources/pipe-scaling/boost-service.ts";
+import type { Boost } from "../../../../../src/domain/boost.ts";
 import { sizeOfCores } from "../../../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../../../src/domain/tier.ts";
 import { KubeUnreachableError } from "../../../../../src/kube/errors.ts";
@@ -17,15 +22,8 @@ function scalingWith(boost: typeof OWN | undefined) {
   return toPipeScalingView({ metadata, spec: boost ? { boost } : {} });
 }
 
-/** Ends a boost; the response to the write is lost, and then the object has this boost or does not exist. */
-async function end(boostNow: typeof OWN | "none" | "gone" | "unreadable") {
-  const observed: unknown[] = [];
-  const now =
-    typeof boostNow === "string" && boostNow !== "none"
-      ? undefined
-      : scalingWith(boostNow === "none" ? undefined : boostNow);
-  const service = { id: "service", organizationId: "o", name: "orders", namespace: "pipes" };
-  const organization = {
+const PARAMS = {
+  organization: {
     id: "o",
     name: "Acme",
     createdAt: new Date(0),
@@ -33,47 +31,96 @@ async function end(boostNow: typeof OWN | "none" | "gone" | "unreadable") {
     byocConfig: [],
     privateEndpoints: [],
     rolloutWindow: undefined,
-  };
-  const request = { requestId: "r", apiKey: "k", requestedAt: UNTIL, permit: () => undefined };
-  await endBoost({ organization, service: { ...service, rolloutWindow: undefined } }, request, {
+  },
+  service: {
+    id: "service",
+    organizationId: "o",
+    name: "orders",
+    namespace: "pipes",
+    rolloutWindow: undefined,
+  },
+};
+const REQUEST = { requestId: "r", apiKey: "k", requestedAt: UNTIL, permit: () => undefined };
+
+/** A service with a boost, these calls to its cluster, and what the process logs and observes. */
+function serviceWith(calls: Partial<BoostServiceDeps["scalingWriter"]>, tiers = BUILT_IN_TIERS) {
+  const lines: Record<string, unknown>[] = [];
+  const observed: unknown[] = [];
+  const unexpected = () => Promise.reject(new Error("no such call was expected"));
+  const deps: BoostServiceDeps = {
     clock,
     maxBoostMs: 86_400_000,
-    tiers: BUILT_IN_TIERS,
-    log: createLogger("silent", "api"),
+    tiers,
+    log: createLogger("info", "api", { write: (line) => lines.push(JSON.parse(line)) }),
     scalingWrites: new WriteQueue(clock),
     cache: {
       scaling: () => scalingWith(OWN),
       hasHadScaling: () => true,
       observeScaling: (_namespace, object) => observed.push(object.boosted?.size),
     },
-    scalingWriter: {
-      write: () => Promise.reject(new Error("no size was expected")),
-      writeBoost: () => Promise.reject(new KubeUnreachableError("lost")),
-      read: () =>
-        boostNow === "unreadable" ? Promise.reject(new KubeUnreachableError("lost")) : Promise.resolve(now),
-    },
-  });
-  return observed;
+    scalingWriter: { write: unexpected, writeBoost: unexpected, read: unexpected, ...calls },
+  };
+  return { deps, lines, observed };
 }
+
+/** Ends a boost; the response to the write is lost, and then the object has this boost or does not exist. */
+function end(boostNow: typeof OWN | "none" | "gone" | "unreadable") {
+  const lost = () => Promise.reject(new KubeUnreachableError("lost"));
+  const now =
+    boostNow === "gone" ? undefined : scalingWith(typeof boostNow === "string" ? undefined : boostNow);
+  const read = boostNow === "unreadable" ? lost : () => Promise.resolve(now);
+  const { deps, ...seen } = serviceWith({ writeBoost: lost, read });
+  return { ...seen, ended: endBoost(PARAMS, REQUEST, deps) };
+}
+
+function boostTo(cores: number): Boost {
+  return { size: sizeOfCores(cores), untilMs: Date.parse(UNTIL) };
+}
+
+describe("the start of a boost", () => {
+  it("is a write of its own, although others with other boosts wait at the same time", async () => {
+    const writeBoost = vi.fn(async () => scalingWith(OWN));
+    const { deps } = serviceWith({ writeBoost });
+    await Promise.all([1, 2, 3].map((cores) => startBoost(PARAMS, boostTo(cores), REQUEST, deps)));
+    expect(writeBoost.mock.calls).toHaveLength(3);
+  });
+
+  it("is a 400 without a write if the size is above the limit of the tier", async () => {
+    const tier = { name: "scale", defaultSize: sizeOfCores(2), maximumSize: sizeOfCores(8) };
+    const { deps } = serviceWith({}, new Map([[tier.name, tier]]));
+    await expect(startBoost(PARAMS, boostTo(9), REQUEST, deps)).rejects.toMatchObject({
+      status: 400,
+      reason: "AboveTier",
+    });
+  });
+});
 
 describe("the end of a boost whose response from the cluster was lost", () => {
   it("succeeds if the boost is gone", async () => {
-    expect(await end("none")).toEqual([undefined]);
+    const { ended, observed } = end("none");
+    await ended;
+    expect(observed).toEqual([undefined]);
   });
 
   it("succeeds if another boost has started since, which a repeated request would end", async () => {
     const other = { replicaCpuMillicores: 8000, replicaMemoryGb: 32, until: UNTIL };
-    expect(await end(other)).toEqual([sizeOfCores(8)]);
+    const { ended, observed } = end(other);
+    await ended;
+    expect(observed).toEqual([sizeOfCores(8)]);
   });
 
-  it("is a 503 if the boost is still there, or the object is gone", async () => {
-    const expected = { status: 503, reason: "EndNotConfirmed" };
-    await expect(end(OWN)).rejects.toMatchObject(expected);
-    await expect(end("gone")).rejects.toMatchObject(expected);
+  it.each([
+    ["the boost is still there", OWN],
+    ["the object is gone", "gone"],
+  ] as const)("is a 503 with an audit log line if %s", async (_what, boostNow) => {
+    const { ended, lines } = end(boostNow);
+    await expect(ended).rejects.toMatchObject({ status: 503, reason: "EndNotConfirmed" });
+    const msg = expect.stringContaining("not confirmed");
+    expect(lines).toMatchObject([{ level: "warn", audit: "boost", requestId: "r", msg }]);
   });
 
   it("is a 503 that does not recommend to repeat the request blindly if the object cannot be read", async () => {
-    await expect(end("unreadable")).rejects.toMatchObject({
+    await expect(end("unreadable").ended).rejects.toMatchObject({
       status: 503,
       message: expect.stringMatching(/^(?!.*safe to repeat).*Get the boost before you repeat the request/),
     });
