@@ -178,6 +178,13 @@ describe("the API at startup", () => {
     );
   });
 
+  it.each(["secrets", "configmaps"])("responds with 503 while only %s cannot be read", async (plural) => {
+    const authorization = addKey();
+    cluster.unreadable = plural;
+    const send = await start();
+    expectUnavailable(await send({ path: "/v1/organizations", authorization }));
+  });
+
   it("responds normally when its caches are filled", async () => {
     const authorization = addKey();
     cluster.reachable = false;
@@ -297,7 +304,10 @@ describe("a service whose PipeScaling is deleted and not created again yet", () 
     cluster.send("pipescalings", "DELETED", scaling);
     await clock.advance(0);
     cluster.replace("pipescalings", { metadata: { ...scaling.metadata, namespace: "elsewhere" } });
-    await clock.advance(60 * MINUTE_MS);
+    await clock.advance(60 * MINUTE_MS - 1);
+    const { body } = await send({ path: PATH, authorization });
+    expect(body).toMatchObject({ error: expect.stringContaining("is being set up again") });
+    await clock.advance(1);
     expect(await send({ path: PATH, authorization })).toMatchObject({ status: 400 });
   });
 });
@@ -530,6 +540,23 @@ describe("a write", () => {
         query: { fieldManager: "pipe-scaling-api", force: true },
         body: { metadata: { name: SERVICE, uid: metadata.uid }, spec: { replicaCpuMillicores: 4000 } },
       },
+    ]);
+  });
+
+  it("is a single request with the UID of the cached object if it starts or ends a boost, too", async () => {
+    const authorization = addKey();
+    const metadata = { ...addScaling().metadata, resourceVersion: "2", generation: 2 };
+    const { uid } = metadata;
+    cluster.behavior = ({ body }) => ({ ...Object(body), metadata });
+    const send = await start();
+    const path = `${PATH}/boost`;
+    const headers = { "Content-Type": "application/json" };
+    const body = '{"replicaCpuMillicores":4000,"until":"2026-01-02T00:00:00Z"}';
+    await send({ method: "PUT", path, authorization, headers, body });
+    await send({ method: "DELETE", path, authorization });
+    expect(cluster.calls).toMatchObject([
+      { method: "PATCH", body: { metadata: { uid }, spec: { boost: { replicaCpuMillicores: 4000 } } } },
+      { method: "PATCH", body: { metadata: { uid }, spec: { boost: null } } },
     ]);
   });
 
