@@ -16,6 +16,7 @@ import { type OpenSocket, open, startServer } from "../../support/servers/http-s
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const LIMITS = { total: 3, perSource: 100 };
+const PER_SOURCE = { total: 100, perSource: 2 };
 const TRUSTED = { trustedProxies: ["127.0.0.1"] };
 
 const respond: RequestHandler = (_request, response) => sendResult(response);
@@ -63,23 +64,26 @@ describe("the connection limit", () => {
     expect(drops).toEqual(["evicted"]);
   });
 
-  it("rejects a new connection while all others wait for responses to authenticated requests", async () => {
-    let requests = 0;
-    const authenticateAndWait: RequestHandler = (request) => {
-      request.context.key = anyKey();
-      requests += 1;
-    };
-    const { port, drops, connections } = await startServer([authenticateAndWait], {
-      connectionLimits: LIMITS,
-      ...TRUSTED,
-    });
-    for (const { socket } of [await open(port), await open(port), await open(port)]) socket.write(GET);
-    await expect.poll(() => requests).toBe(3);
-    const refused = await open(port);
-    await refused.closed;
-    expect(drops).toEqual(["connection_limit"]);
-    expect(connections.size).toBe(3);
-  });
+  it.each([
+    ["all others", "connection_limit", { connectionLimits: LIMITS, ...TRUSTED }],
+    ["all others of its source", "source_limit", { connectionLimits: { total: 100, perSource: 3 } }],
+  ])(
+    "rejects a new connection while %s wait for responses to authenticated requests",
+    async (_which, reason, options) => {
+      let requests = 0;
+      const authenticateAndWait: RequestHandler = (request) => {
+        request.context.key = anyKey();
+        requests += 1;
+      };
+      const { port, drops, connections } = await startServer([authenticateAndWait], options);
+      for (const { socket } of [await open(port), await open(port), await open(port)]) socket.write(GET);
+      await expect.poll(() => requests).toBe(3);
+      const refused = await open(port);
+      await refused.closed;
+      expect(drops).toEqual([reason]);
+      expect(connections.size).toBe(3);
+    },
+  );
 
   it("closes an unauthenticated connection even if its client does not read the response", async () => {
     const big = Buffer.alloc(32 * 1024 * 1024);
@@ -190,13 +194,18 @@ describe("the connection limit", () => {
   });
 
   it("also applies per source address, so that one source cannot occupy all connections", async () => {
-    const limits = { total: 100, perSource: 2 };
-    const { port, drops } = await startServer([respond], { connectionLimits: limits });
+    const { port, drops } = await startServer([respond], { connectionLimits: PER_SOURCE });
     const first = await idle(port);
     await idle(port);
     await idle(port);
     await first.closed;
     expect(drops).toEqual(["evicted"]);
+  });
+
+  it("does not apply per source address to a trusted proxy", async () => {
+    const { port, drops } = await startServer([respond], { connectionLimits: PER_SOURCE, ...TRUSTED });
+    for (let times = 0; times < 3; times += 1) await idle(port);
+    expect(drops).toEqual([]);
   });
 
   it("applies to TLS connections, even before their handshake", async () => {
@@ -233,12 +242,12 @@ describe("the connection limit", () => {
 
 describe("connections that arrive faster than the server sees dropped ones close", () => {
   /** @param sources the last byte of the address of each connection; all arrive in one turn of the event loop */
-  function receive(sources: readonly string[]) {
+  function receive(sources: readonly string[], limits = { total: 3, perSource: 2 }) {
     const drops: DropReason[] = [];
     const server = new EventEmitter() as Server;
     const connections = new Connections({
       server,
-      limits: { total: 3, perSource: 2 },
+      limits,
       isTrustedProxy: () => false,
       isAuthenticated: () => false,
       onDrop: (reason) => drops.push(reason),
@@ -258,5 +267,10 @@ describe("connections that arrive faster than the server sees dropped ones close
     expect(drops).toEqual(["evicted", "evicted", "evicted"]);
     expect(destroyed).toEqual([true, true, true, false, false, false]);
     expect(connections.size).toBe(3);
+  });
+
+  it("replace one of their own source at its limit, although another source has an older one", () => {
+    const { destroyed } = receive(["2", "1", "1", "1"], PER_SOURCE);
+    expect(destroyed).toEqual([false, true, false, false]);
   });
 });

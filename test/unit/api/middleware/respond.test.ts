@@ -1,9 +1,12 @@
 import { closeSync, truncateSync, writeFileSync } from "node:fs";
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { join } from "node:path";
-import type { RequestHandler } from "express";
+import type { RequestHandler, Response } from "express";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { send, sendResult } from "../../../../src/api/middleware/respond.ts";
 import { openFile, type ResponseBody } from "../../../../src/api/middleware/response-body.ts";
+import { UnsentBodies } from "../../../../src/api/middleware/unsent-bodies.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { temporaryFolder } from "../../../support/fixtures/kubeconfig.ts";
 import { appOf, serve } from "../../../support/servers/express-app.ts";
@@ -56,6 +59,18 @@ describe("long responses that are not read", () => {
     oldest.socket.resume();
     await oldest.closed;
     expect(oldest.received().length).toBeLessThan(14 * MIB);
+  });
+
+  it("do not end while others have made no progress for longer", () => {
+    const bodies = new UnsentBodies(25);
+    const request = () => Object.assign(new IncomingMessage(new Socket()), { context: {} });
+    const response = () => new ServerResponse(request()) as Response;
+    const [stuck, read, added] = [response(), response(), response()];
+    bodies.add(read, 10);
+    bodies.add(stuck, 10);
+    bodies.progress(read);
+    bodies.add(added, 10);
+    expect([stuck, read, added].map(({ req }) => req.socket.destroyed)).toEqual([true, false, false]);
   });
 
   it("take the memory of one if they are pipelined, so that they do not end", async () => {

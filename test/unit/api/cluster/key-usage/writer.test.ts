@@ -248,6 +248,17 @@ describe("a round of key-usage writes", () => {
     const [both, one] = [`${key.id}: ${words}; ${idle.id}: ${words}`, `${idle.id}: ${words}`];
     expect(problems).toEqual([both, one]);
   });
+
+  it("removes the oldest entry without a key from a record that has more than 500", async () => {
+    const key = cluster.addKey(ACME);
+    const entries = Array.from({ length: 500 }, (_, age) => [`deleted${age}`, at(`${2025 - age}`)]);
+    const metadata = { name: `key-usage-${ACME}`, uid: "u", resourceVersion: "2", namespace: RECORDS };
+    cluster.records.set(metadata.name, { metadata, data: Object.fromEntries(entries) });
+    const api = await Process.start(cluster);
+    api.use(key);
+    await api.clock.advance(MINUTE);
+    expect(cluster.writes).toEqual([{ [key.id]: at("2026-01-01T00:00:00Z"), deleted499: null }]);
+  });
 });
 
 describe("two processes", () => {
