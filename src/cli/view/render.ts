@@ -87,11 +87,11 @@ export function plainLines(view: RescaleView, nowMs: number): string[] {
     .map(printable);
 }
 
-/** Pipes that do not get the size in place. If one waits for that reason, its line as a pending pipe already has it. */
+/** Pipes whose pods were replaced, or are. The line of any other pending pipe says what it waits for. */
 function restartsOf({ fallbacks, pending }: RescaleView): string[] {
-  const reasons = new Map(pending.map(({ name, reason }) => [name, reason]));
+  const states = new Map(pending.map(({ name, state }) => [name, state]));
   return fallbacks
-    .filter(({ pipe, reason }) => reasons.get(pipe) !== reason)
+    .filter(({ pipe }) => (states.get(pipe) ?? "Rolling") === "Rolling")
     .map(({ pipe, reason, message }) => `${pipe}: not resized in place (${reason}): ${message}`);
 }
 

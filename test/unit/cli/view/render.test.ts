@@ -107,11 +107,14 @@ describe("a rescale with pipes that could not be resized in place", () => {
     expect(plainLines(view, NOW)).toEqual(expect.arrayContaining(restarted));
   });
 
-  test("does not repeat the reason that the line of a pending pipe has", () => {
+  test.each<[PendingPipe["state"], string]>([
+    ["Waiting", "· pipe-1  it cannot be resized in place, and its strategy replaces no pod: no room"],
+    ["Failed", "✗ pipe-1  Failed: it cannot be resized in place, and its strategy replaces no pod: no room"],
+  ])("does not show the reason beside that for which a pipe is %s", (state, line) => {
     const message = "it cannot be resized in place, and its strategy replaces no pod: no room";
-    const pending: PendingPipe[] = [{ name: "pipe-1", state: "Waiting", reason: "Deferred", message }];
+    const pending: PendingPipe[] = [{ name: "pipe-1", state, message }];
     const lines = frame({ ...view, pending }, NOW, { ...CANVAS, columns: 120 });
-    expect(lines.slice(2)).toEqual([`  · pipe-1  ${message}`, `  ↻ ${restarted[1]}`]);
+    expect(lines.slice(2)).toEqual([`  ${line}`, `  ↻ ${restarted[1]}`]);
   });
 });
 
