@@ -11,22 +11,30 @@ import {
 } from "../../../src/runtime/leader.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
-/** The outcome of a call: it succeeds, does not reach the server, or loses its response. */
-type Fate = "ok" | "not sent" | "response lost";
+/** The outcome of a call: it succeeds, does not reach the server, loses its response, or gets it after `SLOW_MS`. */
+type Fate = "ok" | "not sent" | "response lost" | "slow";
+const SLOW_MS = 6000;
 
 /** One Lease behind an API server that checks resource versions and can fail. */
 class FakeLeases {
   lease: Lease | undefined;
   isDown = false;
+  reads = 0;
   writes = 0;
   fateOf: (method: string) => Fate = () => "ok";
+  readonly #clock: FakeClock;
   #version = 0;
+
+  constructor(clock = new FakeClock()) {
+    this.#clock = clock;
+  }
 
   async json<T>(request: KubeRequest): Promise<T> {
     const fate = this.isDown ? "not sent" : this.fateOf(request.method ?? "GET");
     if (fate === "not sent") throw new KubeUnreachableError("not sent");
     const response = JSON.parse(JSON.stringify(this.#respond(request)));
     if (fate === "response lost") throw new KubeUnreachableError("response lost");
+    if (fate === "slow") await new Promise<void>((resolve) => this.#clock.after(SLOW_MS, resolve));
     return response;
   }
 
@@ -42,6 +50,7 @@ class FakeLeases {
 
   #respond({ method = "GET", body }: KubeRequest): Lease {
     if (method === "GET") {
+      this.reads += 1;
       if (!this.lease) throw new KubeApiError("GET", 404, "{}");
       return this.lease;
     }
@@ -61,7 +70,7 @@ function candidate(
   leases: FakeLeases,
   clock: FakeClock,
   identity: string,
-  options: Partial<LeaderOptions> = {},
+  { endingMs = 0, ...options }: Partial<LeaderOptions> & { readonly endingMs?: number } = {},
 ) {
   const abort = new AbortController();
   const elector = new LeaderElector({
@@ -79,6 +88,7 @@ function candidate(
   const ended = elector.run(abort.signal, async (signal) => {
     state.isRunning = true;
     await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    if (endingMs > 0) await new Promise<void>((resolve) => clock.after(endingMs, resolve));
     state.isRunning = false;
   });
   ended.then(
@@ -117,11 +127,25 @@ describe("leader election", () => {
     await second.ended;
   });
 
-  it("renews the Lease with one write every two seconds and no reads", async () => {
+  it("keeps the Lease after its abort until its work has ended, and then releases it", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const first = candidate(leases, clock, "first", { endingMs: 25_000 });
+    await clock.advance(0);
+    const second = candidate(leases, clock, "second");
+    first.stop();
+    await clock.advance(24_999);
+    expect([first.elector.isLeader, second.elector.isLeader]).toEqual([true, false]);
+    await clock.advance(2000);
+    expect(await first.ended).toBe(false);
+    expect([first.elector.isLeader, second.elector.isLeader]).toEqual([false, true]);
+    await second.end();
+  });
+
+  it("renews the Lease with one write every two seconds and no further reads", async () => {
     const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const only = candidate(leases, clock, "only");
     await clock.advance(20_000);
-    expect(leases.writes).toBe(11);
+    expect(leases).toMatchObject({ reads: 1, writes: 11 });
     await only.end();
   });
 
@@ -198,6 +222,21 @@ describe("leader election", () => {
     await clock.advance(2000);
     expect(only.state.isRunning).toBe(false);
     expect(await only.ended).toBe(true);
+  });
+
+  it("stops writing ten seconds after the start of its last renewal, even if the response was slow", async () => {
+    const clock = new FakeClock();
+    const leases = new FakeLeases(clock);
+    leases.fateOf = (method) => (method === "PUT" ? "slow" : "ok");
+    const only = candidate(leases, clock, "only");
+    // The renewal starts after 2 s.
+    await clock.advance(11_999);
+    expect(() => only.elector.assertHeld()).not.toThrow();
+    await clock.advance(1);
+    expect(() => only.elector.assertHeld()).toThrow(LeadershipLostError);
+    only.stop();
+    await clock.advance(2 * SLOW_MS);
+    await only.ended;
   });
 
   it("does not overwrite the Lease of a process that took over while its own process was suspended", async () => {
@@ -358,15 +397,16 @@ describe("leader election", () => {
     await Promise.all([next.ended, leader.ended]);
   });
 
-  it("never has two leaders, and has one within 24 s after any sequence of failed calls", async () => {
-    const fate = fc.constantFrom<Fate>("ok", "ok", "not sent", "response lost");
+  it("never has two leaders, and has one within 24 s after any sequence of failed and slow calls", async () => {
+    const fate = fc.constantFrom<Fate>("ok", "ok", "not sent", "response lost", "slow");
     const fraction = fc.double({ min: 0, max: 1, noNaN: true });
     await fc.assert(
       fc.asyncProperty(
         fc.array(fate, { maxLength: 60, size: "max" }),
         fc.array(fraction, { minLength: 1, maxLength: 9 }),
         async (fates, fractions) => {
-          const [leases, clock] = [new FakeLeases(), new FakeClock()];
+          const clock = new FakeClock();
+          const leases = new FakeLeases(clock);
           let draws = 0;
           const random = () => fractions[draws++ % fractions.length] ?? 0;
           leases.fateOf = () => fates.shift() ?? "ok";
@@ -387,6 +427,7 @@ describe("leader election", () => {
             }
           };
           await advanceUntil(() => fates.length === 0, 600);
+          await advanceUntil(() => false, SLOW_MS / 1000);
           await advanceUntil(() => leaders() === 1, 24);
           expect(leaders()).toBe(1);
           for (const each of candidates) each.stop();
