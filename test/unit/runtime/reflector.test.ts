@@ -276,8 +276,11 @@ describe("a reflector", () => {
       return { watch };
     });
     const harness = setup([{ list: listOf(10, []) }, ...watches]);
-    await harness.clock.advance(1000);
-    expect(harness.calls.length).toBeLessThan(6);
+    // The watches start 0, 0.8, 2.4, 5.6, 12, 24.8, 39.8 and 54.8 s after the list.
+    await harness.clock.advance(54_799);
+    expect(harness.calls).toHaveLength(8);
+    await harness.clock.advance(1);
+    expect(harness.calls).toHaveLength(9);
     await harness.end();
   });
 
@@ -407,6 +410,20 @@ describe("a reflector", () => {
     await harness.clock.advance(1000);
     expect(harness.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
     expect(harness.names()).toEqual([]);
+    await harness.end();
+  });
+
+  it("checks its position three minutes after the last of many bookmarks", async () => {
+    const watch = new FakeWatch();
+    const harness = setup([{ list: listOf(10, []) }, { watch }]);
+    for (let minute = 0; minute < 10; minute += 1) {
+      await harness.clock.advance(MINUTE_MS);
+      watch.send(bookmark(10, false));
+    }
+    await harness.clock.advance(179_999);
+    expect(harness.calls).toEqual(["list", "watch 10"]);
+    await harness.clock.advance(1000);
+    expect(harness.calls.slice(2)).toEqual(["list head"]);
     await harness.end();
   });
 });

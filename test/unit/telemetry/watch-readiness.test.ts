@@ -64,7 +64,7 @@ describe("the controller", () => {
   });
 });
 
-/** The API server sends bookmarks, is silent on an open watch, or is unreachable. */
+/** The API server sends bookmarks, is silent from now on in each open watch, or is unreachable. */
 type Server = "bookmarks" | "silent" | "down";
 
 /** A controller with one watch, whose server sends a bookmark every minute and can fail. */
@@ -78,12 +78,13 @@ function setup() {
     );
   async function* events(signal: AbortSignal, isInitial: boolean): AsyncGenerator<Buffer> {
     if (isInitial) yield line({ "k8s.io/initial-events-end": "true" });
-    const isSilent = state.server === "silent";
+    let isSilent = false;
     for (;;) {
       await pause(clock, MINUTE_MS, signal);
       signal.throwIfAborted();
       if (state.server === "down") throw new KubeUnreachableError("reset");
-      if (!isSilent && state.server !== "silent") yield line({});
+      isSilent ||= state.server === "silent";
+      if (!isSilent) yield line({});
     }
   }
   const requireServer = () => {
