@@ -125,6 +125,18 @@ describe("an event recorder", () => {
     expect(broken.lost).toEqual(["broken"]);
   });
 
+  it.each([
+    ["written", async () => undefined],
+    ["rejected", () => Promise.reject(new Error("no"))],
+  ])("writes any number of events if each is %s before the next one", async (_, respond) => {
+    const { calls, recorder } = setup({ respond });
+    for (let index = 0; index < 150; index += 1) {
+      recorder.record(event("broken", `uid-${index}`));
+      await settled();
+    }
+    expect(calls).toHaveLength(150);
+  });
+
   it("truncates a note to 1,024 bytes, not characters, and keeps its suffix", async () => {
     const note = await writtenNote("ä".repeat(600), " (request 0b7f6c1e)");
     expect(Buffer.byteLength(note)).toBeLessThanOrEqual(1024);
