@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { toNodeView } from "../../../src/capacity/node-view.ts";
+import { podRequests } from "../../../src/capacity/pod-requests.ts";
 import { countFitting, type PlacedPod, reservedBy } from "../../../src/capacity/room.ts";
 import { type RoomRequest, Rooms } from "../../../src/capacity/rooms.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
@@ -19,7 +20,7 @@ function aPlacedPod(name: string, cores: number, own: Partial<ContainerStatus> =
   };
 }
 
-const amounts = (cores: number) => ({ cpu: `${cores}`, memory: `${cores * 4}Gi` });
+const amounts = (cores: number, gib = cores * 4) => ({ cpu: `${cores}`, memory: `${gib}Gi` });
 
 const node = (name: string, cores: number, spec: Parameters<typeof aNode>[2] = {}, pods = "110") =>
   aNode(name, { ...amounts(cores), pods }, spec);
@@ -164,24 +165,29 @@ describe("the amounts that a pod on a node has reserved", () => {
     readonly allocated: number;
     readonly actual: number;
   }
+  /** CPU and memory change in opposite directions. */
+  const sized = (cores: number) => amounts(cores, 10 - cores);
   const container = (name: string, { requested }: Case) => ({
     name,
-    resources: { requests: amounts(requested) },
+    resources: { requests: sized(requested) },
   });
   const statusOf = (name: string, { allocated, actual }: Case): ContainerStatus & Running => ({
     name,
-    allocatedResources: amounts(allocated),
-    resources: { requests: amounts(actual) },
+    allocatedResources: sized(allocated),
+    resources: { requests: sized(actual) },
   });
   const growing = { requested: 8, allocated: 1, actual: 1 };
   const shrinking = { requested: 1, allocated: 8, actual: 8 };
-  const coresOf = (pod: PlacedPod) => Number(reservedBy(pod).cpu / 1_000_000_000n);
+  const sizeOf = (pod: PlacedPod) => {
+    const { cpu, memory } = reservedBy(pod);
+    return [Number(cpu / 1_000_000_000n), Number(memory / 1_000_000_000n / 2n ** 30n)];
+  };
   const { metadata } = aPlacedPod("other", 1);
 
   it("are the sum of the largest of each container, so one that grows and one that shrinks count in full", () => {
     const spec = { containers: [container("a", growing), container("b", shrinking)] };
     const containerStatuses = [statusOf("a", growing), statusOf("b", shrinking)];
-    expect(coresOf({ metadata, spec, status: { containerStatuses } })).toBe(16);
+    expect(sizeOf({ metadata, spec, status: { containerStatuses } })).toEqual([16, 18]);
   });
 
   it("include the actual size of a sidecar, but not that of an init container that has ended", () => {
@@ -192,7 +198,9 @@ describe("the amounts that a pod on a node has reserved", () => {
     };
     const initContainerStatuses = [statusOf("sidecar", shrinking), statusOf("first", shrinking)];
     const containerStatuses = [statusOf("a", growing)];
-    expect(coresOf({ metadata, spec, status: { containerStatuses, initContainerStatuses } })).toBe(16);
+    expect(sizeOf({ metadata, spec, status: { containerStatuses, initContainerStatuses } })).toEqual([
+      16, 18,
+    ]);
   });
 
   it("do not include requests that the node can never grant, but those that it grants later", () => {
@@ -205,33 +213,37 @@ describe("the amounts that a pod on a node has reserved", () => {
         containerStatuses: [statusOf("a", growing)],
       },
     });
-    expect(["Infeasible", "Deferred"].map((reason) => coresOf(withReason(reason)))).toEqual([1, 8]);
+    expect(["Infeasible", "Deferred"].map((reason) => sizeOf(withReason(reason)))).toEqual([
+      [1, 9],
+      [8, 9],
+    ]);
   });
 
   it("are the requests of the spec while the kubelet has reported no resources", () => {
     const spec = { containers: [container("a", growing)] };
     const conditions = [{ type: "PodResizePending", status: "True", reason: "Infeasible" }];
-    expect(coresOf({ metadata, spec, status: { conditions, containerStatuses: [{ name: "a" }] } })).toBe(8);
+    expect(sizeOf({ metadata, spec, status: { conditions, containerStatuses: [{ name: "a" }] } })).toEqual([
+      8, 2,
+    ]);
   });
 });
 
-const cores = fc.integer({ min: 0, max: 12 });
+const RESOURCES = ["cpu", "memory"] as const;
+
+/** Cores and Gi. */
+const sizeFrom = (min: number) =>
+  fc.record({ cpu: fc.integer({ min, max: 12 }), memory: fc.integer({ min, max: 12 }) });
 
 it("pods that fit on a node never request more than the others leave, and one more would", () => {
   fc.assert(
-    fc.property(
-      fc.integer({ min: 1, max: 24 }),
-      cores,
-      fc.array(cores, { maxLength: 5 }),
-      (size, total, others) => {
-        const view = toNodeView(node("a", total));
-        const used = others.map((each, index) => reservedBy(aPlacedPod(`${index}`, each)));
-        const [requests] = [reservedBy(aPlacedPod("own", size))];
-        const count = countFitting(requests, { node: view, used });
-        const free = total - others.reduce((sum, each) => sum + each, 0);
-        expect(count * size).toBeLessThanOrEqual(Math.max(0, free));
-        expect((count + 1) * size).toBeGreaterThan(free);
-      },
-    ),
+    fc.property(sizeFrom(1), sizeFrom(0), fc.array(sizeFrom(0), { maxLength: 5 }), (size, total, others) => {
+      const requestsOf = ({ cpu, memory }: typeof size) =>
+        podRequests({ containers: [{ name: "pipe", resources: { requests: amounts(cpu, memory) } }] });
+      const view = toNodeView(aNode("a", { ...amounts(total.cpu, total.memory), pods: "110" }));
+      const count = countFitting(requestsOf(size), { node: view, used: others.map(requestsOf) });
+      const free = (of: "cpu" | "memory") => others.reduce((rest, each) => rest - each[of], total[of]);
+      for (const of of RESOURCES) expect(count * size[of]).toBeLessThanOrEqual(Math.max(0, free(of)));
+      expect(RESOURCES.some((of) => (count + 1) * size[of] > free(of))).toBe(true);
+    }),
   );
 });
