@@ -151,12 +151,13 @@ describe("access to the metrics", () => {
       return AUTHENTICATED;
     };
     const { check, log } = start({ token });
-    await check("Bearer a");
+    await check(TOKEN);
     await check("Bearer b");
     expect(log.map(({ msg }) => msg)).toEqual(["the token of a request for the metrics cannot be reviewed"]);
+    expect(Object.keys(log[0] ?? {})).toEqual(["level", "time", "component", "err", "msg"]);
     expect(JSON.stringify(log)).not.toContain("secret-token");
     isFailing = false;
-    await check("Bearer a");
+    await check(TOKEN);
     isFailing = true;
     await check("Bearer b");
     expect(log).toHaveLength(2);
