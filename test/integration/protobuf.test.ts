@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import fc from "fast-check";
+import { PbfReader } from "pbf";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toKeyView, toRecordView } from "../../src/api/cluster/views.ts";
 import { toNodeView } from "../../src/capacity/node-view.ts";
@@ -24,6 +25,7 @@ import {
 import { type List, listOf } from "../../src/kube/protobuf/envelope.ts";
 import type { Deployment } from "../../src/kube/workloads.ts";
 import { recordKindOf } from "../../src/records/kinds.ts";
+import { organizationConfigMap } from "../../src/records/organization.ts";
 import { watchEvents } from "../../src/runtime/watch-stream.ts";
 import { TestEnvironment } from "../support/test-environment.ts";
 
@@ -53,11 +55,37 @@ describe("an object that is read as protobuf", () => {
         .sample(autoscalerSpec, OBJECTS)
         .map((spec, at) => create(HORIZONTAL_AUTOSCALERS, `hpa-${at}`, { spec })),
     );
-    const unschedulable = { replicas: 1, ...workload({ nodeSelector: { no: "node" } }) };
-    await create(DEPLOYMENTS, "pending", { spec: unschedulable });
-    await waitFor(async () => JSON.stringify(await list(PODS, "json")).includes("Unschedulable"), {
-      what: "a pod that fits no node",
+    const owner = { id: randomUUID(), name: "ACME", createdAt: new Date(0), tier: "basic" };
+    const record = organizationConfigMap(owner);
+    await create(CONFIG_MAPS, record.metadata.name, record);
+    await create(CONFIG_MAPS, "ending", { metadata: { finalizers: ["example.com/hold"] } });
+    const { client, pipes } = environment;
+    await client.json({ method: "DELETE", path: objectPath(CONFIG_MAPS, pipes, "ending") });
+    const taints = [{ key: "for", value: "others", effect: "NoSchedule" }];
+    await create(NODES, "cordoned", { spec: { unschedulable: true, taints } });
+    environment.onEnd(() => client.json({ method: "DELETE", path: `${pathOf(NODES)}/cordoned` }));
+    await create(DEPLOYMENTS, "running", { spec: { replicas: 1, ...workload({}) } });
+    const unschedulable = {
+      nodeSelector: { no: "node" },
+      resources: { requests: { cpu: "2" }, limits: { cpu: "4" } },
+    };
+    await create(DEPLOYMENTS, "pending", {
+      spec: { replicas: 1, ...workload(unschedulable, { resources: PIPE }) },
     });
+    const pending = await waitFor(
+      async () => (await list(PODS, "json")).find((each) => JSON.stringify(each).includes("Unschedulable")),
+      { what: "a pod that fits no node" },
+    );
+    await client.json({
+      method: "PATCH",
+      path: `${objectPath(PODS, pipes, pending.metadata.name)}/status`,
+      patchType: "application/merge-patch+json",
+      body: { status: { observedGeneration: 1, containerStatuses: [RESTARTED] } },
+    });
+    await waitFor(
+      async () => (await list(DEPLOYMENTS, "json")).some(({ status }) => status?.availableReplicas === 1),
+      { what: "a pod that runs" },
+    );
     // The controller manager has observed all of them, so they do not change between the two lists.
     await waitFor(
       async () =>
@@ -72,15 +100,15 @@ describe("an object that is read as protobuf", () => {
       ...object,
       metadata: { ...("metadata" in object ? (object.metadata as object) : {}), name },
     };
-    return environment.client.json({
-      method: "POST",
-      path: collectionPath(resource, environment.pipes),
-      body,
-    });
+    return environment.client.json({ method: "POST", path: pathOf(resource), body });
+  }
+
+  function pathOf({ plural, apiVersion }: Resource): string {
+    return collectionPath({ plural, apiVersion }, plural === "nodes" ? undefined : environment.pipes);
   }
 
   async function list<Raw>(resource: Resource<Raw>, format: "json" | "protobuf"): Promise<readonly Raw[]> {
-    const path = collectionPath(resource, resource.plural === "nodes" ? undefined : environment.pipes);
+    const path = pathOf(resource);
     const message = format === "protobuf" && resource.message ? listOf(resource.message) : undefined;
     const { items = [] } = await environment.client.json<List<Raw>>({ path, message });
     return items;
@@ -101,23 +129,39 @@ describe("an object that is read as protobuf", () => {
 
   /** Compares all objects of a kind, and their projections. */
   function kind<Raw extends KubeObject>(resource: Resource<Raw>, view: (raw: Raw) => unknown) {
+    const every = resource.message?.read(new EveryField(new Uint8Array()));
     const compare = async () => {
       const { json, protobuf } = await bothWays(resource);
       expect(protobuf.length).toBeGreaterThan(0);
-      for (const [at, object] of protobuf.entries()) expect(json[at]).toMatchObject(object);
+      expect(protobuf).toEqual(json.map((each) => declaredOf(each, every)));
       expect(protobuf.map(view)).toEqual(json.map(view));
     };
-    return { plural: resource.plural, compare };
+    // All kinds have the same metadata.
+    const paths = (of: unknown) =>
+      pathsIn(of, every, resource.plural).map((path) => path.replace(/^\w+\.metadata/, "metadata"));
+    const seen = async () => (await list(resource, "protobuf")).flatMap(paths);
+    return { plural: resource.plural, compare, declared: paths(every), seen };
   }
 
-  it.each([
+  const KINDS = [
     kind(DEPLOYMENTS, toPipeView),
     kind(PODS, toPodView),
-    kind(NODES, toNodeView),
+    // The view has the taints as they are, so those in JSON have undeclared fields.
+    kind(NODES, (raw) => ({ ...toNodeView(raw), taints: [] })),
     kind(CONFIG_MAPS, (raw) => recordKindOf(raw.metadata.labels) && toRecordView(raw, () => true)),
     kind(SECRETS, toKeyView),
     kind(HORIZONTAL_AUTOSCALERS, toHorizontalAutoscalerView),
-  ])("has the values of the same object in JSON, and the same view: $plural", ({ compare }) => compare());
+  ];
+
+  it.each(KINDS)(
+    "has the declared values of the same object in JSON, and the same view: $plural",
+    ({ compare }) => compare(),
+  );
+
+  it("has each declared field at least once in all these objects", async () => {
+    const seen = new Set((await Promise.all(KINDS.map((each) => each.seen()))).flat());
+    expect(KINDS.flatMap(({ declared }) => declared).filter((path) => !seen.has(path))).toEqual([]);
+  });
 
   it("has all data of ConfigMaps and Secrets", async () => {
     for (const resource of [CONFIG_MAPS, SECRETS]) {
@@ -192,6 +236,63 @@ describe("an object that is read as protobuf", () => {
   });
 });
 
+const ANY = "*";
+
+/** Reads a message as an object with each declared field; maps have the key `ANY`. */
+class EveryField extends PbfReader {
+  #ofEntry = 0;
+
+  override readFields<T>(read: (number: number, object: T, reader: PbfReader) => void, object: T): T {
+    for (let number = 1; number <= 100; number += 1) read(number, object, this);
+    return object;
+  }
+
+  /** Only maps call it: the key, the value, the end. */
+  override nextField(): number {
+    this.#ofEntry = (this.#ofEntry + 1) % 3;
+    return this.#ofEntry;
+  }
+
+  override readVarint(): number {
+    return 1;
+  }
+
+  override readBoolean(): boolean {
+    return true;
+  }
+
+  override readString(): string {
+    return ANY;
+  }
+
+  override readBytes(): Uint8Array {
+    return Buffer.from(JSON.stringify(ANY));
+  }
+}
+
+function hasFields(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(ANY in value);
+}
+
+/** The part of a value in JSON that is declared. */
+function declaredOf(json: unknown, every: unknown): unknown {
+  if (Array.isArray(json) && Array.isArray(every)) return json.map((each) => declaredOf(each, every[0]));
+  if (!hasFields(json) || !hasFields(every)) return json;
+  // JSON has the number of restarts even if it is 0.
+  const isAbsent = (key: string) => !(key in json) || (key === "restartCount" && json[key] === 0);
+  return Object.fromEntries(
+    Object.entries(every).flatMap(([key, of]) => (isAbsent(key) ? [] : [[key, declaredOf(json[key], of)]])),
+  );
+}
+
+/** The paths of all fields that occur in a value. */
+function pathsIn(value: unknown, every: unknown, path: string): string[] {
+  if (Array.isArray(value) && Array.isArray(every))
+    return value.flatMap((each) => pathsIn(each, every[0], path));
+  if (!hasFields(value) || !hasFields(every)) return [path];
+  return [path, ...Object.entries(value).flatMap(([key, of]) => pathsIn(of, every[key], `${path}.${key}`))];
+}
+
 const text = fc.stringMatching(/^[a-z]([-a-z0-9]{0,20}[a-z0-9])?$/);
 const data = fc.dictionary(text, fc.string({ unit: "grapheme", maxLength: 200 }), { maxKeys: 5 });
 
@@ -205,15 +306,29 @@ const resources = fc.record(
   { requiredKeys: [] },
 );
 
+const READS = [
+  { name: "A", value: "b" },
+  { name: "OWN", valueFrom: { resourceFieldRef: { resource: "requests.cpu" } } },
+  { name: "PIPE", valueFrom: { resourceFieldRef: { resource: "limits.memory", containerName: "pipe" } } },
+];
+const COMMAND = { command: ["sh"], args: ["-c", "x"], env: READS };
+
 const podSpec = fc.record(
   {
+    nodeName: text,
     nodeSelector: fc.dictionary(text, text, { maxKeys: 3 }),
+    runtimeClassName: text,
+    overhead: fc.record({ cpu, memory }),
     tolerations: fc.array(
-      fc.record({
-        key: text,
-        operator: fc.constant("Exists"),
-        effect: fc.constantFrom("NoSchedule", "NoExecute"),
-      }),
+      fc.record(
+        {
+          key: text,
+          operator: fc.constant("Equal"),
+          value: text,
+          effect: fc.constantFrom("NoSchedule", "NoExecute"),
+        },
+        { requiredKeys: ["key", "operator"] },
+      ),
       { maxLength: 3 },
     ),
     affinity: fc.record({
@@ -229,6 +344,7 @@ const podSpec = fc.record(
                 }),
                 { minLength: 1, maxLength: 2 },
               ),
+              matchFields: text.map((name) => [{ key: "metadata.name", operator: "In", values: [name] }]),
             }),
             { minLength: 1, maxLength: 2 },
           ),
@@ -237,7 +353,7 @@ const podSpec = fc.record(
     }),
     initContainers: resources.map((of) => [
       { name: "first", image: "first", resources: of },
-      { name: "sidecar", image: "sidecar", restartPolicy: "Always", resources: of },
+      { name: "sidecar", image: "sidecar", restartPolicy: "Always", resources: of, ...COMMAND },
     ]),
   },
   { requiredKeys: [] },
@@ -256,30 +372,49 @@ const strategy = fc.oneof(
 
 /** Spec of a Deployment whose pods never start, so its status does not change. */
 const deploymentSpec = fc
-  .record({ pod: podSpec, resources, strategy, paused: fc.boolean(), other: resources })
-  .map(({ pod, strategy: of, paused, ...containers }) => ({
+  .record({
+    ...{ pod: podSpec, resources, other: resources },
+    ...{ strategy, paused: fc.boolean(), minReadySeconds: fc.nat(100) },
+  })
+  .map(({ pod, strategy: of, paused, minReadySeconds, ...containers }) => ({
     replicas: 0,
+    minReadySeconds,
     strategy: of,
     paused,
     ...workload(pod, containers),
   }));
 
-const READS = [
-  { name: "OWN", valueFrom: { resourceFieldRef: { resource: "requests.cpu" } } },
-  { name: "PIPE", valueFrom: { resourceFieldRef: { resource: "limits.memory", containerName: "pipe" } } },
-];
+const PIPE = { requests: { cpu: "1" }, limits: { cpu: "2" } };
+
+const FINISHED_AT = "2026-01-01T00:00:00Z";
+
+/** The status of a container that was killed once. */
+const RESTARTED = {
+  name: "pipe",
+  image: "pipe",
+  imageID: "pipe",
+  containerID: "test://pipe",
+  ready: false,
+  restartCount: 1,
+  state: { running: { startedAt: FINISHED_AT } },
+  lastState: { terminated: { exitCode: 137, reason: "OOMKilled", finishedAt: FINISHED_AT } },
+  allocatedResources: { cpu: "1", memory: "1Gi" },
+  resources: { requests: { cpu: "1", memory: "1Gi" }, limits: { memory: "2Gi" } },
+};
+
+const RESTART = [{ resourceName: "memory", restartPolicy: "RestartContainer" }];
 
 function workload(pod: object, { resources: of = {}, other = {} } = {}) {
   const labels = { app: randomUUID() };
   return {
     selector: { matchLabels: labels },
     template: {
-      metadata: { labels },
+      metadata: { labels, annotations: labels },
       spec: {
         ...pod,
         containers: [
-          { name: "pipe", image: "pipe", env: [{ name: "A", value: "b" }], resources: of },
-          { name: "other", image: "other", resources: other, command: ["sh"], args: ["-c", "x"], env: READS },
+          { name: "pipe", image: "pipe", resources: of, resizePolicy: RESTART },
+          { name: "other", image: "other", resources: other, ...COMMAND },
         ],
       },
     },
