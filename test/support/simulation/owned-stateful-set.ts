@@ -16,7 +16,7 @@ export interface OwnedStatefulSetOptions {
   readonly pods: SimulatedPods;
   /** A write of the controller. */
   readonly wrote: (line: string) => void;
-  readonly onStatefulSet: (set: StatefulSet) => void;
+  readonly onStatefulSet: (set: StatefulSet, by: Writer | "status") => void;
 }
 
 /** The only StatefulSet of a simulated cluster, with what its owner, the controller and Kubernetes write. */
@@ -45,14 +45,14 @@ export class OwnedStatefulSet {
   }
 
   deploy(made: Manifest): void {
-    this.#put(created(made, this.#write(OWNER)));
+    this.#put(created(made, this.#write(OWNER)), OWNER);
   }
 
   /** The owner patches the spec. */
   change(spec: object): void {
     const before = this.#object;
     if (!before) return;
-    this.#put(nextVersion(before, parsed(patched(before, { spec }, true)), this.#write(OWNER)));
+    this.#put(nextVersion(before, parsed(patched(before, { spec }, true)), this.#write(OWNER)), OWNER);
   }
 
   /** The owner sets labels; `null` removes one. */
@@ -61,6 +61,7 @@ export class OwnedStatefulSet {
     if (!before) return;
     this.#put(
       nextVersion(before, parsed(patched(before, { metadata: { labels } }, true)), this.#write(OWNER)),
+      OWNER,
     );
   }
 
@@ -69,7 +70,7 @@ export class OwnedStatefulSet {
     const before = this.#object;
     if (!before) return;
     const { managedFields: _, ...metadata } = before.metadata;
-    this.#put({ ...before, metadata: { ...metadata, resourceVersion: this.#options.next() } });
+    this.#put({ ...before, metadata: { ...metadata, resourceVersion: this.#options.next() } }, OWNER);
   }
 
   /** The controller manager is away. */
@@ -90,7 +91,7 @@ export class OwnedStatefulSet {
     const after = nextVersion(before, merged(before, patch), this.#write(CONTROLLER));
     if (query?.["dryRun"] !== undefined) return after;
     this.#options.wrote(`${targetOf(request).name} patched`);
-    return this.#put(after);
+    return this.#put(after, CONTROLLER);
   }
 
   /** A pod has changed, or is gone. */
@@ -108,9 +109,9 @@ export class OwnedStatefulSet {
     return { writer, at: timeAt(clock.now()), next };
   }
 
-  #put(set: StatefulSet): StatefulSet {
+  #put(set: StatefulSet, by: Writer | "status"): StatefulSet {
     this.#object = set;
-    this.#options.onStatefulSet(set);
+    this.#options.onStatefulSet(set, by);
     this.#controller.changed();
     return set;
   }
@@ -123,6 +124,6 @@ export class OwnedStatefulSet {
     const writer = { manager: "kube-controller-manager", operation: "Update", subresource: "status" };
     const managedFields = [...others, { ...writer, time: timeAt(clock.now()) }];
     const metadata = { ...set.metadata, resourceVersion: next(), managedFields };
-    this.#put({ ...set, metadata, status });
+    this.#put({ ...set, metadata, status }, "status");
   }
 }

@@ -1,3 +1,4 @@
+import type { KubeObject } from "../../../src/kube/objects.ts";
 import { PODS } from "../../../src/kube/paths.ts";
 import type { Container, Pod } from "../../../src/kube/pods.ts";
 import type { ReplicaSet } from "../../../src/kube/workloads.ts";
@@ -133,8 +134,8 @@ export class SimulatedPods {
     this.#options.onChangeOfSet(pod);
   }
 
-  /** The pods of a ReplicaSet, without those that are terminating or have failed. */
-  activeOf({ metadata }: ReplicaSet): SimulatedPod[] {
+  /** The pods of a ReplicaSet or StatefulSet, without those that are terminating or have failed. */
+  activeOf({ metadata }: KubeObject): SimulatedPod[] {
     return this.allOf(metadata.uid).filter(isActive);
   }
 

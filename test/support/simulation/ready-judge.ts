@@ -4,10 +4,10 @@ import { sizeIn } from "../../../src/crd/size-fields.ts";
 import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
 import { formatSize } from "../../../src/domain/size.ts";
 import type { Container, Pod } from "../../../src/kube/pods.ts";
-import type { Deployment } from "../../../src/kube/workloads.ts";
+import type { Deployment, Workload } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import type { Writer } from "./managed-fields.ts";
-import { isPipe, type ScalingObject } from "./objects.ts";
+import { isPipe, ownerUidOf, type ScalingObject } from "./objects.ts";
 import { isActive } from "./pod-status.ts";
 import type { SimulatedWorkloads } from "./workloads.ts";
 
@@ -95,7 +95,7 @@ export class ReadyJudge {
     this.#check(name, by, () => this.#problems(name), this.#sentMs.get(name));
   }
 
-  wrotePipe(pipe: Deployment, by: By): void {
+  wrotePipe(pipe: Workload, by: By): void {
     const service = serviceOf(pipe);
     this.#check(service, by, () => problemsOfTemplate(pipe, this.#sizeOf(service)));
   }
@@ -161,11 +161,12 @@ export class ReadyJudge {
     const size = this.#sizeOf(service);
     if (size === undefined) return [];
     const { deployments, workloads } = this.#cluster;
-    const pipes = [...deployments.values()].filter((pipe) => serviceOf(pipe) === service);
-    return pipes.flatMap((pipe) => [
-      ...problemsOfTemplate(pipe, size),
-      ...(workloads?.podsOf(pipe) ?? []).flatMap((pod) => problemsOfPod(pod, size)),
-    ]);
+    const pipes: readonly (Workload | undefined)[] = [...deployments.values(), workloads?.statefulSet.object];
+    return pipes.flatMap((pipe) => {
+      if (!pipe || serviceOf(pipe) !== service) return [];
+      const pods = workloads?.podsOf(pipe) ?? [];
+      return [...problemsOfTemplate(pipe, size), ...pods.flatMap((pod) => problemsOfPod(pod, size))];
+    });
   }
 
   /** The size that the pipes of the service must have, because its status says that it is ready. */
@@ -177,18 +178,21 @@ export class ReadyJudge {
     return size && formatSize(size);
   }
 
-  #pipeOf({ metadata }: Pod): Deployment | undefined {
-    const set = this.#cluster.workloads?.replicaSets.get(metadata.ownerReferences?.[0]?.name ?? "");
-    return this.#cluster.deployments.get(set?.metadata.ownerReferences?.[0]?.name ?? "");
+  #pipeOf({ metadata }: Pod): Workload | undefined {
+    const { deployments, workloads } = this.#cluster;
+    const statefulSet = workloads?.statefulSet.object;
+    if (statefulSet && ownerUidOf(metadata) === statefulSet.metadata.uid) return statefulSet;
+    const set = workloads?.replicaSets.get(metadata.ownerReferences?.[0]?.name ?? "");
+    return deployments.get(set?.metadata.ownerReferences?.[0]?.name ?? "");
   }
 }
 
-/** Empty if the Deployment is no pipe. */
-function serviceOf(pipe: Deployment): string {
+/** Empty if the workload is no pipe. */
+function serviceOf(pipe: Workload): string {
   return isPipe(pipe) ? (pipe.metadata.labels?.[SERVICE_LABEL] ?? "") : "";
 }
 
-function problemsOfTemplate({ metadata, spec }: Deployment, size: string | undefined): string[] {
+function problemsOfTemplate({ metadata, spec }: Workload, size: string | undefined): string[] {
   const actual = sizeOf(spec.template.spec.containers[0]);
   return size === undefined || actual === size ? [] : [`the template of ${metadata.name} has ${actual}`];
 }

@@ -86,10 +86,12 @@ export class ClusterState {
       setRevision,
       next: () => this.next(),
       wrote: (line) => this.writes.push(line),
-      onStatefulSet: (set) =>
+      onStatefulSet: (set, by) => {
+        this.readyJudge.wrotePipe(set, by);
         this.#notify((watcher) =>
           isPipe(set) ? watcher.statefulSet?.(set) : watcher.statefulSetGone?.(set),
-        ),
+        );
+      },
       tried: (pod, spec, isAccepted) => this.restartJudge.tried(pod, spec, isAccepted),
       onChange: (pod, by, before) => {
         this.restartJudge.pod(pod);

@@ -1,7 +1,7 @@
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 import type { Pod } from "../../../src/kube/pods.ts";
-import type { Deployment, ReplicaSet } from "../../../src/kube/workloads.ts";
+import type { Deployment, ReplicaSet, Workload } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { type DeploymentControllerOptions, SimulatedDeploymentController } from "./deployment-controller.ts";
 import { type ResizeOutcome, SimulatedKubelets } from "./kubelets.ts";
@@ -132,9 +132,10 @@ export class SimulatedWorkloads {
     }
   }
 
-  /** The pods of a Deployment that have not ended and are not being deleted. */
-  podsOf({ metadata }: Deployment): SimulatedPod[] {
-    return this.replicaSetsOf(metadata.uid).flatMap((set) => this.scheduler.activeOf(set));
+  /** The pods of a Deployment or StatefulSet that have not ended and are not being deleted. */
+  podsOf(workload: Workload): SimulatedPod[] {
+    const owners = [workload, ...this.replicaSetsOf(workload.metadata.uid)];
+    return owners.flatMap((owner) => this.scheduler.activeOf(owner));
   }
 
   /** The ReplicaSets of a Deployment, in the order of their creation. */

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { HeldSet } from "../../../support/simulation/held-set.ts";
+import { workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
 import { idOf } from "../../../support/simulation/inputs.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
@@ -54,6 +56,35 @@ describe("the judge of statuses", () => {
       expect(group.cluster.readyJudge.violations).toEqual([expect.stringContaining(problem)]);
     },
   );
+
+  it.each<[string, (held: HeldSet) => void, string]>([
+    [
+      "a pod",
+      ({ simulation }) => workloadsOf(simulation).resizePod("a-2", TWO, OTHER),
+      "the pod a-2 has 2000m/8Gi",
+    ],
+    ["the template", (held) => held.setSize(2), "the template of a has 2000m/8Gi"],
+  ])(
+    "reports a status that does not follow another writer of %s of a StatefulSet within a second, once",
+    async (_, act, problem) => {
+      // With OnDelete, no pod follows the template.
+      const held = await HeldSet.start({ updateStrategy: { type: "OnDelete" } });
+      const { simulation } = held;
+      simulation.stop();
+      simulation.cluster.readyJudge.controllerStarted();
+      act(held);
+      await held.run(900);
+      expect(simulation.cluster.readyJudge.violations).toEqual([]);
+      await held.run(MINUTE);
+      expect(simulation.cluster.readyJudge.violations).toEqual([expect.stringContaining(problem)]);
+    },
+  );
+
+  it("reports a write of the controller to a pod of a StatefulSet that makes a status false at once", async () => {
+    const { simulation } = await HeldSet.start();
+    workloadsOf(simulation).resizePod("a-2", TWO, { manager: "pipe-scaling-controller" });
+    expect(simulation.cluster.readyJudge.violations).toHaveLength(1);
+  });
 
   it("reports a write of the controller that makes a status false at once", async () => {
     const group = await judged();
