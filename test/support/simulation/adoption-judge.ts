@@ -1,4 +1,4 @@
-import { SERVICE_LABEL } from "../../../src/controller/names.ts";
+import { RETRY_ANNOTATION, SERVICE_LABEL } from "../../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { sizeIn } from "../../../src/crd/size-fields.ts";
 import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
@@ -9,7 +9,7 @@ import type { Deployment } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { TIERS } from "../fixtures/tiers.ts";
 import type { Writer } from "./managed-fields.ts";
-import { isPipe, type ScalingObject } from "./objects.ts";
+import { isPipe, isSame, type ScalingObject } from "./objects.ts";
 import { sizeOf } from "./ready-judge.ts";
 
 /** The objects that are judged. */
@@ -33,7 +33,7 @@ type By = Writer | "status";
 export class AdoptionJudge {
   readonly violations: string[] = [];
   readonly #cluster: Judged;
-  /** Services with a PipeScaling that a person has written, now or before. */
+  /** Services with a PipeScaling that a person has created or changed, or asked to retry, now or before. */
   readonly #requested = new Set<string>();
   /** The size of a pipe that joined a service without a PipeScaling, by UID and service, until other writers change it. */
   readonly #adopted = new Map<
@@ -52,8 +52,13 @@ export class AdoptionJudge {
     this.#tierChangedAtMs = this.#cluster.clock.monotonic();
   }
 
-  wroteScaling({ metadata: { name } }: ScalingObject, by: Writer): void {
-    if (by.manager !== CONTROLLER_FIELD_MANAGER) this.#requested.add(name);
+  wroteScaling(before: ScalingObject | undefined, after: ScalingObject, by: Writer): void {
+    const [was, is] = [before, after].map((each) => [
+      each?.metadata.uid,
+      each?.metadata.generation,
+      each?.metadata.annotations?.[RETRY_ANNOTATION],
+    ]);
+    if (by.manager !== CONTROLLER_FIELD_MANAGER && !isSame(was, is)) this.#requested.add(after.metadata.name);
   }
 
   wrotePipe(before: Deployment | undefined, after: Deployment, by: By): void {
@@ -84,7 +89,7 @@ export class AdoptionJudge {
     const service = serviceOf(pipe);
     const adopted = this.#adopted.get(keyOf(pipe));
     if (this.#requested.has(service) || !adopted) return;
-    if (this.#cluster.clock.monotonic() - adopted.sinceMs < IN_FLIGHT_MS) return;
+    if (adopted.isMoved && this.#cluster.clock.monotonic() - adopted.sinceMs < IN_FLIGHT_MS) return;
     const [was, is] = [before, after].map(amountsOf);
     const requested = sizeIn(this.#cluster.scalings.get(service)?.spec ?? {});
     if (!was || !is) return;

@@ -201,9 +201,10 @@ export class ClusterState {
 
   protected putScaling(written: ScalingObject, writer: Writer): ScalingObject {
     const scaling = this.#withManagers(written, writer);
+    const before = this.scalings.get(scaling.metadata.name);
     this.scalings.set(scaling.metadata.name, scaling);
     this.readyJudge.wroteScaling(scaling, writer);
-    this.adoptionJudge.wroteScaling(scaling, writer);
+    this.adoptionJudge.wroteScaling(before, scaling, writer);
     this.#notify((watcher) => watcher.scaling(scaling));
     return scaling;
   }

@@ -98,10 +98,10 @@ describe("the judge of rollbacks", () => {
 });
 
 describe("the judge of adoptions", () => {
-  const labeled = async () => {
+  const labeled = async (runMs = MINUTE) => {
     const group = await PipeGroup.start({ pipes: 2, deployment: { cores: 4 } });
     group.simulation.stop();
-    await group.run(MINUTE);
+    await group.run(runMs);
     expect(group.cluster.adoptionJudge.violations).toEqual([]);
     return group;
   };
@@ -117,6 +117,35 @@ describe("the judge of adoptions", () => {
       expect.stringContaining(`the pod ${name} got 1000m/4Gi instead of 4000m/16Gi`),
       expect.stringContaining("the template of pipe-0 got 1000m/4Gi instead of 4000m/16Gi"),
     ]);
+  });
+
+  it("reports it a moment after the labels, but not after the pipe has moved from another service", async () => {
+    const group = await labeled(0);
+    shrink(group);
+    expect(group.cluster.adoptionJudge.violations).toHaveLength(1);
+    const moved = await labeled(0);
+    moved.simulation.addService(2);
+    moved.simulation.move("pipe-0", 2);
+    shrink(moved);
+    expect(moved.cluster.adoptionJudge.violations).toEqual([]);
+  });
+
+  it("reports it after another writer has changed the status, which is no request", async () => {
+    const group = await labeled();
+    group.simulation.emptyStatus(1);
+    shrink(group);
+    expect(group.cluster.adoptionJudge.violations).toHaveLength(1);
+  });
+
+  it.each<[string, (group: PipeGroup) => void]>([
+    ["the size that it has", (group) => group.request(4)],
+    ["another spec", ({ simulation }) => simulation.suspend(1, true)],
+    ["a retry", ({ simulation }) => simulation.askToRetry(1)],
+  ])("accepts it after a person has requested %s", async (_, request) => {
+    const group = await labeled();
+    request(group);
+    shrink(group);
+    expect(group.cluster.adoptionJudge.violations).toEqual([]);
   });
 
   it("accepts it after a request, or after another writer changed the size", async () => {
