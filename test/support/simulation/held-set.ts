@@ -224,7 +224,7 @@ export class HeldSet {
     const size = formatSize(sizeOfCores(cores));
     const { ready } = this;
     expect({
-      falseReady: this.simulation.cluster.readyJudge.violations,
+      violations: this.simulation.cluster.violations,
       ready: ready?.status,
       message: ready?.message,
       template: sizeOf(this.#object.spec.template.spec.containers[0]),
@@ -233,7 +233,7 @@ export class HeldSet {
       mislabeled: this.mislabeled(),
       deleted: this.deleted(),
     }).toEqual({
-      falseReady: [],
+      violations: [],
       ready: "True",
       message: expect.anything(),
       template: size,

@@ -208,7 +208,7 @@ export class HeldPipe {
   /** Expects that the status, the template and all pods of the pipe have the size. */
   expectSettled(cores: number, replicas = 2): void {
     const { simulation, deployment } = this;
-    expect(this.cluster.readyJudge.violations).toEqual([]);
+    expect(this.cluster.violations).toEqual([]);
     const size = formatSize(sizeOfCores(cores));
     const status = simulation.status(1);
     const ready = status.conditions?.find(({ type }) => type === "Ready");

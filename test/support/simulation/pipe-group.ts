@@ -145,23 +145,26 @@ export class PipeGroup {
     return [...counts].filter(([, count]) => count > 20).map(([target, count]) => `${target}: ${count}`);
   }
 
-  /** Expects that every template and pod has the size, that the status says so, and that it was never false. */
+  /** Expects that every template and pod has the size, that the status says so, and that no judge reported anything. */
   expectSettled(cores: number): void {
     const size = formatSize(sizeOfCores(cores));
-    const ready = this.simulation.status(1).conditions?.find(({ type }) => type === "Ready");
+    const { conditions, observedGeneration } = this.simulation.status(1);
+    const ready = conditions?.find(({ type }) => type === "Ready");
     expect({
-      falseReady: this.cluster.readyJudge.violations,
+      violations: this.cluster.violations,
       pods: this.podSizes().filter((each) => each !== size),
       templates: this.simulation.sizes(...this.names).filter((each) => each !== size),
       paused: this.paused(),
       ready: ready?.status,
+      observedGeneration,
       message: ready?.message,
     }).toEqual({
-      falseReady: [],
+      violations: [],
       pods: [],
       templates: [],
       paused: [],
       ready: "True",
+      observedGeneration: this.simulation.generation(1),
       message: expect.anything(),
     });
   }

@@ -107,6 +107,12 @@ export class ClusterState {
     });
   }
 
+  /** What the judges of statuses, restarts and adoptions reported. */
+  get violations(): readonly string[] {
+    const { readyJudge, restartJudge, adoptionJudge } = this;
+    return [readyJudge, restartJudge, adoptionJudge].flatMap((judge) => judge.violations);
+  }
+
   /** The next resource version. */
   next(): string {
     this.#version += 1;

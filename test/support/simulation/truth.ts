@@ -2,20 +2,20 @@ import { expect } from "vitest";
 import { formatSize, sizeOfCores } from "../../../src/domain/size.ts";
 import type { HeldPipe } from "./held-steps.ts";
 
-/** Expects that pods and template have the size, that the status says so, and that no status was ever false. */
+/** Expects that pods and template have the size, that the status says so, and that no judge reported anything. */
 export function expectTruth(pipe: HeldPipe, cores: number, service = 1): void {
   const { simulation, deployment, isPaused } = pipe;
   const size = formatSize(sizeOfCores(cores));
   const ready = simulation.status(service).conditions?.find(({ type }) => type === "Ready");
   const sizes = [...pipe.wantedSizes(), ...pipe.podSizes()];
   expect({
-    falseReady: simulation.cluster.readyJudge.violations,
+    violations: simulation.cluster.violations,
     otherPods: sizes.filter((each) => each !== size),
     template: simulation.sizes(deployment.metadata.name),
     isPaused,
     ready: ready?.status,
   }).toEqual({
-    falseReady: [],
+    violations: [],
     otherPods: [],
     template: [size],
     isPaused: false,

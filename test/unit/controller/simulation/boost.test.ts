@@ -305,7 +305,7 @@ it("in every history of boosts, requests and restarts, the pipes get what is wan
       const writes = cluster.writes.length;
       await group.run(DAY);
       expect(cluster.writes.length).toBe(writes);
-      expect(cluster.readyJudge.violations).toEqual([]);
+      expect(cluster.violations).toEqual([]);
       simulation.stop();
     }),
     { numRuns: 60 },

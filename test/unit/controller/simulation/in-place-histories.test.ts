@@ -247,9 +247,7 @@ it("in every history of resizes in place, each status is true, everything conver
         simulation.askToRetry(1);
         await group.run(HOUR);
 
-        expect(cluster.readyJudge.violations).toEqual([]);
-        expect(cluster.restartJudge.violations).toEqual([]);
-        expect(cluster.adoptionJudge.violations).toEqual([]);
+        expect(cluster.violations).toEqual([]);
         expect(group.paused()).toEqual([]);
         const size = formatSize(sizeOfCores(lastCores));
         expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
@@ -306,10 +304,15 @@ it("in every history with the strategy InPlace, no pod is replaced, everything c
         simulation.askToRetry(1);
         await group.run(HOUR);
         expect(workloads.replaced).toEqual([]);
+        expect(cluster.violations).toEqual([]);
+        expect(group.paused()).toEqual([]);
         const size = formatSize(sizeOfCores(lastCores));
         expect(new Set(simulation.sizes(...group.names))).toEqual(new Set([size]));
         expect(group.podSizes().filter((each) => each !== size)).toEqual([]);
         expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
+        const written = cluster.attempts.length;
+        await group.run(HOUR);
+        expect(cluster.attempts.slice(written)).toEqual([]);
         simulation.stop();
       },
     ),

@@ -615,7 +615,7 @@ it("after random faults, pods and template reach the requested size, nothing sta
       await simulation.run(HOUR);
 
       const size = formatSize(sizeOfCores(scenario.requestedCores));
-      expect(simulation.cluster.readyJudge.violations).toEqual([]);
+      expect(simulation.cluster.violations).toEqual([]);
       expect(simulation.condition(1)?.reason).toBe("Scaled");
       expect(simulation.sizes(...PIPES)).toEqual(PIPES.map(() => size));
       expect(scenario.podSizes().filter((each) => each !== size)).toEqual([]);
