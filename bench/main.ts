@@ -19,7 +19,7 @@ function program(): Command {
   main
     .command("api")
     .description(
-      "requests per second of a cached GET, time of a PATCH, memory after a million requests and during attacks, start with 20,000 services; about 10 minutes",
+      "requests per second of a cached GET, time of a PATCH, memory after a million requests and during attacks, start with 20,000 services; about 11 minutes",
     )
     .option("--quick", "fewer and shorter rounds and fewer requests; the results are too noisy to publish")
     .action(({ quick = false }: { quick?: boolean }) => benchApi({ quick, report }));

@@ -4,7 +4,7 @@ import type { Server } from "./server.ts";
 /** Interval at which RSS is read during an attack. */
 const SAMPLE_MS = 250;
 
-/** Longer than the API keeps any state about a client: a window of the default limits, and the header timeout. */
+/** Longer than a window of the default limits, and than the header timeout. */
 const SETTLE_MS = 12_000;
 
 /** RSS of the API around an attack, in bytes. */

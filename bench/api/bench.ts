@@ -190,6 +190,7 @@ async function apiStart(
     {
       what: `RSS with ${what}, against 100 MB + 1.5 KB for each of both`,
       comparison: compare(rssBytes.map((ours) => ({ ours, baseline: memoryBar }))),
+      bar: { relation: "≤", ratio: 1 },
       format: mebibytes,
     },
   ];

@@ -3,7 +3,7 @@ import type { LoadGenerator } from "./load-generator.ts";
 import type { Callers } from "./requests.ts";
 import type { Memory, Server } from "./server.ts";
 
-/** Longer than the API keeps any state about a client: two windows of its limits. */
+/** Longer than two windows of the limits of the API, after which a request removes the counts of other clients. */
 const SETTLE_MS = 3000;
 
 export interface MemoryOptions {

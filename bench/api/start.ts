@@ -24,7 +24,11 @@ const SETTLE_MS = 3000;
 
 /** Collections that the API lists (src/api/cluster/cluster-cache.ts). */
 const LISTS: readonly Listing[] = [
-  { path: collectionPath(SECRETS, RECORDS_NAMESPACE), fieldSelector: `type=${API_KEY_SECRET_TYPE}` },
+  {
+    path: collectionPath(SECRETS, RECORDS_NAMESPACE),
+    fieldSelector: `type=${API_KEY_SECRET_TYPE}`,
+    labelSelector: `${RESOURCE_LABEL}=api-key`,
+  },
   {
     path: collectionPath(CONFIG_MAPS, RECORDS_NAMESPACE),
     labelSelector: `${RESOURCE_LABEL} in (organization,service,members,backup,key-usage)`,

@@ -57,7 +57,7 @@ export const STATE_REASON_TABLE = {
     sentence: "The service is being set up again.",
     shows: "Reconciling",
     meaning:
-      "The PipeScaling is being deleted. The deletion resizes no pipe; if the service has pipes, the controller creates it again with their size.",
+      "The PipeScaling is being deleted. The deletion resizes no pipe; if the service has pipes, the controller creates it again with their size, suspended if their sizes differ.",
     remedy:
       "Wait. If the reason persists, a finalizer blocks the deletion: `kubectl get psc <service> -o yaml` shows it.",
   },

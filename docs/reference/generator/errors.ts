@@ -7,7 +7,10 @@ export const REASONS_HEADING = "Reasons of a rescale";
 
 /** The remedy for each status. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
-  ["400", "Fix what the sentence names; the same request would fail again."],
+  [
+    "400",
+    "Fix what the sentence names; the same request would fail again. If it names the policy of the cluster, ask the operator.",
+  ],
   [
     "401",
     "Send the ID of the key as the user name and its secret as the password. Check with `pipe-scaling admin key list` whether the key is disabled or expired.",
@@ -38,7 +41,7 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
   ["500", "Report the error with the request ID, which the log of the API has together with the cause."],
   [
     "503",
-    "Wait for the number of seconds in `Retry-After`, then repeat the request. This is safe for reads and writes.",
+    "Wait for the number of seconds in `Retry-After`, then repeat the request. This is safe, except for a DELETE of a boost: get the boost first.",
   ],
 ]);
 
@@ -59,7 +62,7 @@ export function errorsPage(): string {
     "A request with a 4xx changed nothing. After a 5xx, the outcome of a write is unknown. The write is safe to repeat, unless it ends a boost. [http.md](http.md#operations) lists the status codes of each operation.",
     ...statuses(),
     `## ${REASONS_HEADING}`,
-    "The same reasons appear in the condition Ready, in the failures in the status of the PipeScaling, in [Events](events.md), in the metric `pipe_scaling_failures_total`, and in the response of [Get the progress of a rescale](http.md#get-the-progress-of-a-rescale). Callers of the API get the sentence; the message of the condition has names, numbers and the errors of the cluster for the platform team.",
+    "The response of [Get the progress of a rescale](http.md#get-the-progress-of-a-rescale) has one of these reasons, and the condition Ready has the same, except `Pending` and `Failed`. Those of failures are also in the status of the PipeScaling, in [Events](events.md), and in the metric `pipe_scaling_failures_total`. Callers of the API get the sentence; the message of the condition has names, numbers and the errors of the cluster for the platform team.",
     table(
       ["reason", "sentence for callers", "meaning", "remedy"],
       REASONS.map((reason) => {

@@ -1,8 +1,8 @@
-import { REASON_TABLE } from "../../../src/crd/reasons.ts";
+import { FAILURE_REASON_TABLE } from "../../../src/crd/failure-reasons.ts";
 import { code, sections, table } from "./markdown.ts";
 
 export function eventsPage(): string {
-  const obstacles = Object.entries(REASON_TABLE).filter(([, { shows }]) => shows === "Stalled");
+  const obstacles = Object.entries(FAILURE_REASON_TABLE);
   return sections(
     "# Events",
     "The controller records Events on the PipeScaling when a rescale completes or something blocks it, once each. An Event about a size includes the ID of the request for it. Events on a Deployment or StatefulSet report a resize in place, or why a pipe that no PipeScaling manages is not resized. The start of a rescale is not an Event; the status shows it. The API records no Events.",

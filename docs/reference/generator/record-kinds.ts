@@ -191,8 +191,8 @@ export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
     ),
     faults: [
       {
-        fault: "an entry is malformed",
-        api: "removing this member: 500, and the entry does not count as an admin; other members can be removed",
+        fault: "an entry is malformed, or longer than 2,048 bytes",
+        api: "the list omits it; removing this member: 500, and the entry does not count as an admin; other members can be removed. After 20 such entries, the same holds for all others",
         controller: NOT_READ,
       },
     ],

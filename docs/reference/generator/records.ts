@@ -29,7 +29,7 @@ export function recordsPage(): string {
   return sections(
     "# Records",
     `Records are the ConfigMaps and Secrets that the API and the controller read, in one namespace (value \`records.namespace\` of the chart). You can edit them with kubectl, keep them in git, or use the commands of \`pipe-scaling\`. The label ${code(RESOURCE_LABEL)} says which kind of record an object is; without it the object is ignored. Values are strings. A value that is a list or a map is YAML, in which every scalar stays a string and aliases are refused. A record with more than ${MAX_RECORD_BYTES.toLocaleString("en")} bytes, or with more than ${MAX_MEMBERS_BYTES.toLocaleString("en")} for members (about 1,500 of them, with UUIDs as user IDs), is malformed.`,
-    "A malformed record fails operations about itself and no others. The API logs each malformed version of a record once (`malformed record`) and counts it in `pipe_scaling_malformed_records`; `pipe-scaling doctor` lists them with the reason. [PipeScalingMalformedRecords](../runbooks/PipeScalingMalformedRecords.md) tells how to repair one.",
+    "A malformed record fails the operations that need it: that of an organization, all operations with its keys. Other organizations are not affected. The API logs each malformed version of a record once (`malformed record`) and counts it in `pipe_scaling_malformed_records`; `pipe-scaling doctor` lists them with the reason. [PipeScalingMalformedRecords](../runbooks/PipeScalingMalformedRecords.md) tells how to repair one.",
     table(
       ["record", "object", "written by"],
       DESCRIBED_RECORDS.map((kind) => [RECORDS[kind].heading, RECORDS[kind].object, RECORDS[kind].writtenBy]),

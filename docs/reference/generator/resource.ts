@@ -138,7 +138,7 @@ export function resourcePage(): string {
   return sections(
     `# ${names.kind}`,
     description,
-    `The controller creates it when the first pipe of a service appears: with an empty spec if no pipe has CPU or memory, otherwise with [a size that holds what the pipes have](../explanation/rollout-policy.md#the-size). Deleting it resizes no pipe: the controller creates it again with the size of the pipes. Its short name is \`${names.shortNames.join()}\`, and its category is \`${names.categories.join()}\`. To wait for a rescale, use \`kubectl wait --for=condition=Ready psc/<service>\`.`,
+    `The controller creates it when the first pipe of a service appears: with an empty spec if no pipe has CPU or memory, otherwise with [a size that holds what the pipes have](../explanation/rollout-policy.md#the-size). Deleting it resizes no pipe: the controller creates it again with the newest size that it gave to the pipes, suspended if a pipe has another one, and without a strategy or a boost. Its short name is \`${names.shortNames.join()}\`, and its category is \`${names.categories.join()}\`. To wait for a rescale, use \`kubectl wait --for=condition=Ready psc/<service>\`.`,
     block("yaml", example),
     "## Spec",
     "The size needs a single owner: if you keep it in git, do not change it through the API. A [boost](../how-to/boost.md) has an owner of its own.",

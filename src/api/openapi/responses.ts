@@ -141,13 +141,14 @@ function success({ result, exposition }: Operation): ZodOpenApiResponseObject {
   };
 }
 
-const NO_QUERY = " A request with a query string is also rejected.";
+const ALSO_REJECTED =
+  " A request with a query string is also rejected, and one that a policy of the cluster denies.";
 
 /** All responses of an operation, by status. */
 export function responsesOf(operation: Operation): Record<string, ZodOpenApiResponseObject> {
   const { method, path, body, refusals } = operation;
   const invalid = path.includes("{") ? "An ID in the path is not a UUID." : "The request is not valid HTTP.";
-  const all = { ...refusals, 400: `${refusals[400] ?? invalid}${method === "GET" ? "" : NO_QUERY}` };
+  const all = { ...refusals, 400: `${refusals[400] ?? invalid}${method === "GET" ? "" : ALSO_REJECTED}` };
   const own = Object.entries(all).map(([status, when]) => [
     status,
     refusal(Number(status), when, status === "503" ? retryAfter : {}),

@@ -45,14 +45,14 @@ export class ControllerMetrics {
     });
     this.#failures = new Counter({
       name: "pipe_scaling_failures_total",
-      help: "Failed resizes of pipes and services, by reason, counted when the Event is recorded.",
+      help: "Failures in the status of services, by reason, counted when the Event on the PipeScaling is recorded; at most 20 pipes of a service.",
       labelNames: ["reason"],
       registers,
     });
     for (const reason of FAILURE_REASONS) this.#failures.inc({ reason }, 0);
     this.#fallbacks = new Counter({
       name: "pipe_scaling_in_place_fallbacks_total",
-      help: "Pipes whose pods are replaced because they cannot be resized in place, by reason.",
+      help: "Pipes whose pods are replaced because they cannot be resized in place, by reason; at most 20 of a service for each size.",
       labelNames: ["reason"],
       registers,
     });

@@ -44,7 +44,7 @@ function replacePipe({ client, pipes }: TestEnvironment, manifest: object): Prom
   });
 }
 
-/** Replaces the Deployment with a stored manifest every 200 ms, as some deployment tools do. */
+/** Replaces the Deployment with a stored manifest every 500 ms, as some deployment tools do. */
 async function replaceAgainAndAgain(
   environment: TestEnvironment,
   manifest: object,
@@ -52,7 +52,7 @@ async function replaceAgainAndAgain(
 ): Promise<void> {
   while (!signal.aborted) {
     await replacePipe(environment, manifest);
-    await delay(200);
+    await delay(500);
   }
 }
 
@@ -62,7 +62,7 @@ function manifestOf({ metadata, spec }: Deployment): object {
   return { apiVersion: "apps/v1", kind: "Deployment", metadata: { name, namespace, labels }, spec };
 }
 
-describe("a writer that replaces the whole Deployment every 200 ms", () => {
+describe("a writer that replaces the whole Deployment every 500 ms", () => {
   it("is reported as a field conflict after three resizes, and gets no more than a few writes", async ({
     environment,
   }) => {
