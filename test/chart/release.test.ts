@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { environment } from "@pipe-scaling/local-cluster/environment";
@@ -147,7 +147,7 @@ describe("the chart of a release", () => {
 });
 
 /** Writes an npm package of a program that prints its name. @returns path of the package */
-function packedProgram(dir: string): string {
+function packedProgram(dir: string, version = "0.1.1"): string {
   const program = join(dir, "program");
   mkdirSync(program);
   for (const file of ["pipe-scaling.mjs", "kubectl-pipes.mjs"]) {
@@ -155,13 +155,15 @@ function packedProgram(dir: string): string {
   }
   writeFileSync(join(program, "kubectl_complete-pipes"), "#!/bin/sh\necho completions\n");
   for (const file of ["LICENSE", "THIRD-PARTY-LICENSES.txt"]) writeFileSync(join(program, file), "text");
-  writeNpmPackage(
-    { name: "@acme/pipe-scaling", version: "0.1.1", source: RELEASE.source },
-    program,
-    join(dir, "npm"),
-  );
+  writeNpmPackage({ name: "@acme/pipe-scaling", version, source: RELEASE.source }, program, join(dir, "npm"));
   return packNpmPackage(join(dir, "npm"), dir);
 }
+
+const RELEASE_WORKFLOW = new URL("../../.github/workflows/release.yaml", import.meta.url);
+
+const releaseWorkflow = z.object({
+  jobs: z.object({ npm: z.object({ steps: z.array(z.object({ run: z.string().optional() })) }) }),
+});
 
 describe("the npm package of a release", () => {
   it("installs the command line and the kubectl plugin without any other package", async () => {
@@ -178,6 +180,25 @@ describe("the npm package of a release", () => {
     ] as const) {
       expect(await run(join(dir, "prefix", "bin", name), [], options)).toMatchObject({ code: 0, stdout });
     }
+  });
+
+  it.each([
+    ["0.2.0", "latest"],
+    ["0.2.0-rc.1", "next"],
+  ])("is published by the workflow: version %s with the tag %s", async (version, tag) => {
+    const dir = temporaryFolder();
+    const files = join(dir, "release", "files");
+    mkdirSync(files, { recursive: true });
+    renameSync(packedProgram(dir, version), join(files, `pipe-scaling-${version}.tgz`));
+    const { steps } = releaseWorkflow.parse(parse(readFileSync(RELEASE_WORKFLOW, "utf8"))).jobs.npm;
+    const [command = "", ...others] = steps.flatMap((step) => step.run ?? []);
+    expect(others).toEqual([]);
+    const npm = { dry_run: "true", offline: "true", loglevel: "notice", cache: join(dir, "cache") };
+    const settings = Object.entries(npm).map(([name, value]) => [`npm_config_${name}`, value]);
+    const env = { ...environment, ...Object.fromEntries(settings), GITHUB_REF_NAME: `v${version}` };
+    const { code, stderr } = await run("bash", ["-e", "-c", command], { env, cwd: dir });
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain(` with tag ${tag} and public access (dry-run)`);
   });
 });
 
