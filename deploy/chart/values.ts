@@ -535,7 +535,7 @@ export const chartValues = z.strictObject({
       "Registry of the image, such as `registry.example.com`; empty if `repository` includes it.",
     ),
     repository: text(
-      "Repository of the image, such as `registry.example.com/platform/pipe-scaling-operator`, without a scheme, a tag or a digest. Required.",
+      "Repository of the image, such as `registry.example.com/platform/pipe-scaling-operator`, without a scheme, a tag or a digest. Required, except in the chart of a release.",
     ),
     tag: optionalText(
       "it must be a tag, such as 1.2.3; a digest belongs in image.digest",

@@ -2,18 +2,10 @@ import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { helm } from "@pipe-scaling/local-cluster/helm";
 import { parseDocument, stringify } from "yaml";
+import { generated } from "../chart/generated.ts";
 import { CHART } from "../chart/path.ts";
 import type { ChangelogSection } from "./changelog.ts";
-
-export interface Release {
-  readonly version: string;
-  /** URL of the source repository. */
-  readonly source: string;
-  /** Registry and repository of the image. */
-  readonly image: string;
-  /** Digest of the image: `sha256:…`. */
-  readonly digest: string;
-}
+import type { Release } from "./release.ts";
 
 /**
  * Writes the chart as it is released to `out`: it installs the image with this digest without any values, and has the
@@ -23,10 +15,7 @@ export function writeChart(release: Release, changes: ChangelogSection, out: str
   const folder = join(out, basename(CHART));
   cpSync(CHART, folder, { recursive: true });
   const { version, source, image, digest } = release;
-  edit(join(folder, "values.yaml"), {
-    "image.repository": image,
-    "image.digest": digest,
-  });
+  for (const [path, text] of generated(release)) writeFileSync(join(out, path), text);
   edit(join(folder, "Chart.yaml"), {
     version,
     appVersion: version,
@@ -34,10 +23,6 @@ export function writeChart(release: Release, changes: ChangelogSection, out: str
     sources: [source],
     "maintainers.0.url": source,
   });
-  const readme = join(folder, "README.md");
-  // Outside of the repository, relative links lead nowhere.
-  const links = readFileSync(readme, "utf8").replaceAll("](../../../", `](${source}/blob/v${version}/`);
-  writeFileSync(readme, links);
   annotate(join(folder, "Chart.yaml"), {
     changes: stringify(
       changes.groups.flatMap(({ kind, entries }) =>

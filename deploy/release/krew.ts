@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { stringify } from "yaml";
 import packageJson from "../../package.json" with { type: "json" };
 import { KUBECTL_COMPLETION } from "../../src/cli/completion/kubectl.ts";
-import type { Release } from "./chart.ts";
+import type { Release } from "./release.ts";
 
 /** The name of the plugin, and of its manifest without `.yaml`. */
 export const KREW_PLUGIN = "pipes";

@@ -7,9 +7,10 @@ import { Command } from "commander";
 import packageJson from "../../package.json" with { type: "json" };
 import { plainManifests } from "../manifests/plain-manifests.ts";
 import { changelogSection } from "./changelog.ts";
-import { packageChart, type Release, writeChart } from "./chart.ts";
+import { packageChart, writeChart } from "./chart.ts";
 import { KREW_PLUGIN, krewManifest } from "./krew.ts";
 import { packNpmPackage, writeNpmPackage } from "./npm-package.ts";
+import type { Release } from "./release.ts";
 
 /**
  * The files of a release, for .github/workflows/release.yaml:

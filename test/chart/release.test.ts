@@ -89,6 +89,13 @@ it("the version of the repository is the same in the chart and in the examples",
   expect(read("examples/flux.yaml")).toContain(`tag: v${version}\n`);
 });
 
+const withDefault = z.object({ default: z.string() });
+const valuesSchemaJson = z.object({
+  properties: z.object({
+    image: z.object({ properties: z.object({ repository: withDefault, digest: withDefault }) }),
+  }),
+});
+
 describe("the chart of a release", () => {
   let chart: string;
   let packaged: string;
@@ -141,8 +148,29 @@ describe("the chart of a release", () => {
 
   it("has no relative links in its README", () => {
     const readme = readFileSync(join(chart, "README.md"), "utf8");
-    expect(readme).toContain("](https://github.com/acme/operator/blob/v0.1.1/docs/install.md)");
-    expect(readme).not.toMatch(/\]\(\.\.?\//);
+    const folder = "https://github.com/acme/operator/blob/v0.1.1";
+    expect(readme).toContain(`](${folder}/docs/install.md)`);
+    expect(readme).toContain(`](${folder}/deploy/chart/pipe-scaling-operator/ci)`);
+    expect(readme).not.toMatch(/\]\((?!https?:|#)/);
+  });
+
+  it("has a README whose command installs the release from its registry, without values for the image", () => {
+    const readme = readFileSync(join(chart, "README.md"), "utf8");
+    const [, command] = /```sh\n(helm install .*?)```/s.exec(readme) ?? [];
+    expect(command).toContain(" oci://ghcr.io/acme/charts/pipe-scaling-operator --version 0.1.1 ");
+    expect(command).not.toContain("image");
+    expect(readme).not.toContain("two things");
+  });
+
+  it("has the image as the default in its README and in the schema of its values", () => {
+    const { repository, digest } = valuesSchemaJson.parse(
+      JSON.parse(readFileSync(join(chart, "values.schema.json"), "utf8")),
+    ).properties.image.properties;
+    expect(repository.default).toBe(RELEASE.image);
+    expect(digest.default).toBe(RELEASE.digest);
+    const readme = readFileSync(join(chart, "README.md"), "utf8");
+    expect(readme).toContain(`| \`image.repository\` | \`"${RELEASE.image}"\` |`);
+    expect(readme).toContain(`| \`image.digest\` | \`"${RELEASE.digest}"\` |`);
   });
 });
 
