@@ -77,16 +77,31 @@ const chartYaml = z.looseObject({
   annotations: z.record(z.string(), z.string()),
 });
 
-it("the version of the repository is the same in the chart and in the examples", () => {
-  const folder = new URL("../../deploy/", import.meta.url);
+describe("the version of the repository", () => {
+  const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
   const { version } = packageJson;
-  const read = (path: string) => readFileSync(new URL(path, folder), "utf8");
-  expect(parse(read("chart/pipe-scaling-operator/Chart.yaml"))).toMatchObject({
-    version,
-    appVersion: version,
+  const [, step = ""] = /^1\. (Choose the version .*)$/m.exec(read("RELEASING.md")) ?? [];
+
+  it("is that of the chart", () => {
+    const chart = parse(read("deploy/chart/pipe-scaling-operator/Chart.yaml"));
+    expect(chart).toMatchObject({ version, appVersion: version });
+    expect(step).toContain("`Chart.yaml`");
   });
-  expect(read("examples/argo-cd.yaml")).toContain(`targetRevision: v${version}\n`);
-  expect(read("examples/flux.yaml")).toContain(`tag: v${version}\n`);
+
+  it.each([
+    "README.md",
+    "deploy/Dockerfile",
+    "deploy/examples/argo-cd.yaml",
+    "deploy/examples/flux.yaml",
+    "docs/gitops.md",
+    "docs/install.md",
+  ])("is the only one in the tags, images, packages and builds of %s, which RELEASING.md names", (path) => {
+    const before = /(?:\bv|--build-arg VERSION=|pipe-scaling-|<repository>:|"\$IMAGE":)(\d+\.\d+\.\d+)/g;
+    const named = [...read(path).matchAll(before)].map(([, it]) => it);
+    expect(new Set(named)).toEqual(new Set([version]));
+    const folder = path.startsWith("deploy/examples/") ? "deploy/examples" : path;
+    expect(step).toContain(`\`${folder}\``);
+  });
 });
 
 const withDefault = z.object({ default: z.string() });
