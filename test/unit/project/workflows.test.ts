@@ -95,16 +95,27 @@ describe("the workflows", () => {
     for (const { with: inputs } of setups) expect(inputs?.["node-version-file"]).toBe(".node-version");
   });
 
-  it("test the Kubernetes versions that docs/reference/versions.md lists", () => {
-    const matrix = z
-      .object({
-        jobs: z.object({
-          kubernetes: z.object({
-            strategy: z.object({ matrix: z.object({ version: z.array(z.string()) }) }),
-          }),
+  const { kubernetes } = z
+    .object({
+      jobs: z.object({
+        kubernetes: z.object({
+          strategy: z.object({ matrix: z.object({ version: z.array(z.string()) }) }),
+          steps: z.array(z.object({ if: z.string().optional(), run: z.string().optional() })),
         }),
-      })
-      .parse(parse(read(".github/workflows/ci.yaml"))).jobs.kubernetes.strategy.matrix.version;
+      }),
+    })
+    .parse(parse(read(".github/workflows/ci.yaml"))).jobs;
+  const matrix = kubernetes.strategy.matrix.version;
+
+  it("run the demo on one Kubernetes version, whatever its patch version", () => {
+    const demo = kubernetes.steps.filter(({ run }) => run?.includes("demo.slow.test.ts"));
+    expect(demo).toHaveLength(1);
+    const [, minor = ""] = /^startsWith\(matrix\.version, '(1\.\d+\.)'\)$/.exec(demo[0]?.if ?? "") ?? [];
+    expect(minor).not.toBe("");
+    expect(matrix.filter((version) => version.startsWith(minor))).toHaveLength(1);
+  });
+
+  it("test the Kubernetes versions that docs/reference/versions.md lists", () => {
     const page = read("docs/reference/versions.md");
     const [, listed = ""] = /^Kubernetes versions of the workflow `ci`: (.+)\.$/m.exec(page) ?? [];
     expect(listed.split(", ")).toEqual([...matrix, readVersions().kubernetes]);
