@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that the first line of each commit has at most 72 characters, so that lists show it whole. Commits that are older
-# than this file are not checked. The argument is the first commit that is not checked; without it, the one that added this
+# than this file are not checked. The argument is the last commit that is not checked; without it, the one that added this
 # file.
 set -euo pipefail
 most=72

@@ -4,7 +4,7 @@ import { CHART } from "../chart/path.ts";
 
 const NAMESPACE = "pipe-scaling-system";
 const VALUES = fileURLToPath(new URL("values.yaml", import.meta.url));
-const HEAD = `# Generated from the chart with values.yaml by \`npm run generate\`; do not edit.
+const HEAD = `# Generated from the chart with deploy/manifests/values.yaml. In the repository, \`npm run generate\` writes this file.
 ---
 apiVersion: v1
 kind: Namespace
