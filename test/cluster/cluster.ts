@@ -7,7 +7,7 @@ import { whileAlive } from "./deaths.ts";
 import { type Environment, environment } from "./environment.ts";
 import { ClusterError, messageOf } from "./errors.ts";
 import { type Component, type ComponentArgs, createCluster } from "./kwokctl.ts";
-import { checkName } from "./names.ts";
+import { COMMAND, checkName } from "./names.ts";
 import { openPaths, type Paths } from "./paths.ts";
 import { checkPort, type Ports, reservePorts } from "./ports.ts";
 import { thisProcess } from "./processes.ts";
@@ -176,13 +176,13 @@ export async function attachCluster(name: string, env: Environment = environment
 
 function alreadyRuns(name: string): ClusterError {
   return new ClusterError(
-    `A cluster named "${name}" is already running. Use it (npm run cluster -- env --name ${name}), remove it (npm run cluster -- down --name ${name}) or choose another --name.`,
+    `A cluster named "${name}" is already running. Use it (${COMMAND} env --name ${name}), remove it (${COMMAND} down --name ${name}) or choose another --name.`,
   );
 }
 
 function noSuchCluster(name: string, existing: readonly string[]): ClusterError {
   const others = existing.length > 0 ? `There are: ${existing.join(", ")}.` : "There are no others.";
   return new ClusterError(
-    `There is no cluster named "${name}". ${others} To start it: npm run cluster -- up --name ${name}`,
+    `There is no cluster named "${name}". ${others} To start it: ${COMMAND} up --name ${name}`,
   );
 }

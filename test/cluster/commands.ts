@@ -2,6 +2,7 @@ import { delimiter, join } from "node:path";
 import { attachCluster, type Cluster, startCluster } from "./cluster.ts";
 import { environment } from "./environment.ts";
 import { COMPONENTS } from "./kwokctl.ts";
+import { COMMAND } from "./names.ts";
 import { openPaths, type Paths } from "./paths.ts";
 import { programsRunFrom } from "./processes.ts";
 import { type ClusterRecord, clusterNames, readRecord } from "./record.ts";
@@ -59,9 +60,9 @@ function nextSteps({ name, server, dir }: Cluster): string {
   return `  API server   ${server}
   logs         ${join(dir, "logs")}
 Next:
-  eval "$(npm run -s cluster -- env${flag})"   # kubectl and helm in this shell then use it
+  eval "$(${COMMAND} env${flag})"   # kubectl and helm in this shell then use it
   kubectl get nodes
-  npm run cluster -- down${flag}`;
+  ${COMMAND} down${flag}`;
 }
 
 export async function down({ name }: { readonly name: string }): Promise<void> {
@@ -94,7 +95,7 @@ export function list(): void {
     record.createdAt,
   ]);
   if (rows.length === 0) {
-    console.log("There are no clusters. To start one: npm run cluster -- up");
+    console.log(`There are no clusters. To start one: ${COMMAND} up`);
     return;
   }
   console.log(table([["NAME", "API SERVER", "STATE", "ENDS WITH", "CREATED"], ...rows]));

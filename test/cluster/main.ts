@@ -2,10 +2,11 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { down, downAll, env, list, up } from "./commands.ts";
 import { ClusterError } from "./errors.ts";
+import { COMMAND } from "./names.ts";
 
-/** The command line of the local cluster: npm run cluster -- <command>. */
+/** The command line of the local cluster. */
 function program(): Command {
-  const main = new Command("npm run cluster --")
+  const main = new Command(COMMAND)
     .description(
       "Runs a real Kubernetes control plane (etcd, API server, controller manager, scheduler) on this machine. kwok simulates nodes and pods.",
     )
@@ -34,7 +35,7 @@ function program(): Command {
   main.command("list").description("list the clusters").action(list);
   main
     .command("env")
-    .description('print the environment for kubectl and helm: eval "$(npm run -s cluster -- env)"')
+    .description(`print the environment for kubectl and helm: eval "$(${COMMAND} env)"`)
     .addOption(nameOption())
     .action(env);
   main.addHelpText("after", ENVIRONMENT);

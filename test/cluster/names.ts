@@ -1,5 +1,8 @@
 import { ClusterError } from "./errors.ts";
 
+/** How users run main.ts, in this repository and in a project that has installed this package. */
+export const COMMAND = "npx local-cluster";
+
 /** The name is part of paths and of entries in kubeconfigs. */
 const NAME = /^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/;
 

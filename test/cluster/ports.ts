@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import { createServer, type Server } from "node:net";
 import { ClusterError } from "./errors.ts";
+import { COMMAND } from "./names.ts";
 
 const COMPONENT_PORTS = [
   "etcd",
@@ -48,7 +49,7 @@ export async function reservePorts(apiServer?: number): Promise<PortReservation>
     guard.close();
   }
   throw new ClusterError(
-    `No ${BLOCK} consecutive free ports were found between ${FIRST} and 32768 of 127.0.0.1 in ${TRIES} attempts. Remove a cluster that you do not need: "npm run cluster -- list" shows them.`,
+    `No ${BLOCK} consecutive free ports were found between ${FIRST} and 32768 of 127.0.0.1 in ${TRIES} attempts. Remove a cluster that you do not need: "${COMMAND} list" shows them.`,
   );
 }
 

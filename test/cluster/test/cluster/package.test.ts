@@ -84,4 +84,11 @@ describe("the packed package in an empty project", () => {
     const { name: running } = await sharedCluster();
     expect(await node(join(installed, bin["local-cluster"]), "list")).toContain(running);
   });
+
+  test("names this command in its help, and no script of the repository", async () => {
+    const help = (await node(join(installed, "main.js"), "--help")).replaceAll(/\s+/g, " ");
+    expect(help).toMatch(/^Usage: npx local-cluster /);
+    expect(help).toContain('eval "$(npx local-cluster env)"');
+    expect(help).not.toContain("npm run");
+  });
 });

@@ -10,7 +10,7 @@ import { startNode } from "../support/children.ts";
 import { writeProgram, writePrograms } from "../support/fake-programs.ts";
 import { bareMachine, scratch } from "../support/scratch.ts";
 
-/** Runs `npm run cluster -- <args>` on a machine without programs. */
+/** Runs `npx local-cluster <args>` on a machine without programs. */
 async function command(args: readonly string[], more: Environment = {}) {
   const { env, paths } = bareMachine();
   const child = startNode(new URL("../../main.ts", import.meta.url), args, { ...env, ...more });
@@ -34,7 +34,7 @@ describe("the command line reports a mistake with a sentence and exit code 1:", 
     [["down", "--name", "x"], /There is no cluster named "x"\. There are no others\./],
     [
       ["env", "--name", "x"],
-      /There is no cluster named "x"\. There are no others\. To start it: npm run cluster -- up --name x/,
+      /There is no cluster named "x"\. There are no others\. To start it: npx local-cluster up --name x/,
     ],
     [["up"], /Cannot find the programs of the local cluster\. Tried:/],
   ])("%j", async (args, sentence) => {
