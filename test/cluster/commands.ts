@@ -2,9 +2,12 @@ import { delimiter, join } from "node:path";
 import { attachCluster, type Cluster, startCluster } from "./cluster.ts";
 import { environment } from "./environment.ts";
 import { COMPONENTS } from "./kwokctl.ts";
-import { COMMAND } from "./names.ts";
+import { withLock } from "./lock.ts";
+import { COMMAND, checkName } from "./names.ts";
 import { openPaths, type Paths } from "./paths.ts";
 import { programsRunFrom } from "./processes.ts";
+import { terminalProgress } from "./progress.ts";
+import { apiServerReady } from "./ready.ts";
 import { type ClusterRecord, clusterNames, readRecord } from "./record.ts";
 import { removeCluster, sweep } from "./remove.ts";
 
@@ -18,13 +21,20 @@ export interface UpOptions {
   readonly controllerManager: boolean;
 }
 
-/** Starts a cluster that keeps running. An existing cluster is used as it is; after a reboot, it is restarted. */
+/**
+ * Starts a cluster that keeps running. An existing cluster is used as it is, and only those of its components are
+ * restarted that are not running.
+ */
 export async function up(options: UpOptions): Promise<void> {
   const start = performance.now();
   const paths = openPaths(environment);
-  tidy(paths);
-  const { name } = options;
-  const how = await upHow(paths, options);
+  const name = checkName(options.name);
+  const onWait = () =>
+    terminalProgress().note(`Another process is starting cluster "${name}"; waiting for it.`);
+  const how = await withLock(join(paths.locks, name), { onWait }, async () => {
+    tidy(paths);
+    return await upHow(paths, options);
+  });
   const cluster = await attachCluster(name);
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   console.log(`Cluster "${name}" ${how === "running" ? "is already running" : `${how} in ${seconds} s`}:`);
@@ -33,7 +43,9 @@ export async function up(options: UpOptions): Promise<void> {
 
 async function upHow(paths: Paths, options: UpOptions): Promise<"running" | "started" | "restarted"> {
   const { name, podStart, podJitter, nodes, port, kubernetesVersion, controllerManager } = options;
-  if (!readRecord(join(paths.clusters, name))) {
+  const dir = join(paths.clusters, name);
+  const record = readRecord(dir);
+  if (!record) {
     await startCluster({
       name,
       podStartMs: podStart,
@@ -48,11 +60,15 @@ async function upHow(paths: Paths, options: UpOptions): Promise<"running" | "sta
     });
     return "started";
   }
-  if (programsRunFrom(join(paths.clusters, name)).length > 0) return "running";
-  // The machine was restarted.
   const cluster = await attachCluster(name);
+  if (record.owner) {
+    // Another program starts and kills its components.
+    await apiServerReady(cluster, { timeoutMs: 60_000 });
+    return "running";
+  }
+  const before = new Set(programsRunFrom(dir).map(({ pid }) => pid));
   await cluster.revive();
-  return "restarted";
+  return programsRunFrom(dir).every(({ pid }) => before.has(pid)) ? "running" : "restarted";
 }
 
 function nextSteps({ name, server, dir }: Cluster): string {

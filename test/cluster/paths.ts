@@ -15,6 +15,8 @@ export interface Paths {
   readonly clusters: string;
   /** The logs of removed clusters, which are kept for a while. */
   readonly logs: string;
+  /** An empty file for each name of a cluster that `up` has started. */
+  readonly locks: string;
 }
 
 /** Creates the folders. @throws ClusterError if they cannot be written */
@@ -29,6 +31,7 @@ export function openPaths(env: Environment): Paths {
     binaries: makeFolder(join(cache, "binaries")),
     clusters: makeFolder(join(kwok, "clusters")),
     logs: makeFolder(join(cache, "logs")),
+    locks: makeFolder(join(cache, "locks")),
   };
 }
 

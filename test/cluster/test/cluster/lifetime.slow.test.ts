@@ -9,7 +9,7 @@ import { openPaths } from "../../paths.ts";
 import { killProgramsRunFrom, programsRunFrom } from "../../processes.ts";
 import { silentProgress } from "../../progress.ts";
 import { sharedCluster } from "../../vitest.ts";
-import { startNode } from "../support/children.ts";
+import { type Child, startNode } from "../support/children.ts";
 import { scratch } from "../support/scratch.ts";
 
 const MAIN = new URL("../../main.ts", import.meta.url);
@@ -73,11 +73,12 @@ describe("a cluster is removed completely when its process ends with", () => {
   });
 });
 
+const UP = ["up", "--name", "kept", "--nodes", "0", "--no-controller-manager"];
+
 test("a cluster that was started with up keeps running until down, and a second up uses it", async () => {
   const env = ownCache();
-  const flags = ["--name", "kept", "--nodes", "0", "--no-controller-manager"];
   const up = async () => {
-    const child = startNode(MAIN, ["up", ...flags], env);
+    const child = startNode(MAIN, UP, env);
     expect(await child.waitForEnd()).toBe(0);
     return child.stdout;
   };
@@ -94,6 +95,32 @@ test("a cluster that was started with up keeps running until down, and a second 
   expect(await down.waitForEnd()).toBe(0);
   expect(down.stdout).toBe('Cluster "kept" was removed.\n');
   expect(leftIn(env)).toEqual(NOTHING);
+});
+
+test("up restarts only the component that was killed", async () => {
+  const env = ownCache();
+  expect(await startNode(MAIN, UP, env).waitForEnd()).toBe(0);
+  const kept = await attachCluster("kept", env);
+  const etcd = kept.pid("etcd");
+  await kept.kill("kube-apiserver");
+  const again = startNode(MAIN, UP, env);
+  expect(await again.waitForEnd()).toBe(0);
+  expect(again.stdout).toMatch(/^Cluster "kept" restarted in [\d.]+ s:\n/);
+  expect(await kubectl(kept, ["get", "namespace", "default", "-o", "name"])).toBe("namespace/default\n");
+  expect(kept.pid("etcd")).toBe(etcd);
+});
+
+test("up waits for a start in progress", async () => {
+  const env = ownCache();
+  const first = startNode(MAIN, UP, env);
+  await untilEtcdRuns(first, env);
+  const second = startNode(MAIN, UP, env);
+  expect(await second.waitForEnd()).toBe(0);
+  const kept = await attachCluster("kept", env);
+  expect(await kubectl(kept, ["get", "namespace", "default", "-o", "name"])).toBe("namespace/default\n");
+  expect(second.stdout).toMatch(/^Cluster "kept" is already running:\n/);
+  expect(second.stderr).toBe('Another process is starting cluster "kept"; waiting for it.\n');
+  expect(await first.waitForEnd()).toBe(0);
 });
 
 const NOTHING = { clusters: [], processes: [] };
@@ -126,10 +153,13 @@ async function starter(output?: string) {
   const child = startNode(START, [], env);
   const left = () => leftIn(env);
   if (output) await child.waitForOutput(output);
-  else
-    await child.waitUntil(
-      () => left().processes.some(({ program }) => program.endsWith("/etcd")),
-      "etcd to run",
-    );
+  else await untilEtcdRuns(child, env);
   return { child, left, env };
+}
+
+async function untilEtcdRuns(child: Child, env: ReturnType<typeof ownCache>): Promise<void> {
+  await child.waitUntil(
+    () => leftIn(env).processes.some(({ program }) => program.endsWith("/etcd")),
+    "etcd to run",
+  );
 }
