@@ -44,7 +44,8 @@ function program(): Command {
 
 const ENVIRONMENT = `
 Environment:
-  PIPE_SCALING_CLUSTER_BINARIES  folder of the programs (default: downloaded or built, in the cache)
+  PIPE_SCALING_CLUSTER_BINARIES  folder of the programs (default: downloaded or built, in the cache); if a version
+                                 of Kubernetes is chosen too, the folder must have that version
   PIPE_SCALING_KUBERNETES_VERSION
                                  like --kubernetes-version, also for tests and benchmarks
   PIPE_SCALING_CACHE_DIR         folder of programs, clusters and logs

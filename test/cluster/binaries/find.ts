@@ -4,12 +4,13 @@ import type { Environment } from "../environment.ts";
 import { ClusterError, messageOf } from "../errors.ts";
 import { withLock } from "../lock.ts";
 import { cannotWrite, isWriteFailure, type Paths } from "../paths.ts";
+import { run, tail } from "../run.ts";
 import { Binaries, missingFrom, PROGRAMS } from "./binaries.ts";
 import { build } from "./build.ts";
 import { download } from "./download.ts";
 import { sources } from "./sources.ts";
 import { type FetchOptions, type Staging, sweepStaging, withStaging } from "./staging.ts";
-import { readVersions, thisPlatform } from "./versions.ts";
+import { chosenKubernetes, readVersions, thisPlatform } from "./versions.ts";
 
 /**
  * Finds the programs: in the folder that PIPE_SCALING_CLUSTER_BINARIES names, or else in the cache. An empty cache
@@ -20,7 +21,7 @@ import { readVersions, thisPlatform } from "./versions.ts";
 export async function findBinaries(options: FetchOptions): Promise<Binaries> {
   const { env, paths, progress, signal } = options;
   const given = env["PIPE_SCALING_CLUSTER_BINARIES"];
-  if (given) return givenFolder(resolve(given));
+  if (given) return await givenFolder(resolve(given), options);
   const dir = cachedFolder(paths, env);
   const isComplete = () => missingFrom(dir).length === 0;
   const onWait = () => progress.note("Another process is fetching the cluster's programs; waiting for it.");
@@ -39,11 +40,27 @@ export function cachedFolder(paths: Paths, env: Environment = {}): string {
 }
 
 /** The user chose this folder, so falling back to another source would hide a mistake. */
-function givenFolder(dir: string): Binaries {
+async function givenFolder(dir: string, options: FetchOptions): Promise<Binaries> {
   const missing = missingFrom(dir);
-  if (missing.length === 0) return new Binaries(dir);
+  if (missing.length > 0) {
+    throw new ClusterError(
+      `PIPE_SCALING_CLUSTER_BINARIES is ${dir}, which has no executable ${missing.join(", ")}. Put all of ${PROGRAMS.join(", ")} there ("go install" names etcd "server": rename it), or unset the variable to download or build them.`,
+    );
+  }
+  const binaries = new Binaries(dir);
+  await checkKubernetes(binaries, options);
+  return binaries;
+}
+
+/** @throws ClusterError if the user also chose a version of Kubernetes, and the folder has another one */
+async function checkKubernetes(binaries: Binaries, { env, signal }: FetchOptions): Promise<void> {
+  const chosen = chosenKubernetes(env);
+  if (chosen === undefined) return;
+  const { stdout, stderr } = await run(binaries.path("kube-apiserver"), ["--version"], { env, signal });
+  // A build of a vendor has a suffix: v1.35.4-eks-1.
+  if (/\bv(\d+\.\d+\.\d+)/.exec(stdout)?.[1] === chosen) return;
   throw new ClusterError(
-    `PIPE_SCALING_CLUSTER_BINARIES is ${dir}, which has no executable ${missing.join(", ")}. Put all of ${PROGRAMS.join(", ")} there ("go install" names etcd "server": rename it), or unset the variable to download or build them.`,
+    `Kubernetes ${chosen} was chosen, but PIPE_SCALING_CLUSTER_BINARIES is ${binaries.dir}, whose kube-apiserver --version prints "${tail(stdout + stderr, 1)}". Choose no version, or unset PIPE_SCALING_CLUSTER_BINARIES to download or build this one.`,
   );
 }
 

@@ -32,7 +32,12 @@ export function readVersions(env: Environment = {}) {
   };
 }
 
-function chosenKubernetes(env: Environment): string | undefined {
+/**
+ * The version of Kubernetes that the user chose, without the leading v.
+ *
+ * @throws ClusterError if that is not a version
+ */
+export function chosenKubernetes(env: Environment): string | undefined {
   const chosen = env["PIPE_SCALING_KUBERNETES_VERSION"];
   if (!chosen) return undefined;
   const [, version] = /^v?(1\.\d+\.\d+)$/.exec(chosen) ?? [];

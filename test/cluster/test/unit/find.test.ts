@@ -126,6 +126,34 @@ require k8s.io/kubernetes v1.32.13
 `);
   });
 
+  test("can be that of the folder that the user chooses", async () => {
+    const { find } = machine();
+    const own = writePrograms(scratch());
+    for (const version of ["v1.32.13", "v1.32.13-vendor.1"]) {
+      writeProgram(own, "kube-apiserver", `#!/bin/sh\n[ "$*" = --version ] && echo Kubernetes ${version}\n`);
+      const found = await find({ ...OLDER, PIPE_SCALING_CLUSTER_BINARIES: own });
+      expect(found.dir).toBe(own);
+    }
+  });
+
+  test.each([
+    ["another one", "echo Kubernetes v1.32.1", "Kubernetes v1.32.1"],
+    ["unknown", "echo cannot execute >&2; exit 1", "cannot execute"],
+  ])("is rejected if that of the folder that the user chooses is %s", async (_, script, printed) => {
+    const own = writePrograms(scratch());
+    writeProgram(own, "kube-apiserver", `#!/bin/sh\n${script}\n`);
+    expect(await failure(machine().find({ ...OLDER, PIPE_SCALING_CLUSTER_BINARIES: own }))).toBe(
+      `Kubernetes 1.32.13 was chosen, but PIPE_SCALING_CLUSTER_BINARIES is ${own}, whose kube-apiserver --version prints "${printed}". Choose no version, or unset PIPE_SCALING_CLUSTER_BINARIES to download or build this one.`,
+    );
+  });
+
+  test("is rejected if it is none, even with a folder that the user chooses", async () => {
+    const given = { PIPE_SCALING_CLUSTER_BINARIES: writePrograms(scratch()) };
+    expect(await failure(machine().find({ ...given, PIPE_SCALING_KUBERNETES_VERSION: "foo" }))).toContain(
+      '"foo" is not a version of Kubernetes.',
+    );
+  });
+
   test.each(["1.32", "latest", "2.0.0"])("is rejected if it is %s", async (version) => {
     expect(await failure(machine().find({ PIPE_SCALING_KUBERNETES_VERSION: version }))).toBe(
       `"${version}" is not a version of Kubernetes. Use a released version with its patch number, such as 1.35.4.`,
