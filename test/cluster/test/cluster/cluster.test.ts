@@ -180,6 +180,20 @@ describe("pods", () => {
     expect(await value("pods -l app=lingering", "{.items[*].metadata.name}")).not.toBe("");
   });
 
+  test("of a Job succeed as soon as they have started", async () => {
+    const spec = { restartPolicy: "Never", containers: [{ name: "a", image: "a" }] };
+    await apply(cluster, [
+      {
+        apiVersion: "batch/v1",
+        kind: "Job",
+        metadata: { name: "task", namespace: NAMESPACE },
+        spec: { template: { spec } },
+      },
+    ]);
+    await becomes("pods -l job-name=task", "{.items[*].status.phase}", "Succeeded");
+    await becomes("job/task", "{.status.succeeded}", "1");
+  });
+
   test("are not scheduled if they fit on no node", async () => {
     const resources = { requests: { cpu: "1000000" } };
     const spec = { containers: [{ name: "a", image: "a", resources }] };

@@ -1,4 +1,12 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as tar from "tar";
@@ -54,6 +62,14 @@ describe("the packed package in an empty project", () => {
     const packed = packedManifest();
     expect(packed).toMatchObject({ name, version, license: "Apache-2.0", dependencies });
     expect(packed).not.toHaveProperty("scripts");
+  });
+
+  test("has a README that names every path that it exports, and links only to files that it has", () => {
+    const readme = readFileSync(join(installed, "README.md"), "utf8");
+    expect(Object.keys(exports).filter((path) => !readme.includes(`\`${path}\``))).toEqual([]);
+    const links = [...readme.matchAll(/\]\(([^():#]+)\)/g)].map(([, link = ""]) => link);
+    expect(links).toContain("binaries/go.mod");
+    expect(links.filter((link) => !existsSync(join(installed, link)))).toEqual([]);
   });
 
   test("starts a cluster", async () => {
