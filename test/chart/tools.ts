@@ -27,9 +27,16 @@ export async function rendered(...args: readonly string[]): Promise<readonly Man
   return parseManifests(await helm(["template", ...RELEASE, ...args]));
 }
 
-/** @param text YAML documents, as Helm prints them */
+/**
+ * @param text YAML documents, as Helm prints them
+ * @throws if a document is no valid YAML, for example because of a key that occurs twice, which Flux rejects, too
+ */
 export function parseManifests(text: string): readonly Manifest[] {
   return parseAllDocuments(text)
-    .map((document): Manifest | null => document.toJS())
+    .map((document): Manifest | null => {
+      const [error] = document.errors;
+      if (error) throw error;
+      return document.toJS();
+    })
     .filter((object) => object !== null);
 }

@@ -572,6 +572,37 @@ describe("the rendered chart", () => {
     });
   });
 
+  it("writes each label of an object once, and its own labels override commonLabels", async () => {
+    const everything = ["--values", valuesFile("everything")];
+    const before = await rendered(...everything);
+    const keys = new Set(before.flatMap(({ metadata }) => Object.keys(metadata.labels ?? {})));
+    expect(keys).toContain("app.kubernetes.io/part-of");
+    expect(keys).toContain("prometheus");
+    const theirs = Object.fromEntries([...keys].map((key) => [key, "theirs"]));
+    const commonLabels = { ...theirs, team: "platform" };
+    const after = await rendered(...everything, "--set-json", `commonLabels=${JSON.stringify(commonLabels)}`);
+    expect(after.map(({ metadata }) => metadata.labels)).toEqual(
+      before.map(({ metadata }) => ({ ...commonLabels, ...metadata.labels })),
+    );
+  });
+
+  it("writes each annotation of a pod once: its own checksum, and the default container of the values", async () => {
+    const annotations = { "kubectl.kubernetes.io/default-container": "proxy", "checksum/tiers": "theirs" };
+    const [deployment] = await rendered(
+      ...["--values", valuesFile("everything"), "--show-only", "templates/api-deployment.yaml"],
+      ...["--set-json", `api.podAnnotations=${JSON.stringify(annotations)}`],
+    );
+    expect(deployment).toMatchObject({
+      spec: {
+        template: {
+          metadata: {
+            annotations: { ...annotations, "checksum/tiers": expect.stringMatching(/^[0-9a-f]{64}$/) },
+          },
+        },
+      },
+    });
+  });
+
   it("keeps the CRD and the namespace of the records on uninstall, unless crds.keep is false", async () => {
     const kept = async (...args: string[]) =>
       (await rendered(...MINIMAL, ...args))
@@ -860,8 +891,8 @@ describe("the rendered chart", () => {
     const pipeScalings = { group: "pipes.clouddb.dev", resource: "pipescalings" };
     const changes = ["create", "update", "patch", "delete", "deletecollection"];
     expect(aggregated).toEqual([
-      { to: to("view", "edit", "admin"), rules: [{ ...pipeScalings, verbs: ["get", "list", "watch"] }] },
-      { to: to("edit", "admin"), rules: [{ ...pipeScalings, verbs: changes }] },
+      { to: to("admin", "edit", "view"), rules: [{ ...pipeScalings, verbs: ["get", "list", "watch"] }] },
+      { to: to("admin", "edit"), rules: [{ ...pipeScalings, verbs: changes }] },
     ]);
   });
 

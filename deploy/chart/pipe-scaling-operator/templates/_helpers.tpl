@@ -94,15 +94,19 @@ conflict for an older number in a rollback.
 {{ .Values.api.service.port | int | default (ternary 443 80 .Values.api.tls.enabled) }}
 {{- end }}
 
-{{/* Labels. Ours override labels from the values, because selectors depend on ours. */}}
+{{/*
+Labels of an object. Takes a list: the root context, and the labels that only this object has. They and ours override
+commonLabels, because selectors depend on them. Each key occurs once, because Flux rejects an object that repeats one.
+*/}}
 {{- define "pipe-scaling.labels" -}}
-{{- $own := dict
-  "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_")
-  "app.kubernetes.io/name" (include "pipe-scaling.chartName" .)
-  "app.kubernetes.io/instance" .Release.Name
-  "app.kubernetes.io/version" .Chart.AppVersion
-  "app.kubernetes.io/managed-by" .Release.Service }}
-{{- toYaml (merge $own .Values.commonLabels) }}
+{{- $root := index . 0 }}
+{{- $ours := dict
+  "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_")
+  "app.kubernetes.io/name" (include "pipe-scaling.chartName" $root)
+  "app.kubernetes.io/instance" $root.Release.Name
+  "app.kubernetes.io/version" $root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" $root.Release.Service }}
+{{- toYaml (merge dict (index . 1 | default dict) $ours ($root.Values.commonLabels | default dict)) }}
 {{- end }}
 
 {{/* Annotations of an object. Takes a list: the root context, and the annotations that only this object has. */}}
@@ -265,13 +269,9 @@ labels:
   {{- toYaml (merge $ours $values.podLabels $root.Values.commonLabels) | nindent 2 }}
 annotations:
   # A process reads the tiers only at startup, so a change must restart the pods.
-  checksum/tiers: {{ include "pipe-scaling.tiers" $root | sha256sum }}
-  {{- if $values.extraContainers }}
-  kubectl.kubernetes.io/default-container: {{ $component }}
-  {{- end }}
-  {{- with $values.podAnnotations }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- $checksum := dict "checksum/tiers" (include "pipe-scaling.tiers" $root | sha256sum) }}
+  {{- $container := ternary dict (dict "kubectl.kubernetes.io/default-container" $component) (empty $values.extraContainers) }}
+  {{- toYaml (merge $checksum ($values.podAnnotations | default dict) $container) | nindent 2 }}
 {{- end }}
 
 {{/* The parts of the pod spec that both pods share. Takes a list: the root context, and `api` or `controller`. */}}

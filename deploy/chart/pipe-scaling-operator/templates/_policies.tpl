@@ -158,8 +158,7 @@ dyn({{ index . 0 }}.metadata).?managedFields.orValue([])
 {{- define "pipe-scaling.controllerPolicyMetadata" -}}
 name: {{ include "pipe-scaling.clusterName" . }}
 labels:
-  {{- include "pipe-scaling.labels" (index . 0) | nindent 2 }}
-  app.kubernetes.io/component: controller
+  {{- include "pipe-scaling.labels" (list (index . 0) (dict "app.kubernetes.io/component" "controller")) | nindent 2 }}
 {{- include "pipe-scaling.annotations" (list (index . 0) (include "pipe-scaling.specChecksum" . | fromYaml)) | replace "\n  " "\n" }}
 {{- end }}
 
@@ -204,8 +203,7 @@ kind: ValidatingAdmissionPolicyBinding
 metadata:
   name: {{ include "pipe-scaling.clusterName" . }}
   labels:
-    {{- include "pipe-scaling.labels" (index . 0) | nindent 4 }}
-    app.kubernetes.io/component: api
+    {{- include "pipe-scaling.labels" (list (index . 0) (dict "app.kubernetes.io/component" "api")) | nindent 4 }}
   {{- include "pipe-scaling.annotations" (list (index . 0) (include "pipe-scaling.specChecksum" . | fromYaml)) }}
 spec:
   policyName: {{ include "pipe-scaling.clusterName" . }}
