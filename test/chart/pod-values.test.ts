@@ -106,6 +106,7 @@ describe.each(["api", "controller"] as const)("the pod of the %s", (component) =
     ["minAvailable=1,maxUnavailable=1", /podDisruptionBudget: minAvailable and maxUnavailable are mutually/],
     ["minAvailable=2", /minAvailable \(2\) allows no eviction of the 2 pods/],
     ["minAvailable=100%", /minAvailable \(100%\) allows no eviction of the 2 pods/],
+    ["minAvailable=51%", /minAvailable \(51%\) allows no eviction of the 2 pods/],
     ["maxUnavailable=0", /maxUnavailable \(0\) allows no eviction/],
     ["maxUnavailable=0%", /maxUnavailable \(0%\) allows no eviction/],
   ])(
@@ -118,6 +119,18 @@ describe.each(["api", "controller"] as const)("the pod of the %s", (component) =
       expect(code).toBe(1);
     },
   );
+
+  it("is rejected with a budget of a percentage that Kubernetes rounds up to all of its pods", async () => {
+    const stderr = async (replicas: number, percentage: string) => {
+      const budget = `${component}.podDisruptionBudget.minAvailable=${percentage}`;
+      const set = `${component}.replicaCount=${replicas},${budget}`;
+      return (await tryHelm(["template", ...RELEASE, ...MINIMAL, "--set", set])).stderr;
+    };
+    expect(await stderr(3, "66%")).toBe("");
+    expect(await stderr(3, "67%")).toContain("minAvailable (67%) allows no eviction of the 3 pods");
+    expect(await stderr(1, "0%")).toBe("");
+    expect(await stderr(1, "1%")).toContain("minAvailable (1%) allows no eviction");
+  });
 
   it("may be stopped whatever its budget", async () => {
     const stopped = `${component}.replicaCount=0,${component}.podDisruptionBudget.minAvailable=1`;

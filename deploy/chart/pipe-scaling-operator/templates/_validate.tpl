@@ -131,7 +131,12 @@ The names of all objects would begin with {{ $name | quote }}, from {{ ternary "
 {{- end }}
 {{- /* A process without pods is stopped on purpose, and an eviction of nothing cannot be blocked. */}}
 {{- if and .enabled $replicas }}
-{{- if or (eq (toString .minAvailable) "100%") (and (not (kindIs "string" .minAvailable)) (not (has .minAvailable $unset)) (ge (int .minAvailable) $replicas)) }}
+{{- $least := int .minAvailable }}
+{{- if kindIs "string" .minAvailable }}
+{{- /* Kubernetes rounds a percentage of the pods up. */}}
+{{- $least = div (add (mul (trimSuffix "%" .minAvailable | atoi) $replicas) 99) 100 | int }}
+{{- end }}
+{{- if ge $least $replicas }}
 {{ $component }}.podDisruptionBudget.minAvailable ({{ .minAvailable }}) allows no eviction of the {{ $replicas }} pods, so that no node with one of them can be drained: set it to a lower value, or run more pods.
 {{- end }}
 {{- if has (toString .maxUnavailable) (list "0" "0%" "00%") }}
