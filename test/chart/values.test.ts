@@ -148,6 +148,16 @@ describe("the chart accepts", () => {
         },
       },
     ],
+    [
+      "an alert about stale caches that fires before the API rejects reads",
+      {
+        monitoring: {
+          podMonitor: { enabled: true },
+          prometheusRule: { enabled: true, alerts: { PipeScalingApiCacheStale: { threshold: 119 } } },
+        },
+        api: { config: { maxCacheAge: "2m" } },
+      },
+    ],
     ["tolerations that compare numbers", { api: { tolerations: [toleration("Gt"), toleration("Lt")] } }],
   ])("%s", async (_, values) => {
     const set = Object.entries(values).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
@@ -302,6 +312,14 @@ describe("the chart rejects with the field and the reason", () => {
         "api.tls.certificate.duration=24h,api.tls.certificate.renewBefore=8h",
       ],
       /PipeScalingCertificateExpiry\.threshold \(14 days\) is not less than api\.tls\.certificate\.renewBefore \(8h\)/,
+    ],
+    [
+      "an alert about stale caches that fires after the API rejects reads",
+      [
+        "monitoring.prometheusRule.enabled=true,monitoring.podMonitor.enabled=true",
+        "api.config.maxCacheAge=2m",
+      ],
+      /PipeScalingApiCacheStale\.threshold \(150 s\) is not less than api\.config\.maxCacheAge \(2m\).*: lower the threshold, or raise api\.config\.maxCacheAge\./,
     ],
     [
       "an autoscaler without CPU requests",

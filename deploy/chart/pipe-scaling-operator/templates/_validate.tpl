@@ -201,6 +201,12 @@ monitoring.prometheusRule.job is for metrics that a scrape configuration of your
 monitoring.prometheusRule.alerts.PipeScalingCertificateExpiry.threshold ({{ .threshold }} days) is not less than api.tls.certificate.renewBefore ({{ $certificate.renewBefore }}), so that the alert would fire before each renewal: lower the threshold, or raise api.tls.certificate.renewBefore.
 {{- end }}
 {{- end }}
+{{- with .prometheusRule.alerts.PipeScalingApiCacheStale }}
+{{- $maxCacheAge := $.Values.api.config.maxCacheAge }}
+{{- if and $.Values.monitoring.prometheusRule.enabled .enabled $maxCacheAge (ge (mulf .threshold 1000) (include "pipe-scaling.milliseconds" $maxCacheAge | float64)) }}
+monitoring.prometheusRule.alerts.PipeScalingApiCacheStale.threshold ({{ .threshold }} s) is not less than api.config.maxCacheAge ({{ $maxCacheAge }}), so that the API would reject reads before the alert fires: lower the threshold, or raise api.config.maxCacheAge.
+{{- end }}
+{{- end }}
 {{- if and $policy.enabled (not $policy.metricsFrom) (or $isMonitored .prometheusRule.enabled) }}
 networkPolicy.metricsFrom is empty, so that Prometheus cannot read the metrics: add its pods, or disable monitoring.
 {{- end }}
