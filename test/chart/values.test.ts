@@ -705,12 +705,27 @@ describe("the rendered chart", () => {
       "controller.replicaCount is 0: the API accepts sizes, but nothing applies them",
     ],
     ["api.replicaCount=0", "api.replicaCount is 0: no request gets a response"],
-    ["api.tls.secretName=mine", "api.tls.secretName: the Secret mine does not exist"],
+    ["preflight.enabled=false,api.tls.secretName=mine", "api.tls.secretName: the Secret mine does not exist"],
   ])("warns in the notes about %s", async (values, warning) => {
     const install = (...args: string[]) =>
       helm(["install", ...RELEASE, ...MINIMAL, "--dry-run=client", ...args]);
     expect(await install("--set", values)).toContain(`WARNING: ${warning}`);
     expect(await install()).not.toContain(warning);
+  });
+
+  it("does not say in the notes that a Secret does not exist if Helm has not looked for it", async () => {
+    const values = ["--set", "api.tls.secretName=mine"];
+    const notes = await helm(["install", ...RELEASE, ...MINIMAL, "--dry-run=client", ...values]);
+    expect(notes).not.toContain("the Secret mine");
+  });
+
+  it("writes the self-signed certificate to a file in the notes before it calls the API with it", async () => {
+    const notes = await helm(["install", ...RELEASE, ...MINIMAL, "--dry-run=client"]);
+    const commands = notes.match(/(?<=^ {3})(kubectl get secret|curl) .*$/gm);
+    expect(commands).toEqual([
+      expect.stringMatching(/^kubectl get secret .* > ca\.crt$/),
+      expect.stringMatching(/^curl --cacert ca\.crt /),
+    ]);
   });
 
   it("names the namespace of the records in the command of the notes that checks the installation", async () => {
