@@ -454,53 +454,121 @@ describe("the chart rejects with the field and the reason", () => {
   });
 });
 
-describe("the chart in a cluster whose Services have only IPv6 addresses", () => {
-  /** Returns the errors of Helm with an API server that has only the objects that the chart looks up. */
-  async function errors(ipFamilies: readonly string[], ...args: readonly string[]): Promise<string> {
-    const namespaces = "/api/v1/namespaces";
-    const resources = [
-      { name: "namespaces", kind: "Namespace", namespaced: false },
-      { name: "services", kind: "Service", namespaced: true },
-      { name: "secrets", kind: "Secret", namespaced: true },
-    ];
-    const others = [
-      { name: "customresourcedefinitions", kind: "CustomResourceDefinition", namespaced: false },
-      { name: "endpointslices", kind: "EndpointSlice", namespaced: true },
-    ];
-    const objects = new Map<string, object>([
-      ["/version", { major: "1", minor: "35", gitVersion: "v1.35.0" }],
-      ["/api", { kind: "APIVersions", versions: ["v1"] }],
-      ["/apis", { kind: "APIGroupList", apiVersion: "v1", groups: [] }],
-      ["/api/v1", { kind: "APIResourceList", groupVersion: "v1", resources }],
-      ...["apiextensions.k8s.io/v1", "discovery.k8s.io/v1"].map((version): [string, object] => [
-        `/apis/${version}`,
-        { kind: "APIResourceList", groupVersion: version, resources: others },
-      ]),
-      ...["default", "acme-pipes"].map((name): [string, object] => [
-        `${namespaces}/${name}`,
-        { apiVersion: "v1", kind: "Namespace", metadata: { name } },
-      ]),
-      ["/api/v1/services", { apiVersion: "v1", kind: "ServiceList", items: [] }],
-      [
-        `${namespaces}/default/services/kubernetes`,
-        { apiVersion: "v1", kind: "Service", metadata: { name: "kubernetes" }, spec: { ipFamilies } },
-      ],
-    ]);
-    const server = createServer(({ url = "" }, response) => {
-      const object = objects.get(url.replace(/\?.*/, ""));
-      response.writeHead(object ? 200 : 404, { "Content-Type": "application/json" });
-      const notFound = { kind: "Status", apiVersion: "v1", status: "Failure", reason: "NotFound", code: 404 };
-      response.end(JSON.stringify(object ?? notFound));
-    }).listen(0, "127.0.0.1");
-    onTestFinished(() => {
-      server.close();
-    });
-    await once(server, "listening");
-    const { port } = z.object({ port: z.number() }).parse(server.address());
-    const kubeconfig = writeKubeconfig(`http://127.0.0.1:${port}`);
-    const dryRun = ["--dry-run=server", "--kubeconfig", kubeconfig];
-    return (await tryHelm(["template", ...RELEASE, ...MINIMAL, ...dryRun, ...args])).stderr;
+/** Returns the errors of Helm with an API server that has only the objects that the chart looks up. */
+async function errorsWith(
+  {
+    ipFamilies = ["IPv4"],
+    own = [],
+  }: { readonly ipFamilies?: readonly string[]; readonly own?: readonly (readonly [string, object])[] },
+  ...args: readonly string[]
+): Promise<string> {
+  const namespaces = "/api/v1/namespaces";
+  const resources = [
+    { name: "namespaces", kind: "Namespace", namespaced: false },
+    { name: "services", kind: "Service", namespaced: true },
+    { name: "secrets", kind: "Secret", namespaced: true },
+  ];
+  const others = [
+    { name: "customresourcedefinitions", kind: "CustomResourceDefinition", namespaced: false },
+    { name: "endpointslices", kind: "EndpointSlice", namespaced: true },
+  ];
+  const objects = new Map<string, object>([
+    ["/version", { major: "1", minor: "35", gitVersion: "v1.35.0" }],
+    ["/api", { kind: "APIVersions", versions: ["v1"] }],
+    ["/apis", { kind: "APIGroupList", apiVersion: "v1", groups: [] }],
+    ["/api/v1", { kind: "APIResourceList", groupVersion: "v1", resources }],
+    ...["apiextensions.k8s.io/v1", "discovery.k8s.io/v1"].map((version): [string, object] => [
+      `/apis/${version}`,
+      { kind: "APIResourceList", groupVersion: version, resources: others },
+    ]),
+    ...["default", "acme-pipes"].map((name): [string, object] => [
+      `${namespaces}/${name}`,
+      { apiVersion: "v1", kind: "Namespace", metadata: { name } },
+    ]),
+    ["/api/v1/services", { apiVersion: "v1", kind: "ServiceList", items: [] }],
+    [
+      `${namespaces}/default/services/kubernetes`,
+      { apiVersion: "v1", kind: "Service", metadata: { name: "kubernetes" }, spec: { ipFamilies } },
+    ],
+    ...own,
+  ]);
+  const server = createServer(({ url = "" }, response) => {
+    const object = objects.get(url.replace(/\?.*/, ""));
+    response.writeHead(object ? 200 : 404, { "Content-Type": "application/json" });
+    const notFound = { kind: "Status", apiVersion: "v1", status: "Failure", reason: "NotFound", code: 404 };
+    response.end(JSON.stringify(object ?? notFound));
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => {
+    server.close();
+  });
+  await once(server, "listening");
+  const { port } = z.object({ port: z.number() }).parse(server.address());
+  const kubeconfig = writeKubeconfig(`http://127.0.0.1:${port}`);
+  const dryRun = ["--dry-run=server", "--kubeconfig", kubeconfig];
+  return (await tryHelm(["template", ...RELEASE, ...MINIMAL, ...dryRun, ...args])).stderr;
+}
+
+/** Helm has rendered the chart, and the API server cannot check the objects. */
+const ACCEPTED = /^Error: unable to build kubernetes objects/;
+
+describe("the chart whose pods need a Secret", () => {
+  const NAMESPACE = "/api/v1/namespaces/pipe-scaling-system";
+  const namespace = [
+    NAMESPACE,
+    { apiVersion: "v1", kind: "Namespace", metadata: { name: "pipe-scaling-system" } },
+  ] as const;
+  const missing = "api.tls.secretName: the Secret api does not exist in the namespace pipe-scaling-system";
+
+  function errors(own: readonly (readonly [string, object])[], extraObjects: readonly unknown[] = []) {
+    const extra = ["--set-json", `extraObjects=${JSON.stringify(extraObjects)}`];
+    return errorsWith({ own }, "--set", "api.tls.secretName=api", ...extra);
   }
+
+  it("is rejected without it, although the text of an extra object contains its name", async () => {
+    const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "api-token" }, data: { api: "" } };
+    expect(await errors([namespace], [secret])).toContain(missing);
+  });
+
+  it.each([
+    ["a Secret", { apiVersion: "v1", kind: "Secret", metadata: { name: "api" } }],
+    [
+      "a Secret with a template expression",
+      { kind: "Secret", metadata: { name: '{{ printf "%s" "api" }}' } },
+    ],
+    [
+      "a Certificate, in a string with two objects",
+      "kind: Issuer\nmetadata: {name: own}\n---\nkind: Certificate\nmetadata: {name: own}\nspec: {secretName: api}\n",
+    ],
+    [
+      "an ExternalSecret",
+      { kind: "ExternalSecret", metadata: { name: "own" }, spec: { target: { name: "api" } } },
+    ],
+  ])("is accepted if an extra object creates it: %s", async (_, extra) => {
+    expect(await errors([namespace], [extra])).toMatch(ACCEPTED);
+  });
+
+  it("is rejected with a Secret that has no data, naming the keys that it lacks", async () => {
+    const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "api" } };
+    const text = await errors([namespace, [`${NAMESPACE}/secrets/api`, secret]]);
+    expect(text).toContain(
+      "the Secret api in the namespace pipe-scaling-system lacks tls.crt and tls.key, and the pods wait for them",
+    );
+    expect(text).not.toContain("does not exist");
+  });
+
+  it("is rejected with the commands that create it, and its namespace before the first installation", async () => {
+    const create =
+      "`kubectl create secret tls api --cert tls.crt --key tls.key --namespace pipe-scaling-system`";
+    expect(await errors([namespace])).toContain(`Create it with ${create}, or leave`);
+    expect(await errors([])).toContain(
+      `Create it with \`kubectl create namespace pipe-scaling-system\` and ${create}, or leave`,
+    );
+  });
+});
+
+describe("the chart in a cluster whose Services have only IPv6 addresses", () => {
+  const errors = (ipFamilies: readonly string[], ...args: readonly string[]) =>
+    errorsWith({ ipFamilies }, ...args);
 
   it("rejects a listen address that only IPv4 probes reach", async () => {
     expect(await errors(["IPv6"])).toContain(
@@ -512,8 +580,7 @@ describe("the chart in a cluster whose Services have only IPv6 addresses", () =>
     ["an IPv6 listen address", ["IPv6"], ["--set", "listenAddress=::"]],
     ["IPv4 addresses, too", ["IPv4", "IPv6"], []],
   ])("accepts %s", async (_, families, args) => {
-    // Helm has rendered the chart, and this API server cannot check the objects.
-    expect(await errors(families, ...args)).toMatch(/^Error: unable to build kubernetes objects/);
+    expect(await errors(families, ...args)).toMatch(ACCEPTED);
   });
 });
 

@@ -113,15 +113,21 @@ crds.keep is false, so to uninstall this release would delete the PipeScalings o
 {{- $secrets = append $secrets (dict "value" "tracing.headersSecretName" "name" .headersSecretName "keys" (list "headers") "create" "generic %s --from-file headers" "instead" "for a collector that requires no headers") }}
 {{- end }}
 {{- end }}
+{{- $extra := "" }}
+{{- range include "pipe-scaling.extraObjects" $ | splitList "\n---" }}{{ $extra = fromYaml . | toJson | cat $extra }}{{ end }}
 {{- range $secrets }}
-{{- $data := (lookup "v1" "Secret" $.Release.Namespace .name).data | default dict }}
+{{- $secret := lookup "v1" "Secret" $.Release.Namespace .name }}
+{{- $data := $secret.data | default dict }}
 {{- $missing := list }}
 {{- range .keys }}{{ if not (hasKey $data .) }}{{ $missing = append $missing . }}{{ end }}{{ end }}
-{{- $isOurs := contains .name (toJson $.Values.extraObjects) }}
-{{- if and $missing $data }}
+{{- /* A Secret, or an object that names the Secret that it creates, such as a Certificate or an ExternalSecret. */}}
+{{- $isOurs := regexMatch (printf `"(name|secretName)":"%s"` (regexQuoteMeta .name)) $extra }}
+{{- /* Who disables the checks may not be able to read namespaces. */}}
+{{- $isInNewNamespace := and $.Values.preflight.enabled (not (lookup "v1" "Namespace" "" $.Release.Namespace)) }}
+{{- if and $missing $secret }}
 {{ .value }}: the Secret {{ .name }} in the namespace {{ $.Release.Namespace }} lacks {{ join " and " $missing }}, and the pods wait for {{ ternary "it" "them" (eq (len $missing) 1) }}. Add what is missing.
 {{- else if and $missing (not $isOurs) }}
-{{ .value }}: the Secret {{ .name }} does not exist in the namespace {{ $.Release.Namespace }}, and the pods wait for it. Create it with `kubectl create secret {{ printf .create .name }} --namespace {{ $.Release.Namespace }}`, or leave {{ .value }} empty {{ .instead }}.
+{{ .value }}: the Secret {{ .name }} does not exist in the namespace {{ $.Release.Namespace }}, and the pods wait for it. Create it with {{ if $isInNewNamespace }}`kubectl create namespace {{ $.Release.Namespace }}` and {{ end }}`kubectl create secret {{ printf .create .name }} --namespace {{ $.Release.Namespace }}`, or leave {{ .value }} empty {{ .instead }}.
 {{- end }}
 {{- end }}
 {{- end }}
