@@ -216,7 +216,9 @@ function workload(options: { readonly replicaCount: string; readonly memoryLimit
       ),
     podDisruptionBudget: group("PodDisruptionBudget of the pods.", {
       enabled: on("Create a PodDisruptionBudget. By default it allows one eviction at a time."),
-      minAvailable: pods("Pods that evictions must leave available, such as 1 or 50%."),
+      minAvailable: pods(
+        "Pods that evictions must leave available, such as 1 or 50%. Kubernetes rounds a percentage up.",
+      ),
       maxUnavailable: pods("Pods that may be unavailable because of evictions; 1 if both are empty."),
     }),
     priorityClassName: text("PriorityClass of the pods; empty for the default of the cluster."),
@@ -283,7 +285,7 @@ function scraping() {
       "Scrape timeout, at most the interval; empty for the default of Prometheus.",
     ),
     relabelings: objects(
-      "Relabelings of targets. The alerts need the labels `namespace`, `job` and `container` unchanged.",
+      "Relabelings of targets. The alerts need the labels `namespace`, `job`, `container` and `pod` unchanged.",
     ),
     metricRelabelings: objects("Relabelings of samples, for example to drop metrics."),
     labels: texts("Labels that your Prometheus selects."),
@@ -559,9 +561,11 @@ export const chartValues = z.strictObject({
       .default([])
       .meta({ uniqueItems: true })
       .describe(
-        "Namespaces where pipes run, which must exist. Permissions are Roles in these namespaces, except for listing nodes (`rbac.nodes`).",
+        "Namespaces where pipes run, which must exist. Permissions are Roles in these namespaces and in that of the records, except for listing nodes (`rbac.nodes`) and for the authentication of metrics (`monitoring.authentication`).",
       ),
-    allNamespaces: off("Allow pipes in every namespace. Permissions are ClusterRoles."),
+    allNamespaces: off(
+      "Allow pipes in every namespace. Permissions are ClusterRoles, except for the records.",
+    ),
   }),
   records: group("The namespace of the records: organizations, services, members and API keys.", {
     namespace: inChart(namespaceName)
@@ -605,7 +609,9 @@ export const chartValues = z.strictObject({
     { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } },
   ),
   rbac: group("Permissions of the two service accounts and of users.", {
-    create: on("Create Roles, ClusterRoles and their bindings."),
+    create: on(
+      "Create the Roles, ClusterRoles and bindings of the two service accounts, and those for reading metrics. `aggregate` is independent of it.",
+    ),
     nodes: on(
       "Allow the controller to list nodes, so that it detects a size that fits no node before it stops a pipe. Disable it if no service account may read nodes.",
     ),
@@ -641,7 +647,7 @@ export const chartValues = z.strictObject({
       [{ namespaceSelector: {} }],
     ),
     apiServer: group(
-      "Endpoints of the API server behind its Service: the only destination of the processes.",
+      "Endpoints of the API server behind its Service: the only destination of the processes, except for the collector of `tracing` and DNS to resolve its name.",
       {
         ports: z
           .array(z.int().min(1).max(65_535))
@@ -697,7 +703,7 @@ export const chartValues = z.strictObject({
         "Create a PrometheusRule; requires the Prometheus operator, and the ServiceMonitor, the PodMonitor or `job`.",
       ),
       job: text(
-        "Label `job` of the metrics if a scrape configuration of your own collects them. It must also set the labels `namespace` and `container` to those of the pod. Empty for the ServiceMonitor or the PodMonitor.",
+        "Label `job` of the metrics if a scrape configuration of your own collects them. It must also set the labels `namespace` and `container` to those of the pod, and `pod` to its name. Empty for the ServiceMonitor or the PodMonitor.",
       ),
       labels: texts("Labels that your Prometheus selects."),
       runbookUrl: text(

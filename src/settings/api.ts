@@ -78,7 +78,11 @@ export const apiSettings = {
     placeholder: "pairs",
     description: "alternative names of path segments, as alias=segment, such as scaling=pipesCdcScaling",
     list: true,
-    chart: { default: {} },
+    chart: {
+      default: {},
+      description:
+        "alternative names of path segments, as `alias: segment`, such as `scaling: pipesCdcScaling`",
+    },
   }),
   ...rateLimitSettings,
   disableDocsPage: option(onOff, {

@@ -13,7 +13,8 @@ export function chartSchema(settings: Options): Record<string, z.ZodType> {
       const standard =
         chart?.default ?? (declared.default === undefined ? undefined : parse(declared.default));
       const range = rangeOf(schema);
-      const sentence = `${description.charAt(0).toUpperCase()}${description.slice(1)}${range ? `; ${range}` : ""}.`;
+      const text = chart?.description ?? description;
+      const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)}${range ? `; ${range}` : ""}.`;
       return [[withoutUnit(key), rule.default(standard ?? (list ? [] : "")).describe(sentence)]];
     },
   );

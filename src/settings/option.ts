@@ -23,8 +23,8 @@ export interface OptionText {
   readonly complete?: ((env: Environment) => readonly string[]) | undefined;
   /** A positional argument of the command line, without a flag or a variable. */
   readonly argument?: true;
-  /** The default in the chart if it differs, or `false` if chart.ts makes no chart value from the setting. */
-  readonly chart?: false | { readonly default: unknown };
+  /** What differs in the chart, or `false` if chart.ts makes no chart value from the setting. */
+  readonly chart?: false | { readonly default: unknown; readonly description?: string };
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -24,6 +24,7 @@ const settings = {
   names: option(listOf(namespaceName).optional(), { ...text, list: true }),
   level: option(oneOf("low", "high"), { ...text, default: "low", chart: { default: "high" } }),
   isLoud: option(onOff, { ...text, default: "true" }),
+  pairs: option(z.string().optional(), { ...text, chart: { default: {}, description: "its map" } }),
   file: option(z.string().optional(), { ...text, chart: false }),
 };
 
@@ -35,7 +36,7 @@ function accepts(key: string, value: unknown): boolean {
 
 describe("the chart values that are derived from settings", () => {
   it("have the names of the settings without units, and exclude the settings that the chart controls", () => {
-    expect(Object.keys(chart)).toEqual(["count", "delay", "names", "level", "isLoud"]);
+    expect(Object.keys(chart)).toEqual(["count", "delay", "names", "level", "isLoud", "pairs"]);
   });
 
   it("have the defaults of the settings as YAML types, or the defaults of the chart", () => {
@@ -45,6 +46,7 @@ describe("the chart values that are derived from settings", () => {
       names: [],
       level: "high",
       isLoud: true,
+      pairs: {},
     });
   });
 
@@ -52,6 +54,10 @@ describe("the chart values that are derived from settings", () => {
     expect(chart["count"]?.description).toBe("Its value; 1 to 90.");
     expect(chart["delay"]?.description).toBe("Its value; 90s to 2h.");
     expect(chart["level"]?.description).toBe("Its value.");
+  });
+
+  it("have the description of the chart if they are written in another way there", () => {
+    expect(chart["pairs"]?.description).toBe("Its map.");
   });
 
   it("reject an unknown choice and a wrong type", () => {
