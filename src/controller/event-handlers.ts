@@ -9,7 +9,7 @@ import { BY_ORGANIZATION, type Caches } from "./observe/caches.ts";
 import { pipeKeysOf } from "./observe/pipe-kind.ts";
 import { isInCommit, mayBeRollingOut } from "./observe/pipe-view.ts";
 
-/** Enqueues the services that changes affect. Whatever kind of object changed, the key is the ID of a service. */
+/** Enqueues the services that changes affect. The key is the ID of a service for every kind of object. */
 export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, commits }: Limits): void {
   const enqueue = (serviceId: string | undefined, priority?: Priority) => {
     if (serviceId !== undefined) queue.add(serviceId, priority);

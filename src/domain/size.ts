@@ -40,7 +40,8 @@ export function allSizes(maximum: Size = LARGEST): Size[] {
 
 /** Returns the smallest size with at least this CPU and memory; `undefined` if no size is large enough. */
 export function smallestSizeWith(cpuMillicores: number, memoryGib: number): Size | undefined {
-  return allSizes().find((size) => size.cpuMillicores >= cpuMillicores && size.memoryGib >= memoryGib);
+  const cores = Math.max(1, Math.ceil(cpuMillicores / 1000), Math.ceil(memoryGib / GIB_PER_CORE));
+  return cores * 1000 <= CPU_MAXIMUM_MILLICORES ? sizeOfCores(cores) : undefined;
 }
 
 /** The largest size that any platform can offer. */

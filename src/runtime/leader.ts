@@ -181,7 +181,7 @@ export class LeaderElector {
   #write(seen: Lease | undefined, holder: string): Promise<Lease> {
     const { client, clock, namespace, name, leaseMs, fieldManager } = this.#options;
     const now = new Date(clock.now()).toISOString().replace("Z", "000Z");
-    // As in client-go, a release counts as no transition: the next acquisition does.
+    // The next acquisition counts as a transition, and a release does not, as in client-go.
     const isAcquisition = holder !== "" && seen?.spec?.holderIdentity !== holder;
     const spec = {
       ...seen?.spec,

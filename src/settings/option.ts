@@ -23,7 +23,7 @@ export interface OptionText {
   readonly complete?: ((env: Environment) => readonly string[]) | undefined;
   /** A positional argument of the command line, without a flag or a variable. */
   readonly argument?: true;
-  /** What differs in the chart, or `false` if chart.ts makes no chart value from the setting. */
+  /** The differences of the chart value, or `false` if chart.ts makes no chart value from the setting. */
   readonly chart?: false | { readonly default: unknown; readonly description?: string };
 }
 

@@ -173,6 +173,9 @@ describe("the chart of a release", () => {
     const readme = readFileSync(join(chart, "README.md"), "utf8");
     const [, command] = /```sh\n(helm install .*?)```/s.exec(readme) ?? [];
     expect(command).toContain(" oci://ghcr.io/acme/charts/pipe-scaling-operator --version 0.1.1 ");
+    expect(readFileSync(RELEASE_WORKFLOW, "utf8")).toMatch(
+      /"ghcr\.io\/\$\{GITHUB_REPOSITORY_OWNER,,\}\/charts"/,
+    );
     expect(command).not.toContain("image");
     expect(readme).not.toContain("two things");
   });

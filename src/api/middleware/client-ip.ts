@@ -39,13 +39,13 @@ export class TrustedProxies {
     const proxies = this.#proxies;
     const isForwarded = request.headers["x-forwarded-for"] !== undefined;
     if (!proxies || !isForwarded || remoteAddress === undefined) return remoteAddress;
-    if (!proxies.has(remoteAddress)) return remoteAddress;
-    const client = proxyAddr(request, (entry, hop) => {
-      // The first entry is the address of the connection, which can have a zone, as in fe80::1%eth0.
+    // The first entry is the address of the connection, which can have a zone, as in fe80::1%eth0.
+    const [, ...forwarded] = proxyAddr.all(request, (entry, hop) => {
       const address = hop === 0 ? entry : addressIn(entry);
       return address !== undefined && proxies.has(address);
     });
-    return addressIn(client);
+    const client = forwarded.at(-1);
+    return client === undefined ? remoteAddress : addressIn(client);
   }
 }
 

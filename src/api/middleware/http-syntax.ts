@@ -4,7 +4,7 @@ import type { RequestHandler } from "express";
 import { apiError } from "../errors.ts";
 import { MAX_HEADER_BYTES } from "../server/limits.ts";
 
-/** Counts the occurrences of a header. Of some, such as Authorization, Node silently keeps only the first one. */
+/** Counts the occurrences of a header. Node silently keeps only the first one of some headers, such as Authorization. */
 export function countHeader({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">, name: string): number {
   let count = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {

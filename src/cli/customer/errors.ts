@@ -128,8 +128,8 @@ export function errorOf(response: RawResponse, request: ApiRequest, access: Acce
     ...(status >= 500 && method !== "GET" && !saysWhatNext ? [unknownOutcome(request)] : []),
     `(status ${status}${id === undefined ? "" : `, request ${printable(id)}`})`,
   ];
-  // A gateway does not know whether the API made the write. Of the API's own 503s, only those in NOT_CONFIRMED leave it
-  // open; after the others, nothing has changed.
+  // A gateway does not know whether the API made the write. The API itself leaves that open only with the 503s in
+  // NOT_CONFIRMED; after its other ones, nothing has changed.
   const isOutcomeUnknown = status >= 500 && (!success || isNotConfirmed);
   const waitMs = isOutcomeUnknown && endsBoost(request) ? undefined : retryAfterMs(status, headers);
   return new ErrorResponse(sentences.join(" "), status, waitMs, {

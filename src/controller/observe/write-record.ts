@@ -69,7 +69,7 @@ export interface WriteRecord {
   readonly attempts: number;
   /** Number of writes with the same subject since the last pause of an hour. */
   readonly series: number;
-  /** Of the two writes of a commit to its workload, which share one bound: the `series` of the other one. */
+  /** The `series` of the other write, for the two writes of a commit to its workload, which share one bound. */
   readonly besides?: number;
   /** Time of the first attempt since the last one that succeeded or was refused, in milliseconds since 1970. */
   readonly undecidedSinceMs: number;

@@ -107,7 +107,7 @@ export class ClusterState {
     });
   }
 
-  /** What the judges of statuses, restarts and adoptions reported. */
+  /** The reports of the judges of statuses, restarts and adoptions. */
   get violations(): readonly string[] {
     const { readyJudge, restartJudge, adoptionJudge } = this;
     return [readyJudge, restartJudge, adoptionJudge].flatMap((judge) => judge.violations);

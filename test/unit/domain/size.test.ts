@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  allSizes,
   cpuMillicoresFor,
   formatSize,
   memoryGibFor,
@@ -8,6 +9,7 @@ import {
   type Size,
   sizeOfCores,
   smaller,
+  smallestSizeWith,
 } from "../../../src/domain/size.ts";
 
 const size = fc.integer({ min: 1, max: 24 }).map(sizeOfCores);
@@ -37,6 +39,16 @@ describe("sizes", () => {
           expect(limited.memoryGib).toBeLessThanOrEqual(most.memoryGib);
         }
         expect(smaller(maximum, each)).toEqual(limited);
+      }),
+    );
+  });
+
+  it("include the smallest one with some CPU and memory, unless no size is large enough", () => {
+    const amount = (most: number) => fc.double({ min: 0, max: most, noNaN: true });
+    fc.assert(
+      fc.property(amount(130_000), amount(520), (cpuMillicores, memoryGib) => {
+        const isEnough = (each: Size) => each.cpuMillicores >= cpuMillicores && each.memoryGib >= memoryGib;
+        expect(smallestSizeWith(cpuMillicores, memoryGib)).toEqual(allSizes().find(isEnough));
       }),
     );
   });

@@ -56,7 +56,7 @@ describe("the chart values that are derived from settings", () => {
     expect(chart["level"]?.description).toBe("Its value.");
   });
 
-  it("have the description of the chart if they are written in another way there", () => {
+  it("have the description of the chart if their notation differs there", () => {
     expect(chart["pairs"]?.description).toBe("Its map.");
   });
 

@@ -122,7 +122,7 @@ crds.keep is false, so to uninstall this release would delete the PipeScalings o
 {{- range .keys }}{{ if not (hasKey $data .) }}{{ $missing = append $missing . }}{{ end }}{{ end }}
 {{- /* A Secret, or an object that names the Secret that it creates, such as a Certificate or an ExternalSecret. */}}
 {{- $isOurs := regexMatch (printf `"(name|secretName)":"%s"` (regexQuoteMeta .name)) $extra }}
-{{- /* Who disables the checks may not be able to read namespaces. */}}
+{{- /* Without the checks, the user may lack the permission to read namespaces. */}}
 {{- $isInNewNamespace := and $.Values.preflight.enabled (not (lookup "v1" "Namespace" "" $.Release.Namespace)) }}
 {{- if and $missing $secret }}
 {{ .value }}: the Secret {{ .name }} in the namespace {{ $.Release.Namespace }} lacks {{ join " and " $missing }}, and the pods wait for {{ ternary "it" "them" (eq (len $missing) 1) }}. Add what is missing.

@@ -21,6 +21,7 @@ describe("the client's address", () => {
     ["if the connection is not from a trusted proxy", "203.0.113.9", "203.0.113.7", PROXIES],
     ["if a trusted proxy sends no X-Forwarded-For header", "10.0.0.1", undefined, PROXIES],
     ["if a trusted proxy sends an empty X-Forwarded-For header", "10.0.0.1", "", PROXIES],
+    ["if a trusted proxy with a zone sends an empty header", "fe80::1%eth0", "", PROXIES],
   ])("is the address of the connection %s", (_when, peer, forwarded, trusted) => {
     expect(addressOf(peer, forwarded, [...trusted])).toBe(peer);
   });
