@@ -243,7 +243,7 @@ export function conditionOf(scaling: PipeScaling, type: string): Condition | und
 }
 
 /** Requests and limit of the only container, in the spelling of the API server. */
-export function resourcesOf(deployment: Deployment): string {
+export function resourcesOf(deployment: Pick<Deployment, "spec">): string {
   const { requests = {}, limits = {} } = deployment.spec.template.spec.containers[0]?.resources ?? {};
   return `${requests["cpu"]} ${requests["memory"]} ${limits["memory"]}`;
 }
