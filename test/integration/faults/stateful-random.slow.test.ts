@@ -69,12 +69,21 @@ it(`a StatefulSet and a Deployment get their sizes in place through ${STEPS} ran
   const strategyOf = (type: string) => ({
     updateStrategy: { type, ...(type === "OnDelete" ? { rollingUpdate: null } : {}) },
   });
-  /** Only a change in the middle of a commit, when pods do not have their label yet, makes Kubernetes replace them. */
-  const owns = async (spec: object) => {
+  /**
+   * Only a change in the middle of a commit, when pods do not have their label yet, makes Kubernetes replace them.
+   * The change is of the version that was judged, so that no commit can begin in between.
+   */
+  const owns = async (spec: object): Promise<void> => {
     const before = await loaders.read();
     const { replicas = 0, updatedReplicas = 0 } = before.status ?? {};
     if (isHeld(before) || updatedReplicas < replicas) observed.excuse();
-    await loaders.patch(spec);
+    const { resourceVersion } = before.metadata;
+    try {
+      await loaders.patchObject({ metadata: { resourceVersion }, spec });
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      await owns(spec);
+    }
   };
   const steps: readonly (readonly [weight: number, name: string, run: () => Promise<unknown>])[] = [
     [8, "request", () => environment.requestSize(oneOf(1, 2, 3, 4, 6))],
