@@ -1,7 +1,12 @@
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
-import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
+import {
+  DATABASE_TYPE,
+  LAST_ROLLOUT_ANNOTATION,
+  SERVICE_LABEL,
+  TYPE_LABEL,
+} from "../../../src/controller/names.ts";
 import type { Timeouts } from "../../../src/controller/timeouts.ts";
 import type { FallbackReason } from "../../../src/crd/fallback-reasons.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
@@ -247,7 +252,7 @@ export class HeldService {
     });
   }
 
-  /** Waits until the status, the template and all pods of the pipe have the size. */
+  /** Waits until the pipe is adopted, and its status, its template and all its pods have the size. */
   async settled(cores: number, replicas = 2): Promise<void> {
     const { environment } = this;
     const size = `${cores} ${cores * 4}Gi`;
@@ -258,6 +263,8 @@ export class HeldService {
       if (!isSeen || ready?.status !== "True") return `not ready: ${ready?.message}`;
       if (resourcesOf(pipe) !== `${size} ${cores * 4}Gi`) return `the template has ${resourcesOf(pipe)}`;
       if (pipe.spec.paused) return "the Deployment is paused";
+      // A later write of the annotation would count as a step.
+      if (!pipe.metadata.annotations?.[LAST_ROLLOUT_ANNOTATION]) return "the pipe is not adopted yet";
       const sizes = pods.map(({ spec, status }) => {
         const actual = status?.containerStatuses?.find(({ name }) => name === "pipe")?.resources?.requests;
         const wanted = spec.containers.find(({ name }) => name === "pipe")?.resources?.requests;
