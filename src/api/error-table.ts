@@ -107,7 +107,10 @@ export const ERRORS = {
     ({ field, condition, remedy }: { field: string; condition: string; remedy: string }) =>
       `${field} ${condition}, sent or stored: ${remedy}.`,
   ),
-  LastAdmin: row(400, "This is the organization's last admin: make another member an admin first."),
+  LastAdmin: row(
+    400,
+    "This is the organization's last admin: ask the operator of this API to add another admin first.",
+  ),
   PolicyDenied: row(400, (what: string) => `The cluster's policy does not allow ${what}.`),
   Suspended: row(
     409,

@@ -57,7 +57,7 @@ function hasOneHost(request: IncomingMessage): boolean {
   return count === 1 || (count === 0 && request.httpVersion === "1.0");
 }
 
-/** The grammar of Host (RFC 9110, section 7.2): `reg-name` or an IPv6 address in brackets, then `:` and digits. */
+/** The grammar of Host (RFC 9110, section 7.2): `reg-name` or an IPv6 address in brackets; a port may follow. */
 const HOST = /^(?:\[([\da-f:.]+)\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::\d*)?$/i;
 
 /** An empty name is valid: clients send it if their URL has no authority. */

@@ -70,7 +70,7 @@ async function readSecret(io: Io, keyId: string): Promise<string> {
   const read = keySecret.safeParse(text.trim());
   if (read.success) return read.data;
   throw new CliError(
-    `This is not the secret of a key: ${read.error.issues[0]?.message}. Nothing was changed.`,
+    `The secret of the key is malformed: ${read.error.issues[0]?.message}. Nothing was changed.`,
   );
 }
 

@@ -22,8 +22,9 @@ export const keyId = written(
   (text) => (/^[!-9;-~]{1,200}$/.test(text) ? text : undefined),
 );
 
-export const keySecret = written("it must be the secret of a key, on one line and without blanks", (text) =>
-  /^[!-~]{1,1000}$/.test(text) ? text : undefined,
+export const keySecret = written(
+  "it must be printable ASCII characters, on one line and without spaces",
+  (text) => (/^[!-~]{1,1000}$/.test(text) ? text : undefined),
 );
 
 export const profileName = written(

@@ -20,8 +20,8 @@ export interface KeyUsageChange {
  * Only a later minute replaces an entry, so an entry from the future, written by a wrong clock, stays until that time
  * or until a person removes it. A malformed entry is replaced.
  *
- * @param keys resource IDs of the organization's keys in the cache, which may be a moment behind: entries without a key
- *   are removed in the order of their last use
+ * @param keys resource IDs of the organization's keys in the cache, which may be a moment behind. So only the entries
+ *   above `MOST_ENTRIES` are removed: those without a key, the least recently used first.
  */
 export function keyUsageChange(
   recorded: KeyUsage,

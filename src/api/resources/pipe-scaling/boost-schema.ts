@@ -39,7 +39,7 @@ export function boostRequest(maximum: Size) {
     .meta({
       id: "PipeScalingBoostRequest",
       description:
-        "The end, and the size: send one of its fields, from which the API derives the other, or both as for a rescale.",
+        "The end, and the size as for a rescale: send one of its two fields, from which the API derives the other, or both.",
       minProperties: 2,
       ...ratioRule(maximum),
     })

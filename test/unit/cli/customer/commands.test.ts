@@ -634,7 +634,7 @@ describe("the API URL and the key", () => {
   test("never reveal the secret in a message", async () => {
     const env = { PIPE_SCALING_KEY_SECRET: "tops3cret with blanks" };
     const { code, err } = await run(undefined, "organizations --api-url https://x --key-id a", { env });
-    expect(err).toContain("PIPE_SCALING_KEY_SECRET is invalid: it must be the secret of a key");
+    expect(err).toContain("PIPE_SCALING_KEY_SECRET is invalid: it must be printable ASCII characters");
     expect(err).not.toContain("tops3cret");
     expect(code).toBe(2);
   });

@@ -178,7 +178,7 @@ describe("profile set", () => {
   test.each(["", "two words", "tab\tbed"])("rejects the secret %j, and does not print it", async (typed) => {
     const { code, err } = await run(`profile set prod ${PROD}`, [typed]);
     expect(code).toBe(1);
-    expect(err).toContain("This is not the secret of a key: it must be the secret of a key, on one line");
+    expect(err).toContain("The secret of the key is malformed: it must be printable ASCII characters");
     if (typed) expect(err).not.toContain(typed);
   });
 
