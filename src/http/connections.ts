@@ -19,6 +19,9 @@ export interface Exchange {
   readonly response: ServerResponse;
 }
 
+/** The part of a limit up to which connections that are not authenticated replace idle ones that are. */
+const UNAUTHENTICATED_SHARE = 1 / 4;
+
 interface Connection {
   /** Remote address and port. */
   readonly key: string;
@@ -32,7 +35,7 @@ export interface ConnectionsOptions {
   readonly server: Server;
   /** Proxies have no limit per source, because many clients share their addresses. */
   readonly isTrustedProxy: (address: string) => boolean;
-  /** Connections whose last request was authenticated are closed last. */
+  /** Asked about the last request on a connection; before its first one, a connection is not authenticated. */
   readonly isAuthenticated: (request: IncomingMessage) => boolean;
   readonly onDrop: (reason: DropReason, source: string) => void;
   readonly limits: ConnectionLimits;
@@ -44,6 +47,10 @@ export interface ConnectionsOptions {
  * request was not authenticated, or else among those without a pending response. If there is none, the new connection
  * is refused. A response is pending until its headers are sent, so a client that sends the headers of its next request
  * slowly, does not read a response, or still sends a rejected body, can lose its connection.
+ *
+ * Before its first request, a connection counts as not authenticated. If all others are authenticated, each new one
+ * would replace the one before it. So while fewer than a quarter of the limit are not authenticated, the authenticated
+ * connections without a pending response come first.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -141,27 +148,31 @@ export class Connections {
   #makeRoom(source: string, isTrustedProxy: boolean): boolean {
     const { total, perSource } = this.#options.limits;
     if (!isTrustedProxy && (this.#perSource.get(source) ?? 0) >= perSource) {
-      if (this.#evict((connection) => connection.source === source)) return true;
+      if (this.#evict(perSource, (connection) => connection.source === source)) return true;
       this.#options.onDrop("source_limit", source);
       return false;
     }
-    if (this.#open.size < total || this.#evict(() => true)) return true;
+    if (this.#open.size < total || this.#evict(total, () => true)) return true;
     this.#options.onDrop("connection_limit", source);
     return false;
   }
 
-  #evict(isCandidate: (connection: Connection) => boolean): boolean {
+  /** @param limit the one that the candidates have reached */
+  #evict(limit: number, isCandidate: (connection: Connection) => boolean): boolean {
+    let unauthenticated: Connection | undefined;
+    let unauthenticatedCount = 0;
     let idle: Connection | undefined;
     for (const connection of this.#open.values()) {
       if (!isCandidate(connection)) continue;
       if (!this.#hasAuthenticated(connection)) {
-        this.#drop(connection);
-        return true;
-      }
-      if (!hasPendingResponse(connection)) idle ??= connection;
+        unauthenticated ??= connection;
+        unauthenticatedCount += 1;
+      } else if (!hasPendingResponse(connection)) idle ??= connection;
     }
-    if (idle) this.#drop(idle);
-    return idle !== undefined;
+    const hasShare = unauthenticatedCount >= limit * UNAUTHENTICATED_SHARE;
+    const evicted = hasShare ? (unauthenticated ?? idle) : (idle ?? unauthenticated);
+    if (evicted) this.#drop(evicted);
+    return evicted !== undefined;
   }
 
   #hasAuthenticated({ latest }: Connection): boolean {

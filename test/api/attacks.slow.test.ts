@@ -94,6 +94,14 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
     await once(socket, "readable");
   }
 
+  /** Resolves when the socket is connected, or destroyed because the test ended or the server closed it. */
+  async function openFrom(localAddress: string, signal: AbortSignal): Promise<Socket> {
+    const { socket, opened } = connectTo(api.url, { localAddress, signal });
+    socket.on("error", () => undefined);
+    await Promise.race([opened, new Promise((resolve) => socket.once("close", resolve))]);
+    return socket;
+  }
+
   /** Returns the value of a metric, summed over its labels. */
   async function metric(name: string): Promise<number> {
     const { text } = await clientOfText(api.opsUrl)("/metrics");
@@ -140,14 +148,6 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
   });
 
   describe("connections without credentials", () => {
-    /** Resolves when the socket is connected, or destroyed because the test ended or the server closed it. */
-    async function openFrom(localAddress: string, signal: AbortSignal): Promise<Socket> {
-      const { socket, opened } = connectTo(api.url, { localAddress, signal });
-      socket.on("error", () => undefined);
-      await Promise.race([opened, new Promise((resolve) => socket.once("close", resolve))]);
-      return socket;
-    }
-
     it("are closed after their 401, so that as many as the limit of connections do not use it up", async () => {
       const signal = endOfTest();
       const closedConnections = Array.from({ length: 500 }, async (_, at) => {
@@ -208,6 +208,28 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
           msg: "connections dropped at their limit",
         }),
       );
+    });
+  });
+
+  describe("idle connections with a key that take up the limit, and 100 new ones per second", () => {
+    it("do not keep another tenant from connecting", async () => {
+      const signal = endOfTest();
+      const { path, admin } = attacker;
+      const request = `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${admin.authorization}\r\n\r\n`;
+      const sourceOf = (at: number) => SOURCES[1 + (at % 2)] ?? "";
+      const held = Array.from({ length: 500 }, (_, at) =>
+        requestWithoutReading(sourceOf(at), request, signal),
+      );
+      await Promise.all(held);
+      let opened = 0;
+      const opening = setInterval(() => {
+        opened += 1;
+        openFrom(sourceOf(opened), signal).catch(() => undefined);
+      }, 10);
+      signal.addEventListener("abort", () => clearInterval(opening));
+      // Each request has a connection of its own.
+      for (let times = 0; times < 50; times += 1) expect((await get(other)).status).toBe(200);
+      expect(opened).toBeGreaterThan(10);
     });
   });
 

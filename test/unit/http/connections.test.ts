@@ -1,18 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { EventEmitter, once } from "node:events";
-import type { Server } from "node:http";
+import { IncomingMessage, type Server, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import type { RequestHandler } from "express";
+import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { toKeyView } from "../../../src/api/cluster/views.ts";
 import { apiError } from "../../../src/api/errors.ts";
 import type { RequestContext } from "../../../src/api/middleware/request-context.ts";
 import { sendResult } from "../../../src/api/middleware/respond.ts";
-import { Connections, type DropReason } from "../../../src/http/connections.ts";
+import { type ConnectionLimits, Connections, type DropReason } from "../../../src/http/connections.ts";
+import type { TlsFiles } from "../../../src/settings/tls-files.ts";
 import { keyRecord } from "../../support/fixtures/records.ts";
-import { type OpenSocket, open, startServer } from "../../support/servers/http-server.ts";
+import { type OpenSocket, open, openTls, startServer } from "../../support/servers/http-server.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const LIMITS = { total: 3, perSource: 100 };
@@ -20,6 +22,11 @@ const PER_SOURCE = { total: 100, perSource: 2 };
 const TRUSTED = { trustedProxies: ["127.0.0.1"] };
 
 const respond: RequestHandler = (_request, response) => sendResult(response);
+
+function tlsFiles(): TlsFiles {
+  const { cert, key } = certificatePair("localhost");
+  return { cert: Buffer.from(cert), key: Buffer.from(key) };
+}
 
 function anyKey(): NonNullable<RequestContext["key"]> {
   const { record } = keyRecord({ organizationId: randomUUID() });
@@ -31,8 +38,8 @@ function anyKey(): NonNullable<RequestContext["key"]> {
 }
 
 /** Opens a connection and leaves it idle after one request. */
-async function idle(port: number): Promise<OpenSocket> {
-  const connection = await open(port);
+async function idle(port: number, connect = open): Promise<OpenSocket> {
+  const connection = await connect(port);
   connection.socket.write(GET);
   await connection.until("200 OK");
   return connection;
@@ -167,7 +174,7 @@ describe("the connection limit", () => {
     expect(drops).toEqual(["connection_limit"]);
   });
 
-  it("keeps an authenticated connection while there is an unauthenticated one", async () => {
+  it("keeps an authenticated connection while at least a quarter of the limit is not authenticated", async () => {
     const authenticateSome: RequestHandler = (request, response) => {
       if (request.url === "/with-key") request.context.key = anyKey();
       sendResult(response);
@@ -193,6 +200,33 @@ describe("the connection limit", () => {
     expect(clients.map(({ socket }) => socket.destroyed)).toEqual([true, false, false, false]);
   });
 
+  it.each([
+    ["all connections", "plain HTTP", { total: 40, perSource: 100 }],
+    ["all connections of a source", "plain HTTP", { total: 100, perSource: 40 }],
+    ["all connections", "TLS", { total: 40, perSource: 100 }],
+  ])(
+    "serves each of many connections that arrive at once while %s are authenticated and idle, over %s",
+    async (_which, protocol, connectionLimits) => {
+      const authenticateAll: RequestHandler = (request, response) => {
+        request.context.key = anyKey();
+        sendResult(response);
+      };
+      const isTls = protocol === "TLS";
+      const connect = isTls ? openTls : open;
+      const options = { connectionLimits, ...(isTls ? { tls: tlsFiles() } : {}) };
+      const { port, drops } = await startServer([authenticateAll], options);
+      await Promise.all(Array.from({ length: 40 }, () => idle(port, connect)));
+      const arrived = await Promise.all(Array.from({ length: 10 }, () => connect(port)));
+      await expect.poll(() => drops).toHaveLength(10);
+      for (const { socket, until, closed, received } of arrived) {
+        socket.write(GET);
+        await Promise.race([until("200 OK"), closed]);
+        expect(received()).toContain("200 OK");
+      }
+      expect(drops).toEqual(Array(10).fill("evicted"));
+    },
+  );
+
   it("also applies per source address, so that one source cannot occupy all connections", async () => {
     const { port, drops } = await startServer([respond], { connectionLimits: PER_SOURCE });
     const first = await idle(port);
@@ -209,14 +243,13 @@ describe("the connection limit", () => {
   });
 
   it("applies to TLS connections, even before their handshake", async () => {
-    const { cert, key } = certificatePair("localhost");
-    const tls = { cert: Buffer.from(cert), key: Buffer.from(key) };
+    const tls = tlsFiles();
     const { port, connections } = await startServer([respond], { connectionLimits: LIMITS, tls, ...TRUSTED });
     const silent = await open(port);
     await expect.poll(() => connections.size).toBe(1);
     const secure = await Promise.all(
       [1, 2, 3].map(async () => {
-        const socket = connectTls({ port, host: "127.0.0.1", ca: cert });
+        const socket = connectTls({ port, host: "127.0.0.1", ca: tls.cert });
         onTestFinished(() => {
           socket.destroy();
         });
@@ -240,25 +273,55 @@ describe("the connection limit", () => {
   });
 });
 
-describe("connections that arrive faster than the server sees dropped ones close", () => {
-  /** @param sources the last byte of the address of each connection; all arrive in one turn of the event loop */
-  function receive(sources: readonly string[], limits = { total: 3, perSource: 2 }) {
-    const drops: DropReason[] = [];
-    const server = new EventEmitter() as Server;
-    const connections = new Connections({
-      server,
+/** The use of a connection: none, a request without a key, or one with a key that has its response or waits for it. */
+const USES = ["nothing", "no key", "idle", "waiting"] as const;
+type Use = (typeof USES)[number];
+
+/** Connections of no network, which arrive in one turn of the event loop. */
+class Arrivals {
+  readonly drops: DropReason[] = [];
+  readonly connections: Connections;
+  readonly #server = new EventEmitter() as Server;
+  #port = 0;
+
+  constructor(limits: ConnectionLimits) {
+    this.connections = new Connections({
+      server: this.#server,
       limits,
       isTrustedProxy: () => false,
-      isAuthenticated: () => false,
-      onDrop: (reason) => drops.push(reason),
+      isAuthenticated: ({ headers }) => headers.authorization !== undefined,
+      onDrop: (reason) => this.drops.push(reason),
     });
-    const sockets = sources.map((source, at) => {
-      const socket = new Socket();
-      const address = { remoteAddress: { value: `192.0.2.${source}` }, remotePort: { value: at } };
-      Object.defineProperties(socket, address);
-      server.emit("connection", socket);
-      return socket;
-    });
+  }
+
+  /** @param source the last byte of the address */
+  connect(source: string, use: Use = "nothing"): Socket {
+    const socket = new Socket();
+    this.#port += 1;
+    const address = { remoteAddress: { value: `192.0.2.${source}` }, remotePort: { value: this.#port } };
+    Object.defineProperties(socket, address);
+    this.#server.emit("connection", socket);
+    if (use !== "nothing" && !socket.destroyed) this.request(socket, use);
+    return socket;
+  }
+
+  request(socket: Socket, use: Exclude<Use, "nothing">): void {
+    const request = new IncomingMessage(socket);
+    if (use !== "no key") request.headers.authorization = "Basic a2V5";
+    const response = new ServerResponse(request);
+    this.connections.begin({ request, response });
+    if (use === "waiting") return;
+    response.assignSocket(socket);
+    response.writeHead(200);
+  }
+}
+
+describe("connections that arrive faster than the server sees dropped ones close", () => {
+  /** @param sources the last byte of the address of each connection */
+  function receive(sources: readonly string[], limits = { total: 3, perSource: 2 }) {
+    const arrivals = new Arrivals(limits);
+    const sockets = sources.map((source) => arrivals.connect(source));
+    const { connections, drops } = arrivals;
     return { connections, drops, destroyed: sockets.map(({ destroyed }) => destroyed) };
   }
 
@@ -272,5 +335,76 @@ describe("connections that arrive faster than the server sees dropped ones close
   it("replace one of their own source at its limit, although another source has an older one", () => {
     const { destroyed } = receive(["2", "1", "1", "1"], PER_SOURCE);
     expect(destroyed).toEqual([false, true, false, false]);
+  });
+});
+
+describe("at a limit, whatever its connections are used for,", () => {
+  /** Any number of connections of each use, in any order. */
+  const anyUses = fc
+    .tuple(...USES.map((use) => fc.array(fc.constant(use), { maxLength: 12 })))
+    .map((counts) => counts.flat())
+    .chain((uses) => fc.shuffledSubarray(uses, { minLength: uses.length }));
+  /** The connections of one source, as many as the limit for all or for one. */
+  const full = fc
+    .tuple(
+      fc.boolean(),
+      anyUses.filter((uses) => uses.length > 0),
+    )
+    .map(([isPerSource, uses]) => {
+      const limit = uses.length;
+      const limits = isPerSource ? { total: 1000, perSource: limit } : { total: limit, perSource: 1000 };
+      return { uses, limit, limits };
+    });
+
+  function fill({ limits, uses }: { readonly limits: ConnectionLimits; readonly uses: readonly Use[] }) {
+    const arrivals = new Arrivals(limits);
+    const held = uses.map((use) => ({ use, socket: arrivals.connect("1", use) }));
+    return {
+      arrivals,
+      open: (kept: Use) => held.filter(({ use, socket }) => use === kept && !socket.destroyed),
+    };
+  }
+
+  it("a quarter of the limit can arrive at once, and each of them can send its first request", () => {
+    fc.assert(
+      fc.property(full, ({ limit, ...rest }) => {
+        const { arrivals } = fill(rest);
+        const replaceable = rest.uses.filter((use) => use !== "waiting").length;
+        const length = Math.min(Math.ceil(limit / 4), replaceable);
+        const arrived = Array.from({ length }, () => arrivals.connect("1"));
+        expect(arrived.some(({ destroyed }) => destroyed)).toBe(false);
+      }),
+    );
+  });
+
+  it("any number without a key replaces no authenticated connection that waits, and idle ones only beyond three quarters", () => {
+    const flood = fc.array(fc.constantFrom<Use>("nothing", "no key"), { maxLength: 100 });
+    fc.assert(
+      fc.property(full, flood, ({ limit, ...rest }, uses) => {
+        const { arrivals, open } = fill(rest);
+        const [waiting, idleBefore] = [open("waiting").length, open("idle").length];
+        for (const use of uses) arrivals.connect("1", use);
+        expect(open("waiting")).toHaveLength(waiting);
+        const share = Math.floor((limit * 3) / 4) - waiting;
+        expect(open("idle").length).toBeGreaterThanOrEqual(Math.min(idleBefore, share));
+      }),
+    );
+  });
+
+  it("a client with a key and two addresses, which holds all connections, cannot keep another one out", () => {
+    const arrivals = new Arrivals({ total: 40, perSource: 20 });
+    for (let times = 0; times < 20; times += 1) {
+      arrivals.connect("1", "idle");
+      arrivals.connect("2", "idle");
+    }
+    for (let round = 0; round < 20; round += 1) {
+      const socket = arrivals.connect("3");
+      for (let times = 0; times < 4; times += 1) {
+        arrivals.connect("1");
+        arrivals.connect("2");
+      }
+      expect(socket.destroyed).toBe(false);
+      arrivals.request(socket, "idle");
+    }
   });
 });
