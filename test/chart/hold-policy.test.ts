@@ -83,6 +83,19 @@ describe("with the token of the controller, the pods of a StatefulSet", () => {
     expect(await pipes.send("partitioned", hold(2, 1))).toBe("accepted");
   });
 
+  it("may be held together with a memory limit only, which falls, rises, or is the first one", async () => {
+    const wide = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "8Gi" } };
+    await pipes.create("wide", { resources: wide });
+    expect(await pipes.send("wide", hold(1))).toBe("accepted");
+    const lowered = annotationOf(await pipes.uidOf("wide"), { size: sizeOfCores(1), lastGoodSize: wide });
+    await pipes.write("wide", { ...lowered, ...hold(1) });
+    await pipes.write("wide", release());
+    const raised = { ...template(wide), ...partition(HOLD) };
+    expect(await pipes.send("wide", { spec: raised })).toBe("accepted");
+    await pipes.create("unlimited", { resources: { requests: wide.requests } });
+    expect(await pipes.send("unlimited", hold(1))).toBe("accepted");
+  });
+
   it.each<[string, object]>([
     ["alone", partition(HOLD)],
     [

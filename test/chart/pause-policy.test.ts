@@ -119,6 +119,19 @@ describe("with the token of the controller, a pause of a Deployment", () => {
     expect(await send("only", pauseAndResize)).toBe("accepted");
   });
 
+  it("is allowed together with a memory limit only, which falls, rises, or is the first one", async () => {
+    const wide = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "8Gi" } };
+    await createPipe("wide", wide);
+    const pauseAndLower = { spec: { ...PAUSE.spec, ...ofCores(1) } };
+    expect(await send("wide", pauseAndLower)).toBe("accepted");
+    const lowered = commitOf(await uidOf("wide"), { size: sizeOfCores(1), lastGoodSize: wide });
+    await write("wide", { ...lowered, ...pauseAndLower });
+    await write("wide", RESUME);
+    expect(await send("wide", { spec: { ...PAUSE.spec, ...template(wide) } })).toBe("accepted");
+    await createPipe("unlimited", { requests: wide.requests });
+    expect(await send("unlimited", pauseAndLower)).toBe("accepted");
+  });
+
   it.each([
     ["alone", PAUSE.spec],
     [

@@ -105,13 +105,11 @@ contents the policy of the kind restricts.
       !text.matches(r'[{,]\s*"lastGoodSize"([^:]|:[^"])') && !text.matches(r'[{,]\s*"isCommitting"([^:]|:[^tf])'))
 {{- end }}
 
-{{/* True if a request changes, and not only its notation or the limits. */}}
+{{/* True if a request or the memory limit changes, and not only its notation or the CPU limit. */}}
 {{- define "pipe-scaling.sizeChanges" -}}
-variables.containers.exists(each, each.name == variables.sized &&
-  variables.oldContainers.exists(old, old.name == each.name &&
-    ['cpu', 'memory'].exists(key,
-      quantity(each.?resources.?requests[?key].orValue('0'))
-        .compareTo(quantity(old.?resources.?requests[?key].orValue('0'))) != 0)))
+variables.amounts.exists(each, variables.oldAmounts.exists(old, [0, 1, 2].exists(index,
+  quantity(each[index] == '' ? '0' : each[index])
+    .compareTo(quantity(old[index] == '' ? '0' : old[index])) != 0)))
 {{- end }}
 
 {{/* CEL of the names of the StatefulSets that own a pod: one at most. */}}
