@@ -22,6 +22,15 @@ const PIPES: Readonly<Record<string, Partial<PipeOptions>>> = {
   named: { containers: BOTH, annotations: NAMED, podAnnotations: NAMED, podLabels: LABELS },
   only: { podLabels: LABELS },
   unnamed: { containers: BOTH, annotations: NAMED, podLabels: LABELS },
+  shrinking: { podLabels: LABELS },
+  "with-shrinking-sidecar": {
+    containers: BOTH,
+    annotations: NAMED,
+    podAnnotations: NAMED,
+    podLabels: LABELS,
+  },
+  unreported: { podLabels: LABELS },
+  waiting: { podLabels: LABELS },
   unlabeled: {},
   "without-service": { podLabels: { [TYPE_LABEL]: "database" } },
   guaranteed: { podLabels: LABELS },
@@ -29,6 +38,17 @@ const PIPES: Readonly<Record<string, Partial<PipeOptions>>> = {
   "without-requests": { podLabels: LABELS },
   "with-sidecar": { podLabels: LABELS },
   "other-type": { podLabels: { ...LABELS, [TYPE_LABEL]: "kafka" } },
+};
+
+/** A size above the largest one, which a container runs until the kubelet can reduce it. */
+const EARLIER = { requests: { cpu: "64", memory: "256Gi" }, limits: { memory: "256Gi" } };
+
+/** The statuses that the kubelet reports for the containers of these pipes, instead of those with their own resources. */
+const RUNNING: Readonly<Record<string, readonly object[]>> = {
+  shrinking: [{ name: "pipe", resources: EARLIER }],
+  "with-shrinking-sidecar": [{ name: "sidecar", resources: EARLIER }],
+  unreported: [],
+  waiting: [{ name: "pipe", ready: false, state: { waiting: { reason: "CrashLoopBackOff" } } }],
 };
 
 let cluster: Cluster;
@@ -52,6 +72,7 @@ beforeAll(async () => {
   for (const name of Object.keys(PIPES)) {
     pods.set(name, await waitFor(() => objectOf(PODS, name, isRunning), { what: `the pod of ${name}` }));
     replicaSets.set(name, await waitFor(() => objectOf(REPLICA_SETS, name), { what: "its ReplicaSet" }));
+    if (RUNNING[name]) await report(name, RUNNING[name]);
   }
   const isInForce = (text: string) => text.includes("ValidatingAdmissionPolicy");
   for (const [what, attempt] of [
@@ -71,7 +92,8 @@ afterAll(async () => {
 function deployment(name: string, options: Partial<PipeOptions>) {
   const pipe = pipeDeployment({ name, namespace: release.pipes, serviceId: "a", cores: 1, ...options });
   const { spec } = pipe.spec.template;
-  const limits = { cpu: name === "guaranteed" ? "1" : "8", memory: "4Gi" };
+  const cpuLimit = name === "guaranteed" ? "1" : "8";
+  const limits = { ...(name in RUNNING ? {} : { cpu: cpuLimit }), memory: "4Gi" };
   const requests = { cpu: "1", memory: "4Gi" };
   const resources = {
     ...(name !== "without-requests" && { requests }),
@@ -102,6 +124,18 @@ async function objectOf(
 
 function isRunning({ status }: KubeObject & { readonly status?: { readonly containerStatuses?: unknown } }) {
   return JSON.stringify(status?.containerStatuses ?? []).includes('"resources"');
+}
+
+/** Sets the statuses of the containers of a pod, as its kubelet does. */
+function report(pipe: string, statuses: readonly object[]): Promise<unknown> {
+  const path = `${objectPath(PODS, release.pipes, pods.get(pipe) ?? "")}/status`;
+  const common = { image: "pipe", imageID: "", restartCount: 0 };
+  const state = { running: { startedAt: "2026-01-01T00:00:00Z" } };
+  const containerStatuses = statuses.map((each) => ({ ...common, ready: true, state, ...each }));
+  return admin.json({
+    ...patch(path, { status: { containerStatuses } }),
+    query: { fieldManager: "kubelet" },
+  });
 }
 
 function patch(path: string, body: object): KubeRequest {
@@ -211,6 +245,39 @@ describe("with the token of the controller, a resize of a pod", () => {
   it.each([...TOO_LARGE, ...TOO_SMALL])("may not set %s", async (_, pipe, resources) => {
     const outcome = await patchPod(pipe, sizeOf("pipe", resources));
     expectDenied(outcome, "only sizes from 1m CPU with 1Mi memory to 24 CPU with 96Gi");
+  });
+
+  it.each([
+    ["as the kubelet reports it", EARLIER],
+    [
+      "in other words",
+      { requests: { cpu: "64000m", memory: "262144Mi" }, limits: { memory: "274877906944" } },
+    ],
+  ])("may set a size above the largest one that the container still runs, %s", async (_, resources) => {
+    expect(await patchPod("shrinking", sizeOf("pipe", resources))).toBe("accepted");
+  });
+
+  it.each<[what: string, pipe: string, { cpu?: string; memory?: string; limit?: string }]>([
+    ["more CPU than the container runs", "shrinking", { cpu: "64001m" }],
+    ["less CPU than that, and more than the largest size has", "shrinking", { cpu: "32" }],
+    ["a larger memory limit than that of the container", "shrinking", { limit: "262145Mi" }],
+    ["more memory than the container runs", "shrinking", { memory: "262145Mi", limit: "262145Mi" }],
+    [
+      "a smaller memory request than that, and a larger limit",
+      "shrinking",
+      { memory: "1Gi", limit: "257Gi" },
+    ],
+    ["the size that another container runs", "with-shrinking-sidecar", {}],
+    ["a size that no status reports", "unreported", {}],
+    ["a size that the status of its container does not report", "waiting", {}],
+  ])("may not set %s", async (_, pipe, { cpu = "64", memory = "256Gi", limit = "256Gi" }) => {
+    const resources = { requests: { cpu, memory }, limits: { memory: limit } };
+    const outcome = await patchPod(pipe, sizeOf("pipe", resources));
+    expectDenied(outcome, "only sizes from 1m CPU with 1Mi memory to 24 CPU with 96Gi");
+  });
+
+  it("may set a size that is allowed, whatever the container runs", async () => {
+    for (const pipe of Object.keys(RUNNING)) expect(await patchPod(pipe, sizeOf("pipe"))).toBe("accepted");
   });
 
   it.each([
@@ -338,6 +405,11 @@ describe("with the token of the controller, an update of a ReplicaSet", () => {
 
   it.each([...TOO_LARGE, ...TOO_SMALL, ...OTHER_CLASS])("may not set %s", async (_, pipe, resources) => {
     const outcome = await patchReplicaSet(pipe, template(sizeOf("pipe", resources)));
+    expectDenied(outcome, "only sizes from 1m CPU with 1Mi memory to 24 CPU with 96Gi");
+  });
+
+  it("may not set a size above the largest one that a container of its pods still runs", async () => {
+    const outcome = await patchReplicaSet("shrinking", template(sizeOf("pipe", EARLIER)));
     expectDenied(outcome, "only sizes from 1m CPU with 1Mi memory to 24 CPU with 96Gi");
   });
 

@@ -116,15 +116,17 @@ to an earlier size.
 
 {{/*
 Limits of the sizes of running pods and ReplicaSets. They can also return to a size that is no step, and do not record
-which. Takes a list: the root context, and the smallest CPU and memory.
+which. Takes a list: the root context, the smallest CPU and memory, and the name of a variable with the amounts that the
+container runs, in a list that may be empty; "" for ReplicaSets.
 */}}
 {{- define "pipe-scaling.boundedSizeValidation" -}}
 {{- $cores := include "pipe-scaling.maximumCores" (index . 0) | int }}
+{{- $running := index . 3 }}
 - message: the controller may remove neither requests nor limits
   expression: >-
     variables.amounts.all(each, variables.oldAmounts.all(old,
       [0, 1, 2, 3].all(index, each[index] != '' || old[index] == '')))
-- message: the controller may set only sizes from {{ index . 1 }} CPU with {{ index . 2 }} memory to {{ $cores }} CPU with {{ mul $cores 4 }}Gi
+- message: the controller may set only sizes from {{ index . 1 }} CPU with {{ index . 2 }} memory to {{ $cores }} CPU with {{ mul $cores 4 }}Gi{{ if $running }}, and the one that the container runs{{ end }}
   expression: >-
     variables.amounts == variables.oldAmounts ||
     variables.amounts.all(each,
@@ -133,6 +135,11 @@ which. Takes a list: the root context, and the smallest CPU and memory.
       [each[1], each[2]].all(memory,
         memory == '' || (quantity(memory).compareTo(quantity('{{ index . 2 }}')) >= 0 &&
           quantity(memory).compareTo(quantity('{{ mul $cores 4 }}Gi')) <= 0)))
+    {{- if $running }} ||
+    variables.amounts.all(each, variables.{{ $running }}.exists(old,
+      [0, 1, 2].all(index, each[index] == '' ||
+        (old[index] != '' && quantity(each[index]).compareTo(quantity(old[index])) == 0))))
+    {{- end }}
 {{- end }}
 
 {{/* The resources in `amounts` or `oldAmounts` as the annotation records them, without and with a CPU limit. */}}

@@ -101,22 +101,32 @@ export const DEPLOYMENT: CommitKind = {
   },
 };
 
-/** The admission policy accepts no less in a ReplicaSet. Any size other than that of the template replaces the pods. */
-const LEAST = { cpu: "1m", memory: "1Mi" };
+/**
+ * The admission policy accepts no less in a ReplicaSet, and no more than a maximum that is at least 24 cores with 96 GiB.
+ * Any size other than that of the template replaces the pods. The template can have the largest size, but never these
+ * amounts, which are a little less.
+ */
+const BOUNDS = {
+  cpu: { least: "1m", most: "23999m" },
+  memory: { least: "1Mi", most: "98303Mi" },
+};
 
 function acceptable({ requests, limits }: Resources): Resources {
-  const { cpu, memory } = LEAST;
+  const { cpu, memory } = BOUNDS;
   return {
-    requests: { cpu: atLeast(cpu, requests.cpu), memory: atLeast(memory, requests.memory) },
+    requests: { cpu: within(cpu, requests.cpu), memory: within(memory, requests.memory) },
     limits: {
-      ...(limits.cpu === undefined ? {} : { cpu: atLeast(cpu, limits.cpu) }),
-      memory: atLeast(memory, limits.memory),
+      ...(limits.cpu === undefined ? {} : { cpu: within(cpu, limits.cpu) }),
+      memory: within(memory, limits.memory),
     },
   };
 }
 
-function atLeast(least: string, amount: string | null): string | null {
-  return amount !== null && (parseQuantity(amount) ?? 0n) < (parseQuantity(least) ?? 0n) ? least : amount;
+function within({ least, most }: (typeof BOUNDS)["cpu"], amount: string | null): string | null {
+  if (amount === null) return null;
+  const parsed = parseQuantity(amount) ?? 0n;
+  if (parsed < (parseQuantity(least) ?? 0n)) return least;
+  return parsed > (parseQuantity(most) ?? 0n) ? most : amount;
 }
 
 /** Without a list of ReplicaSets, what Kubernetes counts and the last write show whether one has the new size. */

@@ -260,6 +260,19 @@ describe("a ReplicaSet whose pods are to be replaced", () => {
     expect(others.map(patchedResources)).toEqual([{ ...open, requests: { cpu: "1m", memory: "4Gi" } }]);
   });
 
+  it("gets at most what the admission policy of every installation accepts, which is the size of no template", async () => {
+    const earlier = { requests: { cpu: "64", memory: "256Gi" }, limits: { cpu: "64", memory: "256Gi" } };
+    const most = { cpu: "23999m", memory: "98303Mi" };
+    const writes = await replaced("current", earlier);
+    expect(writes.map(patchedResources)).toEqual([{ requests: most, limits: most }]);
+    const lean = { requests: { cpu: "8", memory: "64Gi" }, limits: { memory: "128Gi" } };
+    const others = await replaced("current", lean);
+    expect(others.map(patchedResources)).toEqual([{ ...lean, limits: { memory: most.memory } }]);
+    const open = { requests: { cpu: "64", memory: null }, limits: { memory: null } };
+    const third = await replaced("current", open);
+    expect(third.map(patchedResources)).toEqual([{ ...open, requests: { cpu: most.cpu, memory: null } }]);
+  });
+
   it("stays as it is if the pods that the controller sees are of an earlier one, and gone by now", async () => {
     expect(await replaced("old")).toEqual([]);
   });
