@@ -5,7 +5,7 @@ import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-ac
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from "vitest";
 import { errorResponse, FaultyProxy } from "../integration/faults/faulty-proxy.ts";
-import { accountName, recordsRoleName } from "../support/fixtures/shipped-account.ts";
+import { accountName, clusterRoleName, recordsRoleName } from "../support/fixtures/shipped-account.ts";
 import { TestEnvironment } from "../support/test-environment.ts";
 
 const MAIN = inject("program");
@@ -18,11 +18,31 @@ describe("controller --dry-run", () => {
   });
   afterEach(() => environment.end());
 
-  async function dryRun(): Promise<{ stdout: string; stderr: string }> {
-    const { cluster, records, pipes } = environment;
+  async function dryRun(namespaces = environment.pipes): Promise<{ stdout: string; stderr: string }> {
+    const { cluster, records } = environment;
     const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
-    const where = ["--kubeconfig", kubeconfig, "--namespace", records, "--pipe-namespaces", pipes];
-    return run(process.execPath, [MAIN, "controller", "--dry-run", ...where], { env: {} });
+    const where = ["--kubeconfig", kubeconfig, "--namespace", records, "--pipe-namespaces", namespaces];
+    return run(process.execPath, [MAIN, "controller", "--dry-run", ...where], { env: {}, timeout: 60_000 });
+  }
+
+  /** Takes the permissions for these resources from the controller. */
+  async function forbid(...resources: readonly string[]): Promise<void> {
+    const { cluster, records, pipes } = environment;
+    const name = clusterRoleName("controller", records);
+    const role: { readonly rules: readonly { readonly resources: readonly string[] }[] } = JSON.parse(
+      await kubectl(cluster, ["get", "clusterrole", name, "--output", "json"]),
+    );
+    const rules = role.rules.filter((rule) => !rule.resources.some((each) => resources.includes(each)));
+    const patch = JSON.stringify({ rules });
+    await kubectl(cluster, ["patch", "clusterrole", name, "--type", "merge", "--patch", patch]);
+    const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
+    const mayList = ["auth", "can-i", "list", `${resources[0]}`, "--namespace", pipes];
+    const isForbidden = () =>
+      kubectl(cluster, mayList, { kubeconfig }).then(
+        () => false,
+        () => true,
+      );
+    await waitFor(isForbidden, { what: "the removal of the permissions to take effect" });
   }
 
   /** Objects in the environment's namespaces that a controller could have created. */
@@ -114,4 +134,24 @@ describe("controller --dry-run", () => {
       stderr: expect.stringMatching(/configmaps.*forbidden/),
     });
   });
+
+  it("does without the permissions for pods and StatefulSets, in one namespace and in several", async () => {
+    await environment.createPipe({ name: "pipe-a", cores: 1, replicas: 0 });
+    await forbid("pods", "statefulsets");
+    for (const namespaces of [environment.pipes, `${environment.pipes},${environment.records}`])
+      expect((await dryRun(namespaces)).stderr).toContain("Services: 1, pipes: 1.");
+  });
+
+  it.each(["pods", "statefulsets"])(
+    "ends with an error message if it lacks the permissions for %s and for autoscalers, in one namespace and in several",
+    async (optional) => {
+      await forbid(optional, "horizontalpodautoscalers");
+      for (const namespaces of [environment.pipes, `${environment.pipes},${environment.records}`]) {
+        await expect(dryRun(namespaces)).rejects.toMatchObject({
+          code: 1,
+          stderr: expect.stringMatching(/horizontalpodautoscalers.*forbidden/),
+        });
+      }
+    },
+  );
 });

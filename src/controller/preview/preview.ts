@@ -3,7 +3,7 @@ import { abortable } from "../../kube/abortable.ts";
 import { KubeClient } from "../../kube/client.ts";
 import { connect } from "../../kube/connection.ts";
 import { isServed } from "../../kube/discovery.ts";
-import { isCode, isForbiddenByRbac } from "../../kube/errors.ts";
+import { isCode, isForbiddenByRbac, serverMessage } from "../../kube/errors.ts";
 import { VERTICAL_AUTOSCALERS } from "../../kube/paths.ts";
 import { checkReachable } from "../../kube/reachable.ts";
 import { serviceIdOf } from "../../records/service.ts";
@@ -66,9 +66,9 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
     const patientUntil = clock.monotonic() + PATIENCE_MS;
     const onProblem = (problem: unknown) => {
       // Without permission for pods, none is resized in place. Without it for StatefulSets, only Deployments are pipes.
-      const { pods, statefulSets } = informers;
-      const isMissed = pods.problem !== undefined || statefulSets.problem !== undefined;
-      if (isForbiddenByRbac(problem) && isMissed) return;
+      const optional = [informers.pods, informers.statefulSets];
+      if (isForbiddenByRbac(problem) && optional.some((each) => each.problem === serverMessage(problem)))
+        return;
       if (!isCode(problem, 429) || clock.monotonic() > patientUntil) failed.reject(problem);
     };
     const options = { ...settings, client, clock, verticalAutoscalers, onProblem };
