@@ -10,6 +10,7 @@ import {
   type Size,
   sameSize,
   sizeOfCores,
+  smaller,
 } from "../../domain/size.ts";
 import { option } from "../../settings/option.ts";
 import { integer } from "../../settings/values.ts";
@@ -31,8 +32,9 @@ export const rollback = recordsCommand({
   summary: "return the pipes of a service to the previous size",
   details:
     "The previous size is the newest size in the history (admin service show) that every pipe ran and that is not the\n" +
-    "current size. Sizes that failed, or that only a boost had, do not count. A second rollback returns to the size\n" +
-    "before the first one, if every pipe ran that; for an older size, use --to.",
+    "current size. Sizes that failed, or that only a boost had, do not count, nor larger sizes while the maximum of the\n" +
+    "tier limits the service. A second rollback returns to the size before the first one, if every pipe ran that; for an\n" +
+    "older size, use --to.",
   examples: [
     "admin service rollback <uuid>",
     "admin service rollback <uuid> --dry-run",
@@ -56,7 +58,9 @@ export const rollback = recordsCommand({
     const first = await requireScaling(records, service, NO_SIZE);
     requireNoBoost(place, first);
     const from = desiredSize(first, Date.now());
-    const entry = requirePrevious(place, first, from, to);
+    const maximum = maximumOf(first);
+    requireWithin(maximum, first, to);
+    const entry = requirePrevious(place, first, { from, to, maximum });
     const { replicaCpuMillicores, replicaMemoryGb } = entry;
     const change = {
       // The size no longer comes from an API request.
@@ -85,6 +89,9 @@ export const rollback = recordsCommand({
       io.err(
         "The size was the default of the tier. The rollback sets it in the PipeScaling, so the tier no longer decides the size.\n",
       );
+    }
+    if (!maximum && !isWithin(sizeOf(entry), from)) {
+      io.err("If this size is above the maximum of the tier, the pipes get that maximum.\n");
     }
     if (first.spec.suspend) {
       io.err("The service is suspended: no pipe is resized until it is resumed.\n");
@@ -129,17 +136,45 @@ function requireNoBoost(place: Place, scaling: PipeScalingView): void {
   );
 }
 
+/** The maximum of the tier, which the status shows only while it limits the service. */
+function maximumOf({ status: { desired } }: PipeScalingView): Size | undefined {
+  return desired?.source === "TierLimit" ? sizeOf(desired) : undefined;
+}
+
+/** False if the maximum is not known. */
+function isWithin(size: Size, maximum: Size | undefined): boolean {
+  return maximum !== undefined && sameSize(smaller(size, maximum), size);
+}
+
+/** @throws CliError if the pipes would get the maximum of the tier instead of this size */
+function requireWithin(maximum: Size | undefined, { metadata }: PipeScalingView, to: Size | undefined): void {
+  if (!maximum || !to || isWithin(to, maximum)) return;
+  throw new CliError(
+    `The pipes of service ${metadata.name} cannot return to ${describeSize(to)}, because the tier of the organization allows at most ${describeSize(maximum)}. Choose a smaller size, or move the organization to a larger tier first.`,
+  );
+}
+
+interface Bounds {
+  /** The current size; `undefined` if it is not known. */
+  readonly from: Size | undefined;
+  /** The size to search for; `undefined` for any. */
+  readonly to?: Size | undefined;
+  /** The maximum of the tier; `undefined` if it is not known. */
+  readonly maximum?: Size | undefined;
+}
+
 /** @throws CliError if the history has no size to return to */
 function requirePrevious(
   place: Place,
   { metadata: { name }, status: { history = [] } }: PipeScalingView,
-  from: Size | undefined,
-  to: Size | undefined,
+  bounds: Bounds,
 ): HistoryEntry {
-  const entry = findPrevious(history, from, to);
+  const entry = findPrevious(history, bounds);
   if (entry) return entry;
+  const { from, to, maximum } = bounds;
   const current = from ? describeSize(from) : "unknown";
-  const wanted = to ? describeSize(to) : "another size";
+  const another = maximum ? "another size that the tier allows" : "another size";
+  const wanted = to ? describeSize(to) : another;
   const why = wanted === current ? "" : `, and its history has no completed rescale to ${wanted}`;
   throw new CliError(
     `There is nothing to roll back: the size of service ${name} is ${current}${why}. See \`${historyCommand(place, name)}\` for the history.`,
@@ -147,20 +182,18 @@ function requirePrevious(
 }
 
 /**
- * Returns the newest entry with a size that every pipe ran and that is not the current size. Entries of boosts do not
- * count.
- *
- * @param to the size to search for; `undefined` for any
+ * Returns the newest entry with a size that every pipe ran, that is not the current size, and that the tier allows.
+ * Entries of boosts do not count.
  */
 export function findPrevious(
   history: readonly HistoryEntry[],
-  current: Size | undefined,
-  to: Size | undefined,
+  { from, to, maximum }: Bounds,
 ): HistoryEntry | undefined {
   return history.find((entry) => {
     const size = sizeOf(entry);
     // The size of a boost was temporary. Its source can also be TierLimit, so `boost` decides.
-    if (entry.boost || entry.result !== "Scaled" || sameSize(size, current)) return false;
+    if (entry.boost || entry.result !== "Scaled" || sameSize(size, from)) return false;
+    if (maximum && !isWithin(size, maximum)) return false;
     return to === undefined || sameSize(size, to);
   });
 }

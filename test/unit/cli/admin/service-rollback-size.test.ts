@@ -5,8 +5,9 @@ import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { historyEntry } from "../../../support/fixtures/history-entry.ts";
 
 describe("the previous size", () => {
-  const find = (history: readonly HistoryEntry[], current: number, to?: number) =>
-    findPrevious(history, sizeOfCores(current), to === undefined ? undefined : sizeOfCores(to))?.summary;
+  const sizeIf = (cores: number | undefined) => (cores === undefined ? undefined : sizeOfCores(cores));
+  const find = (history: readonly HistoryEntry[], current: number, to?: number, maximum?: number) =>
+    findPrevious(history, { from: sizeOfCores(current), to: sizeIf(to), maximum: sizeIf(maximum) })?.summary;
 
   it("is the newest other size that every pipe ran", () => {
     expect(find([historyEntry(4), historyEntry(2), historyEntry(1)], 4)).toBe("2 cpu / 8 Gi");
@@ -38,6 +39,17 @@ describe("the previous size", () => {
       expect(find([historyEntry(4), boosted, historyEntry(2)], 4)).toBe("2 cpu / 8 Gi");
       expect(find([historyEntry(4), boosted], 4, 16)).toBeUndefined();
     }
+  });
+
+  it("is never larger than the maximum of the tier", () => {
+    const limited = historyEntry(8, { source: "TierLimit" });
+    const history = [limited, historyEntry(16), historyEntry(4)];
+    expect(find(history, 8, undefined, 8)).toBe("4 cpu / 16 Gi");
+    expect(find([limited, historyEntry(16)], 8, undefined, 8)).toBeUndefined();
+    // The controller has not observed the current size yet.
+    expect(find(history, 2, undefined, 8)).toBe("8 cpu / 32 Gi");
+    const odd = { replicaCpuMillicores: 4000, replicaMemoryGb: 64, summary: "4 cpu / 64 Gi" };
+    expect(find([limited, historyEntry(4, odd)], 8, undefined, 8)).toBeUndefined();
   });
 
   it("is absent if every pipe ran only the current size", () => {

@@ -151,6 +151,48 @@ describe("admin service rollback", () => {
     expect((await rollBack("", { scalings: [scalingOf(HISTORY, ended)] })).writes).toHaveLength(1);
   });
 
+  describe("of a service that the maximum of the tier limits", () => {
+    const limited = historyEntry(8, { source: "TierLimit" });
+    const at16 = (...older: readonly HistoryEntry[]) =>
+      scalingOf([limited, historyEntry(16), ...older], fieldsOf(16));
+
+    it("returns to the newest size that the tier allows", async () => {
+      const { code, out, err, writes } = await rollBack("", { scalings: [at16(historyEntry(4))] });
+      expect({ code, writes }).toMatchObject({ code: 0, writes: [{ body: { spec: fieldsOf(4) } }] });
+      expect(out).toMatch(/^FROM +8 cpu \/ 32 Gi\nTO +4 cpu \/ 16 Gi\n/m);
+      expect(err).not.toContain("maximum");
+    });
+
+    it("writes nothing if only larger sizes are left", async () => {
+      const { code, out, err, writes } = await rollBack("", { scalings: [at16()] });
+      expect({ code, out, writes }).toEqual({ code: 1, out: "", writes: [] });
+      expect(withoutPath(err)).toBe(
+        `There is nothing to roll back: the size of service ${ID} is 8 cpu / 32 Gi, and its history has no completed rescale to another size that the tier allows. See ${SHOW} for the history.\n`,
+      );
+    });
+
+    it.each([
+      ["the newest change is observed", at16(historyEntry(4))],
+      ["it is not", { ...at16(), spec: fieldsOf(2), status: { ...at16().status, observedGeneration: 2 } }],
+    ])("rejects a larger size with --to, if %s", async (_, scaling) => {
+      const { code, out, err, writes } = await rollBack("--to 16", { scalings: [scaling] });
+      expect({ code, out, writes }).toEqual({ code: 1, out: "", writes: [] });
+      expect(err).toBe(
+        `The pipes of service ${ID} cannot return to 16 cpu / 64 Gi, because the tier of the organization allows at most 8 cpu / 32 Gi. Choose a smaller size, or move the organization to a larger tier first.\n`,
+      );
+    });
+  });
+
+  it("says that the maximum of the tier may apply to a larger size, which the status does not show", async () => {
+    for (const words of ["", "--dry-run"]) {
+      const { code, err } = await rollBack(words, {
+        scalings: [scalingOf([historyEntry(4), historyEntry(8)])],
+      });
+      expect(code).toBe(0);
+      expect(err).toContain("If this size is above the maximum of the tier, the pipes get that maximum.\n");
+    }
+  });
+
   it("reports that no pipe of a suspended service is resized", async () => {
     const { code, err, writes } = await rollBack("", { scalings: [scalingOf(HISTORY, { suspend: true })] });
     expect({ code, writes: writes.length }).toEqual({ code: 0, writes: 1 });
