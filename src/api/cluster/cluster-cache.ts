@@ -165,6 +165,11 @@ export class ClusterCache {
     return cache.get(namespace, name);
   }
 
+  /** Returns false if `scaling` would throw for any name in the namespace. */
+  hasFreshScalings(namespace: string): boolean {
+    return this.#scalingsIn(namespace).isFresh;
+  }
+
   /**
    * Returns true if a service has a PipeScaling, or if this process has seen its deletion in the last hour. Such a
    * service has had a pipe, and the controller is likely to create the PipeScaling again.

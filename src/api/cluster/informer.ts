@@ -70,7 +70,7 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
 
   get state(): CacheState {
     const { resource, namespace = "" } = this.#of;
-    const ageMs = this.#clock.monotonic() - this.#reflector.lastContact;
+    const ageMs = this.#ageMs;
     const malformed = this.by(MALFORMED, MALFORMED).length;
     return { resource: resource.plural, namespace, isSynced: this.isSynced, ageMs, malformed };
   }
@@ -80,13 +80,17 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
     return this.#reflector.run(signal);
   }
 
-  /** @throws ApiError 503 if the cache was confirmed too long ago, or is not filled yet */
+  /** False if the cache was confirmed too long ago, or is not filled yet. */
+  get isFresh(): boolean {
+    return this.#ageMs <= this.#maxAgeMs;
+  }
+
+  /** @throws ApiError 503 unless the cache is fresh */
   requireFresh(): void {
-    const ageMs = this.#clock.monotonic() - this.#reflector.lastContact;
-    if (ageMs <= this.#maxAgeMs) return;
+    if (this.isFresh) return;
     const cause = new Error(
       this.isSynced
-        ? `the cache of ${this.what} is ${Math.round(ageMs / 1000)} s old`
+        ? `the cache of ${this.what} is ${Math.round(this.#ageMs / 1000)} s old`
         : `${this.what} have not been read from the cluster yet`,
     );
     throw apiError("Unavailable").with({ cause });
@@ -108,5 +112,10 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
 
   onChange(listener: (change: Change<T>) => void): void {
     this.#store.onChange(listener);
+  }
+
+  /** In milliseconds; Infinity before the cache is filled. */
+  get #ageMs(): number {
+    return this.#clock.monotonic() - this.#reflector.lastContact;
   }
 }

@@ -25,7 +25,7 @@ export class FakeCluster {
   reachable = true;
   /** Allows watches that begin with a list; if false, they are rejected with 422, as in Kubernetes 1.31. */
   canStreamLists = false;
-  /** A kind that the client has no permission to read. */
+  /** A kind, or a namespace and a kind such as `acme/pipescalings`, that the client has no permission to read. */
   unreadable: string | undefined;
   behavior: Behavior = () => {
     throw new Error("no call was expected");
@@ -69,10 +69,10 @@ export class FakeCluster {
   async json<T>(request: KubeRequest): Promise<T>;
   async json(request: KubeRequest): Promise<unknown> {
     this.#requireReachable(request);
+    this.#requireReadable(request);
     const plural = request.path.split("/").at(-1) ?? "";
-    if (plural === this.unreadable) throw refusal(403);
     if (request.method === undefined && /^(configmaps|secrets|pipescalings)$/.test(plural)) {
-      return { metadata: { resourceVersion: "1" }, items: this.#lists.get(plural) ?? [] };
+      return { metadata: { resourceVersion: "1" }, items: this.#listed(request) };
     }
     this.calls.push(request);
     return this.behavior(request);
@@ -83,16 +83,16 @@ export class FakeCluster {
     ...request
   }: KubeRequest & { readonly signal: AbortSignal }): Promise<AsyncIterable<Buffer>> {
     this.#requireReachable(request);
+    this.#requireReadable(request);
     const plural = request.path.split("/").at(-1) ?? "";
     if (!request.query?.["sendInitialEvents"]) return this.#watch(plural, [bookmark()], signal);
     if (!this.canStreamLists) throw refusal(422);
-    return this.#watch(plural, this.#initialEvents(plural), signal);
+    return this.#watch(plural, this.#initialEvents(plural, request), signal);
   }
 
-  async *#initialEvents(plural: string): AsyncGenerator<object> {
+  async *#initialEvents(plural: string, request: KubeRequest): AsyncGenerator<object> {
     const hold = this.#holds.get(plural);
-    const objects = this.#lists.get(plural) ?? [];
-    for (const [at, object] of objects.entries()) {
+    for (const [at, object] of this.#listed(request).entries()) {
       if (at === hold?.count) await hold.released;
       yield { type: "ADDED", object };
     }
@@ -109,6 +109,17 @@ export class FakeCluster {
     const later = on(this.#events, plural, { signal });
     for await (const event of events) yield lineOf(event);
     for await (const [event] of later) yield lineOf(event);
+  }
+
+  #listed({ path }: KubeRequest): readonly KubeObject[] {
+    const [, namespace, plural = ""] = /(?:\/namespaces\/([^/]+))?\/([^/]+)$/.exec(path) ?? [];
+    const objects = this.#lists.get(plural) ?? [];
+    return objects.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace);
+  }
+
+  #requireReadable({ path }: KubeRequest): void {
+    if (this.unreadable !== undefined && path.endsWith(`/${this.unreadable}`))
+      throw refusal(403);
   }
 
   #requireReachable({ method = "GET", path }: KubeRequest): void {

@@ -225,6 +225,72 @@ describe("the API while only PipeScalings cannot be read", () => {
   });
 });
 
+describe("the API while the PipeScalings of one namespace cannot be read", () => {
+  const ELSEWHERE = "elsewhere";
+  const OTHER = "33333333-3333-4333-8333-333333333333";
+  const METRICS = `/v1/organizations/${ORGANIZATION}/prometheus`;
+  const metricsOf = (service: string) => METRICS.replace("prometheus", `services/${service}/prometheus`);
+  const servicesIn = ({ text }: ApiResponse) => new Set(text.match(/(?<=service_id=")[^"]+/g));
+
+  /** Adds a service in another namespace, with its PipeScaling. */
+  function addOther(): void {
+    const record = serviceRecord({ id: OTHER, organizationId: ORGANIZATION, namespace: ELSEWHERE });
+    cluster.add("configmaps", RECORDS, record);
+    cluster.add("pipescalings", ELSEWHERE, { metadata: { name: OTHER }, ...{ status: { effective: SIZE } } });
+  }
+
+  it("responds with 503 only to requests for the services there, and leaves them out of the metrics", async () => {
+    const authorization = addKey();
+    addScaling();
+    addOther();
+    cluster.unreadable = `${ELSEWHERE}/pipescalings`;
+    const send = await start([PIPES, ELSEWHERE]);
+    expect(await send({ path: PATH, authorization })).toMatchObject({ status: 200 });
+    expectUnavailable(await send({ path: PATH.replace(SERVICE, OTHER), authorization }));
+    const metrics = await send({ path: METRICS, authorization });
+    expect([metrics.status, servicesIn(metrics)]).toEqual([200, new Set([SERVICE])]);
+    expectUnavailable(await send({ path: metricsOf(OTHER), authorization }));
+    expect(await send({ path: metricsOf(SERVICE), authorization })).toMatchObject({ status: 200 });
+  });
+
+  it("leaves the services there out of the metrics when their cache is older than 5 minutes", async () => {
+    const authorization = addKey();
+    addScaling();
+    addOther();
+    const send = await start([PIPES, ELSEWHERE]);
+    cluster.unreadable = `${ELSEWHERE}/pipescalings`;
+    await clock.advance(5 * MINUTE_MS);
+    expect(servicesIn(await send({ path: METRICS, authorization }))).toEqual(new Set([SERVICE, OTHER]));
+    await clock.advance(1);
+    expect(servicesIn(await send({ path: METRICS, authorization }))).toEqual(new Set([SERVICE]));
+    cluster.unreadable = undefined;
+    await clock.advance(MINUTE_MS);
+    expect(servicesIn(await send({ path: METRICS, authorization }))).toEqual(new Set([SERVICE, OTHER]));
+  });
+
+  it.each([
+    ["its services are all there", `${PIPES}/pipescalings`],
+    ["no namespace can be read", "pipescalings"],
+  ])("responds with 503 to a scrape of an organization if %s", async (_, unreadable) => {
+    const authorization = addKey();
+    addScaling();
+    if (unreadable === "pipescalings") addOther();
+    cluster.unreadable = unreadable;
+    const send = await start([PIPES, ELSEWHERE]);
+    expectUnavailable(await send({ path: METRICS, authorization }));
+  });
+
+  it("responds with 200 to a scrape of an organization without services", async () => {
+    const organizationId = "44444444-4444-4444-8444-444444444444";
+    cluster.add("configmaps", RECORDS, organizationRecord({ id: organizationId }));
+    const authorization = addKey({ organizationId });
+    cluster.unreadable = "pipescalings";
+    const send = await start([PIPES, ELSEWHERE]);
+    const path = METRICS.replace(ORGANIZATION, organizationId);
+    expect(await send({ path, authorization })).toMatchObject({ status: 200 });
+  });
+});
+
 describe("the size of a service whose first rollout has not completed", () => {
   it("gets 503 with a sentence that names the progress, which has 200, and is not logged as a failure", async () => {
     const authorization = addKey();

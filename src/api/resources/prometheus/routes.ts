@@ -25,7 +25,7 @@ export const getOrganizationMetrics = {
   id: "getOrganizationMetrics",
   tag: "Prometheus",
   summary: "Get the metrics of all services of an organization",
-  description: `Sizes, pipes, state and compute units of every service of the organization, ${FORMAT}`,
+  description: `Sizes, pipes, state and compute units of every service of the organization, ${FORMAT} A service whose state cannot be read at the moment has none either; if that is true of all services, the status is 503.`,
   exposition: EXAMPLE,
   refusals: { 404: "The organization does not exist, or the key belongs to another one." },
 } as const satisfies Operation;
@@ -44,7 +44,7 @@ export const getServiceMetrics = {
 } as const satisfies Operation;
 
 export interface PrometheusDeps {
-  readonly cache: TenantRecords & Pick<ClusterCache, "servicesOf" | "scaling">;
+  readonly cache: TenantRecords & Pick<ClusterCache, "servicesOf" | "scaling" | "hasFreshScalings">;
   readonly clock: Pick<Clock, "now">;
   readonly pathAliases: PathAliases;
 }
@@ -56,7 +56,10 @@ export function prometheusRouter({ cache, clock, pathAliases }: PrometheusDeps):
     .route(expressPaths(getOrganizationMetrics.path, pathAliases))
     .get(authorize, (request, response) => {
       const { id } = organizationParam(request, cache);
-      sendExposition(response, exposition(cache.servicesOf(id).map(observed), clock.now()));
+      const services = cache.servicesOf(id);
+      const fresh = services.filter(({ namespace }) => cache.hasFreshScalings(namespace));
+      const served = fresh.length === 0 ? services : fresh;
+      sendExposition(response, exposition(served.map(observed), clock.now()));
     })
     .all(methodNotAllowed);
   router
