@@ -12,7 +12,7 @@ export interface CacheState {
   /** Empty if the cache covers all namespaces. */
   readonly namespace: string;
   readonly isSynced: boolean;
-  /** Since the cluster last confirmed that the cache is current. */
+  /** Since the cluster last confirmed that the cache is current, or since the start of the process if it never has. */
   readonly ageMs: number;
   /** The number of malformed objects in the cache. */
   readonly malformed: number;
@@ -125,11 +125,11 @@ export class ApiMetrics {
     });
     new Gauge({
       name: "pipe_scaling_cache_age_seconds",
-      help: "Time since the API server last confirmed that the cache is current, in seconds; normally at most 60.",
+      help: "Time since the API server last confirmed that the cache is current, or since the start of the process if it never has, in seconds; normally at most 60.",
       labelNames,
       registers,
       collect() {
-        for (const { isSynced, ageMs, ...of } of states()) if (isSynced) this.set(labelsOf(of), ageMs / 1000);
+        for (const { ageMs, ...of } of states()) this.set(labelsOf(of), ageMs / 1000);
       },
     });
     new Gauge({

@@ -250,7 +250,12 @@ export class ApiEnvironment {
     if (!this.#access) return;
     await this.admin.close();
     const ofCluster = clusterRoleName("api", this.records);
-    await kubectl(this.cluster, ["delete", "clusterrolebinding,clusterrole", ofCluster]);
+    await kubectl(this.cluster, [
+      "delete",
+      "clusterrolebinding,clusterrole",
+      ofCluster,
+      "--ignore-not-found",
+    ]);
     await kubectl(this.cluster, ["delete", "namespace", this.records, this.pipes, "--wait=false"]);
   }
 }

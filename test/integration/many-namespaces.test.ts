@@ -1,8 +1,8 @@
-import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, expect, it } from "vitest";
 import { parseClusterCalls } from "../support/cluster-calls.ts";
-import { accountName, clusterRoleName } from "../support/fixtures/shipped-account.ts";
+import { restrictToNamespaces } from "../support/restrict-to-namespaces.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 const KINDS = ["deployments", "horizontalpodautoscalers", "pipescalings", "pods"];
@@ -20,22 +20,6 @@ async function createNamespaces(): Promise<readonly string[]> {
   return [environment.pipes, ...others];
 }
 
-/** Restricts the controller's permissions in all namespaces to these namespaces. */
-async function restrictTo(namespaces: readonly string[]): Promise<void> {
-  const role = clusterRoleName("controller", environment.records);
-  await kubectl(environment.cluster, ["delete", "clusterrolebinding", role]);
-  await apply(
-    environment.cluster,
-    namespaces.map((namespace) => ({
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "RoleBinding",
-      metadata: { name: "controller", namespace },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
-      subjects: [{ kind: "ServiceAccount", name: accountName("controller"), namespace: environment.records }],
-    })),
-  );
-}
-
 /** Number of watches that the API server has accepted, by kind. */
 async function acceptedWatches(): Promise<Readonly<Record<string, number>>> {
   const calls = parseClusterCalls(await environment.scrape());
@@ -49,7 +33,7 @@ it.each([
 ])("a controller of 40 namespaces leads and resizes a pipe with %s", async (_, isRestricted, watches) => {
   environment = await TestEnvironment.create();
   const namespaces = await createNamespaces();
-  if (isRestricted) await restrictTo(namespaces);
+  if (isRestricted) await restrictToNamespaces("controller", environment, namespaces);
   await environment.createPipe({ name: "pipe-a", cores: 1 });
   await environment.startController({ pipeNamespaces: namespaces });
   await waitFor(() => environment.log.some(({ msg }) => msg === "leading"), {

@@ -107,9 +107,15 @@ export class ClusterCache {
     ]);
   }
 
-  /** Names of the kinds that have not been listed yet, for people. */
+  /**
+   * Names of the caches that must be filled before the process is ready, for people. If the API server refuses the
+   * PipeScalings of some namespaces, but not of all, only the services in these namespaces have to wait for them.
+   */
   notSynced(): readonly string[] {
-    const all = [this.#keys, this.#records, ...this.#scalings.values()];
+    const scalings = [...this.#scalings.values()];
+    const isAnySynced = scalings.some(({ isSynced }) => isSynced);
+    const required = isAnySynced ? scalings.filter(({ wasRefused }) => !wasRefused) : scalings;
+    const all = [this.#keys, this.#records, ...required];
     return all.filter(({ isSynced }) => !isSynced).map(({ what }) => what);
   }
 

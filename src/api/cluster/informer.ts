@@ -1,3 +1,4 @@
+import { isCode } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import type { Resource } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -41,12 +42,16 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
   readonly #clock: Clock;
   readonly #store: Store<T>;
   readonly #reflector: Reflector<T, Raw>;
+  readonly #createdAt: number;
+  /** Monotonic time of the last refusal. */
+  #refusedAt: number | undefined;
 
   constructor({ what, log, indexes, problemOf, ...options }: InformerOptions<T, Raw>) {
     this.what = what;
     this.#of = options;
     this.#maxAgeMs = options.maxAgeMs;
     this.#clock = options.clock;
+    this.#createdAt = options.clock.monotonic();
     this.#store = new Store<T>({
       ...indexes,
       ...(problemOf && { [MALFORMED]: (object) => (problemOf(object) === undefined ? [] : [MALFORMED]) }),
@@ -55,6 +60,7 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
       ...options,
       store: this.#store,
       onProblem: (err) => {
+        if (this.#isRepeatedRefusal(err)) return;
         const isOfObject = err instanceof UnreadableObjectError;
         log.warn(
           { err },
@@ -68,9 +74,17 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
     return this.#reflector.isSynced;
   }
 
+  /**
+   * The API server has refused this process the objects (403, 404), possibly for good: the namespace may be deleted, and
+   * its Role with it. It stays true during a later outage, so that a ready process stays ready.
+   */
+  get wasRefused(): boolean {
+    return this.#refusedAt !== undefined;
+  }
+
   get state(): CacheState {
     const { resource, namespace = "" } = this.#of;
-    const ageMs = this.#ageMs;
+    const ageMs = Math.min(this.#ageMs, this.#clock.monotonic() - this.#createdAt);
     const malformed = this.by(MALFORMED, MALFORMED).length;
     return { resource: resource.plural, namespace, isSynced: this.isSynced, ageMs, malformed };
   }
@@ -117,5 +131,13 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
   /** In milliseconds; Infinity before the cache is filled. */
   get #ageMs(): number {
     return this.#clock.monotonic() - this.#reflector.lastContact;
+  }
+
+  /** A refusal can be repeated for as long as the process runs, so only the first one since the last contact counts. */
+  #isRepeatedRefusal(err: unknown): boolean {
+    if (!isCode(err, 403) && !isCode(err, 404)) return false;
+    const isRepeated = this.#refusedAt !== undefined && this.#reflector.lastContact <= this.#refusedAt;
+    this.#refusedAt = this.#clock.monotonic();
+    return isRepeated;
   }
 }

@@ -27,6 +27,8 @@ export class FakeCluster {
   canStreamLists = false;
   /** A kind, or a namespace and a kind such as `acme/pipescalings`, that the client has no permission to read. */
   unreadable: string | undefined;
+  /** How the cluster refuses to have them read. */
+  refusalCode = 403;
   behavior: Behavior = () => {
     throw new Error("no call was expected");
   };
@@ -119,7 +121,7 @@ export class FakeCluster {
 
   #requireReadable({ path }: KubeRequest): void {
     if (this.unreadable !== undefined && path.endsWith(`/${this.unreadable}`))
-      throw refusal(403);
+      throw refusal(this.refusalCode);
   }
 
   #requireReachable({ method = "GET", path }: KubeRequest): void {
