@@ -14,10 +14,7 @@ export type ReconcilerOptions = ActionRunnerOptions &
   ReporterOptions &
   Scope &
   Limits &
-  Omit<Sources, "podsProblem" | "leadingSinceMs"> & {
-    /** Why the controller does not see pods; `undefined` if it does. */
-    readonly podsProblem: () => string | undefined;
-  };
+  Omit<Sources, "leadingSinceMs">;
 
 /**
  * Reconciles one service: observes, decides, and then applies or reports. A reconciliation that writes to pipes is
@@ -108,9 +105,9 @@ export class Reconciler {
   }
 
   #look(serviceId: string): Seen {
-    const { clock, podsProblem, timeouts, policy, rollouts, commits } = this.#options;
+    const { clock, timeouts, policy, rollouts, commits } = this.#options;
     const isEnding = this.#isEnding;
-    const sources = { ...this.#options, podsProblem: podsProblem(), leadingSinceMs: this.#leadingSinceMs };
+    const sources = { ...this.#options, leadingSinceMs: this.#leadingSinceMs };
     const scope = { ...this.#options, timeouts: { ...timeouts, ...(isEnding ? ENDING : {}) } };
     const snapshot = observe(sources, scope, serviceId, clock.now());
     const decision = decide(snapshot, {

@@ -121,7 +121,7 @@ export function setup(options: SetupOptions): Controller {
     onProblem,
     concurrency: CONCURRENCY,
     isLeader: () => elector.isLeader && !outdated.aborted,
-    podsProblem: () => informers.pods.problem,
+    podsProblem: (of) => informers.podsProblem(of),
     metrics: new ControllerMetrics(registry, clock),
     onFailure: (serviceId, err, expected) =>
       log[expected ? "debug" : "error"]({ serviceId, err }, "a reconciliation failed; trying again"),

@@ -6,6 +6,8 @@ import { Reflector, type ReflectorOptions } from "./reflector.ts";
 export interface MultiNamespaceInformerOptions<T extends KubeObject, Raw extends KubeObject = KubeObject>
   extends Omit<ReflectorOptions<T, Raw>, "namespace" | "includes"> {
   readonly namespaces: readonly string[];
+  /** Creates the informer of one namespace. */
+  readonly create: (options: ReflectorOptions<T, Raw>) => Informer;
 }
 
 /**
@@ -22,10 +24,10 @@ export class MultiNamespaceInformer<T extends KubeObject, Raw extends KubeObject
   readonly resource: string;
   readonly synced: Promise<void>;
   readonly #clusterWide: Reflector<T, Raw>;
-  readonly #namespaced: readonly Reflector<T, Raw>[];
+  readonly #namespaced: readonly Informer[];
   readonly #forbidden = new AbortController();
 
-  constructor({ namespaces, ...options }: MultiNamespaceInformerOptions<T, Raw>) {
+  constructor({ namespaces, create, ...options }: MultiNamespaceInformerOptions<T, Raw>) {
     const included = new Set(namespaces);
     this.#clusterWide = new Reflector({
       ...options,
@@ -36,7 +38,7 @@ export class MultiNamespaceInformer<T extends KubeObject, Raw extends KubeObject
         if (!isForbidden || this.#clusterWide.isSynced) options.onProblem(problem);
       },
     });
-    this.#namespaced = namespaces.map((namespace) => new Reflector({ ...options, namespace }));
+    this.#namespaced = namespaces.map((namespace) => create({ ...options, namespace }));
     this.resource = this.#clusterWide.resource;
     const allNamespaces = Promise.all(this.#namespaced.map(({ synced }) => synced));
     this.synced = Promise.race([this.#clusterWide.synced, allNamespaces.then(() => undefined)]);

@@ -13,15 +13,16 @@ interface Options {
 const MAX_REPORTED = 1000;
 
 /**
- * An informer of a kind that a process can do without. If the account may not list and watch the kind, the informer
- * counts as synced, and tries again with the backoff of its reflector. Repeated refusals are reported only once.
+ * An informer of a kind that a process can do without, in one namespace or in all. If the account may not list and watch
+ * the kind there, the informer counts as synced, and tries again with the backoff of its reflector. Repeated refusals
+ * are reported only once.
  */
 export class OptionalInformer implements Informer {
   readonly synced: Promise<void>;
   readonly #inner: Informer;
   readonly #options: Options;
   readonly #refused = Promise.withResolvers<void>();
-  /** Messages of refusals; each namespace has its own. */
+  /** Messages of refusals; each verb has its own. */
   readonly #reported = new Set<string>();
   #problem: { readonly message: string; readonly atMs: number } | undefined;
 
@@ -52,8 +53,7 @@ export class OptionalInformer implements Informer {
   /** Call it when the store changes, which can show that the permission is granted. */
   granted(): void {
     if (this.#problem === undefined) return;
-    // The informer changes the store before its own state. If it watches several namespaces, the store also changes
-    // while the permission is missing in some of them.
+    // The informer changes the store before its own state. The responses to our calls change the store, too.
     queueMicrotask(() => {
       if (!this.#isGranted) return;
       this.#problem = undefined;

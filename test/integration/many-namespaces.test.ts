@@ -1,10 +1,14 @@
 import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, expect, it } from "vitest";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import { type Role, waitForDenial } from "../chart/rights.ts";
 import { parseClusterCalls } from "../support/cluster-calls.ts";
+import { accountName, clusterRoleName } from "../support/fixtures/shipped-account.ts";
 import { restrictToNamespaces } from "../support/restrict-to-namespaces.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
+const RBAC = "rbac.authorization.k8s.io/v1";
 const KINDS = ["deployments", "horizontalpodautoscalers", "pipescalings", "pods"];
 
 let environment: TestEnvironment;
@@ -45,4 +49,41 @@ it.each([
   expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
   const accepted = await acceptedWatches();
   for (const kind of KINDS) expect(accepted, kind).toMatchObject({ [kind]: watches });
+});
+
+/** Grants the controller's permissions in a namespace, except those for pods. */
+async function grantWithoutPods(namespace: string): Promise<void> {
+  const { client, cluster, records } = environment;
+  const path = `/apis/${RBAC}/clusterroles/${clusterRoleName("controller", records)}`;
+  const { rules } = await client.json<Role>({ path });
+  const name = "controller";
+  const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name };
+  const subjects = [{ kind: "ServiceAccount", name: accountName("controller"), namespace: records }];
+  const metadata = { name, namespace };
+  const others = rules.filter(({ resources }) => !resources.includes("pods"));
+  await apply(cluster, [
+    { apiVersion: RBAC, kind: "Role", metadata, rules: others },
+    { apiVersion: RBAC, kind: "RoleBinding", metadata, roleRef, subjects },
+  ]);
+}
+
+it("a controller resizes pods in place although it may not see the pods of another namespace", async () => {
+  environment = await TestEnvironment.create();
+  const { cluster, pipes, serviceId } = environment;
+  const other = `${pipes}-other`;
+  await apply(cluster, [{ apiVersion: "v1", kind: "Namespace", metadata: { name: other } }]);
+  await restrictToNamespaces("controller", environment, [pipes]);
+  await grantWithoutPods(other);
+  const podLabels = { [SERVICE_LABEL]: serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+  await environment.createPipe({ name: "pipe-a", cores: 1, podLabels });
+  await environment.startController({
+    pipeNamespaces: [pipes, other],
+    resizeStrategy: "InPlaceOrRollout",
+  });
+  await environment.waitForCondition("Ready", "True");
+  const refusal = `resource "pods" in API group "" in the namespace "${other}"`;
+  await waitForDenial(environment.log, refusal);
+  await environment.requestSize(2);
+  const { status } = await environment.waitForCondition("Ready", "True");
+  expect(status?.pipes).toMatchObject({ resizedBy: { "pipe-a": "InPlace" } });
 });

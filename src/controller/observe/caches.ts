@@ -1,5 +1,4 @@
 import { PIPE_SCALINGS } from "../../crd/names.ts";
-import type { KubeClient } from "../../kube/client.ts";
 import { type ConfigMap, identityOf, type KubeObject } from "../../kube/objects.ts";
 import { CONFIG_MAPS, HORIZONTAL_AUTOSCALERS, PODS, VERTICAL_AUTOSCALERS } from "../../kube/paths.ts";
 import type { RecordKind } from "../../records/kinds.ts";
@@ -9,6 +8,7 @@ import type { Parsed } from "../../records/parse.ts";
 import { parseService, type Service } from "../../records/service.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Informer } from "../../runtime/informer.ts";
+import type { ReflectorClient } from "../../runtime/list-watch.ts";
 import { MultiNamespaceInformer } from "../../runtime/multi-namespace-informer.ts";
 import { OptionalInformer } from "../../runtime/optional-informer.ts";
 import { Outage } from "../../runtime/outage.ts";
@@ -130,7 +130,7 @@ export function createCaches(): Caches {
 }
 
 export interface InformerOptions extends Pick<ControllerSettings, "namespace" | "pipeNamespaces"> {
-  readonly client: KubeClient;
+  readonly client: ReflectorClient;
   readonly clock: Clock;
   /** The CRD of vertical autoscalers is installed. */
   readonly verticalAutoscalers: boolean;
@@ -149,11 +149,16 @@ export const PIPE_SELECTOR = `${POD_SELECTOR},${SERVICE_LABEL}`;
 
 export interface Informers {
   readonly all: readonly Informer[];
-  /** The controller can do without pods. */
-  readonly pods: OptionalInformer;
-  /** Without the permission for them, pipes are Deployments only. */
-  readonly statefulSets: OptionalInformer;
+  /** Those of pods and StatefulSets, which may be refused. Without StatefulSets, pipes are Deployments only. */
+  readonly optional: readonly OptionalInformer[];
+  /** Returns why the controller does not see the pods in a namespace; `undefined` if it does. */
+  podsProblem(namespace: string | undefined): string | undefined;
 }
+
+type WatchedKind<T extends KubeObject, Raw extends KubeObject> = Pick<
+  ReflectorOptions<T, Raw>,
+  "resource" | "labelSelector" | "store" | "project"
+>;
 
 /** Creates the informers that fill the caches and keep them current. */
 export function createInformers(caches: Caches, options: InformerOptions): Informers {
@@ -176,48 +181,58 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
       project: (configMap) => ({ metadata: identityOf(configMap.metadata), record: parse(configMap) }),
     });
   const informerOf = <T extends KubeObject, Raw extends KubeObject>(
-    kind: Pick<ReflectorOptions<T, Raw>, "resource" | "labelSelector" | "store" | "project"> &
-      Partial<Pick<ReflectorOptions<T, Raw>, "onProblem">>,
+    kind: WatchedKind<T, Raw>,
+    create: (options: ReflectorOptions<T, Raw>) => Informer = (one) => new Reflector(one),
   ): Informer =>
     pipeNamespaces.length > 1
-      ? new MultiNamespaceInformer<T, Raw>({ ...common, ...kind, namespaces: pipeNamespaces })
-      : new Reflector<T, Raw>({ ...common, ...kind, namespace: pipeNamespaces[0] });
-  const pods = new OptionalInformer(
-    (onPodsProblem) =>
-      informerOf({
-        resource: PODS,
-        labelSelector: POD_SELECTOR,
-        store: caches.pods,
-        project: toPodView,
-        onProblem: onPodsProblem,
-      }),
-    { clock, onProblem, onGranted: options.onPodsGranted },
-  );
-  caches.pods.onChange(() => pods.granted());
-  const pipesOf = (kind: PipeKind, onProblemOfKind = onProblem): Informer => {
+      ? new MultiNamespaceInformer<T, Raw>({ ...common, ...kind, create, namespaces: pipeNamespaces })
+      : create({ ...common, ...kind, namespace: pipeNamespaces[0] });
+  const pipesOf = (kind: PipeKind) => {
     const { resource, toView: project } = KINDS[kind];
-    const store = caches.pipes.of(kind);
-    return informerOf({ resource, labelSelector: PIPE_SELECTOR, store, project, onProblem: onProblemOfKind });
+    return { resource, labelSelector: PIPE_SELECTOR, store: caches.pipes.of(kind), project };
   };
-  const statefulSets = new OptionalInformer((onSetsProblem) => pipesOf("StatefulSet", onSetsProblem), {
-    clock,
-    onProblem,
-    onGranted: () => undefined,
-  });
-  caches.pipes.of("StatefulSet").onChange(() => statefulSets.granted());
+  const optional: OptionalInformer[] = [];
+  /** Each namespace has an informer of its own, so that a permission that is missing in one concerns no other. */
+  const optionalOf = <T extends KubeObject, Raw extends KubeObject>(
+    kind: WatchedKind<T, Raw>,
+    onGranted: () => void,
+  ) => {
+    const parts = new Map<string | undefined, OptionalInformer>();
+    const partOf = (of: string | undefined) => parts.get(of) ?? parts.get(undefined);
+    const informer = informerOf(kind, (one) => {
+      const part = new OptionalInformer((onRefusal) => new Reflector({ ...one, onProblem: onRefusal }), {
+        clock,
+        onProblem,
+        onGranted,
+      });
+      parts.set(one.namespace, part);
+      return part;
+    });
+    optional.push(...parts.values());
+    kind.store.onChange((change) => {
+      const { metadata } = change.type === "deleted" ? change.previous : change.object;
+      partOf(metadata.namespace)?.granted();
+    });
+    return { informer, problemIn: (of: string | undefined) => partOf(of)?.problem };
+  };
+  const pods = optionalOf(
+    { resource: PODS, labelSelector: POD_SELECTOR, store: caches.pods, project: toPodView },
+    options.onPodsGranted,
+  );
+  const statefulSets = optionalOf(pipesOf("StatefulSet"), () => undefined);
   const all = [
     recordsOf("organization", organizations, ({ metadata, data }) => parseOrganization(metadata.name, data)),
     recordsOf("service", services, ({ metadata: { name, labels }, data }) =>
       parseService(name, labels, data),
     ),
     informerOf({ resource: PIPE_SCALINGS, store: caches.scalings, project: toPipeScalingView }),
-    pipesOf("Deployment"),
-    statefulSets,
-    pods,
+    informerOf(pipesOf("Deployment")),
+    statefulSets.informer,
+    pods.informer,
     informerOf({ resource: HORIZONTAL_AUTOSCALERS, store: horizontals, project: toHorizontalAutoscalerView }),
     ...(verticalAutoscalers
       ? [informerOf({ resource: VERTICAL_AUTOSCALERS, store: verticals, project: toVerticalAutoscalerView })]
       : []),
   ];
-  return { all, pods, statefulSets };
+  return { all, optional, podsProblem: pods.problemIn };
 }

@@ -30,7 +30,8 @@ export interface Sources {
   readonly deletedScalings: Pick<DeletedScalings, "recreation">;
   readonly departed: Pick<DepartedPipes, "of">;
   readonly endedPods: Pick<EndedPods, "last">;
-  readonly podsProblem: string | undefined;
+  /** Why the controller does not see the pods in a namespace; `undefined` if it does. */
+  readonly podsProblem: (namespace: string | undefined) => string | undefined;
   readonly leadingSinceMs: number;
 }
 
@@ -62,7 +63,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     departed: departed.of(serviceId),
     pods: new Map(pipes.map((pipe) => [nameOf(pipe), caches.pods.by(BY_PIPE, keyOfPipe(pipe))])),
     endedPods: new Map(pipes.map((pipe) => [nameOf(pipe), endedPods.last(pipe)])),
-    podsProblem,
+    podsProblem: podsProblem(namespace),
     leadingSinceMs,
     writes,
     strategy: scaling?.spec.strategy ?? scope.policy.resizeStrategy,

@@ -15,7 +15,7 @@ import type { Assessment } from "../assessment.ts";
 import { decide } from "../decide/decide.ts";
 import type { DecideOptions, Sizing } from "../decide/decision.ts";
 import { type Caches, createCaches, createInformers } from "../observe/caches.ts";
-import { observe } from "../observe/observe.ts";
+import { observe, type Sources } from "../observe/observe.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import { requestedSize, toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { isSize } from "../observe/resources.ts";
@@ -66,9 +66,8 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
     const patientUntil = clock.monotonic() + PATIENCE_MS;
     const onProblem = (problem: unknown) => {
       // Without permission for pods, none is resized in place. Without it for StatefulSets, only Deployments are pipes.
-      const optional = [informers.pods, informers.statefulSets];
-      if (isForbiddenByRbac(problem) && optional.some((each) => each.problem === serverMessage(problem)))
-        return;
+      const isOptional = (message: string) => informers.optional.some((each) => each.problem === message);
+      if (isForbiddenByRbac(problem) && isOptional(serverMessage(problem))) return;
       if (!isCode(problem, 429) || clock.monotonic() > patientUntil) failed.reject(problem);
     };
     const options = { ...settings, client, clock, verticalAutoscalers, onProblem };
@@ -76,7 +75,7 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
     watching = Promise.all(informers.all.map((each) => each.run(stopping)));
     const synced = Promise.all(informers.all.map((each) => each.synced));
     await abortable(Promise.race([synced, failed.promise]), signal);
-    return previewAll(caches, settings, informers.pods.problem, clock.now());
+    return previewAll(caches, settings, informers.podsProblem, clock.now());
   } finally {
     ending.abort();
     await watching;
@@ -88,7 +87,7 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
 export function previewAll(
   caches: Caches,
   settings: DryRunSettings,
-  podsProblem: string | undefined,
+  podsProblem: Sources["podsProblem"],
   nowMs: number,
 ): DryRun {
   const rolling = countRolling(caches, { nowMs, policy: settings });

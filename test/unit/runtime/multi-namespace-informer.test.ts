@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { pause } from "../../../src/runtime/clock.ts";
 import { MultiNamespaceInformer } from "../../../src/runtime/multi-namespace-informer.ts";
+import { Reflector } from "../../../src/runtime/reflector.ts";
 import { Store } from "../../../src/runtime/store.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
 import { refusal } from "../../support/fakes/fake-cluster.ts";
@@ -33,6 +34,7 @@ it("the last contact of an informer with one watch per namespace is that of the 
     },
     resource: { apiVersion: "v1", plural: "things" },
     namespaces: ["a", "b"],
+    create: (options) => new Reflector(options),
     store: new Store(),
     project: (raw) => raw,
     clock,

@@ -55,7 +55,7 @@ function linesOfAll(pipes: readonly PipeView[]): string[] {
   }
   const where = { kubeconfig: undefined, namespace: "records", pipeNamespaces: [], tiers: TIERS };
   const settings = { ...POLICY, ...where, maxConcurrentRollouts: 1 };
-  return previewAll(caches, settings, undefined, NOW_MS).steps.map(lineOf);
+  return previewAll(caches, settings, () => undefined, NOW_MS).steps.map(lineOf);
 }
 
 describe("a preview", () => {
