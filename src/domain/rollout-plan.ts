@@ -66,6 +66,8 @@ export interface PlannedPipe {
    * other pipes wait for it.
    */
   readonly proof: "none" | "proving" | "proven";
+  /** Every wanted replica is available now. */
+  readonly isAvailable: boolean;
   /** The template has the size and its pods lack it, or a resize in place failed. Such a pipe comes first. */
   readonly isUnfinished?: boolean;
   /** Only resizes that replace pods count against the limit across all services and wait for windows of both scopes. */
@@ -106,7 +108,7 @@ export function serviceLimit(total: number): number {
  * then, once a pipe has proven the size, as many as the limits allow. A failure blocks all pipes with replicas. A
  * closed window blocks only the pipes that it applies to. Pipes that are unfinished, or whose pods the controller
  * already replaces for an earlier size, come first. Pipes that are unhealthy because of their owner's change or for
- * another reason come last, because they would prove nothing.
+ * another reason come last, because they would prove nothing, and their failure would block the others.
  */
 export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits): RolloutPlan {
   const waiting = pipes.filter((pipe) => pipe.state === "waiting");
@@ -152,9 +154,10 @@ function isHeld({ replacesPods }: PlannedPipe, { held }: RolloutLimits): boolean
   return held === "all" || (held === "restarts" && replacesPods);
 }
 
-function rank({ phase, isUnfinished = false }: PlannedPipe): number {
+/** A rollout counts as complete even if its pods crash later, so the phase alone does not show whether a pipe is healthy. */
+function rank({ phase, isAvailable, isUnfinished = false }: PlannedPipe): number {
   if (OURS.includes(phase) || isUnfinished) return 0;
-  return phase === "settled" || phase === "terminating" ? 1 : 2;
+  return isAvailable && (phase === "settled" || phase === "terminating") ? 1 : 2;
 }
 
 function nameOf({ name }: PlannedPipe): string {

@@ -133,6 +133,7 @@ function plannedPipe({ subject, pipe, state, phase, proof, next }: Assessment): 
     phase,
     proof,
     replicas: pipe.replicas,
+    isAvailable: pipe.rollout.isAvailable,
     // Either the template has the size before its pods, or the pipe failed in place, as a canary may, and stays first.
     isUnfinished: sameSize(pipe.size, subject.desired) || (fallback !== undefined && "atMs" in fallback),
     replacesPods: beginning?.way.replacesPods ?? true,

@@ -18,6 +18,7 @@ function planned(name: string, changes: Partial<PlannedPipe> = {}): PlannedPipe 
     phase: "settled",
     replicas: 1,
     proof: "none",
+    isAvailable: true,
     replacesPods: true,
     ...changes,
   };
@@ -151,6 +152,38 @@ describe("the rollout plan", () => {
       isCanary: true,
       blockedBy: ["healthy"],
     });
+  });
+
+  it.each<RolloutPhase>(["settled", "terminating"])(
+    "prefers a healthy canary to a pipe that is not available, although its rollout is complete: %s",
+    (phase) => {
+      const list = [planned("crashing", { phase, isAvailable: false }), planned("healthy")];
+      expect(planRollout(list, limitsOf(list)).start).toEqual(["healthy"]);
+    },
+  );
+
+  it("starts with the first pipe if none is available", () => {
+    const list = ["a", "b"].map((name) => planned(name, { isAvailable: false }));
+    expect(planRollout(list, limitsOf(list)).start).toEqual(["a"]);
+  });
+
+  it.each<[string, Partial<PlannedPipe>]>([
+    ["is restarting for an older size", { phase: "rolling-out" }],
+    ["has the size in its template only", { isUnfinished: true }],
+  ])("starts with a pipe that %s, although it is not available", (_, changes) => {
+    const list = [planned("a"), planned("b", { isAvailable: false, ...changes })];
+    expect(planRollout(list, limitsOf(list)).start).toEqual(["b"]);
+  });
+
+  it("starts a pipe that is not available only when all healthy pipes have started, whatever limit holds them back", () => {
+    const done = planned("done", { state: "done", proof: "proven" });
+    const broken = planned("a", { isAvailable: false });
+    const healthy = ["b", "c", "d"].map((name) => planned(name));
+    const list = [done, broken, ...healthy];
+    expect(planRollout(list, limitsOf(list)).start).toEqual(["b", "c", "d"]);
+    expect(planRollout(list, limitsOf(list, 2)).start).toEqual(["b", "c"]);
+    const rolling = healthy.map((each) => ({ ...each, state: "rolling", phase: "rolling-out" }) as const);
+    expect(planRollout([done, broken, ...rolling.slice(1)], limitsOf(list)).start).toEqual(["a"]);
   });
 
   it("does not start a canary while a pipe is already rolling out the size because of a change by its owner", () => {

@@ -26,6 +26,8 @@ describe("the pipes of a service that is rescaled", () => {
   it("begin with a healthy one", () => {
     const ill = aPipe("a", { rollout: UNDER_WAY });
     expect(actionsFor(aSnapshot([ill, aPipe("b")]))).toEqual(["b 4000m/16Gi"]);
+    const crashing = aPipe("a", { rollout: { ...COMPLETE, isAvailable: false } });
+    expect(actionsFor(aSnapshot([crashing, aPipe("b")]))).toEqual(["b 4000m/16Gi"]);
   });
 
   it("follow the canary within the limits", () => {

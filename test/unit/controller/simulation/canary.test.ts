@@ -113,6 +113,27 @@ describe("a canary that was available with its size, and crashes again and again
   });
 });
 
+describe("a pipe that has been crashing again and again since before a size is requested", () => {
+  it.each(["InPlaceOrRollout", "Rollout"] as const)(
+    "holds back no healthy pipe with the strategy %s, although its name is the first one",
+    async (strategy) => {
+      const group = await PipeGroup.start({ pipes: 6, deployment: { strategy: "Recreate" } });
+      const { simulation, workloads } = group;
+      const [broken = "", ...healthy] = group.names;
+      simulation.setStrategy(1, strategy);
+      crashLoop(group, broken);
+      workloads.kubelets.startMs = ({ metadata }) => (metadata.name.startsWith(broken) ? undefined : 500);
+      await group.run(MINUTE);
+      group.request(4);
+      await group.run(10 * MINUTE);
+      expect(group.podSizes(...healthy)).toEqual(healthy.map(() => FOUR));
+      await group.run(10 * MINUTE);
+      expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "RolloutTimeout" });
+      expect(group.podSizes(...healthy)).toEqual(healthy.map(() => FOUR));
+    },
+  );
+});
+
 describe("a second size that is requested while several pipes are in their commit", () => {
   it.each([
     ["2 pipes", 2, false],
