@@ -127,16 +127,19 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   const moving = pipes.filter((pipe) => (isProven ? MOVING.includes(pipe.phase) : precedesCanary(pipe)));
   // A waiting pipe whose pods are being replaced already counts against the limits, so it may be redirected.
   const inPlace = running.filter((pipe) => moving.includes(pipe));
-  const redirected = inPlace.slice(0, Math.max(0, limit - (moving.length - inPlace.length)));
-  const fresh = running.filter((pipe) => !moving.includes(pipe)).slice(0, Math.max(0, limit - moving.length));
-  const next = [...redirected, ...fresh];
-  const counted = (pipe: PlannedPipe) => pipe.replacesPods && !OURS.includes(pipe.phase);
-  const placed = next.filter(counted).slice(0, limits.overallFree);
-  const started = next.filter((pipe) => !counted(pipe) || placed.includes(pipe));
+  const fresh = running.filter((pipe) => !moving.includes(pipe));
+  const firstOf = (may: (pipe: PlannedPipe) => boolean) => [
+    ...inPlace.filter(may).slice(0, Math.max(0, limit - (moving.length - inPlace.length))),
+    ...fresh.filter(may).slice(0, Math.max(0, limit - moving.length)),
+  ];
+  // A pipe that waits for other services leaves its turn in this one to the next pipe, such as one resized in place.
+  const placed = [...inPlace, ...fresh].filter(isCounted).slice(0, limits.overallFree);
+  const started = firstOf((pipe) => !isCounted(pipe) || placed.includes(pipe));
+  const waitsForOthers = firstOf(() => true).some((pipe) => !started.includes(pipe));
   const plan = { start: [...idle, ...started.map(nameOf)], isCanary: !isProven && started.length > 0 };
   if (started.length === withPods.length) return { ...plan, waitReason: "nothing", blockedBy: [] };
   if (started.length === running.length) return { ...plan, waitReason: "window", blockedBy: [] };
-  if (started.length < next.length) return { ...plan, waitReason: "overall-limit", blockedBy: [] };
+  if (waitsForOthers) return { ...plan, waitReason: "overall-limit", blockedBy: [] };
   const blockedBy = [...moving.filter((pipe) => !inPlace.includes(pipe)), ...started].map(nameOf);
   return { ...plan, waitReason: isProven ? "service-limit" : "canary", blockedBy };
 }
@@ -148,6 +151,11 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
 function precedesCanary({ state, phase, proof }: PlannedPipe): boolean {
   if (proof === "proving" || phase === "resizing" || OURS.includes(phase)) return true;
   return state === "rolling" && MOVING.includes(phase);
+}
+
+/** True for a pipe that needs a place in the limit across all services. Those in `OURS` have one already. */
+function isCounted({ replacesPods, phase }: PlannedPipe): boolean {
+  return replacesPods && !OURS.includes(phase);
 }
 
 function isHeld({ replacesPods }: PlannedPipe, { held }: RolloutLimits): boolean {

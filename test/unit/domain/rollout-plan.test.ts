@@ -6,6 +6,7 @@ import {
   planRollout,
   type RolloutLimits,
   type RolloutPhase,
+  type RolloutPlan,
   serviceLimit,
 } from "../../../src/domain/rollout-plan.ts";
 import { WINDOW_SCOPES } from "../../../src/domain/rollout-window.ts";
@@ -30,19 +31,33 @@ function limitsOf(pipes: readonly unknown[], overallFree = 50): RolloutLimits {
 
 describe("the rollout plan", () => {
   const state = fc.constantFrom<PipeState>("done", "rolling", "waiting", "failed", "paused", "unsizable");
-  const pipes = fc
-    .array(
-      fc.record({
-        state,
-        phase: fc.constantFrom<RolloutPhase>("settled", "updating", "rolling-out", "terminating", "overdue"),
-        replicas: fc.integer({ min: 0, max: 3 }),
-        proof: fc.constantFrom<PlannedPipe["proof"]>("none", "proving", "proven"),
-      }),
-      {
-        maxLength: 40,
-      },
-    )
-    .map((list) => list.map((each, index) => planned(`pipe-${index}`, { ...each, phase: phaseOf(each) })));
+  const phase = fc.constantFrom<RolloutPhase>("settled", "updating", "rolling-out", "terminating", "overdue");
+  const pipesOf = (
+    states: typeof state,
+    phases: typeof phase,
+    lengths: { readonly minLength?: number; readonly maxLength: number },
+  ) =>
+    fc
+      .array(
+        fc.record({
+          state: states,
+          phase: phases,
+          replicas: fc.integer({ min: 0, max: 3 }),
+          proof: fc.constantFrom<PlannedPipe["proof"]>("none", "proving", "proven"),
+          isAvailable: fc.boolean(),
+          isUnfinished: fc.boolean(),
+          replacesPods: fc.boolean(),
+        }),
+        lengths,
+      )
+      .map((list) => list.map((each, index) => planned(`pipe-${index}`, { ...each, phase: phaseOf(each) })));
+  const pipes = pipesOf(state, phase, { maxLength: 40 });
+  /** Services of which most pipes wait, and of which some may start. */
+  const waiting = pipesOf(
+    fc.constantFrom<PipeState>("waiting", "waiting", "waiting", "rolling", "done"),
+    fc.constantFrom<RolloutPhase>("settled", "settled", "settled", "rolling-out", "terminating"),
+    { minLength: 3, maxLength: 10 },
+  );
   const phaseOf = ({
     state,
     phase,
@@ -54,6 +69,14 @@ describe("the rollout plan", () => {
   };
   const free = fc.integer({ min: 0, max: 60 });
   const named = (list: readonly PlannedPipe[]) => new Map(list.map((each) => [each.name, each]));
+  /** The pipes of the service that a plan starts. */
+  const startedBy = ({ start }: RolloutPlan, list: readonly PlannedPipe[]) =>
+    list.filter(({ name }) => start.includes(name));
+  /** The pipes that need a place in the limit across all services. */
+  const counted = (list: readonly PlannedPipe[]) =>
+    list.filter(
+      ({ replicas, replacesPods, phase }) => replicas > 0 && replacesPods && phase !== "rolling-out",
+    );
   const slots = (list: readonly PlannedPipe[]) =>
     list.filter(({ phase }) => ["updating", "rolling-out", "terminating"].includes(phase));
 
@@ -70,12 +93,10 @@ describe("the rollout plan", () => {
   it("never exceeds the limits of concurrent restarts per service and in total", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
-        const started = planRollout(list, limitsOf(list, overallFree)).start.flatMap(
-          (name) => named(list).get(name) ?? [],
-        );
+        const started = startedBy(planRollout(list, limitsOf(list, overallFree)), list);
         const fresh = started.filter((each) => each.replicas > 0 && !slots(list).includes(each));
         const before = slots(list).length;
-        expect(fresh.length).toBeLessThanOrEqual(overallFree);
+        expect(counted(started).length).toBeLessThanOrEqual(overallFree);
         const isProven = list.some(({ proof }) => proof === "proven");
         if (isProven && fresh.length > 0)
           expect(before + fresh.length).toBeLessThanOrEqual(serviceLimit(list.length));
@@ -86,13 +107,38 @@ describe("the rollout plan", () => {
   it("starts at most one canary until a running pipe has proven the size, and nothing after a failure", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
-        const started = planRollout(list, limitsOf(list, overallFree)).start.flatMap(
-          (name) => named(list).get(name) ?? [],
-        );
+        const started = startedBy(planRollout(list, limitsOf(list, overallFree)), list);
         const running = started.filter((each) => each.replicas > 0);
         const isProven = list.some(({ proof }) => proof === "proven");
         if (!isProven) expect(running.length).toBeLessThanOrEqual(1);
         if (list.some((each) => each.state === "failed")) expect(running).toEqual([]);
+      }),
+    );
+  });
+
+  it("holds back for other services only what counts against their limit, uses all of it, and says so", () => {
+    fc.assert(
+      fc.property(waiting, fc.integer({ min: 0, max: 3 }), (list, overallFree) => {
+        const alone = startedBy(planRollout(list, limitsOf(list, Number.POSITIVE_INFINITY)), list);
+        const plan = planRollout(list, limitsOf(list, overallFree));
+        const started = startedBy(plan, list);
+        const heldBack = alone.filter((each) => !started.includes(each));
+        expect(counted(heldBack)).toEqual(heldBack);
+        expect(plan.waitReason === "overall-limit").toBe(heldBack.length > 0);
+        if (heldBack.length > 0) expect(counted(started)).toHaveLength(overallFree);
+      }),
+    );
+  });
+
+  it("starts in place, while other services have the whole limit, all that would start if no other pipe waited", () => {
+    fc.assert(
+      fc.property(waiting, (list) => {
+        const others = list.map((each) => {
+          const isLeftOut = each.state === "waiting" && counted([each]).length > 0;
+          return isLeftOut ? { ...each, state: "unsizable" as const } : each;
+        });
+        const { start } = planRollout(others, limitsOf(list));
+        expect(planRollout(list, limitsOf(list, 0)).start).toEqual(expect.arrayContaining([...start]));
       }),
     );
   });
@@ -223,6 +269,33 @@ describe("the rollout plan", () => {
     expect(planRollout([planned("replaced")], limitsOf(list, 0)).start).toEqual([]);
   });
 
+  it("resizes pipes in place although others of the service, which come first, wait for other services", () => {
+    const unproven = [planned("a"), planned("b"), planned("c", { replacesPods: false })];
+    expect(planRollout(unproven, limitsOf(unproven, 0))).toEqual({
+      start: ["c"],
+      waitReason: "overall-limit",
+      isCanary: true,
+      blockedBy: [],
+    });
+    expect(planRollout(unproven, limitsOf(unproven, 1)).start).toEqual(["a"]);
+    const replaced = ["a", "b", "c", "d"].map((name) => planned(name));
+    const inPlace = ["e", "f", "g", "h"].map((name) => planned(name, { replacesPods: false }));
+    const proven = [planned("done", { state: "done", proof: "proven" }), ...replaced, ...inPlace];
+    expect(planRollout(proven, limitsOf(proven, 1))).toMatchObject({
+      start: ["a", "e", "f"],
+      waitReason: "overall-limit",
+    });
+  });
+
+  it("redirects a pipe that is already restarting, although others of the service wait for other services", () => {
+    const moving = ["a", "b"].map((name) =>
+      planned(name, { state: "done", phase: "terminating", proof: "proven" }),
+    );
+    const list = [...moving, planned("c", { isUnfinished: true }), planned("d", { phase: "terminating" })];
+    // The limit of the service is reached, and the owner's change has restarted one of the waiting pipes.
+    expect(planRollout(list, limitsOf(list, 1)).start).toEqual(["d"]);
+  });
+
   it.each<[string, Partial<PlannedPipe>]>([
     ["runs the size and is not available yet", { state: "resized", proof: "proving" }],
     ["is being resized", { state: "rolling", phase: "resizing" }],
@@ -242,13 +315,10 @@ describe("the rollout plan", () => {
 
   it("starts only what a closed window does not hold back, and pipes without replicas", () => {
     const scopes = fc.constantFrom(...WINDOW_SCOPES);
-    const restarts = fc.array(fc.boolean(), { minLength: 40, maxLength: 40 });
     fc.assert(
-      fc.property(pipes, restarts, scopes, (list, replaces, held) => {
-        const all = list.map((each, at) => ({ ...each, replacesPods: replaces[at] ?? true }));
+      fc.property(pipes, scopes, (all, held) => {
         const closed = planRollout(all, { ...limitsOf(all), held });
-        const started = closed.start.flatMap((name) => named(all).get(name) ?? []);
-        const running = started.filter(({ replicas }) => replicas > 0);
+        const running = startedBy(closed, all).filter(({ replicas }) => replicas > 0);
         expect(running.filter(({ replacesPods }) => held === "all" || replacesPods)).toEqual([]);
         // Those that may start do not wait for those that are held back, but for pods that these replace already.
         const others = all.map((each) => {

@@ -7,6 +7,7 @@ import { summaries } from "../../../support/fixtures/decisions.ts";
 import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aLabelledPipe,
+  aPipe,
   aRollout,
   aScaling,
   aSnapshot,
@@ -46,6 +47,14 @@ describe("the pipes of a service that is resized in place", () => {
     expect(decided(four, {}, { overallFree: 0, commitsFree: 0 })).toMatchObject({
       summary: ["resize-pod a-1"],
       waitReason: "canary",
+    });
+  });
+
+  it("do not wait for one of their service that must restart and waits for other services", () => {
+    const pipes = [aPipe("a"), aLabelledPipe("b")];
+    expect(decided([aPod("a-1"), aPod("b-1")], { pipes }, { overallFree: 0 })).toMatchObject({
+      summary: ["resize-pod b-1"],
+      waitReason: "overall-limit",
     });
   });
 

@@ -109,6 +109,28 @@ describe("resizes in place", () => {
     expect(workloads.replaced).toEqual(["slow"]);
   });
 
+  it("begin although a pipe of their service that must restart comes first and waits for the budget", async () => {
+    const scenario = new Scenario(2, { mostRollouts: 1 });
+    const { simulation, workloads } = scenario;
+    simulation.addService(2);
+    simulation.deploy("slow", 2);
+    // Without labels, its pods are not resized in place.
+    simulation.deploy("a-pipe", 1);
+    await scenario.start();
+    workloads.kubelets.startMs = ({ metadata }) => (metadata.name.startsWith("slow") ? 5 * MINUTE : 500);
+    simulation.requestSize(2, 4);
+    await simulation.run(10 * SECOND);
+    simulation.requestSize(1, 4);
+    await simulation.run(10 * SECOND);
+    expect(scenario.podSizes()).toEqual([FOUR, FOUR, FOUR, FOUR]);
+    expect(simulation.status(1).pipes?.pending).toMatchObject([{ name: "a-pipe", state: "Waiting" }]);
+    expect(simulation.condition(1)?.message).toContain("across all services is reached");
+    expect(workloads.replaced).toEqual(["slow"]);
+    await simulation.run(5 * MINUTE);
+    expect(simulation.condition(1)?.reason).toBe("Scaled");
+    expect(workloads.replaced).toEqual(["slow", "a-pipe"]);
+  });
+
   it("begin at once in all services, even if the API server is slow", async () => {
     const simulation = new Simulation({ isInPlace: true, mostRollouts: 1 });
     const workloads = workloadsOf(simulation);
