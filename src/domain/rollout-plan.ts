@@ -153,9 +153,13 @@ function precedesCanary({ state, phase, proof }: PlannedPipe): boolean {
   return state === "rolling" && MOVING.includes(phase);
 }
 
-/** True for a pipe that needs a place in the limit across all services. Those in `OURS` have one already. */
-function isCounted({ replacesPods, phase }: PlannedPipe): boolean {
-  return replacesPods && !OURS.includes(phase);
+/** True if the resize of a pipe needs a place in the limit across all services. Those in `OURS` have one already. */
+export function isCounted({
+  replicas,
+  replacesPods,
+  phase,
+}: Pick<PlannedPipe, "replicas" | "replacesPods" | "phase">): boolean {
+  return replicas > 0 && replacesPods && !OURS.includes(phase);
 }
 
 function isHeld({ replacesPods }: PlannedPipe, { held }: RolloutLimits): boolean {

@@ -1,3 +1,4 @@
+import { isCounted } from "../../domain/rollout-plan.ts";
 import { describeSize } from "../../domain/size.ts";
 import { abortable } from "../../kube/abortable.ts";
 import { KubeClient } from "../../kube/client.ts";
@@ -125,7 +126,7 @@ function serviceIdsIn({ services, scalings, pipes }: Caches): string[] {
 
 interface Preview {
   readonly steps: readonly PreviewedStep[];
-  /** Number of rollouts that would start. */
+  /** Number of rollouts that would start and count against the limit across all services. */
   readonly begun: number;
 }
 
@@ -160,7 +161,15 @@ export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
       desired: describeSize(sizing.desired.size),
       action: snapshot.scaling?.spec.suspend ? "leave it: suspended" : actionFor(each, actions, sizing),
     }));
-  return { steps, begun: actions.filter(({ type }) => type === "resize" || type === "replace-pods").length };
+  return { steps, begun: sizing.assessments.filter((each) => takesPlace(each, actions)).length };
+}
+
+/** True if a rollout of the pipe would start that was not counted across all services before. */
+function takesPlace({ pipe, phase }: Assessment, actions: readonly Action[]): boolean {
+  const replacesPods = actions.some(
+    (each) => (each.type === "resize" || each.type === "replace-pods") && each.pipe === pipe,
+  );
+  return isCounted({ replicas: pipe.replicas, replacesPods, phase });
 }
 
 function actionFor(

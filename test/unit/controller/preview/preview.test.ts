@@ -36,8 +36,8 @@ function lineOf({ pipe = "-", action }: PreviewedStep): string {
   return `${pipe}: ${action}`;
 }
 
-/** The lines for services with one pipe each, if at most one rollout may run. */
-function linesOfAll(pipes: readonly PipeView[]): string[] {
+/** The lines for the services of these pipes, if at most `mostRollouts` may run. */
+function linesOfAll(pipes: readonly PipeView[], mostRollouts = 1): string[] {
   const caches = createCaches();
   const cached = <T>(name: string, value: T) => {
     const { metadata } = aPipe(name);
@@ -54,7 +54,7 @@ function linesOfAll(pipes: readonly PipeView[]): string[] {
     caches.pipes.apply(pipe);
   }
   const where = { kubeconfig: undefined, namespace: "records", pipeNamespaces: [], tiers: TIERS };
-  const settings = { ...POLICY, ...where, maxConcurrentRollouts: 1 };
+  const settings = { ...POLICY, ...where, maxConcurrentRollouts: mostRollouts };
   return previewAll(caches, settings, () => undefined, NOW_MS).steps.map(lineOf);
 }
 
@@ -200,5 +200,26 @@ describe("a preview", () => {
     expect(linesOfAll([a, b])).toEqual(["a: resize it now", `b: ${wait}`]);
     const rolling = rollingTo("c", FOUR, { serviceId: "c" });
     expect(linesOfAll([a, rolling])).toEqual([`a: ${wait}`, "c: wait for its rollout or resize"]);
+  });
+
+  it("respects the rollout budget across services, of which pipes without replicas need nothing", () => {
+    const idle = Array.from({ length: 60 }, (_, at) => aPipe(`a-${at}`, { serviceId: "a", replicas: 0 }));
+    const running = ["b", "c"].map((name) => aPipe(name, { serviceId: name }));
+    const lines = linesOfAll([...idle, ...running]);
+    expect(lines.filter((line) => /^a-\d+: resize it now$/.test(line))).toHaveLength(60);
+    expect(lines.slice(60)).toEqual([
+      "b: resize it now",
+      "c: resize it later: it waits because the limit of concurrent rollouts across all services is reached",
+    ]);
+  });
+
+  it("respects the rollout budget across services, of which a rollout to an older size is a part only once", () => {
+    const older = rollingTo("a", sizeOfCores(2), { serviceId: "a" });
+    const others = ["b", "c"].map((name) => aPipe(name, { serviceId: name }));
+    expect(linesOfAll([older, ...others], 2)).toEqual([
+      "a: resize it now",
+      "b: resize it now",
+      "c: resize it later: it waits because the limit of concurrent rollouts across all services is reached",
+    ]);
   });
 });
