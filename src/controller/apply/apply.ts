@@ -1,6 +1,5 @@
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
-import { messageOf } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { objectPath } from "../../kube/paths.ts";
 import type { Action, PipeAction } from "../actions.ts";
@@ -14,20 +13,20 @@ import { beginCommit, continueCommit, replacePods, resume } from "./commit.ts";
 import { dryRun } from "./dry-run.ts";
 import { deletePod, resizePod } from "./pods.ts";
 import { createRequest, sizePatch } from "./requests.ts";
+import { writeFailed } from "./write-error.ts";
 
 /**
  * Runs one action and stores the response in the caches, so that the next reconciliation sees it. The memory of writes
  * has the outcome of each write to a pipe.
  *
- * @returns the error of a failed write to a pipe or one of its pods
+ * @returns the error of a failed write to a pipe or one of its pods, or of one that the server delays
  * @throws the error if it is not about such an object
  */
 export async function apply(applier: Applier, action: Action): Promise<WriteError | undefined> {
   applier.assertMayWrite();
   switch (action.type) {
     case "create-pipe-scaling":
-      await createPipeScaling(applier, action);
-      return undefined;
+      return createPipeScaling(applier, action);
     case "resize":
       // The rollout uses up the room that was found, so the result of the search does not hold any more.
       applier.writes.forget(action.pipe.metadata.uid, "check-room");
@@ -67,7 +66,7 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
 async function createPipeScaling(
   { client, caches, writes }: Applier,
   { namespace, name, spec }: Extract<Action, { type: "create-pipe-scaling" }>,
-): Promise<void> {
+): Promise<WriteError | undefined> {
   const attempt = writes.begin(`${namespace}/${name}`, "create", "");
   try {
     const object = { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace }, spec };
@@ -75,9 +74,13 @@ async function createPipeScaling(
     const created = await client.json<KubeObject & PipeScaling>(request);
     writes.forget(attempt.uid, attempt.purpose);
     caches.scalings.observe(toPipeScalingView(created));
+    return undefined;
   } catch (error) {
-    writes.failed(attempt, { reason: "WriteFailed", message: messageOf(error) }, 0);
-    throw error;
+    const failure = writeFailed(error);
+    writes.failed(attempt, failure, 0);
+    // The service does not wait for the time in Retry-After, because its pipes may be in a commit.
+    if (failure.retryAfterMs === undefined) throw error;
+    return failure;
   }
 }
 

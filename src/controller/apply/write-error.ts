@@ -8,6 +8,7 @@ import {
   isWithoutRoles,
   KubeApiError,
   KubeUnreachableError,
+  messageOf,
   serverMessage,
 } from "../../kube/errors.ts";
 import type { WriteError } from "../observe/write-record.ts";
@@ -36,6 +37,12 @@ export function writeErrorOf(error: unknown): WriteError | undefined {
   if (isForbiddenByRbac(error)) return { reason: "Forbidden", message };
   const isRefused = isDeniedByPolicy(error) || REFUSALS.some((code) => isCode(error, code));
   return { reason: isRefused ? "Refused" : "WriteFailed", message, retryAfterMs };
+}
+
+/** The record of a failed write for any error, also one that is not about the written object. */
+export function writeFailed(error: unknown): WriteError {
+  const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
+  return { reason: "WriteFailed", message: messageOf(error), retryAfterMs };
 }
 
 /**

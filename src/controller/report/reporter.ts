@@ -1,6 +1,6 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
-import { isConflict, messageOf } from "../../kube/errors.ts";
+import { isConflict } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { objectPath } from "../../kube/paths.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
@@ -9,6 +9,7 @@ import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { RecordSpan } from "../../telemetry/span.ts";
 import { type Applier, readCurrent } from "../apply/applier.ts";
+import { writeFailed } from "../apply/write-error.ts";
 import type { Sizing } from "../decide/decision.ts";
 import type { Caches } from "../observe/caches.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
@@ -115,16 +116,16 @@ export class Reporter {
    * Writes the status if it changed, unless the last attempt failed a moment ago, or another writer undoes it.
    *
    * @returns when to try again; infinity if that is not necessary
+   * @throws the error of a write for the managed PipeScaling, unless the server says when to try again
    */
   async #write(change: StatusChange, snapshot: Snapshot): Promise<number> {
     const { scaling, after } = change;
     const status = mergePatch(scaling.status, after);
     if (!status) return Number.POSITIVE_INFINITY;
-    const { client, caches, events, metrics, recordSpan, assertMayWrite, writes } = this.#options;
+    const { client, caches, events, metrics, recordSpan, assertMayWrite, writes, log } = this.#options;
     const { uid, generation, name, namespace, resourceVersion } = scaling.metadata;
-    const record = writes.get(uid, "status");
-    const dueAtMs = errorOf(record) ? repeatableAtMs(record, generation, { ...snapshot, scaling }) : 0;
-    if (dueAtMs > snapshot.nowMs) return dueAtMs;
+    const retryAtMs = this.#retryAtMs(scaling, snapshot);
+    if (retryAtMs > snapshot.nowMs) return retryAtMs;
     const content = contentOf(after);
     const repeatAtMs = this.#repeatAtMs(scaling, content, snapshot);
     if (repeatAtMs > snapshot.nowMs) return repeatAtMs;
@@ -140,10 +141,14 @@ export class Reporter {
       });
       caches.scalings.observe(toPipeScalingView(written));
     } catch (error) {
-      const about = { message: messageOf(error), isConflict: isConflict(error) };
-      writes.failed(attempt, { reason: "WriteFailed", ...about }, generation);
-      if (isConflict(error)) await this.#refresh(scaling);
-      throw error;
+      const failure = { ...writeFailed(error), isConflict: isConflict(error) };
+      writes.failed(attempt, failure, generation);
+      if (failure.isConflict) await this.#refresh(scaling);
+      // Only this write waits: the service may be in a commit, and an unmanaged PipeScaling may be of another tenant.
+      const isDelayed = failure.retryAfterMs !== undefined && !failure.isConflict;
+      if (scaling === snapshot.scaling && !isDelayed) throw error;
+      log.warn({ namespace, name, err: error }, "a status was not written; trying again");
+      return this.#retryAtMs(scaling, snapshot);
     }
     writes.forget(uid, "status");
     writes.done(writes.begin(uid, "written-status", content));
@@ -152,6 +157,13 @@ export class Reporter {
     for (const event of recorded) events.record(event);
     if (recordSpan) rescaleSpans({ ...change, nowMs: snapshot.nowMs }).forEach(recordSpan);
     return Number.POSITIVE_INFINITY;
+  }
+
+  /** When a status that could not be written may be tried again, in milliseconds since 1970; 0 at once. */
+  #retryAtMs(scaling: PipeScalingView, snapshot: Snapshot): number {
+    const { uid, generation } = scaling.metadata;
+    const record = this.#options.writes.get(uid, "status");
+    return errorOf(record) ? repeatableAtMs(record, generation, { ...snapshot, scaling }) : 0;
   }
 
   /**

@@ -85,3 +85,25 @@ describe("a write to a pipe", () => {
     expect(requests).toHaveLength(1);
   });
 });
+
+describe("the creation of a PipeScaling", () => {
+  const created = async (error: Error) => {
+    const { applier } = anApplier(() => Promise.reject(error));
+    const action = { type: "create-pipe-scaling", namespace: "pipes", name: "service", spec: {} } as const;
+    const result = await apply(applier, action).catch((each: unknown) => each);
+    return { result, outcome: applier.writes.get("pipes/service", "create")?.outcome };
+  };
+
+  it("waits for the time in Retry-After alone, because a pipe may be in a commit", async () => {
+    const denied = new KubeApiError("POST", 429, "{}", { retryAfterHeader: "60" });
+    const error = { reason: "WriteFailed", retryAfterMs: 60_000 };
+    const { result, outcome } = await created(denied);
+    expect(result).toMatchObject(error);
+    expect(outcome).toMatchObject({ type: "failed", error });
+  });
+
+  it("fails its reconciliation after any other error", async () => {
+    const error = new KubeApiError("POST", 500, "{}");
+    expect((await created(error)).result).toBe(error);
+  });
+});

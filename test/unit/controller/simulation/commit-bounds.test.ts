@@ -4,6 +4,7 @@ import { HeldPipe } from "../../../support/simulation/held-steps.ts";
 import { deployResizable } from "../../../support/simulation/in-place-scenario.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { RevertingOwner } from "../../../support/simulation/reverting-owner.ts";
+import { targetOf } from "../../../support/simulation/selectors.ts";
 import type { WebhookKind } from "../../../support/simulation/webhooks.ts";
 
 const SECOND = 1000;
@@ -108,6 +109,30 @@ describe.each<WebhookKind>(["deployments", "replicasets"])("a webhook on %s that
     group.expectSamePods();
   });
 });
+
+it.each([429, 503])(
+  "a webhook that responds %i to each status, and asks for a minute, makes no commit wait",
+  async (code) => {
+    const group = await PipeGroup.start({ pipes: 3, replicas: 2 });
+    const { cluster } = group;
+    // The controller reports while it waits for the Deployment controller.
+    group.workloads.syncMs = SECOND;
+    const message = 'admission webhook "quiet.example" denied the request: later';
+    const error = new KubeApiError("PATCH", code, JSON.stringify({ message }), { retryAfterHeader: "60" });
+    cluster.fault = (request) =>
+      targetOf(request).resource === "pipescalings/status" ? { error } : undefined;
+    const sinceMs = cluster.clock.monotonic();
+    group.request(4);
+    await group.run(90 * SECOND);
+    expect(group.simulation.sizes(...group.names)).toEqual(group.names.map(() => "4000m/16Gi"));
+    expect(cluster.judge.longestPauseMs).toBeLessThan(5 * SECOND);
+    expect(group.attemptsOf(/^pipescalings/, { sinceMs })).toBe(2);
+    cluster.fault = () => undefined;
+    await group.run(2 * MINUTE);
+    group.expectSettled(4);
+    group.expectSamePods();
+  },
+);
 
 it("a webhook on replicasets that is down for two hours causes few writes and one pause", async () => {
   const group = await PipeGroup.start({ pipes: 1, replicas: 2 });
