@@ -3,11 +3,14 @@ import type { Clock } from "./clock.ts";
 import type { Informer } from "./informer.ts";
 
 interface Options {
-  readonly clock: Pick<Clock, "monotonic">;
+  readonly clock: Pick<Clock, "monotonic" | "after">;
   readonly onProblem: (problem: unknown) => void;
-  /** Called at the first change of the store after the permission was granted. */
+  /** Called soon after the permission was granted. */
   readonly onGranted: () => void;
 }
+
+/** While the permission is missing, the state of the informer is looked at in this interval. */
+const LOOK_MS = 10_000;
 
 /** An authorizer can add any text to a message, so the number of messages has a bound. */
 const MAX_REPORTED = 1000;
@@ -25,6 +28,7 @@ export class OptionalInformer implements Informer {
   /** Messages of refusals; each verb has its own. */
   readonly #reported = new Set<string>();
   #problem: { readonly message: string; readonly atMs: number } | undefined;
+  #cancelLook: (() => void) | undefined;
 
   /** @param create creates the informer, which must report its problems to the given function */
   constructor(create: (onProblem: (problem: unknown) => void) => Informer, options: Options) {
@@ -54,11 +58,22 @@ export class OptionalInformer implements Informer {
   granted(): void {
     if (this.#problem === undefined) return;
     // The informer changes the store before its own state. The responses to our calls change the store, too.
-    queueMicrotask(() => {
-      if (!this.#isGranted) return;
-      this.#problem = undefined;
-      this.#reported.clear();
-      this.#options.onGranted();
+    queueMicrotask(() => this.#look());
+  }
+
+  #look(): void {
+    if (!this.#isGranted) return;
+    this.#problem = undefined;
+    this.#reported.clear();
+    this.#options.onGranted();
+  }
+
+  /** A watch that continues shows the permission by a bookmark, and if no object changes, the store never does. */
+  #lookLater(): void {
+    this.#cancelLook ??= this.#options.clock.after(LOOK_MS, () => {
+      this.#cancelLook = undefined;
+      this.#look();
+      if (this.#problem !== undefined) this.#lookLater();
     });
   }
 
@@ -68,8 +83,9 @@ export class OptionalInformer implements Informer {
     return this.#problem !== undefined && isSynced && lastContact > this.#problem.atMs;
   }
 
-  run(signal: AbortSignal): Promise<void> {
-    return this.#inner.run(signal);
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#inner.run(signal);
+    this.#cancelLook?.();
   }
 
   #onProblem(problem: unknown): void {
@@ -77,6 +93,7 @@ export class OptionalInformer implements Informer {
       const message = serverMessage(problem);
       this.#problem = { message, atMs: this.#options.clock.monotonic() };
       this.#refused.resolve();
+      this.#lookLater();
       if (this.#reported.has(message)) return;
       if (this.#reported.size === MAX_REPORTED) this.#reported.clear();
       this.#reported.add(message);

@@ -15,7 +15,8 @@ function setup() {
     synced: synced.promise,
     isSynced: false,
     lastContact: 0,
-    run: async () => undefined,
+    run: (signal: AbortSignal) =>
+      new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve())),
   };
   let report: (problem: unknown) => void = () => undefined;
   const informer = new OptionalInformer(
@@ -41,7 +42,9 @@ function setup() {
     informer.granted();
     await clock.advance(1);
   };
-  return { clock, informer, inner, synced, problems, fail, grant, grants: () => granted };
+  /** A bookmark or an empty list shows that the store is current, and changes nothing in it. */
+  const contact = () => Object.assign(inner, { isSynced: true, lastContact: clock.monotonic() });
+  return { clock, informer, inner, synced, problems, fail, grant, contact, grants: () => granted };
 }
 
 describe("an informer of a kind that the process can do without", () => {
@@ -94,6 +97,35 @@ describe("an informer of a kind that the process can do without", () => {
     await grant();
     expect([grants(), informer.problem]).toEqual([1, undefined]);
     expect(informer.lastContact).toBe(inner.lastContact);
+  });
+
+  it("says within ten seconds that the permission is granted although no object changes", async () => {
+    const { clock, informer, fail, contact, grants } = setup();
+    for (let times = 1; times <= 3; times += 1) {
+      fail(403, FORBIDDEN);
+      await clock.advance(30_000);
+      fail(403, FORBIDDEN);
+      await clock.advance(45_000);
+      expect(grants()).toBe(times - 1);
+      contact();
+      await clock.advance(10_000);
+      expect([grants(), informer.problem]).toEqual([times, undefined]);
+      await clock.advance(600_000);
+      expect(grants()).toBe(times);
+    }
+  });
+
+  it("says nothing after its end", async () => {
+    const { clock, informer, fail, contact, grants } = setup();
+    const abort = new AbortController();
+    const running = informer.run(abort.signal);
+    fail(403, FORBIDDEN);
+    await clock.advance(1000);
+    abort.abort();
+    await running;
+    contact();
+    await clock.advance(60_000);
+    expect(grants()).toBe(0);
   });
 
   it("stays synced and refused while objects of other namespaces change", async () => {
