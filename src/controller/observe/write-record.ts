@@ -47,6 +47,8 @@ export const WRITE_PURPOSES = [
   "written-status",
   /** The report on an unmanaged object: not repeated for the same reason, because another controller may manage it. */
   "notice",
+  /** The last rollout of a pipe that a status has shown, so that it is reported once. */
+  "reported-rollout",
 ] as const;
 
 export type WritePurpose = (typeof WRITE_PURPOSES)[number];

@@ -14,12 +14,13 @@ import type { Sizing } from "../decide/decision.ts";
 import type { Caches } from "../observe/caches.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import { type PipeScalingView, toPipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { errorOf, repeatableAtMs } from "../retry.ts";
 import { eventsOf, pipeEvent } from "./events.ts";
 import { hindrancesFailAtMs } from "./failures.ts";
 import type { ControllerMetrics } from "./metrics.ts";
-import { rescaleSpans } from "./rescale-spans.ts";
+import { rescaleSpans, type Step } from "./rescale-spans.ts";
 import type { StatusChange } from "./resize-methods.ts";
 import { contentOf, statusOf, unmanagedReason, unmanagedStatus } from "./status.ts";
 
@@ -118,11 +119,14 @@ export class Reporter {
    * @returns when to try again; infinity if that is not necessary
    * @throws the error of a write for the managed PipeScaling, unless the server says when to try again
    */
-  async #write(change: StatusChange, snapshot: Snapshot): Promise<number> {
-    const { scaling, after } = change;
+  async #write(wanted: Omit<StatusChange, "reported">, snapshot: Snapshot): Promise<number> {
+    const { scaling, after, pipes } = wanted;
     const status = mergePatch(scaling.status, after);
-    if (!status) return Number.POSITIVE_INFINITY;
-    const { client, caches, events, metrics, recordSpan, assertMayWrite, writes, log } = this.#options;
+    if (!status) {
+      this.#remember(wanted);
+      return Number.POSITIVE_INFINITY;
+    }
+    const { client, caches, assertMayWrite, writes, log } = this.#options;
     const { uid, generation, name, namespace, resourceVersion } = scaling.metadata;
     const retryAtMs = this.#retryAtMs(scaling, snapshot);
     if (retryAtMs > snapshot.nowMs) return retryAtMs;
@@ -130,6 +134,7 @@ export class Reporter {
     const repeatAtMs = this.#repeatAtMs(scaling, content, snapshot);
     if (repeatAtMs > snapshot.nowMs) return repeatAtMs;
     assertMayWrite();
+    const reported = new Set(pipes.filter((pipe) => this.#isReported(pipe)).map((pipe) => pipe.metadata.uid));
     const attempt = writes.begin(uid, "status", "");
     try {
       const written = await client.json<Raw>({
@@ -150,13 +155,41 @@ export class Reporter {
       log.warn({ namespace, name, err: error }, "a status was not written; trying again");
       return this.#retryAtMs(scaling, snapshot);
     }
+    this.#written({ ...wanted, reported, nowMs: snapshot.nowMs });
+    return Number.POSITIVE_INFINITY;
+  }
+
+  /** Records what is new in a status that was stored; nothing if another writer had removed the same status. */
+  #written(step: Step): void {
+    const { events, metrics, recordSpan, writes } = this.#options;
+    const { scaling, after } = step;
+    const { uid } = scaling.metadata;
+    const content = contentOf(after);
+    const isRepeated = writes.get(uid, "written-status")?.subject === content;
     writes.forget(uid, "status");
     writes.done(writes.begin(uid, "written-status", content));
-    const recorded = eventsOf(change);
+    this.#remember(step);
+    if (isRepeated) return;
+    const recorded = eventsOf(step);
     metrics.reported(scaling.status, after, recorded);
     for (const event of recorded) events.record(event);
-    if (recordSpan) rescaleSpans({ ...change, nowMs: snapshot.nowMs }).forEach(recordSpan);
-    return Number.POSITIVE_INFINITY;
+    if (recordSpan) rescaleSpans(step).forEach(recordSpan);
+  }
+
+  /**
+   * Remembers the rollouts that a stored status shows. A pipe that is resized by another writer leaves the status until
+   * it has its size again, and that is no news.
+   */
+  #remember({ pipes, after }: Pick<StatusChange, "pipes" | "after">): void {
+    const { writes } = this.#options;
+    for (const pipe of pipes) {
+      if (!after.pipes?.resizedBy?.[nameOf(pipe)] || this.#isReported(pipe)) continue;
+      writes.done(writes.begin(pipe.metadata.uid, "reported-rollout", lastRolloutOf(pipe)));
+    }
+  }
+
+  #isReported(pipe: PipeView): boolean {
+    return this.#options.writes.get(pipe.metadata.uid, "reported-rollout")?.subject === lastRolloutOf(pipe);
   }
 
   /** When a status that could not be written may be tried again, in milliseconds since 1970; 0 at once. */
@@ -185,4 +218,9 @@ export class Reporter {
     const current = await readCurrent<Raw>(this.#options, PIPE_SCALINGS, scalings, scaling);
     if (current) scalings.observe(toPipeScalingView(current));
   }
+}
+
+/** Identifies the last rollout of a pipe among those of its workload. */
+function lastRolloutOf({ lastRollout }: PipeView): string {
+  return `generation ${lastRollout?.generation}`;
 }

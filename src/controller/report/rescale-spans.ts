@@ -5,7 +5,8 @@ import { activeBoost, requestOf } from "../observe/pipe-scaling-view.ts";
 import { describeFailure, newFailures } from "./failures.ts";
 import { newlyResized, type StatusChange } from "./resize-methods.ts";
 
-interface Step extends StatusChange {
+/** A change of the status at a time. */
+export interface Step extends StatusChange {
   readonly nowMs: number;
 }
 

@@ -63,13 +63,23 @@ export interface StatusChange {
   readonly scaling: PipeScalingView;
   readonly after: PipeScalingStatus;
   readonly pipes: readonly PipeView[];
+  /** UIDs of the workloads whose last rollout this process has reported before. */
+  readonly reported: ReadonlySet<string>;
 }
 
-/** Returns the pipes that have got their size since the previous status, with what was done. */
-export function newlyResized({ scaling, after, pipes }: StatusChange) {
+/** A commit has ended, or was undone, after this time. */
+const COMMITTED_MS = 60_000;
+
+/**
+ * Returns the pipes that have got their size since the previous status, with what was done. A pipe that another writer
+ * resized, and that has its size again, got it by a rollout that was reported before.
+ */
+export function newlyResized({ scaling, after, pipes, reported }: StatusChange) {
   const { metadata, status: before } = scaling;
   const isSame = isSameDesired(before, after);
   const sinceMs = isSame ? Number.NaN : Date.parse(before.propagation?.startedAt ?? "");
+  // When the rescale completed, every pipe ran its size. After a restart, only this shows which rollouts were reported.
+  const completedMs = Date.parse(before.propagation?.completedAt ?? "");
   return pipes.flatMap((pipe) => {
     const name = nameOf(pipe);
     const { lastRollout: rollout } = pipe;
@@ -77,6 +87,7 @@ export function newlyResized({ scaling, after, pipes }: StatusChange) {
     if (!method || (isSame && before.pipes?.resizedBy?.[name])) return [];
     // The resize was for a deleted PipeScaling of this name, or before another size was wanted for a moment.
     if (rollout?.scalingUid !== metadata.uid || rollout.startedAtMs < sinceMs) return [];
+    if (reported.has(pipe.metadata.uid) || rollout.startedAtMs + COMMITTED_MS < completedMs) return [];
     return [{ pipe, rollout, method }];
   });
 }

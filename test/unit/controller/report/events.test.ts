@@ -16,7 +16,7 @@ function eventsOf(
   after: PipeScalingStatus,
   pipes: readonly PipeView[] = [],
 ): Event[] {
-  return events.eventsOf({ scaling: { ...SCALING, status: before }, after, pipes });
+  return events.eventsOf({ scaling: { ...SCALING, status: before }, after, pipes, reported: new Set() });
 }
 
 function statusOf(pipes: Partial<NonNullable<PipeScalingStatus["pipes"]>>, cores = 4): PipeScalingStatus {

@@ -43,7 +43,7 @@ function spans(
   annotation?: string,
 ) {
   const scaling = aScaling(4, { status: before, requestAnnotation: annotation });
-  return rescaleSpans({ scaling, after, pipes, nowMs: NOW_MS });
+  return rescaleSpans({ scaling, after, pipes, reported: new Set(), nowMs: NOW_MS });
 }
 
 const underWay = { requestId: REQUEST_ID, startedAt: STARTED };

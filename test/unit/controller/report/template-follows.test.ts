@@ -63,7 +63,18 @@ describe("a pipe whose pods run the size", () => {
     scaling: { ...SCALING, status },
     after,
     pipes: [pipe],
+    reported: new Set<string>(),
   });
+
+  /** A previous status with this time of completion. */
+  function completed(atMs: number): Partial<StatusChange> {
+    const propagation = {
+      requestId: REQUEST_ID,
+      startedAt: new Date(NOW_MS - 100_000).toISOString(),
+      completedAt: new Date(atMs).toISOString(),
+    };
+    return { scaling: { ...SCALING, status: { ...before, propagation } } };
+  }
 
   it("has its Event when its template has followed, with its pods", () => {
     const follows = changeTo(committed, COMMITTED, resized);
@@ -91,6 +102,18 @@ describe("a pipe whose pods run the size", () => {
     const change = changeTo(committed, COMMITTED, other);
     expect(eventsOf(change).map(({ reason }) => reason)).not.toContain("ResizedInPlace");
     expect(rescaleSpans({ ...change, nowMs: NOW_MS }).map(({ name }) => name)).toEqual(["rescale"]);
+  });
+
+  it.each<[string, Partial<StatusChange>, number]>([
+    ["this process has reported it", { reported: new Set(["uid-a"]) }, 0],
+    ["the rescale completed after its commit", completed(NOW_MS + 1000), 0],
+    // Callers need not wait for the templates, so this is usual.
+    ["the rescale completed during its commit", completed(NOW_MS - 50_000), 1],
+  ])("is news once, after its pods had another size for a while, if %s", (_, changes, news) => {
+    const change = { ...changeTo(committed, COMMITTED), ...changes };
+    expect(eventsOf(change).filter(({ reason }) => reason === "ResizedInPlace")).toHaveLength(news);
+    const spans = rescaleSpans({ ...change, nowMs: NOW_MS }).map(({ name }) => name);
+    expect(spans.filter((name) => name === "resize in place")).toHaveLength(news);
   });
 
   it("counts as resized in place at once, because the rescale is complete for callers", () => {
