@@ -1,6 +1,6 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
-import { isConflict } from "../../kube/errors.ts";
+import { isConflict, isOutcomeUnknown } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { objectPath } from "../../kube/paths.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
@@ -40,9 +40,14 @@ type Raw = KubeObject & PipeScaling;
 /** Writes the status of PipeScalings, and records Events, metrics and spans. It is the only writer of a status. */
 export class Reporter {
   readonly #options: ReporterOptions;
+  /** Statuses that may have been stored, by UID of the PipeScaling. */
+  readonly #unanswered = new Map<string, Step>();
 
   constructor(options: ReporterOptions) {
     this.#options = options;
+    options.caches.scalings.onChange((change) => {
+      if (change.type === "deleted") this.#unanswered.delete(change.previous.metadata.uid);
+    });
   }
 
   /**
@@ -121,6 +126,7 @@ export class Reporter {
    */
   async #write(wanted: Omit<StatusChange, "reported">, snapshot: Snapshot): Promise<number> {
     const { scaling, after, pipes } = wanted;
+    this.#confirm(scaling);
     const status = mergePatch(scaling.status, after);
     if (!status) {
       this.#remember(wanted);
@@ -135,6 +141,7 @@ export class Reporter {
     if (repeatAtMs > snapshot.nowMs) return repeatAtMs;
     assertMayWrite();
     const reported = new Set(pipes.filter((pipe) => this.#isReported(pipe)).map((pipe) => pipe.metadata.uid));
+    const step = { ...wanted, reported, nowMs: snapshot.nowMs };
     const attempt = writes.begin(uid, "status", "");
     try {
       const written = await client.json<Raw>({
@@ -148,6 +155,7 @@ export class Reporter {
     } catch (error) {
       const failure = { ...writeFailed(error), isConflict: isConflict(error) };
       writes.failed(attempt, failure, generation);
+      if (isOutcomeUnknown(error)) this.#unanswered.set(uid, step);
       if (failure.isConflict) await this.#refresh(scaling);
       // Only this write waits: the service may be in a commit, and an unmanaged PipeScaling may be of another tenant.
       const isDelayed = failure.retryAfterMs !== undefined && !failure.isConflict;
@@ -155,8 +163,16 @@ export class Reporter {
       log.warn({ namespace, name, err: error }, "a status was not written; trying again");
       return this.#retryAtMs(scaling, snapshot);
     }
-    this.#written({ ...wanted, reported, nowMs: snapshot.nowMs });
+    this.#written(step);
     return Number.POSITIVE_INFINITY;
+  }
+
+  /** Without a response, the next version of the PipeScaling shows whether the status was stored. */
+  #confirm({ metadata: { uid, resourceVersion }, status }: PipeScalingView): void {
+    const step = this.#unanswered.get(uid);
+    if (!step || step.scaling.metadata.resourceVersion === resourceVersion) return;
+    this.#unanswered.delete(uid);
+    if (contentOf(status) === contentOf(step.after)) this.#written(step);
   }
 
   /** Records what is new in a status that was stored; nothing if another writer had removed the same status. */
@@ -166,6 +182,7 @@ export class Reporter {
     const { uid } = scaling.metadata;
     const content = contentOf(after);
     const isRepeated = writes.get(uid, "written-status")?.subject === content;
+    this.#unanswered.delete(uid);
     writes.forget(uid, "status");
     writes.done(writes.begin(uid, "written-status", content));
     this.#remember(step);

@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { KubeUnreachableError } from "../../../../src/kube/errors.ts";
+import { LOST_ANSWER } from "../../../support/simulation/cluster.ts";
 import { HeldPipe } from "../../../support/simulation/held-steps.ts";
+import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
+import { targetOf } from "../../../support/simulation/selectors.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -86,4 +90,45 @@ it.each<[string, (pipe: HeldPipe) => void]>([
   }
   expect(pipe.simulation.status(1).pipes).toMatchObject({ updated: 1 });
   expect(reasonsIn(pipe, known)).toEqual({});
+});
+
+describe("the Events of a rescale", () => {
+  const eventsWith = async (fault: (group: PipeGroup) => void) => {
+    const group = await PipeGroup.start({ pipes: 3, replicas: 2 });
+    const known = group.simulation.events.length;
+    fault(group);
+    group.request(4);
+    await group.run(5 * MINUTE);
+    group.expectSettled(4);
+    return reasonsIn(group, known);
+  };
+  const EXPECTED = { ResizedInPlace: 3, Scaled: 1 };
+
+  it("are recorded once each", async () => {
+    expect(await eventsWith(() => undefined)).toEqual(EXPECTED);
+  });
+
+  it.each([0, 20, 200, 3000])(
+    "are recorded once each although the response to every write of the status is lost, and the watch is late by %i ms",
+    async (eventDelayMs) => {
+      const lost = await eventsWith(({ cluster }) => {
+        cluster.eventDelayMs = eventDelayMs;
+        cluster.fault = (request) =>
+          targetOf(request).resource === "pipescalings/status" ? LOST_ANSWER : undefined;
+      });
+      expect(lost).toEqual(EXPECTED);
+    },
+  );
+
+  it("are recorded once each if the first writes of each status get no response, and are not stored", async () => {
+    let tries = 0;
+    const unsent = await eventsWith(({ cluster }) => {
+      cluster.fault = (request) => {
+        if (targetOf(request).resource !== "pipescalings/status") return undefined;
+        tries += 1;
+        return tries % 3 === 0 ? undefined : { error: new KubeUnreachableError("cut short") };
+      };
+    });
+    expect(unsent).toEqual(EXPECTED);
+  });
 });
