@@ -212,8 +212,15 @@ function withOthers(own: readonly Condition[], previous: readonly Condition[]): 
 const TIMES = ["lastTransitionTime", "startedAt", "completedAt", "at"];
 
 /**
+ * Numbers in the messages of Kubernetes, such as "used: 950" or "0/3 nodes", which may change with every pod that comes
+ * or goes. Those in names and times do not count.
+ */
+const NUMBERS = /(?<![^ (/])\d[\d.]*(?![\w:-])/g;
+
+/**
  * Identifies what the controller says in a status. It ignores times, so it is the same after another writer removed the
- * status. It also ignores the conditions of other tools and the older history, which another writer can set.
+ * status, and numbers in messages. It also ignores the conditions of other tools and the older history, which another
+ * writer can set.
  */
 export function contentOf({ conditions = [], history = [], ...status }: PipeScalingStatus): string {
   const own = conditions.filter(({ type }) => OWN_CONDITIONS.includes(type));
@@ -224,6 +231,7 @@ export function contentOf({ conditions = [], history = [], ...status }: PipeScal
 /** The order of keys depends on whether the API server returned an object or the controller made it. */
 function comparable(key: string, value: unknown): unknown {
   if (TIMES.includes(key) && typeof value === "string") return "";
+  if (key === "message" && typeof value === "string") return value.replaceAll(NUMBERS, "");
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -118,6 +118,16 @@ export class PipeGroup {
     return this.names.filter((name) => this.cluster.deployments.get(name)?.spec.paused);
   }
 
+  /** Kubernetes changes the message of a condition of the pods of a pipe. */
+  explain(name: string, type: RegExp, message: string): void {
+    for (const pod of this.pods(name)) {
+      const conditions = (pod.status?.conditions ?? []).map((each) =>
+        type.test(each.type) ? { ...each, message } : each,
+      );
+      this.workloads.scheduler.put({ ...pod, status: { ...pod.status, conditions } }, "status");
+    }
+  }
+
   /** The messages of all conditions. */
   messages(service = 1): string {
     return (this.simulation.status(service).conditions ?? []).map(({ message }) => message).join(" ");

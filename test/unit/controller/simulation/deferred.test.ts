@@ -1,5 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import type { ResizeStrategy } from "../../../../src/domain/resize-strategy.ts";
 import { aNode } from "../../../support/fixtures/node.ts";
+import type { ResizeOutcome } from "../../../support/simulation/kubelets.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
 const SECOND = 1000;
@@ -113,6 +115,39 @@ it("pipes that stop their old pods first take turns if another node has room for
   expect(searchesOf(group)).toBeGreaterThan(4);
   expect(group.workloads.replaced).toHaveLength(1);
   expect(group.podSizes().toSorted()).toEqual([ONE, ONE, TWO]);
+});
+
+describe("numbers that a kubelet changes in its message every ten seconds", () => {
+  const deferred = (used: number) =>
+    `Node didn't have enough resource: cpu, requested: 2000, used: ${used}, capacity: 8000`;
+  const tooSmall = (used: number) =>
+    `cannot decrease memory limits: [attempting to set pod memory limit (4294967296) below current usage (${used})]`;
+
+  it.each<[ResizeStrategy, ResizeOutcome, (used: number) => string]>([
+    ["InPlaceOrRollout", "Deferred", deferred],
+    ["InPlace", "Deferred", deferred],
+    ["InPlace", "Error", tooSmall],
+  ])("cause few writes of the status with the strategy %s (%s)", async (strategy, outcome, messageOf) => {
+    const group = await started();
+    const { simulation, workloads } = group;
+    simulation.setStrategy(1, strategy);
+    workloads.outcome = () => outcome;
+    group.request(2);
+    await group.run(3 * MINUTE);
+    for (let hours = 0; hours < 3; hours += 1) {
+      const sinceMs = group.cluster.clock.monotonic();
+      for (let ms = 0; ms < HOUR; ms += 10 * SECOND) {
+        group.explain("pipe-0", /^PodResize/, messageOf(1000 + ms));
+        await group.run(10 * SECOND);
+      }
+      expect(group.attemptsOf(/^pipescalings/, { sinceMs })).toBeLessThanOrEqual(20);
+    }
+    expect(group.messages()).toContain(messageOf(1000).slice(0, 30));
+    expect(group.podSizes()).toEqual([ONE]);
+    grant(group);
+    await group.run(2 * MINUTE);
+    group.expectSettled(2);
+  });
 });
 
 describe("a pipe that keeps its old pod, on a node with room for neither the size nor a second pod", () => {

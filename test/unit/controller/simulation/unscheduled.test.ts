@@ -67,3 +67,18 @@ it("a pipe whose room comes a minute later than its old pod ends runs its old si
   await group.run(MINUTE);
   group.expectSettled(2);
 });
+
+it("numbers that the scheduler changes in its message every ten seconds cause few writes of the status", async () => {
+  const group = await started(SECOND, {});
+  group.request(4);
+  await group.run(10 * SECOND);
+  const sinceMs = group.cluster.clock.monotonic();
+  for (let nodes = 1; nodes <= 80; nodes += 1) {
+    group.explain("pipe-0", /^PodScheduled$/, `0/${nodes} nodes are available: ${nodes} Insufficient cpu.`);
+    await group.run(10 * SECOND);
+  }
+  expect(group.messages()).toMatch(
+    /fits no node at present: 0\/\d+ nodes are available: \d+ Insufficient cpu/,
+  );
+  expect(group.attemptsOf(/^pipescalings/, { sinceMs })).toBeLessThanOrEqual(5);
+});
