@@ -95,7 +95,7 @@ describe("a controller with permissions per namespace, which lacks that for pods
     expect(problems).toHaveLength(1);
     forbidden.delete("/globex/pods");
     await clock.advance(MINUTE_MS);
-    expect([podsProblems(), grants()]).toEqual([[undefined, undefined], 0]);
+    expect([podsProblems(), grants()]).toEqual([[undefined, undefined], 1]);
   });
 
   it("learns at once that the permission is granted", async () => {
