@@ -220,15 +220,16 @@ export class Reporter {
    * Returns when a status with this content may be written, in milliseconds since 1970. If the last one had the same
    * content, another writer removed it. It is written again after the delays for field conflicts, then once an hour,
    * because nothing else would correct it. If it is still there, only numbers in messages have changed, which may happen
-   * all the time, so an hour is enough for them.
+   * all the time.
    */
   #repeatAtMs(scaling: PipeScalingView, content: string, snapshot: Snapshot): number {
     const { uid, generation } = scaling.metadata;
     const written = this.#options.writes.get(uid, "written-status");
     if (written?.subject !== content) return 0;
-    const repeatAtMs = written.lastAtMs + snapshot.timeouts.repeatStatusMs;
-    if (contentOf(scaling.status) === content) return repeatAtMs;
-    return Math.min(repeatAtMs, repeatableAtMs(written, generation, { ...snapshot, scaling }));
+    const { repeatStatusMs, refreshStatusMs } = snapshot.timeouts;
+    if (contentOf(scaling.status) === content) return written.lastAtMs + refreshStatusMs;
+    const dueAtMs = repeatableAtMs(written, generation, { ...snapshot, scaling });
+    return Math.min(dueAtMs, written.lastAtMs + repeatStatusMs);
   }
 
   /** Reads the PipeScaling, so that the next attempt has its current version. */

@@ -24,6 +24,7 @@ it("the controller waits in production for the times that docs/explanation descr
     adoptMs: 5_000,
     fieldConflictMs: [0, 10_000, 60_000],
     repeatStatusMs: 3_600_000,
+    refreshStatusMs: 600_000,
     writeRetry: { firstMs: 1000, mostMs: 300_000 },
     rolloutRetry: { firstMs: 300_000, mostMs: 3_600_000 },
   });
