@@ -34,7 +34,7 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, co
   eachObject(
     caches.pods,
     (pod) => enqueuePipe(pipeKeysOf(pod, pod.pipeName)),
-    (pod) => ({ ...pod, isReady: false }),
+    (pod) => ({ ...pod, isReady: false, readyChangedAtMs: 0 }),
   );
   for (const store of caches.autoscalers) {
     eachObject(store, (scaler) => enqueuePipe(pipeKeysOf(scaler, scaler.pipeName)));

@@ -1,5 +1,6 @@
 import type { ActivePod, PodState, Subject } from "./assessment.ts";
 import { DATABASE_TYPE, TYPE_LABEL } from "./names.ts";
+import { isOfTemplate, numberOf } from "./observe/pipe-view.ts";
 import { type ContainerView, isReplica, type PodView } from "./observe/pod-view.ts";
 import { formatAllotment, hasResources, type Resources, resourcesFor } from "./observe/resources.ts";
 import { isOpen } from "./observe/write-record.ts";
@@ -66,6 +67,16 @@ export function allPodsHaveTemplate(subject: Subject): boolean {
   if (!size) return false;
   const active = activePods({ ...subject, target: resourcesFor(size, cpuLimitFollows) });
   return allPodsHaveSize({ ...subject, active });
+}
+
+/**
+ * The pod of an earlier template that a StatefulSet waits for: with the policy OrderedReady, Kubernetes replaces no pod,
+ * not even this one, before it is ready. `undefined` if Kubernetes waits for a pod of the newest template, or for none.
+ */
+export function awaitedOldPod({ pipe, active }: Pick<Subject, "pipe" | "active">): ActivePod | undefined {
+  const unready = active.filter(({ pod }) => !pod.isReady);
+  if (unready.some(({ pod }) => isOfTemplate(pipe, pod))) return undefined;
+  return unready.toSorted((a, b) => numberOf(a.pod) - numberOf(b.pod))[0];
 }
 
 /** Pods that are resized at a time after the first one has the size. */

@@ -40,6 +40,11 @@ export const TIMEOUTS = {
   crashLoopMs: 5 * MINUTE_MS,
   /** For the scheduler to try an unschedulable pod again after another pod has ended. Its longest delay is 10 s. */
   rescheduleMs: 15 * SECOND_MS,
+  /**
+   * In a rollout of a StatefulSet: until a pod of an earlier template that crashes, or fits no node, is deleted. The
+   * controller waits for any other one as long as for a rollout, because it may only start slowly.
+   */
+  stuckPodMs: MINUTE_MS,
   /** For the status of a workload to show that one of its pods has ended. The pods have a watch of their own. */
   podEndMs: 5 * SECOND_MS,
   /**

@@ -85,6 +85,7 @@ export interface Pod extends KubeObject {
       readonly status: string;
       readonly reason?: string;
       readonly message?: string;
+      readonly lastTransitionTime?: string;
     }[];
     readonly containerStatuses?: readonly ContainerStatus[];
   };

@@ -26,8 +26,8 @@ async function message(): Promise<string> {
 }
 
 /** Starts a controller, and waits until all pipes are ready and all pods of StatefulSets are available. */
-async function start(settings: Parameters<TestEnvironment["startController"]>[0] = {}) {
-  const stop = await environment.startController(settings);
+async function start(...settings: Parameters<TestEnvironment["startController"]>) {
+  const stop = await environment.startController(...settings);
   await environment.waitForCondition("Ready", "True");
   const path = collectionPath(STATEFUL_SETS, environment.pipes);
   await waitFor(
@@ -258,4 +258,23 @@ describe("a StatefulSet whose pod of the new size does not become ready", () => 
       what: "the old size of all pods",
     });
   });
+});
+
+describe("a StatefulSet whose first pod crashes with a size that worked before", () => {
+  it.each(["OrderedReady", "Parallel"] as const)(
+    "gets another size with the policy %s, although Kubernetes may wait for the pod",
+    async (podManagementPolicy) => {
+      await loaders.create({ podManagementPolicy, ...SLOW });
+      await start({}, { timeouts: { stuckPodMs: 1000 } });
+      await environment.requestSize(2);
+      await loaders.ready();
+      await loaders.patchPod("loader-0", { labels: { [NEVER_READY_LABEL]: "true" } });
+      await waitFor(async () => (await loaders.read()).status?.availableReplicas === 2, {
+        what: "the crash of the first pod",
+      });
+      await environment.requestSize(4);
+      await loaders.ready();
+      expect(await loaders.sizes()).toEqual(["4", "4", "4"]);
+    },
+  );
 });

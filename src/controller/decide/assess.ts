@@ -34,6 +34,7 @@ export function assess(pipe: PipeView, pods: Pods, context: PipeContext): Assess
     failure: unlessOrdinary(decision.failure),
     ...timed,
     recheckAtMs: earliest(
+      context.nowMs,
       ...[decision.recheckAtMs, decision.failure?.retryAtMs, recheckAtMs, endsAtMs],
       stuckPod(subject)?.dueAtMs,
     ),
@@ -102,8 +103,9 @@ function isDoubtful(subject: Subject): boolean {
   return isSmaller || failedBefore(subject)?.reason === "Restarted";
 }
 
-function earliest(...times: readonly (number | undefined)[]): number | undefined {
-  const atMs = Math.min(...times.map((each) => each ?? Number.POSITIVE_INFINITY));
+/** The earliest of the times that are still to come. */
+function earliest(nowMs: number, ...times: readonly (number | undefined)[]): number | undefined {
+  const atMs = Math.min(...times.flatMap((each) => (each !== undefined && each > nowMs ? each : [])));
   return Number.isFinite(atMs) ? atMs : undefined;
 }
 

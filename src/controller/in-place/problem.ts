@@ -76,10 +76,11 @@ function unsettledProblem(subject: Subject): Problem | undefined {
     const message = `the ${pipe.kind} controller has not observed the last change of the ${pipe.kind}`;
     return { reason: "NotSettled", message, untilMs: subject.nowMs + subject.timeouts.resizeMs };
   }
-  // Containers that run out of memory are not available.
-  const isSettled = subject.outOfMemory ? isUpdated : isComplete;
+  const hasSize = sameSize(pipe.size, subject.desired);
+  // Containers that run out of memory are not available. If no commit is to come, no container needs to be.
+  const isSettled = isComplete || (isUpdated && (hasSize || subject.outOfMemory !== undefined));
   // Pods that the owner keeps from rollouts have an earlier template. That matters only if a commit is still to come.
-  const isKept = pipe.inTurn?.hold !== undefined && sameSize(pipe.size, subject.desired);
+  const isKept = pipe.inTurn?.hold !== undefined && hasSize;
   if (isSettled && (isKept || areOfOneTemplate(subject))) return undefined;
   return passing(
     { reason: "NotSettled", message: `a rollout of the ${pipe.kind} has not completed` },

@@ -20,7 +20,7 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
     ({ state, record }) => state !== "done" && (state !== "unchanged" || record !== undefined),
   );
   if (!failed && isInProgress) return sizeRefused(subject) ?? inProgress(podsStep(subject), subject);
-  if (!pipe.rollout.isSeen || !pipe.rollout.isComplete) return undefined;
+  if (!pipe.rollout.isSeen || !isStable(subject)) return undefined;
   if (active.every(({ state }) => state === "done")) return undefined;
   if (failed && !mayReplacePods(subject)) return waitsInPlace(subject, failed);
   const step = podsStep(subject);
@@ -35,6 +35,12 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
   if (step.type === "conflict") return { state: "failed", failure: step.failure };
   const recheckAtMs = step.type === "wait" ? step.untilMs : undefined;
   return { ...waitsFor(IN_PLACE), failure: step.failure, recheckAtMs };
+}
+
+/** A container that crashes because of its size is never available, so only pods that were not resized have to be. */
+function isStable({ pipe: { rollout }, active }: Subject): boolean {
+  const areOurs = active.every(({ state, pod }) => state === "done" || pod.resizedAtMs !== undefined);
+  return rollout.isComplete || (rollout.isUpdated && areOurs);
 }
 
 /** With the strategy Rollout, pods of an earlier template get the size only by a rollout, if their owner allows one. */
@@ -92,7 +98,9 @@ export function sizeRefused(subject: Subject): PipeDecision | undefined {
 }
 
 export function podsReturn(subject: Subject): PipeDecision | undefined {
-  if (isResizable(subject) || !subject.pipe.rollout.isComplete) return undefined;
+  const { isComplete, isUpdated } = subject.pipe.rollout;
+  // Pods of a StatefulSet whose containers crash are of its template, and not available.
+  if (isResizable(subject) || !(isComplete || isUpdated)) return undefined;
   const actions = podsToReturn(subject);
   if (actions.length === 0) return undefined;
   const then = mayReplacePods(subject) ? " before they are replaced" : "";

@@ -234,9 +234,13 @@ export function isOfTemplate({ inTurn }: PipeView, pod: { readonly templateHash:
 }
 
 /** True if the owner keeps this pod from rollouts. */
-export function isHeld({ inTurn }: PipeView, { metadata: { name } }: KubeObject): boolean {
-  const number = Number.parseInt(name.slice(name.lastIndexOf("-") + 1), 10);
-  return inTurn?.hold !== undefined && number < inTurn.hold.below;
+export function isHeld({ inTurn }: PipeView, pod: KubeObject): boolean {
+  return inTurn?.hold !== undefined && numberOf(pod) < inTurn.hold.below;
+}
+
+/** The number of a pod of a StatefulSet. */
+export function numberOf({ metadata: { name } }: KubeObject): number {
+  return Number.parseInt(name.slice(name.lastIndexOf("-") + 1), 10);
 }
 
 /** True if the controller must write once more, so that the owner can change the workload as before the commit. */

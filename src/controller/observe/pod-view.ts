@@ -26,6 +26,8 @@ export interface PodView extends KubeObject {
   /** The pod is being deleted, and its containers may still run. */
   readonly isTerminating: boolean;
   readonly isReady: boolean;
+  /** When it last became ready, or ceased to be, in milliseconds since 1970; until then, when it was created. */
+  readonly readyChangedAtMs: number;
   /** False once it is being deleted or its containers have ended, for example because it was evicted. */
   readonly isActive: boolean;
   readonly observedGeneration: number;
@@ -72,14 +74,17 @@ export function toPodView({ metadata, spec, status }: Pod): PodView {
   const { labels = {} } = metadata;
   const templateHash = shared(labels[TEMPLATE_HASH_LABEL] ?? labels[REVISION_HASH_LABEL] ?? "");
   const isTerminating = metadata.deletionTimestamp !== undefined;
+  const createdAtMs = parseTime(metadata.creationTimestamp);
+  const ready = status?.conditions?.find(({ type }) => type === "Ready");
   return {
     metadata: identityOf(metadata),
     pipeName: pipeNameOf(metadata, templateHash),
     templateHash,
-    createdAtMs: parseTime(metadata.creationTimestamp),
+    createdAtMs,
     nodeName: shared(spec.nodeName ?? ""),
     isTerminating,
-    isReady: status?.conditions?.some((each) => each.type === "Ready" && each.status === "True") ?? false,
+    isReady: ready?.status === "True",
+    readyChangedAtMs: parseTime(ready?.lastTransitionTime) || createdAtMs,
     isActive: !isTerminating && !ENDED.includes(status?.phase),
     observedGeneration: status?.observedGeneration ?? 0,
     resize: resizeConditionOf(status),

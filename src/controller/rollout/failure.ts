@@ -4,7 +4,7 @@ import type { DeploymentCondition } from "../../kube/workloads.ts";
 import type { Cause, Subject } from "../assessment.ts";
 import { isChangedByOwner, type PipeView } from "../observe/pipe-view.ts";
 import { sizeOf } from "../observe/resources.ts";
-import { seesPods } from "../pods.ts";
+import { awaitedOldPod, seesPods } from "../pods.ts";
 import { withRemedy } from "../remedy.ts";
 import { startedAtMs, stepsOf, timeoutMsOf } from "./phase.ts";
 
@@ -106,8 +106,15 @@ function timedOut(subject: Subject, because: string): RolloutEnd | undefined {
     stepEndsAtMs < endsAtMs
       ? `, and has replaced no pod for ${describeDuration(timeoutMs)}`
       : ` in ${describeDuration(allStepsMs)}`;
-  const message = `the rollout has not completed${late}${because}`;
+  const message = `the rollout has not completed${late}${because || awaited(subject)}`;
   return { reason: "RolloutTimeout", message, atMs: Math.min(stepEndsAtMs, endsAtMs) };
+}
+
+/** For people: the pod that keeps a StatefulSet from replacing the next one, and what to do about it. */
+function awaited(subject: Subject): string {
+  const { pod } = awaitedOldPod(subject) ?? {};
+  if (!pod) return "";
+  return `: Kubernetes waits for the pod ${pod.metadata.name}, which is not ready and has an earlier template; repair or delete it`;
 }
 
 /**

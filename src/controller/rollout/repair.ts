@@ -5,13 +5,14 @@ import type { ActivePod, Assessment, Cause, Subject } from "../assessment.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import { annotationSubject, appliedSize, type LastRollout } from "../observe/last-rollout.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
-import { isChangedByOwner, isHeld, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
+import { isChangedByOwner, isHeld, isOfTemplate, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isSize, sizeOf, sizeOfAllotment } from "../observe/resources.ts";
 import { isOpen, READ_LATER, type WritePurpose, type WriteRecord } from "../observe/write-record.ts";
-import { mayReplacePods } from "../pods.ts";
+import { awaitedOldPod, mayReplacePods } from "../pods.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, isOfWrite, podDueAtMs, recordOf } from "../retry.ts";
 import { adoption, hasComeUp, newRollout } from "./annotation.ts";
+import { startedAtMs, timeoutMsOf } from "./phase.ts";
 
 /** Returns the writes for a pipe that is not resized now; none while the outcome of a write is unknown. */
 export function repair(assessment: Assessment): readonly (PipeAction | DeletePodAction)[] {
@@ -48,9 +49,10 @@ function record(assessment: Assessment): readonly PipeAction[] {
   return isSettled && !pipe.ownsSize && !pipe.isPausedForCommit ? adopt(subject, lastRollout) : [];
 }
 
-function rollBackFailed({ subject, state, failure, recheckAtMs = 0 }: Assessment): readonly PipeAction[] {
+function rollBackFailed({ subject, state, failure }: Assessment): readonly PipeAction[] {
   if (state !== "failed" || !failure || failure.reason === FIELD_CONFLICT) return [];
-  return recheckAtMs > subject.nowMs ? [] : rollBack(subject, subject.desired, failure);
+  const { retryAtMs = 0 } = failure;
+  return retryAtMs > subject.nowMs ? [] : rollBack(subject, subject.desired, failure);
 }
 
 /** The annotation of an adopted pipe records no rollout, so it would hide one that the controller began. */
@@ -116,10 +118,13 @@ export function adopt(subject: Subject, rollout: LastRollout | undefined): reado
 /*
  * A StatefulSet waits for a pod that does not become ready before it replaces any pod, even that one. So a pod with a
  * size that failed would stay after the template has its old size again, until somebody deletes it (kubernetes#67250).
+ * And a pod that fails with a size that worked before would keep the StatefulSet from every other size.
  */
 
 interface Stuck {
   readonly pod: PodView;
+  /** The pod has a size that failed, and not only an earlier template. */
+  readonly isFailed: boolean;
   readonly record: WriteRecord | undefined;
   /** When it may be deleted, or deleted again, in milliseconds since 1970. */
   readonly dueAtMs: number;
@@ -127,38 +132,89 @@ interface Stuck {
 
 /** For people: a sentence about a pod that could not be deleted. */
 export function stuckRemark(subject: Subject): string | undefined {
-  const { pod, record } = stuckPod(subject) ?? {};
+  const { pod, isFailed, record } = stuckPod(subject) ?? {};
   const error = errorOf(record);
   if (!pod || !error || error.isConflict) return undefined;
   const { name } = pod.metadata;
-  return `The pod ${name} still has the size that failed, because it could not be deleted: ${error.message}. Delete it, so that it gets its old size.`;
+  return isFailed
+    ? `The pod ${name} still has the size that failed, because it could not be deleted: ${error.message}. Delete it, so that it gets its old size.`
+    : `Kubernetes waits for the pod ${name}, which is not ready and could not be deleted: ${error.message}. Delete it, so that it gets its new size.`;
 }
 
 export function stuckPod(subject: Subject): Stuck | undefined {
-  const { pipe, pods, active, writes, timeouts } = subject;
+  const { pipe, pods, active, writes, timeouts, nowMs } = subject;
   const { inTurn, lastRollout, rollout } = pipe;
-  // The controller cleans up only after its own writes, and only a template that is seen shows which pods are old.
-  if (!inTurn || !lastRollout || lastRollout.generation === 0 || !rollout.isSeen) return undefined;
+  // Only a template that is seen shows which pods are old.
+  if (!inTurn || !lastRollout || !rollout.isSeen) return undefined;
   // All pods end.
   if (pipe.replicas === 0) return undefined;
   // With the strategy InPlace, the controller cleans up only after a rollout that began before.
   if (!mayReplacePods(subject) && !replacedPods(pipe, lastRollout)) return undefined;
   if (pods.some(({ isTerminating }) => isTerminating)) return undefined;
-  const found = active.find(
-    (each) =>
-      !each.pod.isReady &&
-      each.pod.templateHash !== inTurn.templateHash &&
-      !isHeld(pipe, each.pod) &&
-      hasFailedSize(each, subject),
-  );
+  const [found] = active
+    .filter(({ pod }) => !pod.isReady && !isHeld(pipe, pod))
+    .map((each) => ({ each, atMs: Math.max(nowMs, stuckAtMs(each, lastRollout, subject)) }))
+    .filter(({ atMs }) => Number.isFinite(atMs))
+    .toSorted((a, b) => a.atMs - b.atMs);
   if (!found) return undefined;
-  const { pod } = found;
+  const { pod } = found.each;
   const record = writes.get(pod.metadata.uid, "delete-pod");
-  const repeatableMs = podDueAtMs({ pod, record }, subject);
+  const repeatableMs = Math.max(found.atMs, podDueAtMs({ pod, record }, subject));
   // The watch soon shows that it ends.
   const isDone = record?.outcome.type === "done";
   const dueAtMs = isDone ? Math.max(repeatableMs, record.lastAtMs + timeouts.rescheduleMs) : repeatableMs;
-  return { pod, record, dueAtMs };
+  return { pod, isFailed: hasFailedSize(found.each, subject), record, dueAtMs };
+}
+
+/**
+ * When a pod that is not ready counts as stuck, in milliseconds since 1970; infinite if it is left to Kubernetes and the
+ * owner.
+ */
+function stuckAtMs(each: ActivePod, lastRollout: LastRollout, subject: Subject): number {
+  const { pipe } = subject;
+  const { pod } = each;
+  const isFailed = hasFailedSize(each, subject);
+  if (isOfTemplate(pipe, pod)) {
+    const isStuck = isFailed && isLeftOver(pod, lastRollout, pipe);
+    return isStuck ? lastsAtMs(pod, subject) : Number.POSITIVE_INFINITY;
+  }
+  // The controller cleans up only after its own writes.
+  if (isFailed && (lastRollout.generation > 0 || pod.resizedAtMs !== undefined)) return 0;
+  const isStuck = isForward(lastRollout, pipe) && awaitedOldPod(subject)?.pod === pod;
+  return isStuck ? lastsAtMs(pod, subject) : Number.POSITIVE_INFINITY;
+}
+
+/**
+ * True if the pod was resized in place before the last rollout, whose template has the revision that the pod had
+ * already. So Kubernetes does not replace the pod, although it has another size than its template.
+ */
+function isLeftOver({ resizedAtMs }: PodView, lastRollout: LastRollout, pipe: PipeView): boolean {
+  if (lastRollout.generation === 0 || resizedAtMs === undefined) return false;
+  return replacedPods(pipe, lastRollout) && resizedAtMs < lastRollout.startedAtMs;
+}
+
+/** True during a rollout of the controller, which replaces each pod of an earlier template, whatever its size is. */
+function isForward(lastRollout: LastRollout, pipe: PipeView): boolean {
+  return isRollingOut(pipe) && !lastRollout.isRollback && replacedPods(pipe, lastRollout);
+}
+
+/**
+ * When a pod that is not ready counts as one that does not become ready by itself. One that has crashed only once may
+ * start slowly, or become ready again. If another pod has just ended, Kubernetes creates that one first.
+ */
+function lastsAtMs({ readyChangedAtMs, unschedulable, containers }: PodView, subject: Subject): number {
+  const { pipe, nowMs, endedPod, timeouts } = subject;
+  const unreadyAtMs = Math.min(readyChangedAtMs, nowMs);
+  const isCrashing = containers.some(
+    ({ restartCount, isRunning, restartedAtMs }) =>
+      restartCount > 1 && (!isRunning || restartedAtMs > unreadyAtMs),
+  );
+  const isBroken = isCrashing || unschedulable !== undefined;
+  return Math.max(
+    startedAtMs(pipe, nowMs) + timeouts.stuckPodMs,
+    unreadyAtMs + (isBroken ? timeouts.stuckPodMs : timeoutMsOf(pipe, subject)),
+    (endedPod?.atMs ?? 0) + timeouts.rescheduleMs,
+  );
 }
 
 /**

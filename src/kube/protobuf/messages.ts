@@ -271,6 +271,7 @@ export const pod = new Message<Pod>({
         new Message<Item<PodStatus["conditions"]>>({
           type: string(1),
           status: string(2),
+          lastTransitionTime: time(4),
           reason: string(5),
           message: string(6),
         }),

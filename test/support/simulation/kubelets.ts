@@ -23,6 +23,13 @@ export interface KubeletsOptions {
   readonly onReadiness: (pod: Pod) => void;
 }
 
+interface FailureOptions {
+  /** Time from a start, or a resize, until the next crash. */
+  readonly afterMs?: number;
+  /** A readiness probe keeps the pod from becoming ready before it crashes again. */
+  readonly isProbed?: boolean;
+}
+
 const START_MS = 500;
 const KUBELET_MS = 30;
 /** A container that crashes again and again runs for a second, and waits for twice as long each time. */
@@ -40,6 +47,8 @@ export class SimulatedKubelets {
   /** UIDs of pods that report a memory limit, and whose cgroup keeps the one before it: kubernetes#138760. */
   readonly starved = new Set<string>();
   readonly #options: KubeletsOptions;
+  #fails: (pod: Pod) => boolean = () => false;
+  #failure: Required<FailureOptions> = { afterMs: CRASHES_AFTER_MS, isProbed: false };
   /** UIDs of the pods whose containers crash again after each restart. */
   readonly #crashing = new Set<string>();
 
@@ -95,7 +104,9 @@ export class SimulatedKubelets {
     if (isSame(sorted(after), sorted(pod))) return;
     if (done && !runs) this.starved.add(pod.metadata.uid);
     else if (done) this.starved.delete(pod.metadata.uid);
-    this.#options.pods.put(after, "status");
+    if (runs && this.#failure.isProbed) this.#put(after, true);
+    else this.#options.pods.put(after, "status");
+    this.#failLater(name);
     this.#options.pods.scheduleAll();
   }
 
@@ -135,6 +146,13 @@ export class SimulatedKubelets {
     this.#crashAgain(name, uid, FIRST_BACK_OFF_MS);
   }
 
+  /** From now on, the containers of these pods crash again and again, with the delays of a kubelet. */
+  failWhile(fails: (pod: Pod) => boolean, options: FailureOptions = {}): void {
+    this.#fails = fails;
+    this.#failure = { ...this.#failure, ...options };
+    for (const name of this.#options.pods.objects.keys()) this.#failLater(name);
+  }
+
   /** The containers that crash again and again stay up after the next restart. */
   endCrashLoops(): void {
     this.#crashing.clear();
@@ -147,6 +165,18 @@ export class SimulatedKubelets {
     this.#options.clock.after(backOffMs + CRASHES_AFTER_MS, () => this.#crashAgain(name, uid, nextMs));
   }
 
+  #failLater(name: string): void {
+    const { clock, pods } = this.#options;
+    const running = pods.objects.get(name);
+    if (!running || !this.#fails(running)) return;
+    clock.after(this.#failure.afterMs, () => {
+      const pod = pods.objects.get(name);
+      if (!pod || pod.metadata.uid !== running.metadata.uid || !this.#fails(pod)) return;
+      const restarts = pod.status?.containerStatuses?.[0]?.restartCount ?? 0;
+      this.crash(name, Math.min(FIRST_BACK_OFF_MS * 2 ** restarts, MOST_BACK_OFF_MS));
+    });
+  }
+
   #restart(pod: SimulatedPod): void {
     const restartCount = (pod.status?.containerStatuses?.[0]?.restartCount ?? 0) + 1;
     const status = { ...pod.status, ...runningWith(pod, restartCount, isPending(pod)) };
@@ -155,8 +185,10 @@ export class SimulatedKubelets {
 
   #put(pod: SimulatedPod, isReady: boolean): void {
     const { clock, pods } = this.#options;
-    const Ready = readiness(isReady, timeAt(clock.now()));
+    const isKept = this.#failure.isProbed && this.#fails(pod);
+    const Ready = readiness(isReady && !isKept, timeAt(clock.now()));
     pods.put({ ...pod, status: withConditions(pod.status, { Ready }) }, "status");
+    this.#failLater(pod.metadata.name);
   }
 }
 

@@ -35,9 +35,7 @@ export function readiness(isReady: boolean, lastTransitionTime: string) {
 }
 
 export function readySinceMs({ status }: Pod): number | undefined {
-  const ready: (Condition & { readonly lastTransitionTime?: string }) | undefined = status?.conditions?.find(
-    ({ type, status: is }) => type === "Ready" && is === "True",
-  );
+  const ready = status?.conditions?.find(({ type, status: is }) => type === "Ready" && is === "True");
   return ready ? Date.parse(ready.lastTransitionTime ?? "") : undefined;
 }
 

@@ -9,6 +9,8 @@ import type { Pod } from "../../../src/kube/pods.ts";
 import type { StatefulSet } from "../../../src/kube/workloads.ts";
 import { pipeStatefulSet } from "../fixtures/pipe.ts";
 import { amounts } from "../fixtures/pod.ts";
+import { timeAt } from "./objects.ts";
+import { readiness } from "./pod-status.ts";
 
 export interface SimulatedPod {
   readonly uid: string;
@@ -17,6 +19,9 @@ export interface SimulatedPod {
   readonly cores: number;
   readonly image: string;
   readonly createdAtMs: number;
+  readyChangedAtMs: number;
+  /** At most 2: from then on, the pod crashes again and again. */
+  restarts: number;
   isReady: boolean;
   isTerminating: boolean;
 }
@@ -24,6 +29,8 @@ export interface SimulatedPod {
 type Policy = "OrderedReady" | "Parallel";
 
 const UID = "uid-a";
+
+const CRASHING = 2;
 
 const OWNED: ManagedFields = {
   manager: CONTROLLER_FIELD_MANAGER,
@@ -63,6 +70,7 @@ export class SimulatedStatefulSet {
   readonly #policy: Policy;
   readonly #revisions = new Map<string, string>();
   #generation = 1;
+  #changedAtMs = 0;
   #observedGeneration = 0;
   #current: string | undefined;
   #update = "";
@@ -75,8 +83,9 @@ export class SimulatedStatefulSet {
   }
 
   /** Call it after a change of the spec. */
-  changed(): void {
+  changed(nowMs: number): void {
     this.#generation += 1;
+    this.#changedAtMs = nowMs;
   }
 
   /** One reconciliation of the controller of Kubernetes. */
@@ -97,14 +106,17 @@ export class SimulatedStatefulSet {
   }
 
   /** One pass of the kubelets. @param isHealthy whether a pod becomes ready */
-  runPods(isHealthy: (pod: SimulatedPod) => boolean): void {
+  runPods(isHealthy: (pod: SimulatedPod) => boolean, nowMs: number): void {
     this.pods = this.pods.filter(({ isTerminating }) => !isTerminating);
-    for (const pod of this.pods) pod.isReady = isHealthy(pod);
+    for (const pod of this.pods) {
+      setReady(pod, isHealthy(pod), nowMs);
+      if (!pod.isReady) pod.restarts = Math.min(CRASHING, pod.restarts + 1);
+    }
   }
 
   /** A pod is not ready until the next pass of the kubelets. */
-  crash(at: number): void {
-    for (const pod of this.pods.slice(at, at + 1)) pod.isReady = false;
+  crash(at: number, nowMs: number): void {
+    for (const pod of this.pods.slice(at, at + 1)) setReady(pod, false, nowMs);
   }
 
   /** Somebody deletes a pod, or it is evicted. */
@@ -156,7 +168,8 @@ export class SimulatedStatefulSet {
     const [cores = "", image = ""] = template.split(" ");
     this.#created += 1;
     const made = { uid: `pod-${this.#created}`, number, revision, cores: Number(cores), image };
-    this.pods.push({ ...made, createdAtMs: nowMs, isReady: false, isTerminating: false });
+    const times = { createdAtMs: nowMs, readyChangedAtMs: nowMs, restarts: 0 };
+    this.pods.push({ ...made, ...times, isReady: false, isTerminating: false });
     this.pods.sort((a, b) => a.number - b.number);
   }
 
@@ -185,7 +198,10 @@ export class SimulatedStatefulSet {
         : {},
     });
     const reported = { manager: "kube-controller-manager", operation: "Update", subresource: "status" };
-    const managedFields = [OWNED, { ...reported, time: new Date(this.#reportedAtMs).toISOString() }];
+    const managedFields = [
+      { ...OWNED, time: timeAt(this.#changedAtMs) },
+      { ...reported, time: timeAt(this.#reportedAtMs) },
+    ];
     const identity = { uid: UID, resourceVersion: "1", generation: this.#generation, managedFields };
     return { ...made, metadata: { ...made.metadata, ...identity }, status: this.#status };
   }
@@ -196,10 +212,20 @@ function end(pod: SimulatedPod): void {
   pod.isReady = false;
 }
 
+function setReady(pod: SimulatedPod, isReady: boolean, nowMs: number): void {
+  if (pod.isReady !== isReady) pod.readyChangedAtMs = nowMs;
+  pod.isReady = isReady;
+}
+
 function podOf(pod: SimulatedPod): Pod {
   const resources = amounts(sizeOfCores(pod.cores));
-  const at = new Date(pod.createdAtMs).toISOString();
-  const running = { name: "pipe", state: pod.isReady ? { running: {} } : {}, restartCount: 0, resources };
+  const at = timeAt(pod.createdAtMs);
+  const running = {
+    name: "pipe",
+    state: pod.isReady ? { running: {} } : {},
+    restartCount: pod.restarts,
+    resources,
+  };
   return {
     metadata: {
       name: `a-${pod.number}`,
@@ -215,7 +241,7 @@ function podOf(pod: SimulatedPod): Pod {
     spec: { nodeName: "node", containers: [{ name: "pipe", resources }] },
     status: {
       phase: "Running",
-      conditions: [{ type: "Ready", status: pod.isReady ? "True" : "False" }],
+      conditions: [{ type: "Ready", ...readiness(pod.isReady, timeAt(pod.readyChangedAtMs)) }],
       containerStatuses: [running],
     },
   };

@@ -17,6 +17,7 @@ it("the controller waits in production for the times that docs/explanation descr
     outOfMemoryMs: 600_000,
     crashLoopMs: 300_000,
     rescheduleMs: 15_000,
+    stuckPodMs: 60_000,
     podEndMs: 5_000,
     orphanPauseMs: 60_000,
     replicaFailureMs: 30_000,

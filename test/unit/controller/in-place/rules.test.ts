@@ -43,6 +43,8 @@ function decided(
 
 const failedInPlace = { size: FOUR, reason: "Deferred", message: "no room", atMs: NOW_MS - 60_000 } as const;
 const failedLater = { ...failedInPlace, atMs: NOW_MS - 30_000 };
+/** All pods have the template, and one is not available. */
+const CRASHED = { ...COMPLETE, isComplete: false, isAvailable: false };
 const noted = { lastRollout: aRollout(ONE, { inPlaceFailure: failedInPlace, cameUp: true }) };
 
 describe("a pipe whose template has the size", () => {
@@ -51,6 +53,15 @@ describe("a pipe whose template has the size", () => {
   it("is done only when each of its pods has the size", () => {
     expect(decided([aResizedPod("a-1"), aResizedPod("a-2")], sized).assessment?.state).toBe("done");
     expect(decided([aResizedPod("a-1"), aPod("a-2")], sized).assessment?.state).not.toBe("done");
+  });
+
+  it("has a pod resized that the controller gave another size, although the pod crashes and is not available", () => {
+    const crashed = { isReady: false, resizedAtMs: NOW_MS - 60_000 };
+    const resized = (pod: Partial<PodView>, rollout = CRASHED) =>
+      decided([aResizedPod("a-1"), aPod("a-2", pod)], { ...sized, rollout }).summary;
+    expect(resized(crashed)).toEqual(["resize-pod a-2"]);
+    expect(resized({ ...crashed, resizedAtMs: undefined })).toEqual([]);
+    expect(resized(crashed, { ...CRASHED, isUpdated: false })).toEqual([]);
   });
 
   it("is not done while it has more replicas than pods that the controller sees", () => {
@@ -233,6 +244,13 @@ describe("a pipe that cannot be resized in place", () => {
   it("is rolled out without a reason if the strategy is Rollout", () => {
     const [action] = decided([aPod("a-1")], {}, [], { strategy: "Rollout" }).actions;
     expect(action?.type === "resize" && action.rollout).not.toHaveProperty("inPlaceFailure");
+  });
+
+  it("has its pods returned although one crashes and is not available, but not during a rollout", () => {
+    const pods = [aResizedPod("a-1", { isReady: false }), aPod("a-2")];
+    expect(decided(pods, { ...noted, rollout: CRASHED }).summary).toEqual(["return-pod a-1"]);
+    const rollout = { ...CRASHED, isUpdated: false };
+    expect(decided(pods, { ...noted, rollout }).summary).not.toContain("return-pod a-1");
   });
 
   it("has its pods returned before a rollout if the strategy is Rollout by now", () => {

@@ -63,6 +63,20 @@ describe("a pod", () => {
     expect(toPodView(withReason("SchedulingGated")).unschedulable).toBeUndefined();
   });
 
+  it("shows when its readiness last changed, or when it was created", () => {
+    const creationTimestamp = "2026-06-01T11:00:00Z";
+    const made = (conditions: NonNullable<Pod["status"]>["conditions"] = []) =>
+      toPodView(podOf({ creationTimestamp }, { conditions }));
+    const since = { readyChangedAtMs: Date.parse(RESIZED_AT) };
+    const ready = { type: "Ready", status: "True", lastTransitionTime: RESIZED_AT };
+    expect(made([ready])).toMatchObject({ isReady: true, ...since });
+    expect(made([{ ...ready, status: "False" }])).toMatchObject({ isReady: false, ...since });
+    expect(made([{ ...ready, type: "Initialized" }])).toMatchObject({
+      isReady: false,
+      readyChangedAtMs: Date.parse(creationTimestamp),
+    });
+  });
+
   it("has the condition of a resize while that is not done", () => {
     const withStatus = (status: string) =>
       podOf(

@@ -25,6 +25,8 @@ function isHealthy({ cores, image }: SimulatedPod): boolean {
 /** One service with a StatefulSet. Each step checks what holds at every moment. */
 class Story {
   readonly set: SimulatedStatefulSet;
+  /** Pods that fail although their size and their image are good. */
+  fails: (pod: SimulatedPod) => boolean = () => false;
   #scaling: PipeScalingView = aScaling(1);
   #cores = 1;
   #nowMs = NOW_MS;
@@ -47,7 +49,7 @@ class Story {
   /** A change by the owner. */
   own(changes: Partial<Pick<SimulatedStatefulSet, "replicas" | "partition" | "strategy" | "image">>): void {
     Object.assign(this.set, changes);
-    this.set.changed();
+    this.set.changed(this.#nowMs);
   }
 
   sync(): void {
@@ -55,7 +57,11 @@ class Story {
   }
 
   runPods(): void {
-    this.set.runPods(isHealthy);
+    this.set.runPods((pod) => isHealthy(pod) && !this.fails(pod), this.#nowMs);
+  }
+
+  crash(at: number): void {
+    this.set.crash(at, this.#nowMs);
   }
 
   wait(minutes: number): void {
@@ -102,6 +108,9 @@ class Story {
       const pod = set.pods.find(({ uid }) => uid === action.pod.metadata.uid);
       expect(pod).toMatchObject({ isReady: false, isTerminating: false });
       expect(pod?.number).toBeGreaterThanOrEqual(set.partition);
+      // Without a rollout of the controller, a pod that has its size fails because of its owner.
+      const isDone = set.annotation?.cameUp && pod?.cores === set.cores;
+      expect(isDone, "deletes a pod of the owner").toBeFalsy();
       if (pod) pod.isTerminating = true;
       return;
     }
@@ -113,7 +122,7 @@ class Story {
     const size = action.type === "resize" ? action.rollout.size : action.size;
     if (!isSize(size)) throw new Error("no size");
     set.cores = size.cpuMillicores / 1000;
-    set.changed();
+    set.changed(this.#nowMs);
   }
 }
 
@@ -138,11 +147,19 @@ const STEP = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.nat(3).map((at) => step(`pod ${at} is not ready`, ({ set }) => set.crash(at))),
+    arbitrary: fc.nat(3).map((at) => step(`pod ${at} is not ready`, (story) => story.crash(at))),
   },
   {
     weight: 1,
     arbitrary: fc.nat(3).map((at) => step(`pod ${at} is deleted`, ({ set }) => set.delete(at))),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(0, 1, 2, 4).map((failing) =>
+      step(`pods of ${failing} cores crash`, (story) => {
+        story.fails = ({ cores }) => cores === failing;
+      }),
+    ),
   },
   { weight: 1, arbitrary: fc.constant(step("retry", (story) => story.requestRetry())) },
   {
@@ -177,6 +194,40 @@ describe.each(policies)("a StatefulSet with the policy %s, in virtual time", (po
     expect(story.set.pods.every(isHealthy)).toBe(true);
   });
 
+  it.each<[string, (pod: SimulatedPod) => boolean]>([
+    ["its first pod crashes", ({ number }) => number === 0],
+    ["its last pod crashes", ({ number }) => number === 2],
+    ["all of its pods crash", () => true],
+  ])("gets another size although %s with the one that worked before", (_, fails) => {
+    for (const next of [4, 1]) {
+      const story = new Story(policy);
+      story.settle();
+      story.request(2);
+      story.settle();
+      const before = story.set.pods.map(({ uid }) => uid);
+      story.fails = (pod) => pod.cores === 2 && fails(pod);
+      story.settle();
+      expect(story.set.pods.map(({ uid }) => uid)).toEqual(before);
+      story.request(next);
+      story.settle();
+      expect(story.sizes()).toEqual([next, next, next]);
+      expect(story.set.pods.every(({ isReady }) => isReady)).toBe(true);
+    }
+  });
+
+  it("returns to a size that worked before, and with which a pod crashes by now, if the next one fails", () => {
+    const story = new Story(policy);
+    story.settle();
+    story.request(2);
+    story.settle();
+    story.fails = ({ cores, number }) => cores === 2 && number === 0;
+    story.settle();
+    story.request(BAD_CORES);
+    story.settle();
+    expect(story.sizes()).toEqual([2, 2, 2]);
+    expect(story.set.pods.map(({ isReady }) => isReady)).toEqual([false, true, true]);
+  });
+
   it("keeps what holds at every moment, and gets its size in the end, whatever happens before", () => {
     fc.assert(
       fc.property(fc.array(STEP, { maxLength: 120, size: "max" }), (steps) => {
@@ -184,6 +235,7 @@ describe.each(policies)("a StatefulSet with the policy %s, in virtual time", (po
         story.settle();
         for (const { run } of steps) run(story);
         // The owner repairs what is its own.
+        story.fails = () => false;
         story.own({ replicas: 3, partition: 0, strategy: "RollingUpdate", image: "good" });
         for (const pod of story.set.pods) if (pod.image === BAD_IMAGE) pod.isTerminating = true;
         story.request(2);
