@@ -8,6 +8,7 @@ import type { Limits } from "./apply/limits.ts";
 import { BY_ORGANIZATION, type Caches } from "./observe/caches.ts";
 import { pipeKeysOf } from "./observe/pipe-kind.ts";
 import { isInCommit, mayBeRollingOut } from "./observe/pipe-view.ts";
+import { isOfStatefulSet } from "./observe/pod-view.ts";
 
 /** Enqueues the services that changes affect. The key is the ID of a service for every kind of object. */
 export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, commits }: Limits): void {
@@ -30,11 +31,11 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, co
     ({ serviceId }) => enqueue(serviceId),
     (pipe) => ({ ...pipe, labeledAtMs: 0 }),
   );
-  // The status of the workload also changes when a pod becomes ready, so a change of readiness alone does not count.
+  // A Deployment also reports that a pod became ready, so a change of readiness alone does not count.
   eachObject(
     caches.pods,
     (pod) => enqueuePipe(pipeKeysOf(pod, pod.pipeName)),
-    (pod) => ({ ...pod, isReady: false, readyChangedAtMs: 0 }),
+    (pod) => ({ ...pod, isReady: isOfStatefulSet(pod) && pod.isReady, readyChangedAtMs: 0 }),
   );
   for (const store of caches.autoscalers) {
     eachObject(store, (scaler) => enqueuePipe(pipeKeysOf(scaler, scaler.pipeName)));

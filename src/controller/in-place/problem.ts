@@ -95,15 +95,24 @@ export function unseenProblem(subject: Subject): Problem | undefined {
 }
 
 /**
- * A workload that was scaled, or that replaces a pod, is soon stable again, so the problem may last as long as a
- * resize.
+ * A workload that was scaled, or whose pods were replaced or are not ready for a moment, is soon stable again, so the
+ * problem may last as long as a resize.
  */
-function passing(problem: Fallback, { pipe, active, timeouts, nowMs }: Subject): Problem {
+function passing(problem: Fallback, subject: Subject): Problem {
+  const { pipe, active, endedPod, timeouts, nowMs } = subject;
   const created = active.map(({ pod }) => pod.createdAtMs);
-  const sinceMs = Math.max(pipe.rollout.progressedAtS * 1000, ...created);
+  const times = [pipe.rollout.progressedAtS * 1000, endedPod?.atMs ?? 0, readinessAtMs(subject)];
+  const sinceMs = Math.max(...times, ...created);
   // A time in the future comes from a wrong clock.
   const untilMs = Math.min(sinceMs, nowMs) + timeouts.resizeMs;
   return untilMs > nowMs ? { ...problem, untilMs } : problem;
+}
+
+/** Since when a pod is not ready, or since when all are. Other pods that crash again and again do not renew it. */
+function readinessAtMs({ active }: Subject): number {
+  const changed = (pods: readonly ActivePod[]) => pods.map(({ pod }) => pod.readyChangedAtMs);
+  const unready = active.filter(({ pod }) => !pod.isReady);
+  return unready.length > 0 ? Math.min(...changed(unready)) : Math.max(0, ...changed(active));
 }
 
 function podProblem(subject: Subject): Problem | undefined {

@@ -127,8 +127,8 @@ export interface RolloutProgress {
   /** 0 for a StatefulSet. */
   readonly terminatingReplicas: number;
   /**
-   * `lastUpdateTime` of the condition Progressing of a Deployment, or the last change of the status of a StatefulSet,
-   * in seconds since 1970; 0 for none.
+   * `lastUpdateTime` of the condition Progressing of a Deployment, or the last write to the spec of a StatefulSet, in
+   * seconds since 1970; 0 for none.
    */
   readonly progressedAtS: number;
   /** A condition of a Deployment. Only set while the rollout is not complete, to save memory. */

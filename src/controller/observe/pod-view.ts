@@ -95,6 +95,10 @@ export function toPodView({ metadata, spec, status }: Pod): PodView {
   };
 }
 
+export function isOfStatefulSet({ pipeName: name }: PodView): boolean {
+  return name?.startsWith(pipeName("StatefulSet", "")) ?? false;
+}
+
 /** An evicted pod stays, and is no replica any more. One that is being deleted may still be counted as a replica. */
 export function isReplica({ isActive, isTerminating }: PodView): boolean {
   return isActive || isTerminating;

@@ -101,6 +101,19 @@ describe("a service", () => {
     expect(await next()).toBe("service");
   });
 
+  it.each([
+    ["is reconciled if a pod of a StatefulSet becomes ready", "StatefulSet", "statefulset/a", true, 1],
+    ["is not reconciled if only the time of its readiness changes", "StatefulSet", "statefulset/a", false, 0],
+    ["is not reconciled if a pod of a Deployment becomes ready", "Deployment", "a", true, 0],
+  ] as const)("%s", (_, kind, pipeName, isReady, depth) => {
+    const { caches, queue } = setup();
+    const pod = aPod("a-1", { pipeName, isReady: false });
+    caches.pipes.observe(at("5", aPipe("a", { kind })));
+    caches.pods.observe(at("6", pod));
+    caches.pods.apply(at("7", { ...pod, isReady, readyChangedAtMs: 1 }));
+    expect(queue.depth).toBe(depth);
+  });
+
   it("is not reconciled after a change that no decision can see, or of a pod of another workload", () => {
     const { caches, queue } = setup();
     const autoscaler = (kind: AutoscalerView["kind"], pipeName: string): AutoscalerView => ({

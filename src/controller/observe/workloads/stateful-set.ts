@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { CONTROLLER_FIELD_MANAGER } from "../../../crd/names.ts";
-import { isManagedBy, isUnmanaged } from "../../../kube/managers.ts";
+import { isManagedBy, isUnmanaged, managedAtMs } from "../../../kube/managers.ts";
 import type { ManagedFields } from "../../../kube/objects.ts";
 import type { Container, PodTemplate } from "../../../kube/pods.ts";
 import { maxUnavailableOf } from "../../../kube/rollout-strategy.ts";
@@ -22,6 +22,9 @@ export function toStatefulPipeView(statefulSet: StatefulSet): PipeView {
 }
 
 const ON_DELETE = "OnDelete";
+
+/** The owners of any field of the spec. */
+const SPEC = [["f:spec"]];
 
 function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
   const { spec, status = {} } = statefulSet;
@@ -147,14 +150,21 @@ function rolloutProgressOf(
     replicas,
     // A StatefulSet counts these among its replicas.
     terminatingReplicas: 0,
-    progressedAtS: Math.floor(reportedAtMs(metadata.managedFields) / 1000),
+    progressedAtS: Math.floor(changedAtMs(metadata.managedFields, isSeen) / 1000),
     progressing: undefined,
     replicaFailure: undefined,
   };
 }
 
-/** When Kubernetes last changed the status, in milliseconds since 1970; 0 if nothing shows it. */
-function reportedAtMs(managedFields: readonly ManagedFields[] = []): number {
-  const times = managedFields.filter(({ subresource }) => subresource === "status");
-  return Math.max(0, ...times.map(({ time }) => parseTime(time)));
+/**
+ * When the spec was last written, in milliseconds since 1970; 0 if nothing shows it. The status shows no progress,
+ * because each crash of a pod changes it. But it shows that a later write changed only annotations: a change of the spec
+ * that Kubernetes has seen is not later than the status.
+ */
+function changedAtMs(managedFields: readonly ManagedFields[] = [], isSeen: boolean): number {
+  const writtenAtMs = managedAtMs(managedFields, SPEC) ?? 0;
+  const status = managedFields.filter(({ subresource }) => subresource === "status");
+  return isSeen && status.length > 0
+    ? Math.min(writtenAtMs, ...status.map(({ time }) => parseTime(time)))
+    : writtenAtMs;
 }

@@ -319,6 +319,31 @@ describe("a resize in place does not go on", () => {
     expect(at(2 * MINUTE)).toMatchObject({ type: "fail", reason });
   });
 
+  it("for at most two minutes while a pod is not ready, also if another one crashes again and again", () => {
+    const unready = (agoMs: number) => aPod("a", { isReady: false, readyChangedAtMs: NOW_MS - agoMs });
+    const at = (...pods: readonly PodView[]) =>
+      stepOf(pods, [], {}, { rollout: { ...COMPLETE, isComplete: false, isUpdated: false } });
+    expect(at(unready(50_000))).toMatchObject({ type: "wait", untilMs: NOW_MS + 70_000 });
+    const flapping = aPod("b", { readyChangedAtMs: NOW_MS }, { restartCount: 9 });
+    for (const other of [flapping, { ...flapping, isReady: false }])
+      expect(at(unready(2 * MINUTE), other)).toMatchObject({ type: "fail", reason: "NotSettled" });
+  });
+
+  it("for at most two minutes after a pod became ready, or was seen to end", () => {
+    const at = (agoMs: number, endedAgoMs: number) => {
+      const ended = { atMs: NOW_MS - endedAgoMs, containers: [] };
+      const changes = { endedPods: new Map([["a", ended]]) };
+      const rollout = { ...COMPLETE, isComplete: false, isUpdated: false };
+      return stepOf([aPod("a", { readyChangedAtMs: NOW_MS - agoMs })], [], changes, { rollout });
+    };
+    for (const [agoMs, endedAgoMs] of [
+      [50_000, 2 * MINUTE],
+      [2 * MINUTE, 50_000],
+    ] as const)
+      expect(at(agoMs, endedAgoMs)).toMatchObject({ type: "wait", untilMs: NOW_MS + 70_000 });
+    expect(at(2 * MINUTE, 2 * MINUTE)).toMatchObject({ type: "fail", reason: "NotSettled" });
+  });
+
   it("if this size failed in place before, until people ask for a retry", () => {
     const failure: InPlaceFailure = {
       size: FOUR,

@@ -4,7 +4,14 @@ import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { failuresIn, summaries } from "../../../support/fixtures/decisions.ts";
-import { decided, newPod, oldPod, partitionOf, rolling } from "../../../support/fixtures/in-turn.ts";
+import {
+  crashedSince,
+  decided,
+  newPod,
+  oldPod,
+  partitionOf,
+  rolling,
+} from "../../../support/fixtures/in-turn.ts";
 import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aPipe,
@@ -13,6 +20,7 @@ import {
   DECIDE_OPTIONS,
   NOW_MS,
   POLICY,
+  resizedTo,
 } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 import { aPodWrite, aWrite, someWrites } from "../../../support/fixtures/writes.ts";
@@ -116,6 +124,28 @@ describe("the room for the new pods of a StatefulSet", () => {
   });
 });
 
+describe("StatefulSets that have their size, and crash again and again for another reason", () => {
+  const LIMIT_MS = 3 * POLICY.rolloutTimeoutMs;
+  const actionsAfter = (agoMs: number) => {
+    const writers = crashedSince(NOW_MS - agoMs);
+    const status = { updatedReplicas: 3, availableReplicas: 2, currentRevision: "a-2" };
+    const sets = ["a", "b", "c"].map((name) => {
+      const pipe = rolling(status, { cameUp: true, startedAtMs: NOW_MS - 2 * LIMIT_MS }, {}, writers);
+      return { ...pipe, metadata: { ...pipe.metadata, name, uid: name } };
+    });
+    const pods = [newPod(0, { isReady: false }), newPod(1), newPod(2)];
+    const snapshot = aSnapshot([...sets, resizedTo("d", FOUR), aPipe("e")], {
+      pods: new Map(sets.map(({ metadata }) => [`statefulset/${metadata.name}`, pods])),
+    });
+    return summaries(decide(snapshot, DECIDE_OPTIONS).actions);
+  };
+
+  it("keep other pipes of the service from their size for a limited time", () => {
+    expect(actionsAfter(LIMIT_MS - 1000)).toEqual([]);
+    expect(actionsAfter(LIMIT_MS)).toEqual(["e 4000m/16Gi"]);
+  });
+});
+
 describe("the timeout of the rollout of a StatefulSet", () => {
   const TIMEOUT_MS = POLICY.rolloutTimeoutMs;
   const slow = (createdAtMs: number, startedAtMs: number) =>
@@ -135,6 +165,32 @@ describe("the timeout of the rollout of a StatefulSet", () => {
     const { decision, actions } = slow(NOW_MS - TIMEOUT_MS, NOW_MS - TIMEOUT_MS - MINUTE_MS);
     expect(actions).toEqual(["a back to 1000m/4Gi"]);
     expect(failuresIn(decision)).toMatchObject([{ pipe: "statefulset/a", reason: "RolloutTimeout" }]);
+  });
+
+  describe("after a change by its owner", () => {
+    const LIMIT_MS = 3 * TIMEOUT_MS;
+    const changed = (agoMs: number, createdAgoMs = agoMs) =>
+      decided(
+        rolling(
+          { updatedReplicas: 1, availableReplicas: 2 },
+          { startedAtMs: NOW_MS - LIMIT_MS },
+          { image: "registry.example/pipe:2" },
+          crashedSince(NOW_MS - agoMs),
+        ),
+        [oldPod(0), oldPod(1), newPod(2, { createdAtMs: NOW_MS - createdAgoMs, isReady: false })],
+      );
+
+    it("begins with that change, and not again each time a pod crashes", () => {
+      const { assessment, actions } = changed(TIMEOUT_MS - 1000);
+      expect([assessment?.state, assessment?.phase, actions]).toEqual(["rolling", "updating", []]);
+      expect(changed(TIMEOUT_MS).actions).toEqual(["a back to 1000m/4Gi"]);
+    });
+
+    it("begins again with each pod, up to a limit for all of them", () => {
+      expect(changed(LIMIT_MS - 1000, MINUTE_MS).actions).toEqual([]);
+      const late = changed(LIMIT_MS, MINUTE_MS);
+      expect([late.actions, late.assessment?.phase]).toEqual([["a back to 1000m/4Gi"], "overdue"]);
+    });
   });
 
   it("does not begin again for ever for a pod that is created again and again", () => {

@@ -8,6 +8,7 @@ import { sizeOf } from "../../../support/simulation/ready-judge.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
+const NEXT_IMAGE = "registry.example/pipe:2";
 
 type Options = Parameters<typeof HeldSet.start>[0];
 
@@ -117,5 +118,18 @@ describe.each([
     held.request(4);
     await held.run(MINUTE);
     expect([held.ready?.status, held.uids()]).toEqual(["True", before]);
+  });
+});
+
+describe("a StatefulSet whose owner changes it during a rollout to an image that crashes", () => {
+  it("fails in a limited time, although each crash changes its status", async () => {
+    const held = await HeldSet.start({ strategy: "Rollout" });
+    const { kubelets } = workloadsOf(held.simulation);
+    kubelets.failWhile(({ spec: { containers } }) => JSON.stringify(containers).includes(NEXT_IMAGE));
+    held.request(4);
+    await held.run(SECOND);
+    held.setImage(NEXT_IMAGE);
+    await held.run(60 * MINUTE);
+    expect(held.ready).toMatchObject({ status: "False", reason: "RolloutTimeout" });
   });
 });

@@ -3,6 +3,7 @@ import { isChangedByOwner, isHeld, isRollingOut } from "../../../../../src/contr
 import { HOLD, toStatefulPipeView } from "../../../../../src/controller/observe/workloads/stateful-set.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../../src/domain/size.ts";
+import type { ManagedFields } from "../../../../../src/kube/objects.ts";
 import type { StatefulSet } from "../../../../../src/kube/workloads.ts";
 import type { StatefulSetOptions } from "../../../../support/fixtures/pipe.ts";
 import { aRollout } from "../../../../support/fixtures/snapshot.ts";
@@ -54,18 +55,45 @@ describe("a StatefulSet of three pods", () => {
     expect(isWithoutPods({ replicas: 1 })).toBe(false);
   });
 
-  it("made progress when Kubernetes last changed its status", () => {
-    const managedFields = [
-      { manager: "helm", time: "2026-06-01T12:00:00Z", fieldsV1: {} },
-      {
-        manager: "kube-controller-manager",
-        subresource: "status",
-        time: "2026-06-01T11:00:00Z",
-        fieldsV1: {},
-      },
-    ];
-    const { rollout } = aStatefulPipe({ metadata: { managedFields } });
-    expect(rollout.progressedAtS).toBe(Date.parse("2026-06-01T11:00:00Z") / 1000);
+  describe("the last progress of its rollout", () => {
+    const spec = { "f:spec": { "f:replicas": {} } };
+    const written = (manager: string, time: string, fieldsV1: ManagedFields["fieldsV1"] = spec) => ({
+      manager,
+      time,
+      fieldsV1,
+    });
+    const reported = (time: string) => ({
+      ...written("kube-controller-manager", time, { "f:status": {} }),
+      subresource: "status",
+    });
+    const progressedAt = (managedFields: readonly ManagedFields[], observedGeneration = 7) => {
+      const { rollout } = aStatefulPipe({ metadata: { managedFields }, status: { observedGeneration } });
+      return rollout.progressedAtS && new Date(rollout.progressedAtS * 1000).toISOString().slice(11, 16);
+    };
+
+    it("is the last write to its spec, because each crash of a pod changes the status", () => {
+      const owner = written("helm", "2026-06-01T11:00:00Z");
+      expect(progressedAt([owner, reported("2026-06-01T12:00:00Z")])).toBe("11:00");
+      const scaler = { ...written("scaler", "2026-06-01T11:30:00Z"), subresource: "scale" };
+      expect(progressedAt([owner, scaler, reported("2026-06-01T12:00:00Z")])).toBe("11:30");
+    });
+
+    it("is not the write of an annotation", () => {
+      const owner = written("helm", "2026-06-01T11:00:00Z");
+      const annotator = written("cron", "2026-06-01T12:00:00Z", { "f:metadata": {} });
+      expect(progressedAt([owner, annotator, reported("2026-06-01T11:00:01Z")])).toBe("11:00");
+      const annotated = written("helm", "2026-06-01T12:00:00Z");
+      expect(progressedAt([annotated, reported("2026-06-01T11:10:00Z")])).toBe("11:10");
+    });
+
+    it("is a write that Kubernetes has not seen yet", () => {
+      const managedFields = [written("helm", "2026-06-01T12:00:00Z"), reported("2026-06-01T11:10:00Z")];
+      expect(progressedAt(managedFields, 6)).toBe("12:00");
+    });
+
+    it("is unknown if another writer has removed all managed fields", () => {
+      expect(progressedAt([])).toBe(0);
+    });
   });
 
   it.each<[string, Partial<StatefulSetOptions>, number]>([
