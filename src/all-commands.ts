@@ -12,6 +12,7 @@ import type { Io } from "./cli/io.ts";
 import { printList } from "./cli/output.ts";
 import type { ProgramSpec } from "./cli/program.ts";
 import { status } from "./cli/status/status.ts";
+import { serverMessage } from "./kube/errors.ts";
 import { runProcess } from "./run-process.ts";
 import { apiSettings, toApiSettings } from "./settings/api.ts";
 import { commandClusterSettings } from "./settings/cluster.ts";
@@ -63,7 +64,7 @@ const controller = defineCommand({
 
 async function printDryRun(settings: ControllerSettings, io: Io): Promise<void> {
   const { dryRun } = await import("./controller/preview/preview.ts");
-  const { steps, services, pipes } = await dryRun(settings, io.signal);
+  const { steps, services, pipes, unreadable } = await dryRun(settings, io.signal);
   if (steps.length > 0) {
     printList(
       io,
@@ -72,6 +73,8 @@ async function printDryRun(settings: ControllerSettings, io: Io): Promise<void> 
       steps.map((each) => ({ ...each })),
     );
   }
+  for (const [namespace, refusal] of unreadable)
+    io.err(`Left out the namespace ${namespace}: ${serverMessage(refusal)}\n`);
   const none = steps.length === 0 ? " There is nothing to do." : "";
   io.err(`Dry run: nothing was written. Services: ${services}, pipes: ${pipes}.${none}\n`);
 }

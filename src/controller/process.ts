@@ -7,6 +7,7 @@ import { checkReachable } from "../kube/reachable.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import { allSynced, type Informer } from "../runtime/informer.ts";
 import { LeadershipLostError } from "../runtime/leader.ts";
+import { RestartRequiredError } from "../runtime/restart-required.ts";
 import { retryUntilReachable } from "../runtime/retry-until-reachable.ts";
 import { ServerClock } from "../runtime/server-clock.ts";
 import { watchAges } from "../runtime/watch-ages.ts";
@@ -19,6 +20,7 @@ import { type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.t
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { startTracing } from "../telemetry/tracing.ts";
 import { readinessOf } from "../telemetry/watch-readiness.ts";
+import { findUnreadable, whenReadable } from "./observe/unreadable-namespaces.ts";
 import { type Controller, type SetupOptions, setup } from "./setup.ts";
 import { TIMEOUTS, type Timeouts } from "./timeouts.ts";
 
@@ -33,7 +35,8 @@ export interface ControllerOverrides extends Pick<SetupOptions, "retryDelays"> {
  *
  * @param overrides for tests
  * @throws Error with a sentence for the user when it cannot start
- * @throws RestartRequiredError if the lease was lost, or etcd was restored from an older snapshot
+ * @throws RestartRequiredError if the lease was lost, etcd was restored from an older snapshot, or a namespace that was
+ *   left out can be read
  */
 export async function runController(
   settings: ControllerSettings,
@@ -84,9 +87,12 @@ async function operate(parts: Parts, signal: AbortSignal): Promise<void> {
   });
   log.info({ opsUrl: urlOf(ops), server: client.server, identity: settings.identity }, "listening");
   try {
-    const controller = setup({ ...parts, verticalAutoscalers: await firstCalls(parts, signal) });
+    const { verticalAutoscalers, unreadable } = await firstCalls(parts, signal);
+    for (const [namespace, err] of unreadable) log.warn({ namespace, err }, LEFT_OUT);
+    const pipeNamespaces = settings.pipeNamespaces.filter((each) => !unreadable.has(each));
+    const controller = setup({ ...parts, settings: { ...settings, pipeNamespaces }, verticalAutoscalers });
     ({ informers } = controller);
-    await lead(controller, log, signal);
+    await lead(controller, [...unreadable.keys()], parts, signal);
   } finally {
     ops.close();
     ops.closeAllConnections();
@@ -95,27 +101,40 @@ async function operate(parts: Parts, signal: AbortSignal): Promise<void> {
 
 const UNREACHABLE: Readiness = { ready: false, problem: "the API server has not responded yet" };
 
-/** Resolves as soon as the API server responds. @returns whether the CRD of vertical autoscalers is installed */
-function firstCalls({ client, clock, log }: Parts, signal: AbortSignal): Promise<boolean> {
+const LEFT_OUT = "the namespace cannot be read, so its pipes are not resized; trying again every minute";
+
+/** Resolves as soon as the API server responds, to what only a new process notices later. */
+function firstCalls({ settings, client, clock, log }: Parts, signal: AbortSignal) {
   const onProblem = (err: unknown) => log.warn({ err }, "the API server does not respond; trying again");
   const calls = async () => {
     await checkReachable(client, signal);
-    return isServed(client, VERTICAL_AUTOSCALERS, signal);
+    return {
+      /** The CRD of vertical autoscalers is installed. */
+      verticalAutoscalers: await isServed(client, VERTICAL_AUTOSCALERS, signal),
+      unreadable: await findUnreadable(client, settings.pipeNamespaces, signal),
+    };
   };
   return retryUntilReachable(calls, { clock, onProblem }, signal);
 }
 
-/** Fills the caches, and works while this process holds the lease. */
+/** Fills the caches, and works while this process holds the lease, and until one of the namespaces can be read. */
 async function lead(
   { informers, elector, outdated, work }: Controller,
-  log: Logger,
+  unreadable: readonly string[],
+  { client, clock, log, timeouts }: Parts,
   signal: AbortSignal,
 ): Promise<void> {
   const stopping = new AbortController();
-  const running = AbortSignal.any([signal, outdated]);
+  const readable = new AbortController();
+  const running = AbortSignal.any([signal, outdated, readable.signal]);
   // The watches go on until the last commit has ended.
   const watched = AbortSignal.any([stopping.signal, outdated]);
   const watching = Promise.all(informers.map((each) => each.run(watched)));
+  const retried = AbortSignal.any([running, stopping.signal]);
+  const retrying = whenReadable(client, clock, unreadable, timeouts.unreadableMs, retried).then((found) => {
+    if (found === undefined) return;
+    readable.abort(new RestartRequiredError(`the namespace ${found} can be read now: restart required`));
+  });
   try {
     await allSynced(informers, running);
     const wasLost = await elector.run(running, (leading) => {
@@ -123,11 +142,12 @@ async function lead(
       return work(leading);
     });
     outdated.throwIfAborted();
+    readable.signal.throwIfAborted();
     if (wasLost && !signal.aborted) {
       throw new LeadershipLostError("the lease was lost, and another process may hold it: restart required");
     }
   } finally {
     stopping.abort();
-    await watching;
+    await Promise.all([watching, retrying]);
   }
 }

@@ -18,6 +18,8 @@ export const TIMEOUTS = {
   roomRetry: { firstMs: MINUTE_MS, mostMs: 10 * MINUTE_MS },
   /** Time for which a search that found room counts, and an accepted dry run that also tried a pod. */
   roomFoundMs: MINUTE_MS,
+  /** Before the namespaces that the controller could not read when it started are tried again. */
+  unreadableMs: MINUTE_MS,
   /** Time for which all services share one list of nodes. */
   nodesMs: MINUTE_MS,
   /** Until a resize of a pod that is neither deferred nor infeasible fails. The kubelet retries every 10 to 15 s. */

@@ -6,6 +6,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from "vitest";
 import { errorResponse, FaultyProxy } from "../integration/faults/faulty-proxy.ts";
 import { accountName, clusterRoleName, recordsRoleName } from "../support/fixtures/shipped-account.ts";
+import { restrictToNamespaces } from "../support/restrict-to-namespaces.ts";
 import { TestEnvironment } from "../support/test-environment.ts";
 
 const MAIN = inject("program");
@@ -133,6 +134,16 @@ describe("controller --dry-run", () => {
       code: 1,
       stderr: expect.stringMatching(/configmaps.*forbidden/),
     });
+  });
+
+  it("leaves out a namespace that it may not read, and says so", async () => {
+    const { pipes, records } = environment;
+    await restrictToNamespaces("controller", environment, [pipes]);
+    await environment.createPipe({ name: "pipe-a", cores: 1, replicas: 0 });
+    const { stderr } = await dryRun(`${pipes},${records}`);
+    expect(stderr).toMatch(
+      new RegExp(`^Left out the namespace ${records}: deployments.apps is forbidden: .*\\n.*pipes: 1\\.\\n$`),
+    );
   });
 
   it("does without the permissions for pods and StatefulSets, in one namespace and in several", async () => {

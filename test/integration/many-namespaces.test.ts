@@ -5,7 +5,7 @@ import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/n
 import { type Role, waitForDenial } from "../chart/rights.ts";
 import { parseClusterCalls } from "../support/cluster-calls.ts";
 import { accountName, clusterRoleName } from "../support/fixtures/shipped-account.ts";
-import { restrictToNamespaces } from "../support/restrict-to-namespaces.ts";
+import { restrictToNamespaces, roleBindingIn, waitForRight } from "../support/restrict-to-namespaces.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 const RBAC = "rbac.authorization.k8s.io/v1";
@@ -65,6 +65,7 @@ async function grantWithoutPods(namespace: string): Promise<void> {
     { apiVersion: RBAC, kind: "Role", metadata, rules: others },
     { apiVersion: RBAC, kind: "RoleBinding", metadata, roleRef, subjects },
   ]);
+  await waitForRight({ cluster, records }, "controller", namespace);
 }
 
 it("a controller resizes pods in place although it may not see the pods of another namespace", async () => {
@@ -86,4 +87,32 @@ it("a controller resizes pods in place although it may not see the pods of anoth
   await environment.requestSize(2);
   const { status } = await environment.waitForCondition("Ready", "True");
   expect(status?.pipes).toMatchObject({ resizedBy: { "pipe-a": "InPlace" } });
+});
+
+it("a controller resizes a pipe although it may not read another namespace, and ends when it may", async () => {
+  environment = await TestEnvironment.create();
+  const { cluster, pipes, records } = environment;
+  const other = `${pipes}-other`;
+  await apply(cluster, [{ apiVersion: "v1", kind: "Namespace", metadata: { name: other } }]);
+  await restrictToNamespaces("controller", environment, [pipes]);
+  await environment.createPipe({ name: "pipe-a", cores: 1 });
+  const stop = await environment.startController(
+    { pipeNamespaces: [pipes, other] },
+    { timeouts: { unreadableMs: 1000 } },
+  );
+  await environment.waitForCondition("Ready", "True");
+  await environment.requestSize(2);
+  await environment.waitForCondition("Ready", "True");
+  expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
+  const leftOut = environment.log.filter(({ msg }) => String(msg).startsWith("the namespace cannot be read"));
+  expect(leftOut).toMatchObject([{ namespace: other }]);
+
+  await apply(cluster, [roleBindingIn(other, "controller", records)]);
+  const hasEnded = () =>
+    environment.scrape().then(
+      () => false,
+      () => true,
+    );
+  await waitFor(hasEnded, { what: "the controller to end" });
+  await expect(stop()).rejects.toThrow(`the namespace ${other} can be read now: restart required`);
 });

@@ -32,7 +32,7 @@ export class TestEnvironment {
   readonly serviceId = randomUUID();
   readonly #log: Readonly<Record<string, unknown>>[] = [];
   readonly #cleanups: (() => Promise<unknown>)[] = [];
-  readonly #controllers: { readonly abort: AbortController; readonly ended: Promise<void> }[] = [];
+  readonly #controllers = new Set<{ readonly abort: AbortController; readonly ended: Promise<void> }>();
 
   private constructor(cluster: Cluster, client: KubeClient, records: string, pipes: string) {
     this.cluster = cluster;
@@ -120,10 +120,12 @@ export class TestEnvironment {
       // The end of a test during the startup is no failure, nor is that of a process.
       if (error !== abort.signal.reason) throw error;
     });
-    this.#controllers.push({ abort, ended });
+    const controller = { abort, ended };
+    this.#controllers.add(controller);
     // The end of the controller, or of the test, reports an error that ends it earlier.
     ended.catch(() => undefined);
     return async () => {
+      this.#controllers.delete(controller);
       abort.abort();
       await ended;
     };
@@ -150,7 +152,7 @@ export class TestEnvironment {
 
   async end(): Promise<void> {
     for (const { abort } of this.#controllers) abort.abort();
-    await Promise.all(this.#controllers.map(({ ended }) => ended));
+    await Promise.all([...this.#controllers].map(({ ended }) => ended));
     await Promise.all(this.#cleanups.map((each) => each()));
     await this.client.close();
   }

@@ -4,11 +4,12 @@ import { abortable } from "../../kube/abortable.ts";
 import { KubeClient } from "../../kube/client.ts";
 import { connect } from "../../kube/connection.ts";
 import { isServed } from "../../kube/discovery.ts";
-import { isCode, isForbiddenByRbac, serverMessage } from "../../kube/errors.ts";
+import { isCode, isForbiddenByRbac, type KubeApiError, serverMessage } from "../../kube/errors.ts";
 import { VERTICAL_AUTOSCALERS } from "../../kube/paths.ts";
 import { checkReachable } from "../../kube/reachable.ts";
 import { serviceIdOf } from "../../records/service.ts";
 import { systemClock as clock } from "../../runtime/clock.ts";
+import { retryUntilReachable } from "../../runtime/retry-until-reachable.ts";
 import type { ControllerSettings } from "../../settings/controller.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Action } from "../actions.ts";
@@ -21,6 +22,7 @@ import { nameOf } from "../observe/pipe-kind.ts";
 import { requestedSize, toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
+import { findUnreadable } from "../observe/unreadable-namespaces.ts";
 import { NO_WRITES } from "../observe/write-record.ts";
 import { waitingFor } from "../report/conditions.ts";
 import { countRolling } from "../rollout/phase.ts";
@@ -40,6 +42,8 @@ export interface DryRun {
   readonly steps: readonly PreviewedStep[];
   readonly services: number;
   readonly pipes: number;
+  /** The refusal for each namespace that a controller would leave out. */
+  readonly unreadable: ReadonlyMap<string, KubeApiError>;
 }
 
 type DryRunSettings = RolloutPolicy &
@@ -65,18 +69,25 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
     await checkReachable(client, stopping);
     const verticalAutoscalers = await isServed(client, VERTICAL_AUTOSCALERS, stopping);
     const patientUntil = clock.monotonic() + PATIENCE_MS;
+    const isWorthWaiting = (problem: unknown) => isCode(problem, 429) && clock.monotonic() <= patientUntil;
+    const onBusy = (problem: unknown) => {
+      if (!isWorthWaiting(problem)) throw problem;
+    };
+    const find = () => findUnreadable(client, settings.pipeNamespaces, stopping);
+    const unreadable = await retryUntilReachable(find, { clock, onProblem: onBusy }, stopping);
+    const pipeNamespaces = settings.pipeNamespaces.filter((each) => !unreadable.has(each));
     const onProblem = (problem: unknown) => {
       // Without permission for pods, none is resized in place. Without it for StatefulSets, only Deployments are pipes.
       const isOptional = (message: string) => informers.optional.some((each) => each.problem === message);
       if (isForbiddenByRbac(problem) && isOptional(serverMessage(problem))) return;
-      if (!isCode(problem, 429) || clock.monotonic() > patientUntil) failed.reject(problem);
+      if (!isWorthWaiting(problem)) failed.reject(problem);
     };
-    const options = { ...settings, client, clock, verticalAutoscalers, onProblem };
+    const options = { ...settings, pipeNamespaces, client, clock, verticalAutoscalers, onProblem };
     const informers = createInformers(caches, { ...options, onPodsGranted: () => undefined });
     watching = Promise.all(informers.all.map((each) => each.run(stopping)));
     const synced = Promise.all(informers.all.map((each) => each.synced));
     await abortable(Promise.race([synced, failed.promise]), signal);
-    return previewAll(caches, settings, informers.podsProblem, clock.now());
+    return { ...previewAll(caches, settings, informers.podsProblem, clock.now()), unreadable };
   } finally {
     ending.abort();
     await watching;
@@ -90,7 +101,7 @@ export function previewAll(
   settings: DryRunSettings,
   podsProblem: Sources["podsProblem"],
   nowMs: number,
-): DryRun {
+): Omit<DryRun, "unreadable"> {
   const rolling = countRolling(caches, { nowMs, policy: settings });
   let overallFree = Math.max(0, settings.maxConcurrentRollouts - rolling);
   const sources = {

@@ -22,7 +22,7 @@ export interface SeenRequest {
 export class FakeApiServer {
   readonly url: string;
   readonly requests: SeenRequest[] = [];
-  /** Returns true if the response to a watch of this path is 403. */
+  /** Returns true if the response to a list or a watch of this path is 403. */
   forbids: (path: string) => boolean = () => false;
   readonly #watches = new Map<ServerResponse, string>();
   #lease: { readonly metadata: object; readonly spec: object } | undefined;
@@ -64,7 +64,8 @@ export class FakeApiServer {
   #respond(method: string, url: URL, response: ServerResponse): void {
     const { pathname } = url;
     if (pathname.includes("/leases")) this.#respondWithLease(method, response);
-    else if (url.searchParams.has("watch") && this.forbids(pathname)) send(response, 403, { code: 403 });
+    else if (/watch|limit/.test(url.search) && this.forbids(pathname))
+      send(response, 403, { code: 403, message: `this is forbidden: User "test" cannot list ${pathname}` });
     else if (url.searchParams.has("watch")) this.#watch(pathname, response);
     else if (pathname === "/version") send(response, 200, {});
     else if (url.searchParams.has("limit"))

@@ -2,6 +2,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { runController } from "../../../src/controller/process.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
+import { RestartRequiredError } from "../../../src/runtime/restart-required.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import { CONTROLLER, FakeApiServer } from "../../support/fakes/fake-api-server.ts";
 import { writeKubeconfig } from "../../support/fixtures/kubeconfig.ts";
@@ -10,9 +11,15 @@ import { POLICY } from "../../support/fixtures/snapshot.ts";
 const NAMESPACES = Array.from({ length: 500 }, (_, index) => `pipes-${index}`);
 const KINDS = ["pipescalings", "deployments", "statefulsets", "pods", "horizontalpodautoscalers"];
 
+interface Line {
+  readonly msg: string;
+  readonly namespace?: string;
+  readonly err?: { readonly message: string };
+}
+
 /** Starts a controller that watches these namespaces. */
 function startController(server: FakeApiServer, pipeNamespaces: readonly string[]) {
-  const log: { readonly msg: string; readonly err?: unknown }[] = [];
+  const log: Line[] = [];
   const abort = new AbortController();
   const ended = runController(
     {
@@ -29,14 +36,16 @@ function startController(server: FakeApiServer, pipeNamespaces: readonly string[
     },
     createLogger("info", "controller", { write: (line) => log.push(JSON.parse(line)) }),
     abort.signal,
+    { timeouts: { unreadableMs: 100 } },
   );
+  const end = ended.catch((error: unknown) => error);
   onTestFinished(async () => {
     abort.abort();
-    await ended;
+    await end;
   });
   const isLeader = () => log.some(({ msg }) => msg === "leading");
   const problems = () => log.filter(({ err }) => err !== undefined);
-  return { isLeader, problems };
+  return { log, end, isLeader, problems };
 }
 
 /** Returns the paths of all watches except those of records. */
@@ -106,5 +115,60 @@ describe("a controller for some namespaces", () => {
     expect(
       server.requests.filter(({ url }) => url.searchParams.has("watch")).map(({ url }) => url.pathname),
     ).not.toContain("/apis/apps/v1/deployments");
+  });
+});
+
+describe("a controller whose permissions in a namespace are gone", () => {
+  const isOf = (namespace: string) => (path: string) => path.includes(`/namespaces/${namespace}/`);
+  const LEFT_OUT = /^the namespace cannot be read/;
+
+  it("leads in the other namespaces, and ends when it can read that one", async () => {
+    const server = await FakeApiServer.start();
+    server.forbids = (path) => isClusterWide(path) || isOf("globex")(path);
+    const { log, end, isLeader, problems } = startController(server, ["acme", "globex", "initech"]);
+    await waitFor(isLeader, { what: "the controller to become the leader" });
+    expect(pipeWatches(server)).toHaveLength(2 * KINDS.length);
+    expect(problems()).toMatchObject([{ msg: expect.stringMatching(LEFT_OUT), namespace: "globex" }]);
+    expect(problems()[0]?.err?.message).toMatch(/403 this is forbidden/);
+    const ofGlobex = () => server.requests.filter(({ url }) => isOf("globex")(url.pathname));
+    await waitFor(() => ofGlobex().length >= 3, { what: "the namespace to be tried again" });
+    expect(ofGlobex().every(({ method, url }) => method === "GET" && url.search === "?limit=1")).toBe(true);
+    server.forbids = isClusterWide;
+    expect(await end).toEqual(
+      new RestartRequiredError("the namespace globex can be read now: restart required"),
+    );
+    expect(log.filter(({ msg }) => LEFT_OUT.test(msg))).toHaveLength(1);
+  });
+
+  it("watches one namespace if it can read no other", async () => {
+    const server = await FakeApiServer.start();
+    server.forbids = (path) => isClusterWide(path) || isOf("globex")(path);
+    const { isLeader } = startController(server, ["acme", "globex"]);
+    await waitFor(isLeader, { what: "the controller to become the leader" });
+    expect(pipeWatches(server).every(isOf("acme"))).toBe(true);
+  });
+
+  it("does not begin, and says why, if it can read none", async () => {
+    const server = await FakeApiServer.start();
+    server.forbids = (path) => !path.includes("/configmaps");
+    const { log, isLeader, problems } = startController(server, ["acme", "globex"]);
+    const isWatched = (namespace: string) =>
+      problems().some(({ err }) => isOf(namespace)(err?.message ?? ""));
+    await waitFor(() => isWatched("acme") && isWatched("globex"), { what: "both namespaces to be refused" });
+    expect(isLeader()).toBe(false);
+    expect(log.filter(({ msg }) => LEFT_OUT.test(msg))).toEqual([]);
+  });
+
+  it("keeps on if the permissions are gone later", async () => {
+    const server = await FakeApiServer.start();
+    server.forbids = isClusterWide;
+    const { end, isLeader, problems } = startController(server, ["acme", "globex"]);
+    await waitFor(isLeader, { what: "the controller to become the leader" });
+    server.forbids = (path) => isClusterWide(path) || isOf("globex")(path);
+    server.endForbiddenWatches();
+    await waitFor(() => problems().length >= KINDS.length, { what: "the refusals" });
+    server.forbids = isClusterWide;
+    await waitFor(() => pipeWatches(server).length === 2 * KINDS.length, { what: "the new watches" });
+    expect(await Promise.race([end, Promise.resolve("running")])).toBe("running");
   });
 });

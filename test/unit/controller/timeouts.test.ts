@@ -9,6 +9,7 @@ it("the controller waits in production for the times that docs/explanation descr
     commitRetry: { firstMs: 60_000, mostMs: 600_000 },
     roomRetry: { firstMs: 60_000, mostMs: 600_000 },
     roomFoundMs: 60_000,
+    unreadableMs: 60_000,
     nodesMs: 60_000,
     resizeMs: 120_000,
     commitMs: 30_000,
