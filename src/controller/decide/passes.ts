@@ -10,6 +10,7 @@ import type { Action } from "../actions.ts";
 import type { Assessment, Begin, Way } from "../assessment.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { NO_ROOM } from "../retry.ts";
 import { repair, rollsBackSoon } from "../rollout/repair.ts";
@@ -179,10 +180,12 @@ function follow(draft: Draft): Draft {
   return { ...draft, actions, waitsForCommit: ready.length > options.commitsFree };
 }
 
+/** A pipe that was chosen, and waits before its first write, must not stay without a pod meanwhile. */
 function mend(draft: Draft): Draft {
   const { actions, sizing, plan } = draft;
+  const isWritten = (pipe: PipeView) => actions.some((each) => "pipe" in each && each.pipe === pipe);
   const others = sizing.assessments.filter(
-    (each) => !isChosen(each, plan) && (each.next?.type ?? "begin") === "begin",
+    (each) => !(isChosen(each, plan) && isWritten(each.pipe)) && (each.next?.type ?? "begin") === "begin",
   );
   return { ...draft, actions: [...actions, ...others.flatMap(repair)] };
 }

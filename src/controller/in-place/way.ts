@@ -1,6 +1,11 @@
 import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, Subject, Way } from "../assessment.ts";
-import { hasAllResources } from "../observe/pipe-view.ts";
+import {
+  hasAllResources,
+  isRollingOut,
+  mayReplacePodsOfTemplate,
+  type PipeView,
+} from "../observe/pipe-view.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isOfWrite, recordOf } from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
 import { failedSearch } from "../rollout/prior-failure.ts";
@@ -16,11 +21,16 @@ export const IN_PLACE: Way = {
   problem(subject) {
     const { pipe } = subject;
     if (pipe.replicas === 0) return { reason: "NotSettled", message: "it has no replicas" };
-    if (hasAllResources(pipe)) return inPlaceProblem(subject);
-    return {
-      reason: "NotSupported",
-      message: "its template lacks a request or the memory limit, and only new pods can get one",
-    };
+    if (!hasAllResources(pipe))
+      return {
+        reason: "NotSupported",
+        message: "its template lacks a request or the memory limit, and only new pods can get one",
+      };
+    const problem = inPlaceProblem(subject);
+    if (problem?.untilMs === undefined || !isInterrupted(pipe)) return problem;
+    // The pipe may have no pod until its next rollout, so that does not wait for the end of this one.
+    const { untilMs: _, ...lasting } = problem;
+    return lasting;
   },
 
   /** Every pipe has a template of its own, so each is tried. A template that has the size already is not written. */
@@ -36,6 +46,15 @@ export const IN_PLACE: Way = {
     return step.type === "fail" ? recordFailure(subject, step) : [];
   },
 };
+
+/** True while the controller replaces the pods of a pipe whose rollouts stop old pods first. */
+function isInterrupted(pipe: PipeView): boolean {
+  const { stopsOldPodsFirst, rollout, lastRollout } = pipe;
+  // Until Kubernetes has seen the last change, the rollout may be complete.
+  if (!stopsOldPodsFirst || !rollout.isSeen) return false;
+  const isRolledOut = isRollingOut(pipe) && lastRollout?.inPlaceStartedAtMs === undefined;
+  return isRolledOut || mayReplacePodsOfTemplate(pipe);
+}
 
 /**
  * Replaces pods that cannot be resized in place although the template has the size already. The template does not

@@ -23,12 +23,21 @@ import { aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts"
 const FOUR = sizeOfCores(4);
 
 const words = "0/3 nodes are available: 3 Insufficient cpu.";
-const pods = new Map([["a", [aPod("a-1", { unschedulable: words }, { resources: amounts(FOUR) })]]]);
+const waiting = aPod(
+  "a-1",
+  { unschedulable: words, nodeName: "" },
+  { resources: amounts(FOUR), isRunning: false },
+);
+const pods = new Map([["a", [waiting]]]);
 
-describe("a pipe whose rollout stopped its old pods, while another size is requested", () => {
-  const stopped = rollingTo("a", FOUR, { stopsOldPodsFirst: true });
+const strategies = ["Rollout", "InPlaceOrRollout"] as const;
+
+describe.each(strategies)("with %s, a pipe that stopped its old pods for another size,", (strategy) => {
+  const stopped = rollingTo("a", FOUR, { stopsOldPodsFirst: true, hasLabelledPods: true });
+  const snapshotOf = (pipes: readonly PipeView[], changes: Partial<Snapshot> = {}) =>
+    aSnapshot(pipes, { strategy, pods, scaling: aScaling(8), ...changes });
   const actionsWith = (pipes: readonly PipeView[], changes: Partial<Snapshot> = {}) =>
-    summaries(decide(aSnapshot(pipes, { pods, scaling: aScaling(8), ...changes }), DECIDE_OPTIONS).actions);
+    summaries(decide(snapshotOf(pipes, changes), DECIDE_OPTIONS).actions);
   const refusal = (attempts: number, agoMs: number, purpose: WritePurpose, subject: string) => {
     const outcome = failed({ reason: "Refused" });
     const record = { subject, attempts, lastAtMs: NOW_MS - agoMs, outcome };
@@ -53,6 +62,12 @@ describe("a pipe whose rollout stopped its old pods, while another size is reque
     expect(actionsWith([{ ...stopped, ...ofPipe }, ...others], changes)[0]).toBe("a back to 1000m/4Gi");
   });
 
+  it("gets the requested size before it is known whether a pod can start, and also while it is rolled back", () => {
+    expect(actionsWith([stopped], { pods: new Map() })).toEqual(["a 8000m/32Gi"]);
+    const lastRollout = aRollout(FOUR, { isRollback: true });
+    expect(actionsWith([{ ...stopped, size: sizeOfCores(1), lastRollout }])).toEqual(["a 8000m/32Gi"]);
+  });
+
   it("counts against the limit of the service if its rollback begins now", () => {
     const overdue = { ...stopped, lastRollout: aRollout(FOUR, { startedAtMs: 0 }) };
     const done = resizedTo("b", sizeOfCores(8));
@@ -70,10 +85,7 @@ describe("a pipe whose rollout stopped its old pods, while another size is reque
   });
 
   it("records the failed size, so that the requested one can still be tried", () => {
-    const snapshot = aSnapshot([{ ...stopped, cpuLimitMillicores: 6000 }], {
-      pods,
-      scaling: aScaling(8),
-    });
+    const snapshot = snapshotOf([{ ...stopped, cpuLimitMillicores: 6000 }]);
     expect(decide(snapshot, DECIDE_OPTIONS).actions).toMatchObject([
       { rollout: { size: FOUR, isRollback: true, failure: { reason: "Unschedulable", message: words } } },
     ]);
@@ -112,4 +124,42 @@ describe("a pipe whose rollout stopped its old pods, while another size is reque
     });
     expect(actionsWith([back], window)).toEqual([]);
   });
+});
+
+describe("with the strategy InPlaceOrRollout, a pipe whose rollout", () => {
+  const decided = (changes: Partial<PipeView>, ofSnapshot: Partial<Snapshot> = {}) => {
+    const pipe = rollingTo("a", FOUR, { stopsOldPodsFirst: true, hasLabelledPods: true, ...changes });
+    const strategy = "InPlaceOrRollout";
+    const snapshot = aSnapshot([pipe], { strategy, pods, scaling: aScaling(8), ...ofSnapshot });
+    return summaries(decide(snapshot, DECIDE_OPTIONS).actions);
+  };
+
+  it("keeps its old pods waits for the end of the rollout, because it may be resized in place then", () => {
+    expect(decided({ stopsOldPodsFirst: false })).toEqual([]);
+  });
+
+  it("may be complete, because Kubernetes has not reported about it, waits", () => {
+    const rollout = { ...UNDER_WAY, isSeen: false };
+    expect(decided({ rollout }, { pods: new Map() })).toEqual([]);
+  });
+
+  it("replaced the pods of its template, because they could not be resized, does not wait", () => {
+    const inPlaceFailure = { size: FOUR, reason: "Deferred", message: "", atMs: NOW_MS - 30_000 } as const;
+    const lastRollout = aRollout(FOUR, { cameUp: true, inPlaceFailure: { ...inPlaceFailure, revision: 1 } });
+    expect(decided({ lastRollout, revision: 2 })).toEqual(["a 8000m/32Gi"]);
+    expect(decided({ lastRollout, revision: 1 })).toEqual([]);
+  });
+
+  // The template followed a pod that was resized in place, and then that pod was evicted.
+  it("replaced no pod waits, but is rolled back as soon as it is known that its pod cannot start", () => {
+    const lastRollout = aRollout(FOUR, { inPlaceStartedAtMs: NOW_MS - 61_000 });
+    expect(decided({ lastRollout }, { pods: new Map() })).toEqual([]);
+    expect(decided({ lastRollout })).toEqual(["a back to 1000m/4Gi"]);
+  });
+});
+
+it("with the strategy InPlace, a pipe whose rollout stopped its old pods before is rolled back although another size is requested", () => {
+  const pipe = rollingTo("a", FOUR, { stopsOldPodsFirst: true, hasLabelledPods: true });
+  const snapshot = aSnapshot([pipe], { strategy: "InPlace", pods, scaling: aScaling(8) });
+  expect(summaries(decide(snapshot, DECIDE_OPTIONS).actions)).toEqual(["a back to 1000m/4Gi"]);
 });

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { HeldSet } from "../../../support/simulation/held-set.ts";
+import { workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
 const SECOND = 1000;
@@ -82,3 +84,98 @@ it("numbers that the scheduler changes in its message every ten seconds cause fe
   );
   expect(group.attemptsOf(/^pipescalings/, { sinceMs })).toBeLessThanOrEqual(5);
 });
+
+/** The size cannot be changed in place, because the container would restart. */
+const RESTARTS = {
+  template: {
+    spec: {
+      containers: [
+        { name: "pipe", resizePolicy: [{ resourceName: "memory", restartPolicy: "RestartContainer" }] },
+      ],
+    },
+  },
+};
+
+describe.each([
+  ["the strategy Recreate", { strategy: "Recreate" }],
+  ["no surge", WITHOUT_SURGE],
+] as const)(
+  "a pipe with %s, whose old pod has ended for a size for which its new pod has no room,",
+  (_, deployment) => {
+    async function interrupted(): Promise<PipeGroup> {
+      const group = await PipeGroup.start({ pipes: 1, deployment });
+      group.cluster.change("pipe-0", RESTARTS);
+      await group.run(MINUTE);
+      const { scheduler } = group.workloads;
+      scheduler.capacityMillicores = 4500;
+      scheduler.terminationMs = () => SECOND;
+      group.request(4);
+      await group.run(SECOND / 2);
+      scheduler.place("other", "2500m");
+      await group.run(5 * SECOND);
+      expect(group.podSizes()).toEqual(["none"]);
+      return group;
+    }
+
+    it.each([1, 2])("gets %i cores at once if these are requested then", async (cores) => {
+      const group = await interrupted();
+      group.request(cores);
+      await group.run(5 * SECOND);
+      group.expectSettled(cores);
+    });
+
+    it("is rolled back as soon as that is known if the next size has to wait for a window", async () => {
+      const group = await interrupted();
+      group.simulation.addService(1, { rolloutWindow: '{schedule: "0 12 * * *", duration: 1h}' });
+      group.request(2);
+      await group.run(20 * SECOND);
+      expect(group.podSizes()).toEqual(["1000m/4Gi"]);
+    });
+  },
+);
+
+it("a pipe whose new pod does not become ready gets its old size at once if that is requested again", async () => {
+  const group = await PipeGroup.start({ pipes: 1, deployment: { strategy: "Recreate" } });
+  group.cluster.change("pipe-0", RESTARTS);
+  await group.run(MINUTE);
+  group.workloads.kubelets.startMs = ({ spec }) =>
+    ["1", "1000m"].includes(spec.containers[0]?.resources?.requests?.["cpu"] ?? "") ? 500 : undefined;
+  group.request(4);
+  await group.run(30 * SECOND);
+  group.request(1);
+  await group.run(5 * SECOND);
+  group.expectSettled(1);
+});
+
+it("a pipe that keeps its old pod until the new one runs keeps it while another size waits", async () => {
+  const group = await PipeGroup.start({ pipes: 1 });
+  group.cluster.change("pipe-0", RESTARTS);
+  await group.run(MINUTE);
+  const [before] = group.uids();
+  group.workloads.scheduler.capacityMillicores = 4000;
+  group.request(4);
+  await group.run(5 * SECOND);
+  group.request(2);
+  await group.run(MINUTE);
+  expect(group.uids()[0]).toBe(before);
+  expect(group.simulation.sizes("pipe-0")).toEqual(["4000m/16Gi"]);
+  await group.run(2 * MINUTE);
+  group.expectSettled(2);
+});
+
+it.each([1, 2])(
+  "a StatefulSet whose pod has ended for a size without room gets %i cores at once if these are requested then",
+  async (cores) => {
+    const held = await HeldSet.start({ replicas: 1 });
+    held.change(RESTARTS);
+    await held.run(MINUTE);
+    workloadsOf(held.simulation).scheduler.capacityMillicores = 2000;
+    held.request(4);
+    await held.run(5 * SECOND);
+    expect(held.state()).toMatchObject([{ size: "4000m/16Gi", actual: "none" }]);
+    held.request(cores);
+    await held.run(10 * SECOND);
+    expect(held.state().map(({ actual }) => actual)).toEqual([`${cores}000m/${4 * cores}Gi`]);
+    expect(held.deleted()).toEqual(["a-0 deleted"]);
+  },
+);
