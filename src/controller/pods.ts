@@ -1,7 +1,7 @@
 import type { ActivePod, PodState, Subject } from "./assessment.ts";
 import { DATABASE_TYPE, TYPE_LABEL } from "./names.ts";
 import { isOfTemplate, numberOf } from "./observe/pipe-view.ts";
-import { type ContainerView, isReplica, type PodView } from "./observe/pod-view.ts";
+import { type ContainerView, isReplica } from "./observe/pod-view.ts";
 import { formatAllotment, hasResources, type Resources, resourcesFor } from "./observe/resources.ts";
 import { isOpen } from "./observe/write-record.ts";
 import { isRetried } from "./retry.ts";
@@ -18,22 +18,64 @@ export function activePods(about: Target): readonly ActivePod[] {
       const own = pod.containers.find(({ name }) => name === container);
       const last = writes.get(pod.metadata.uid, "resize-pod");
       const record = last?.subject === size && !isRetried(last, about) ? last : undefined;
-      return { pod, own, state: stateOf(pod, own, target), record };
+      const known = { pod, own, record };
+      return { ...known, state: stateOf(known, about) };
     });
 }
 
-function stateOf(pod: PodView, own: ContainerView | undefined, target: Resources): PodState {
-  if (!own || !hasResources(own.resources, target)) return "unchanged";
+type Known = Omit<ActivePod, "state">;
+
+function stateOf(known: Known, about: Target): PodState {
+  const { pod, own } = known;
+  if (!own || !hasResources(own.resources, about.target)) return "unchanged";
+  if (isApplied(own, about.target)) return isConfirmed(known, about) ? "done" : "resizing";
   const { resize } = pod;
   if (resize?.type === "PodResizePending") return resize.reason === "Infeasible" ? "infeasible" : "deferred";
   if (resize) return resize.reason === "Error" ? "error" : "resizing";
-  // A pod that was created with the target resources needs no resize. Its start is the concern of its workload.
-  if (pod.metadata.generation <= 1) return "done";
-  // After a restart of the kubelet, only the applied values show that it has not missed the resize.
-  const { allocated: requests = {}, actual } = own;
-  const isAllocated = hasResources({ requests, limits: actual?.limits ?? {} }, target);
-  const isSeen = pod.observedGeneration >= pod.metadata.generation;
-  return isSeen && isAllocated && hasResources(actual, target) ? "done" : "resizing";
+  // The start of a pod that was created with these resources is the concern of its workload.
+  const isStarting = own.isAsCreated && !own.actual;
+  return isStarting || pod.metadata.generation <= 1 ? "done" : "resizing";
+}
+
+/**
+ * True if the kubelet reports that it has granted these resources to a container, and that the container runs with
+ * them. After a restart of the kubelet, only this shows that it has not missed a resize.
+ */
+export function isApplied({ allocated: requests = {}, actual }: ContainerView, target: Resources): boolean {
+  return hasResources({ requests, limits: actual?.limits ?? {} }, target) && hasResources(actual, target);
+}
+
+/**
+ * False while the report about a container may be outdated because its resources were changed, and changed back. Any
+ * other change of its pod, such as a resize of a sidecar, says nothing about it, however long the kubelet needs for
+ * that.
+ */
+function isConfirmed(known: Known, about: Target): boolean {
+  if (isAsCreated(known)) return true;
+  const { metadata, observedGeneration, resize } = known.pod;
+  // The kubelet grants the resize of a pod as a whole, so one that is pending is not about this container.
+  const isInProgress = resize?.type === "PodResizeInProgress" || resize?.isAfterAnother;
+  if (observedGeneration >= metadata.generation && !isInProgress) return true;
+  return begunAtMs(known, about) + about.timeouts.resizeMs <= about.nowMs;
+}
+
+/** True if no writer has resized the container of a pod since the pod was created. */
+export function isAsCreated({ pod, own }: Pick<ActivePod, "pod" | "own">): boolean {
+  return pod.metadata.generation <= 1 || (own?.isAsCreated ?? false);
+}
+
+/**
+ * When the last resize of the container of a pod began, in milliseconds since 1970. Changes of other containers do not
+ * count, so they extend no timeout. A time in the future comes from a wrong clock.
+ */
+export function begunAtMs(
+  { pod, own, record }: Known,
+  { nowMs, leadingSinceMs }: Pick<Subject, "nowMs" | "leadingSinceMs">,
+): number {
+  const times = [record?.lastAtMs ?? pod.resizedAtMs, own?.otherResizedAtMs].filter(
+    (each) => each !== undefined,
+  );
+  return Math.min(nowMs, times.length === 0 ? leadingSinceMs : Math.max(...times));
 }
 
 /**

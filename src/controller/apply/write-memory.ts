@@ -4,7 +4,8 @@ import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Store } from "../../runtime/store.ts";
 import { WallTime } from "../../runtime/wall-time.ts";
 import { runsOf } from "../in-place/resize-pods.ts";
-import type { PodView } from "../observe/pod-view.ts";
+import { namedContainerOf, type PodView } from "../observe/pod-view.ts";
+import { resourcesOf } from "../observe/resources.ts";
 import {
   isOpen,
   READ_LATER,
@@ -15,6 +16,7 @@ import {
   type WriteRecords,
   type WrittenAnnotation,
 } from "../observe/write-record.ts";
+import { isApplied } from "../pods.ts";
 import { isOfWrite, lastErrorOf, SERIES_END_MS, TRUCE_MS } from "../retry.ts";
 
 /** After this time, the watch has delivered the result of a write. */
@@ -120,8 +122,12 @@ export class WriteMemory implements WriteRecords {
 
   /** Call it with each version of a pod. Later versions do not show when its resize was granted. */
   seePod(pod: PodView): void {
-    const isPending = pod.resize?.type === "PodResizePending";
-    if (isPending && pod.containers.every(({ isRunning }) => isRunning))
+    if (pod.resize?.type !== "PodResizePending") return;
+    const name = namedContainerOf(pod);
+    const own = pod.containers.find((each) => each.name === name);
+    // Another container waits, and this one has its size, so a restart says something about that.
+    if (own?.resources && isApplied(own, resourcesOf({ name: own.name, resources: own.resources }))) return;
+    if (pod.containers.every(({ isRunning }) => isRunning))
       this.#pendingRuns.set(pod.metadata.uid, runsOf(pod));
   }
 

@@ -4,7 +4,7 @@ import type { ActivePod, Problem, Subject } from "../assessment.ts";
 import { CONTAINER_ANNOTATION } from "../names.ts";
 import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
 import { isPausedForAll, presentAllotment } from "../observe/pipe-view.ts";
-import type { PodView } from "../observe/pod-view.ts";
+import { namedContainerOf, type PodView } from "../observe/pod-view.ts";
 import { isSameQuantity, type Resources, resourcesFor } from "../observe/resources.ts";
 import type { StartupRead } from "../observe/workloads/startup-reads.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
@@ -142,11 +142,9 @@ function restartAtMs({ pod }: ActivePod, { outOfMemory, nowMs, timeouts }: Subje
  * The admission policies of the chart allow a resize of the only container of a pod, or of the one that the pod names.
  * A webhook may have added containers, such as the proxy of a service mesh, to a pod whose template has one.
  */
-function unnamedContainer({ containers, namedContainer }: PodView, container: string): Fallback | undefined {
-  const [only, second] = containers;
-  const named = namedContainer ?? (second ? undefined : only?.name);
-  if (named === container) return undefined;
-  const names = containers.map(({ name }) => name).join(", ");
+function unnamedContainer(pod: PodView, container: string): Fallback | undefined {
+  if (namedContainerOf(pod) === container) return undefined;
+  const names = pod.containers.map(({ name }) => name).join(", ");
   const message = `it has the containers ${names}, and no annotation ${CONTAINER_ANNOTATION}=${container}: add it to the pod template`;
   return { reason: "ContainerNotNamed", message };
 }

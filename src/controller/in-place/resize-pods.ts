@@ -4,7 +4,7 @@ import type { ActivePod, Failed, PodState, PodsStep, Problem, Subject } from "..
 import type { Fallback } from "../observe/last-rollout.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
-import { mayReplacePods, podsAtOnce } from "../pods.ts";
+import { begunAtMs, isAsCreated, mayReplacePods, podsAtOnce } from "../pods.ts";
 import { errorOf, failureOf, isRefusal, lastErrorOf, NO_ROOM, podDueAtMs, retriedAt } from "../retry.ts";
 import { timeoutMsOf } from "../rollout/phase.ts";
 import { isRoomFound, roomRecord, roomSearch, searchedAtMs } from "../rollout/way.ts";
@@ -66,18 +66,21 @@ export function restarted(subject: Subject): Failed | undefined {
 
 /**
  * Returns the first container that restarted when the kubelet applied the size. A pod that was created with the size
- * does not count, and one whose kubelet has applied nothing runs with its old size. If this process resized the pod, or
- * saw it wait, it knows the runs of the containers before the size was applied. Otherwise, the times show whether a run
- * ended after the resize.
+ * does not count, and one whose kubelet has applied nothing runs with its old size. If this process resized the pod
+ * last, or saw it wait, it knows the runs of the containers before the size was applied. Otherwise, the times show
+ * whether a run ended after the resize.
  */
-function restartedContainer({ pod, state, record }: ActivePod, subject: Subject): ContainerView | undefined {
-  if (UNAPPLIED.includes(state) || pod.metadata.generation <= 1) return undefined;
+function restartedContainer(each: ActivePod, subject: Subject): ContainerView | undefined {
+  const { pod, own, state, record } = each;
+  if (UNAPPLIED.includes(state) || isAsCreated(each)) return undefined;
   // The pod ran the size before its template followed. Since then, its restarts are a matter of health.
   if (state === "done" && sameSize(subject.pipe.size, subject.desired)) return undefined;
-  const runs = (subject.writes.pendingRuns(pod.metadata.uid) ?? record?.runs)?.split(",");
-  const resizedAtMs = pod.resizedAtMs ?? Number.POSITIVE_INFINITY;
+  const known = subject.writes.pendingRuns(pod.metadata.uid) ?? record?.runs;
+  const runs = own?.otherResizedAtMs === undefined ? known?.split(",") : undefined;
+  const resizedAtMs = own?.otherResizedAtMs ?? pod.resizedAtMs ?? Number.POSITIVE_INFINITY;
   return pod.containers.find(
-    (each, at) => !each.isRunning || (runs ? runs[at] !== runOf(each) : each.restartedAtMs > resizedAtMs),
+    (container, at) =>
+      !container.isRunning || (runs ? runs[at] !== runOf(container) : container.restartedAtMs > resizedAtMs),
   );
 }
 
@@ -157,10 +160,6 @@ function endsAtMs(each: ActivePod, subject: Subject): number {
   if (state === "unchanged" || state === "done") return Number.POSITIVE_INFINITY;
   if (state === "infeasible") return nowMs;
   return begunAtMs(each, subject) + (state === "deferred" ? timeouts.deferredMs : timeouts.resizeMs);
-}
-
-function begunAtMs({ pod, record }: ActivePod, { nowMs, leadingSinceMs }: Subject): number {
-  return Math.min(record?.lastAtMs ?? pod.resizedAtMs ?? leadingSinceMs, nowMs);
 }
 
 function complete(pods: Pods): PodsStep | undefined {

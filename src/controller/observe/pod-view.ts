@@ -1,5 +1,5 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
-import { managersOf } from "../../kube/managers.ts";
+import { isUnmanaged, managersOf } from "../../kube/managers.ts";
 import { shared } from "../../kube/memoized.ts";
 import {
   type Identity,
@@ -47,6 +47,8 @@ export interface ResizeCondition {
   readonly type: "PodResizePending" | "PodResizeInProgress";
   readonly reason: string;
   readonly message: string;
+  /** The resize is pending, and the kubelet has not finished an earlier one. */
+  readonly isAfterAnother?: boolean;
 }
 
 export interface ContainerView {
@@ -54,6 +56,10 @@ export interface ContainerView {
   readonly resources: Container["resources"];
   /** The field manager that last resized it, unless that was the controller. */
   readonly resizedBy: string | undefined;
+  /** When another writer last resized it, unless the controller did so later; in milliseconds since 1970. */
+  readonly otherResizedAtMs: number | undefined;
+  /** No writer has resized it since its pod was created. False if nothing shows that. */
+  readonly isAsCreated: boolean;
   /** Resources whose change restarts the container. */
   readonly restartsFor: readonly string[];
   readonly isRunning: boolean;
@@ -99,6 +105,12 @@ export function isOfStatefulSet({ pipeName: name }: PodView): boolean {
   return name?.startsWith(pipeName("StatefulSet", "")) ?? false;
 }
 
+/** The name of the container that the pod itself names to be resized, or of its only one; `undefined` otherwise. */
+export function namedContainerOf({ containers, namedContainer }: PodView): string | undefined {
+  const [only, second] = containers;
+  return namedContainer ?? (second ? undefined : only?.name);
+}
+
 /** An evicted pod stays, and is no replica any more. One that is being deleted may still be counted as a replica. */
 export function isReplica({ isActive, isTerminating }: PodView): boolean {
   return isActive || isTerminating;
@@ -115,7 +127,7 @@ function toContainerView(
   return {
     name: shared(name),
     resources: shared(resources),
-    resizedBy: otherResizerOf(name, metadata),
+    ...resizesOf(name, metadata),
     restartsFor: shared(restarting.map(({ resourceName }) => resourceName)),
     isRunning: own?.state?.running !== undefined,
     restartCount: own?.restartCount ?? 0,
@@ -140,11 +152,11 @@ function pipeNameOf({ ownerReferences }: Pod["metadata"], templateHash: string):
 }
 
 function resizeConditionOf(status: Pod["status"]): ResizeCondition | undefined {
-  for (const type of ["PodResizePending", "PodResizeInProgress"] as const) {
+  const [first, second] = (["PodResizePending", "PodResizeInProgress"] as const).flatMap((type) => {
     const found = status?.conditions?.find((each) => each.type === type && each.status === "True");
-    if (found) return { type, reason: found.reason ?? "", message: found.message ?? "" };
-  }
-  return undefined;
+    return found ? [{ type, reason: found.reason ?? "", message: found.message ?? "" }] : [];
+  });
+  return first && { ...first, ...(second ? { isAfterAnother: true } : {}) };
 }
 
 function unschedulableMessage(status: Pod["status"]): string | undefined {
@@ -168,18 +180,28 @@ export function resizedAtMs({ managedFields = [] }: Metadata): number | undefine
   return own && parseTime(own.time);
 }
 
-/** The field manager that last changed the resources of a container after its pod was created, unless it is ours. */
-export function otherResizerOf(container: string, { managedFields = [] }: Metadata): string | undefined {
+type Resizes = Pick<ContainerView, "resizedBy" | "otherResizedAtMs" | "isAsCreated">;
+
+/** The resizes of a container after its pod was created, as far as managedFields show them. */
+function resizesOf(container: string, { managedFields = [] }: Metadata): Resizes {
+  const own = managedFields.find((entry) => isResize(entry) && isOwn(entry));
   const others = managedFields.filter((entry) => isResize(entry) && !isOwn(entry));
-  // This is the usual case, and the function is called for every version of every pod.
-  if (others.length === 0) return undefined;
+  // Usually there are none, and the function is called for every version of every pod.
+  const found = others.length === 0 ? undefined : newestOf(others, container);
+  const isOlder = found && own && parseTime(found.time) < parseTime(own.time);
+  const last = isOlder ? undefined : found;
+  return {
+    resizedBy: shared(last?.manager),
+    otherResizedAtMs: last && parseTime(last.time),
+    isAsCreated: !own && !found && !isUnmanaged(managedFields),
+  };
+}
+
+function newestOf(resizes: readonly ManagedFields[], container: string): ManagedFields | undefined {
   const resources = [["f:spec", "f:containers", `k:${JSON.stringify({ name: container })}`, "f:resources"]];
-  const found = others
+  return resizes
     .filter((entry) => managersOf([entry], resources).length > 0)
     .toSorted((a, b) => parseTime(b.time) - parseTime(a.time))[0];
-  const own = managedFields.find((entry) => isResize(entry) && isOwn(entry));
-  const isOlder = found && own && parseTime(found.time) < parseTime(own.time);
-  return found && !isOlder ? shared(found.manager) : undefined;
 }
 
 function isResize({ subresource }: ManagedFields): boolean {

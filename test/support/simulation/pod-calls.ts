@@ -41,10 +41,12 @@ export class SimulatedPodCalls {
       : this.#callLabels(name, parsed(body), isDryRun);
   }
 
-  /** Another writer resizes a pod, such as a right-sizer. */
-  resize(name: string, resources: object, writer: Writer): void {
+  /** Another writer resizes the containers of a pod, or one of them, such as a right-sizer. */
+  resize(name: string, resources: object, writer: Writer, container?: string): void {
     const pod = this.#find(name);
-    const containers = pod?.spec.containers.map((each) => ({ name: each.name, resources })) ?? [];
+    const containers = (pod?.spec.containers ?? [])
+      .filter((each) => each.name === (container ?? each.name))
+      .map((each) => ({ name: each.name, resources }));
     if (pod) this.#resize(pod, { containers }, { ...writer, subresource: "resize" });
   }
 

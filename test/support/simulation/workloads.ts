@@ -192,9 +192,19 @@ export class SimulatedWorkloads {
     replaceAll(this.#sets.objects, replicaSets);
   }
 
-  /** Another writer resizes a pod, such as a right-sizer. */
-  resizePod(name: string, resources: object, writer: Writer): void {
-    this.#podCalls.resize(name, resources, writer);
+  /** Another writer resizes the containers of a pod, or one of them, such as a right-sizer. */
+  resizePod(name: string, resources: object, writer: Writer, container?: string): void {
+    this.#podCalls.resize(name, resources, writer, container);
+  }
+
+  /** Somebody adds an ephemeral container to a pod. */
+  debugPod(name: string): void {
+    const pod = this.pods.get(name);
+    if (!pod) return;
+    const { generation = 0 } = pod.metadata;
+    const metadata = { ...pod.metadata, generation: generation + 1 };
+    this.scheduler.put({ ...pod, metadata }, { manager: "kubectl", subresource: "ephemeralcontainers" });
+    this.kubelets.resized(name);
   }
 
   /** A call of the controller for a pod, a ReplicaSet or the StatefulSet. */

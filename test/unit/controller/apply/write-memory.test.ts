@@ -9,7 +9,7 @@ import { repeatableAtMs, SERIES_END_MS } from "../../../../src/controller/retry.
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
-import { aPod } from "../../../support/fixtures/pod.ts";
+import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 
 const HOUR_MS = 3_600_000;
@@ -48,7 +48,7 @@ describe("the memory of writes", () => {
     const { pods, writes } = setup();
     const pending = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
     const see = (version: string, changes: Partial<PodView>, restartCount: number, isRunning = true) => {
-      const pod = aPod("a", changes, { restartCount, isRunning });
+      const pod = aResizedPod("a", changes, { restartCount, isRunning });
       writes.seePod({ ...pod, metadata: { ...pod.metadata, resourceVersion: version } });
       return writes.pendingRuns("uid-a");
     };
@@ -62,6 +62,26 @@ describe("the memory of writes", () => {
     pods.apply(aPod("a"));
     pods.remove(aPod("a"));
     expect(writes.pendingRuns("uid-a")).toBeUndefined();
+  });
+
+  it("has no runs of the containers of a pod if the pending resize is that of another container", () => {
+    const { writes } = setup();
+    const resize = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
+    const [pipe] = aPod("a").containers;
+    if (!pipe) throw new Error("The pod has no container.");
+    const two = amounts(sizeOfCores(2));
+    const [waits, runs] = [{ resources: two }, { resources: two, allocated: two.requests, actual: two }];
+    const see = (ofPipe: Partial<typeof pipe>, ofProxy: Partial<typeof pipe>) => {
+      const containers = [
+        { ...pipe, ...ofPipe },
+        { ...pipe, ...ofProxy, name: "proxy" },
+      ];
+      writes.seePod(aPod("a", { resize, containers, namedContainer: "pipe" }));
+      return writes.pendingRuns("uid-a");
+    };
+    expect(see({}, waits)).toBeUndefined();
+    expect(see(runs, waits)).toBeUndefined();
+    expect(see(waits, {})).toBe("id 0,id 0");
   });
 
   it("has at least the number of attempts that the object shows", () => {

@@ -91,6 +91,12 @@ describe("a pod", () => {
     expect(toPodView(withStatus("False")).resize).toBeUndefined();
   });
 
+  it("has the condition of the pending resize if an earlier one is in progress, and shows that", () => {
+    const conditions = ["PodResizeInProgress", "PodResizePending"].map((type) => ({ type, status: "True" }));
+    const resize = { type: "PodResizePending", reason: "", message: "", isAfterAnother: true };
+    expect(toPodView(podOf({}, { conditions })).resize).toEqual(resize);
+  });
+
   it("shows when the controller resized it, and not when another writer did", () => {
     const by = (manager: string, subresource: string | undefined) =>
       toPodView(
@@ -117,6 +123,21 @@ describe("a pod", () => {
     const ours = (time: string) => resize(CONTROLLER_FIELD_MANAGER, time);
     const theirs = (time: string) => resize("right-sizer", time);
 
+    const created = { manager: "kube-controller-manager", operation: "Update", fieldsV1: { "f:spec": {} } };
+
+    it.each([
+      ["no writer did", [created], true],
+      ["another container was resized", [created, resize("right-sizer", RESIZED_AT, "proxy")], true],
+      ["the kubelet wrote the status", [created, resize("kubelet", RESIZED_AT, "pipe", "status")], true],
+      ["the controller did", [created, ours(EARLIER)], false],
+      ["another one did", [created, theirs(EARLIER)], false],
+      ["nothing shows who did", [], false],
+      ["somebody removed all records", [{}], false],
+    ])("is known not to exist, or not, if %s", (_, managedFields, expected) => {
+      const [container] = toPodView(podOf({ managedFields })).containers;
+      expect(container?.isAsCreated).toBe(expected);
+    });
+
     it.each([
       ["unknown if only the controller did", [ours(EARLIER)], undefined],
       ["another one after the controller", [ours(EARLIER), theirs(RESIZED_AT)], "right-sizer"],
@@ -128,6 +149,7 @@ describe("a pod", () => {
     ])("is %s", (_, managedFields, expected) => {
       const [container] = toPodView(podOf({ managedFields })).containers;
       expect(container?.resizedBy).toBe(expected);
+      expect(container?.otherResizedAtMs).toBe(expected && Date.parse(RESIZED_AT));
     });
   });
 
@@ -163,6 +185,8 @@ describe("a pod", () => {
         name: "pipe",
         resources: FOUR,
         resizedBy: undefined,
+        otherResizedAtMs: undefined,
+        isAsCreated: false,
         restartsFor: ["memory"],
         isRunning: true,
         restartCount: 3,

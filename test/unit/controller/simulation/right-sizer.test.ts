@@ -118,6 +118,33 @@ it("a tool in the settings that ends by itself is waited for, and another size f
   expect(pipe.uids()).toEqual(pipe.before);
 });
 
+it.each([
+  ["is waited for", ["boost"], undefined],
+  ["whose container has restarted is waited for", ["boost"], "crash"],
+  ["is repaired, or returns it first, without a rollout", [], undefined],
+] as const)(
+  "a tool that gives a pod another size hours after its resize, and returns it, %s",
+  async (_, toleratedResizers, crash) => {
+    const pipe = await HeldPipe.start({ toleratedResizers: [...toleratedResizers] });
+    const { simulation, workloads } = pipe;
+    await pipe.request(2, HOUR);
+    const [first = ""] = pipe.podNames();
+    const resources = (cores: number) => ({
+      requests: { cpu: `${cores}`, memory: `${4 * cores}Gi` },
+      limits: { memory: `${4 * cores}Gi` },
+    });
+    if (crash) workloads.crash(first, SECOND);
+    await pipe.run(10 * SECOND);
+    workloads.resizePod(first, resources(6), { manager: "boost" });
+    await pipe.run(toleratedResizers.length > 0 ? MINUTE : 3);
+    workloads.resizePod(first, resources(2), { manager: "boost" });
+    await pipe.run(MINUTE);
+    expect(simulation.fallbacks).toEqual([]);
+    pipe.expectSettled(2);
+    expect(pipe.uids()).toEqual(pipe.before);
+  },
+);
+
 it("with the strategy InPlace, pods that another writer resizes are not replaced, and are resized again a few times, or on request", async () => {
   const pipe = await HeldPipe.start();
   const { simulation, cluster, workloads } = pipe;
