@@ -174,6 +174,11 @@ export function retryDelayMs(reason: string, attempts: number, timeouts: Timeout
   return doubled(delaysAfter(reason, timeouts), attempts);
 }
 
+/** True if only a request leads to another write, because something has undone as many as are made by themselves. */
+export function isUsedUp({ outcome, attempts }: WriteRecord, { timeouts }: RetryContext): boolean {
+  return outcome.type === "done" && !Number.isFinite(retryDelayMs(FIELD_CONFLICT, attempts, timeouts));
+}
+
 function doubled({ firstMs, mostMs }: Doubling, attempts: number): number {
   return Math.min(mostMs, firstMs * 2 ** Math.min(20, Math.max(0, attempts - 1)));
 }

@@ -214,9 +214,9 @@ const SILENT: readonly WritePurpose[] = ["adopt", "roll-back", "dry-run", "dry-r
 const DEPARTED_MS = 500;
 
 /**
- * Returns the time at which the decision may change without an event, in milliseconds since 1970: a retry, a timeout,
- * the end of a phase that other pipes wait for, the recreation of a PipeScaling, the end of a pause or of a boost, or
- * the start of a rollout window. Infinite if only an event can change it.
+ * Returns the time at which the decision may change without an event, in milliseconds since 1970: a retry, also a
+ * requested one, a timeout, the end of a phase that other pipes wait for, the recreation of a PipeScaling, the end of a
+ * pause or of a boost, or the start of a rollout window. Infinite if only an event can change it.
  */
 export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
   const { nowMs, recreation, scaling, orphans, departed, pipes } = snapshot;
@@ -229,6 +229,8 @@ export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
     ...orphans.map((orphan) => orphanResumedAtMs(orphan, snapshot)),
     ...departed.map((pipe) => departedRecheckAtMs(pipe, snapshot)),
     ...(boost ? [boost.untilMs] : []),
+    // Not every rule knows the time of its next attempt.
+    scaling?.retryRequestedAtMs ?? Number.POSITIVE_INFINITY,
     ...(scaling ? [] : [recreation.atMs, creatableAtMs(snapshot)]),
     ...(waitReason === "window" && window && !window.open ? [window.opensAtMs] : []),
   ];

@@ -5,7 +5,7 @@ import type { InPlaceFailure } from "../observe/last-rollout.ts";
 import { presentAllotment } from "../observe/pipe-view.ts";
 import { hasResources, resourcesFor } from "../observe/resources.ts";
 import { podsAtOnce } from "../pods.ts";
-import { FIELD_CONFLICT, failureOf, isRetryRequested, podDueAtMs, retriedAt } from "../retry.ts";
+import { FIELD_CONFLICT, failureOf, isRetryRequested, isUsedUp, podDueAtMs, retriedAt } from "../retry.ts";
 import { failedBefore, presentProblem } from "./problem.ts";
 
 /*
@@ -43,8 +43,11 @@ export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): Po
   if (!failure) return undefined;
   // After a restart of the controller, the count begins again, because nothing but its memory has it.
   const dueAtMs = Math.min(...drifted.map((each) => podDueAtMs(each, subject)));
-  if (!Number.isFinite(dueAtMs)) return { type: "conflict", failure };
-  if (dueAtMs > nowMs) return { type: "wait", untilMs: dueAtMs, failure: retriedAt(dueAtMs, failure) };
+  if (dueAtMs > nowMs) {
+    const known = retriedAt(dueAtMs, failure);
+    const isLast = drifted.every(({ record }) => record && isUsedUp(record, subject));
+    return isLast ? { type: "conflict", failure: known } : { type: "wait", untilMs: dueAtMs, failure: known };
+  }
   const problem = presentProblem(subject);
   if (problem) return hindered(failure, problem);
   const actions = drifted

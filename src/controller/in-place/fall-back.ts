@@ -14,7 +14,7 @@ import {
   resourcesOf,
 } from "../observe/resources.ts";
 import { mayReplacePods } from "../pods.ts";
-import { dueAtMs, failureOf, podDueAtMs, retriedAt } from "../retry.ts";
+import { dueAtMs, failureOf, podDueAtMs, retriedAt, retryAtMs } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
 
 /**
@@ -104,15 +104,15 @@ export function isRemembered(failure: InPlaceFailure, subject: Subject): boolean
 }
 
 /**
- * When the size is tried again without a request, in milliseconds since 1970. Infinite if a container restarted with
+ * When the size is tried again, in milliseconds since 1970. Without a request, infinite if a container restarted with
  * the size for another reason than too little memory before.
  */
 function retriedAtMs({ reason, atMs }: Pick<InPlaceFailure, "reason" | "atMs">, subject: Subject): number {
-  const { nowMs, timeouts, outOfMemory } = subject;
+  const { timeouts, outOfMemory } = subject;
   // The container is killed again and again until it has the larger size, so its restarts say nothing about that size.
   const lacksMemory = outOfMemory !== undefined || wasTooSmall(subject);
   const afterRestartMs = lacksMemory ? timeouts.outOfMemoryMs : Number.POSITIVE_INFINITY;
-  return Math.min(atMs, nowMs) + (reason === "Reverted" ? timeouts.rolloutRetry.mostMs : afterRestartMs);
+  return retryAtMs(atMs, reason === "Reverted" ? timeouts.rolloutRetry.mostMs : afterRestartMs, subject);
 }
 
 /**

@@ -6,7 +6,16 @@ import {
   mayReplacePodsOfTemplate,
   type PipeView,
 } from "../observe/pipe-view.ts";
-import { dueAtMs, errorOf, FIELD_CONFLICT, failureOf, isOfWrite, recordOf } from "../retry.ts";
+import {
+  dueAtMs,
+  errorOf,
+  FIELD_CONFLICT,
+  failureOf,
+  isOfWrite,
+  isUsedUp,
+  recordOf,
+  retriedAt,
+} from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
 import { failedSearch } from "../rollout/prior-failure.ts";
 import { ACCEPTED, dryRunOf, dryRunRecord, ROLLOUT } from "../rollout/way.ts";
@@ -84,15 +93,17 @@ export function replacedBefore(subject: Subject): PipeDecision | undefined {
     return { state: isOfWrite(refused.reason) ? "retrying" : "failed", failure: refused };
   const record = recordOf(subject, "replace-pods");
   if (!record) return undefined;
-  const { attempts, lastAtMs: atMs, outcome } = record;
+  const { attempts, lastAtMs: atMs } = record;
   const repeatableMs = dueAtMs(record, subject);
   // After a write, Kubernetes has some time to replace the pods.
   const retryAtMs = errorOf(record) ? repeatableMs : Math.max(repeatableMs, atMs + subject.timeouts.commitMs);
   if (retryAtMs <= subject.nowMs) return undefined;
   const failure = failureOf(record, retryAtMs);
   if (failure) return { state: isOfWrite(failure.reason) ? "retrying" : "failed", failure };
-  if (outcome.type === "done" && !Number.isFinite(retryAtMs))
-    return { state: "failed", failure: { reason: FIELD_CONFLICT, message: IN_VAIN, attempts, atMs } };
+  if (isUsedUp(record, subject)) {
+    const inVain = { reason: FIELD_CONFLICT, message: IN_VAIN, attempts, atMs } as const;
+    return { state: "failed", failure: retriedAt(retryAtMs, inVain) };
+  }
   const activity = "its pods are being replaced";
   return { state: "rolling", phase: "resizing", activity, recheckAtMs: retryAtMs };
 }

@@ -13,7 +13,16 @@ import { isReplica } from "../observe/pod-view.ts";
 import { hasResources } from "../observe/resources.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, seesAllPods, seesPods, unseenPods } from "../pods.ts";
-import { dueAtMs, FIELD_CONFLICT, failureOf, isRetryRequested, lastErrorOf, recordOf } from "../retry.ts";
+import {
+  dueAtMs,
+  FIELD_CONFLICT,
+  failureOf,
+  isRetryRequested,
+  lastErrorOf,
+  recordOf,
+  retriedAt,
+  retryAtMs,
+} from "../retry.ts";
 import { hasComeUp } from "./annotation.ts";
 import { rolloutOutlook } from "./failure.ts";
 
@@ -70,14 +79,15 @@ export function annotationRemoved(subject: Subject): PipeDecision | undefined {
   const last = writes.lastAnnotation(pipe.metadata.uid);
   if (!last?.isStripped) return undefined;
   const { attempts, lastAtMs: atMs } = last;
-  const failed = {
-    state: "failed",
-    failure: { reason: FIELD_CONFLICT, message: STRIPPED, attempts, atMs },
-  } as const;
+  const failure = { reason: FIELD_CONFLICT, message: STRIPPED, attempts, atMs } as const;
   // Only a write shows whether something still removes it, so it is made when people ask for it.
-  if (!pipe.lastRollout || !isRetryRequested(atMs, subject)) return failed;
+  if (!isRetryRequested(atMs, subject)) {
+    const requestedMs = retryAtMs(atMs, Number.POSITIVE_INFINITY, subject);
+    return { state: "failed", failure: retriedAt(requestedMs, failure) };
+  }
+  if (!pipe.lastRollout) return { state: "failed", failure };
   const adopt = { type: "adopt", pipe, rollout: pipe.lastRollout } as const;
-  return { ...failed, next: { type: "continue", actions: [adopt] } };
+  return { state: "failed", failure, next: { type: "continue", actions: [adopt] } };
 }
 
 const STRIPPED = `something, probably an admission webhook, removes the annotation ${LAST_ROLLOUT_ANNOTATION} from the workload: configure it to keep the annotation`;

@@ -58,6 +58,27 @@ describe("a service with a rollout window", () => {
     const inPlace = (changes: Partial<Snapshot> = {}, pipes = [aLabelledPipe("a"), aLabelledPipe("b")]) =>
       decided(pipes, { strategy: "InPlaceOrRollout", pods, ...changes });
 
+    it("tries one that waits for the window in place again when a retry is requested for a time before that", () => {
+      const reason = { reason: "Deferred", message: "no room", atMs: NOW_MS - 1000 } as const;
+      const lastRollout = aRollout(sizeOfCores(1), {
+        cameUp: true,
+        inPlaceFailure: { size: FOUR, ...reason },
+      });
+      const at = (nowMs: number) => {
+        const snapshot = aSnapshot([aLabelledPipe("a", { lastRollout })], {
+          rolloutWindow,
+          strategy: "InPlaceOrRollout",
+          pods,
+          scaling: aScaling(4, { retryRequestedAtMs: NOW_MS + 60_000 }),
+          nowMs,
+        });
+        const decision = decide(snapshot, DECIDE_OPTIONS);
+        return { summary: summaries(decision.actions), atMs: recheckAtMs(snapshot, decision) };
+      };
+      expect(at(NOW_MS)).toEqual({ summary: [], atMs: NOW_MS + 60_000 });
+      expect(at(NOW_MS + 60_000).summary).toEqual(["resize-pod a-1"]);
+    });
+
     const inPlaceFailure = { size: FOUR, reason: "Infeasible", message: "no room", atMs: NOW_MS } as const;
     const lastRollout = aRollout(sizeOfCores(1), { inPlaceFailure, cameUp: true });
     const fallen = aLabelledPipe("a", { lastRollout });

@@ -103,6 +103,17 @@ describe("a pod that another writer resized after its pipe had the size", () => 
     expect(actions).toMatchObject([{ type: "resize-pod", isRequested: true }]);
   });
 
+  it("has failed, and shows when a retry is requested for later", () => {
+    const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS + 5000 });
+    const { summary, assessment, recheckInMs } = decided({
+      writes: [written(4, 1000)],
+      changes: { scaling },
+    });
+    expect(summary).toEqual([]);
+    expect(assessment).toMatchObject({ state: "failed", failure: { retryAtMs: NOW_MS + 5000 } });
+    expect(recheckInMs).toBe(5000);
+  });
+
   it("is not replaced for that, even if its pipe could not be resized in place before", () => {
     const inPlaceFailure = { size: FOUR, reason: "Deferred", message: "", atMs: NOW_MS - 30_000 } as const;
     const pipe = { ...SIZED, lastRollout: aRollout(FOUR, { cameUp: true, inPlaceFailure }) };

@@ -133,6 +133,25 @@ describe("a pipe whose template has the size", () => {
     ]);
   });
 
+  it("has failed if its pods were replaced in vain, and shows when a retry is requested for later", () => {
+    const lastRollout = aRollout(FOUR, { cameUp: true, inPlaceFailure: failedLater });
+    const writes = [
+      aPodWrite("a-1", {}, "return-pod"),
+      aWrite("uid-a", "replace-pods", { subject: formatSize(FOUR), attempts: 4, lastAtMs: NOW_MS - 60_000 }),
+    ];
+    const at = (retryRequestedAtMs: number | undefined) => {
+      const scaling = aScaling(4, { retryRequestedAtMs });
+      return decided([aPod("a-1")], { ...sized, lastRollout }, writes, { scaling });
+    };
+    expect(at(undefined).assessment).toMatchObject({ state: "failed", failure: { reason: "FieldConflict" } });
+    expect(at(undefined).assessment?.failure).not.toHaveProperty("retryAtMs");
+    expect(at(NOW_MS + 1000).assessment).toMatchObject({
+      state: "failed",
+      failure: { reason: "FieldConflict", retryAtMs: NOW_MS + 1000 },
+    });
+    expect(at(NOW_MS).summary).toEqual(["resize-pod a-1"]);
+  });
+
   it("does not have them replaced again before the Deployment controller could respond", () => {
     const lastRollout = aRollout(FOUR, { cameUp: true, inPlaceFailure: failedLater });
     const subject = formatSize(FOUR);
@@ -302,6 +321,27 @@ describe("with the strategy InPlace, a pipe", () => {
       const { summary, assessment } = decided([aPod("a-1")], { lastRollout, revision }, [], { strategy });
       expect(summary).toEqual(expected);
       expect(assessment?.recheckAtMs ?? 0).toBeLessThanOrEqual(NOW_MS + 3_600_000);
+    },
+  );
+
+  it.each([
+    ["Restarted", "failed", NOW_MS + 60_000],
+    ["Reverted", "waiting", undefined],
+  ] as const)(
+    "that failed with %s is tried again when that is requested for later",
+    (reason, state, retryAtMs) => {
+      const inPlaceFailure = { ...failedInPlace, reason, revision: 1 };
+      const lastRollout = aRollout(ONE, { inPlaceFailure, cameUp: true });
+      const at = (nowMs: number) => {
+        const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS + 60_000 });
+        return decided([aPod("a-1")], { lastRollout }, [], { strategy, scaling, nowMs });
+      };
+      const { summary, assessment } = at(NOW_MS);
+      expect(summary).toEqual([]);
+      expect(assessment).toMatchObject({ state, recheckAtMs: NOW_MS + 60_000 });
+      expect(assessment?.failure?.retryAtMs).toBe(retryAtMs);
+      expect(at(NOW_MS + 59_999).summary).toEqual([]);
+      expect(at(NOW_MS + 60_000).summary).toEqual(["resize-pod a-1"]);
     },
   );
 });

@@ -4,7 +4,13 @@ import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WritePurpose, WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
-import { actionsFor, failuresIn, statesFor, summaries } from "../../../support/fixtures/decisions.ts";
+import {
+  actionsFor,
+  assessmentsIn,
+  failuresIn,
+  statesFor,
+  summaries,
+} from "../../../support/fixtures/decisions.ts";
 import { amounts, aPod } from "../../../support/fixtures/pod.ts";
 import {
   aPipe,
@@ -102,6 +108,15 @@ describe("a pipe that has the size, and whose annotation another writer removes"
     const asked = aScaling(4, { retryRequestedAtMs: NOW_MS - 1000 });
     expect(actionsFor(stripped(1, 60_000, asked))).toEqual(["adopt a with 4000m/16Gi"]);
     expect(actionsFor(stripped(2, 500, asked))).toEqual([]);
+  });
+
+  it("shows when a retry is requested for later", () => {
+    const failureAt = (retryRequestedAtMs: number) => {
+      const snapshot = stripped(1, 60_000, aScaling(4, { retryRequestedAtMs }));
+      return assessmentsIn(decide(snapshot, DECIDE_OPTIONS))[0]?.failure;
+    };
+    expect(failureAt(NOW_MS + 1000)?.retryAtMs).toBe(NOW_MS + 1000);
+    expect(failureAt(NOW_MS - 60_000)).not.toHaveProperty("retryAtMs");
   });
 
   it("is still rolled back after a rollout that failed", () => {

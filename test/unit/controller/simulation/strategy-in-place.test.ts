@@ -219,6 +219,24 @@ describe("with the strategy InPlace", () => {
     },
   );
 
+  it("a retry that is requested for later is made then, and the status has its time, after a container restarted", async () => {
+    const group = await start({ pipes: 1 });
+    const { workloads, simulation } = group;
+    workloads.outcome = () => "Error";
+    group.request(4);
+    await group.run(10 * SECOND);
+    workloads.crash(group.pods("pipe-0")[0]?.metadata.name ?? "", SECOND);
+    workloads.outcome = () => "Done";
+    await group.run(HOUR);
+    simulation.askToRetry(1, HOUR);
+    await group.run(HOUR - SECOND);
+    expect(group.podSizes()).toEqual(["1000m/4Gi"]);
+    expect(group.messages()).toMatch(/Restarted: .* the next one is at /);
+    await group.run(MINUTE);
+    group.expectSettled(4);
+    expect(workloads.replaced).toEqual([]);
+  });
+
   it.each(["Deferred", "Infeasible"] as const)(
     "a container that runs out of memory while its larger size is %s does not withdraw the size",
     async (outcome) => {
