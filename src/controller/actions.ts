@@ -69,13 +69,15 @@ export type InPlaceAction =
   /**
    * Replaces pods that lack the size of the template and cannot be resized. The ReplicaSet gets the resources of such a
    * pod, so it no longer matches the template, and the Deployment controller replaces its pods. Pods of a StatefulSet
-   * get another label. `templateHash`: that of the pod. If its ReplicaSet has no pods, our view of the pod was
+   * get another label. `templateHash`: that of the pod. `kept`: UIDs of pods whose resize may still succeed; only a
+   * StatefulSet can keep them. If the ReplicaSet has no pods, or the pods have the size by now, our view of them was
    * outdated, and nothing is written.
    */
   | ({
       readonly type: "replace-pods";
       readonly resources: Resources;
       readonly templateHash: string;
+      readonly kept: readonly string[];
     } & OfContainer);
 
 /** One step of the controller, as data; `apply/` runs it. */

@@ -89,8 +89,7 @@ export function replacePods(applier: Applier, action: Of<"replace-pods">): Promi
   const aim = { purpose: "replace-pods", subject: subjectOf(pipe) } as const;
   return attempt(applier, pipe, aim, async () => {
     const whole = await readPipe<WholeWorkload>(applier, pipe);
-    if (whole) await COMMIT_KINDS[pipe.kind].replacePods(applier, whole, action);
-    return {};
+    return whole ? { error: await COMMIT_KINDS[pipe.kind].replacePods(applier, whole, action) } : {};
   });
 }
 

@@ -1,11 +1,12 @@
 import type { FallbackReason } from "../../crd/fallback-reasons.ts";
 import { parseQuantity } from "../../domain/quantity.ts";
+import type { Container } from "../../kube/pods.ts";
 import type { Action, InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
 import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
 import { hasAnyResource, isOfTemplate, presentAllotment } from "../observe/pipe-view.ts";
-import type { PodView } from "../observe/pod-view.ts";
+import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import {
   formatAllotment,
   hasResources,
@@ -74,10 +75,18 @@ function isStarved({ pod, own }: ActivePod, { limits }: Resources): boolean {
 /** The resources of the first pod that does not have or does not run the size, and the hash of its template. */
 export function stalePod({ container: name, target, active }: Subject) {
   for (const { pod, own } of active) {
-    const resources = [own?.resources, own?.actual].find((each) => each && !hasResources(each, target));
+    const resources = staleResources(own, target);
     if (resources) return { templateHash: pod.templateHash, resources: resourcesOf({ name, resources }) };
   }
   return undefined;
+}
+
+/**
+ * The resources of a container that lacks the size: those in the spec of its pod or, if the kubelet has not applied
+ * that, those that it runs with. `undefined` if it has the size.
+ */
+export function staleResources(own: ContainerView | undefined, target: Resources): Container["resources"] {
+  return [own?.resources, own?.actual].find((each) => each && !hasResources(each, target));
 }
 
 /*

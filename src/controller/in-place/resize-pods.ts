@@ -162,6 +162,12 @@ function endsAtMs(each: ActivePod, subject: Subject): number {
   return begunAtMs(each, subject) + (state === "deferred" ? timeouts.deferredMs : timeouts.resizeMs);
 }
 
+/** True if the resize of the pod is in progress and may still succeed. */
+export function isInTime(each: ActivePod, subject: Subject): boolean {
+  const untilMs = endsAtMs(each, subject);
+  return Number.isFinite(untilMs) && untilMs > subject.nowMs && !restartedContainer(each, subject);
+}
+
 function complete(pods: Pods): PodsStep | undefined {
   if (pods.unchanged.length > 0) return undefined;
   return hindranceOf(unseenProblem(pods)) ?? { type: "resize", actions: [] };

@@ -21,7 +21,7 @@ import { failedSearch } from "../rollout/prior-failure.ts";
 import { ACCEPTED, dryRunOf, dryRunRecord, ROLLOUT } from "../rollout/way.ts";
 import { recordFailure, stalePod } from "./fall-back.ts";
 import { inPlaceProblem } from "./problem.ts";
-import { podsStep } from "./resize-pods.ts";
+import { isInTime, podsStep } from "./resize-pods.ts";
 
 /** Resizes the running pods. Their template follows when all of them have the size (commit-rules.ts). */
 export const IN_PLACE: Way = {
@@ -75,10 +75,11 @@ export const REPLACE_PODS: Way = {
   dryRun: (begin) => (begin.subject.pipe.stopsOldPodsFirst ? ROLLOUT.dryRun(begin) : ACCEPTED),
 
   begin({ subject }: Begin) {
-    const { pipe, container } = subject;
+    const { pipe, container, active } = subject;
     const stale = stalePod(subject);
     if (!stale) return [];
-    return [{ type: "replace-pods", pipe, container, ...stale }];
+    const kept = active.filter((each) => isInTime(each, subject)).map(({ pod }) => pod.metadata.uid);
+    return [{ type: "replace-pods", pipe, container, ...stale, kept }];
   },
 };
 

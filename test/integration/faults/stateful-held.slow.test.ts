@@ -1,3 +1,4 @@
+import { RESIZE_OUTCOME_ANNOTATION } from "@pipe-scaling/local-cluster/resize-stages";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { NEVER_READY_LABEL } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
@@ -94,6 +95,26 @@ describe("while the pods of a StatefulSet are held", () => {
       { what: "another pod" },
     );
     release();
+    await committed(loaders, 4);
+    await environment.waitForCondition("Ready", "True");
+    const after = await loaders.uids();
+    expect([after[0], after[2]]).toEqual([uids[0], uids[2]]);
+    await expectQuiet(loaders);
+  });
+
+  it("a pod can be deleted, and a new one that its node cannot resize is replaced alone", async () => {
+    await held();
+    await remove("loader-1");
+    const created = await waitFor(
+      async () => {
+        const [, second, third] = await loaders.uids();
+        return third !== undefined && second !== uids[1] && second;
+      },
+      { what: "another pod" },
+    );
+    await loaders.patchPod("loader-1", { annotations: { [RESIZE_OUTCOME_ANNOTATION]: "Infeasible" } });
+    release();
+    await waitFor(async () => !(await loaders.uids()).includes(created), { what: "the pod to be replaced" });
     await committed(loaders, 4);
     await environment.waitForCondition("Ready", "True");
     const after = await loaders.uids();

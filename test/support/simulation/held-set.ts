@@ -13,6 +13,7 @@ import { amounts } from "../fixtures/pod.ts";
 import { type Attempt, refusal } from "./cluster.ts";
 import { workloadsOf } from "./in-place-scenario.ts";
 import { idOf } from "./inputs.ts";
+import type { ResizeOutcome } from "./kubelets.ts";
 import { sizeOf } from "./ready-judge.ts";
 import { targetOf } from "./selectors.ts";
 import { Simulation } from "./simulation.ts";
@@ -124,6 +125,11 @@ export class HeldSet {
   /** The kubelets defer all resizes from now on. */
   deferResizes(): void {
     this.#workloads.outcome = () => "Deferred";
+  }
+
+  /** The kubelet of a pod resizes it no more. */
+  keepSize(name: string, outcome: ResizeOutcome): void {
+    this.#workloads.outcome = ({ metadata }) => (metadata.name === name ? outcome : "Done");
   }
 
   setImage(image: string): void {

@@ -21,7 +21,7 @@ import type { WriteError } from "../../observe/write-record.ts";
 import { errorOf } from "../../retry.ts";
 import { type Applier, observePipe, readPipe } from "../applier.ts";
 import { asDryRun, deleteRequest, patchRequest, templatePatch } from "../requests.ts";
-import { writeErrorOf } from "../write-error.ts";
+import { CONFLICT, writeErrorOf } from "../write-error.ts";
 import {
   type CommitKind,
   listSelected,
@@ -95,9 +95,10 @@ export const DEPLOYMENT: CommitKind = {
   async replacePods(applier, whole, { container, resources, templateHash }) {
     const { replicaSets } = await readCommitFacts(applier, whole, container);
     const own = replicaSets.find((each) => hasPods(each) && each.metadata.name.endsWith(`-${templateHash}`));
-    if (!own) return;
+    if (!own) return CONFLICT;
     applier.assertMayWrite();
     await applier.client.json(replicaSetRequest(own, container, acceptable(resources)));
+    return undefined;
   },
 };
 

@@ -5,15 +5,18 @@ import { isManagedBy } from "../../../kube/managers.ts";
 import { identityOf } from "../../../kube/objects.ts";
 import { PODS } from "../../../kube/paths.ts";
 import type { Pod } from "../../../kube/pods.ts";
+import { staleResources } from "../../in-place/fall-back.ts";
 import { REVISION_HASH_LABEL } from "../../names.ts";
 import { BY_PIPE } from "../../observe/caches.ts";
 import type { Fallback } from "../../observe/last-rollout.ts";
 import { keyOfPipe } from "../../observe/pipe-kind.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
-import { hasResources, resourcesFor, sizeOfAllotment } from "../../observe/resources.ts";
+import { toPodView } from "../../observe/pod-view.ts";
+import { resourcesFor, sizeOfAllotment } from "../../observe/resources.ts";
 import { HOLD } from "../../observe/workloads/stateful-set.ts";
 import { type Applier, readPipe } from "../applier.ts";
 import { asDryRun, patchRequest, type Target } from "../requests.ts";
+import { CONFLICT } from "../write-error.ts";
 import { type CommitKind, listSelected, recordOfHold, type WholeWorkload } from "./workload.ts";
 
 /** Kubernetes replaces a pod whose label does not name the revision of the template. A commit holds such pods. */
@@ -63,14 +66,16 @@ export const STATEFUL_SET: CommitKind = {
   },
 
   /** Gives pods that lack the size of the template a label that names no revision, so that Kubernetes replaces them. */
-  async replacePods(applier, whole, { pipe, container }) {
+  async replacePods(applier, whole, { pipe, container, kept }) {
     const target = pipe.size && resourcesFor(pipe.size, pipe.cpuLimitFollows);
-    if (!target) return;
-    const stale = (await readPods(applier, whole)).filter(({ spec }) => {
-      const own = spec.containers.find(({ name }) => name === container);
-      return own !== undefined && !hasResources(own.resources, target);
+    const pods = target ? await readPods(applier, whole) : [];
+    const stale = pods.filter((pod) => {
+      const own = toPodView(pod).containers.find(({ name }) => name === container);
+      return target && staleResources(own, target) && !kept.includes(pod.metadata.uid);
     });
+    if (stale.length === 0) return CONFLICT;
     await label(applier, stale, noRevisionOf(pipe));
+    return undefined;
   },
 };
 

@@ -61,8 +61,16 @@ export interface CommitKind {
     action: Of<"continue-commit">,
     canRelabel: boolean,
   ) => Promise<NextStep>;
-  /** Makes Kubernetes replace the pods that do not have the size of the template. */
-  readonly replacePods: (applier: Applier, whole: WholeWorkload, action: Of<"replace-pods">) => Promise<void>;
+  /**
+   * Makes Kubernetes replace the pods that do not have the size of the template.
+   *
+   * @returns a conflict if what was read shows no such pod, so that our view is outdated
+   */
+  readonly replacePods: (
+    applier: Applier,
+    whole: WholeWorkload,
+    action: Of<"replace-pods">,
+  ) => Promise<WriteError | undefined>;
 }
 
 /**

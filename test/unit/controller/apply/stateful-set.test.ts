@@ -15,6 +15,7 @@ import type { StatefulSet } from "../../../../src/kube/workloads.ts";
 import { anApplier } from "../../../support/fixtures/applier.ts";
 import { patchedResources } from "../../../support/fixtures/committing.ts";
 import { podOfSet as pod } from "../../../support/fixtures/held-commit.ts";
+import { amounts } from "../../../support/fixtures/pod.ts";
 import { managedBy } from "../../../support/fixtures/resized-deployment.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
 import { aHeldStatefulSet, aStatefulSet, withAnnotation } from "../../../support/fixtures/stateful-set.ts";
@@ -305,10 +306,9 @@ describe("the next step of the commit of a StatefulSet", () => {
 });
 
 describe("pods of a StatefulSet that cannot be resized although its template has the size", () => {
-  it("get the label of no revision, so that Kubernetes replaces them in turn", async () => {
-    const stale = pod(0, "a-1", {}, 1);
+  const replaced = async (pods: readonly Pod[], kept: readonly string[] = []) => {
     const statefulSet = aStatefulSet({ options: { cores: 4 } });
-    const made = aServer({ statefulSet, pods: [stale, pod(1, "a-1")] });
+    const made = aServer({ statefulSet, pods });
     const pipe = toStatefulPipeView(statefulSet);
     made.caches.pipes.apply(pipe);
     await apply(made.applier, {
@@ -317,10 +317,38 @@ describe("pods of a StatefulSet that cannot be resized although its template has
       container: "pipe",
       templateHash: "a-1",
       resources: { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } },
+      kept,
     });
-    expect(made.writes()).toMatchObject([
-      { body: { metadata: { uid: "uid-0", labels: { "controller-revision-hash": "a-outdated" } } } },
-    ]);
-    expect(made.writes()).toHaveLength(1);
+    const outcome = made.applier.writes.get("uid-a", "replace-pods")?.outcome;
+    return { written: made.writes().map(({ body }) => body), outcome };
+  };
+  const outdated = (number: number) => ({
+    metadata: { uid: `uid-${number}`, labels: { "controller-revision-hash": "a-outdated" } },
+  });
+  /** A pod whose spec has the size, as its kubelet reports it. */
+  const running = (number: number, cores: number): Pod => ({
+    ...pod(number, "a-1"),
+    status: { containerStatuses: [{ name: "pipe", resources: amounts(sizeOfCores(cores)) }] },
+  });
+
+  it("get the label of no revision, so that Kubernetes replaces them in turn", async () => {
+    const { written, outcome } = await replaced([pod(0, "a-1", {}, 1), pod(1, "a-1")]);
+    expect(written).toMatchObject([outdated(0)]);
+    expect(written).toHaveLength(1);
+    expect(outcome?.type).toBe("done");
+  });
+
+  it("get it also if only their kubelet lacks the size, unless it may still apply that", async () => {
+    const pods = [running(0, 1), running(1, 4), running(2, 1)];
+    const { written, outcome } = await replaced(pods, ["uid-2"]);
+    expect(written).toMatchObject([outdated(0)]);
+    expect(written).toHaveLength(1);
+    expect(outcome?.type).toBe("done");
+  });
+
+  it("are not taken for replaced if they have the size by now", async () => {
+    const { written, outcome } = await replaced([running(0, 4), pod(1, "a-1")]);
+    expect(written).toEqual([]);
+    expect(outcome).toMatchObject({ type: "failed", error: { isConflict: true } });
   });
 });

@@ -123,6 +123,23 @@ describe("a pipe whose template has the size", () => {
         "replace-pods a",
       ]);
     });
+
+    it("has no pod of a StatefulSet replaced whose resize may still succeed", () => {
+      const resizedAtMs = NOW_MS - TIMEOUTS.resizeMs / 2;
+      const old = { actual: amounts(ONE) };
+      const infeasible = { type: "PodResizePending", reason: "Infeasible", message: "too large" } as const;
+      const resizing = { observedGeneration: 1, resizedAtMs };
+      const { actions } = decided(
+        [
+          aResizedPod("a-0", { resize: infeasible, resizedAtMs }, old),
+          aResizedPod("a-1", resizing, old),
+          aResizedPod("a-2", resizing, { ...old, restartedAtMs: NOW_MS }),
+          aResizedPod("a-3"),
+        ],
+        { ...sized, lastRollout },
+      );
+      expect(actions).toMatchObject([{ type: "replace-pods", kept: ["uid-a-1"] }]);
+    });
   });
 
   it("has such pods resized although its last rollout began because that was not possible then", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import { aNode } from "../../../support/fixtures/node.ts";
 import { HeldSet } from "../../../support/simulation/held-set.ts";
 
 const SECOND = 1000;
@@ -379,3 +380,24 @@ it("the partition is left to the owner at once after each of many commits", asyn
     expect(JSON.stringify(held.ownFields())).not.toContain(PARTITION_FIELD);
   }
 });
+
+describe.each(["Deferred", "Infeasible", "Error", "NotObserved"] as const)(
+  "a pod that is created during a commit, and that its kubelet does not resize: %s",
+  (outcome) => {
+    it("is replaced alone, and has the size of the template", async () => {
+      const held = await HeldSet.start();
+      const { cluster } = held.simulation;
+      cluster.nodes = ["node", "other"].map((name) => aNode(name, { cpu: "256", memory: "1Ti" }));
+      const [first, , last] = held.uids();
+      held.onArrival("label a-0", () => {
+        held.deletePod("a-1", 10);
+        held.keepSize("a-1", outcome);
+      });
+      held.request(4);
+      await held.run(10 * MINUTE);
+      held.expectSettled(4);
+      expect(held.replaced()).toEqual(["a-1"]);
+      expect(held.uids()).toEqual(expect.arrayContaining([first, last]));
+    });
+  },
+);
