@@ -4,12 +4,13 @@ import { NEVER_READY_LABEL } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { objectPath, PODS, STATEFUL_SETS } from "../../../src/kube/paths.ts";
+import { Rights } from "../../chart/rights.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
 import { TestEnvironment } from "../../support/test-environment.ts";
 import { restrictController } from "../in-place-account.ts";
 import { committed, commitWrites, expectQuiet, isHeld } from "../stateful-commit.ts";
 import { Loaders } from "../stateful-loader.ts";
-import { FaultyProxy, type Handling } from "./faulty-proxy.ts";
+import { FaultyProxy, type Handling, type ProxiedRequest } from "./faulty-proxy.ts";
 
 /*
  * Changes of a StatefulSet while its pods are held for a commit. A proxy delays the labels of the pods until a test releases
@@ -34,15 +35,10 @@ afterEach(async () => {
   await proxy.stop();
 });
 
-/**
- * Resolves when the pods have four cores and are held, and the controller has to wait.
- *
- * @param prepare changes the StatefulSet before the resize
- */
-async function held(
+/** Resolves when the pods of one core run. */
+async function started(
   options: Parameters<Loaders["create"]>[0] = {},
   timeouts: { readonly commitMs?: number } = {},
-  prepare: () => Promise<unknown> = () => Promise.resolve(),
 ): Promise<void> {
   await loaders.create(options);
   const { cluster, records } = environment;
@@ -53,6 +49,19 @@ async function held(
   );
   await loaders.ready();
   uids = await loaders.uids();
+}
+
+/**
+ * Resolves when the pods have four cores and are held, and the controller has to wait.
+ *
+ * @param prepare changes the StatefulSet before the resize
+ */
+async function held(
+  options: Parameters<typeof started>[0] = {},
+  timeouts: Parameters<typeof started>[1] = {},
+  prepare: () => Promise<unknown> = () => Promise.resolve(),
+): Promise<void> {
+  await started(options, timeouts);
   await prepare();
   const { promise, resolve } = Promise.withResolvers<void>();
   release = resolve;
@@ -267,4 +276,36 @@ describe("if the labels of pods are refused", () => {
     expect(after.map((uid, at) => uid === uids[at])).toEqual([true, false, false]);
     await expectQuiet(loaders);
   });
+});
+
+it("without the permission to list pods, they do not stay held, and a rollout follows with the reason", async () => {
+  await started();
+  const rights = await Rights.of("controller", environment);
+  environment.onEnd(() => rights.close());
+  const { promise, resolve } = Promise.withResolvers<void>();
+  release = resolve;
+  const writeOf = commitWrites();
+  let lists = 0;
+  proxy.handle = (request): Handling | undefined => {
+    if (writeOf(request) === "hold") proxy.handle = (next) => (isList(next) ? delayed() : undefined);
+    return undefined;
+  };
+  const isList = ({ verb, resource, url }: ProxiedRequest) =>
+    verb === "list" && resource === "pods" && url.includes("app%3Dloader");
+  const delayed = (): Handling => {
+    lists += 1;
+    return { type: "pass", after: promise };
+  };
+  await environment.requestSize(4);
+  await waitFor(async () => lists > 0, { what: "the pods to be listed" });
+  expect(isHeld(await loaders.read())).toBe(true);
+  await rights.without("list pods", async () => {
+    release();
+    await waitFor(async () => !isHeld(await loaders.read()), { what: "the pods to be released" });
+    const { status } = await environment.waitForCondition("Ready", "True");
+    expect(status?.pipes?.fallbacks ?? []).toMatchObject([
+      { pipe: "statefulset/loader", reason: "Forbidden" },
+    ]);
+  });
+  await committed(loaders, 4);
 });

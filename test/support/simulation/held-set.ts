@@ -5,7 +5,7 @@ import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import type { ResizeStrategy } from "../../../src/domain/resize-strategy.ts";
 import { formatSize, sizeOfCores } from "../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
-import { KubeUnreachableError } from "../../../src/kube/errors.ts";
+import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import type { PodTemplate } from "../../../src/kube/pods.ts";
 import type { StatefulSet } from "../../../src/kube/workloads.ts";
 import { pipeStatefulSet, type StatefulSetOptions } from "../fixtures/pipe.ts";
@@ -95,6 +95,19 @@ export class HeldSet {
     const { cluster } = this.simulation;
     cluster.fault = (request) =>
       stepOf(request)?.startsWith("label ") ? { error: new KubeUnreachableError("no response") } : undefined;
+  }
+
+  /** Pods must not be listed for this time. */
+  forbidLists(ms: number): void {
+    const { cluster, clock } = this.simulation;
+    const untilMs = clock.monotonic() + ms;
+    const message = 'pods is forbidden: User "a" cannot list resource "pods"';
+    const error = new KubeApiError("GET", 403, JSON.stringify({ message }));
+    cluster.fault = (request) => {
+      const { name, resource } = targetOf(request);
+      const isList = resource === "pods" && name === undefined;
+      return isList && clock.monotonic() < untilMs ? { error } : undefined;
+    };
   }
 
   /** Each write to objects of this resource takes so long from now on. */

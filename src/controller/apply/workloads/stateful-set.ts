@@ -7,62 +7,65 @@ import { PODS } from "../../../kube/paths.ts";
 import type { Pod } from "../../../kube/pods.ts";
 import { staleResources } from "../../in-place/fall-back.ts";
 import { REVISION_HASH_LABEL } from "../../names.ts";
-import { BY_PIPE } from "../../observe/caches.ts";
 import type { Fallback } from "../../observe/last-rollout.ts";
-import { keyOfPipe } from "../../observe/pipe-kind.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
 import { toPodView } from "../../observe/pod-view.ts";
 import { resourcesFor, sizeOfAllotment } from "../../observe/resources.ts";
 import { HOLD } from "../../observe/workloads/stateful-set.ts";
 import { type Applier, readPipe } from "../applier.ts";
 import { asDryRun, patchRequest, type Target } from "../requests.ts";
-import { CONFLICT } from "../write-error.ts";
-import { type CommitKind, listSelected, recordOfHold, type WholeWorkload } from "./workload.ts";
+import { CONFLICT, writeErrorOf } from "../write-error.ts";
+import {
+  type CommitKind,
+  listSelected,
+  type NextStep,
+  recordOfHold,
+  type WholeWorkload,
+} from "./workload.ts";
 
 /** Kubernetes replaces a pod whose label does not name the revision of the template. A commit holds such pods. */
 export const STATEFUL_SET: CommitKind = {
   hold: (pipe) => partitionPatch(pipe, HOLD),
   release: (pipe) => partitionPatch(pipe, 0),
 
-  /** Makes a dry run of a label first: the pods are held only if they can get another label during the hold. */
+  /** Lists the pods, and makes a dry run of a label: they are held only if they can get another label during the hold. */
   async prepare(applier, { pipe }) {
-    const { client, caches } = applier;
-    const pod = caches.pods.by(BY_PIPE, keyOfPipe(pipe)).find(({ isActive }) => isActive);
+    const whole = await readPipe<WholeWorkload>(applier, pipe);
+    const [pod] = whole ? await readPods(applier, whole) : [];
     // In any version, because only its label counts.
-    const target = pod && { ...pod.metadata, resourceVersion: undefined };
+    const target = pod && { ...identityOf(pod.metadata), resourceVersion: undefined };
     try {
-      if (target) await client.json(asDryRun(labelRequest(target, noRevisionOf(pipe))));
+      if (target) await applier.client.json(asDryRun(labelRequest(target, noRevisionOf(pipe))));
     } catch (error) {
       if (!isWithoutDryRun(error)) throw error;
     }
-    // The strategy OnDelete needs no hold.
-    if (pipe.inTurn?.partition === undefined) return {};
-    const whole = await readPipe<WholeWorkload>(applier, pipe);
     return { managedFields: whole && recordOfHold(pipe, whole) };
   },
 
   async nextStep(applier, { whole, view }, { isOverdue, fallback, mayReplacePods }, canLabel) {
-    const pods = await readPods(applier, whole);
     // With labels, a commit is overdue only when `commitMs` has passed since their write (in-place/commit-rules.ts).
     const { metadata } = view;
     const labels = applier.writes.get(metadata.uid, "continue-commit")?.outcome;
     const isLongLabeled = isOverdue && labels?.type === "done" && labels.generation === metadata.generation;
-    const held = { pods, revisionOf, isLabeledByUs, isLongLabeled };
-    const next = heldStep(view, { ...held, isOverdue, canLabel, refused: fallback, mayReplacePods });
-    switch (next.type) {
-      case "wait":
-      case "release":
-        return next;
-      case "label":
-        return { type: "relabel", write: () => label(applier, next.pods, next.revision) };
-      case "take-back": {
-        const old = view.lastRollout?.lastGoodSize;
-        // Nothing shows the old size, so the pods are replaced.
-        if (!old) return { type: "release", fallback: fallback ?? UNKNOWN_SIZE };
-        const resources = resourcesFor(old, view.cpuLimitFollows);
-        return { type: "take-back", resources, old: sizeOfAllotment(old) ?? old };
-      }
+    const state = { isOverdue, mayReplacePods, isLongLabeled };
+    let pods: readonly Pod[];
+    try {
+      pods = await readPods(applier, whole);
+    } catch (cause) {
+      const error = writeErrorOf(cause);
+      if (!isOverdue || error?.reason !== "Forbidden") throw cause;
+      // The pods must not stay held because a permission is missing that was there when the commit began.
+      const refused = fallback ?? { reason: "Forbidden", message: error.message };
+      const revisions = countedRevisions(whole, view, labels?.type === "done");
+      const counted = { pods: revisions, revisionOf: (each: Revision) => each, isLabeledByUs: () => false };
+      const next = heldStep(view, { ...state, ...counted, canLabel: false, refused });
+      // No pod is labeled, because none may be.
+      const step = nextStepOf(view, next, refused, async () => undefined);
+      if (step.type === "wait") throw cause;
+      return step;
     }
+    const next = heldStep(view, { ...state, pods, revisionOf, isLabeledByUs, canLabel, refused: fallback });
+    return nextStepOf(view, next, fallback, (outdated, revision) => label(applier, outdated, revision));
   },
 
   /** Gives pods that lack the size of the template a label that names no revision, so that Kubernetes replaces them. */
@@ -122,6 +125,49 @@ export function heldStep<Pod>(pipe: HeldPipe, held: HeldPods<Pod>): HeldStep<Pod
   if (pods.every((pod) => revisionOf(pod) === lastRollout?.committedRevision)) return { type: "take-back" };
   if (!rollout.isSeen || !refused || !mayReplacePods) return { type: "wait" };
   return { type: "release", fallback: refused };
+}
+
+function nextStepOf<Pod>(
+  { lastRollout, cpuLimitFollows }: PipeView,
+  next: HeldStep<Pod>,
+  refused: Fallback | undefined,
+  write: (pods: readonly Pod[], revision: string) => Promise<void>,
+): NextStep {
+  switch (next.type) {
+    case "wait":
+    case "release":
+      return next;
+    case "label":
+      return { type: "relabel", write: () => write(next.pods, next.revision) };
+    case "take-back": {
+      const old = lastRollout?.lastGoodSize;
+      // Nothing shows the old size, so the pods are replaced.
+      if (!old) return { type: "release", fallback: refused ?? UNKNOWN_SIZE };
+      return {
+        type: "take-back",
+        resources: resourcesFor(old, cpuLimitFollows),
+        old: sizeOfAllotment(old) ?? old,
+      };
+    }
+  }
+}
+
+type Revision = string | undefined;
+
+/**
+ * The revisions of the pods as Kubernetes counts them. It may not have seen the last labels yet.
+ *
+ * @param isLabeled the last write of labels succeeded, so at least one pod has the newest revision
+ */
+function countedRevisions(
+  { status }: WholeWorkload,
+  { inTurn, lastRollout, rollout }: PipeView,
+  isLabeled: boolean,
+): readonly Revision[] {
+  const updated = Math.max(isLabeled ? 1 : 0, status?.updatedReplicas ?? 0);
+  return Array.from({ length: Math.max(rollout.replicas, updated) }, (_, at) =>
+    at < updated ? inTurn?.templateHash : lastRollout?.committedRevision,
+  );
 }
 
 type HeldPipe = Pick<PipeView, "rollout" | "inTurn" | "lastRollout">;

@@ -18,6 +18,7 @@ export type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { re
 /** A workload that was read as JSON, so with all of its fields. */
 export interface WholeWorkload extends Workload {
   readonly spec: Workload["spec"] & { readonly selector: LabelSelector };
+  readonly status?: { readonly updatedReplicas?: number };
 }
 
 /** A workload in the middle of a commit, as it was just read. */

@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import { apply } from "../../../../src/controller/apply/apply.ts";
 import type { Fallback } from "../../../../src/controller/observe/last-rollout.ts";
 import { keyOfPipe } from "../../../../src/controller/observe/pipe-kind.ts";
-import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { HOLD, toStatefulPipeView } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import type { WriteError, WritePurpose } from "../../../../src/controller/observe/write-record.ts";
@@ -24,6 +23,8 @@ const FOUR = sizeOfCores(4);
 const refusal = (code: number, message: string) =>
   new KubeApiError("PATCH", code, JSON.stringify({ message }));
 
+const UNLISTED = refusal(403, 'pods is forbidden: User "a" cannot list resource "pods"');
+
 const TEMPLATE = toStatefulPipeView(aStatefulSet()).inTurn?.template;
 const COMMITTING = aRollout(FOUR, {
   isCommitting: true,
@@ -38,19 +39,22 @@ const COMMITTING = aRollout(FOUR, {
 interface Answers {
   readonly statefulSet?: StatefulSet | undefined;
   readonly pods?: readonly Pod[];
+  /** Why pods cannot be listed. */
+  readonly listError?: Error;
   /** The effect of a write. It throws to refuse the write. */
   readonly write?: (request: KubeRequest) => unknown;
 }
 
 /** An API server with one StatefulSet and its pods. */
-function aServer({ statefulSet, pods = [], write }: Answers) {
+function aServer({ statefulSet, pods = [], listError, write }: Answers) {
   const made = anApplier((request) => {
     if (request.method !== undefined) {
       write?.(request);
       return statefulSet && request.path.endsWith("/a") ? merged(statefulSet, request) : {};
     }
-    if (request.path.endsWith("/pods")) return { items: pods };
-    return { items: statefulSet ? [statefulSet] : [] };
+    if (!request.path.endsWith("/pods")) return { items: statefulSet ? [statefulSet] : [] };
+    if (listError) throw listError;
+    return { items: pods };
   });
   const writes = () => made.requests.filter(({ method }) => method !== undefined);
   return { ...made, writes };
@@ -125,17 +129,28 @@ describe("the commit of a StatefulSet", () => {
     const pipe = toStatefulPipeView(statefulSet);
     const made = aServer({
       statefulSet,
+      pods: [pod(0, "a-1")],
       write: ({ path }) => {
         if (path.endsWith("/pods/a-0")) throw refusal(code, message);
       },
     });
     made.caches.pipes.apply(pipe);
-    made.caches.pods.apply(toPodView(pod(0, "a-1")));
     await apply(made.applier, { type: "commit", pipe, container: "pipe", rollout: COMMITTING });
     expect(made.writes()).toMatchObject([
       { path: expect.stringMatching(/\/pods\/a-0$/), query: { dryRun: "All" } },
     ]);
     expect(made.applier.writes.get("uid-a", "commit")?.outcome).toMatchObject({ error: { fallback } });
+  });
+
+  it("begins only if the pods can be listed", async () => {
+    const statefulSet = aStatefulSet();
+    const pipe = toStatefulPipeView(statefulSet);
+    const made = aServer({ statefulSet, listError: UNLISTED });
+    made.caches.pipes.apply(pipe);
+    await apply(made.applier, { type: "commit", pipe, container: "pipe", rollout: COMMITTING });
+    expect(made.writes()).toEqual([]);
+    const { outcome } = made.applier.writes.get("uid-a", "commit") ?? {};
+    expect(outcome).toMatchObject({ type: "failed", error: { fallback: "Forbidden" } });
   });
 
   it.each<[string, KubeApiError, Partial<WriteError>]>([
@@ -287,6 +302,73 @@ describe("the next step of the commit of a StatefulSet", () => {
     expect(lastRollout?.inPlaceFailure).toMatchObject(fallback);
     const kept = await step(answers, { isOverdue: true, fallback, mayReplacePods: false });
     expect(kept.written).toEqual([]);
+  });
+
+  describe("without the permission to list pods", () => {
+    const forbidden = (statefulSet: StatefulSet, action: Parameters<typeof step>[1] = {}) =>
+      step({ statefulSet, listError: UNLISTED }, { isOverdue: true, ...action });
+
+    it("is another attempt until its time is over", async () => {
+      const { written, of } = await forbidden(seen, { isOverdue: false });
+      expect(written).toEqual([]);
+      expect(of("continue-commit")).toMatchObject({ type: "failed", error: { reason: "Forbidden" } });
+    });
+
+    it.each([true, false])(
+      "gives the template its old size if Kubernetes counts no pod of the new one (may replace pods: %s)",
+      async (mayReplacePods) => {
+        for (const statefulSet of [seen, unseen]) {
+          const { written, writes } = await forbidden(statefulSet, { mayReplacePods });
+          expect(written).toMatchObject([
+            { path: "a", body: { spec: { updateStrategy: { rollingUpdate: { partition: 0 } } } } },
+          ]);
+          expect(writes().map(patchedResources)).toEqual([resourcesFor(sizeOfCores(1), false)]);
+        }
+      },
+    );
+
+    it("releases the pods with the reason if one has the label, but only if pods may be replaced", async () => {
+      const statefulSet = { ...seen, status: { ...seen.status, updatedReplicas: 1 } };
+      const { written, writes, lastRollout } = await forbidden(statefulSet);
+      expect(written).toMatchObject([{ path: "a" }]);
+      expect(writes().map(patchedResources)).toEqual([undefined]);
+      expect(lastRollout?.inPlaceFailure).toMatchObject({ reason: "Forbidden" });
+      const kept = await forbidden(statefulSet, { mayReplacePods: false });
+      expect(kept.written).toEqual([]);
+      expect(kept.of("resume")).toMatchObject({ type: "failed", error: { reason: "Forbidden" } });
+    });
+
+    it("counts labels that Kubernetes has not seen yet", async () => {
+      const { applier, caches, writes } = aServer({ statefulSet: seen, listError: UNLISTED });
+      const pipe = toStatefulPipeView(seen);
+      caches.pipes.apply(pipe);
+      applier.writes.done(applier.writes.begin("uid-a", "continue-commit", "4000m/16Gi"));
+      const action = { type: "continue-commit", pipe, container: "pipe", isOverdue: true } as const;
+      await apply(applier, { ...action, mayReplacePods: false });
+      expect(writes()).toEqual([]);
+      await apply(applier, { ...action, mayReplacePods: true });
+      expect(writes().map(patchedResources)).toEqual([undefined]);
+    });
+
+    it("releases the pods if Kubernetes counts them, or if their owner changed the template", async () => {
+      const all = await forbidden(counted, { mayReplacePods: false });
+      expect(all.written).toMatchObject([{ path: "a" }]);
+      expect(all.lastRollout?.inPlaceFailure).toBeUndefined();
+      const image = "registry.example/pipe:2";
+      const changed = withAnnotation(aHeldStatefulSet({ options: { cores: 4, image }, status }), COMMITTING);
+      const { written, lastRollout } = await forbidden(changed, { mayReplacePods: false });
+      expect(written).toMatchObject([{ path: "a" }]);
+      expect(lastRollout?.inPlaceFailure).toMatchObject({ reason: "NotSettled" });
+    });
+
+    it("leaves the template as it is with the strategy OnDelete, which replaces no pod", async () => {
+      const options = { cores: 4, updateStrategy: { type: "OnDelete" } } as const;
+      const managedFields = managedBy(CONTROLLER_FIELD_MANAGER);
+      const left = withAnnotation(aStatefulSet({ options, status, metadata: { managedFields } }), COMMITTING);
+      const { writes, lastRollout } = await forbidden(left, { mayReplacePods: false });
+      expect(writes().map(patchedResources)).toEqual([undefined]);
+      expect(lastRollout?.isCommitting ?? false).toBe(false);
+    });
   });
 
   it.each<[string, StatefulSet | undefined]>([

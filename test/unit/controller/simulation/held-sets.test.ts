@@ -5,6 +5,7 @@ import { HeldSet } from "../../../support/simulation/held-set.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
 const IMAGE = "registry.example/pipe:1";
 const NEXT_IMAGE = "registry.example/pipe:2";
 
@@ -379,6 +380,32 @@ it("the partition is left to the owner at once after each of many commits", asyn
     held.expectSettled(cores);
     expect(JSON.stringify(held.ownFields())).not.toContain(PARTITION_FIELD);
   }
+});
+
+describe("a StatefulSet whose pods must not be listed after the hold", () => {
+  it.each([100, MINUTE, HOUR])(
+    "keeps its pods with the strategy InPlace, and does not stay held for %d ms",
+    async (durationMs) => {
+      const held = await HeldSet.start({ strategy: "InPlace" });
+      const before = held.uids();
+      held.onArrival("hold", () => held.forbidLists(durationMs));
+      held.request(4);
+      await held.run(30 * SECOND);
+      expect(held.isHeld).toBe(false);
+      await held.run(durationMs + 15 * MINUTE);
+      held.expectSettled(4);
+      expect(held.uids()).toEqual(before);
+    },
+  );
+
+  it("does not stay held with the strategy InPlaceOrRollout, and gets the size for good", async () => {
+    const held = await HeldSet.start();
+    held.onArrival("hold", () => held.forbidLists(HOUR));
+    held.request(4);
+    await held.run(5 * MINUTE);
+    held.expectSettled(4);
+    expect(held.simulation.fallbacks).toEqual(["statefulset/a Forbidden"]);
+  });
 });
 
 describe.each(["Deferred", "Infeasible", "Error", "NotObserved"] as const)(
