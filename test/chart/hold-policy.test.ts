@@ -250,6 +250,26 @@ describe("with the token of the controller, the partition of an owner", () => {
   const MANAGERS = "the field managers of a partition that it does not change";
   const HUGE = { spec: partition(HOLD + 5) };
 
+  it.each([HOLD, 2 ** 31 - 1])("may not change from %i, which keeps all pods, in a commit", async (value) => {
+    const name = `keeps-${value}`;
+    await pipes.create(name);
+    await pipes.own(name, { spec: partition(value) });
+    const uid = await pipes.uidOf(name);
+    const committing = annotationOf(uid, { isCommitting: true, isUnheld: true });
+    const resized = { ...committing, ...resize(2) };
+    expectDenied(
+      await pipes.send(name, { ...committing, spec: { ...ofCores(2), ...partition(0) } }),
+      PARTITION,
+    );
+    expect(await pipes.send(name, resized)).toBe("accepted");
+    await pipes.write(name, resized);
+    for (const ended of [annotationOf(uid), { ...annotationOf(uid, { size: sizeOfCores(1) }), ...resize(1) }])
+      expect(await pipes.send(name, ended)).toBe("accepted");
+    await pipes.own(name, FORGET);
+    expect(await pipes.send(name, annotationOf(uid))).toBe("accepted");
+    expect(await pipes.send(name, { ...committing, ...resize(4) })).toBe("accepted");
+  });
+
   it("may not be lowered, even if it looks like a hold", async () => {
     await pipes.create("of-owner");
     await pipes.own("of-owner", HUGE);

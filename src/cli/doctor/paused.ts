@@ -39,8 +39,8 @@ function left(cluster: Cluster, { kind, metadata, inTurn }: PipeView, ago: strin
       ),
     ];
   }
-  // With the update strategy OnDelete, no pod is replaced automatically, so the controller holds none.
-  if (inTurn?.partition === undefined) return [];
+  // If the owner keeps all pods from rollouts, the controller holds none.
+  if (!inTurn?.needsHold) return [];
   const patch = JSON.stringify({
     spec: { updateStrategy: { rollingUpdate: { partition: inTurn.partition } } },
   });

@@ -186,9 +186,15 @@ async function takeBack(
   return written;
 }
 
+/** The annotation without what only shows that a commit is in progress. */
+function withoutCommit(rollout: LastRollout): LastRollout {
+  const { isCommitting: _, committedRevision: _revision, isUnheld: _unheld, ...rest } = rollout;
+  return rest;
+}
+
 /** The annotation after a commit. */
 function endedCommit(pipe: PipeView, rollout: LastRollout, fallback: Fallback | undefined): LastRollout {
-  const { isCommitting: _, committedRevision: _revision, inPlaceStartedAtMs, ...rest } = rollout;
+  const { inPlaceStartedAtMs, ...rest } = withoutCommit(rollout);
   if (!fallback) return { ...rest, inPlaceStartedAtMs, cameUp: true };
   const inPlaceFailure = inPlaceFailureTo(rollout.size, fallback, rollout.startedAtMs);
   // Kubernetes replaces the pods, but not those that the owner keeps from rollouts.
@@ -202,7 +208,7 @@ function takenBack(
   old: Allotment,
   fallback: Fallback | undefined,
 ): LastRollout {
-  const { isCommitting: _, committedRevision: _revision, ...rest } = lastRollout;
+  const rest = withoutCommit(lastRollout);
   const inPlaceFailure = fallback && inPlaceFailureTo(lastRollout.size, fallback, lastRollout.startedAtMs);
   // With this generation, the pipe counts as in a commit until Kubernetes has seen the write (isCommitUnseen).
   const generation = isSize(old) ? metadata.generation + 1 : 0;

@@ -72,6 +72,8 @@ const lastRollout = z.object({
   isCommitting: z.boolean().optional(),
   /** The revision of all pods of a StatefulSet when the commit began. Pods of it may get the label of the next one. */
   committedRevision: sharedText.optional(),
+  /** The commit holds no pods of a StatefulSet, because its owner keeps all of them from rollouts. */
+  isUnheld: z.boolean().optional(),
   /**
    * Why a size was not applied in place: the last resize in place failed, or none was possible when the rollout began.
    * As a rule, that size is not tried in place again (failedBefore in in-place/problem.ts).

@@ -89,6 +89,8 @@ export interface InTurn {
   readonly hold: Hold | undefined;
   /** The partition of the owner: that many of the first pods are not replaced. Absent with the strategy OnDelete. */
   readonly partition: number | undefined;
+  /** False if the owner keeps all pods from rollouts, however many there are. Then a commit holds nothing. */
+  readonly needsHold: boolean;
   /** The controller is still an owner of the partition after a commit, so the owner could not apply another one. */
   readonly ownsPartition: boolean;
 }
@@ -245,8 +247,7 @@ export function numberOf({ metadata: { name } }: KubeObject): number {
 
 /** True if the controller must write once more, so that the owner can change the workload as before the commit. */
 export function isUnreleased({ isPausedForCommit, inTurn }: PipeView): boolean {
-  // With the strategy OnDelete, a commit holds nothing.
-  return (isPausedForCommit && !inTurn?.hold?.isOnDelete) || (inTurn?.ownsPartition ?? false);
+  return (isPausedForCommit && (inTurn?.needsHold ?? true)) || (inTurn?.ownsPartition ?? false);
 }
 
 /** True for a pipe whose template follows its pods, or did so and Kubernetes has not seen the end of it. */

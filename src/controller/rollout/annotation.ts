@@ -59,6 +59,7 @@ export function committedRollout(subject: Subject): LastRollout {
     restarts: subject.active.reduce((sum, { own }) => sum + (own?.restartCount ?? 0), 0),
     isCommitting: true,
     ...(pipe.inTurn ? { committedRevision: pipe.inTurn.templateHash } : {}),
+    ...(pipe.inTurn?.needsHold === false ? { isUnheld: true } : {}),
   };
 }
 

@@ -31,8 +31,11 @@ export class HeldSet {
   readonly simulation = new Simulation({ isInPlace: true });
   readonly #workloads = workloadsOf(this.simulation);
   readonly #set = this.#workloads.statefulSet;
+  /** The partition with which the owner created the StatefulSet. */
+  readonly #ownersPartition: number;
 
   private constructor(options: Partial<StatefulSetOptions>) {
+    this.#ownersPartition = partitionIn(options);
     this.#workloads.scheduler.terminationMs = () => TERMINATION_MS;
     this.simulation.addService(1);
     const made = { name: "a", namespace: "pipes", serviceId: idOf(1), cores: 1, replicas: REPLICAS };
@@ -203,7 +206,18 @@ export class HeldSet {
   }
 
   get isHeld(): boolean {
-    return (this.#object.spec.updateStrategy?.rollingUpdate?.partition ?? 0) >= HOLD;
+    return this.#partition >= HOLD && this.#partition !== this.#ownersPartition;
+  }
+
+  get #partition(): number {
+    return partitionIn(this.#object.spec);
+  }
+
+  /** The partitions that the StatefulSet has from now on. */
+  partitions(): ReadonlySet<number> {
+    const seen = new Set([this.#partition]);
+    this.simulation.cluster.onStatefulSet.push(({ spec }) => seen.add(partitionIn(spec)));
+    return seen;
   }
 
   /** The fields of the StatefulSet that the controller owns. */
@@ -273,6 +287,10 @@ function stepOf({ method, query, ...request }: KubeRequest): string | undefined 
   const body = JSON.stringify(request.body);
   if (/"partition":\d{10}/.test(body)) return "hold";
   return body.includes('"partition":') && !body.includes('"template":{"spec"') ? "release" : undefined;
+}
+
+function partitionIn({ updateStrategy }: Pick<StatefulSet["spec"], "updateStrategy">): number {
+  return updateStrategy?.rollingUpdate?.partition ?? 0;
 }
 
 function imageOf({ containers: [container] }: Pick<PodTemplate["spec"], "containers">): unknown {

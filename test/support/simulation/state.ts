@@ -49,6 +49,8 @@ export class ClusterState {
   readonly workloads: SimulatedWorkloads | undefined;
   /** Called after each write to a Deployment, by anybody. */
   readonly onDeployment: ((deployment: Deployment) => void)[] = [];
+  /** Called after each change of the StatefulSet. */
+  readonly onStatefulSet: ((set: StatefulSet) => void)[] = [];
   /** Called after each change of a pod, before a watch shows it. */
   readonly onPod: ((pod: Pod) => void)[] = [];
   /** Delay of the watch in ms; by default it delivers a write before its response. */
@@ -88,6 +90,7 @@ export class ClusterState {
       wrote: (line) => this.writes.push(line),
       onStatefulSet: (set, by) => {
         this.readyJudge.wrotePipe(set, by);
+        for (const listener of this.onStatefulSet) listener(set);
         this.#notify((watcher) =>
           isPipe(set) ? watcher.statefulSet?.(set) : watcher.statefulSetGone?.(set),
         );

@@ -113,14 +113,15 @@ type HeldStep<Pod> =
 export function heldStep<Pod>(pipe: HeldPipe, held: HeldPods<Pod>): HeldStep<Pod> {
   const { rollout, inTurn, lastRollout } = pipe;
   const { pods, revisionOf, isOverdue, refused, mayReplacePods } = held;
-  const { template, templateHash: revision = "", hold } = inTurn ?? {};
+  const { template, templateHash: revision = "", needsHold = true } = inTurn ?? {};
   // With the label of the newest revision, a pod of another template would never be replaced.
   if (lastRollout?.template !== template) return { type: "release", fallback: CHANGED };
   const next = rollout.isSeen ? stepToRevision(revision, pipe, held) : undefined;
   if (next) return next;
   if (!isOverdue) return { type: "wait" };
-  // Nothing replaces the pods, so the template can stay. If the strategy changes, those without the label are replaced.
-  if (hold?.isOnDelete && refused) return { type: "release" };
+  // Nothing replaces the pods, so the template can stay. When their owner lets rollouts replace them, those without the
+  // label are replaced.
+  if (!needsHold && refused) return { type: "release" };
   // All pods still have the revision of the old template, so none is replaced if the template returns to it.
   if (pods.every((pod) => revisionOf(pod) === lastRollout?.committedRevision)) return { type: "take-back" };
   if (!rollout.isSeen || !refused || !mayReplacePods) return { type: "wait" };
@@ -207,10 +208,8 @@ const UNKNOWN_SIZE: Fallback = {
 
 /** @param hold what is added to the partition of the owner */
 function partitionPatch({ inTurn }: PipeView, hold: number): object {
-  const { partition } = inTurn ?? {};
-  return partition === undefined
-    ? {}
-    : { updateStrategy: { rollingUpdate: { partition: partition + hold } } };
+  const { partition = 0, needsHold = false } = inTurn ?? {};
+  return needsHold ? { updateStrategy: { rollingUpdate: { partition: partition + hold } } } : {};
 }
 
 function revisionOf({ metadata: { labels } }: Pod): string | undefined {

@@ -83,8 +83,7 @@ export function recordOfHold(
   { inTurn }: PipeView,
   { metadata }: Workload,
 ): readonly ManagedFields[] | undefined {
-  // The strategy OnDelete needs no hold.
-  if (!isUnmanaged(metadata.managedFields) || (inTurn && inTurn.partition === undefined)) return undefined;
+  if (!isUnmanaged(metadata.managedFields) || inTurn?.needsHold === false) return undefined;
   return [recordOf(inTurn ? PARTITION : PAUSED)];
 }
 

@@ -13,7 +13,8 @@ import { type Known, type OfKind, workloadView } from "./workload.ts";
 
 /**
  * The controller adds it to the partition of the owner to hold all pods, whatever their index is, while their template
- * follows them. The number shows whose hold it is, and which partition to restore (docs/adr/0037).
+ * follows them. The number shows whose hold it is, and which partition to restore (docs/adr/0037). A partition of the
+ * owner that is as large already holds all pods, so nothing is added to it.
  */
 export const HOLD = 1_000_000_000;
 
@@ -32,6 +33,7 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
   const { replicas = 1, minReadySeconds = 0 } = spec;
   const heldAtMs = heldByControllerAtMs(statefulSet, known.lastRollout);
   const partition = partitionOf(spec, heldAtMs !== undefined);
+  const needsHold = partition !== undefined && partition < HOLD;
   const hold = holdOf(spec, partition);
   const replaceable = replicas - (hold?.pods ?? 0);
   const template = templateIdOf(spec.template, known);
@@ -40,7 +42,7 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
     kind: "StatefulSet",
     deadlineMs: minReadySeconds * 1000,
     isPaused: replicas > 0 && replaceable === 0,
-    pausedForCommitAtMs: heldAtMs,
+    pausedForCommitAtMs: needsHold ? heldAtMs : committingSinceMs(known.lastRollout),
     stopsOldPodsFirst: true,
     inTurn: {
       steps: Math.max(1, Math.ceil(replaceable / maxUnavailableOf(spec))),
@@ -50,6 +52,7 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
       isOfOneRevision,
       hold,
       partition,
+      needsHold,
       ownsPartition:
         heldAtMs === undefined && isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, [PARTITION]),
     },
@@ -60,21 +63,27 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
 
 /**
  * When the controller last wrote to the workload whose pods it holds for a commit, in milliseconds since 1970;
- * `undefined` if it holds none. With the strategy OnDelete, nothing needs a hold, so the annotation shows the commit
- * and its start.
+ * `undefined` if it holds none, or needs no hold.
  */
 function heldByControllerAtMs(
   { metadata, spec }: StatefulSet,
   lastRollout: LastRollout | undefined,
 ): number | undefined {
   const { type, rollingUpdate } = spec.updateStrategy ?? {};
-  if (type === ON_DELETE) return lastRollout?.isCommitting ? lastRollout.startedAtMs : undefined;
-  if ((rollingUpdate?.partition ?? 0) < HOLD) return undefined;
-  const heldAtMs = pausedByControllerAtMs(metadata, lastRollout, PARTITION);
-  // Without managed fields and the annotation, only the number shows whose hold it is.
-  return (
-    heldAtMs ?? (isUnmanaged(metadata.managedFields) ? parseTime(metadata.creationTimestamp) : undefined)
-  );
+  const partition = rollingUpdate?.partition ?? 0;
+  if (type === ON_DELETE || partition < HOLD || partition >= 2 * HOLD) return undefined;
+  const { managedFields, creationTimestamp } = metadata;
+  // Without managed fields, the annotation shows whose partition it is.
+  const holding = lastRollout?.isUnheld ? undefined : lastRollout;
+  const heldAtMs = pausedByControllerAtMs(metadata, holding, PARTITION);
+  // Without both, only the number does.
+  const isUnknown = isUnmanaged(managedFields) && !lastRollout;
+  return heldAtMs ?? (isUnknown ? parseTime(creationTimestamp) : undefined);
+}
+
+/** If nothing needs a hold, the annotation shows the commit and its start, in milliseconds since 1970. */
+function committingSinceMs(lastRollout: LastRollout | undefined): number | undefined {
+  return lastRollout?.isCommitting ? lastRollout.startedAtMs : undefined;
 }
 
 function partitionOf({ updateStrategy }: StatefulSet["spec"], isHeld: boolean): number | undefined {

@@ -5,7 +5,9 @@ import { formatLastRollout } from "../../../../src/controller/observe/last-rollo
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
-import { aHeldStatefulSet, aStatefulSet } from "../../../support/fixtures/stateful-set.ts";
+import { managedBy } from "../../../support/fixtures/resized-deployment.ts";
+import { aRollout } from "../../../support/fixtures/snapshot.ts";
+import { aHeldStatefulSet, aStatefulSet, withAnnotation } from "../../../support/fixtures/stateful-set.ts";
 import { clusterWith } from "./fake-reads.ts";
 
 const MINUTE_MS = 60_000;
@@ -117,6 +119,15 @@ describe("the check for held StatefulSets of doctor", () => {
     [
       "has a partition of its owner that is as large",
       aHeldStatefulSet({ metadata: { managedFields: OWNERS } }),
+    ],
+    [
+      "has a partition of its owner that needs no hold, and whose commit has not ended",
+      withAnnotation(
+        aHeldStatefulSet({
+          metadata: { managedFields: [...OWNERS, ...managedBy(CONTROLLER_FIELD_MANAGER)] },
+        }),
+        aRollout(sizeOfCores(4), { isCommitting: true, isUnheld: true }),
+      ),
     ],
     ["is being deleted", aHeldStatefulSet({ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } })],
   ])("does not report one that %s", async (_, statefulSet) => {

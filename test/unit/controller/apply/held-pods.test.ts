@@ -5,7 +5,9 @@ import {
   heldStep as stepOf,
 } from "../../../../src/controller/apply/workloads/stateful-set.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import { HOLD } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import type { StatefulSetOptions } from "../../../support/fixtures/pipe.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
@@ -13,7 +15,6 @@ type Pods = Pick<HeldPods<string>, "pods" | "revisionOf" | "isLabeledByUs">;
 type State = Omit<HeldPods<string>, keyof Pods>;
 
 const { inTurn } = aStatefulPipe();
-const ON_DELETE = { options: { updateStrategy: { type: "OnDelete" } } } as const;
 const REFUSED = { reason: "Refused", message: "a policy says no" } as const;
 const STATE: State = { isOverdue: false, canLabel: true, mayReplacePods: true, isLongLabeled: false };
 const OVERDUE = { ...STATE, isOverdue: true, canLabel: false };
@@ -120,10 +121,17 @@ describe("the next step for pods that are held", () => {
       });
   });
 
-  it("leaves the template as it is with the strategy OnDelete, which replaces no pod", () => {
-    expect(heldStep(held(true, ON_DELETE), pods("a-1"), STATE).type).toBe("label");
+  it.each<[string, Partial<StatefulSetOptions>]>([
+    ["with the strategy OnDelete", { updateStrategy: { type: "OnDelete" } }],
+    [
+      "with a partition that needs no hold",
+      { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: HOLD } } },
+    ],
+  ])("leaves the template as it is %s, because no pod is replaced", (_, options) => {
+    const pipe = held(true, { options });
+    expect(heldStep(pipe, pods("a-1"), STATE).type).toBe("label");
     const refused = { ...OVERDUE, refused: REFUSED };
-    expect(heldStep(held(true, ON_DELETE), pods("a-1"), refused)).toEqual({ type: "release" });
+    expect(heldStep(pipe, pods("a-1"), refused)).toEqual({ type: "release" });
   });
 });
 

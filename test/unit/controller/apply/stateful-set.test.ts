@@ -25,6 +25,9 @@ const refusal = (code: number, message: string) =>
 
 const UNLISTED = refusal(403, 'pods is forbidden: User "a" cannot list resource "pods"');
 
+/** The API server accepts no larger partition. */
+const LARGEST = 2 ** 31 - 1;
+
 const TEMPLATE = toStatefulPipeView(aStatefulSet()).inTurn?.template;
 const COMMITTING = aRollout(FOUR, {
   isCommitting: true,
@@ -87,6 +90,7 @@ describe("the commit of a StatefulSet", () => {
   const partition = (value: number) =>
     aStatefulSet({
       options: { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: value } } },
+      metadata: { managedFields: managedBy("owner") },
     });
 
   it.each([0, 2, 100])(
@@ -113,10 +117,19 @@ describe("the commit of a StatefulSet", () => {
     expect(await recordsOf({ metadata: { managedFields } })).toBeUndefined();
     const options = { updateStrategy: { type: "OnDelete" } } as const;
     expect(await recordsOf({ ...reset, options })).toBeUndefined();
+    const updateStrategy = { type: "RollingUpdate", rollingUpdate: { partition: LARGEST } } as const;
+    expect(await recordsOf({ ...reset, options: { updateStrategy } })).toBeUndefined();
   });
 
-  it("changes no partition with the strategy OnDelete, which has none", async () => {
-    const { writes } = await begun(aStatefulSet({ options: { updateStrategy: { type: "OnDelete" } } }));
+  it.each<[string, StatefulSet]>([
+    [
+      "with the strategy OnDelete, which has none",
+      aStatefulSet({ options: { updateStrategy: { type: "OnDelete" } } }),
+    ],
+    ["as large as a hold, which keeps all pods", partition(HOLD)],
+    ["of the largest number", partition(LARGEST)],
+  ])("changes no partition %s", async (_, statefulSet) => {
+    const { writes } = await begun(statefulSet);
     expect(writes()).toMatchObject([{ body: { spec: { template: {} } } }]);
     expect(JSON.stringify(writes())).not.toContain("updateStrategy");
   });
@@ -220,6 +233,30 @@ describe("the next step of the commit of a StatefulSet", () => {
     expect(lastRollout).toMatchObject({ cameUp: true, size: FOUR });
     expect(lastRollout?.isCommitting ?? false).toBe(false);
   });
+
+  it.each([HOLD, LARGEST])(
+    "leaves the partition %i to its owner, also if the commit is undone",
+    async (value) => {
+      const updateStrategy = { type: "RollingUpdate", rollingUpdate: { partition: value } } as const;
+      const managedFields = managedBy(CONTROLLER_FIELD_MANAGER);
+      const rollout = { ...COMMITTING, isUnheld: true };
+      const kept = ({ status: of }: StatefulSet) =>
+        withAnnotation(
+          aStatefulSet({ options: { cores: 4, updateStrategy }, metadata: { managedFields }, status: of }),
+          rollout,
+        );
+      const labeled = await step({ statefulSet: kept(seen), pods: [pod(0, "a-1")] });
+      expect(labeled.written).toMatchObject([{ path: "a-0", body: label("a-2") }]);
+      const ended = await step({ statefulSet: kept(counted), pods: [pod(0, "a-2")] });
+      const taken = await step({ statefulSet: kept(unseen), pods: [pod(0, "a-1")] }, { isOverdue: true });
+      for (const { written, lastRollout } of [ended, taken]) {
+        expect(written).toMatchObject([{ path: "a" }]);
+        expect(JSON.stringify(written)).not.toContain("updateStrategy");
+        expect([lastRollout?.isCommitting, lastRollout?.isUnheld]).toEqual([undefined, undefined]);
+      }
+      expect(taken.writes().map(patchedResources)).toEqual([resourcesFor(sizeOfCores(1), false)]);
+    },
+  );
 
   it("gives the template its old size in the write that releases them, if Kubernetes does not see it", async () => {
     const pods = [pod(0, "a-1"), pod(1, "a-1")];

@@ -2,10 +2,16 @@ import { describe, expect, it } from "vitest";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { DepartedPipes } from "../../../../src/controller/observe/deleted-objects.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import { HOLD } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { managedBy } from "../../../support/fixtures/resized-deployment.ts";
 import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
+const KEPT = aStatefulPipe({
+  options: { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: HOLD } } },
+  metadata: { managedFields: managedBy("owner") },
+});
 const ON_DELETE = aStatefulPipe({ options: { updateStrategy: { type: "OnDelete" } } });
 
 function setup() {
@@ -35,6 +41,7 @@ describe("a Deployment that leaves the cache", () => {
     ["its owner paused it", { isPausedForCommit: false }],
     ["it is being deleted", { isBeingDeleted: true }],
     ["its strategy is OnDelete, so nothing is held", { inTurn: ON_DELETE.inTurn }],
+    ["the partition of its owner keeps all pods, so nothing is held", { inTurn: KEPT.inTurn }],
   ])("is not remembered if %s", (_, changes) => {
     const { departed, leave } = setup();
     leave(changes);

@@ -213,15 +213,19 @@ describe("the search for workloads that lost the labels of a pipe during a commi
   });
 });
 
-it("a StatefulSet with a large partition and no records of writers is none of the controller without its annotation", async () => {
+it("a StatefulSet with a large partition and no records of writers is found only if the annotation shows a hold", async () => {
   const { search, found, state } = setup();
   const held = aHeldStatefulSet();
   const unmanaged = { ...held, metadata: { ...held.metadata, labels: {}, managedFields: [] } };
   state.statefulSets = [unmanaged];
   await search();
   expect(found).toEqual([]);
-  const annotated = withAnnotation(unmanaged, ROLLOUT);
-  state.statefulSets = [{ ...annotated, metadata: { ...annotated.metadata, managedFields: [] } }];
+  for (const ofOwner of [ROLLOUT, { ...ROLLOUT, isCommitting: true, isUnheld: true }]) {
+    state.statefulSets = [withAnnotation(unmanaged, ofOwner)];
+    await search();
+    expect(found).toEqual([]);
+  }
+  state.statefulSets = [withAnnotation(unmanaged, { ...ROLLOUT, isCommitting: true })];
   await search();
   expect(found).toEqual(["a of service"]);
 });

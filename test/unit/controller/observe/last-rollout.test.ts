@@ -53,6 +53,7 @@ describe("the last rollout of a pipe", () => {
       inPlaceStartedAtMs: NOW_MS - 90_000,
       isCommitting: true,
       committedRevision: "a-1",
+      isUnheld: true,
       restarts: 3,
       template: "hash",
       outOfMemory: {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import { HOLD } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import { aNode } from "../../../support/fixtures/node.ts";
 import { HeldSet } from "../../../support/simulation/held-set.ts";
 
@@ -18,6 +19,8 @@ describe("the pods of a StatefulSet that is resized in place", () => {
     ["in order", {}],
     ["in parallel", { podManagementPolicy: "Parallel" }],
     ["with a partition", { updateStrategy: ofPartition(2) }],
+    ["with a partition that needs no hold", { updateStrategy: ofPartition(HOLD) }],
+    ["with the largest partition", { updateStrategy: ofPartition(2 ** 31 - 1) }],
     ["with OnDelete", { updateStrategy: { type: "OnDelete" } }],
   ])("stay, and its template follows them: %s", async (_, options) => {
     const held = await HeldSet.start(options);
@@ -31,6 +34,7 @@ describe("the pods of a StatefulSet that is resized in place", () => {
   it.each<[string, Parameters<typeof HeldSet.start>[0]]>([
     ["with a partition", { updateStrategy: ofPartition(2) }],
     ["with a partition of all pods", { updateStrategy: ofPartition(3) }],
+    ["with a partition that needs no hold", { updateStrategy: ofPartition(HOLD) }],
     ["with OnDelete", { updateStrategy: { type: "OnDelete" } }],
   ])("are all reported, although their owner keeps pods from rollouts: %s", async (_, options) => {
     const held = await HeldSet.start(options);
@@ -405,6 +409,49 @@ describe("a StatefulSet whose pods must not be listed after the hold", () => {
     await held.run(5 * MINUTE);
     held.expectSettled(4);
     expect(held.simulation.fallbacks).toEqual(["statefulset/a Forbidden"]);
+  });
+});
+
+describe("the partition of an owner that keeps all pods, and looks like a hold of the controller", () => {
+  it.each<[string, (held: HeldSet) => void]>([
+    ["its managed fields are removed", (held) => held.resetManagedFields()],
+    ["the controller is killed", ({ simulation }) => simulation.start()],
+    ["Kubernetes does not see it for 50 s", (held) => held.stopControllerManager(50 * SECOND)],
+    ["the service is suspended", ({ simulation }) => simulation.suspend(1, true)],
+    ["its labels are removed", (held) => held.setLabels({ [SERVICE_LABEL]: null, [TYPE_LABEL]: null })],
+  ])("stays during and after a commit in which %s", async (_, act) => {
+    for (const step of ["label a-0", "label a-1", "label a-2"]) {
+      const held = await HeldSet.start({ updateStrategy: ofPartition(HOLD + 1) });
+      const before = held.uids();
+      const partitions = held.partitions();
+      held.onArrival(step, () => act(held));
+      held.request(4);
+      await held.run(5 * MINUTE);
+      held.simulation.start();
+      await held.run(5 * MINUTE);
+      expect([...partitions]).toEqual([HOLD + 1]);
+      expect(held.uids()).toEqual(before);
+    }
+  });
+
+  it("stays without managed fields, whatever the service does", async () => {
+    const held = await HeldSet.start({ updateStrategy: ofPartition(HOLD) });
+    const before = held.uids();
+    held.request(2);
+    await held.run(MINUTE);
+    const partitions = held.partitions();
+    held.resetManagedFields();
+    for (const cores of [4, 1]) {
+      held.simulation.start();
+      held.request(cores);
+      await held.run(MINUTE);
+      held.expectSettled(cores);
+    }
+    held.setLabels({ [SERVICE_LABEL]: null, [TYPE_LABEL]: null });
+    held.simulation.start();
+    await held.run(5 * MINUTE);
+    expect([...partitions]).toEqual([HOLD]);
+    expect(held.uids()).toEqual(before);
   });
 });
 

@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { isChangedByOwner, isHeld, isRollingOut } from "../../../../../src/controller/observe/pipe-view.ts";
+import type { LastRollout } from "../../../../../src/controller/observe/last-rollout.ts";
+import {
+  isChangedByOwner,
+  isHeld,
+  isRollingOut,
+  isUnreleased,
+} from "../../../../../src/controller/observe/pipe-view.ts";
 import { HOLD, toStatefulPipeView } from "../../../../../src/controller/observe/workloads/stateful-set.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../../src/domain/size.ts";
@@ -214,11 +220,55 @@ describe("a StatefulSet whose pods the controller holds", () => {
     expect(aStatefulPipe({ options }, aRollout(FOUR)).isPausedForCommit).toBe(false);
   });
 
+  it("is recognized by the annotation, if there is one, when another writer has removed all managed fields", () => {
+    const unmanaged = { managedFields: [] };
+    const viewOf = (changes: Partial<LastRollout>) =>
+      aStatefulPipe({ options: partition(HOLD + 1), metadata: unmanaged }, aRollout(FOUR, changes));
+    const held = viewOf({ isCommitting: true });
+    expect([held.isPausedForCommit, held.inTurn?.partition]).toEqual([true, 1]);
+    const unheld = viewOf({ isCommitting: true, isUnheld: true });
+    expect([unheld.isPausedForCommit, unheld.inTurn?.partition]).toEqual([true, HOLD + 1]);
+    const others = viewOf({});
+    expect([others.isPausedForCommit, others.inTurn?.partition]).toEqual([false, HOLD + 1]);
+  });
+
   it("has to be left to its owner again when it is released", () => {
     const managedFields = [{ manager: CONTROLLER_FIELD_MANAGER, operation: "Update", fieldsV1: PARTITIONED }];
     const released = aStatefulPipe({ options: partition(0), metadata: { managedFields } });
     expect([released.isPausedForCommit, released.inTurn?.ownsPartition]).toEqual([false, true]);
   });
+});
+
+describe.each([HOLD, 2 * HOLD, 2 ** 31 - 1])(
+  "the partition %i of an owner, which keeps all pods",
+  (value) => {
+    const options = partition(value);
+
+    it("is no hold of the controller, and needs none", () => {
+      const managedFields = [{ manager: "helm", fieldsV1: PARTITIONED }];
+      const pipe = aStatefulPipe({ options, metadata: { managedFields } });
+      expect(pipe.isPausedForCommit).toBe(false);
+      expect(pipe.inTurn).toMatchObject({ partition: value, needsHold: false, hold: { pods: 3 } });
+      expect(isUnreleased(pipe)).toBe(false);
+    });
+
+    it("leaves it to the annotation to show a commit, after which nothing has to be released", () => {
+      const pipe = aStatefulPipe({ options }, aRollout(FOUR, { isCommitting: true, isUnheld: true }));
+      expect(pipe).toMatchObject({
+        isPausedForCommit: true,
+        pausedForCommitAtMs: aRollout(FOUR).startedAtMs,
+      });
+      expect(pipe.inTurn?.partition).toBe(value);
+      expect(isUnreleased(pipe)).toBe(false);
+    });
+  },
+);
+
+it("a partition that is larger than any hold of the controller is that of the owner, whatever else is missing", () => {
+  for (const value of [2 * HOLD, 2 ** 31 - 1]) {
+    const pipe = aStatefulPipe({ options: partition(value), metadata: { managedFields: [] } });
+    expect([pipe.isPausedForCommit, pipe.inTurn?.partition]).toEqual([false, value]);
+  }
 });
 
 describe("the strategy OnDelete", () => {
