@@ -98,9 +98,10 @@ export function sizeRefused(subject: Subject): PipeDecision | undefined {
 }
 
 export function podsReturn(subject: Subject): PipeDecision | undefined {
-  const { isComplete, isUpdated } = subject.pipe.rollout;
-  // Pods of a StatefulSet whose containers crash are of its template, and not available.
-  if (isResizable(subject) || !(isComplete || isUpdated)) return undefined;
+  const { rollout, inTurn } = subject.pipe;
+  // The rollout of a Deployment stays complete if its containers crash later, and that of a StatefulSet does not.
+  const isSettled = rollout.isComplete || (inTurn !== undefined && rollout.isUpdated);
+  if (isResizable(subject) || !isSettled) return undefined;
   const actions = podsToReturn(subject);
   if (actions.length === 0) return undefined;
   const then = mayReplacePods(subject) ? " before they are replaced" : "";

@@ -19,6 +19,7 @@ import {
   DECIDE_OPTIONS,
   NOW_MS,
 } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 import { aPodWrite, aWrite, failed, someWrites, type Write } from "../../../support/fixtures/writes.ts";
 
 const ONE = sizeOfCores(1);
@@ -282,11 +283,15 @@ describe("a pipe that cannot be resized in place", () => {
     expect(action?.type === "resize" && action.rollout).not.toHaveProperty("inPlaceFailure");
   });
 
-  it("has its pods returned although one crashes and is not available, but not during a rollout", () => {
+  it("has the pods of a StatefulSet returned although one crashes and is not available, but not during a rollout", () => {
     const pods = [aResizedPod("a-1", { isReady: false }), aPod("a-2")];
-    expect(decided(pods, { ...noted, rollout: CRASHED }).summary).toEqual(["return-pod a-1"]);
+    const { inTurn } = aStatefulPipe();
+    if (!inTurn) throw new Error("the pipe is no StatefulSet");
+    const ofSet = { ...noted, inTurn: { ...inTurn, templateHash: "current" } };
+    expect(decided(pods, { ...ofSet, rollout: CRASHED }).summary).toEqual(["return-pod a-1"]);
     const rollout = { ...CRASHED, isUpdated: false };
-    expect(decided(pods, { ...noted, rollout }).summary).not.toContain("return-pod a-1");
+    expect(decided(pods, { ...ofSet, rollout }).summary).not.toContain("return-pod a-1");
+    expect(decided(pods, { ...noted, rollout: CRASHED }).summary).not.toContain("return-pod a-1");
   });
 
   it("has its pods returned before a rollout if the strategy is Rollout by now", () => {
