@@ -116,10 +116,11 @@ describe("while the pods of a StatefulSet are held", () => {
     await remove("loader-1");
     const created = await waitFor(
       async () => {
-        const [, second, third] = await loaders.uids();
-        return third !== undefined && second !== uids[1] && second;
+        const [, pod, last] = await loaders.pods();
+        const isRunning = last !== undefined && pod?.status?.containerStatuses?.[0]?.resources !== undefined;
+        return isRunning && pod.metadata.uid !== uids[1] && pod.metadata.uid;
       },
-      { what: "another pod" },
+      { what: "another pod to run" },
     );
     await loaders.patchPod("loader-1", { annotations: { [RESIZE_OUTCOME_ANNOTATION]: "Infeasible" } });
     release();
