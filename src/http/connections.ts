@@ -50,7 +50,8 @@ export interface ConnectionsOptions {
  *
  * Before its first request, a connection counts as not authenticated. If all others are authenticated, each new one
  * would replace the one before it. So while fewer than a quarter of the limit are not authenticated, the authenticated
- * connections without a pending response come first.
+ * connections without a pending response are replaced first, those between two requests before those whose response is
+ * being sent.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -162,15 +163,18 @@ export class Connections {
     let unauthenticated: Connection | undefined;
     let unauthenticatedCount = 0;
     let idle: Connection | undefined;
+    let sending: Connection | undefined;
     for (const connection of this.#open.values()) {
       if (!isCandidate(connection)) continue;
       if (!this.#hasAuthenticated(connection)) {
         unauthenticated ??= connection;
         unauthenticatedCount += 1;
-      } else if (!hasPendingResponse(connection)) idle ??= connection;
+      } else if (isIdle(connection)) idle ??= connection;
+      else if (!hasPendingResponse(connection)) sending ??= connection;
     }
+    const authenticated = idle ?? sending;
     const hasShare = unauthenticatedCount >= limit * UNAUTHENTICATED_SHARE;
-    const evicted = hasShare ? (unauthenticated ?? idle) : (idle ?? unauthenticated);
+    const evicted = hasShare ? (unauthenticated ?? authenticated) : (authenticated ?? unauthenticated);
     if (evicted) this.#drop(evicted);
     return evicted !== undefined;
   }

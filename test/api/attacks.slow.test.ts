@@ -228,8 +228,7 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
       }, 10);
       signal.addEventListener("abort", () => clearInterval(opening));
       // Each request has a connection of its own.
-      for (let times = 0; times < 50; times += 1) expect((await get(other)).status).toBe(200);
-      expect(opened).toBeGreaterThan(10);
+      for (let times = 0; times < 50 || opened < 50; times += 1) expect((await get(other)).status).toBe(200);
     });
   });
 

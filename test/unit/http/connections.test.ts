@@ -273,8 +273,11 @@ describe("the connection limit", () => {
   });
 });
 
-/** The use of a connection: none, a request without a key, or one with a key that has its response or waits for it. */
-const USES = ["nothing", "no key", "idle", "waiting"] as const;
+/**
+ * The use of a connection: none, a request without a key, or one with a key that has its response, or a part of it, or
+ * waits for it.
+ */
+const USES = ["nothing", "no key", "idle", "sending", "waiting"] as const;
 type Use = (typeof USES)[number];
 
 /** Connections of no network, which arrive in one turn of the event loop. */
@@ -313,6 +316,8 @@ class Arrivals {
     if (use === "waiting") return;
     response.assignSocket(socket);
     response.writeHead(200);
+    // A socket of no network sends nothing, so the response would never be finished.
+    if (use === "idle") Object.defineProperty(response, "writableFinished", { value: true });
   }
 }
 
@@ -382,11 +387,24 @@ describe("at a limit, whatever its connections are used for,", () => {
     fc.assert(
       fc.property(full, flood, ({ limit, ...rest }, uses) => {
         const { arrivals, open } = fill(rest);
-        const [waiting, idleBefore] = [open("waiting").length, open("idle").length];
+        const replaceable = () => open("idle").length + open("sending").length;
+        const [waiting, before] = [open("waiting").length, replaceable()];
         for (const use of uses) arrivals.connect("1", use);
         expect(open("waiting")).toHaveLength(waiting);
         const share = Math.floor((limit * 3) / 4) - waiting;
-        expect(open("idle").length).toBeGreaterThanOrEqual(Math.min(idleBefore, share));
+        expect(replaceable()).toBeGreaterThanOrEqual(Math.min(before, share));
+      }),
+    );
+  });
+
+  it("no response to a client with a key is cut off while another one has its response", () => {
+    fc.assert(
+      fc.property(full, (rest) => {
+        const { arrivals, open } = fill(rest);
+        fc.pre(open("idle").length > 0);
+        const sending = open("sending").length;
+        arrivals.connect("1");
+        expect(open("sending")).toHaveLength(sending);
       }),
     );
   });
