@@ -43,8 +43,8 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
   readonly #store: Store<T>;
   readonly #reflector: Reflector<T, Raw>;
   readonly #createdAt: number;
-  /** Monotonic time of the last refusal. */
-  #refusedAt: number | undefined;
+  /** The last refusal, with its monotonic time. */
+  #refusal: { readonly message: string; readonly atMs: number } | undefined;
 
   constructor({ what, log, indexes, problemOf, ...options }: InformerOptions<T, Raw>) {
     this.what = what;
@@ -60,7 +60,7 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
       ...options,
       store: this.#store,
       onProblem: (err) => {
-        if (this.#isRepeatedRefusal(err)) return;
+        if (this.#recordRefusal(err)) return;
         const isOfObject = err instanceof UnreadableObjectError;
         log.warn(
           { err },
@@ -79,7 +79,7 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
    * its Role with it. It stays true during a later outage, so that a ready process stays ready.
    */
   get wasRefused(): boolean {
-    return this.#refusedAt !== undefined;
+    return this.#refusal !== undefined;
   }
 
   get state(): CacheState {
@@ -133,11 +133,17 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
     return this.#clock.monotonic() - this.#reflector.lastContact;
   }
 
-  /** A refusal can be repeated for as long as the process runs, so only the first one since the last contact counts. */
-  #isRepeatedRefusal(err: unknown): boolean {
+  /**
+   * A refusal can be repeated for as long as the process runs, so the same one is reported once until the next contact.
+   *
+   * @returns whether it was reported before
+   */
+  #recordRefusal(err: unknown): boolean {
     if (!isCode(err, 403) && !isCode(err, 404)) return false;
-    const isRepeated = this.#refusedAt !== undefined && this.#reflector.lastContact <= this.#refusedAt;
-    this.#refusedAt = this.#clock.monotonic();
+    const last = this.#refusal;
+    const isRepeated = last?.message === err.message && this.#reflector.lastContact <= last.atMs;
+    // Within seconds after an outage, a refusal does not show whether the process has the permission.
+    if (!err.isSoonAfterOutage) this.#refusal = { message: err.message, atMs: this.#clock.monotonic() };
     return isRepeated;
   }
 }

@@ -29,6 +29,7 @@ export class FakeCluster {
   unreadable: string | undefined;
   /** How the cluster refuses to have them read. */
   refusalCode = 403;
+  isSoonAfterOutage = false;
   behavior: Behavior = () => {
     throw new Error("no call was expected");
   };
@@ -121,7 +122,7 @@ export class FakeCluster {
 
   #requireReadable({ path }: KubeRequest): void {
     if (this.unreadable !== undefined && path.endsWith(`/${this.unreadable}`))
-      throw refusal(this.refusalCode);
+      throw refusal(this.refusalCode, {}, this.isSoonAfterOutage);
   }
 
   #requireReachable({ method = "GET", path }: KubeRequest): void {
@@ -138,6 +139,11 @@ function lineOf(event: object): Buffer {
 }
 
 /** An error in the format of the API server. */
-export function refusal(code: number, status: { reason?: string; details?: object } = {}): KubeApiError {
-  return new KubeApiError("PATCH", code, JSON.stringify({ kind: "Status", code, ...status }));
+export function refusal(
+  code: number,
+  status: { reason?: string; details?: object } = {},
+  isSoonAfterOutage = false,
+): KubeApiError {
+  const body = JSON.stringify({ kind: "Status", code, ...status });
+  return new KubeApiError("PATCH", code, body, { isSoonAfterOutage });
 }

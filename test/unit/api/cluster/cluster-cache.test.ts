@@ -112,6 +112,28 @@ describe("a process whose PipeScalings are refused in one of its namespaces", ()
     expect(refusals()).toEqual([...once, ...once]);
   });
 
+  it("logs another refusal of the same kind", async () => {
+    const { cluster, clock, refusals } = await setup((cluster) => {
+      cluster.unreadable = "globex/pipescalings";
+      cluster.refusalCode = 404;
+    });
+    expect(refusals()).toEqual([]);
+    cluster.refusalCode = 403;
+    await clock.advance(10 * RETRY_MS);
+    expect(refusals()).toEqual(["cannot watch PipeScalings in globex; trying again"]);
+  });
+
+  it("is not ready if the refusal came soon after an outage, when it may not be true", async () => {
+    const { cluster, clock, cache } = await setup((cluster) => {
+      cluster.unreadable = "globex/pipescalings";
+      cluster.isSoonAfterOutage = true;
+    });
+    expect(cache.notSynced()).toEqual(["PipeScalings in globex"]);
+    cluster.isSoonAfterOutage = false;
+    await clock.advance(RETRY_MS);
+    expect(cache.notSynced()).toEqual([]);
+  });
+
   it("shows in its metrics that this cache is not filled, and for how long", async () => {
     const { clock, cache } = await setup(refuse("globex/pipescalings"));
     const registry = new Registry();
