@@ -6,6 +6,7 @@ import {
   mayReplacePodsOfTemplate,
   type PipeView,
 } from "../observe/pipe-view.ts";
+import { mayReplacePods } from "../pods.ts";
 import {
   dueAtMs,
   errorOf,
@@ -36,8 +37,9 @@ export const IN_PLACE: Way = {
         message: "its template lacks a request or the memory limit, and only new pods can get one",
       };
     const problem = inPlaceProblem(subject);
-    if (problem?.untilMs === undefined || !isInterrupted(pipe)) return problem;
-    // The pipe may have no pod until its next rollout, so that does not wait for the end of this one.
+    const isInTheWay = problem?.untilMs !== undefined && mayReplacePods(subject) && isInterrupted(pipe);
+    if (!isInTheWay) return problem;
+    // The pipe has no pod until its next rollout, so that does not wait for the end of this one.
     const { untilMs: _, ...lasting } = problem;
     return lasting;
   },
@@ -56,11 +58,11 @@ export const IN_PLACE: Way = {
   },
 };
 
-/** True while the controller replaces the pods of a pipe whose rollouts stop old pods first. */
+/** True while the controller replaces the pods of a pipe whose rollouts stop old pods first, and none is available. */
 function isInterrupted(pipe: PipeView): boolean {
   const { stopsOldPodsFirst, rollout, lastRollout } = pipe;
   // Until Kubernetes has seen the last change, the rollout may be complete.
-  if (!stopsOldPodsFirst || !rollout.isSeen) return false;
+  if (!stopsOldPodsFirst || !rollout.isSeen || rollout.isAnyAvailable) return false;
   const isRolledOut = isRollingOut(pipe) && lastRollout?.inPlaceStartedAtMs === undefined;
   return isRolledOut || mayReplacePodsOfTemplate(pipe);
 }

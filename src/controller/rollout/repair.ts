@@ -178,10 +178,12 @@ function stuckAtMs(each: ActivePod, lastRollout: LastRollout, subject: Subject):
     const isStuck = isFailed && isLeftOver(pod, lastRollout, pipe);
     return isStuck ? lastsAtMs(pod, subject) : Number.POSITIVE_INFINITY;
   }
+  // A size that is being applied in place is not known to work yet, and its pod may only be unready for a moment.
+  const isResizedSince = pod.resizedAtMs !== undefined && pod.resizedAtMs >= lastRollout.startedAtMs;
   // The controller cleans up only after its own writes.
-  if (isFailed && (lastRollout.generation > 0 || pod.resizedAtMs !== undefined)) return 0;
-  const isStuck = isForward(lastRollout, pipe) && awaitedOldPod(subject)?.pod === pod;
-  return isStuck ? lastsAtMs(pod, subject) : Number.POSITIVE_INFINITY;
+  if (isFailed && !isResizedSince && lastRollout.generation > 0) return 0;
+  const isAwaited = isForward(lastRollout, pipe) && awaitedOldPod(subject)?.pod === pod;
+  return isAwaited || (isFailed && isResizedSince) ? lastsAtMs(pod, subject) : Number.POSITIVE_INFINITY;
 }
 
 /**

@@ -4,7 +4,7 @@ import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WritePurpose } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
-import { summaries } from "../../../support/fixtures/decisions.ts";
+import { assessmentsIn, summaries } from "../../../support/fixtures/decisions.ts";
 import { amounts, aPod } from "../../../support/fixtures/pod.ts";
 import {
   aPipe,
@@ -30,10 +30,17 @@ const waiting = aPod(
 );
 const pods = new Map([["a", [waiting]]]);
 
+/** No old pod runs any more, and no new one yet. */
+const STOPPED = { ...UNDER_WAY, isAvailable: false, isAnyAvailable: false };
+
 const strategies = ["Rollout", "InPlaceOrRollout"] as const;
 
 describe.each(strategies)("with %s, a pipe that stopped its old pods for another size,", (strategy) => {
-  const stopped = rollingTo("a", FOUR, { stopsOldPodsFirst: true, hasLabelledPods: true });
+  const stopped = rollingTo("a", FOUR, {
+    rollout: STOPPED,
+    stopsOldPodsFirst: true,
+    hasLabelledPods: true,
+  });
   const snapshotOf = (pipes: readonly PipeView[], changes: Partial<Snapshot> = {}) =>
     aSnapshot(pipes, { strategy, pods, scaling: aScaling(8), ...changes });
   const actionsWith = (pipes: readonly PipeView[], changes: Partial<Snapshot> = {}) =>
@@ -128,7 +135,8 @@ describe.each(strategies)("with %s, a pipe that stopped its old pods for another
 
 describe("with the strategy InPlaceOrRollout, a pipe whose rollout", () => {
   const decided = (changes: Partial<PipeView>, ofSnapshot: Partial<Snapshot> = {}) => {
-    const pipe = rollingTo("a", FOUR, { stopsOldPodsFirst: true, hasLabelledPods: true, ...changes });
+    const ofPipe = { rollout: STOPPED, stopsOldPodsFirst: true, hasLabelledPods: true, ...changes };
+    const pipe = rollingTo("a", FOUR, ofPipe);
     const strategy = "InPlaceOrRollout";
     const snapshot = aSnapshot([pipe], { strategy, pods, scaling: aScaling(8), ...ofSnapshot });
     return summaries(decide(snapshot, DECIDE_OPTIONS).actions);
@@ -139,8 +147,13 @@ describe("with the strategy InPlaceOrRollout, a pipe whose rollout", () => {
   });
 
   it("may be complete, because Kubernetes has not reported about it, waits", () => {
-    const rollout = { ...UNDER_WAY, isSeen: false };
+    const rollout = { ...STOPPED, isSeen: false };
     expect(decided({ rollout }, { pods: new Map() })).toEqual([]);
+  });
+
+  it("has replaced some pods, which are available, waits for its end, because it may be resized in place then", () => {
+    const rollout = { ...STOPPED, isAnyAvailable: true };
+    expect(decided({ rollout, replicas: 2 }, { pods: new Map() })).toEqual([]);
   });
 
   it("replaced the pods of its template, because they could not be resized, does not wait", () => {
@@ -162,4 +175,13 @@ it("with the strategy InPlace, a pipe whose rollout stopped its old pods before 
   const pipe = rollingTo("a", FOUR, { stopsOldPodsFirst: true, hasLabelledPods: true });
   const snapshot = aSnapshot([pipe], { strategy: "InPlace", pods, scaling: aScaling(8) });
   expect(summaries(decide(snapshot, DECIDE_OPTIONS).actions)).toEqual(["a back to 1000m/4Gi"]);
+});
+
+it("with the strategy InPlace, a pipe whose rollout stopped its old pods before waits for the end of the rollout, which is no hindrance", () => {
+  const pipe = rollingTo("a", FOUR, { rollout: STOPPED, stopsOldPodsFirst: true, hasLabelledPods: true });
+  const snapshot = aSnapshot([pipe], { strategy: "InPlace", pods: new Map(), scaling: aScaling(8) });
+  const decision = decide(snapshot, DECIDE_OPTIONS);
+  expect(decision.actions).toEqual([]);
+  const [assessment] = assessmentsIn(decision);
+  expect([assessment?.state, assessment?.hindrance]).toEqual(["waiting", undefined]);
 });

@@ -125,7 +125,18 @@ describe("a pod that keeps the size of a failed rollout after its StatefulSet wa
     const rollout = { size: sizeOfCores(1), generation: 0, isRollback: false };
     const stuck = { templateHash: "a-outdated", resizedAtMs: NOW_MS - 60_000 };
     const snapshot = { scaling: aScaling(1) };
-    expect(decided({ rollout, stuck, snapshot }).actions).toEqual(["delete-pod a-2"]);
+    const unreadyFor = (ms: number) =>
+      decided({ rollout, stuck: { ...stuck, readyChangedAtMs: NOW_MS - ms }, snapshot }).actions;
+    expect(unreadyFor(POLICY.rolloutTimeoutMs)).toEqual(["delete-pod a-2"]);
+    expect(unreadyFor(POLICY.rolloutTimeoutMs - 1)).toEqual([]);
+  });
+
+  it("is not deleted if it is unready for a moment with a size that it got in place since the last rollout", () => {
+    const rollout = { size: sizeOfCores(1), isRollback: false, failure: undefined };
+    const resized = (resizedAtMs: number | undefined) =>
+      decided({ rollout, stuck: { resizedAtMs }, stuckCores: 4, snapshot: { scaling: aScaling(1) } }).actions;
+    expect(resized(NOW_MS)).not.toContain("delete-pod a-2");
+    expect(resized(undefined)).toContain("delete-pod a-2");
   });
 
   it("is deleted if its size is older than the one that failed last", () => {
