@@ -103,7 +103,7 @@ const UNREACHABLE: Readiness = { ready: false, problem: "the API server has not 
 
 const LEFT_OUT = "the namespace cannot be read, so its pipes are not resized; trying again every minute";
 
-/** Resolves as soon as the API server responds, to what only a new process notices later. */
+/** Resolves when the API server responds, with facts that this process reads only once. */
 function firstCalls({ settings, client, clock, log }: Parts, signal: AbortSignal) {
   const onProblem = (err: unknown) => log.warn({ err }, "the API server does not respond; trying again");
   const calls = async () => {

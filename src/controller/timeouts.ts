@@ -65,7 +65,7 @@ export const TIMEOUTS = {
   fieldConflictMs: [0, 10 * SECOND_MS, MINUTE_MS] as readonly number[],
   /** After the delays of `fieldConflictMs`, a status that another writer removes is written again once in this time. */
   repeatStatusMs: 60 * MINUTE_MS,
-  /** Before a status is written again of which only numbers in messages have changed. */
+  /** Before a status is written again if only numbers in its messages have changed. */
   refreshStatusMs: 10 * MINUTE_MS,
   /** Before a failed write is repeated: 20 writes in the first hour, then 12 per hour. */
   writeRetry: { firstMs: SECOND_MS, mostMs: 5 * MINUTE_MS },

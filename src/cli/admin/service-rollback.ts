@@ -32,9 +32,9 @@ export const rollback = recordsCommand({
   summary: "return the pipes of a service to the previous size",
   details:
     "The previous size is the newest size in the history (admin service show) that every pipe ran and that is not the\n" +
-    "current size. Sizes that failed, or that only a boost had, do not count, nor larger sizes while the maximum of the\n" +
-    "tier limits the service. A second rollback returns to the size before the first one, if every pipe ran that; for an\n" +
-    "older size, use --to.",
+    "current size. Sizes that failed, or that only a boost had, do not count. While the tier limits the service, sizes\n" +
+    "above its maximum do not count either. A second rollback returns to the size before the first one, if every pipe\n" +
+    "ran that; for an older size, use --to.",
   examples: [
     "admin service rollback <uuid>",
     "admin service rollback <uuid> --dry-run",

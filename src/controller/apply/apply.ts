@@ -19,7 +19,7 @@ import { writeFailed } from "./write-error.ts";
  * Runs one action and stores the response in the caches, so that the next reconciliation sees it. The memory of writes
  * has the outcome of each write to a pipe.
  *
- * @returns the error of a failed write to a pipe or one of its pods, or of one that the server delays
+ * @returns the error of a failed write to a pipe or one of its pods, or of a creation that the server delays
  * @throws the error if it is not about such an object
  */
 export async function apply(applier: Applier, action: Action): Promise<WriteError | undefined> {

@@ -39,7 +39,7 @@ export function boostRequest(maximum: Size) {
     .meta({
       id: "PipeScalingBoostRequest",
       description:
-        "The end, and the size as for a rescale: send one of its two fields, from which the API derives the other, or both.",
+        "The end of the boost, and its size. As for a rescale, send one of the two fields of the size, and the API derives the other, or send both.",
       minProperties: 2,
       ...ratioRule(maximum),
     })

@@ -166,9 +166,9 @@ function rolloutProgressOf(
 }
 
 /**
- * When the spec was last written, in milliseconds since 1970; 0 if nothing shows it. The status shows no progress,
- * because each crash of a pod changes it. But it shows that a later write changed only annotations: a change of the spec
- * that Kubernetes has seen is not later than the status.
+ * When the spec was last written, in milliseconds since 1970; 0 if nothing shows it. The status is no sign of progress,
+ * because each crash of a pod changes it. But Kubernetes has seen the last change of the spec before it wrote the status,
+ * so a later write changed only annotations.
  */
 function changedAtMs(managedFields: readonly ManagedFields[] = [], isSeen: boolean): number {
   const writtenAtMs = managedAtMs(managedFields, SPEC) ?? 0;
