@@ -155,7 +155,9 @@ export class Reporter {
     } catch (error) {
       const failure = { ...writeFailed(error), isConflict: isConflict(error) };
       writes.failed(attempt, failure, generation);
-      if (isOutcomeUnknown(error)) this.#unanswered.set(uid, step);
+      // Nothing would remove the status of an object that has left meanwhile.
+      const isKnown = caches.scalings.get(`${namespace}/${name}`)?.metadata.uid === uid;
+      if (isKnown && isOutcomeUnknown(error)) this.#unanswered.set(uid, step);
       if (failure.isConflict) await this.#refresh(scaling);
       // Only this write waits: the service may be in a commit, and an unmanaged PipeScaling may be of another tenant.
       const isDelayed = failure.retryAfterMs !== undefined && !failure.isConflict;

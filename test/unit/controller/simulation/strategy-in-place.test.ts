@@ -22,6 +22,18 @@ async function start(options: Parameters<typeof PipeGroup.start>[0]): Promise<Pi
   return group;
 }
 
+/** A pipe of which a container restarted during a resize to four cores. */
+async function startedWithRestart(): Promise<PipeGroup> {
+  const group = await start({ pipes: 1 });
+  const { workloads } = group;
+  workloads.outcome = () => "Error";
+  group.request(4);
+  await group.run(10 * SECOND);
+  workloads.crash(group.pods("pipe-0")[0]?.metadata.name ?? "", SECOND);
+  workloads.outcome = () => "Done";
+  return group;
+}
+
 /** The conditions that are True, and what the status says about the first pipe that is not done. */
 function reportOf({ simulation }: PipeGroup) {
   const { conditions = [], pipes, failures = [] } = simulation.status(1);
@@ -220,13 +232,8 @@ describe("with the strategy InPlace", () => {
   );
 
   it("a retry that is requested for later is made then, and the status has its time, after a container restarted", async () => {
-    const group = await start({ pipes: 1 });
+    const group = await startedWithRestart();
     const { workloads, simulation } = group;
-    workloads.outcome = () => "Error";
-    group.request(4);
-    await group.run(10 * SECOND);
-    workloads.crash(group.pods("pipe-0")[0]?.metadata.name ?? "", SECOND);
-    workloads.outcome = () => "Done";
     await group.run(HOUR);
     simulation.askToRetry(1, HOUR);
     await group.run(HOUR - SECOND);
@@ -309,13 +316,8 @@ describe("with the strategy InPlace", () => {
   });
 
   it("a size with which a container restarted is tried again with another pod template", async () => {
-    const group = await start({ pipes: 1 });
+    const group = await startedWithRestart();
     const { workloads, simulation } = group;
-    workloads.outcome = () => "Error";
-    group.request(4);
-    await group.run(10 * SECOND);
-    workloads.crash(group.pods("pipe-0")[0]?.metadata.name ?? "", SECOND);
-    workloads.outcome = () => "Done";
     await group.run(10 * MINUTE);
     expect(reportOf(group)).toMatchObject({ state: "Failed", reason: "Restarted" });
     simulation.setImage("pipe-0", "image:2");
