@@ -11,6 +11,7 @@ import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { confirmationOf, isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
 import { dueAtMs, lastErrorOf, recordOf, repeatableAtMs } from "../retry.ts";
+import { searchedAtMs } from "../rollout/way.ts";
 import { assess } from "./assess.ts";
 import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spec.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
@@ -207,7 +208,7 @@ function isFromLaterGeneration({ lastRollout }: PipeView, { metadata }: PipeScal
   return lastRollout?.scalingUid === metadata.uid && lastRollout.scalingGeneration > metadata.generation;
 }
 
-/** Writes whose next attempt may be missing in the `recheckAtMs` of a decision. */
+/** Writes whose next attempt may be missing in the `recheckAtMs` of a decision, like that of a search for room. */
 const SILENT: readonly WritePurpose[] = ["adopt", "roll-back", "dry-run", "dry-run-commit", "replace-pods"];
 
 /** A workload that left the caches is read again after this time. */
@@ -251,5 +252,6 @@ function timesOf(assessment: Assessment, isWaitedFor: boolean): readonly number[
   const { pipe, state, subject, phaseEndsAtMs } = assessment;
   const endsAtMs = isWaitedFor || state === "rolling" ? phaseEndsAtMs : undefined;
   const retries = SILENT.map((purpose) => dueAtMs(subject.writes.get(pipe.metadata.uid, purpose), subject));
-  return [assessment.recheckAtMs, endsAtMs, ...retries].filter((each) => each !== undefined);
+  const times = [assessment.recheckAtMs, endsAtMs, searchedAtMs(subject), ...retries];
+  return times.filter((each) => each !== undefined);
 }

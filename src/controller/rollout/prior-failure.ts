@@ -63,18 +63,25 @@ function priorFailure(subject: Subject): Failure | undefined {
 }
 
 /**
- * The failure of the write itself, or of its dry run. A rollback shows that the writes before it succeeded after all.
+ * The failure of the write itself, of its dry run, or of the search for room. Each of them holds the pipe back, so the
+ * one that is due last counts. A rollback shows that the writes before it succeeded after all.
  */
 function failedWrite(subject: Subject): Failure | undefined {
-  const failure = lastFailedWrite(subject);
-  const rollback = rolledBack(subject);
-  return failure && rollback && failure.atMs < rollback.atMs ? undefined : failure;
+  const records = [recordOf(subject, "resize"), dryRunRecord(subject, true), dryRunRecord(subject, false)];
+  const failed = records.filter((record) => record?.outcome.type === "failed" && holdsBack(record));
+  const failures = [
+    ...failed.map((record) => failureOf(record, dueAtMs(record, subject))),
+    failedSearch(subject),
+  ].filter((failure) => failure !== undefined);
+  const { atMs = 0 } = rolledBack(subject) ?? {};
+  const [last] = failures.filter((failure) => failure.atMs >= atMs).toSorted(byLastRetry);
+  return last;
 }
 
-function lastFailedWrite(subject: Subject): Failure | undefined {
-  const records = [recordOf(subject, "resize"), dryRunRecord(subject, true), dryRunRecord(subject, false)];
-  const failed = records.find((record) => record?.outcome.type === "failed" && holdsBack(record));
-  return failureOf(failed, dueAtMs(failed, subject)) ?? failedSearch(subject);
+function byLastRetry(a: Failure, b: Failure): number {
+  const { retryAtMs: firstMs = Number.MAX_SAFE_INTEGER } = a;
+  const { retryAtMs: secondMs = Number.MAX_SAFE_INTEGER } = b;
+  return secondMs - firstMs;
 }
 
 /** False for an error that leads to a rollout, because then only the checks of the rollout count. */

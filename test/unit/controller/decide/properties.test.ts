@@ -1,11 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decide } from "../../../../src/controller/decide/decide.ts";
+import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { WritePurpose, WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { timedPhase } from "../../../../src/controller/rollout/phase.ts";
 import { OURS } from "../../../../src/domain/rollout-plan.ts";
 import { sameSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
+  aLabelledPipe,
   aPipe,
   aRollout,
   aScaling,
@@ -15,6 +18,7 @@ import {
   NOW_MS,
   POLICY,
 } from "../../../support/fixtures/snapshot.ts";
+import { aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
 
 describe("the actions for any state of the pipes", () => {
   const cores = fc.constantFrom(1, 2, 4, 8);
@@ -97,6 +101,52 @@ describe("the actions for any state of the pipes", () => {
           decide(each, DECIDE_OPTIONS),
         );
       }),
+    );
+  });
+});
+
+describe("a pipe after any failed writes, dry runs and searches for room", () => {
+  const trying = { ...DECIDE_OPTIONS, makesDryRuns: true };
+  const failure = fc
+    .record({
+      reason: fc.constantFrom("WriteFailed", "Forbidden", "Refused", "NoNodeLargeEnough", "NoNodeHasRoom"),
+      isConflict: fc.boolean(),
+    })
+    .map((error) => failed(error));
+  const recordWith = (outcome: fc.Arbitrary<WriteRecord["outcome"]>) =>
+    fc.record({
+      outcome,
+      attempts: fc.integer({ min: 1, max: 12 }),
+      agoMs: fc.oneof(fc.nat(2000), fc.nat(120_000), fc.integer({ min: -3_600_000, max: 3_600_000 })),
+    });
+  const check = recordWith(fc.oneof(fc.constant({ type: "done" } as const), failure));
+  const records = fc.record(
+    { resize: recordWith(failure), "dry-run": check, "dry-run-commit": check, "check-room": check },
+    { requiredKeys: [] },
+  );
+  const strategies = fc.constantFrom("Rollout", "InPlaceOrRollout");
+  const pendings = fc.constantFrom(undefined, "Deferred", "Infeasible").map((reason) => {
+    if (!reason) return aPod("a-1");
+    const resize = { type: "PodResizePending", reason, message: "no room" } as const;
+    return aResizedPod("a-1", { resize, resizedAtMs: NOW_MS - 5000 });
+  });
+
+  it("is tried now, or at a known time, whichever of them failed", () => {
+    fc.assert(
+      fc.property(records, strategies, fc.boolean(), pendings, (given, strategy, stopsOldPodsFirst, pod) => {
+        const pipe = aLabelledPipe("a", { stopsOldPodsFirst });
+        const pods = new Map([["a", [pod]]]);
+        const [first] = decide(aSnapshot([pipe], { strategy, pods }), trying).actions;
+        const checked = first?.type === "dry-run" ? { subject: first.subject } : {};
+        const writes = Object.entries(given).map(([purpose, { agoMs, ...each }]) => {
+          const changes = { ...each, ...(purpose === "resize" ? {} : checked), lastAtMs: NOW_MS - agoMs };
+          return aWrite(pipe.metadata.uid, purpose as WritePurpose, changes);
+        });
+        const seen = aSnapshot([pipe], { strategy, pods, writes: someWrites(writes) });
+        const decision = decide(seen, trying);
+        expect(decision.actions.length > 0 || Number.isFinite(recheckAtMs(seen, decision))).toBe(true);
+      }),
+      { numRuns: 2000 },
     );
   });
 });

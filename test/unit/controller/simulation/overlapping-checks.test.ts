@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { actionOf } from "../../../../src/kube/call.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { refusal } from "../../../support/simulation/cluster.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
@@ -102,3 +103,26 @@ describe("a size that supersedes another one during its slow dry run", () => {
     expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "NoNodeHasRoom" });
   });
 });
+
+// Another writer changes the pipe between the search for room and the write, and again during the next search.
+it.each([1, 2, 5])(
+  "a search for room that fails %i times after a conflict of the write is made again",
+  async (conflicts) => {
+    const group = await PipeGroup.start({ pipes: 1, deployment: { strategy: "Recreate" }, nodeCores: 8 });
+    const { simulation, cluster } = group;
+    simulation.start("Rollout");
+    await group.run(5 * SECOND);
+    let left = 0;
+    cluster.fault = (request) => {
+      if (actionOf(request).resource !== "deployments" || request.method !== "PATCH") return undefined;
+      if (!isDryRun(request) && left === 0) left = 1 + conflicts;
+      else if (left <= 1) return undefined;
+      else left -= 1;
+      return { error: new KubeApiError("PATCH", 409, "{}") };
+    };
+    group.request(2);
+    await group.run(5 * MINUTE);
+    expect(left).toBe(1);
+    group.expectSettled(2);
+  },
+);
