@@ -5,7 +5,14 @@ import type { ActivePod, Assessment, Cause, Subject } from "../assessment.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
 import { annotationSubject, appliedSize, type LastRollout } from "../observe/last-rollout.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
-import { isChangedByOwner, isHeld, isOfTemplate, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
+import {
+  hasAppliedSize,
+  isChangedByOwner,
+  isHeld,
+  isOfTemplate,
+  isRollingOut,
+  type PipeView,
+} from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { isSize, sizeOf, sizeOfAllotment } from "../observe/resources.ts";
 import { isOpen, READ_LATER, type WritePurpose, type WriteRecord } from "../observe/write-record.ts";
@@ -22,8 +29,20 @@ export function repair(assessment: Assessment): readonly (PipeAction | DeletePod
   const stuck = stuckPod(subject);
   if (stuck && stuck.dueAtMs <= subject.nowMs) return [{ type: "delete-pod", pipe, pod: stuck.pod }];
   if (abandoned && pipe.lastRollout) return rollBack(subject, pipe.lastRollout.size, abandoned);
-  if (!sameSize(pipe.size, subject.desired)) return [];
+  if (!sameSize(pipe.size, subject.desired)) return recordSuperseded(subject);
   return [...record(assessment), ...rollBackFailed(assessment)];
+}
+
+/**
+ * Records that the rollout to a size which is no longer desired has completed. Otherwise, a later change of the owner
+ * would count as a part of that rollout, and the pipe would be rolled back if the change fails.
+ */
+function recordSuperseded(subject: Subject): readonly PipeAction[] {
+  const { pipe } = subject;
+  const { lastRollout, rollout, replicas } = pipe;
+  if (!lastRollout || lastRollout.isRollback || !rollout.isComplete || replicas === 0) return [];
+  if (!hasAppliedSize(pipe) || hasComeUp(pipe)) return [];
+  return adopt(subject, { ...lastRollout, cameUp: true });
 }
 
 /**

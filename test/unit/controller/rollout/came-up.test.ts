@@ -72,6 +72,23 @@ describe("a pipe whose rollout succeeded", () => {
     expect(actionsFor(aSnapshot([changed]))).toEqual(["a back to 1000m/4Gi"]);
   });
 
+  it("is recorded also while it waits for another size, because its owner may change it then", () => {
+    const writes = someWrites([
+      aWrite("uid-a", "resize", { subject: "8000m/32Gi", outcome: failed({ reason: "Refused" }) }),
+    ]);
+    const waiting = (lastRollout: LastRollout, changes: Partial<PipeView> = {}) => {
+      const pipe = aPipe("a", { size: FOUR, lastRollout, ...changes });
+      return actionsFor(aSnapshot([pipe], { writes, scaling: aScaling(8) }));
+    };
+    const lastRollout = aRollout(FOUR);
+    expect(waiting(lastRollout)).toEqual(["adopt a with 4000m/16Gi"]);
+    expect(waiting({ ...lastRollout, cameUp: true })).toEqual([]);
+    expect(waiting(lastRollout, { rollout: UNDER_WAY })).toEqual([]);
+    expect(waiting(lastRollout, { replicas: 0 })).toEqual([]);
+    expect(waiting(lastRollout, { size: sizeOfCores(2) })).toEqual([]);
+    expect(waiting(aRollout(sizeOfCores(8), { isRollback: true, lastGoodSize: FOUR }))).toEqual([]);
+  });
+
   it("is recorded once, so that nothing has to be remembered", () => {
     const lastRollout = aRollout(FOUR);
     const pipe = aPipe("a", { size: FOUR, lastRollout });
