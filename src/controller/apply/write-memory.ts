@@ -206,12 +206,12 @@ export class WriteMemory implements WriteRecords {
 
   /**
    * The template left a size because we wrote the next one, so the writes of the size before were not undone. A size
-   * that is tried again can be rolled back again.
+   * that is tried again can be rolled back again, and is checked again.
    */
   #endCounts({ uid, purpose }: Attempt): void {
     const subjectOf = (each: WritePurpose) => this.#records.get(keyOf({ uid, purpose: each }))?.subject;
     const outdated = OF_SIZE.filter((each) => subjectOf(each) !== subjectOf(purpose));
-    for (const each of [...outdated, "roll-back"] as const) this.forget(uid, each);
+    for (const each of [...outdated, ...CHECKS, "roll-back"] as const) this.forget(uid, each);
   }
 
   /** @param generation of the object that the write was for */

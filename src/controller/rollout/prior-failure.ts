@@ -64,7 +64,8 @@ function priorFailure(subject: Subject): Failure | undefined {
 
 /**
  * The failure of the write itself, of its dry run, or of the search for room. Each of them holds the pipe back, so the
- * one that is due last counts. A rollback shows that the writes before it succeeded after all.
+ * one that is due last counts. A rollback shows that the writes before it succeeded after all, and after a commit, the
+ * size was applied by other means.
  */
 function failedWrite(subject: Subject): Failure | undefined {
   const records = [recordOf(subject, "resize"), dryRunRecord(subject, true), dryRunRecord(subject, false)];
@@ -73,8 +74,10 @@ function failedWrite(subject: Subject): Failure | undefined {
     ...failed.map((record) => failureOf(record, dueAtMs(record, subject))),
     failedSearch(subject),
   ].filter((failure) => failure !== undefined);
-  const { atMs = 0 } = rolledBack(subject) ?? {};
-  const [last] = failures.filter((failure) => failure.atMs >= atMs).toSorted(byLastRetry);
+  const commit = recordOf(subject, "commit");
+  const committedAtMs = commit?.outcome.type === "done" ? commit.lastAtMs : 0;
+  const appliedAtMs = Math.max(rolledBack(subject)?.atMs ?? 0, committedAtMs);
+  const [last] = failures.filter(({ atMs }) => atMs >= appliedAtMs).toSorted(byLastRetry);
   return last;
 }
 

@@ -143,6 +143,12 @@ export class HeldSet {
     this.#workloads.outcome = () => "Deferred";
   }
 
+  /** The kubelets resize all pods from now on. */
+  grantResizes(): void {
+    this.#workloads.outcome = () => "Done";
+    this.#workloads.look();
+  }
+
   /** The kubelet of a pod resizes it no more. */
   keepSize(name: string, outcome: ResizeOutcome): void {
     this.#workloads.outcome = ({ metadata }) => (metadata.name === name ? outcome : "Done");
@@ -156,6 +162,29 @@ export class HeldSet {
   setSize(cores: number): void {
     const resources = amounts(sizeOfCores(cores));
     this.change({ template: { spec: { containers: [{ name: "pipe", resources }] } } });
+  }
+
+  /**
+   * From now on, the owner sets this size in the template again whenever it had another one for some time.
+   *
+   * @returns how often the owner has done so
+   */
+  keepInTemplate(cores: number, delayMs: number): { readonly reverts: number } {
+    const { cluster, clock } = this.simulation;
+    const done = { reverts: 0 };
+    const isReverted = () => this.#templateSize === formatSize(sizeOfCores(cores));
+    let isWaiting = false;
+    cluster.onStatefulSet.push(() => {
+      if (isWaiting || isReverted()) return;
+      isWaiting = true;
+      clock.after(delayMs, () => {
+        isWaiting = false;
+        if (isReverted()) return;
+        done.reverts += 1;
+        this.setSize(cores);
+      });
+    });
+    return done;
   }
 
   /** Another writer removes all entries of `managedFields` of the StatefulSet. */
@@ -203,6 +232,10 @@ export class HeldSet {
     const { object } = this.#set;
     if (!object) throw new Error("the StatefulSet is gone");
     return object;
+  }
+
+  get #templateSize() {
+    return sizeOf(this.#object.spec.template.spec.containers[0]);
   }
 
   get isHeld(): boolean {
@@ -260,7 +293,7 @@ export class HeldSet {
       violations: this.simulation.cluster.violations,
       ready: ready?.status,
       message: ready?.message,
-      template: sizeOf(this.#object.spec.template.spec.containers[0]),
+      template: this.#templateSize,
       pods: this.state().map((each) => [each.size, each.actual]),
       isHeld: this.isHeld,
       mislabeled: this.mislabeled(),

@@ -17,6 +17,7 @@ const DAY_MS = 24 * 3_600_000;
 const REFUSED: WriteError = { reason: "Refused", message: "no" };
 const UNAVAILABLE: WriteError = { reason: "WriteFailed", message: "unavailable" };
 const SIZE = "4000m/16Gi";
+const CHECKS = ["dry-run", "dry-run-commit", "check-room"] as const;
 
 function setup() {
   const { pipes, pods } = createCaches();
@@ -164,6 +165,19 @@ describe("the memory of writes", () => {
     await clock.advance(SERIES_END_MS);
     writes.done(writes.begin("uid-a", "resize", SIZE));
     expect([writes.get("uid-a", "resize")?.attempts, delayMs()]).toEqual([2, 10_000]);
+  });
+
+  it.each(["resize", "commit"] as const)("forgets the checks before a %s that succeeds", (purpose) => {
+    const { writes } = setup();
+    const found = () => CHECKS.map((check) => writes.get("uid-a", check)?.outcome.type);
+    for (const check of CHECKS) writes.failed(writes.begin("uid-a", check, SIZE), REFUSED, 1);
+    writes.failed(writes.begin("uid-a", purpose, SIZE), UNAVAILABLE, 1);
+    expect(found()).toEqual(["failed", "failed", "failed"]);
+    const attempt = writes.begin("uid-a", purpose, SIZE);
+    const slow = writes.begin("uid-a", "dry-run", SIZE);
+    writes.done(attempt);
+    writes.failed(slow, REFUSED, 1);
+    expect(found()).toEqual([undefined, undefined, undefined]);
   });
 
   it("has one record for each object and purpose", () => {

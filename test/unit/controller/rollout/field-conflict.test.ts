@@ -22,7 +22,7 @@ import {
   NOW_MS,
   rollingTo,
 } from "../../../support/fixtures/snapshot.ts";
-import { annotated, aWrite, someWrites } from "../../../support/fixtures/writes.ts";
+import { annotated, aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
 
 const FOUR = sizeOfCores(4);
 
@@ -57,6 +57,18 @@ describe("a pipe whose size another writer takes away", () => {
     expect(failuresIn(decided({ attempts: 4 }, "commit"))).toMatchObject([
       { reason: "FieldConflict", attempts: 4 },
     ]);
+  });
+
+  it("does not get it for ever if a rollout failed before its commits, and waits after one that failed since", () => {
+    const afterRollout = (agoMs: number) => {
+      const outcome = failed({ reason: "Refused" });
+      const commit = aWrite("uid-a", "commit", { attempts: 4, lastAtMs: NOW_MS - 600_000 });
+      const rollout = aWrite("uid-a", "resize", { lastAtMs: NOW_MS - agoMs, outcome });
+      return decide(aSnapshot([aPipe("a")], { writes: someWrites([commit, rollout]) }), DECIDE_OPTIONS);
+    };
+    expect(afterRollout(600_001).actions).toEqual([]);
+    expect(failuresIn(afterRollout(600_001))).toMatchObject([{ reason: "FieldConflict", attempts: 4 }]);
+    expect(failuresIn(afterRollout(60_000))).toMatchObject([{ reason: "Refused" }]);
   });
 
   it("gets it again at once, with a new count, after a week without a conflict", () => {

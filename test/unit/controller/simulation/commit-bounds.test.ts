@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { refusal } from "../../../support/simulation/cluster.ts";
 import { HeldPipe } from "../../../support/simulation/held-steps.ts";
 import { deployResizable } from "../../../support/simulation/in-place-scenario.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
@@ -38,6 +39,23 @@ describe.each([3, 30, 100, 400])("an operator that writes the template back afte
     expect(group.paused()).toEqual([]);
     expect(cluster.readyJudge.violations).toEqual([]);
   });
+});
+
+it("an operator that writes the template back causes few commits also if a rollout was refused before", async () => {
+  const group = await PipeGroup.start({ pipes: 1, replicas: 2 });
+  const { simulation, cluster } = group;
+  const owner = new RevertingOwner(cluster, "pipe-0", { delayMs: 20 * SECOND });
+  simulation.start("Rollout");
+  cluster.fault = (request) =>
+    request.method === "PATCH" && targetOf(request).resource === "deployments" ? refusal("no") : undefined;
+  group.request(4);
+  await group.run(4 * MINUTE);
+  expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "Refused" });
+  cluster.fault = () => undefined;
+  simulation.setStrategy(1, "InPlace");
+  await group.run(HOUR);
+  expect(owner.writes).toBe(MOST_COMMITS);
+  expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
 });
 
 it("an operator that stops writing the template back does not prevent a retry", async () => {
