@@ -10,7 +10,7 @@ import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { confirmationOf, isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
-import { dueAtMs, lastErrorOf, recordOf, repeatableAtMs } from "../retry.ts";
+import { dueAtMs, lastErrorOf, podDueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
 import { searchedAtMs } from "../rollout/way.ts";
 import { assess } from "./assess.ts";
 import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spec.ts";
@@ -252,6 +252,10 @@ function timesOf(assessment: Assessment, isWaitedFor: boolean): readonly number[
   const { pipe, state, subject, phaseEndsAtMs } = assessment;
   const endsAtMs = isWaitedFor || state === "rolling" ? phaseEndsAtMs : undefined;
   const retries = SILENT.map((purpose) => dueAtMs(subject.writes.get(pipe.metadata.uid, purpose), subject));
-  const times = [assessment.recheckAtMs, endsAtMs, searchedAtMs(subject), ...retries];
+  // Until the return of a pod to the size of its template is tried again, its pipe goes on without it.
+  const returns = subject.active.map(({ pod }) =>
+    podDueAtMs({ pod, record: subject.writes.get(pod.metadata.uid, "return-pod") }, subject),
+  );
+  const times = [assessment.recheckAtMs, endsAtMs, searchedAtMs(subject), ...retries, ...returns];
   return times.filter((each) => each !== undefined);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decide } from "../../../../src/controller/decide/decide.ts";
+import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import { TYPE_LABEL } from "../../../../src/controller/names.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
@@ -38,8 +38,10 @@ function decided(
     writes: someWrites(writes),
     ...changes,
   });
-  const { actions, sizing } = decide(snapshot, DECIDE_OPTIONS);
-  return { actions, summary: summaries(actions), assessment: sizing?.assessments[0] };
+  const decision = decide(snapshot, DECIDE_OPTIONS);
+  const { actions, sizing } = decision;
+  const atMs = recheckAtMs(snapshot, decision);
+  return { actions, summary: summaries(actions), assessment: sizing?.assessments[0], atMs };
 }
 
 const failedInPlace = { size: FOUR, reason: "Deferred", message: "no room", atMs: NOW_MS - 60_000 } as const;
@@ -98,6 +100,20 @@ describe("a pipe whose template has the size", () => {
       expect(actions).toMatchObject([
         { type: "return-pod", pod: { metadata: { name: "a-2" } }, resources: resourcesFor(FOUR, false) },
       ]);
+    });
+
+    it("gives one that its owner keeps from rollouts that size later, if it fails at first", () => {
+      const { inTurn } = aStatefulPipe({
+        options: { updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 1 } } },
+      });
+      if (!inTurn?.hold) throw new Error("the owner keeps no pod");
+      const ofSet = { ...sized, lastRollout, inTurn: { ...inTurn, templateHash: "current" } };
+      const at = (agoMs: number) =>
+        decided([aPod("a-0"), aResizedPod("a-1")], ofSet, [
+          aPodWrite("a-0", { outcome: failed(), lastAtMs: NOW_MS - agoMs }, "return-pod"),
+        ]);
+      expect(at(999)).toMatchObject({ summary: [], assessment: { state: "paused" }, atMs: NOW_MS + 1 });
+      expect(at(1000).summary).toEqual(["return-pod a-0"]);
     });
 
     it("waits while that is in progress", () => {
@@ -249,6 +265,21 @@ describe("a pipe that cannot be resized in place", () => {
       const [first] = decided([aResizedPod("a-1"), aPod("a-3")], noted, [write]).summary;
       expect(first === "return-pod a-1" ? [first] : []).toEqual(expected);
     }
+  });
+
+  it("has the return of a pod that fails repeated after the delay, if its strategy replaces no pod", () => {
+    const inPlaceFailure = { ...failedInPlace, reason: "Restarted" } as const;
+    const pipe = { lastRollout: aRollout(ONE, { inPlaceFailure, cameUp: true }) };
+    const subject = formatAllotment(resourcesFor(ONE, false));
+    const at = (outcome: WriteRecord["outcome"], agoMs: number) => {
+      const write = aPodWrite("a-1", { subject, outcome, lastAtMs: NOW_MS - agoMs }, "return-pod");
+      return decided([aResizedPod("a-1"), aPod("a-2")], pipe, [write], { strategy: "InPlace" });
+    };
+    expect(at(failed(), 999)).toMatchObject({ summary: [], atMs: NOW_MS + 1 });
+    expect(at(failed(), 1000).summary).toEqual(["return-pod a-1"]);
+    expect(at(failed({ reason: "Refused" }, 2), 0)).toMatchObject({ summary: [], atMs: NOW_MS + 300_000 });
+    expect(at({ type: "pending" }, 0)).toMatchObject({ summary: [], atMs: Number.POSITIVE_INFINITY });
+    expect(at({ type: "done" }, 0)).toMatchObject({ summary: [], atMs: Number.POSITIVE_INFINITY });
   });
 
   it("is then rolled out, and the annotation keeps the reason", () => {
