@@ -28,12 +28,23 @@ function ofDeployment(deployment: Deployment, { lastRollout }: Known): OfKind {
 /** The default of the API server for progressDeadlineSeconds. It does not count as a choice of the owner. */
 const DEFAULT_DEADLINE_S = 600;
 
+/** For Kubernetes, this progressDeadlineSeconds is none. */
+const NO_DEADLINE_S = 2 ** 31 - 1;
+
+/** The longest rollout timeout that can be set. A pipe that does not come up keeps others waiting no longer. */
+const LONGEST_DEADLINE_S = 24 * 3600;
+
 function deadlineMsOf({
   progressDeadlineSeconds = DEFAULT_DEADLINE_S,
   minReadySeconds = 0,
 }: Deployment["spec"]): number {
-  const chosenS = progressDeadlineSeconds === DEFAULT_DEADLINE_S ? 0 : progressDeadlineSeconds;
-  return (chosenS + minReadySeconds) * 1000;
+  return (chosenDeadlineS(progressDeadlineSeconds, minReadySeconds) + minReadySeconds) * 1000;
+}
+
+function chosenDeadlineS(deadlineS: number, minReadyS: number): number {
+  // Only with a longer deadline than the default can pods take as long as that to become available.
+  if (deadlineS === NO_DEADLINE_S) return minReadyS < DEFAULT_DEADLINE_S ? 0 : DEFAULT_DEADLINE_S;
+  return deadlineS === DEFAULT_DEADLINE_S ? 0 : Math.min(deadlineS, LONGEST_DEADLINE_S);
 }
 
 /**
