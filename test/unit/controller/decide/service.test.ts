@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
@@ -10,6 +11,7 @@ import {
   aRollout,
   aScaling,
   aSnapshot,
+  DECIDE_OPTIONS,
   NOW_MS,
   rollingTo,
 } from "../../../support/fixtures/snapshot.ts";
@@ -88,9 +90,19 @@ describe("a service without a PipeScaling", () => {
     };
     expect(labeled(FOUR, 4_999, 0)).toEqual([]);
     expect(labeled(FOUR, 5_000, 0)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
-    // A wrong clock shows labels from the future.
-    expect(labeled(FOUR, -1, -2)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
     expect(labeled(undefined, 0)).toEqual(["create {}"]);
+  });
+
+  it("gets none too early by a clock that is slightly behind, and does not wait for one that is wrong", () => {
+    const labeled = (...aheadMs: readonly number[]) => {
+      const pipes = aheadMs.map((ms, i) => aPipe(`${i}`, { size: FOUR, labeledAtMs: NOW_MS + ms }));
+      const snapshot = aSnapshot(pipes, { scaling: undefined });
+      return { actions: actionsFor(snapshot), atMs: recheckAtMs(snapshot, decide(snapshot, DECIDE_OPTIONS)) };
+    };
+    expect(labeled(1)).toEqual({ actions: [], atMs: NOW_MS + 5_001 });
+    expect(labeled(5_000, 9_000)).toEqual({ actions: [], atMs: NOW_MS + 10_000 });
+    expect(labeled(5_001, 9_000).actions).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
+    expect(labeled(3_600_000, 0).actions).toEqual([]);
   });
 
   it("gets one with the size of a pipe that moved from another service", () => {
