@@ -2,11 +2,11 @@ import { sameSize } from "../../domain/size.ts";
 import { parseTime } from "../../kube/time.ts";
 import type { DeploymentCondition } from "../../kube/workloads.ts";
 import type { Cause, Subject } from "../assessment.ts";
-import { isChangedByOwner, type PipeView } from "../observe/pipe-view.ts";
+import { isChangedByOwner } from "../observe/pipe-view.ts";
 import { sizeOf } from "../observe/resources.ts";
 import { awaitedOldPod, seesPods } from "../pods.ts";
 import { withRemedy } from "../remedy.ts";
-import { startedAtMs, stepsOf, timeoutMsOf } from "./phase.ts";
+import { isOfLastRollout, startedAtMs, stepsOf, timeoutMsOf } from "./phase.ts";
 
 /** A way in which a rollout fails, and the time at which it has failed unless it makes progress before. */
 interface RolloutEnd extends Cause {
@@ -62,11 +62,6 @@ function withoutProgress({ pipe }: Subject, because: string): RolloutEnd | undef
   const { progressing } = pipe.rollout;
   if (progressing?.reason !== "ProgressDeadlineExceeded" || !isOfLastRollout(pipe)) return undefined;
   return { reason: "ProgressDeadlineExceeded", message: `${progressing.message ?? ""}${because}`, atMs: 0 };
-}
-
-/** For a while, a Recreate Deployment still has the condition Progressing of the previous rollout. */
-function isOfLastRollout({ rollout, lastRollout }: PipeView): boolean {
-  return rollout.progressedAtS !== lastRollout?.progressedAtS;
 }
 
 /** A ReplicaFailure has a grace period, unless the pipe has no pod left. */

@@ -42,12 +42,18 @@ export function timedPhase(pipe: PipeView, timing: Timing): TimedPhase {
 
 /**
  * Returns the start of the controller's last rollout. A start in the future comes from a wrong clock; then the last
- * progress that Kubernetes reports replaces it.
+ * progress of this rollout that Kubernetes reports replaces it, or the present time if it reports none.
  */
-export function startedAtMs({ lastRollout, rollout, createdAtMs }: PipeView, nowMs: number): number {
+export function startedAtMs(pipe: PipeView, nowMs: number): number {
+  const { lastRollout, rollout, createdAtMs } = pipe;
   const startedMs = Math.max(lastRollout?.startedAtMs ?? 0, createdAtMs);
   if (startedMs <= nowMs) return startedMs;
-  return Math.min(nowMs, rollout.progressedAtS * 1000 || nowMs);
+  return Math.min(nowMs, isOfLastRollout(pipe) ? rollout.progressedAtS * 1000 || nowMs : nowMs);
+}
+
+/** For a while, a Recreate Deployment still has the condition Progressing of the previous rollout. */
+export function isOfLastRollout({ rollout, lastRollout }: PipeView): boolean {
+  return rollout.progressedAtS !== lastRollout?.progressedAtS;
 }
 
 /**

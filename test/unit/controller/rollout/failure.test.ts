@@ -4,6 +4,7 @@ import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { failuresIn, statesFor, summaries } from "../../../support/fixtures/decisions.ts";
+import { rolling } from "../../../support/fixtures/in-turn.ts";
 import { amounts, aPod } from "../../../support/fixtures/pod.ts";
 import {
   aPipe,
@@ -144,6 +145,53 @@ describe("a pipe that cannot run the size", () => {
     const progressing = condition("Progressing", "ProgressDeadlineExceeded", NOW_MS);
     const rollout = { ...UNDER_WAY, progressing, progressedAtS: aRollout(FOUR).progressedAtS };
     expect(statesFor(aSnapshot([rollingTo("a", FOUR, { rollout })]))).toEqual(["rolling"]);
+  });
+
+  describe("by a clock that went back behind the start of the rollout", () => {
+    const lastRollout = aRollout(FOUR, { startedAtMs: NOW_MS + 1 });
+    const { progressedAtS } = lastRollout;
+    const assessed = (rollout: Partial<PipeView["rollout"]>, changes: Partial<PipeView> = {}) => {
+      const given = { lastRollout, rollout: { ...UNDER_WAY, ...rollout }, ...changes };
+      return decide(aSnapshot([rollingTo("a", FOUR, given)]), DECIDE_OPTIONS).sizing?.assessments;
+    };
+    const end = NOW_MS + POLICY.rolloutTimeoutMs;
+    const complete = condition("Progressing", "NewReplicaSetAvailable", progressedAtS * 1000);
+
+    it.each<[string, Partial<PipeView["rollout"]>, Partial<PipeView>]>([
+      ["a Deployment", { progressedAtS }, {}],
+      ["a Recreate Deployment", { progressedAtS, progressing: complete }, { stopsOldPodsFirst: true }],
+      ["a Deployment without conditions", { progressedAtS: 0 }, {}],
+      ["a Deployment that its owner changed", { progressedAtS }, { revision: lastRollout.revision + 1 }],
+    ])("%s has the whole timeout although the last progress was in the previous rollout", (_, ...given) => {
+      expect(assessed(...given)).toMatchObject([{ state: "rolling", recheckAtMs: end }]);
+    });
+
+    it("a StatefulSet has the whole timeout for each step", () => {
+      const { inTurn } = rolling();
+      const atMs = NOW_MS + 3 * POLICY.rolloutTimeoutMs;
+      expect(assessed({ progressedAtS }, { inTurn })).toMatchObject([
+        { state: "rolling", recheckAtMs: atMs },
+      ]);
+    });
+
+    it("its timeout begins with the last progress of this rollout", () => {
+      const ago = (ms: number) => assessed({ progressedAtS: (NOW_MS - ms) / 1000 });
+      expect(ago(60_000)).toMatchObject([{ state: "rolling", recheckAtMs: end - 60_000 }]);
+      expect(ago(POLICY.rolloutTimeoutMs)).toMatchObject([{ state: "failed" }]);
+    });
+
+    it("its timeout begins when its owner resumes it", () => {
+      const progressing = condition("Progressing", "DeploymentResumed", NOW_MS - 60_000);
+      const rollout = { progressedAtS: NOW_MS / 1000 - 60, progressing };
+      expect(assessed(rollout)).toMatchObject([{ state: "rolling", recheckAtMs: end - 60_000 }]);
+    });
+
+    it("a ReplicaFailure of the previous rollout is no failure of this one", () => {
+      const replicaFailure = condition("ReplicaFailure", "FailedCreate", progressedAtS * 1000);
+      const atMs = NOW_MS + 30_000;
+      const rollout = { progressedAtS, isWithoutPods: true, replicaFailure };
+      expect(assessed(rollout)).toMatchObject([{ state: "rolling", recheckAtMs: atMs }]);
+    });
   });
 
   it("has not failed in the first half minute of a ReplicaFailure, and is rechecked then", () => {

@@ -1,7 +1,15 @@
 import { expect, it } from "vitest";
 import { timedPhase } from "../../../../src/controller/rollout/phase.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
-import { aPipe, aRollout, COMPLETE, NOW_MS, POLICY, rollingTo } from "../../../support/fixtures/snapshot.ts";
+import {
+  aPipe,
+  aRollout,
+  COMPLETE,
+  NOW_MS,
+  POLICY,
+  rollingTo,
+  UNDER_WAY,
+} from "../../../support/fixtures/snapshot.ts";
 
 it("a pipe whose old pods never terminate leaves the phase terminating even if its last rollout is in the future", () => {
   const rollout = { ...COMPLETE, terminatingReplicas: 1, progressedAtS: NOW_MS / 1000 - 3600 };
@@ -27,3 +35,23 @@ it("the timeout is the longer one of the policy and of the owner's deadline", ()
   expect(phaseWith(POLICY.rolloutTimeoutMs)).toBe("overdue");
   expect(phaseWith(2 * POLICY.rolloutTimeoutMs + 1)).toBe("rolling-out");
 });
+
+it.each([
+  ["rolling-out", UNDER_WAY],
+  ["terminating", { ...COMPLETE, terminatingReplicas: 1 }],
+])(
+  "by a clock that went back behind the start, the condition of the previous rollout does not end the phase %s",
+  (phase, rollout) => {
+    const lastRollout = aRollout(sizeOfCores(4), { startedAtMs: NOW_MS + 1 });
+    const phaseWith = (progressedAtS: number) => {
+      const pipe = rollingTo("a", sizeOfCores(4), { lastRollout, rollout: { ...rollout, progressedAtS } });
+      return timedPhase(pipe, { nowMs: NOW_MS, policy: POLICY });
+    };
+    const { rolloutTimeoutMs } = POLICY;
+    expect(phaseWith(lastRollout.progressedAtS)).toEqual({ phase, phaseEndsAtMs: NOW_MS + rolloutTimeoutMs });
+    expect(phaseWith(NOW_MS / 1000 - 60)).toEqual({
+      phase,
+      phaseEndsAtMs: NOW_MS - 60_000 + rolloutTimeoutMs,
+    });
+  },
+);
