@@ -1,5 +1,6 @@
 import { Nodes } from "../capacity/nodes.ts";
 import { Rooms } from "../capacity/rooms.ts";
+import { TokenBucket } from "../runtime/token-bucket.ts";
 import type { WorkQueue } from "../runtime/work-queue.ts";
 import { runWorkers, type WorkersOptions } from "../runtime/workers.ts";
 import type { ActionRunnerOptions } from "./apply/action-runner.ts";
@@ -21,6 +22,8 @@ export interface ReconcilerSetup
   readonly queue: WorkQueue;
   /** False once this process may no longer write. */
   readonly isLeader: () => boolean;
+  /** Calls back when the clock was set forward. */
+  readonly onSetForward: (listener: () => void) => void;
 }
 
 /** Connects the reconciler with its memory and its limits, and enqueues the services whose objects change. */
@@ -35,6 +38,7 @@ export function createReconciler(setup: ReconcilerSetup) {
   const deletedScalings = new DeletedScalings(scalings, clock, timeouts.recreateMs);
   const limits = createLimits({ ...setup, writes });
   enqueueOnChange(caches, queue, limits);
+  setup.onSetForward(hastenAtMostEachMinute(setup));
   const reconciler = new Reconciler({
     ...setup,
     ...limits,
@@ -66,6 +70,23 @@ export function createReconciler(setup: ReconcilerSetup) {
     await reconciler.settled();
   };
   return { work };
+}
+
+/** Two API servers whose clocks differ may set the clock forward again and again. */
+const HASTEN = { requests: 1, windowMs: 60_000 };
+
+/** Returns a function to call when the timers of services are late. It may be called at any rate. */
+function hastenAtMostEachMinute({ clock, queue }: Pick<ReconcilerSetup, "clock" | "queue">): () => void {
+  const turns = new TokenBucket(HASTEN);
+  let isPlanned = false;
+  return () => {
+    if (isPlanned) return;
+    isPlanned = true;
+    clock.after(turns.reserve(clock.monotonic()), () => {
+      isPlanned = false;
+      queue.hasten();
+    });
+  };
 }
 
 /** Commits in progress may take this part of the 60 s that the chart gives the process to end. */

@@ -1,13 +1,13 @@
 import type { Registry } from "prom-client";
 import { CONTROLLER_FIELD_MANAGER } from "../crd/names.ts";
 import type { KubeClient } from "../kube/client.ts";
-import type { Clock } from "../runtime/clock.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { Informer } from "../runtime/informer.ts";
 import { LeaderElector } from "../runtime/leader.ts";
 import { UnreadableObjectError } from "../runtime/reflector.ts";
 import { EtcdRollbackError } from "../runtime/restart-required.ts";
 import type { RetryDelays } from "../runtime/retry-backoff.ts";
+import type { ServerClock } from "../runtime/server-clock.ts";
 import { watchAges } from "../runtime/watch-ages.ts";
 import { WorkQueue } from "../runtime/work-queue.ts";
 import type { ControllerSettings } from "../settings/controller.ts";
@@ -30,7 +30,7 @@ export interface SetupOptions {
   readonly client: KubeClient;
   /** For the leader election, with a connection of its own: no other calls may delay a renewal. */
   readonly leaseClient: KubeClient;
-  readonly clock: Clock;
+  readonly clock: ServerClock;
   readonly log: Logger;
   readonly registry: Registry;
   /** The CRD of vertical autoscalers is installed. */
@@ -120,6 +120,7 @@ export function setup(options: SetupOptions): Controller {
     onEtcdRollback,
     onProblem,
     concurrency: CONCURRENCY,
+    onSetForward: (listener) => clock.onSetForward(listener),
     isLeader: () => elector.isLeader && !outdated.aborted,
     podsProblem: (of) => informers.podsProblem(of),
     metrics: new ControllerMetrics(registry, clock),

@@ -16,6 +16,7 @@ const LARGE_CORRECTION_MS = 60_000;
 export class ServerClock implements Clock {
   readonly #base: Clock;
   readonly #onLargeCorrection: (correctionMs: number) => void;
+  readonly #forwardListeners: (() => void)[] = [];
   /** Milliseconds to add to the monotonic time to get the time since 1970. */
   #offsetMs: number;
   #isReported = false;
@@ -39,6 +40,14 @@ export class ServerClock implements Clock {
     return this.#base.after(delayMs, callback);
   }
 
+  /**
+   * Calls back after each correction that sets the clock forward. A timer for a time of day that was started before is
+   * late by the correction, because `after` measures with the monotonic clock.
+   */
+  onSetForward(listener: () => void): void {
+    this.#forwardListeners.push(listener);
+  }
+
   /** Call it when the headers of a response arrive. */
   observe({ date, seconds }: Pick<EndedCall, "date" | "seconds">): void {
     if (date === undefined) return;
@@ -49,6 +58,7 @@ export class ServerClock implements Clock {
     if (this.#offsetMs >= least - TOLERANCE_MS && this.#offsetMs <= most + TOLERANCE_MS) return;
     const correctionMs = (least + most) / 2 - this.#offsetMs;
     this.#offsetMs += correctionMs;
+    if (correctionMs > 0) for (const listener of this.#forwardListeners) listener();
     if (this.#isReported || Math.abs(correctionMs) <= LARGE_CORRECTION_MS) return;
     this.#isReported = true;
     this.#onLargeCorrection(correctionMs);

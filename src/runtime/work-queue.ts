@@ -123,6 +123,15 @@ export class WorkQueue {
   }
 
   /**
+   * Adds each key that has a delay, and each one that may get one because it is being processed, with low priority. Call
+   * it when the delays may have become too long.
+   */
+  hasten(): void {
+    for (const [key, { phase }] of this.#entries) if (phase === "processing") this.add(key, "low");
+    for (const key of this.#delayed.keys()) this.add(key, "low");
+  }
+
+  /**
    * Adds the key after a delay that grows with each failure in a row.
    *
    * @param leastMs least time before the retry. If the key is being processed, adding it again does not shorten this.

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { boostFields } from "../../src/crd/size-fields.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
-import { systemClock } from "../../src/runtime/clock.ts";
+import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { ControllerProcess, controllerKubeconfig } from "./faults/controller-process.ts";
 import { restrictController } from "./in-place-account.ts";
@@ -14,8 +14,34 @@ const NAMES = ["pipe-a", "pipe-b"];
 const HOUR_MS = 3_600_000;
 /** Long enough for the pipes to get the size of the boost before its end. */
 const BOOST_MS = 30_000;
+/** Much longer than the precision of times, and less than the rest of the boost after the pipes have the size. */
+const SUSPENDED_MS = 12_000;
 /** Precision of the server's `Date` header, which the controller's clock follows. */
 const FEW_SECONDS_MS = 5000;
+
+/** The clock of a machine that can be suspended: its monotonic time and its timers then stand still. */
+function suspendable() {
+  let suspendedMs = 0;
+  const monotonic = () => systemClock.monotonic() - suspendedMs;
+  const clock: Clock = {
+    now: systemClock.now,
+    monotonic,
+    after: (delayMs, callback) => {
+      const dueAt = monotonic() + delayMs;
+      const wait = (): (() => void) =>
+        systemClock.after(dueAt - monotonic(), () => {
+          if (monotonic() >= dueAt) callback();
+          else cancel = wait();
+        });
+      let cancel = wait();
+      return () => cancel();
+    },
+  };
+  const suspend = (ms: number) => {
+    suspendedMs += ms;
+  };
+  return { clock, suspend };
+}
 
 describe("a boost", () => {
   let environment: TestEnvironment;
@@ -100,7 +126,19 @@ describe("a boost", () => {
     const clock = { ...systemClock, now: () => Date.now() + errorMs };
     await environment.startController(IN_PLACE, { clock, timeouts: { smallerMemoryMs: 500 } });
     await environment.waitForCondition("Ready", "True");
+    await endsOnTime(await boost());
+  });
+
+  it("ends on time although the machine of the controller was suspended meanwhile", async () => {
+    const { clock, suspend } = suspendable();
+    await environment.startController(IN_PLACE, { clock, timeouts: { smallerMemoryMs: 500 } });
+    await environment.waitForCondition("Ready", "True");
     const untilMs = await boost();
+    suspend(SUSPENDED_MS);
+    await endsOnTime(untilMs);
+  });
+
+  async function endsOnTime(untilMs: number): Promise<void> {
     await settledAt(2, "Spec");
     const { status } = await environment.scaling();
     const [latest, boosted] = status?.history ?? [];
@@ -109,5 +147,5 @@ describe("a boost", () => {
     const startedAtMs = Date.parse(latest?.startedAt ?? "");
     expect(startedAtMs).toBeGreaterThan(untilMs - FEW_SECONDS_MS);
     expect(startedAtMs).toBeLessThan(untilMs + FEW_SECONDS_MS);
-  });
+  }
 });

@@ -51,6 +51,9 @@ export class Simulation extends SimulatedInputs {
   /** How often the controller noticed that etcd was restored. */
   etcdRollbacks = 0;
   readonly #options: SimulationOptions;
+  #skewMs: number;
+  /** Called when the controller's clock is set forward. */
+  #onSetForward: () => void = () => undefined;
   /** The size to which each pipe was last not resized in place. */
   readonly #fallenBack = new Map<string, string>();
   /** The setting of the controller. */
@@ -64,6 +67,7 @@ export class Simulation extends SimulatedInputs {
   constructor(options: SimulationOptions = {}) {
     super(POLICY.rolloutTimeoutMs, { hasPods: options.isInPlace ?? false });
     this.#options = options;
+    this.#skewMs = options.skewMs ?? 0;
     this.#strategy = options.isInPlace ? "InPlaceOrRollout" : "Rollout";
   }
 
@@ -121,6 +125,9 @@ export class Simulation extends SimulatedInputs {
       events: { record: (event) => events.push(event) },
       assertMayWrite: () => undefined,
       isLeader: () => !signal.aborted,
+      onSetForward: (listener) => {
+        this.#onSetForward = listener;
+      },
       podsProblem: () => undefined,
       pipeNamespaces: [],
       onProblem: () => undefined,
@@ -163,10 +170,17 @@ export class Simulation extends SimulatedInputs {
     this.fallbacks.push(`${pipe} ${notInPlace}`);
   }
 
+  /** A response of the API server corrects the controller's clock, after which it has this lead. */
+  correctClock(skewMs: number): void {
+    const isForward = skewMs > this.#skewMs;
+    this.#skewMs = skewMs;
+    if (isForward) this.#onSetForward();
+  }
+
   #skewedClock(): Clock {
     const { clock } = this;
     return {
-      now: () => clock.now() + (this.#options.skewMs ?? 0),
+      now: () => clock.now() + this.#skewMs,
       monotonic: () => clock.monotonic(),
       after: (delayMs, callback) => clock.after(delayMs, callback),
     };

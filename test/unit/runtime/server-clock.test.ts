@@ -12,7 +12,12 @@ function setup(errorMs: number) {
   base.jump(errorMs);
   const corrections: number[] = [];
   const clock = new ServerClock(base, (correctionMs) => corrections.push(correctionMs));
-  const serverTime = () => startMs + base.monotonic();
+  let steppedMs = 0;
+  const serverTime = () => startMs + steppedMs + base.monotonic();
+  /** Sets the clock of the API server. */
+  const step = (ms: number) => {
+    steppedMs += ms;
+  };
   /** Makes one call whose request and response take this long. */
   const call = async ({ requestMs = 1, responseMs = 1 } = {}) => {
     await base.advance(requestMs);
@@ -20,7 +25,7 @@ function setup(errorMs: number) {
     await base.advance(responseMs);
     clock.observe({ date, seconds: (requestMs + responseMs) / 1000 });
   };
-  return { base, clock, corrections, serverTime, call, errorOf: () => clock.now() - serverTime() };
+  return { base, clock, corrections, step, call, errorOf: () => clock.now() - serverTime() };
 }
 
 describe("a clock that follows the clock of the API server", () => {
@@ -69,6 +74,21 @@ describe("a clock that follows the clock of the API server", () => {
     large.clock.observe({ date: 0, seconds: 0 });
     expect(large.corrections).toHaveLength(1);
     expect(Math.abs((large.corrections[0] ?? 0) - HOUR_MS)).toBeLessThan(1000);
+  });
+
+  it("calls back after each correction forward, however small, and after no other response", async () => {
+    const { clock, step, call } = setup(0);
+    const times: number[] = [];
+    clock.onSetForward(() => times.push(clock.now()));
+    const counts: number[] = [];
+    for (const ms of [0, 1000, 4000, 0, HOUR_MS, -HOUR_MS, 4000]) {
+      step(ms);
+      const before = clock.now();
+      await call();
+      if (times.length > (counts.at(-1) ?? 0)) expect(times.at(-1)).toBeGreaterThan(before + 2500);
+      counts.push(times.length);
+    }
+    expect(counts).toEqual([0, 0, 1, 1, 2, 2, 3]);
   });
 
   it("measures and waits with the machine's own monotonic clock", async () => {

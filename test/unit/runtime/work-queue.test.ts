@@ -113,6 +113,24 @@ describe("a work queue", () => {
     );
   });
 
+  it("hastens the keys that have a delay or may get one, after the others, and shortens no rest", async () => {
+    const { clock, queue, next } = setup();
+    for (const key of ["idle", "settled", "resting", "processed"]) queue.add(key);
+    await taken(queue, next);
+    queue.retry("resting", 1000);
+    for (const key of ["idle", "settled", "resting"]) queue.done(key);
+    queue.addAfter("delayed", 3_600_000);
+    queue.hasten();
+    queue.add("other");
+    queue.done("processed");
+    expect(await taken(queue, next)).toEqual(["other", "delayed", "processed"]);
+    queue.done("delayed");
+    await clock.advance(1000);
+    expect(await taken(queue, next)).toEqual(["resting"]);
+    await clock.advance(3_600_000);
+    expect(await taken(queue, next)).toEqual(["delayed"]);
+  });
+
   it("spreads the retries of many keys over time", async () => {
     const { clock, queue } = setup();
     for (let key = 0; key < 300; key += 1) queue.retry(`key-${key}`);
