@@ -21,7 +21,7 @@ export interface PipeScalingView extends KubeObject {
   readonly isBeingDeleted: boolean;
   readonly spec: PipeScalingSpec;
   readonly status: PipeScalingStatus;
-  /** The controller created it and is the only writer of its spec, and no retry was requested. */
+  /** The controller has set the size, and no size, boost or retry was requested since then. */
   readonly isUnrequested: boolean;
   readonly requestAnnotation: string | undefined;
   readonly boostRequestAnnotation: string | undefined;
@@ -49,13 +49,19 @@ export function toPipeScalingView({ metadata, spec, status }: KubeObject & PipeS
   };
 }
 
+/** The fields that request a size. The others, such as `suspend`, say only whether and how pipes are resized. */
+const SIZE_FIELDS = ["f:replicaCpuMillicores", "f:replicaMemoryGb", "f:boost"].map((field) => [
+  "f:spec",
+  field,
+]);
+
 /**
- * True if only the controller has written the spec. A merge patch that repeats the same values is not recorded,
- * but a server-side apply is.
+ * True if only the controller has written a size. A merge patch that repeats the same values is not recorded, but a
+ * server-side apply is. A size that was removed has no manager, and counts as written.
  */
-function isUnwritten({ generation, managedFields }: KubeObject["metadata"]): boolean {
-  const managers = managersOf(managedFields, [["f:spec"]]);
-  return generation === 1 && managers.length === 1 && managers[0] === CONTROLLER_FIELD_MANAGER;
+function isUnwritten({ managedFields }: KubeObject["metadata"]): boolean {
+  const managers = managersOf(managedFields, SIZE_FIELDS);
+  return managers.length === 1 && managers[0] === CONTROLLER_FIELD_MANAGER;
 }
 
 /** Parses the time in an annotation. `malformed`: the name of the annotation if its value is not a valid time. */

@@ -1,7 +1,9 @@
+import { isDeepStrictEqual } from "node:util";
 import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
 import { type Size, sameSize } from "../../../src/domain/size.ts";
+import { managersOf } from "../../../src/kube/managers.ts";
 import { TIERS } from "../../support/fixtures/tiers.ts";
 import type { Kinds } from "./history.ts";
 import type { JudgeContext } from "./judge-context.ts";
@@ -12,6 +14,9 @@ import type { Workloads } from "./workloads.ts";
 type Deployment = Kinds["Deployment"];
 type Scaling = Kinds["PipeScaling"];
 
+/** Other fields of a PipeScaling, such as `suspend`, request no size. */
+const SIZE_FIELDS = ["replicaCpuMillicores", "replicaMemoryGb", "boost"] as const;
+
 /**
  * Checks that labels take nothing away from a running workload: until somebody requests a size, the controller changes
  * neither the template nor a pod of a pipe, unless the pipe is smaller than another one of a new service, or larger than
@@ -20,7 +25,7 @@ type Scaling = Kinds["PipeScaling"];
 export class AdoptionJudge {
   readonly #context: JudgeContext;
   readonly #workloads: Workloads;
-  /** The PipeScalings that only the controller has written, by service. */
+  /** The last version of each PipeScaling, by service. */
   readonly #created = new Map<string, Scaling>();
   /** Services that somebody has requested a size for. */
   readonly #requested = new Set<string>();
@@ -34,13 +39,15 @@ export class AdoptionJudge {
 
   scaling(object: Scaling, isBlind: boolean): void {
     const { name, managedFields = [], annotations = {} } = object.metadata;
-    const isWritten = managedFields.some(
-      ({ manager, fieldsV1 }) => manager !== CONTROLLER_FIELD_MANAGER && fieldsV1?.["f:spec"] !== undefined,
-    );
+    const isWritten = managersOf(
+      managedFields,
+      SIZE_FIELDS.map((field) => ["f:spec", `f:${field}`]),
+    ).some((manager) => manager !== CONTROLLER_FIELD_MANAGER);
     const isRequested = isWritten || annotations[RETRY_ANNOTATION] !== undefined;
     const before = this.#created.get(name);
     const isOfOthers = !managedFields.some(({ manager }) => manager === CONTROLLER_FIELD_MANAGER);
-    const isChanged = before && JSON.stringify(before.spec) !== JSON.stringify(object.spec);
+    const isChanged =
+      before && !SIZE_FIELDS.every((field) => isDeepStrictEqual(before.spec?.[field], object.spec?.[field]));
     if (isBlind || isRequested || isChanged || (!before && isOfOthers)) this.#requested.add(name);
     this.#created.set(name, object);
   }

@@ -4,6 +4,7 @@ import { describe, expect } from "vitest";
 import {
   DATABASE_TYPE,
   LAST_ROLLOUT_ANNOTATION,
+  RETRY_ANNOTATION,
   SERVICE_LABEL,
   TYPE_LABEL,
 } from "../../../src/controller/names.ts";
@@ -135,7 +136,7 @@ describe("three pipes whose images their owner broke", () => {
       );
       for (const name of NAMES) await breakImage(environment, name);
       // Otherwise, a pipe with another size would wait for the first request.
-      await environment.patchScaling({ suspend: false });
+      await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
       await environment.createPipe({ name: "pipe-new", cores: 2 });
       const message = await waitFor(
         async () => {

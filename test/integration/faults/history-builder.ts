@@ -127,6 +127,16 @@ export class HistoryBuilder extends DeploymentHistory {
     return this.#seeScaling({ ...this.#scaling, metadata, spec });
   }
 
+  /** A user suspends the service. */
+  suspend(): this {
+    if (!this.#scaling) throw new Error("request a size first");
+    const { metadata, spec } = this.#scaling;
+    const { generation = 0, managedFields = [] } = metadata;
+    const written = { manager: "kubectl-patch", fieldsV1: { "f:spec": { "f:suspend": {} } } };
+    const stamps = { ...this.next(), generation: generation + 1, managedFields: [...managedFields, written] };
+    return this.#seeScaling({ metadata: { ...metadata, ...stamps }, spec: { ...spec, suspend: true } });
+  }
+
   /** The controller updates the status of the PipeScaling. */
   report(ready: "True" | "False" | "Unknown", cores: number, more: Partial<PipeScalingStatus> = {}): this {
     const before = this.#scaling;

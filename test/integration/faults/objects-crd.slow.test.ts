@@ -1,6 +1,7 @@
 import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
+import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import { collectionPath } from "../../../src/kube/paths.ts";
 import { it as base } from "./fixtures.ts";
@@ -61,7 +62,8 @@ it("a CRD that is deleted and created again resizes no pipe, and the PipeScaling
   expect(await generations()).toEqual(before);
   expect((await environment.pipe("pipe-new")).metadata.generation).toBe(1);
 
-  await environment.patchScaling({ suspend: false });
+  // The new pipe would have to restart, so it waits for a request.
+  await environment.patchScaling({ suspend: false }, { [RETRY_ANNOTATION]: new Date().toISOString() });
   await invariants.settled(4, { quietMs: 1000 });
   expect(await generations()).toEqual(before);
   expect(environment.errors).toEqual([]);

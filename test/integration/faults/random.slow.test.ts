@@ -10,6 +10,7 @@ import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { AdmissionWebhook, ALL_KINDS } from "../../support/servers/admission-webhook.ts";
 import { TestEnvironment } from "../../support/test-environment.ts";
 import { restrictController } from "../in-place-account.ts";
@@ -162,12 +163,15 @@ async function prepared(operations: Operations, pipes: number): Promise<void> {
 }
 
 /**
- * Pipes of several sizes may have to restart, for which a written spec is necessary. Most services are resized in place:
+ * Pipes of several sizes may have to restart, for which a request is necessary. Most services are resized in place:
  * those with this strategy, and those without a strategy.
  */
 async function started({ service }: Operations): Promise<void> {
   const { environment: tested } = service;
-  await waitFor(() => tested.patchScaling({ strategy: "InPlaceOrRollout" }), { what: "the PipeScaling" });
+  const request = { [RETRY_ANNOTATION]: new Date().toISOString() };
+  await waitFor(() => tested.patchScaling({ strategy: "InPlaceOrRollout" }, request), {
+    what: "the PipeScaling",
+  });
   await tested.waitForCondition("Ready", "True");
   const strategy = service.pick(["InPlaceOrRollout", null, "Rollout"]);
   await tested.patchScaling({ strategy });

@@ -135,6 +135,11 @@ describe("an adopted pipe", () => {
   const unrequested = (history: HistoryBuilder) =>
     violationsOf(history).filter((each) => each.includes("without a request"));
 
+  it("may not get a smaller size after its service was suspended, which requests none", () => {
+    expect(unrequested(larger().suspend().pause("pipe-a", 1))).toHaveLength(1);
+    expect(unrequested(larger().suspend().accept(1).requestSize(1).pause("pipe-a", 1))).toEqual([]);
+  });
+
   it.each<[string, () => HistoryBuilder, number]>([
     ["that is larger may get the maximum of the tier", larger, 2],
     ["that is smaller than another one may get the size of that one", smaller, 4],

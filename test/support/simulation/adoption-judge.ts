@@ -4,6 +4,7 @@ import { sizeIn } from "../../../src/crd/size-fields.ts";
 import { sizeOfQuantities } from "../../../src/domain/quantity.ts";
 import type { Size } from "../../../src/domain/size.ts";
 import { formatSize, sameSize } from "../../../src/domain/size.ts";
+import { managersOf } from "../../../src/kube/managers.ts";
 import type { Container, Pod } from "../../../src/kube/pods.ts";
 import type { Deployment } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
@@ -22,6 +23,9 @@ interface Judged {
 /** A write for the service that the pipe belonged to before may take so long: the end of a commit, for example. */
 const IN_FLIGHT_MS = 45_000;
 
+/** Other fields of a PipeScaling, such as `suspend`, request no size. */
+const SIZE_FIELDS = ["replicaCpuMillicores", "replicaMemoryGb", "boost"] as const;
+
 type By = Writer | "status";
 
 /**
@@ -33,7 +37,10 @@ type By = Writer | "status";
 export class AdoptionJudge {
   readonly violations: string[] = [];
   readonly #cluster: Judged;
-  /** Services with a PipeScaling that a person has created or changed, or asked to retry, now or before. */
+  /**
+   * Services with a PipeScaling that a person has created or asked to retry, or whose size or boost a person has
+   * written, now or before.
+   */
   readonly #requested = new Set<string>();
   /** The size of a pipe that joined a service without a PipeScaling, by UID and service, until other writers change it. */
   readonly #adopted = new Map<
@@ -55,8 +62,13 @@ export class AdoptionJudge {
   wroteScaling(before: ScalingObject | undefined, after: ScalingObject, by: Writer): void {
     const [was, is] = [before, after].map((each) => [
       each?.metadata.uid,
-      each?.metadata.generation,
       each?.metadata.annotations?.[RETRY_ANNOTATION],
+      ...SIZE_FIELDS.map((field) => each?.spec?.[field]),
+      // A size that is requested again does not change.
+      managersOf(
+        each?.metadata.managedFields,
+        SIZE_FIELDS.map((field) => ["f:spec", `f:${field}`]),
+      ),
     ]);
     if (by.manager !== CONTROLLER_FIELD_MANAGER && !isSame(was, is)) this.#requested.add(after.metadata.name);
   }

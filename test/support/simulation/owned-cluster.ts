@@ -115,7 +115,7 @@ export class OwnedCluster extends ClusterState {
     this.judge.forget(name);
   }
 
-  /** A user changes the PipeScaling. */
+  /** A user changes the PipeScaling, and owns the fields that have a value then, also unchanged ones. */
   patchScaling(
     name: string,
     spec: Readonly<Record<string, unknown>> | undefined,
@@ -125,7 +125,9 @@ export class OwnedCluster extends ClusterState {
     const generation = (before.metadata.generation ?? 0) + (spec ? 1 : 0);
     const metadata = { ...before.metadata, generation, resourceVersion: this.next() };
     const patch = { metadata: { annotations }, spec: spec ?? {} };
-    this.putScaling(parsed(patched({ ...before, metadata }, patch, false)), USER);
+    const written = Object.entries(spec ?? {}).filter(([, value]) => value !== null);
+    const applied = written.map(([field]) => fieldPath("f:spec", `f:${field}`));
+    this.putScaling(parsed(patched({ ...before, metadata }, patch, false)), USER, applied);
   }
 
   removeScaling(name: string): void {

@@ -208,8 +208,12 @@ export class ClusterState {
     if (isPipe(pipe)) this.#notify((watcher) => watcher.pipeGone(object));
   }
 
-  protected putScaling(written: ScalingObject, writer: Writer): ScalingObject {
-    const scaling = this.#withManagers(written, writer);
+  protected putScaling(
+    written: ScalingObject,
+    writer: Writer,
+    applied: readonly string[] = [],
+  ): ScalingObject {
+    const scaling = this.#withManagers(written, writer, applied);
     const before = this.scalings.get(scaling.metadata.name);
     this.scalings.set(scaling.metadata.name, scaling);
     this.readyJudge.wroteScaling(scaling, writer);
@@ -240,7 +244,7 @@ export class ClusterState {
   }
 
   /** Adds the records of the writers of the spec. */
-  #withManagers(scaling: ScalingObject, writer: Writer): ScalingObject {
+  #withManagers(scaling: ScalingObject, writer: Writer, applied: readonly string[]): ScalingObject {
     const specOf = ({ metadata, spec = {} }: ScalingObject) => ({ metadata, spec });
     const { uid, generation } = scaling.metadata;
     const known = this.scalings.get(scaling.metadata.name);
@@ -250,8 +254,9 @@ export class ClusterState {
         ...scaling,
         metadata: { ...scaling.metadata, managedFields: before.metadata.managedFields ?? [] },
       };
+    const time = timeAt(this.clock.now());
     const managedFields =
-      managedFieldsAfter(before && specOf(before), specOf(scaling), writer, timeAt(this.clock.now())) ?? [];
+      managedFieldsAfter(before && specOf(before), specOf(scaling), writer, time, applied) ?? [];
     return { ...scaling, metadata: { ...scaling.metadata, managedFields } };
   }
 

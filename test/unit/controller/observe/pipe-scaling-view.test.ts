@@ -3,8 +3,9 @@ import { decide } from "../../../../src/controller/decide/decide.ts";
 import { RETRY_ANNOTATION } from "../../../../src/controller/names.ts";
 import { requestOf, toPipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
-import { IGNORE_WINDOW_ANNOTATION } from "../../../../src/crd/names.ts";
+import { CONTROLLER_FIELD_MANAGER, IGNORE_WINDOW_ANNOTATION } from "../../../../src/crd/names.ts";
 import { BOOST_REQUEST_ANNOTATION, formatScalingRequest } from "../../../../src/crd/scaling-request.ts";
+import type { FieldsV1, ManagedFields } from "../../../../src/kube/objects.ts";
 import { aLabelledPipe, aScaling, aSnapshot, DECIDE_OPTIONS } from "../../../support/fixtures/snapshot.ts";
 
 /** In UTC, its year would have five digits. */
@@ -51,6 +52,54 @@ describe("a time in a PipeScaling that is after the year 9999 in UTC", () => {
       expect(view.malformedAnnotations).toEqual([]);
     },
   );
+});
+
+describe("a PipeScaling that the controller created with a size", () => {
+  const SIZE = { "f:replicaCpuMillicores": {}, "f:replicaMemoryGb": {} };
+  const CREATED = written(CONTROLLER_FIELD_MANAGER, SIZE);
+
+  function written(manager: string, spec: FieldsV1): ManagedFields {
+    return { manager, fieldsV1: { "f:spec": spec } };
+  }
+
+  const isUnrequested = (
+    managedFields: readonly ManagedFields[],
+    annotations: Readonly<Record<string, string>> = {},
+  ) => {
+    const { metadata, spec } = aScaling(4);
+    // The generation shows only that anything was written.
+    const view = toPipeScalingView({
+      metadata: { ...metadata, generation: 3, annotations, managedFields },
+      spec,
+    });
+    return view.isUnrequested;
+  };
+
+  it.each<[string, readonly ManagedFields[]]>([
+    ["wrote nothing", [CREATED]],
+    ["suspended it", [CREATED, written("kubectl-patch", { "f:suspend": {} })]],
+    ["set its strategy", [CREATED, written("flux", { ".": {}, "f:strategy": {} })]],
+    ["wrote only its annotations", [CREATED, { manager: "owner", fieldsV1: { "f:metadata": {} } }]],
+  ])("is unrequested if another writer %s", (_, managedFields) => {
+    expect(isUnrequested(managedFields)).toBe(true);
+  });
+
+  it.each<[string, readonly ManagedFields[]]>([
+    ["its size", [written("kubectl-patch", SIZE)]],
+    ["the size that it had, by server-side apply", [CREATED, written("pipe-scaling-api", SIZE)]],
+    ["one field of its size", [CREATED, written("flux", { "f:replicaMemoryGb": {} })]],
+    ["a boost", [CREATED, written("pipe-scaling-api", { "f:boost": {} })]],
+    ["its size before it was suspended", [written("kubectl-patch", { ...SIZE, "f:suspend": {} })]],
+    // Nothing shows any more who wrote the size.
+    ["its managed fields", [{}]],
+  ])("is requested if another writer wrote %s", (_, managedFields) => {
+    expect(isUnrequested(managedFields)).toBe(false);
+  });
+
+  it("is requested after its size was removed, or if somebody asked for a retry", () => {
+    expect(isUnrequested([written(CONTROLLER_FIELD_MANAGER, { "f:suspend": {} })])).toBe(false);
+    expect(isUnrequested([CREATED], { [RETRY_ANNOTATION]: "2026-06-01T12:00:00Z" })).toBe(false);
+  });
 });
 
 it("a boost whose end is no time has no effect", () => {

@@ -281,7 +281,18 @@ describe("a deleted PipeScaling", () => {
     expect(simulation.sizes("pipe-0", "pipe-1", "pipe-2")).toEqual(sizes);
     simulation.suspend(1, false);
     await simulation.run(HOUR);
-    expect(simulation.sizes("pipe-2")).toEqual(["6000m/24Gi"]);
+    // To resume is no request of a size, and the one before the deletion is not known any more.
+    expect(simulation.sizes("pipe-2")).toEqual(["1000m/4Gi"]);
+    expect(simulation.status(1).failures).toMatchObject([
+      { pipe: "pipe-2", message: expect.stringContaining("no size was requested") },
+    ]);
+    simulation.requestSize(1, 6);
+    await simulation.run(HOUR);
+    expect(simulation.sizes("pipe-0", "pipe-1", "pipe-2")).toEqual([
+      "6000m/24Gi",
+      "6000m/24Gi",
+      "6000m/24Gi",
+    ]);
   });
 });
 

@@ -113,6 +113,40 @@ describe("running pipes whose resources are no valid size", () => {
     group.expectSettled(2);
   });
 
+  it.each<[string, (simulation: PipeGroup["simulation"]) => void]>([
+    ["was suspended and resumed", (simulation) => simulation.suspend(1, false)],
+    ["got another strategy while it was suspended", (simulation) => simulation.setStrategy(1, "Rollout")],
+  ])("wait also after their service %s", async (_, change) => {
+    const group = await labelled({ args: ["-XX:MaxRAMPercentage=75"] });
+    await group.run(5 * MINUTE);
+    group.simulation.suspend(1, true);
+    await group.run(MINUTE);
+    change(group.simulation);
+    group.simulation.suspend(1, false);
+    await group.run(HOUR);
+    expect(pendingOf(group)).toEqual(NOT_REQUESTED);
+    expect(group.uids()).toEqual(group.before);
+    expect(group.cluster.adoptionJudge.violations).toEqual([]);
+
+    group.simulation.requestSize(1, 2);
+    await group.run(HOUR);
+    group.expectSettled(2);
+    expect(group.workloads.replaced.toSorted()).toEqual(["pipe-0", "pipe-1"]);
+  });
+
+  it.each<[string, (simulation: PipeGroup["simulation"]) => void, string]>([
+    ["a boost", (simulation) => simulation.boost(1, 3, 2 * HOUR), "3000m/12Gi"],
+    ["the default size of the tier", (simulation) => simulation.requestDefaultSize(1), "1000m/4Gi"],
+  ])("are rolled out when somebody requests %s", async (_, request, size) => {
+    const group = await labelled({ args: ["-XX:MaxRAMPercentage=75"] });
+    await group.run(5 * MINUTE);
+    expect(pendingOf(group)).toEqual(NOT_REQUESTED);
+    request(group.simulation);
+    await group.run(HOUR);
+    expect(group.simulation.sizes(...group.names)).toEqual([size, size]);
+    expect(group.workloads.replaced.toSorted()).toEqual(["pipe-0", "pipe-1"]);
+  });
+
   it("wait with the strategy Rollout, too", async () => {
     const group = await labelled({ podLabels: {} });
     group.simulation.start("Rollout");

@@ -130,16 +130,21 @@ describe("the judge of adoptions", () => {
     expect(moved.cluster.adoptionJudge.violations).toEqual([]);
   });
 
-  it("reports it after another writer has changed the status, which is no request", async () => {
+  it.each<[string, (group: PipeGroup) => void]>([
+    ["emptied the status", ({ simulation }) => simulation.emptyStatus(1)],
+    ["suspended the service", ({ simulation }) => simulation.suspend(1, true)],
+    ["set another strategy", ({ simulation }) => simulation.setStrategy(1, "Rollout")],
+  ])("reports it after a person has %s, which is no request", async (_, change) => {
     const group = await labeled();
-    group.simulation.emptyStatus(1);
+    change(group);
     shrink(group);
     expect(group.cluster.adoptionJudge.violations).toHaveLength(1);
   });
 
   it.each<[string, (group: PipeGroup) => void]>([
     ["the size that it has", (group) => group.request(4)],
-    ["another spec", ({ simulation }) => simulation.suspend(1, true)],
+    ["the default size", ({ simulation }) => simulation.requestDefaultSize(1)],
+    ["a boost", ({ simulation }) => simulation.boost(1, 1, MINUTE)],
     ["a retry", ({ simulation }) => simulation.askToRetry(1)],
   ])("accepts it after a person has requested %s", async (_, request) => {
     const group = await labeled();
