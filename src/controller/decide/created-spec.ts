@@ -1,15 +1,16 @@
 import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
 import { allSizes, LARGEST, type Size, sameSize, smallestSizeWith } from "../../domain/size.ts";
 import type { Tier } from "../../domain/tier.ts";
+import { appliedSize, isOfOtherResources } from "../observe/last-rollout.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
-import { type Amounts, amountsIn, sizeOf } from "../observe/resources.ts";
+import { type Amounts, amountsIn, isSize, sizeOf } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 
 /** A size in the annotation of a pipe, or one that the controller applied. */
 interface Applied {
-  /** Absent if the resources are not a valid size any more. */
+  /** Absent if the resources are not a valid size. */
   readonly size: Size | undefined;
   readonly atMs: number;
 }
@@ -18,9 +19,9 @@ type Pods = ReadonlyMap<string, readonly PodView[]>;
 
 /**
  * Returns the spec for a PipeScaling that was deleted. A deletion must not resize anything. So the spec has the newest
- * size that can be requested, of those in the annotations of the pipes and in the pods and templates that the
- * controller resized. It is suspended if there is none, or if any pipe or resized pod has a different size, because
- * nothing shows whether the PipeScaling was suspended before.
+ * size that can be requested, of those that the annotations say the pipes got, and of those in the pods and templates
+ * that the controller resized. It is suspended if there is none, or if any pipe or resized pod has a different size,
+ * because nothing shows whether the PipeScaling was suspended before.
  *
  * @param pipes all pipes of the service
  * @param pods of each pipe, by its name
@@ -68,8 +69,12 @@ function isRequestable(size: Size): boolean {
 /** If another writer removed the annotation of the last rollout, only the current size is known. */
 function appliedTo({ lastRollout, resizedAtMs, size }: PipeView, serviceId: string): Applied | undefined {
   // A pipe that moved in from another service has the size of that one.
-  if (lastRollout?.serviceId === serviceId) return { size: lastRollout.size, atMs: lastRollout.startedAtMs };
-  return resizedAtMs === undefined ? undefined : { size, atMs: resizedAtMs };
+  if (lastRollout?.serviceId !== serviceId)
+    return resizedAtMs === undefined ? undefined : { size, atMs: resizedAtMs };
+  // The controller gave it nothing, so the size of the service at that time counts only if there is no other.
+  if (isOfOtherResources(lastRollout)) return { size: lastRollout.size, atMs: 0 };
+  const applied = appliedSize(lastRollout);
+  return { size: isSize(applied) ? applied : undefined, atMs: lastRollout.startedAtMs };
 }
 
 /**

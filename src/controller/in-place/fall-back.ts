@@ -3,7 +3,7 @@ import { parseQuantity } from "../../domain/quantity.ts";
 import type { Container } from "../../kube/pods.ts";
 import type { Action, InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
-import type { Fallback, InPlaceFailure } from "../observe/last-rollout.ts";
+import { type Fallback, type InPlaceFailure, isOfOtherResources } from "../observe/last-rollout.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
 import { hasAnyResource, isOfTemplate, presentAllotment } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
@@ -163,8 +163,7 @@ export function isUnrequested({ pipe, scaling }: Subject): boolean {
   if (!scaling.isUnrequested || requestedSize(scaling) === undefined || !hasAnyResource(pipe)) return false;
   const { lastRollout, resizedAtMs } = pipe;
   if (!lastRollout) return resizedAtMs === undefined;
-  // The pipe was adopted with other resources than the size.
-  return lastRollout.generation === 0 && lastRollout.isRollback;
+  return isOfOtherResources(lastRollout);
 }
 
 /** @param problem why it cannot be resized in place; absent if its strategy does not allow that */

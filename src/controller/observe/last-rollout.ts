@@ -189,6 +189,11 @@ export function partitionSubject(lastRollout: LastRollout | undefined): string {
   return `${lastRollout?.startedAtMs ?? 0} partition`;
 }
 
+/** True if the annotation records resources other than `size` that the pipe had already, or got again without a rollout. */
+export function isOfOtherResources({ generation, isRollback }: LastRollout): boolean {
+  return generation === 0 && isRollback;
+}
+
 /** The size or resources that the last rollout or rollback set; `undefined` if none are known. */
 export function appliedSize(rollout: LastRollout | undefined): Allotment | undefined {
   const applied = rollout?.isRollback ? rollout.lastGoodSize : rollout?.size;
