@@ -4,6 +4,7 @@ import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from "vitest";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { errorResponse, FaultyProxy } from "../integration/faults/faulty-proxy.ts";
 import { accountName, clusterRoleName, recordsRoleName } from "../support/fixtures/shipped-account.ts";
 import { restrictToNamespaces } from "../support/restrict-to-namespaces.ts";
@@ -57,8 +58,10 @@ describe("controller --dry-run", () => {
   it("prints the first reconciliation of a controller, and writes nothing", async () => {
     // A pipe without replicas proves nothing about its size.
     await environment.createPipe({ name: "pipe-c", cores: 2, replicas: 0 });
+    const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
     for (const name of ["pipe-a", "pipe-b"]) {
-      await environment.createPipe({ name, cores: 1 });
+      // Pods with the labels can be resized in place, so the pipes need no request of a size.
+      await environment.createPipe({ name, cores: 1, podLabels });
       // Both must run, because a running pipe would be resized before a pending one.
       await waitFor(async () => (await environment.pipe(name)).status?.availableReplicas === 1, {
         what: `${name} to run`,

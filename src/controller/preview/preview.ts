@@ -154,7 +154,8 @@ export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
   const creation = actions.find((action) => action.type === "create-pipe-scaling");
   if (creation) {
     const metadata = { ...UNBORN, name: service, namespace: creation.namespace };
-    const scaling = toPipeScalingView({ metadata, spec: creation.spec });
+    // The managers of its fields would show that its size was not requested, but it has none yet.
+    const scaling = { ...toPipeScalingView({ metadata, spec: creation.spec }), isUnrequested: true };
     const size = requestedSize(scaling);
     const suspended = creation.spec.suspend ? ", suspended" : "";
     const action = `create its PipeScaling with ${size ? describeSize(size) : "no size of its own"}${suspended}`;

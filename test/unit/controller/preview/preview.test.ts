@@ -155,6 +155,40 @@ describe("a preview", () => {
     ]);
   });
 
+  it("shows that pipes which ran before they got their labels keep their resources if they must restart", () => {
+    const odd = { requests: { cpu: "1500m", memory: "5Gi" }, limits: { memory: "5Gi" } };
+    const create = "-: create its PipeScaling with 2 cpu / 8 Gi";
+    const kept = (name: string, reason: string) =>
+      `${name}: leave it: no size was requested since it got its labels, so it keeps its resources; another size needs a restart, because ${reason}`;
+    const [labelled, unlabelled] = [
+      aLabelledPipe("a", { size: undefined, otherResources: odd }),
+      aPipe("b", { size: undefined, otherResources: odd }),
+    ];
+    const previewed = (pipe: PipeView, strategy: Snapshot["strategy"]) => {
+      const pods = new Map([["a", [aPod("a-1", {}, { resources: odd })]]]);
+      const { steps, begun } = preview(
+        aSnapshot([pipe], { scaling: undefined, strategy, pods }),
+        DECIDE_OPTIONS,
+      );
+      return [begun, ...steps.map(lineOf)];
+    };
+    expect(previewed(unlabelled, "Rollout")).toEqual([0, create, kept("b", "its strategy is Rollout")]);
+    expect(previewed(unlabelled, "InPlaceOrRollout")).toEqual([
+      0,
+      create,
+      kept("b", "its pods do not have the labels"),
+    ]);
+    expect(previewed(labelled, "InPlaceOrRollout")).toEqual([0, create, "a: resize it now"]);
+  });
+
+  it("shows that a pipe without resources gets its first size", () => {
+    const empty = aPipe("a", { size: undefined, otherResources: undefined });
+    expect(linesOf(aSnapshot([empty], { scaling: undefined }))).toEqual([
+      "-: create its PipeScaling with no size of its own",
+      "a: resize it now",
+    ]);
+  });
+
   it("shows why a pipe cannot be resized", () => {
     const obstacle = { reason: "UnknownTier", message: "The tier is gold." } as const;
     expect(linesOf(aSnapshot([aPipe("a")], { tier: { ok: false, obstacle } }))).toEqual([
