@@ -310,6 +310,33 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     expect(await podUids(environment)).toEqual(before);
   });
 
+  it("resizes a pipe whose owner wrote amounts in another notation, which replaces no pod", async () => {
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    const annotations = { [CONTAINER_ANNOTATION]: "pipe" };
+    const containers = ["pipe", "helper"];
+    await createPipe({ name: "pipe-a", cores: 2, containers, annotations, podAnnotations: annotations });
+    await environment.waitForCondition("Ready", "True");
+    await runningPods(1);
+    const before = await podUids(environment);
+    const memory = `${8 * 2 ** 30}`;
+    const inBytes = containers.map((name) => ({
+      name,
+      resources: { requests: { memory }, limits: { memory } },
+    }));
+    await environment.patchPipe(
+      "pipe-a",
+      { spec: { template: { spec: { containers: inBytes } } } },
+      "kubectl",
+    );
+    await environment.requestSize(4);
+    await environment.waitForCondition("Ready", "True");
+    const pipe = await environment.pipe("pipe-a");
+    expect(resourcesOf(pipe)).toBe("4 16Gi 16Gi");
+    expect(pipe.spec.template.spec.containers[1]?.resources?.limits).toEqual({ memory });
+    expect(await podUids(environment)).toEqual(before);
+    expect(await replicaSets()).toHaveLength(1);
+  });
+
   it("deletes an empty ReplicaSet that would replace the current one", async () => {
     const end = await environment.startController({ resizeStrategy: "Rollout" });
     await createPipe({ name: "pipe-a", cores: 2 });

@@ -70,7 +70,8 @@ function withoutNulls(amounts: Readonly<Record<string, string | null | undefined
 
 /**
  * Returns the resources of a container whose size is not in the form that the controller writes: without a request, or
- * with memory in another unit. To Kubernetes, the same size in another form is another template, which no pod has.
+ * with memory in another unit. To Kubernetes, the same size in another form is another template, which no pod has. Only
+ * Deployments compare amounts by their value, and to them, too, an absent request is another template.
  *
  * @returns `undefined` if the size is in the controller's form
  */

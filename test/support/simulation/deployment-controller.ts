@@ -3,7 +3,7 @@ import type { Deployment, ReplicaSet } from "../../../src/kube/workloads.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 import { isSame } from "./objects.ts";
 import type { SimulatedPods } from "./pods.ts";
-import { type PodTemplate, revisionOf, type SimulatedReplicaSets, withoutHash } from "./replica-sets.ts";
+import { isSameTemplate, type PodTemplate, revisionOf, type SimulatedReplicaSets } from "./replica-sets.ts";
 
 export interface DeploymentControllerOptions {
   readonly clock: FakeClock;
@@ -179,10 +179,10 @@ export class SimulatedDeploymentController {
   /** The oldest ReplicaSet with the template of the Deployment, as the Deployment controller chooses it. */
   #currentOf({ metadata, spec }: Deployment): ReplicaSet | undefined {
     const templateOf = (set: ReplicaSet) =>
-      withoutHash(this.#earlierTemplates.get(set.metadata.name) ?? set.spec.template);
+      this.#earlierTemplates.get(set.metadata.name) ?? set.spec.template;
     return this.#options.replicaSets
       .of(metadata.uid)
-      .find((set) => isSame(templateOf(set), withoutHash(spec.template)));
+      .find((set) => isSameTemplate(templateOf(set), spec.template));
   }
 
   /** Sets the highest revision and the annotations of the Deployment, which `kubectl rollout undo` restores. */

@@ -155,6 +155,13 @@ export function withoutHash({ metadata, spec }: PodTemplate): PodTemplate {
   return { metadata: { ...metadata, labels }, spec };
 }
 
+/** Compares templates as the Deployment controller does, to which `1Gi` and `1073741824` are equal. */
+export function isSameTemplate(a: PodTemplate, b: PodTemplate): boolean {
+  const textOf = (template: PodTemplate) =>
+    JSON.stringify(withoutHash(template)).replaceAll(/"(\d+)Gi"/g, (_, gib) => `"${gib * 2 ** 30}"`);
+  return textOf(a) === textOf(b);
+}
+
 export function revisionOf({ metadata }: ReplicaSet): number {
   return Number(metadata.annotations?.[REVISION_ANNOTATION] ?? 0);
 }

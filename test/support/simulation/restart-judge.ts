@@ -5,7 +5,7 @@ import type { FakeClock } from "../fakes/fake-clock.ts";
 import { isSame, type ScalingObject } from "./objects.ts";
 import { UNSCHEDULABLE } from "./pod-status.ts";
 import { sizeOf } from "./ready-judge.ts";
-import { withoutHash } from "./replica-sets.ts";
+import { isSameTemplate } from "./replica-sets.ts";
 import type { SimulatedWorkloads } from "./workloads.ts";
 
 /** The objects that are judged. */
@@ -124,7 +124,7 @@ export class RestartJudge {
     const sets = workloads
       .replicaSetsOf(metadata.uid)
       .filter((set) => workloads.scheduler.activeOf(set).length > 0);
-    return sets.some((set) => !isSame(withoutHash(set.spec.template), withoutHash(spec.template)));
+    return sets.some((set) => !isSameTemplate(set.spec.template, spec.template));
   }
 
   #pipeOf({ metadata }: Pod): string {

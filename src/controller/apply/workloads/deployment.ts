@@ -216,7 +216,7 @@ function containerOf({ spec }: ReplicaSet, name: string): Container {
 
 /**
  * The API server writes the fields of an object in a fixed order, so equal templates are equal texts. Kubernetes
- * compares whole templates, the resources of other containers included.
+ * compares whole templates, the resources of other containers included, but quantities by their value.
  *
  * @param sized name of a container whose resources do not count
  */
@@ -226,10 +226,29 @@ function textOf({ metadata, spec }: PodTemplate, sized?: string): string {
   const containers = spec.containers.map((each) =>
     each.name === sized ? { ...each, resources: undefined } : each,
   );
-  return JSON.stringify([
-    { ...metadata, labels },
-    { ...spec, containers },
+  return JSON.stringify(
+    [
+      { ...metadata, labels },
+      { ...spec, containers },
+    ],
+    withOneNotation,
+  );
+}
+
+/**
+ * The fields of a template that have quantities: resources of containers, of pods and of volume claims, and the limit of
+ * an empty directory. A label or an annotation with such a name is a text, and no object.
+ */
+const WITH_QUANTITIES = ["requests", "limits", "overhead", "emptyDir"];
+
+/** For `JSON.stringify`: writes each quantity in the same notation, such as `1Gi` and `1073741824`. */
+function withOneNotation(field: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || !WITH_QUANTITIES.includes(field)) return value;
+  const written = Object.entries(value).map(([name, amount]) => [
+    name,
+    parseQuantity(`${amount}`)?.toString() ?? amount,
   ]);
+  return Object.fromEntries(written);
 }
 
 /** If more ReplicaSets than this have the size and no pods, the commit takes several attempts. */

@@ -6,7 +6,7 @@ import {
 } from "../../../../src/controller/apply/workloads/deployment.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
-import type { PodTemplate } from "../../../../src/kube/pods.ts";
+import type { Container, PodTemplate } from "../../../../src/kube/pods.ts";
 import type { ReplicaSet } from "../../../../src/kube/workloads.ts";
 import { amounts } from "../../../support/fixtures/pod.ts";
 
@@ -51,6 +51,50 @@ function facts(replicaSets: readonly ReplicaSet[], changes: Changes = {}): Commi
   return { container: "pipe", template: templateOf(changes), replicaSets };
 }
 
+const BYTES = `${16 * 2 ** 30}`;
+
+/** Fields of a template, each with an amount in two notations. */
+const NOTATIONS: readonly (readonly [string, PodSpecOf, string, string])[] = [
+  [
+    "the memory of a sidecar",
+    (memory) => ({ containers: [sidecar({ requests: { memory } })] }),
+    "16Gi",
+    BYTES,
+  ],
+  ["a CPU limit", (cpu) => ({ containers: [sidecar({ limits: { cpu } })] }), "1e3", "1k"],
+  ["a device", (each) => ({ initContainers: [sidecar({ limits: { "example.com/a": each } })] }), "2e3", "2k"],
+  ["a size of the whole pod", (memory) => ({ resources: { requests: { memory } } }), "16Gi", BYTES],
+  ["the overhead", (memory) => ({ overhead: { memory } }), "1Gi", "1073741824"],
+  ["an empty directory", (sizeLimit) => volume({ emptyDir: { medium: "Memory", sizeLimit } }), "16Gi", BYTES],
+  [
+    "an ephemeral volume",
+    (storage) =>
+      volume({ ephemeral: { volumeClaimTemplate: { spec: { resources: { requests: { storage } } } } } }),
+    "16Gi",
+    BYTES,
+  ],
+];
+
+type PodSpecOf = (amount: string) => object;
+
+function sidecar(resources: object): object {
+  return { name: "sidecar", image: "sidecar:1", resources };
+}
+
+function volume(source: object): object {
+  return { volumes: [{ name: "data", ...source }] };
+}
+
+/** A template with more fields than those of the pipe. */
+function withFields<T extends PodTemplate>({ spec, ...rest }: T, fields: object) {
+  const { containers = [], ...others }: { readonly containers?: readonly Container[] } = fields;
+  return { ...rest, spec: { ...spec, ...others, containers: [...spec.containers, ...containers] } };
+}
+
+function setWithFields({ spec, ...rest }: ReplicaSet, fields: object): ReplicaSet {
+  return { ...rest, spec: { ...spec, template: withFields(spec.template, fields) } };
+}
+
 describe("the first write of a commit", () => {
   it("pauses the Deployment if all pods are of one ReplicaSet that equals the template", () => {
     expect(firstStep(facts([replicaSet("current")]), TARGET)).toBe("pause");
@@ -76,6 +120,53 @@ describe("the first write of a commit", () => {
     expect(firstStep(facts([replicaSet("current"), older]), TARGET)).toBe(older);
   });
 
+  it.each(NOTATIONS)(
+    "does not wait for a rollout that another notation of %s does not cause",
+    (_, fields, a, b) => {
+      const inForm = (amount: string): CommitFacts => ({
+        ...facts([setWithFields(replicaSet("current"), fields(a))]),
+        template: withFields(templateOf({}), fields(amount)),
+      });
+      expect(firstStep(inForm(b), TARGET)).toBe("pause");
+      expect(firstStep(inForm("3"), TARGET)).toBe("wait");
+    },
+  );
+
+  it("does not wait if the owner wrote the present size in another notation", () => {
+    const template = templateOf({});
+    const [container] = template.spec.containers;
+    const memory = `${4 * 2 ** 30}`;
+    const resources = { requests: { cpu: "1e0", memory }, limits: { memory } };
+    const inBytes = { ...template, spec: { containers: [{ name: "pipe", ...container, resources }] } };
+    expect(firstStep({ ...facts([replicaSet("current")]), template: inBytes }, TARGET)).toBe("pause");
+  });
+
+  it.each(NOTATIONS)(
+    "deletes an older ReplicaSet with another notation of %s, which Kubernetes would use",
+    (_, fields, a, b) => {
+      const older = setWithFields(replicaSet("older", OLDER), fields(a));
+      const template = withFields(templateOf({}), fields(b));
+      const current = setWithFields(replicaSet("current"), fields(b));
+      expect(firstStep({ ...facts([current, older]), template }, TARGET)).toBe(older);
+    },
+  );
+
+  it("waits for a rollout that texts cause which only look like two notations of an amount", () => {
+    const template = templateOf({});
+    const labeled = (text: string) => {
+      const texts = { limits: text, requests: text, sizeLimit: text };
+      return {
+        ...template,
+        metadata: { ...template.metadata, annotations: texts },
+        spec: { ...template.spec, nodeSelector: texts },
+      };
+    };
+    const current = replicaSet("current");
+    const own = { ...current, spec: { ...current.spec, template: labeled("1Gi") } };
+    expect(firstStep({ ...facts([own]), template: labeled("1Gi") }, TARGET)).toBe("pause");
+    expect(firstStep({ ...facts([own]), template: labeled("1073741824") }, TARGET)).toBe("wait");
+  });
+
   it.each<[string, Changes]>([
     ["newer", { createdAt: "2026-01-01T00:00:21Z" }],
     ["of another template", { image: "pipe:2" }],
@@ -98,6 +189,19 @@ describe("the next write of a commit, when the paused template has the size", ()
       resources: TARGET,
     });
   });
+
+  it.each(NOTATIONS)(
+    "gives it also if its owner wrote %s in another notation meanwhile",
+    (_, fields, a, b) => {
+      const own = setWithFields(current, fields(a));
+      const inForm = (amount: string) => ({
+        ...paused([own]),
+        template: withFields(templateOf({ cores: 4 }), fields(amount)),
+      });
+      expect(pausedStep(inForm(b), TARGET, false)).toMatchObject({ type: "update-replica-set" });
+      expect(pausedStep(inForm("3"), TARGET, false)).toMatchObject({ fallback: { reason: "NotSettled" } });
+    },
+  );
 
   it("waits for the Deployment controller when the ReplicaSet has the size, and resumes if it does not respond", () => {
     const updated = paused([replicaSet("current", { cores: 4 })]);
