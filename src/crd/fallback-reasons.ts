@@ -67,8 +67,8 @@ export const FALLBACK_REASON_TABLE = {
   NotSupported: {
     sentence: "The cluster cannot apply a size without a restart.",
     meaning:
-      "the API server cannot resize pods, the node does not report the resources of containers or the observed generation of pods, something removes `managedFields` from the Deployment, or its pod template lacks a request or the memory limit",
-    remedy: "use Kubernetes 1.35 or newer on every node; keep `managedFields`",
+      "the API server cannot resize pods, the node does not report the resources of containers or the observed generation of pods, something removes `managedFields` from the Deployment, or the annotation `pipes.clouddb.dev/last-rollout` from the StatefulSet, or its pod template lacks a request or the memory limit",
+    remedy: "use Kubernetes 1.35 or newer on every node; keep `managedFields` and the annotation",
     isExpected: true,
   },
   NotSettled: {

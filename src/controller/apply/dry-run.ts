@@ -2,6 +2,8 @@ import { isRefusedSize, isWithoutDryRun } from "../../kube/errors.ts";
 import type { Pod, PodSpec } from "../../kube/pods.ts";
 import type { Workload } from "../../kube/workloads.ts";
 import type { Action } from "../actions.ts";
+import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
 import { resourcesFor } from "../observe/resources.ts";
 import { KINDS } from "../observe/workloads/kinds.ts";
 import type { WriteError } from "../observe/write-record.ts";
@@ -25,7 +27,7 @@ export function dryRun(applier: Applier, action: DryRunAction): Promise<WriteErr
 
 /**
  * If a webhook changes the template at each write, it would differ from that of the ReplicaSet, and a rollout would
- * start. The pause must be recognizable as one of the controller, or it would not end.
+ * start. The hold must be recognizable as one of the controller, with all that its end depends on.
  */
 async function commitProblem(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {
   const { pipe, container, rollout } = action;
@@ -47,15 +49,24 @@ async function commitProblem(applier: Applier, action: DryRunAction): Promise<Wr
     if (problem) return problem;
     throw error;
   }
-  if (!KINDS[pipe.kind].toView(committed).isPausedForCommit) {
-    const message = "a pause by the controller would not be recognizable: something removes managedFields";
-    return { reason: "Refused", message, fallback: "NotSupported" };
-  }
+  const problem = holdProblem(KINDS[pipe.kind].toView(committed));
+  if (problem !== undefined) return { reason: "Refused", message: problem, fallback: "NotSupported" };
   const text = ({ spec }: Workload) => JSON.stringify(withoutSize(spec, container));
   if (text(committed) === text(current)) return undefined;
   const message =
     "something, probably a mutating admission webhook, changes the pod template at each write: exempt pipes from it";
   return { reason: "Refused", message, fallback: "TemplateChanged" };
+}
+
+/**
+ * The ReplicaSet of a Deployment shows which template its pods have. For a StatefulSet, only the annotation does: without
+ * it, the pods would be released as if their owner had changed the template, and Kubernetes would replace all of them.
+ */
+function holdProblem({ kind, lastRollout, isPausedForCommit }: PipeView): string | undefined {
+  if (kind === "StatefulSet" && !lastRollout)
+    return `its pods could not be held: something, probably a mutating admission webhook, removes the annotation ${LAST_ROLLOUT_ANNOTATION}: exempt pipes from it`;
+  if (isPausedForCommit) return undefined;
+  return "a pause by the controller would not be recognizable: something removes managedFields";
 }
 
 /** The parts of the spec that neither the size nor the pause changes. */

@@ -128,6 +128,11 @@ export class HeldSet {
     this.simulation.cluster.fault = () => undefined;
   }
 
+  /** A webhook removes our annotation from each write of the controller, from now on or no more. */
+  stripAnnotation(isStripping = true): void {
+    this.#set.isStripping = isStripping;
+  }
+
   /** The owner patches the spec. */
   change(spec: object): void {
     this.#set.change(spec);

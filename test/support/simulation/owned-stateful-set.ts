@@ -1,3 +1,4 @@
+import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import type { Pod } from "../../../src/kube/pods.ts";
 import type { StatefulSet } from "../../../src/kube/workloads.ts";
@@ -21,6 +22,8 @@ export interface OwnedStatefulSetOptions {
 
 /** The only StatefulSet of a simulated cluster, with what its owner, the controller and Kubernetes write. */
 export class OwnedStatefulSet {
+  /** A webhook removes our annotation from each write of the controller. */
+  isStripping = false;
   /** Names of the pods that Kubernetes replaced because of their template. */
   readonly replaced: string[] = [];
   readonly #options: OwnedStatefulSetOptions;
@@ -88,10 +91,17 @@ export class OwnedStatefulSet {
     if (method === "GET") return checked(this.#object, {}, method);
     const patch: StatefulSet = parsed(body);
     const before = checked(this.#object, patch.metadata);
-    const after = nextVersion(before, merged(before, patch), this.#write(CONTROLLER));
+    const admitted = this.#admitted(merged(before, patch));
+    const after = nextVersion(before, admitted, this.#write(CONTROLLER));
     if (query?.["dryRun"] !== undefined) return after;
     this.#options.wrote(`${targetOf(request).name} patched`);
     return this.#put(after, CONTROLLER);
+  }
+
+  #admitted(set: StatefulSet): StatefulSet {
+    if (!this.isStripping) return set;
+    const { [LAST_ROLLOUT_ANNOTATION]: _, ...annotations } = set.metadata.annotations ?? {};
+    return { ...set, metadata: { ...set.metadata, annotations } };
   }
 
   /** A pod has changed, or is gone. */

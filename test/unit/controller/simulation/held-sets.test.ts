@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import { HOLD } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import { aNode } from "../../../support/fixtures/node.ts";
 import { HeldSet } from "../../../support/simulation/held-set.ts";
@@ -48,6 +48,57 @@ describe("the pods of a StatefulSet that is resized in place", () => {
     expect(events.filter(({ reason }) => reason === "ResizedInPlace").map(({ note }) => note)).toEqual([
       "Resized 3 pods in place to 4 cpu / 16 Gi, and updated the template without a rollout.",
     ]);
+  });
+});
+
+describe("a StatefulSet from which a webhook removes the annotation of the controller", () => {
+  const KINDS: readonly [string, Parameters<typeof HeldSet.start>[0]][] = [
+    ["without a partition", {}],
+    ["with a partition", { updateStrategy: ofPartition(2) }],
+    ["with a partition that needs no hold", { updateStrategy: ofPartition(HOLD) }],
+    ["with OnDelete", { updateStrategy: { type: "OnDelete" } }],
+  ];
+
+  it.each(KINDS)(
+    "keeps its pods with the strategy InPlace, and says why, until the webhook is gone: %s",
+    async (_, options) => {
+      const held = await HeldSet.start({ strategy: "InPlace", ...options });
+      const before = held.uids();
+      held.stripAnnotation();
+      held.request(4);
+      await held.run(10 * MINUTE);
+      expect(held.uids()).toEqual(before);
+      expect(new Set(held.state().map(({ actual }) => actual))).toEqual(new Set(["1000m/4Gi"]));
+      expect(held.ready?.status).toBe("False");
+      const message = expect.stringContaining(`removes the annotation ${LAST_ROLLOUT_ANNOTATION}`);
+      const pending = [{ state: "Waiting", reason: "NotSupported", message }];
+      expect(held.simulation.status(1).pipes).toMatchObject({ pending });
+      held.stripAnnotation(false);
+      held.simulation.askToRetry(1);
+      await held.run(10 * MINUTE);
+      held.expectSettled(4);
+      expect(held.uids()).toEqual(before);
+    },
+  );
+
+  it("gets the size by one rollout with the strategy InPlaceOrRollout", async () => {
+    const held = await HeldSet.start();
+    held.stripAnnotation();
+    held.request(4);
+    await held.run(10 * MINUTE);
+    expect(held.simulation.fallbacks).toEqual(["statefulset/a NotSupported"]);
+    expect(new Set(held.state().map(({ actual }) => actual))).toEqual(new Set(["4000m/16Gi"]));
+    expect(held.replaced().toSorted()).toEqual(["a-0", "a-1", "a-2"]);
+  });
+
+  it("is resized in place if only its managed fields are reset", async () => {
+    const held = await HeldSet.start({ strategy: "InPlace" });
+    const before = held.uids();
+    held.resetManagedFields();
+    held.request(4);
+    await held.run(10 * MINUTE);
+    held.expectSettled(4);
+    expect(held.uids()).toEqual(before);
   });
 });
 
