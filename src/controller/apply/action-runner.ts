@@ -30,10 +30,19 @@ interface Failed {
 const PATIENCE_MS = 5000;
 
 /**
- * Most actions of a service at a time, which is half of the connections (MAX_CALL_CONNECTIONS). A webhook that does not
- * respond keeps each call for up to 30 s, and other services must not wait for a service with hundreds of pipes.
+ * The actions of all services at a time. The other connections (MAX_CALL_CONNECTIONS) are for urgent actions, reads and
+ * statuses. A webhook that does not respond keeps each call for up to 30 s, and must keep no other service waiting.
  */
-const MOST_AT_ONCE = 64;
+const MOST_AT_ONCE = 96;
+
+/**
+ * Most actions of a service at a time: two thirds of what the other services leave, which is 64 if they have none. So
+ * the first services leave something to each that follows, and get less themselves when their actions end. A service
+ * may always have one.
+ */
+function mostBeside(others: number): number {
+  return Math.max(1, Math.floor(((MOST_AT_ONCE - others) * 2) / 3));
+}
 
 /**
  * These are not limited: without them, a workload stays paused or broken, or a pod keeps a size that failed. They are
@@ -58,7 +67,8 @@ export class ActionRunner {
 
   /** Returns the actions that may begin now. The next reconciliation decides again about the others. */
   affordable(serviceId: string, actions: readonly Action[]): readonly Action[] {
-    const free = MOST_AT_ONCE - [...this.#running.values()].filter((each) => each === serviceId).length;
+    const own = [...this.#running.values()].filter((each) => each === serviceId).length;
+    const free = mostBeside(this.#running.size - own) - own;
     return actions.filter(({ type }, index) => index < free || URGENT.includes(type));
   }
 

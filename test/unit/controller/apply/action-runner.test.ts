@@ -96,6 +96,23 @@ it("while the writes of hundreds of pipes get no response, only those begin that
   expect(runner.affordable("other", [action])).toEqual([action]);
 });
 
+it("while the writes of many large services get no response, each next one may begin fewer, and each at least one", async () => {
+  const { clock, runner, action } = setup();
+  const many = Array.from({ length: 300 }, (_, index) => ({ ...action, pipe: aPipe(`pipe-${index}`) }));
+  const counts: number[] = [];
+  for (const service of ["a", "b", "c", "d", "e", "f", "g", "h"]) {
+    const begun = runner.affordable(service, many).map((each) => ({ ...each }));
+    counts.push(begun.length);
+    const running = runner.run(service, begun, undefined);
+    await clock.advance(5000);
+    await running;
+  }
+  expect(counts).toEqual([64, 21, 7, 2, 1, 1, 1, 1]);
+  // The connections that are left are for reads, statuses and urgent actions.
+  expect(counts.reduce((sum, each) => sum + each)).toBeLessThan((MAX_CALL_CONNECTIONS * 4) / 5);
+  expect(runner.affordable("a", many)).toEqual([]);
+});
+
 describe("a write that fails while the reconciliation waits for it", () => {
   it("returns its error to the reconciliation, which is retried", async () => {
     const { response, enqueued, lines, runner, action } = setup();
