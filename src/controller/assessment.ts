@@ -119,7 +119,9 @@ export type PodsStep =
   | {
       readonly type: "defer";
       readonly message: string;
-      /** When room is searched for again, or the wait becomes a failure; in milliseconds since 1970. */
+      /** A closed rollout window holds the rollout back, so room elsewhere would be of no use yet. */
+      readonly isHeld: boolean;
+      /** When this may change without an event, such as by the next search for room; in milliseconds since 1970. */
       readonly untilMs: number;
       readonly actions: readonly Action[];
       /** Present if the resize has waited for as long as a rollout may take. */

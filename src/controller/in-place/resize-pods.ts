@@ -1,4 +1,6 @@
+import { rolloutWindowAt } from "../../domain/rollout-window.ts";
 import { sameSize } from "../../domain/size.ts";
+import { formatTime } from "../../kube/time.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { ActivePod, Failed, PodState, PodsStep, Problem, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
@@ -107,26 +109,43 @@ function overdue(pods: Pods): PodsStep | undefined {
 
 /**
  * The kubelet grants the resize as soon as its node has room, and nothing restarts. So the pod keeps waiting unless
- * another node has room now.
+ * another node has room now. While a rollout could not begin, room on another node would be of no use yet.
  *
  * @returns `undefined` if it does not wait any more
  */
 function waitForRoom(found: ActivePod, subject: Subject): PodsStep | undefined {
   const { pipe, active, nowMs } = subject;
-  if (!pipe.stopsOldPodsFirst || !mayReplacePods(subject) || isRoomFound(subject)) return undefined;
+  if (!pipe.stopsOldPodsFirst || !mayReplacePods(subject)) return undefined;
+  const held = waitForWindow(found, subject);
+  if (held || isRoomFound(subject)) return held;
   const record = roomRecord(subject);
   const untilMs = searchedAtMs(subject);
   // If its own node had room, the kubelet would have granted the resize.
   const full = active.filter(({ state }) => state === "deferred").map(({ pod }) => pod.nodeName);
   const elsewhere = lastErrorOf(record)?.message ?? "other nodes are being searched for room";
-  const message = `pod ${found.pod.metadata.name} waits for room on its node (${found.pod.resize?.message}); ${elsewhere}`;
+  const message = `${lacksRoom(found)}; ${elsewhere}`;
   const actions = untilMs <= nowMs ? [roomSearch(subject, full)] : [];
   const failsAtMs = begunAtMs(found, subject) + timeoutMsOf(pipe, subject);
-  if (failsAtMs > nowMs)
-    return { type: "defer", message, actions, untilMs: Math.min(untilMs, failsAtMs), failure: undefined };
+  const deferral = { type: "defer", message, isHeld: false, actions } as const;
+  if (failsAtMs > nowMs) return { ...deferral, untilMs: Math.min(untilMs, failsAtMs), failure: undefined };
   const { attempts = 1, lastAtMs: atMs = nowMs } = record ?? {};
   const failure = retriedAt(untilMs, { reason: NO_ROOM, message, attempts, atMs });
-  return { type: "defer", message, actions, untilMs, failure };
+  return { ...deferral, untilMs, failure };
+}
+
+/** A closed window of either scope holds back restarts. */
+function waitForWindow(found: ActivePod, subject: Subject): PodsStep | undefined {
+  const { rolloutWindow, scaling, active, nowMs } = subject;
+  const window = rolloutWindowAt(rolloutWindow, nowMs, scaling.windowIgnoredUntilMs);
+  if (window.open) return undefined;
+  const endsMs = active.map((each) => endsAtMs(each, subject)).filter((atMs) => atMs > nowMs);
+  const message = `${lacksRoom(found)}; a rollout would wait for the rollout window, which opens at ${formatTime(window.opensAtMs)}`;
+  const untilMs = Math.min(window.opensAtMs, ...endsMs);
+  return { type: "defer", message, isHeld: true, untilMs, actions: [], failure: undefined };
+}
+
+function lacksRoom({ pod }: ActivePod): string {
+  return `pod ${pod.metadata.name} waits for room on its node (${pod.resize?.message})`;
 }
 
 const TIMED_OUT: { readonly [state in PodState]?: Fallback["reason"] } = {

@@ -125,7 +125,9 @@ function inProgress(step: PodsStep, subject: Subject): PipeDecision {
   if (step.type === "resize")
     return { ...moving, failure: step.failure, next: { type: "continue", actions: step.actions } };
   if (step.type === "defer") {
-    const { actions, failure, message: obstacle, untilMs: recheckAtMs } = step;
+    const { actions, failure, message: obstacle, untilMs: recheckAtMs, isHeld } = step;
+    // Like every pipe that waits for a window, it keeps no other one from its size.
+    if (isHeld) return { state: "waiting", activity: obstacle, recheckAtMs };
     const state = failure ? "failed" : "rolling";
     return { ...moving, state, failure, obstacle, recheckAtMs, next: { type: "continue", actions } };
   }

@@ -3,6 +3,7 @@ import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WriteError, WriteRecord } from "../../../../src/controller/observe/write-record.ts";
+import { WINDOW_SCOPES } from "../../../../src/domain/rollout-window.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { summaries } from "../../../support/fixtures/decisions.ts";
 import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
@@ -11,6 +12,7 @@ import {
   aRollout,
   aScaling,
   aSnapshot,
+  aWindow,
   DECIDE_OPTIONS,
   NOW_MS,
 } from "../../../support/fixtures/snapshot.ts";
@@ -140,6 +142,35 @@ describe("a deferred resize of a pipe that stops its old pods first", () => {
     };
     expect(at(delayMs)).toEqual(["search room for a"]);
     if (delayMs > 0) expect(at(delayMs - 1)).toEqual([]);
+  });
+
+  it.each(WINDOW_SCOPES)(
+    "waits without a search, and although one has found room, while a window with the scope %s is closed",
+    (appliesTo) => {
+      const rolloutWindow = { ...aWindow(), appliesTo };
+      const opensInMs = Date.parse("2026-06-06T02:00:00Z") - NOW_MS;
+      const held = (search?: Partial<WriteRecord>) =>
+        decided({ forMs: 20 * MINUTE, search, changes: { rolloutWindow } });
+      for (const search of [undefined, nothing(10 * MINUTE), { lastAtMs: NOW_MS - 1000 }]) {
+        const { summary, assessment } = held(search);
+        expect(summary).toEqual([]);
+        expect(assessment).toMatchObject({ state: "waiting", failure: undefined });
+      }
+      expect(held().inMs).toBe(opensInMs);
+      const scaling = aScaling(4, { windowIgnoredUntilMs: NOW_MS + 1 });
+      expect(decided({ changes: { rolloutWindow, scaling } }).summary).toEqual(["search room for a"]);
+    },
+  );
+
+  it("is decided about again when another pod fails, while the window is closed", () => {
+    const resizing = aResizedPod("a-2", { resize: { type: "PodResizeInProgress", reason: "", message: "" } });
+    const pods = new Map([["a", [aResizedPod("a-1", { resize: DEFERRED }), resizing]]]);
+    const writes = someWrites([
+      aPodWrite("a-1", { lastAtMs: NOW_MS - MINUTE }),
+      aPodWrite("a-2", { lastAtMs: NOW_MS - MINUTE }),
+    ]);
+    const changes = { pods, writes, rolloutWindow: aWindow() };
+    expect(decided({ pipe: { replicas: 2 }, changes })).toMatchObject({ summary: [], inMs: MINUTE });
   });
 
   it("is a failure with the time of the next search when it has taken as long as a rollout may", () => {

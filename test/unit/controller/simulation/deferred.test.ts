@@ -117,6 +117,88 @@ it("pipes that stop their old pods first take turns if another node has room for
   expect(group.podSizes().toSorted()).toEqual([ONE, ONE, TWO]);
 });
 
+describe("a pipe that stops its old pods first, on a node without room, while the rollout window is closed", () => {
+  /** Only the first pipe is deferred, and another node has room for it. The window opens after six hours. */
+  async function held(): Promise<PipeGroup> {
+    const group = await started(2);
+    group.simulation.addService(1, { rolloutWindow: '{schedule: "0 6 * * *", duration: 1h}' });
+    group.cluster.nodes = [...group.cluster.nodes, OTHER_NODE];
+    group.workloads.outcome = ({ metadata }) => (metadata.name.startsWith("pipe-0") ? "Deferred" : "Done");
+    group.request(2);
+    await group.run(3 * HOUR);
+    return group;
+  }
+
+  it("goes on waiting without a search although another node has room, and keeps no other pipe waiting", async () => {
+    const group = await held();
+    const searched = searchesOf(group);
+    expect(group.uids()).toEqual(group.before);
+    expect(group.podSizes("pipe-0", "pipe-1")).toEqual([ONE, TWO]);
+    expect(group.simulation.fallbacks).toEqual([]);
+    expect(group.simulation.condition(1)).toMatchObject({
+      type: "Reconciling",
+      reason: "WaitingForWindow",
+      message: expect.stringContaining(
+        "1 waiting for the rollout window, which opens at 2026-01-01T06:00:00Z.",
+      ),
+    });
+    expect(group.simulation.status(1).pipes?.pending).toMatchObject([
+      {
+        name: "pipe-0",
+        state: "Waiting",
+        message: expect.stringMatching(/waits for room on its node .* which opens at 2026-01-01T06:00:00Z$/),
+      },
+    ]);
+    await group.run(2 * HOUR);
+    expect(searchesOf(group)).toBe(searched);
+    expect(group.busiest()).toEqual([]);
+  });
+
+  it("gets the size with the same pod if its node gets room before the window opens", async () => {
+    const group = await held();
+    grant(group);
+    await group.run(MINUTE);
+    group.expectSettled(2);
+    group.expectSamePods();
+    expect(group.simulation.fallbacks).toEqual([]);
+  });
+
+  it("is rolled out as soon as the window opens if another node has room then", async () => {
+    const group = await held();
+    await group.run(3 * HOUR - 5 * SECOND);
+    expect(group.workloads.replaced).toEqual([]);
+    await group.run(MINUTE);
+    grant(group);
+    group.expectSettled(2);
+    expect(group.workloads.replaced).toEqual(["pipe-0"]);
+    expect(group.simulation.fallbacks).toEqual(["pipe-0 Deferred"]);
+  });
+
+  it("goes on waiting in the window, and after it, if no other node has room", async () => {
+    const group = await held();
+    group.cluster.nodes = group.cluster.nodes.filter((each) => each !== OTHER_NODE);
+    await group.run(3 * HOUR + 30 * MINUTE);
+    expect(group.simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "NoNodeHasRoom" });
+    await group.run(HOUR);
+    expect(group.simulation.condition(1)).toMatchObject({ reason: "WaitingForWindow" });
+    grant(group);
+    await group.run(MINUTE);
+    group.expectSettled(2);
+    group.expectSamePods();
+  });
+
+  it("goes on waiting under the next controller", async () => {
+    const group = await held();
+    group.simulation.start();
+    await group.run(HOUR);
+    expect(group.uids()).toEqual(group.before);
+    grant(group);
+    await group.run(MINUTE);
+    group.expectSettled(2);
+    group.expectSamePods();
+  });
+});
+
 describe("numbers that a kubelet changes in its message every ten seconds", () => {
   const deferred = (used: number) =>
     `Node didn't have enough resource: cpu, requested: 2000, used: ${used}, capacity: 8000`;
