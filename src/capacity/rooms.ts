@@ -21,6 +21,17 @@ export interface RoomRequest {
   readonly fullNodes: readonly string[];
   /** Number of the searches before this one, so that each one begins with other nodes. */
   readonly attempt: number;
+  /** The time that the rollout may take. */
+  readonly lastsMs: number;
+  /** Shows later how far the rollout is. */
+  readonly rollout: () => RolloutProgress;
+}
+
+export interface RolloutProgress {
+  /** False before it begins, and as soon as it is complete or has failed. */
+  readonly isInProgress: boolean;
+  /** The node of each new pod that has one. */
+  readonly placedOn: readonly string[];
 }
 
 export type RoomResult =
@@ -29,16 +40,22 @@ export type RoomResult =
   /** The controller may not list the pods of all namespaces. */
   | { readonly type: "unknown"; readonly message: string };
 
-interface Promised {
+interface Place {
   readonly node: string;
   readonly amounts: Amounts;
+}
+
+interface Promised extends Pick<RoomRequest, "rollout"> {
+  readonly places: readonly Place[];
+  /** From then on, the room stays promised only while the rollout is in progress. */
+  readonly begunUntilMs: number;
   readonly untilMs: number;
 }
 
 /** Besides those of old pods, a check searches at most this many nodes. The next check continues with the rest. */
 const MAX_NODES = 50;
 
-/** Time for which room stays promised. By then, old pods have ended, and the new ones have a node. */
+/** Time in which a rollout that found room begins, and in which its service sees that. */
 const PROMISED_MS = 120_000;
 
 /**
@@ -49,7 +66,7 @@ export class Rooms {
   readonly #client: Pick<KubeClient, "json">;
   readonly #clock: Pick<Clock, "monotonic">;
   /** Room that was promised to each workload, by UID. Its new pods use it only later. */
-  readonly #promised = new Map<string, readonly Promised[]>();
+  readonly #promised = new Map<string, Promised>();
   /** One check at a time, so that two callers are not promised the same room. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -75,32 +92,33 @@ export class Rooms {
   }
 
   async #find(request: RoomRequest, all: readonly NodeView[]): Promise<RoomResult> {
-    const { uid, spec, pods, attempt, stopping, fullNodes } = request;
+    const { uid, spec, pods, attempt, stopping, fullNodes, lastsMs, rollout } = request;
     const requests = podRequests(spec);
     const nodes = nodesFor(spec, all).filter(({ name }) => !fullNodes.includes(name));
     const own = nodes.filter(({ name }) => stopping.some((each) => each.node === name));
     const others = nodes.filter((node) => !own.includes(node));
     const isStopping = ({ metadata }: PlacedPod) => stopping.some((each) => each.uid === metadata.uid);
-    const placed: Promised[] = [];
-    const untilMs = this.#clock.monotonic() + PROMISED_MS;
+    const places: Place[] = [];
+    const begunUntilMs = this.#clock.monotonic() + PROMISED_MS;
     const searched = [...own, ...rotated(others, attempt).slice(0, MAX_NODES)];
     for (const node of searched) {
+      // This comes first, so a pod that gets its node meanwhile counts twice rather than not at all.
+      const promised = this.#promisedOn(node.name, uid);
       const listed = await this.#podsOn(node.name);
       if (!listed) return { type: "unknown", message: UNKNOWN };
       const reserved = listed.filter((each) => !isStopping(each)).map(reservedBy);
-      const used = [...reserved, ...this.#promisedOn(node.name, uid)];
-      const fitting = Math.min(pods - placed.length, countFitting(requests, { node, used }));
-      for (let count = 0; count < fitting; count += 1)
-        placed.push({ node: node.name, amounts: requests, untilMs });
-      if (placed.length < pods) continue;
-      this.#promised.set(uid, placed);
+      const used = [...reserved, ...promised];
+      const fitting = Math.min(pods - places.length, countFitting(requests, { node, used }));
+      for (let count = 0; count < fitting; count += 1) places.push({ node: node.name, amounts: requests });
+      if (places.length < pods) continue;
+      this.#promised.set(uid, { places, begunUntilMs, untilMs: begunUntilMs + lastsMs, rollout });
       return { type: "room" };
     }
     const counts = {
       pods,
       nodes: nodes.length,
       searched: searched.length,
-      fitting: placed.length,
+      fitting: places.length,
       isOther: fullNodes.length > 0,
     };
     return { type: "none", message: describeLackOfRoom(spec, counts) };
@@ -108,11 +126,11 @@ export class Rooms {
 
   #promisedOn(node: string, uid: string): readonly Amounts[] {
     const nowMs = this.#clock.monotonic();
-    for (const [each, promised] of this.#promised)
-      if (promised.every(({ untilMs }) => untilMs <= nowMs)) this.#promised.delete(each);
+    for (const [each, { begunUntilMs, untilMs, rollout }] of this.#promised)
+      if (begunUntilMs <= nowMs && (untilMs <= nowMs || !rollout().isInProgress)) this.#promised.delete(each);
     return [...this.#promised]
       .filter(([each]) => each !== uid)
-      .flatMap(([, promised]) => promised.filter((each) => each.node === node))
+      .flatMap(([, promised]) => unusedOn(node, promised))
       .map(({ amounts }) => amounts);
   }
 
@@ -128,6 +146,12 @@ export class Rooms {
       throw error;
     }
   }
+}
+
+/** New pods that run on a node use the promised room themselves. */
+function unusedOn(node: string, { places, rollout }: Promised): readonly Place[] {
+  const used = rollout().placedOn.filter((each) => each === node);
+  return places.filter((each) => each.node === node).slice(used.length);
 }
 
 const UNKNOWN =

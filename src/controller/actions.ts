@@ -105,12 +105,14 @@ export type Action =
   /**
    * Searches for nodes with room for new pods in place of `stopping`. `fullNodes`: names of nodes without room, because
    * they defer a resize. If there are any and the search is not possible, the pipe keeps its pods.
+   * `lastsMs`: the time that the rollout may take.
    */
   | ({
       readonly type: "check-room";
       readonly subject: string;
       readonly stopping: readonly PodView[];
       readonly fullNodes: readonly string[];
+      readonly lastsMs: number;
     } & OfRollout)
   /** Creates the PipeScaling after the first pipe of a service appeared, or after the PipeScaling was deleted. */
   | {

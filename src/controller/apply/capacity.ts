@@ -1,9 +1,12 @@
 import { lackOfCapacity } from "../../capacity/fit.ts";
+import type { RolloutProgress } from "../../capacity/rooms.ts";
 import { isWithoutDryRun } from "../../kube/errors.ts";
 import type { PodSpec } from "../../kube/pods.ts";
 import type { Workload } from "../../kube/workloads.ts";
 import type { Action } from "../actions.ts";
-import { replaceablePods } from "../observe/pipe-view.ts";
+import { BY_PIPE } from "../observe/caches.ts";
+import { keyOfPipe } from "../observe/pipe-kind.ts";
+import { isHeld, replaceablePods } from "../observe/pipe-view.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt } from "./applier.ts";
 import { pipeDryRun, sizePatch } from "./requests.ts";
@@ -50,11 +53,11 @@ function withoutSearch({ fullNodes }: CheckRoom, message: string): WriteError | 
  * @param spec from the response to the dry run, with the new size and the changes of webhooks
  */
 async function roomProblem(
-  { nodes, rooms, writes }: Applier,
+  { nodes, rooms, writes, caches }: Applier,
   action: CheckRoom,
   spec: PodSpec,
 ): Promise<WriteError | undefined> {
-  const { pipe, stopping, fullNodes } = action;
+  const { pipe, stopping, fullNodes, lastsMs } = action;
   const { uid } = pipe.metadata;
   return unlessUnlisted("pods", async () => {
     const listed = await nodes.list();
@@ -66,11 +69,26 @@ async function roomProblem(
     // Only finished searches count. A search that failed looked at no nodes, or only at some of them.
     const attempt = writes.decidedBefore(uid, "check-room");
     const places = stopping.map(({ metadata, nodeName }) => ({ uid: metadata.uid, node: nodeName }));
-    const request = { uid, spec, pods: replaceablePods(pipe), stopping: places, fullNodes, attempt };
-    const found = await rooms.find(request, listed);
+    const room = { uid, spec, pods: replaceablePods(pipe), stopping: places };
+    const rollout = () => progressOf(caches, action);
+    const found = await rooms.find({ ...room, fullNodes, attempt, lastsMs, rollout }, listed);
     if (found.type === "unknown") return withoutSearch(action, found.message);
     return found.type === "room" ? undefined : { reason: "NoNodeHasRoom", message: found.message };
   });
+}
+
+/** A rollback needs no room that was promised, and a workload that left the cache is not a pipe any more. */
+function progressOf({ pipes, pods }: Applier["caches"], { pipe, stopping }: CheckRoom): RolloutProgress {
+  const key = keyOfPipe(pipe);
+  const current = pipes.get(key);
+  if (current?.metadata.uid !== pipe.metadata.uid) return { isInProgress: false, placedOn: [] };
+  const stopped = new Set(stopping.map(({ metadata }) => metadata.uid));
+  const placed = pods
+    .by(BY_PIPE, key)
+    .filter((pod) => pod.isActive && pod.nodeName !== "" && !isHeld(current, pod))
+    .filter(({ metadata }) => !stopped.has(metadata.uid));
+  const isInProgress = !current.rollout.isComplete && !current.lastRollout?.isRollback;
+  return { isInProgress, placedOn: placed.map(({ nodeName }) => nodeName) };
 }
 
 async function unlessUnlisted(

@@ -9,6 +9,7 @@ import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { areOfOneTemplate, seesAllPods, seesPods } from "../pods.ts";
 import { dueAtMs, errorOf, isOfWrite, NO_ROOM, recordOf, retryAtMs, retryDelayMs } from "../retry.ts";
 import { newRollout } from "./annotation.ts";
+import { stepsOf, timeoutMsOf } from "./phase.ts";
 
 /** Sets the size in the pod template, so that Kubernetes replaces the pods. */
 export const ROLLOUT: Way = {
@@ -66,7 +67,8 @@ export function roomSearch(about: Subject, fullNodes: readonly string[]): RoomAc
   const subject = dryRunSubject(about);
   // Only these make room. The owner keeps the others from rollouts.
   const stopping = pods.filter((pod) => !isHeld(pipe, pod));
-  return { type: "check-room", pipe, container, rollout, subject, stopping, fullNodes };
+  const lastsMs = stepsOf(pipe) * timeoutMsOf(pipe, about);
+  return { type: "check-room", pipe, container, rollout, subject, stopping, fullNodes, lastsMs };
 }
 
 /** The last search for room for the pods of the desired size. */

@@ -3,13 +3,15 @@ import { describe, expect, it } from "vitest";
 import { toNodeView } from "../../../src/capacity/node-view.ts";
 import { podRequests } from "../../../src/capacity/pod-requests.ts";
 import { countFitting, type PlacedPod, reservedBy } from "../../../src/capacity/room.ts";
-import { type RoomRequest, Rooms } from "../../../src/capacity/rooms.ts";
+import { type RolloutProgress, type RoomRequest, Rooms } from "../../../src/capacity/rooms.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeApiError } from "../../../src/kube/errors.ts";
 import type { Node } from "../../../src/kube/objects.ts";
 import type { ContainerStatus } from "../../../src/kube/pods.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
 import { aNode } from "../../support/fixtures/node.ts";
+
+const MINUTE = 60_000;
 
 /** A pod of so many cores, with 4 Gi for each. */
 function aPlacedPod(name: string, cores: number, own: Partial<ContainerStatus> = {}): PlacedPod {
@@ -35,6 +37,8 @@ function asks(name: string, cores: number, changes: Partial<RoomRequest> = {}): 
     stopping: [{ uid: `uid-${name}`, node: "own" }],
     fullNodes: [],
     attempt: 1,
+    lastsMs: 15 * MINUTE,
+    rollout: () => ({ isInProgress: false, placedOn: [] }),
     ...changes,
   };
 }
@@ -118,7 +122,7 @@ describe("the room for the new pods of a pipe that stops its old pods first", ()
     }
   });
 
-  it("is promised to one pipe at a time, even if several ask at once, and for two minutes", async () => {
+  it("is promised to one pipe at a time, even if several ask at once, and for two minutes if no rollout begins", async () => {
     const { find, clock } = setup([node("a", 8)]);
     const answers = await Promise.all(["a", "b", "c"].map((name) => find(asks(name, 4))));
     expect(answers).toEqual(["room", "room", "none"]);
@@ -127,6 +131,54 @@ describe("the room for the new pods of a pipe that stops its old pods first", ()
     expect(await find(asks("c", 4))).toBe("none");
     await clock.advance(1);
     expect(await find(asks("c", 4))).toBe("room");
+  });
+
+  describe("that was promised", () => {
+    /** Two nodes of 8 cores, and a promise of two times 6 cores to a workload whose rollout is in progress. */
+    async function promised(lastsMs = 15 * MINUTE) {
+      const placed: Record<string, PlacedPod[]> = { a: [], b: [] };
+      const made = setup([node("a", 8), node("b", 8)], placed);
+      const progress: { -readonly [key in keyof RolloutProgress]: RolloutProgress[key] } = {
+        isInProgress: true,
+        placedOn: [],
+      };
+      const request = asks("set", 6, { pods: 2, lastsMs, rollout: () => progress });
+      expect(await made.find(request)).toBe("room");
+      return { ...made, placed, progress };
+    }
+
+    it("stays promised while the rollout is in progress, and for no longer than it may take", async () => {
+      const { find, clock } = await promised(60 * MINUTE);
+      await clock.advance(62 * MINUTE - 1);
+      expect(await find(asks("other", 4))).toBe("none");
+      expect(await find(asks("small", 2))).toBe("room");
+      await clock.advance(1);
+      expect(await find(asks("other", 4))).toBe("room");
+    });
+
+    it("is free again when the rollout is complete or has failed", async () => {
+      const { find, clock, progress } = await promised();
+      await clock.advance(10 * MINUTE);
+      expect(await find(asks("other", 4))).toBe("none");
+      progress.isInProgress = false;
+      expect(await find(asks("other", 4))).toBe("room");
+    });
+
+    it("is counted once when the new pods use it, one after another", async () => {
+      const { find, placed, progress } = await promised();
+      placed["a"]?.push(aPlacedPod("set-1", 6));
+      expect(await find(asks("other", 2, { fullNodes: ["b"] }))).toBe("none");
+      progress.placedOn = ["a"];
+      expect(await find(asks("other", 2, { fullNodes: ["b"] }))).toBe("room");
+      expect(await find(asks("another", 4, { fullNodes: ["a"] }))).toBe("none");
+    });
+
+    it("is free on the nodes that new pods got, and on no other one", async () => {
+      const { find, progress } = await promised();
+      progress.placedOn = ["c", "b", "b"];
+      expect(await find(asks("other", 8, { pods: 2 }))).toBe("none");
+      expect(await find(asks("other", 8))).toBe("room");
+    });
   });
 
   it("is unknown without the permission to list the pods of all namespaces", async () => {

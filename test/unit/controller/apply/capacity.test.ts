@@ -4,6 +4,7 @@ import type { RoomRequest, RoomResult } from "../../../../src/capacity/rooms.ts"
 import { checkRoom } from "../../../../src/controller/apply/capacity.ts";
 import { dryRun } from "../../../../src/controller/apply/dry-run.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
@@ -64,7 +65,7 @@ async function tried(cluster: Cluster) {
 
 async function searched(cluster: Cluster, fullNodes: readonly string[] = []) {
   const { applier, action, asked } = setup(cluster);
-  await checkRoom(applier, { type: "check-room", ...action, stopping: [POD], fullNodes });
+  await checkRoom(applier, { type: "check-room", ...action, stopping: [POD], fullNodes, lastsMs: 900_000 });
   return { outcome: applier.writes.get("uid-a", "check-room")?.outcome, asked };
 }
 
@@ -148,10 +149,51 @@ describe("the search for room", () => {
     ]);
   });
 
+  describe("shows later, for the room that it found,", () => {
+    const RUNNING = { isComplete: false } as PipeView["rollout"];
+
+    /** The progress that a later search sees. */
+    async function progressOf(later: Partial<PipeView> | undefined, pods: readonly PodView[] = []) {
+      const { applier, action, asked, caches } = setup({ changes: { inTurn } });
+      await checkRoom(applier, { type: "check-room", ...action, stopping: [POD], fullNodes: [], lastsMs: 9 });
+      const pipe = { ...action.pipe, ...later };
+      caches.pipes.apply({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "9" } });
+      if (!later) caches.pipes.of("Deployment").remove(pipe);
+      for (const pod of pods) caches.pods.apply(pod);
+      const [request] = asked;
+      return { lastsMs: request?.lastsMs, ...request?.rollout() };
+    }
+
+    it("whether the rollout is in progress", async () => {
+      const failed = aRollout(sizeOfCores(1), { isRollback: true });
+      expect(await progressOf({ rollout: RUNNING })).toEqual({
+        lastsMs: 9,
+        isInProgress: true,
+        placedOn: [],
+      });
+      expect(await progressOf({})).toMatchObject({ isInProgress: false });
+      expect(await progressOf({ rollout: RUNNING, lastRollout: failed })).toMatchObject({
+        isInProgress: false,
+      });
+      expect(await progressOf(undefined)).toMatchObject({ isInProgress: false });
+    });
+
+    it("the nodes of its new pods", async () => {
+      const pods = [
+        POD,
+        aPod("a-0", { nodeName: "kept" }),
+        aPod("a-2", { nodeName: "other" }),
+        aPod("a-3", { nodeName: "" }),
+        aPod("a-4", { nodeName: "evicted", isActive: false }),
+      ];
+      expect(await progressOf({ rollout: RUNNING }, pods)).toMatchObject({ placedOn: ["other"] });
+    });
+  });
+
   it("goes on with other nodes only after one that looked at its nodes", async () => {
     const results = [none, throwing(error(500, "etcd")), none, throwing(error(500, "etcd")), none];
     const { applier, action, asked } = setup({ room: () => (results.shift() ?? none)() });
-    const search = { type: "check-room", ...action, stopping: [POD], fullNodes: [] } as const;
+    const search = { type: "check-room", ...action, stopping: [POD], fullNodes: [], lastsMs: 0 } as const;
     while (results.length > 0) await checkRoom(applier, search);
     expect(asked.map(({ attempt }) => attempt)).toEqual([0, 1, 1, 2, 2]);
   });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { aNode } from "../../../support/fixtures/node.ts";
 import { HeldSet } from "../../../support/simulation/held-set.ts";
-import { workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
+import { deployResizable, workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 
 const SECOND = 1000;
@@ -179,3 +180,26 @@ it.each([1, 2])(
     expect(held.deleted()).toEqual(["a-0 deleted"]);
   },
 );
+
+it("a pipe of another service does not get the room of a rollout whose old pod takes five minutes to end", async () => {
+  const group = await PipeGroup.start({ pipes: 1, nodeCores: 8, deployment: { strategy: "Recreate" } });
+  const { simulation, workloads, cluster } = group;
+  simulation.addService(2);
+  deployResizable(simulation, "other", 2, 1, { strategy: "Recreate" });
+  simulation.start("Rollout");
+  await group.run(5 * SECOND);
+  workloads.replaced.length = 0;
+  workloads.scheduler.terminationMs = () => 5 * MINUTE;
+  group.request(5);
+  await group.run(3 * MINUTE);
+  simulation.requestSize(2, 4);
+  await group.run(10 * MINUTE);
+  group.expectSettled(5);
+  expect(workloads.replaced).toEqual(["pipe-0"]);
+  expect(simulation.condition(2)).toMatchObject({ reason: "NoNodeHasRoom" });
+  cluster.nodes = [...cluster.nodes, aNode("large", { cpu: "8", memory: "32Gi" })];
+  workloads.scheduler.capacityMillicores = 16_000;
+  await group.run(20 * MINUTE);
+  expect(simulation.sizes("other")).toEqual(["4000m/16Gi"]);
+  expect(workloads.replaced).toEqual(["pipe-0", "other"]);
+});
