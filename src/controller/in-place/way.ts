@@ -91,7 +91,10 @@ export const REPLACE_PODS: Way = {
  */
 export function replacedBefore(subject: Subject): PipeDecision | undefined {
   const tried = dryRunRecord(subject, false);
-  const refused = failureOf(tried, dueAtMs(tried, subject)) ?? failedSearch(subject);
+  // A pod whose resize is in progress or deferred may still get it.
+  const isPending = subject.active.some((each) => each.state === "deferred" || isInTime(each, subject));
+  const refused =
+    failureOf(tried, dueAtMs(tried, subject)) ?? (isPending ? undefined : failedSearch(subject));
   if (refused && (refused.retryAtMs ?? Number.POSITIVE_INFINITY) > subject.nowMs)
     return { state: isOfWrite(refused.reason) ? "retrying" : "failed", failure: refused };
   const record = recordOf(subject, "replace-pods");

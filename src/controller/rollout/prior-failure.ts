@@ -72,7 +72,7 @@ function failedWrite(subject: Subject): Failure | undefined {
   const failed = records.filter((record) => record?.outcome.type === "failed" && holdsBack(record));
   const failures = [
     ...failed.map((record) => failureOf(record, dueAtMs(record, subject))),
-    failedSearch(subject),
+    failedSearchBeforeResize(subject),
   ].filter((failure) => failure !== undefined);
   const commit = recordOf(subject, "commit");
   const committedAtMs = commit?.outcome.type === "done" ? commit.lastAtMs : 0;
@@ -93,12 +93,15 @@ function holdsBack(record: WriteRecord): boolean {
   return error !== undefined && !error.fallback;
 }
 
-/** No node has room for new pods. While a resize in place is deferred, it waits for room, and may get it. */
+/** A deferred resize in place may get room meanwhile, and then other pods, or the template, follow at once. */
+function failedSearchBeforeResize(subject: Subject): Failure | undefined {
+  return subject.active.every(({ state }) => state === "unchanged") ? failedSearch(subject) : undefined;
+}
+
+/** No node has room for new pods. */
 export function failedSearch(subject: Subject): Failure | undefined {
   const record = roomRecord(subject);
-  const isDeferred = subject.active.some(({ state }) => state !== "unchanged");
-  if (isDeferred || record?.outcome.type !== "failed") return undefined;
-  return failureOf(record, searchedAtMs(subject));
+  return record?.outcome.type === "failed" ? failureOf(record, searchedAtMs(subject)) : undefined;
 }
 
 /** A rollout that stopped old pods is not retried automatically, because each attempt interrupts the pipe. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { PodView, ResizeCondition } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WriteError, WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { WINDOW_SCOPES } from "../../../../src/domain/rollout-window.ts";
@@ -269,5 +270,41 @@ describe("a pipe that stops its old pods first, whose template has the size and 
     });
     expect(afterSearch(nothing(MINUTE)).summary).toEqual(["search room for a"]);
     expect(afterSearch({}).summary).toEqual(["replace-pods a"]);
+  });
+
+  const resize = (type: ResizeCondition["type"], reason: string) => ({ type, reason, message: "no" });
+  /** The second pod is in this state since three minutes ago. */
+  const beside = (second: PodView) =>
+    decided({
+      pipe: { ...pipe, replicas: 2 },
+      changes: { pods: new Map([["a", [aPod("a-1"), second]]]) },
+      tried: {},
+      search: nothing(10_000),
+      isReturned: true,
+    });
+  const resizedAtMs = NOW_MS - 3 * MINUTE;
+
+  it.each<[string, Partial<PodView>]>([
+    ["has the size", {}],
+    ["can never get it on its node", { resize: resize("PodResizePending", "Infeasible") }],
+    ["cannot get it yet", { resize: resize("PodResizeInProgress", "Error"), resizedAtMs }],
+    ["has not got it in time", { resize: resize("PodResizeInProgress", ""), resizedAtMs }],
+  ])("fails with the reason while no node has room, although another pod %s", (_, changes) => {
+    const { summary, assessment } = beside(aResizedPod("a-2", changes));
+    expect(summary).toEqual([]);
+    expect(assessment).toMatchObject({
+      state: "failed",
+      failure: { reason: "NoNodeHasRoom", message: FULL, retryAtMs: NOW_MS + 50_000 },
+    });
+  });
+
+  it("goes on waiting for a pod that may still get it in place", () => {
+    const { assessment } = beside(aResizedPod("a-2", { resize: DEFERRED, resizedAtMs }));
+    expect(assessment).toMatchObject({
+      state: "rolling",
+      obstacle: expect.stringContaining("pod a-2 waits"),
+    });
+    const begun = aResizedPod("a-2", { resize: resize("PodResizeInProgress", ""), resizedAtMs: NOW_MS });
+    expect(beside(begun).assessment?.failure).toBeUndefined();
   });
 });
