@@ -17,6 +17,7 @@ import {
 import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, failureOf, podDueAtMs, retriedAt, retryAtMs } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
+import { leftToOwner } from "../rollout/rules.ts";
 
 /**
  * The size cannot be applied in place, and this is recorded before anything else. If the strategy replaces no pods,
@@ -164,6 +165,14 @@ export function isUnrequested({ pipe, scaling }: Subject): boolean {
   const { lastRollout, resizedAtMs } = pipe;
   if (!lastRollout) return resizedAtMs === undefined;
   return isOfOtherResources(lastRollout);
+}
+
+/**
+ * True if a size that cannot be applied in place is rolled out: unless the strategy replaces no pods, or the pipe waits
+ * for its owner or for a request instead.
+ */
+export function isFollowedByRollout(subject: Subject): boolean {
+  return mayReplacePods(subject) && !isUnrequested(subject) && !leftToOwner(subject);
 }
 
 /** @param problem why it cannot be resized in place; absent if its strategy does not allow that */

@@ -5,7 +5,7 @@ import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, mayResizePods, se
 import { failureOf, podDueAtMs } from "../retry.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { standingFailure } from "./drift.ts";
-import { fallsBack, podsToReturn, waitsInPlace } from "./fall-back.ts";
+import { fallsBack, isFollowedByRollout, podsToReturn, waitsInPlace } from "./fall-back.ts";
 import { failedBefore } from "./problem.ts";
 import { podsStep, refusedSize } from "./resize-pods.ts";
 import { IN_PLACE, REPLACE_PODS, replacedBefore } from "./way.ts";
@@ -104,7 +104,7 @@ export function podsReturn(subject: Subject): PipeDecision | undefined {
   if (isResizable(subject) || !isSettled) return undefined;
   const actions = podsToReturn(subject);
   if (actions.length === 0) return undefined;
-  const then = mayReplacePods(subject) ? " before they are replaced" : "";
+  const then = isFollowedByRollout(subject) ? " before they are replaced" : "";
   const activity = `its pods get their old size again${then}`;
   return { state: "rolling", phase: "resizing", activity, next: { type: "continue", actions } };
 }

@@ -9,10 +9,10 @@ import {
 import { type Size, sameSize } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
 import type { Assessment } from "../assessment.ts";
+import { isFollowedByRollout } from "../in-place/fall-back.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
-import { mayReplacePods } from "../pods.ts";
 
 /** Returns how each pipe got the desired size, and why pipes get it by a rollout although in place was wanted. */
 export function resizeMethods(assessments: readonly Assessment[], desired: Size) {
@@ -49,8 +49,8 @@ function methodOf(assessment: Assessment, desired: Size): ResizeMethod | undefin
 function fallbackOf({ pipe, subject }: Assessment, desired: Size): PipeFallback | undefined {
   const { lastRollout, size } = pipe;
   const failure = lastRollout?.inPlaceFailure;
-  // With the strategy InPlace, no rollout follows. One that came before may have brought the size.
-  if (!mayReplacePods(subject) && !sameSize(size, desired)) return undefined;
+  // If no rollout follows, nothing fell back. One that came before may have brought the size.
+  if (!sameSize(size, desired) && !isFollowedByRollout(subject)) return undefined;
   if (!failure || !sameSize(failure.size, desired)) return undefined;
   // An owner who resets managedFields can write an annotation with a longer message.
   const message = clipped(failure.message, MAX_MESSAGE_LENGTH);

@@ -1,12 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { InPlaceFailure, LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
 import { MAX_FALLBACKS, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
+import { aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
+  aLabelledPipe,
   aPipe,
   aRollout,
   aScaling,
@@ -16,6 +20,7 @@ import {
   POLICY,
   rollingTo,
 } from "../../../support/fixtures/snapshot.ts";
+import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
 const FOUR = sizeOfCores(4);
 const inPlaceFailure: InPlaceFailure = {
@@ -35,9 +40,15 @@ function inPlace(name: string, changes: Partial<LastRollout> = {}): PipeView {
 }
 
 /** The status of pipes that should have so many cores. */
-function statusFor(pipes: readonly PipeView[], status: PipeScalingStatus = {}, cores = 4) {
-  const scaling = aScaling(cores, { status });
-  const snapshot = aSnapshot(pipes, { scaling, strategy: "InPlaceOrRollout" });
+function statusFor(
+  pipes: readonly PipeView[],
+  status: PipeScalingStatus = {},
+  cores = 4,
+  changes: Partial<PipeScalingView> = {},
+  pods: Snapshot["pods"] = new Map(),
+) {
+  const scaling = aScaling(cores, { status, ...changes });
+  const snapshot = aSnapshot(pipes, { scaling, pods, strategy: "InPlaceOrRollout" });
   return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
 }
 
@@ -72,6 +83,30 @@ describe("the status", () => {
       resizedBy: { a: "Rollout" },
     });
   });
+
+  const adopted = aRollout(FOUR, { generation: 0, isRollback: true, inPlaceFailure });
+  const onDelete = { options: { updateStrategy: { type: "OnDelete" } } } as const;
+
+  it.each<[string, PipeView]>([
+    ["waits for a request", aPipe("a", { lastRollout: adopted })],
+    ["is left to its owner", aStatefulPipe(onDelete, aRollout(sizeOfCores(1), { inPlaceFailure }))],
+  ])("reports no fallback for a pipe that %s, because no rollout follows", (_, pipe) => {
+    const changes = { isUnrequested: !pipe.inTurn };
+    expect(statusFor([pipe], {}, 4, changes).pipes).toMatchObject({ pending: [{}], fallbacks: undefined });
+  });
+
+  it.each([
+    [true, undefined, "its pods get their old size again"],
+    [false, FALLBACKS, "its pods get their old size again before they are replaced"],
+  ])(
+    "says whether a rollout follows when pods return to their size (%s: no request)",
+    (isUnrequested, fallbacks, message) => {
+      const pipe = aLabelledPipe("a", { lastRollout: adopted });
+      const pods = new Map([["a", [aResizedPod("a-1")]]]);
+      const { pipes } = statusFor([pipe], {}, 4, { isUnrequested }, pods);
+      expect(pipes).toMatchObject({ fallbacks, pending: [{ message }] });
+    },
+  );
 
   it("says that pods are being replaced for this reason only while that happens", () => {
     const messageFor = (pipe: PipeView) => statusFor([pipe]).conditions?.[0]?.message;

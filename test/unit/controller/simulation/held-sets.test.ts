@@ -526,3 +526,18 @@ describe.each(["Deferred", "Infeasible", "Error", "NotObserved"] as const)(
     });
   },
 );
+
+describe.each<[string, Parameters<typeof HeldSet.start>[0], number]>([
+  ["leaves to its owner", { updateStrategy: { type: "OnDelete" } }, 0],
+  ["replaces", {}, 1],
+])("a StatefulSet that a node cannot resize, and whose pods the controller %s", (_, options, fallbacks) => {
+  it(`is reported ${fallbacks} times as fallen back to a rollout`, async () => {
+    const held = await HeldSet.start(options);
+    held.keepSize("a-1", "Infeasible");
+    held.request(4);
+    await held.run(5 * MINUTE);
+    const { events } = held.simulation;
+    expect(held.simulation.status(1).pipes?.fallbacks ?? []).toHaveLength(fallbacks);
+    expect(events.filter(({ reason }) => reason === "FellBackToRollout")).toHaveLength(fallbacks);
+  });
+});

@@ -104,6 +104,29 @@ describe("running pipes whose resources are no valid size", () => {
     expect(group.workloads.replaced.toSorted()).toEqual(["pipe-0", "pipe-1"]);
   });
 
+  it("are reported as fallen back only when somebody requests a size, if their kubelets cannot resize them", async () => {
+    const group = await labelled({}, 0);
+    const { simulation, workloads } = group;
+    simulation.stop();
+    deployResizable(simulation, "late", 1, 2, { resources: ODD });
+    await group.run(10 * SECOND);
+    const [first] = group.pods("late");
+    workloads.outcome = ({ metadata }) => (metadata.name === first?.metadata.name ? "Done" : "Infeasible");
+    workloads.replaced.length = 0;
+    simulation.start();
+    await group.run(30 * SECOND);
+    expect(simulation.status(1).pipes).not.toHaveProperty("fallbacks");
+    const fallenBack = () => simulation.events.filter(({ reason }) => reason === "FellBackToRollout");
+    expect(fallenBack()).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
+
+    group.request(2);
+    await group.run(HOUR);
+    expect(simulation.sizes("late")).toEqual(["2000m/8Gi"]);
+    expect(simulation.status(1).pipes?.fallbacks).toMatchObject([{ pipe: "late", reason: "Infeasible" }]);
+    expect(fallenBack()).toHaveLength(1);
+  });
+
   it("are rolled out when somebody asks for another attempt", async () => {
     const group = await labelled({ args: ["-XX:MaxRAMPercentage=75"] });
     await group.run(5 * MINUTE);
