@@ -200,6 +200,8 @@ export interface Assessment extends PipeDecision {
   readonly proof: "none" | "proving" | "proven";
   /** The failure of a rollout to a size that is no longer desired. The pipe is rolled back unless it is resized now. */
   readonly abandoned?: Cause | undefined;
+  /** True if pods run the size that they get instead of one with which the service ran out of memory. */
+  readonly isReturned?: boolean;
   /** Information for people that does not affect the decision. */
   readonly remark?: string | undefined;
 }

@@ -34,10 +34,11 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   if (!scaling)
     return nothing(undefined, options.isEnding ? [] : create(snapshot, namespace, tier.value, options));
   if (scaling.isBeingDeleted) return nothing();
-  const { sizing, shortage } = sizingOf(snapshot, scaling, tier.value, options);
+  const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
+  const mayRecord = !options.isEnding && !scaling.spec.suspend && ahead.length === 0;
+  const { sizing, shortage } = sizingOf(snapshot, scaling, tier.value, options, mayRecord);
   if (options.isEnding) return nothing(sizing);
   if (scaling.spec.suspend) return nothing({ ...sizing, waitReason: "suspended" });
-  const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0)
     return nothing({ ...sizing, waitReason: "confirmation" }, confirm(snapshot, scaling, ahead));
   if (shortage?.unrecorded) return nothing(sizing, recordShortage(shortage, sizing));
@@ -49,12 +50,23 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   };
 }
 
-function sizingOf(snapshot: Snapshot, scaling: PipeScalingView, tier: Tier, { policy }: DecideOptions) {
+/**
+ * @param mayRecord false if a new shortage cannot be recorded now. Then it does not count, because no pipe gets another
+ *     size before that.
+ */
+function sizingOf(
+  snapshot: Snapshot,
+  scaling: PipeScalingView,
+  tier: Tier,
+  { policy }: DecideOptions,
+  mayRecord: boolean,
+) {
   const { pipes, nowMs } = snapshot;
   const boost = activeBoost(scaling, nowMs);
   const desired = desiredSize(requestedSize(scaling), tier, boost);
   const limits = { requested: desired.size, maximum: tier.maximumSize };
-  const shortage = memoryShortage(snapshot, scaling, limits);
+  const found = memoryShortage(snapshot, scaling, limits);
+  const shortage = mayRecord || !found?.unrecorded ? found : undefined;
   const { outOfMemory } = shortage ?? {};
   const afterBoost = boost && desiredSize(requestedSize(scaling), tier).size;
   const { requestId } = requestOf(scaling, boost, desired.size) ?? {};

@@ -203,7 +203,8 @@ export function reportShortage(sizing: Sizing): Sizing {
  * @param whenDone for a pipe whose template has it, too
  */
 function withReportedState(assessment: Assessment, whenDone: "failed" | "waiting"): Assessment {
-  const { next: _, activity, ...reported } = assessment;
+  const { next: _, activity, ...others } = assessment;
+  const reported = { ...others, isReturned: true };
   switch (assessment.state) {
     case "done":
       return { ...reported, state: whenDone };

@@ -73,10 +73,15 @@ function waitingReason({ assessments, waitReason }: Sizing): Reason {
   return waitReason === "window" && !isRolling ? "WaitingForWindow" : "Progressing";
 }
 
-function progressOf({ desired, assessments }: Sizing): string {
+function progressOf({ desired, outOfMemory, assessments }: Sizing): string {
   const size = describeSize(desired.size);
+  const [first] = assessments;
+  if (!first) return `The service has no database pipes; a new one gets ${size}.`;
+  if (outOfMemory) {
+    const returned = assessments.filter(({ isReturned }) => isReturned).length;
+    return `${returned} of ${assessments.length} pipes have ${describeSize(first.subject.desired)} instead of ${size}.`;
+  }
   const done = assessments.filter(runsSize).length;
-  if (assessments.length === 0) return `The service has no database pipes; a new one gets ${size}.`;
   if (done < assessments.length) return `${done} of ${assessments.length} pipes run ${size}.`;
   const pipes = assessments.map(({ pipe }) => pipe);
   return `${allHaveSize(pipes, size)}.`;

@@ -21,7 +21,7 @@ import {
   DECIDE_OPTIONS,
   NOW_MS,
 } from "../../../support/fixtures/snapshot.ts";
-import { aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
+import { aPodWrite, aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
 
 const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
@@ -51,6 +51,8 @@ const RECORD = {
   message: "OOM-killed twice",
   atMs: NOW_MS - MINUTE,
 } as const;
+
+const SUSPENDED = aScaling(1, { spec: { ...aScaling(1).spec, suspend: true } });
 
 /** A pod of one core whose container was killed this long after the resize. */
 function killed(name: string, restartCount: number, afterMs = MINUTE, changes: Partial<ContainerView> = {}) {
@@ -436,10 +438,47 @@ describe("a service that ran out of memory", () => {
   });
 
   it("keeps its pods while it is suspended", () => {
-    const scaling = aScaling(1);
-    const suspended = { ...scaling, spec: { ...scaling.spec, suspend: true } };
-    expect(decided([killed("a-1", 2)], { pipe: recorded, changes: { scaling: suspended } }).summary).toEqual(
+    expect(decided([killed("a-1", 2)], { pipe: recorded, changes: { scaling: SUSPENDED } }).summary).toEqual(
       [],
     );
+  });
+
+  it("says how many pipes have the previous size, also if it is refused or the service is suspended", () => {
+    const others = [shrunkPipe("b", 1, back)];
+    const given = { pipe: recorded, others, otherPods: [["b", [aResizedPod("b-1")]]] as const };
+    const outcome = failed({ reason: "Refused", message: "exceeded quota" });
+    const lastAtMs = NOW_MS - SECOND;
+    const writes = someWrites([aPodWrite("a-1", { outcome, lastAtMs })]);
+    for (const changes of [{}, { writes }, { scaling: SUSPENDED }]) {
+      const { condition } = decided([killed("a-1", 2)], { ...given, changes });
+      expect(condition.message).toContain("1 of 2 pipes have 4 cpu / 16 Gi instead of 1 cpu / 4 Gi.");
+      expect(condition.message).not.toContain("pipes run");
+    }
+    const { condition } = decided([aResizedPod("a-1")], { ...given, pipe: back });
+    expect(condition.message).toContain("2 of 2 pipes have 4 cpu / 16 Gi instead of 1 cpu / 4 Gi.");
+  });
+});
+
+describe("a service that runs out of memory while nothing can be recorded", () => {
+  const ahead = shrunk({ scalingGeneration: 2 });
+
+  it.each<[string, Given["changes"], Partial<typeof DECIDE_OPTIONS>, Partial<PipeView>]>([
+    ["it is suspended", { scaling: SUSPENDED }, {}, {}],
+    ["the controller is ending", {}, { isEnding: true }, {}],
+    ["the PipeScaling has to be read first", {}, {}, { lastRollout: ahead }],
+  ])("is reported with the size that its pipes run, because %s", (_, changes = {}, options, pipe) => {
+    const others = [shrunkPipe("b", 1)];
+    const otherPods = [["b", [aPod("b-1")]]] as const;
+    const given = { pipe, others, otherPods, changes };
+    const { condition, status } = decided([killed("a-1", 2)], given, { ...DECIDE_OPTIONS, ...options });
+    expect(condition.message).toContain("All 2 pipes run 1 cpu / 4 Gi.");
+    expect(condition.reason).not.toBe("OutOfMemory");
+    expect(status).toMatchObject({ pipes: { updated: 2, pending: undefined }, failures: undefined });
+  });
+
+  it("is recorded when it is no longer suspended", () => {
+    const scaling = { ...SUSPENDED, spec: { ...SUSPENDED.spec, suspend: false } };
+    expect(isShort([killed("a-1", 2)], { changes: { scaling: SUSPENDED } })).toBe(false);
+    expect(isShort([killed("a-1", 2)], { changes: { scaling } })).toBe(true);
   });
 });
