@@ -17,6 +17,7 @@ import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spe
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
 import { memoryShortage, recordedShortage, recordShortage, reportShortage } from "./out-of-memory.ts";
 import { decidePipes } from "./passes.ts";
+import { reportSuspension } from "./suspended.ts";
 
 /**
  * Decides what happens to a service now: a pure function of the snapshot. Each early return is a reason not to resize
@@ -27,7 +28,7 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const unfinished = [...readUnknown(snapshot), ...finishAbandoned(snapshot)];
   const nothing = (sizing?: Sizing, actions: readonly Action[] = []): Decision => ({
     actions: [...unfinished, ...finishCommits(snapshot), ...actions],
-    sizing: sizing && reportShortage(sizing),
+    sizing: sizing && reportSuspension(reportShortage(sizing)),
     waitsForCommit: false,
   });
   if (namespace === undefined || !tier.ok) return nothing();

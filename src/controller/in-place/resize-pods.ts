@@ -114,7 +114,7 @@ function overdue(pods: Pods): PodsStep | undefined {
  * @returns `undefined` if it does not wait any more
  */
 function waitForRoom(found: ActivePod, subject: Subject): PodsStep | undefined {
-  const { pipe, active, nowMs } = subject;
+  const { pipe, active, nowMs, scaling } = subject;
   if (!pipe.stopsOldPodsFirst || !mayReplacePods(subject)) return undefined;
   const held = waitForWindow(found, subject);
   if (held || isRoomFound(subject)) return held;
@@ -122,7 +122,8 @@ function waitForRoom(found: ActivePod, subject: Subject): PodsStep | undefined {
   const untilMs = searchedAtMs(subject);
   // If its own node had room, the kubelet would have granted the resize.
   const full = active.filter(({ state }) => state === "deferred").map(({ pod }) => pod.nodeName);
-  const elsewhere = lastErrorOf(record)?.message ?? "other nodes are being searched for room";
+  const searched = scaling.spec.suspend ? "are not" : "are being";
+  const elsewhere = lastErrorOf(record)?.message ?? `other nodes ${searched} searched for room`;
   const message = `${lacksRoom(found)}; ${elsewhere}`;
   const actions = untilMs <= nowMs ? [roomSearch(subject, full)] : [];
   const failsAtMs = begunAtMs(found, subject) + timeoutMsOf(pipe, subject);

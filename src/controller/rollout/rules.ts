@@ -67,8 +67,9 @@ function failedRollback(subject: Subject, failure: Failure): Partial<PipeDecisio
   if (isOpen(record))
     return { failure: { ...repeated, message: `${failure.message}; ${ROLLBACK_FAILED}${error.message}` } };
   const recheckAtMs = dueAtMs(record, subject);
-  const next = `attempt ${record.attempts}, next at ${new Date(recheckAtMs).toISOString()}`;
-  const message = `${failure.message}; ${ROLLBACK_FAILED}${error.message} (${next})`;
+  // While the service is suspended, nothing is rolled back.
+  const next = subject.scaling.spec.suspend ? "" : `, next at ${new Date(recheckAtMs).toISOString()}`;
+  const message = `${failure.message}; ${ROLLBACK_FAILED}${error.message} (attempt ${record.attempts}${next})`;
   return { failure: { ...failure, message }, recheckAtMs };
 }
 

@@ -1,0 +1,47 @@
+import type { Assessment, Failure, Subject } from "../assessment.ts";
+import { isInCommit } from "../observe/pipe-view.ts";
+import { isOpen } from "../observe/write-record.ts";
+import { hasPodWriteInFlight } from "../pods.ts";
+import { recordOf } from "../retry.ts";
+import type { Sizing } from "./decision.ts";
+
+/*
+ * While a service is suspended, only a commit goes on, and what Kubernetes does by itself. Rules do not depend on that,
+ * so that a pipe goes on where it was. The status must not announce a write that is not made.
+ */
+
+export function reportSuspension(sizing: Sizing): Sizing {
+  if (sizing.waitReason !== "suspended") return sizing;
+  return { ...sizing, assessments: sizing.assessments.map(withoutNextStep) };
+}
+
+function withoutNextStep(assessment: Assessment): Assessment {
+  const { pipe, failure } = assessment;
+  if (pipe.isPausedForCommit) return assessment;
+  const reported = failure ? { ...assessment, failure: withoutRetry(failure) } : assessment;
+  return isHeldBack(assessment)
+    ? { ...reported, activity: "its next step waits while the service is suspended" }
+    : reported;
+}
+
+/** The earlier report of a repeated write says when it is retried, so it is reported anew. */
+function withoutRetry({ retryAtMs: _, isRepeated: __, ...failure }: Failure): Failure {
+  return failure;
+}
+
+/** True if nothing happens to a pipe in the middle of a resize in place. */
+function isHeldBack({ subject, state, phase, isReturned, hindrance, waitsForOwner }: Assessment): boolean {
+  const isBegun = phase === "resizing" || state === "resized" || isReturned;
+  return isBegun === true && !hindrance && !waitsForOwner && !goesOn(subject);
+}
+
+function goesOn(subject: Subject): boolean {
+  const isCommitWritten = (["commit", "resume"] as const).some((purpose) =>
+    isOpen(recordOf(subject, purpose)),
+  );
+  if (isInCommit(subject.pipe) || isCommitWritten || hasPodWriteInFlight(subject)) return true;
+  // The kubelet has not finished.
+  return subject.active.some(
+    ({ state }) => state === "resizing" || state === "deferred" || state === "error",
+  );
+}
