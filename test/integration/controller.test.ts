@@ -663,7 +663,7 @@ describe("a size that a pipe cannot run", () => {
         await environment.requestSize(cores);
         const rolling = await environment.waitForCondition("Ready", "False", "Progressing");
         expect(conditionOf(rolling, "Ready")?.message).toContain(
-          "The CPU limit of pipe-a follows the size, so its pods keep the QoS class Guaranteed.",
+          "The CPU limit of pipe-a follows the size, so its container stays Guaranteed.",
         );
         await environment.waitForCondition("Ready", "True");
         const { spec } = await environment.pipe("pipe-a");
@@ -675,7 +675,7 @@ describe("a size that a pipe cannot run", () => {
     },
   );
 
-  it("is applied to a pipe with a CPU limit equal to it, and the status reports the QoS class Guaranteed", async () => {
+  it("is applied to a pipe with a CPU limit equal to it, and the status reports that its container is Guaranteed", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -685,7 +685,7 @@ describe("a size that a pipe cannot run", () => {
     await environment.requestSize(2);
     const scaling = await environment.waitForCondition("Ready", "True");
     expect(conditionOf(scaling, "Ready")?.message).toBe(
-      "The one pipe runs 2 cpu / 8 Gi. The CPU limit of pipe-a equals the size, so pods with this size have the QoS class Guaranteed and not Burstable.",
+      "The one pipe runs 2 cpu / 8 Gi. The CPU limit of pipe-a equals the size, so its container with this size is Guaranteed and not Burstable; the QoS class of a pod depends on all of its containers.",
     );
     const { items }: { items: readonly (KubeObject & { status: { qosClass: string } })[] } = JSON.parse(
       await kubectl(environment.cluster, ["get", "pods", "-n", environment.pipes, "-o", "json"]),

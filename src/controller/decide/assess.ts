@@ -142,11 +142,11 @@ function resizerRemark(subject: Subject, state: PipeState): string | undefined {
   return activity && `${nameOf(subject.pipe)} ${activity}.`;
 }
 
-/** A limit that follows the size is mentioned only while it changes. */
+/** A limit that follows the size is mentioned only while it changes. Other containers of the pods are not known here. */
 function qosRemark({ pipe, desired }: Subject, state: PipeState): string | undefined {
   const { cpuLimitMillicores, cpuLimitFollows } = pipe;
   if (cpuLimitFollows && state !== "done")
-    return `The CPU limit of ${nameOf(pipe)} follows the size, so its pods keep the QoS class Guaranteed.`;
+    return `The CPU limit of ${nameOf(pipe)} follows the size, so its container stays Guaranteed.`;
   if (cpuLimitMillicores !== desired.cpuMillicores) return undefined;
-  return `The CPU limit of ${nameOf(pipe)} equals the size, so pods with this size have the QoS class Guaranteed and not Burstable.`;
+  return `The CPU limit of ${nameOf(pipe)} equals the size, so its container with this size is Guaranteed and not Burstable; the QoS class of a pod depends on all of its containers.`;
 }

@@ -12,14 +12,14 @@ function remarkOn(pipe: PipeView, changes: Partial<Snapshot> = {}): string | und
 }
 
 describe("the remark on a CPU limit", () => {
-  it("says that the QoS class becomes Guaranteed if the limit equals the desired size", () => {
+  it("says that the container becomes Guaranteed, but not its pods, if the limit equals the desired size", () => {
     expect(remarkOn(aPipe("a", { cpuLimitMillicores: 4000 }))).toBe(
-      "The CPU limit of a equals the size, so pods with this size have the QoS class Guaranteed and not Burstable.",
+      "The CPU limit of a equals the size, so its container with this size is Guaranteed and not Burstable; the QoS class of a pod depends on all of its containers.",
     );
   });
 
   it("says that the limit follows the size during a rescale of a Guaranteed pipe, and nothing after it", () => {
-    const text = "The CPU limit of a follows the size, so its pods keep the QoS class Guaranteed.";
+    const text = "The CPU limit of a follows the size, so its container stays Guaranteed.";
     expect(remarkOn(aPipe("a", { cpuLimitFollows: true }))).toBe(text);
     expect(remarkOn(rollingTo("a", sizeOfCores(4), { cpuLimitFollows: true }))).toBe(text);
     expect(remarkOn(aPipe("a", { cpuLimitFollows: true, size: sizeOfCores(4) }))).toBeUndefined();
