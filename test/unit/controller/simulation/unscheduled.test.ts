@@ -71,19 +71,51 @@ it("a pipe whose room comes a minute later than its old pod ends runs its old si
   group.expectSettled(2);
 });
 
-it("numbers that the scheduler changes in its message every ten seconds cause few writes of the status", async () => {
-  const group = await started(SECOND, {});
-  group.request(4);
-  await group.run(10 * SECOND);
-  const sinceMs = group.cluster.clock.monotonic();
-  for (let nodes = 1; nodes <= 80; nodes += 1) {
-    group.explain("pipe-0", /^PodScheduled$/, `0/${nodes} nodes are available: ${nodes} Insufficient cpu.`);
-    await group.run(10 * SECOND);
-  }
-  expect(group.messages()).toMatch(
-    /fits no node at present: 0\/\d+ nodes are available: \d+ Insufficient cpu/,
+/** The message of a scheduler for so many nodes without room, and others that do not accept the pod. */
+function wordsFor(full: number, tainted: number): string {
+  const nodes = `0/${full + tainted} nodes are available`;
+  // The scheduler sorts the clauses with their numbers.
+  const listed = (...clauses: readonly string[]) => clauses.toSorted().join(", ");
+  const reasons = listed(
+    `${full} Insufficient cpu`,
+    `${tainted} node(s) had untolerated taint {node.kubernetes.io/unreachable: }`,
   );
-  expect(group.attemptsOf(/^pipescalings/, { sinceMs })).toBeLessThanOrEqual(5);
+  const victims = listed(
+    `${full} No preemption victims found for incoming pod`,
+    `${tainted} Preemption is not helpful for scheduling`,
+  );
+  return `${nodes}: ${reasons}. no new claims to deallocate, preemption: ${nodes}: ${victims}.`;
+}
+
+describe.each<[string, (at: number) => string]>([
+  ["numbers", (at) => `0/${at} nodes are available: ${at} Insufficient cpu.`],
+  ["numbers, and with them the order of its clauses,", (at) => wordsFor(1 + (at % 13), 1 + (at % 7))],
+])("%s that the scheduler changes in its message every ten seconds", (_, wordsAt) => {
+  it("cause few writes of the status", async () => {
+    const group = await started(SECOND, {});
+    group.request(4);
+    await group.run(10 * SECOND);
+    const sinceMs = group.cluster.clock.monotonic();
+    for (let at = 1; at <= 80; at += 1) {
+      group.explain("pipe-0", /^PodScheduled$/, wordsAt(at));
+      await group.run(10 * SECOND);
+    }
+    expect(group.messages()).toMatch(
+      /fits no node at present: 0\/\d+ nodes are available: .*\d+ Insufficient cpu/,
+    );
+    expect(group.attemptsOf(/^pipescalings/, { sinceMs })).toBeLessThanOrEqual(5);
+  });
+
+  it("are written at once if the words change, too", async () => {
+    const group = await started(SECOND, {});
+    group.request(4);
+    await group.run(10 * SECOND);
+    group.explain("pipe-0", /^PodScheduled$/, wordsAt(1));
+    await group.run(10 * SECOND);
+    group.explain("pipe-0", /^PodScheduled$/, wordsAt(2).replace("cpu", "memory"));
+    await group.run(10 * SECOND);
+    expect(group.messages()).toContain("Insufficient memory");
+  });
 });
 
 /** The size cannot be changed in place, because the container would restart. */
