@@ -3,6 +3,7 @@ import { FALLBACK_REASONS } from "../../crd/fallback-reasons.ts";
 import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { FAILURE_REASONS, failureReason, type Reason } from "../../crd/reasons.ts";
 import type { PipeState } from "../../domain/rollout-plan.ts";
+import { parseTime } from "../../kube/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Event } from "../../runtime/event-recorder.ts";
 import { RESIZED_IN_PLACE } from "./events.ts";
@@ -22,7 +23,7 @@ const CONDITIONS = ["Stalled", "Reconciling", "Ready", "Suspended"] as const;
 interface ServiceState {
   readonly states: readonly PipeState[];
   readonly condition: (typeof CONDITIONS)[number];
-  /** Start of the rescale in progress, in milliseconds since 1970; `undefined` if there is none. */
+  /** Since when a rescale has been in progress, in milliseconds since 1970; `undefined` if there is none. */
   readonly underWaySinceMs: number | undefined;
 }
 
@@ -34,7 +35,7 @@ export class ControllerMetrics {
   readonly #fallbacks: Counter<"reason">;
   readonly #commits: Counter;
 
-  constructor(registry: Registry, clock: Clock) {
+  constructor(registry: Registry, clock: Pick<Clock, "now">) {
     const registers = [registry];
     const services = this.#services;
     this.#propagation = new Histogram({
@@ -85,7 +86,7 @@ export class ControllerMetrics {
     });
     new Gauge({
       name: "pipe_scaling_oldest_propagation_seconds",
-      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. Rescales that are stalled or suspended, or wait for a rollout window or an owner, do not count.",
+      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. After every pipe ran the size, it is the time since Ready became False again, for example until a pipe that was added has the size. Rescales that are stalled or suspended, or wait for a rollout window or an owner, do not count.",
       registers,
       collect() {
         const now = clock.now();
@@ -101,15 +102,10 @@ export class ControllerMetrics {
       this.#services.delete(serviceId);
       return;
     }
-    const { propagation, conditions = [] } = status;
-    const condition = conditionOf(status);
-    const waits = conditions.some(({ reason }) => WAITING_BY_CHOICE.some((each) => each === reason));
-    const isUnderWay = condition === "Reconciling" && !waits && propagation?.completedAt === undefined;
-    const startedAtMs = propagation && Date.parse(propagation.startedAt);
     this.#services.set(serviceId, {
       states,
-      condition,
-      underWaySinceMs: isUnderWay ? startedAtMs : undefined,
+      condition: conditionOf(status),
+      underWaySinceMs: underWaySinceMs(status),
     });
   }
 
@@ -126,6 +122,17 @@ export class ControllerMetrics {
     if (before.propagation?.completedAt && before.propagation.startedAt === startedAt) return;
     this.#propagation.observe((Date.parse(completedAt) - Date.parse(startedAt)) / 1000);
   }
+}
+
+function underWaySinceMs(status: PipeScalingStatus): number | undefined {
+  const { propagation, conditions = [] } = status;
+  const waits = conditions.some(({ reason }) => WAITING_BY_CHOICE.some((each) => each === reason));
+  if (!propagation || waits || conditionOf(status) !== "Reconciling") return undefined;
+  const startedAtMs = Date.parse(propagation.startedAt);
+  if (propagation.completedAt === undefined) return startedAtMs;
+  // Every pipe has run the size, but a template does not follow its pods yet, or a pipe was added or changed later.
+  const ready = conditions.find(({ type }) => type === "Ready");
+  return Math.max(startedAtMs, parseTime(ready?.lastTransitionTime));
 }
 
 /** Without a condition that is True, the PipeScaling is suspended. */

@@ -166,7 +166,7 @@ labels of the release.
   annotations:
     summary: >-
       A rescale has been in progress for {{ "{{ $value | humanizeDuration }}" }}.
-    description: It has neither completed nor failed.
+    description: The service is neither Ready nor Stalled.
     {{- include "pipe-scaling.runbook" (list $ "PipeScalingPropagationSlow") }}
 {{- end }}
 {{- end }}

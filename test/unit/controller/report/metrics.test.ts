@@ -67,12 +67,32 @@ describe("the controller's metrics", () => {
     ];
     metrics.passed("a", aStatus({ propagation: since(60_000), conditions }), []);
     metrics.passed("b", aStatus({ propagation: since(90_000), conditions }), []);
-    const completed = { ...since(3e6), completedAt: "2026-01-01T00:00:00Z" };
-    metrics.passed("c", aStatus({ propagation: completed, conditions }), []);
     const name = "pipe_scaling_oldest_propagation_seconds";
     expect(await series(name)).toEqual([`${name} 90`]);
     metrics.passed("a", undefined, []);
     metrics.passed("b", undefined, []);
+    expect(await series(name)).toEqual([`${name} 0`]);
+  });
+
+  it.each([
+    ["since the service was last Ready", 3e6, 90_000],
+    ["since its start if the service was not Ready before", 60_000, 3e6],
+  ])("report the age of a rescale that was complete before, %s", async (_, startedMs, unreadyMs) => {
+    const { clock, metrics, series } = setup();
+    const ago = (ms: number) => new Date(clock.now() - ms).toISOString();
+    const propagation = { startedAt: ago(startedMs), completedAt: ago(startedMs / 2) };
+    const since = { lastTransitionTime: ago(unreadyMs), reason: "WriteFailed", message: "" };
+    const reconciling = {
+      ...since,
+      type: "Reconciling",
+      status: "True",
+      lastTransitionTime: ago(0),
+    } as const;
+    const conditions = [reconciling, { ...since, type: "Ready", status: "False" } as const];
+    metrics.passed("a", aStatus({ propagation, conditions }), []);
+    const name = "pipe_scaling_oldest_propagation_seconds";
+    expect(await series(name)).toEqual([`${name} ${Math.min(startedMs, unreadyMs) / 1000}`]);
+    metrics.passed("a", aStatus({ propagation }), []);
     expect(await series(name)).toEqual([`${name} 0`]);
   });
 

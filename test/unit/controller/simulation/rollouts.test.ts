@@ -561,6 +561,28 @@ describe("the report on a service", () => {
     expect(Number(seconds)).toBeLessThan(100);
   });
 
+  it("counts as in progress while the writes to a pipe that was added later fail", async () => {
+    const registry = new Registry();
+    const metrics = new ControllerMetrics(registry, { now: () => simulation.clock.now() });
+    const age = async () =>
+      Number(/oldest_propagation_seconds (\d\S*)/.exec(await registry.metrics())?.[1] ?? Number.NaN);
+    const simulation: Simulation = await settled(["a"], new Simulation({ metrics }));
+    simulation.requestSize(1, 4);
+    await simulation.run(DAY);
+    expect(await age()).toBe(0);
+    const message = 'deployments.apps "b" is forbidden: User "a" cannot patch resource "deployments"';
+    const error = new KubeApiError("PATCH", 403, JSON.stringify({ message }));
+    simulation.cluster.fault = (_, pipe) => (pipe?.metadata.name === "b" ? { error } : undefined);
+    simulation.deploy("b", 1);
+    await simulation.run(2 * HOUR);
+    expect(simulation.status(1).propagation?.completedAt).toBeDefined();
+    expect(simulation.condition(1)?.type).toBe("Reconciling");
+    expect(Math.abs((await age()) - 7200)).toBeLessThan(10);
+    simulation.cluster.fault = () => undefined;
+    await simulation.run(HOUR);
+    expect(await age()).toBe(0);
+  });
+
   it("counts the service as stalled if its record is malformed", async () => {
     const registry = new Registry();
     const metrics = new ControllerMetrics(registry, new Simulation().clock);
