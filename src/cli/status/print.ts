@@ -1,6 +1,7 @@
 import { toPipeScaling } from "../../api/resources/pipe-scaling/schema.ts";
 import { DATABASE_TYPE, RETRY_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
 import { PLURAL } from "../../crd/names.ts";
+import type { FailureReason } from "../../crd/reasons.ts";
 import type { Io } from "../io.ts";
 import { kubectlCommand, type Place, programCommand } from "../options.ts";
 import type { Row } from "../output.ts";
@@ -112,7 +113,8 @@ function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: stri
 }
 
 /** The next steps for a person, one sentence each, with the commands. */
-export function nextSteps({ service, view }: ServiceStatus, place: Place): string[] {
+export function nextSteps(status: ServiceStatus, place: Place): string[] {
+  const { service, view } = status;
   const { id, namespace } = service;
   const object = `${PLURAL} ${id} --namespace ${namespace}`;
   const doctor = programCommand(place, "doctor");
@@ -135,10 +137,10 @@ export function nextSteps({ service, view }: ServiceStatus, place: Place): strin
         `If there is one, check that the controller runs: ${doctor}`,
       ];
     case "failed": {
-      const [failed] = view.pending.filter(({ state }) => FAILED.has(state));
-      if (!failed) return [`Check the records: ${doctor}`];
+      const failed = failedPipe(status);
+      if (failed === undefined) return [`Check the records: ${doctor}`];
       // The name of a StatefulSet in the status already includes the kind: `statefulset/…`.
-      const workload = failed.name.includes("/") ? failed.name : `deployment ${failed.name}`;
+      const workload = failed.includes("/") ? failed : `deployment ${failed}`;
       const describe = `describe ${workload} --namespace ${namespace}`;
       const retry = `annotate ${object} --overwrite ${RETRY_ANNOTATION}="$(date -u +%Y-%m-%dT%H:%M:%SZ)"`;
       return [
@@ -150,3 +152,20 @@ export function nextSteps({ service, view }: ServiceStatus, place: Place): strin
 }
 
 const FAILED: ReadonlySet<string> = new Set(["Failed", "Unsizable", "Retrying"]);
+
+/** With these reasons, the status may still have pipes that failed before. */
+const OF_RECORDS: ReadonlySet<string> = new Set<FailureReason>([
+  "UnknownService",
+  "UnknownOrganization",
+  "UnknownTier",
+  "MalformedRecord",
+  "WrongNamespace",
+]);
+
+/** Returns the name of the first pipe that failed; `undefined` if a record is the problem. */
+function failedPipe({ view, scaling }: ServiceStatus): string | undefined {
+  if (OF_RECORDS.has(view.reason)) return undefined;
+  // A pipe that could not be resized in place for too long has a failure, and waits nevertheless.
+  const [first] = scaling?.status.failures ?? [];
+  return view.pending.find(({ state }) => FAILED.has(state))?.name ?? first?.pipe;
+}

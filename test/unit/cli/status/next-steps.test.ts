@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import type { Place } from "../../../../src/cli/options.ts";
 import { nextSteps, printService } from "../../../../src/cli/status/print.ts";
 import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
-import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import type { PendingPipe, PipeFailure, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { describedSize } from "../../../../src/crd/size-fields.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { aScaling } from "../../../support/fixtures/snapshot.ts";
 
@@ -50,6 +52,67 @@ test.each([
   expect(steps({ observedGeneration: 1, conditions, pipes })[0]).toContain(
     `kubectl describe ${workload} --namespace pipes`,
   );
+});
+
+/** The status of a stalled service with one pipe. */
+function stalledBecause(reason: string, pipes: PendingPipe[], failures: PipeFailure[]): PipeScalingStatus {
+  const stalled = { type: "Stalled", status: "True", reason, message: "" } as const;
+  return {
+    observedGeneration: 1,
+    conditions: [{ ...stalled, lastTransitionTime: "2026-06-01T12:00:00Z" }],
+    pipes: { total: 1, updated: 0, summary: "0/1", pending: pipes },
+    failures,
+  };
+}
+
+function failureOf(pipe: string, reason: string): PipeFailure {
+  const size = describedSize(sizeOfCores(4));
+  return { pipe, size, reason, attempts: 1, message: "", at: "2026-06-01T12:00:00Z" };
+}
+
+test.each([
+  ["NotSupported", "mysql-billing", "deployment mysql-billing"],
+  ["SizeNotRequested", "mysql-billing", "deployment mysql-billing"],
+  ["NotSupported", "statefulset/mysql-load", "statefulset/mysql-load"],
+])(
+  "the next steps while a pipe cannot be resized in place (%s) are to describe %s and to retry",
+  (reason, name, workload) => {
+    const pending = [
+      { name: "mysql-other", state: "Waiting" as const, message: "" },
+      { name, state: "Waiting" as const, reason, message: "" },
+    ];
+    const failures = [failureOf(name, "NotResizedInPlace")];
+    expect(steps(stalledBecause("NotResizedInPlace", pending, failures))).toEqual([
+      expect.stringContaining(`kubectl describe ${workload} --namespace pipes`),
+      expect.stringContaining("retry: kubectl annotate pipescalings service --namespace pipes"),
+    ]);
+  },
+);
+
+test("the next step names the pipe that is retried before one that waits, although both failed", () => {
+  const pending = [
+    { name: "mysql-retried", state: "Retrying" as const, message: "" },
+    { name: "mysql-kept", state: "Waiting" as const, message: "" },
+  ];
+  const failures = [failureOf("mysql-kept", "NotResizedInPlace"), failureOf("mysql-retried", "WriteFailed")];
+  expect(steps(stalledBecause("NotResizedInPlace", pending, failures))[0]).toContain(
+    "deployment mysql-retried",
+  );
+});
+
+test.each([
+  ["without failures", "UnknownTier", [], []],
+  [
+    "although a pipe failed before",
+    "UnknownTier",
+    [{ name: "mysql", state: "Failed" as const, message: "" }],
+    [failureOf("mysql", "RolloutTimeout")],
+  ],
+  ["although a pipe waited before", "MalformedRecord", [], [failureOf("mysql", "NotResizedInPlace")]],
+])("the next step is doctor if a record is wrong, %s", (_, reason, pending, failures) => {
+  expect(steps(stalledBecause(reason, pending, failures))).toEqual([
+    expect.stringMatching(/^Check the records: pipe-scaling doctor/),
+  ]);
 });
 
 test("the next steps after a failure act on the cluster of the command", () => {
