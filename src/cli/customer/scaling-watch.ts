@@ -54,7 +54,7 @@ export function watchScaling(options: ScalingWatchOptions): PollOptions {
     },
     retryAfterMs,
     intervalMs: POLL_MS,
-    isKnownToWork: requested !== undefined,
+    isKnownToWork: requested !== undefined || hasEndedBoost,
   };
 }
 

@@ -160,6 +160,17 @@ describe("a watch through the API", () => {
   });
 
   test.each([
+    ["a size was requested", { requested: OURS }],
+    ["a boost was started", { requested: { ...OURS, until: UNTIL } }],
+    ["a boost was ended", { hasEndedBoost: true }],
+  ])("retries also the first read after %s", async (_, options) => {
+    const errors = [refusal(429, 3000), refusal(503), new NoResponse("It is gone.")];
+    const { updates } = watchOf({ progress: [...errors, progressWith()] }, options);
+    const all = await take(updates, 4);
+    expect(all.map((each) => "problem" in each)).toEqual([true, true, true, false]);
+  });
+
+  test.each([
     ["that never responded", [new NoResponse("It is gone.")], false],
     ["that no longer accepts the key", [progressWith(), refusal(401)], true],
     ["that no longer knows the service", [progressWith(), refusal(404)], true],
