@@ -428,7 +428,7 @@ describe("the Lease check of doctor", () => {
   const lost = (lease: string) =>
     `error: The Lease pipe-scaling-controller in RECORDS ${lease}, so no controller is running for these records and nothing is resized.`;
   const RELEASED = lost("has no holder");
-  const EXPIRED = lost("was last renewed N d ago according to the clock of this machine");
+  const EXPIRED = lost("was last renewed N d ago according to the clock of the API server");
 
   it("reports that no controller holds the Lease", async () => {
     await expectChange(stopController, { added: [RELEASED], removed: [LEADER] });

@@ -1,4 +1,6 @@
 import { KubeClient } from "../../kube/client.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { ServerClock } from "../../runtime/server-clock.ts";
 import { commandClusterSettings } from "../../settings/cluster.ts";
 import type { Options } from "../../settings/option.ts";
 import { type CommandDefinition, type CommandSpec, defineCommand } from "../command.ts";
@@ -16,10 +18,12 @@ export function recordsCommand(spec: CommandSpec<Options, [records: Records]>): 
       const { kubeconfig, context, namespace } = values;
       // This import loads the Kubernetes client library, which is large and which --help does not need.
       const { connect } = await import("../../kube/connection.ts");
-      const client = new KubeClient(await connect(kubeconfig, io.signal, { context }));
+      const clock = new ServerClock(systemClock);
+      const connection = await connect(kubeconfig, io.signal, { context });
+      const client = new KubeClient(connection, (call) => clock.observe(call));
       try {
         const place = { program: io.program, kubeconfig, context, namespace };
-        return await spec.run(new Records(client, place, io.signal), values, io);
+        return await spec.run(new Records(client, place, clock, io.signal), values, io);
       } finally {
         await client.close();
       }

@@ -48,9 +48,9 @@ export function windowChange(window: RolloutWindow | "none" | undefined): string
 }
 
 /** The window and its current state, as they are printed. */
-export function windowRow(window: RolloutWindow | undefined): Row {
+export function windowRow(window: RolloutWindow | undefined, nowMs: number): Row {
   if (!window) return { rolloutWindow: undefined };
-  const state = windowAt(window, Date.now());
+  const state = windowAt(window, nowMs);
   const until = new Date(state.open ? state.untilMs : state.opensAtMs).toISOString();
   const rolloutWindowState = `${state.open ? "open" : "closed"} until ${until}`;
   return { rolloutWindow: writtenWindow(window), rolloutWindowState };

@@ -97,7 +97,7 @@ const show = recordsCommand({
       name,
       createdAt,
       tier,
-      ...windowRow(rolloutWindow),
+      ...windowRow(rolloutWindow, records.clock.now()),
       byocConfig,
       privateEndpoints,
       apiKeys: keys.length,

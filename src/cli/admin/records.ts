@@ -4,6 +4,7 @@ import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath, type Resource } from "../../kube/paths.ts";
 import type { RecordKind } from "../../records/kinds.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL } from "../../records/labels.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import { CliError } from "../failure.ts";
 import { kubectlCommand, type Place, programCommand } from "../options.ts";
 import { listAll } from "../reading.ts";
@@ -23,11 +24,14 @@ export type DataChange = Readonly<Record<string, string | null | undefined>>;
 export class Records {
   readonly kube: KubeClient;
   readonly place: Place;
+  /** The clock of the API server since its first response. That of this machine can be wrong. */
+  readonly clock: Pick<Clock, "now">;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(kube: KubeClient, place: Place, signal: AbortSignal | undefined) {
+  constructor(kube: KubeClient, place: Place, clock: Pick<Clock, "now">, signal: AbortSignal | undefined) {
     this.kube = kube;
     this.place = place;
+    this.clock = clock;
     this.#signal = signal;
   }
 
@@ -37,7 +41,7 @@ export class Records {
 
   /** Returns the same records without the signal, for calls that must also be made after Ctrl-C. */
   uninterrupted(): Records {
-    return new Records(this.kube, this.place, undefined);
+    return new Records(this.kube, this.place, this.clock, undefined);
   }
 
   /** @throws KubeApiError 409 if the record already exists, CliError if the namespace does not exist */

@@ -37,7 +37,7 @@ export const openWindow = recordsCommand({
   async run(records, { service: id, for: forMs, output }, io) {
     const service = await SERVICES.require(records, id);
     const watch = programCommand(records.place, `status ${id} --watch`);
-    const annotations = ignoredWindow(Date.now(), forMs);
+    const annotations = ignoredWindow(records.clock.now(), forMs);
     await retryOnConflict(`The PipeScaling of service ${id}`, async () => {
       const scaling = await requireScaling(records, service, "no rollout waits");
       await withKnownOutcome(

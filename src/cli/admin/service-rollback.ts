@@ -52,19 +52,19 @@ export const rollback = recordsCommand({
     ...outputOption,
   },
   async run(records, { service: id, to: cores, now, dryRun, output }, io) {
-    const { place } = records;
+    const { place, clock } = records;
     const to = cores === undefined ? undefined : sizeOfCores(cores);
     const service = await SERVICES.require(records, id);
     const first = await requireScaling(records, service, NO_SIZE);
-    requireNoBoost(place, first);
-    const from = desiredSize(first, Date.now());
+    requireNoBoost(place, first, clock.now());
+    const from = desiredSize(first, clock.now());
     const maximum = maximumOf(first);
     requireWithin(maximum, first, to);
     const entry = requirePrevious(place, first, { from, to, maximum });
     const { replicaCpuMillicores, replicaMemoryGb } = entry;
     const change = {
       // The size no longer comes from an API request.
-      metadata: { annotations: { [REQUEST_ANNOTATION]: null, ...(now ? ignoredWindow(Date.now()) : {}) } },
+      metadata: { annotations: { [REQUEST_ANNOTATION]: null, ...(now ? ignoredWindow(clock.now()) : {}) } },
       spec: { replicaCpuMillicores, replicaMemoryGb },
     };
     if (!dryRun) {
@@ -123,9 +123,9 @@ function requireSameSpec(
 }
 
 /** @throws CliError during a boost, because a rollback changes only the requested size, which is not in effect */
-function requireNoBoost(place: Place, scaling: PipeScalingView): void {
+function requireNoBoost(place: Place, scaling: PipeScalingView, nowMs: number): void {
   const { name, namespace } = scaling.metadata;
-  const boost = activeBoost(scaling, Date.now());
+  const boost = activeBoost(scaling, nowMs);
   if (!boost) return;
   const end = kubectlCommand(
     place,

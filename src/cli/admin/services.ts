@@ -92,7 +92,9 @@ const show = recordsCommand({
       const { summary: size, source, result, startedAt, completedAt, requestId } = entry;
       return { size, source, result, startedAt, completedAt, requestId };
     });
-    const shown = { ...service, ...windowRow(window), ...rowOfView(viewOf(service.name, scaling)) };
+    const nowMs = records.clock.now();
+    const view = viewOf(service.name, scaling, nowMs);
+    const shown = { ...service, ...windowRow(window, nowMs), ...rowOfView(view) };
     printOne(io, output, shown, { history: { columns: HISTORY_COLUMNS, rows } });
   },
 });

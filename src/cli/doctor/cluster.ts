@@ -42,7 +42,7 @@ const MAX_CALLS = 64;
 export interface ClusterOptions {
   readonly client: Pick<KubeClient, "json" | "server">;
   readonly signal: AbortSignal;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, "now">;
   readonly place: Place;
 }
 

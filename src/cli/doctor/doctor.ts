@@ -1,4 +1,3 @@
-import { systemClock } from "../../runtime/clock.ts";
 import { recordsCommand } from "../admin/command.ts";
 import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
@@ -34,8 +33,8 @@ export const doctor = recordsCommand({
     "- create subjectaccessreviews",
   examples: ["doctor", "doctor --output json"],
   options: outputOption,
-  async run({ kube, place }, { output }, io) {
-    const cluster = new Cluster({ client: kube, signal: io.signal, clock: systemClock, place });
+  async run({ kube, place, clock }, { output }, io) {
+    const cluster = new Cluster({ client: kube, signal: io.signal, clock, place });
     const checked = await runChecks(cluster);
     const results = SEVERITIES.flatMap((severity) => checked.filter((each) => each.severity === severity));
     if (output === "table") printResults(io, results);

@@ -10,7 +10,7 @@ import { error, ok, type Result } from "./result.ts";
 /** The admission policy of the chart has the same limit. */
 const MAX_LEASE_S = MAX_LEASE_MS / 1000;
 
-/** The clock of this machine may be behind by this much. */
+/** The clocks of the machines may differ by this much. */
 const MAX_SKEW_MS = 60_000;
 
 /** Checks that a controller is the leader, and that the Lease is one that a controller writes. */
@@ -37,7 +37,7 @@ function judge(cluster: Cluster, lease: Lease | undefined): Result {
   }
   if (agoMs < -MAX_SKEW_MS) {
     return error(
-      `${what} has a renewal time that is ${roughly(-agoMs)} in the future. Either the clock of this machine or of a node is wrong, or its holder, ${holderIdentity}, is not a controller.`,
+      `${what} has a renewal time that is ${roughly(-agoMs)} in the future. Either the clock of a node is wrong, or its holder, ${holderIdentity}, is not a controller.`,
       `Correct the clock that is wrong. If all clocks are right: ${deletion(cluster)}`,
     );
   }
@@ -45,7 +45,7 @@ function judge(cluster: Cluster, lease: Lease | undefined): Result {
     return ok(`The controller ${holderIdentity} is the leader; it renewed its lease ${roughly(agoMs)} ago.`);
   }
   const age = Number.isNaN(agoMs) ? "was never renewed" : `was last renewed ${roughly(agoMs)} ago`;
-  return isLost(`${age} according to the clock of this machine`);
+  return isLost(`${age} according to the clock of the API server`);
 }
 
 /** Checks that the holder of the Lease is a pod of the controller. Needs a ready pod, and the default identity. */

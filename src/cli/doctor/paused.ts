@@ -1,6 +1,8 @@
 import type { PipeView } from "../../controller/observe/pipe-view.ts";
 import { toPipeView } from "../../controller/observe/workloads/deployment.ts";
+import { KINDS } from "../../controller/observe/workloads/kinds.ts";
 import { toStatefulPipeView } from "../../controller/observe/workloads/stateful-set.ts";
+import type { Workload } from "../../kube/workloads.ts";
 import { roughly } from "../view/time.ts";
 import type { Cluster } from "./cluster.ts";
 import { error, ok, type Result } from "./result.ts";
@@ -13,18 +15,35 @@ const LEFT_MS = 60_000;
  * permissions. The search includes workloads that have lost their labels, or whose namespace is no longer watched.
  */
 export async function checkPaused(cluster: Cluster): Promise<Result[]> {
-  const nowMs = cluster.options.clock.now();
   const deployments = (await cluster.deployments()).map((each) => toPipeView(each));
   const statefulSets = (await cluster.statefulSets()).map((each) => toStatefulPipeView(each));
-  const results = [...deployments, ...statefulSets].flatMap((pipe) => {
-    const { pausedForCommitAtMs, isBeingDeleted } = pipe;
-    if (pausedForCommitAtMs === undefined || isBeingDeleted) return [];
-    const pausedMs = nowMs - pausedForCommitAtMs;
-    return pausedMs > LEFT_MS ? left(cluster, pipe, roughly(pausedMs)) : [];
+  const suspects = [...deployments, ...statefulSets].filter((pipe) => leftForMs(cluster, pipe) !== undefined);
+  // The lists can be minutes old, and a running controller has ended its commits since then.
+  const pipes = (await Promise.all(suspects.map((pipe) => readAgain(cluster, pipe)))).flat();
+  const results = pipes.flatMap((pipe) => {
+    const pausedMs = leftForMs(cluster, pipe);
+    return pausedMs === undefined ? [] : left(cluster, pipe, roughly(pausedMs));
   });
   return results.length === 0
     ? [ok("The controller has left no Deployment or StatefulSet paused.")]
     : results;
+}
+
+/** Returns the time since a controller paused the pipe; `undefined` if it did not leave it so. */
+function leftForMs({ options: { clock } }: Cluster, pipe: PipeView): number | undefined {
+  const { pausedForCommitAtMs, isBeingDeleted } = pipe;
+  if (pausedForCommitAtMs === undefined || isBeingDeleted) return undefined;
+  const pausedMs = clock.now() - pausedForCommitAtMs;
+  return pausedMs > LEFT_MS ? pausedMs : undefined;
+}
+
+/** A list of one object needs no other permission than the lists before. */
+async function readAgain(cluster: Cluster, { kind, metadata }: PipeView): Promise<PipeView[]> {
+  const { resource, toView } = KINDS[kind];
+  const { name, namespace } = metadata;
+  const query = { fieldSelector: `metadata.name=${name}` };
+  const found = await cluster.list<Workload>({ resource, namespace, query });
+  return found.map((each) => toView(each));
 }
 
 function left(cluster: Cluster, { kind, metadata, inTurn }: PipeView, ago: string): Result[] {

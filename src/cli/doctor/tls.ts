@@ -14,7 +14,7 @@ const SOON_MS = 14 * DAY_MS;
 /** Threshold for short certificates, as a part of their validity. cert-manager renews when a third is left. */
 const SOON_PART = 1 / 5;
 
-/** The clock of this machine may be behind by this much. */
+/** The clocks of the machines may differ by this much. */
 const MAX_SKEW_MS = 60_000;
 
 /** Checks the TLS certificate of the API. */

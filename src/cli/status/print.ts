@@ -21,13 +21,13 @@ export const WIDE_COLUMNS = ["boost", "inPlace", "fallbacks", "requestId"];
 
 /** A row of the table of all services. */
 export function tableRow(status: ServiceStatus): Row {
-  const { service, organization, view } = status;
-  const since = sinceOf(status.scaling, Date.now());
+  const { service, organization, view, scaling, nowMs } = status;
+  const since = sinceOf(scaling, nowMs);
   return {
     name: service.name,
     organization: organization?.name ?? service.organizationId,
     ...rowOfView(view),
-    since: since && roughly(Date.now() - since.getTime()),
+    since: since && roughly(nowMs - since.getTime()),
     reason: view.reason || undefined,
     inPlace: view.pipes.inPlace,
     fallbacks: view.fallbacks.map(({ pipe, reason }) => `${pipe}=${reason}`),
@@ -37,7 +37,7 @@ export function tableRow(status: ServiceStatus): Row {
 
 /** For programs: names and sizes as in the API and the PipeScaling. */
 export function dataRow(status: ServiceStatus): Row {
-  const { service, organization, view, scaling } = status;
+  const { service, organization, view, scaling, nowMs } = status;
   const { id, name, namespace, organizationId } = service;
   const { state, reason, message, source, boost, requestId, startedAt, completedAt, retryAt } = view;
   const { conditions = [], failures = [], limits } = scaling?.status ?? {};
@@ -51,7 +51,7 @@ export function dataRow(status: ServiceStatus): Row {
     state,
     reason,
     message,
-    since: sinceOf(scaling, Date.now()),
+    since: sinceOf(scaling, nowMs),
     desired: view.desired && toPipeScaling(view.desired),
     source,
     boost: boost && { ...toPipeScaling(boost.size), until: boost.until },
@@ -78,16 +78,15 @@ const LABEL_COLUMNS = 14;
 export function printService(io: Pick<Io, "out" | "terminal">, status: ServiceStatus, place: Place): void {
   const columns = lineWidth(io);
   const paint = painter(io);
-  const nowMs = Date.now();
   const labelOf = (name: string) => paint("bold", name) + padded(name, LABEL_COLUMNS).slice(name.length);
-  const details = detailsOf(status, nowMs).flatMap(([name, text]) => labeled(labelOf(name), text, columns));
+  const details = detailsOf(status).flatMap(([name, text]) => labeled(labelOf(name), text, columns));
   const steps = nextSteps(status, place).flatMap((step) => labeled(labelOf("NEXT"), step, UNBROKEN));
-  const lines = [...frame(status.view, nowMs, { columns, paint }), "", ...details, ...steps];
+  const lines = [...frame(status.view, status.nowMs, { columns, paint }), "", ...details, ...steps];
   io.out(lines.map((line) => `${line}\n`).join(""));
 }
 
-function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: string, text: string])[] {
-  const { service, organization, view, scaling } = status;
+function detailsOf(status: ServiceStatus): (readonly [label: string, text: string])[] {
+  const { service, organization, view, scaling, nowMs } = status;
   const { conditions = [], failures = [] } = scaling?.status ?? {};
   const since = sinceOf(scaling, nowMs);
   const state = [view.state, since ? `for ${roughly(nowMs - since.getTime())}` : "", view.reason];

@@ -12,7 +12,7 @@ import { type BoostView, earliestRetry, type RescaleState, type RescaleView } fr
 export function viewOf(
   serviceName: string,
   scaling: PipeScalingView | undefined,
-  nowMs = Date.now(),
+  nowMs: number,
 ): RescaleView {
   const { desired, effective, pipes, failures = [] } = scaling?.status ?? {};
   const isCurrent = scaling !== undefined && isObserved(scaling, nowMs);

@@ -2,7 +2,6 @@ import { type PipeScalingView, toPipeScalingView } from "../../controller/observ
 import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import { canonicalUuid } from "../../domain/identifiers.ts";
-import type { KubeClient } from "../../kube/client.ts";
 import { unlessCode } from "../../kube/errors.ts";
 import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
 import type { Organization } from "../../records/organization.ts";
@@ -24,52 +23,56 @@ export interface ServiceStatus {
   readonly organization: Organization | undefined;
   readonly scaling: PipeScalingView | undefined;
   readonly view: RescaleView;
+  /** Time of the read by the clock of the API server, in milliseconds since 1970. */
+  readonly nowMs: number;
 }
 
 export async function readStatus(
-  client: KubeClient,
+  records: Records,
   service: Service,
   organizations: Organizations,
   signal: AbortSignal,
 ): Promise<ServiceStatus> {
   const { id, namespace } = service;
   const selection = { namespace, query: { fieldSelector: `metadata.name=${id}` } };
-  const [scaling] = await listScalings(client, selection, signal);
-  return statusOf(service, organizations, scaling);
+  const [scaling] = await listScalings(records, selection, signal);
+  return statusOf(service, organizations, scaling, records.clock.now());
 }
 
 function statusOf(
   service: Service,
   organizations: Organizations,
   scaling: PipeScalingView | undefined,
+  nowMs: number,
 ): ServiceStatus {
   const organization = organizations.get(service.organizationId);
-  return { service, organization, scaling, view: viewOf(service.name, scaling) };
+  return { service, organization, scaling, view: viewOf(service.name, scaling, nowMs), nowMs };
 }
 
 /** Reads all PipeScalings at once if that is allowed, otherwise namespace by namespace. */
 export async function readStatuses(
-  client: KubeClient,
+  records: Records,
   services: readonly Service[],
   organizations: Organizations,
   signal: AbortSignal,
 ): Promise<ServiceStatus[]> {
-  const list = (namespace?: string) => listScalings(client, { namespace }, signal);
+  const list = (namespace?: string) => listScalings(records, { namespace }, signal);
   const namespaces = [...new Set(services.map(({ namespace }) => namespace))];
   const all = (await unlessCode(403, list(), undefined)) ?? (await Promise.all(namespaces.map(list))).flat();
   const scalings = new Map(all.map((each) => [`${each.metadata.namespace}/${each.metadata.name}`, each]));
+  const nowMs = records.clock.now();
   return services.map((service) =>
-    statusOf(service, organizations, scalings.get(`${service.namespace}/${service.id}`)),
+    statusOf(service, organizations, scalings.get(`${service.namespace}/${service.id}`), nowMs),
   );
 }
 
 /** Without the CRD there are none. */
 async function listScalings(
-  client: KubeClient,
+  { kube }: Records,
   selection: Omit<Selection, "resource">,
   signal: AbortSignal,
 ): Promise<PipeScalingView[]> {
-  const list = listAll<KubeObject & PipeScaling>(client, { resource: PIPE_SCALINGS, ...selection }, signal);
+  const list = listAll<KubeObject & PipeScaling>(kube, { resource: PIPE_SCALINGS, ...selection }, signal);
   return (await unlessCode(404, list, [])).map(toPipeScalingView);
 }
 

@@ -44,7 +44,7 @@ export const status = recordsCommand({
   async run(records, { service: idOrName, watch: isWatch, timeout: timeoutMs, output: format }, io) {
     const isWide = format === "wide";
     const output = isWide ? "table" : format;
-    const { kube, place } = records;
+    const { place } = records;
     const objects = await records.list<ConfigMap>(CONFIG_MAPS, "service");
     // doctor reports malformed organizations.
     const silent = { err: () => undefined };
@@ -52,10 +52,10 @@ export const status = recordsCommand({
     const organizations = new Map(known.map((each) => [each.id, each]));
     if (idOrName === undefined) {
       const services = SERVICES.wellFormed(io, objects);
-      return showAll(io, output, await readStatuses(kube, services, organizations, io.signal), isWide);
+      return showAll(io, output, await readStatuses(records, services, organizations, io.signal), isWide);
     }
     const service = findService(records, objects, idOrName);
-    const read = () => readStatus(kube, service, organizations, io.signal);
+    const read = () => readStatus(records, service, organizations, io.signal);
     if (isWatch) return await watchOne(io, output, read, place, timeoutMs);
     const status = await read();
     if (output === "table") printService(io, status, place);

@@ -25,8 +25,18 @@ interface Options {
   readonly metadata?: object;
 }
 
-/** The results for one Deployment without the labels of a pipe. */
-async function results(options: Options = {}) {
+/** The result of the check if a second read, after the list of all namespaces, returns the second object. */
+async function check(plural: string, first: object, second = first) {
+  return checkPaused(
+    clusterWith({
+      [`/apis/apps/v1/${plural}`]: { metadata: {}, items: [first] },
+      [`/apis/apps/v1/namespaces/pipes/${plural}`]: { metadata: {}, items: [second] },
+    }),
+  );
+}
+
+/** A Deployment without the labels of a pipe. */
+function deploymentOf(options: Options) {
   const { minutesAgo = 5, paused = true, pausedBy = [CONTROLLER_FIELD_MANAGER], metadata = {} } = options;
   const pipe = pipeDeployment({ name: "a", namespace: "pipes", serviceId: "service", cores: 1 });
   const time = new Date(Date.now() - minutesAgo * MINUTE_MS).toISOString();
@@ -38,17 +48,19 @@ async function results(options: Options = {}) {
     time,
     fieldsV1: { "f:spec": { "f:paused": {} } },
   }));
-  const deployment = {
+  return {
     ...pipe,
     metadata: { ...pipe.metadata, labels: {}, uid: "u", managedFields, ...metadata },
     spec: { ...pipe.spec, paused },
   };
-  const cluster = clusterWith({ "/apis/apps/v1/deployments": { metadata: {}, items: [deployment] } });
-  return checkPaused(cluster);
+}
+
+async function results(options: Options = {}) {
+  return check("deployments", deploymentOf(options));
 }
 
 async function resultsFor(statefulSet: object) {
-  return checkPaused(clusterWith({ "/apis/apps/v1/statefulsets": { metadata: {}, items: [statefulSet] } }));
+  return check("statefulsets", statefulSet);
 }
 
 async function texts(options: Options = {}) {
@@ -72,6 +84,22 @@ describe("the check for paused workloads of doctor", () => {
     ["is being deleted", { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }],
   ])("does not report one that %s", async (_, options) => {
     expect(await texts(options)).toEqual([NONE]);
+  });
+
+  it.each<[string, Options]>([
+    ["was resumed", { paused: false }],
+    ["was paused for another commit", { minutesAgo: 0.2 }],
+    ["is being deleted", { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }],
+  ])("does not report one that %s since the lists were read", async (_, later) => {
+    const results = await check("deployments", deploymentOf({}), deploymentOf(later));
+    expect(results.map(({ severity, message }) => `${severity}: ${message}`)).toEqual([NONE]);
+  });
+
+  it("does not report one that was deleted since the lists were read", async () => {
+    const cluster = clusterWith({
+      "/apis/apps/v1/deployments": { metadata: {}, items: [deploymentOf({})] },
+    });
+    expect(await checkPaused(cluster)).toMatchObject([{ severity: "ok" }]);
   });
 
   it("reports one without field managers whose annotation says that the controller paused it", async () => {

@@ -54,6 +54,7 @@ function brokenCluster(records: string) {
       { ...pipe, metadata: withTypo },
     ),
     "/apis/apps/v1/statefulsets": listOf(aHeldStatefulSet()),
+    "/apis/apps/v1/namespaces/pipes/statefulsets": listOf(aHeldStatefulSet()),
     "/apis/batch/v1/jobs": listOf({ metadata: { name: "job", namespace: "pipes", labels: ofPipe } }),
     "/apis/argoproj.io/v1alpha1/rollouts": listOf({
       metadata: { name: "rollout", namespace: "pipes", labels: ofPipe },

@@ -8,12 +8,19 @@ import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { aScaling } from "../../../support/fixtures/snapshot.ts";
 
+const NOW_MS = Date.parse("2026-06-01T12:05:00Z");
 const PLACE: Place = { program: "pipe-scaling", namespace: "other-records" };
 
 function statusOf(status: PipeScalingStatus) {
   const scaling = aScaling(4, { status });
   const service = { id: "service", name: "orders", organizationId: "o", namespace: "pipes" };
-  return { service, organization: undefined, scaling, view: viewOf("orders", scaling) };
+  return {
+    service,
+    organization: undefined,
+    scaling,
+    view: viewOf("orders", scaling, NOW_MS),
+    nowMs: NOW_MS,
+  };
 }
 
 function steps(status: PipeScalingStatus, place: Partial<Place> = {}) {

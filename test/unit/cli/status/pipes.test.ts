@@ -10,8 +10,15 @@ type Pipes = NonNullable<PipeScalingStatus["pipes"]>;
 function rowsOf(pipes: Partial<Pipes>, observedGeneration = 1) {
   const total = { total: 40, updated: 2, summary: "2/40" };
   const scaling = aScaling(4, { status: { observedGeneration, pipes: { ...total, ...pipes } } });
+  const nowMs = 0;
   const service = { id: "service", name: "orders", organizationId: "o", namespace: "pipes" };
-  return pipeRows({ service, organization: undefined, scaling, view: viewOf("orders", scaling) });
+  return pipeRows({
+    service,
+    organization: undefined,
+    scaling,
+    view: viewOf("orders", scaling, nowMs),
+    nowMs,
+  });
 }
 
 test("the wide status has a row for each pipe with its state, how it was resized, and why it was not resized in place", () => {

@@ -37,7 +37,7 @@ const IN_PROGRESS: PipeScalingStatus = {
 };
 
 function view(status: PipeScalingStatus = IN_PROGRESS) {
-  return viewOf("orders", aScaling(4, { status }));
+  return viewOf("orders", aScaling(4, { status }), NOW_MS);
 }
 
 describe("the view of a PipeScaling", () => {
