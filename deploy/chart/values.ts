@@ -239,7 +239,7 @@ function workload(options: { readonly replicaCount: string; readonly memoryLimit
         "Topology spread constraints of the pods. Add `topology.kubernetes.io/zone` only if all nodes have this label: the scheduler does not spread pods across nodes without it, not even by hostname.",
       ),
     strategy: kubernetes(
-      "Update strategy, as in `spec.strategy` of a Deployment; the default of Kubernetes if empty.",
+      "Update strategy, as in `spec.strategy` of a Deployment. By default, and for absent fields: `RollingUpdate` with 25% each.",
     ),
     revisionHistoryLimit: integer(0, 1000, 10, "Number of old ReplicaSets to keep for rollbacks."),
     deploymentAnnotations: texts("Annotations of the Deployment."),

@@ -371,10 +371,18 @@ authorization:
 {{/* Parts of the spec of both Deployments. Takes a list: the root context, and `api` or `controller`. */}}
 {{- define "pipe-scaling.deploymentSpec" -}}
 {{- $values := index (index . 0).Values (index . 1) -}}
+{{- $strategy := $values.strategy | default dict -}}
 revisionHistoryLimit: {{ $values.revisionHistoryLimit }}
-{{- with $values.strategy }}
 strategy:
-  {{- toYaml . | nindent 2 }}
+{{- if eq ($strategy.type | default "RollingUpdate") "RollingUpdate" }}
+  {{- /* Otherwise, the API server would set the defaults, no manager would own them, and a change to Recreate would be rejected. */}}
+  {{- $rolling := dict "maxSurge" "25%" "maxUnavailable" "25%" }}
+  {{- range $name, $value := $strategy.rollingUpdate }}
+  {{- $_ := set $rolling $name $value }}
+  {{- end }}
+  {{- toYaml (merge (dict "type" "RollingUpdate" "rollingUpdate" $rolling) $strategy) | nindent 2 }}
+{{- else }}
+  {{- toYaml $strategy | nindent 2 }}
 {{- end }}
 selector:
   matchLabels:
