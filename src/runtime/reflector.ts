@@ -39,8 +39,8 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
  * Keeps a store equal to the API server's objects of one kind: lists them, then watches them from that version.
  *
  *     list ──▶ watch ──ended──▶ watch from `lastSyncResourceVersion`
- *       ▲        └─ relist after 410, an outage or an etcd rollback ─┐
- *       └────────────────────────────────────────────────────────────┘
+ *       ▲        └─ relist after 410, an outage, an etcd rollback or 90 s without contact ─┐
+ *       └──────────────────────────────────────────────────────────────────────────────────┘
  *
  * Guarantees:
  * - Only the signal ends it. After an error it calls `onProblem`, except for a 410, and retries with a backoff of 0.8
@@ -55,8 +55,9 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
  * - If the server ends a watch, which is normal, the next one continues from the last version. It starts at once, but
  *   at most one watch a second, and with the backoff if the watch ended within a second without an event. It is an
  *   error if the server ends the watch before the initial list is complete.
- * - After an outage or a 410 it relists. After any other error, and after silence (a half-open connection), it compares
- *   its position with that of the server before it continues.
+ * - After an outage or a 410 it relists, and also if a watch ends, for any reason, 90 s or more after the last contact:
+ *   after silence (a half-open connection), or if a proxy cuts every watch before its first bookmark. After any other
+ *   error, it compares its position with that of the server before it continues.
  * - `lastContact` does not advance while the store is not current: neither during a list nor during the backlog of an
  *   interrupted watch.
  */
@@ -180,6 +181,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     } finally {
       silence.end();
       initial?.abandon();
+      this.#position.endWatch();
     }
   }
 

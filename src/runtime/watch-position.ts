@@ -2,6 +2,12 @@ import type { Clock } from "./clock.ts";
 import { compareResourceVersions } from "./resource-version.ts";
 
 /**
+ * The API server sends a bookmark every minute. If a watch ends without contact for this long, something on the way to
+ * the server may end every watch before its first bookmark, so only a list can show that the store is current.
+ */
+const UNPROVEN_MS = 90_000;
+
+/**
  * The resource version that a store has reached, and the last time at which the store was known to be current.
  *
  *     moveToList ──▶ advance, advance, … ──▶ requireCheck ──▶ check ──▶ advance, … (the backlog first)
@@ -52,6 +58,11 @@ export class WatchPosition {
     this.#lastSyncResourceVersion = resourceVersion;
     if (compareResourceVersions(resourceVersion, this.#backlogEnd) < 0) return;
     this.#lastContact = this.#clock.monotonic();
+  }
+
+  /** The watch ended, by an error or not. Discards the position if the last contact is too long ago. */
+  endWatch(): void {
+    if (this.#clock.monotonic() - this.#lastContact >= UNPROVEN_MS) this.discard();
   }
 
   /** Requires a `check` before the next watch. */

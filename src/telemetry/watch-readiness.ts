@@ -3,7 +3,7 @@ import type { Readiness } from "./ops-server.ts";
 /**
  * The controller serves no requests, but the rollout of its own Deployment waits until it is ready, so a release that
  * cannot watch a kind stops that rollout. This limit tolerates a short outage of the API server: bookmarks confirm a
- * watch every minute, and a silent watch is replaced after three minutes and confirmed within another minute.
+ * watch every minute, and after three minutes a list replaces a silent watch.
  */
 const MAX_WATCH_AGE_MS = 300_000;
 

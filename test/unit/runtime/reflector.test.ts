@@ -103,9 +103,14 @@ interface SetupOptions {
   readonly canStream?: boolean;
   readonly clock?: FakeClock;
   readonly outage?: Outage;
+  /** The default is the shortest delays: 0.8 s, 1.6 s, 3.2 s, …, 15 s. */
+  readonly random?: () => number;
 }
 
-function setup(script: Step[], { canStream = false, clock = new FakeClock(), outage }: SetupOptions = {}) {
+function setup(
+  script: Step[],
+  { canStream = false, clock = new FakeClock(), outage, random = () => 1 }: SetupOptions = {},
+) {
   const abort = new AbortController();
   const calls: string[] = [];
   const problems: unknown[] = [];
@@ -143,8 +148,7 @@ function setup(script: Step[], { canStream = false, clock = new FakeClock(), out
     },
     clock,
     outage,
-    // The shortest delays: 0.8 s, 1.6 s, 3.2 s, …, 15 s.
-    random: () => 1,
+    random,
     onProblem: (problem) => problems.push(problem),
     onEtcdRollback: () => rollbacks.push(names().join()),
   });
@@ -397,23 +401,23 @@ describe("a reflector", () => {
     await harness.end();
   });
 
-  it("checks its position after three minutes without a bookmark", async () => {
+  it("lists again after three minutes without a bookmark", async () => {
     const harness = setup([
       { list: listOf(100, [object("a", 90)]) },
       { watch: new FakeWatch() },
-      { list: listOf(60, []) },
       { list: listOf(60, []) },
       { watch: new FakeWatch() },
     ]);
     await harness.clock.advance(179_999);
     expect(harness.calls).toHaveLength(2);
     await harness.clock.advance(1000);
-    expect(harness.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
+    expect(harness.calls.slice(2)).toEqual(["list", "watch 60"]);
     expect(harness.names()).toEqual([]);
+    expect(harness.rollbacks).toEqual(["a"]);
     await harness.end();
   });
 
-  it("checks its position three minutes after the last of many bookmarks", async () => {
+  it("lists again three minutes after the last of many bookmarks", async () => {
     const watch = new FakeWatch();
     const harness = setup([{ list: listOf(10, []) }, { watch }]);
     for (let minute = 0; minute < 10; minute += 1) {
@@ -423,8 +427,83 @@ describe("a reflector", () => {
     await harness.clock.advance(179_999);
     expect(harness.calls).toEqual(["list", "watch 10"]);
     await harness.clock.advance(1000);
-    expect(harness.calls.slice(2)).toEqual(["list head"]);
+    expect(harness.calls.slice(2)).toEqual(["list"]);
     await harness.end();
+  });
+});
+
+/** A watch without bookmarks, with an end or an error after a fixed time, and perhaps an event half-way. */
+class CutWatch extends FakeWatch {
+  readonly #cut: () => void;
+
+  constructor(cut: (watch: FakeWatch) => void) {
+    super();
+    this.#cut = () => cut(this);
+  }
+
+  override listen(signal: AbortSignal): this {
+    this.#cut();
+    return super.listen(signal);
+  }
+}
+
+describe("a reflector whose watches are all cut before their first bookmark", () => {
+  interface Cuts {
+    readonly afterMs: number;
+    readonly isClean: boolean;
+    readonly hasEvents: boolean;
+    readonly random: () => number;
+  }
+
+  /** Runs it for an hour. */
+  async function cutForAnHour({ afterMs, isClean, hasEvents, random }: Cuts) {
+    const clock = new FakeClock();
+    let version = 10;
+    const step = (): Step => ({
+      get list() {
+        return listOf(version, []);
+      },
+      watch: new CutWatch((watch) => {
+        clock.after(afterMs / 2, () => {
+          version += 1;
+          if (hasEvents) watch.send(added("a", version));
+        });
+        clock.after(afterMs, () => (isClean ? watch.end() : watch.fail(new Error("reset"))));
+      }),
+    });
+    const harness = setup(Array.from({ length: 5000 }, step), { clock, random });
+    await settled();
+    let maxAgeMs = 0;
+    for (let second = 0; second < 3600; second += 1) {
+      await clock.advance(1000);
+      maxAgeMs = Math.max(maxAgeMs, clock.monotonic() - harness.reflector.lastContact);
+    }
+    await harness.end();
+    return { maxAgeMs, lists: harness.calls.filter((call) => call === "list").length };
+  }
+
+  const ENDS = [
+    { isClean: false, random: () => 1 },
+    // The longest delays before retries.
+    { isClean: false, random: () => 0 },
+    { isClean: true, random: () => 1 },
+  ];
+  const CUTS = [1000, 35_000, 59_000].flatMap((afterMs) => ENDS.map((end) => ({ ...end, afterMs })));
+
+  it.each(CUTS)(
+    "lists a quiet kind again, at most once in 90 s: after $afterMs ms, clean $isClean",
+    async (cuts) => {
+      const { maxAgeMs, lists } = await cutForAnHour({ ...cuts, hasEvents: false });
+      expect(maxAgeMs).toBeLessThan(3 * MINUTE_MS);
+      expect(lists).toBeGreaterThan(1);
+      expect(lists).toBeLessThanOrEqual(1 + 3600 / 90);
+    },
+  );
+
+  it.each(CUTS)("lists a kind with events only once: after $afterMs ms, clean $isClean", async (cuts) => {
+    const { maxAgeMs, lists } = await cutForAnHour({ ...cuts, hasEvents: true });
+    expect(maxAgeMs).toBeLessThan(MINUTE_MS + 30_000);
+    expect(lists).toBe(1);
   });
 });
 
@@ -554,16 +633,20 @@ describe("the number of calls of a reflector", () => {
     // 0.8 + 1.6 + 3.2 + 6.4 + 12.8 s
     await harness.clock.advance(24_800);
     expect(harness.calls.at(-1)).toBe("watch 10");
-    await harness.clock.advance(119_999);
+    await harness.clock.advance(MINUTE_MS);
+    watches[0]?.send(bookmark(10, false));
+    await harness.clock.advance(59_999);
     watches[0]?.fail(new Error("reset"));
     await harness.clock.advance(14_999);
     expect(harness.calls, "one millisecond too early").toHaveLength(7);
     await harness.clock.advance(1);
     expect(harness.calls.slice(7)).toEqual(["list head", "watch 10"]);
-    await harness.clock.advance(120_000);
+    await harness.clock.advance(MINUTE_MS);
+    watches[1]?.send(bookmark(99, false));
+    await harness.clock.advance(MINUTE_MS);
     watches[1]?.fail(new Error("reset"));
     await harness.clock.advance(800);
-    expect(harness.calls.slice(9)).toEqual(["list head", "watch 10"]);
+    expect(harness.calls.slice(9)).toEqual(["list head", "watch 99"]);
     await harness.end();
   });
 

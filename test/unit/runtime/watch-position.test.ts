@@ -70,6 +70,25 @@ describe("a watch position", () => {
     expect(position.needsCheck).toBe(false);
   });
 
+  it("needs a list if a watch ends 90 s after the last contact, but not earlier", async () => {
+    const { position, clock } = await listedPosition();
+    await clock.advance(29_999);
+    position.endWatch();
+    expect(position.needsList).toBe(false);
+    await clock.advance(1);
+    position.endWatch();
+    expect(position.needsList).toBe(true);
+  });
+
+  it("does not count a check as contact, because the events before the server's version may be missing", async () => {
+    const { position, clock } = await listedPosition();
+    position.requireCheck();
+    position.check("103");
+    await clock.advance(30_000);
+    position.endWatch();
+    expect(position.needsList).toBe(true);
+  });
+
   it("keeps its last contact when it is discarded", async () => {
     const { position } = await listedPosition();
     position.advance("101");
