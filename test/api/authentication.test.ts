@@ -126,6 +126,31 @@ describe("a key", () => {
     await until("the key to be deleted", 401, key.authorization);
   });
 
+  it("gets 401 and is not listed as soon as it is deleted, even if a finalizer keeps its Secret", async () => {
+    const key = await addKey({});
+    await until("the API to see the key", 200, key.authorization);
+    const path = objectPath(SECRETS, environment.records, key.record.metadata.name);
+    const finalize = (finalizers: readonly string[]) =>
+      environment.admin.json({
+        method: "PATCH",
+        path,
+        patchType: "application/merge-patch+json",
+        body: { metadata: { finalizers } },
+      });
+    await finalize(["example.com/backup"]);
+    await environment.admin.json({ method: "DELETE", path });
+    try {
+      await until("the key to be rejected", 401, key.authorization);
+      expect(await environment.admin.json({ path })).toHaveProperty("metadata.deletionTimestamp");
+      const listPath = `/v1/organizations/${organizationId}/keys`;
+      const { body } = await api.send({ path: listPath, authorization: admin.authorization });
+      expect(JSON.stringify(body)).toContain(admin.id);
+      expect(JSON.stringify(body)).not.toContain(key.id);
+    } finally {
+      await finalize([]);
+    }
+  });
+
   it.each([
     ["lacks the label of records", null],
     ["has the label of another kind of record", "members"],

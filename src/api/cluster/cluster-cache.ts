@@ -133,10 +133,12 @@ export class ClusterCache {
     return this.#keys.get(this.#namespace, secretName);
   }
 
-  /** The well-formed keys of an organization, in no particular order. */
+  /** The well-formed keys of an organization, except those that are being deleted, in no particular order. */
   keysOf(organizationId: string): readonly ApiKey[] {
     const keys = this.#keys.by("organization", organizationId);
-    return keys.flatMap(({ parsed }) => (parsed.ok ? [parsed.value] : []));
+    return keys.flatMap(({ metadata, parsed }) =>
+      parsed.ok && metadata.deletionTimestamp === undefined ? [parsed.value] : [],
+    );
   }
 
   /** The last use of a key as recorded in the cluster, so that every process returns the same. */

@@ -7,7 +7,13 @@ import { type Boost, boostAt } from "../../domain/boost.ts";
 import { parseInstant } from "../../domain/instant.ts";
 import type { Size } from "../../domain/size.ts";
 import { shared } from "../../kube/memoized.ts";
-import { type ConfigMap, identityOf, type KubeObject, type Secret } from "../../kube/objects.ts";
+import {
+  type ConfigMap,
+  identityOf,
+  type KubeObject,
+  type ObjectMeta,
+  type Secret,
+} from "../../kube/objects.ts";
 import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
 import { parseBackup } from "../../records/backup.ts";
 import { type KeyUsage, parseKeyUsage } from "../../records/key-usage.ts";
@@ -88,10 +94,16 @@ interface BoostView extends Boost {
 export function toKeyView(raw: Secret): KeyView {
   const parsed = parseApiKey(raw.metadata.labels, raw.data);
   return {
-    metadata: identityOf(raw.metadata),
+    metadata: withDeletion(raw.metadata),
     parsed,
     access: accessListOf(parsed.ok ? parsed.value.ipAccessList : []),
   };
+}
+
+/** The identity of an object, and the time of a deletion that waits for a finalizer, also that of a foreground deletion. */
+function withDeletion(metadata: ObjectMeta) {
+  const { deletionTimestamp } = metadata;
+  return { ...identityOf(metadata), ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) };
 }
 
 /** Returns true if the PipeScalings of a namespace are watched. */
@@ -160,15 +172,11 @@ export type PipeScalingResource = PipeScaling & KubeObject;
 
 export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
   const { metadata, spec, status } = raw;
-  const { namespace = "", deletionTimestamp, annotations } = metadata;
+  const { namespace = "", annotations } = metadata;
   const windowIgnoredUntilMs = parseInstant(annotations?.[IGNORE_WINDOW_ANNOTATION]);
   const boost = unendedBoost(raw);
   return {
-    metadata: {
-      ...identityOf(metadata),
-      namespace: shared(namespace),
-      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-    },
+    metadata: { ...withDeletion(metadata), namespace: shared(namespace) },
     suspended: spec?.suspend === true,
     requested: shared(spec && sizeIn(spec)),
     effective: shared(status?.effective && sizeIn(status.effective)),

@@ -63,7 +63,9 @@ function unauthenticated(context: RequestContext): Error {
   return apiError("NotAuthenticated").with({ headers: { "WWW-Authenticate": CHALLENGE } });
 }
 
-function usableKey({ parsed }: KeyView, now: number): ApiKey | undefined {
+function usableKey({ metadata, parsed }: KeyView, now: number): ApiKey | undefined {
+  // A finalizer can keep a deleted key for any time.
+  if (metadata.deletionTimestamp !== undefined) return undefined;
   if (!parsed.ok || parsed.value.state !== "enabled") return undefined;
   const { expireAt } = parsed.value;
   return expireAt !== undefined && expireAt.getTime() <= now ? undefined : parsed.value;
