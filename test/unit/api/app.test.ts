@@ -359,7 +359,7 @@ describe("a service whose PipeScaling is deleted and not created again yet", () 
     cluster.send("pipescalings", "DELETED", scaling);
     await clock.advance(0);
     const metadata = { ...scaling.metadata, uid: "another", resourceVersion: "9" };
-    cluster.behavior = () => ({ metadata });
+    cluster.behavior = ({ body }) => ({ metadata, spec: Object(body).spec });
     expect(await patch(send, authorization)).toMatchObject({ status: 200 });
   });
 
@@ -981,7 +981,8 @@ describe("a conditional write", () => {
   beforeEach(() => {
     addScaling();
     cluster.add("configmaps", RECORDS, membersRecord(ORGANIZATION, { ada: "admin", cy: "developer" }));
-    cluster.behavior = () => ({ metadata: { name: "any", uid: "u", resourceVersion: "2" } });
+    const metadata = { name: "any", uid: "u", resourceVersion: "2" };
+    cluster.behavior = ({ body }) => ({ metadata, spec: Object(body).spec });
   });
 
   it.each(each(FALSE))(

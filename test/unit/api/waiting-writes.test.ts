@@ -135,7 +135,7 @@ function accept({ body }: KubeRequest): object {
   return {
     ...others,
     data: Object.fromEntries(kept),
-    metadata: { name: `backup-${SERVICE}`, uid: "u", ...metadata, resourceVersion: "9" },
+    metadata: { name: `backup-${SERVICE}`, uid: "u", generation: 2, ...metadata, resourceVersion: "9" },
   };
 }
 

@@ -96,8 +96,8 @@ export function boostRouter(deps: BoostDeps): Router {
     .put(authorize, async (request, response) => {
       const params = serviceParams(request, cache);
       const requested = await readJsonBody(request, response, body);
-      await startBoost(params, requested, authorOf(request, params), deps);
-      sendResult(response, toBoost(requested));
+      const stored = await startBoost(params, requested, authorOf(request, params), deps);
+      sendResult(response, toBoost(stored));
     })
     .delete(authorize, async (request, response) => {
       const params = serviceParams(request, cache);

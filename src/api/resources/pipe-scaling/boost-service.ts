@@ -34,6 +34,7 @@ export function currentBoost(
 /**
  * Sets the boost of a service, in place of an earlier one.
  *
+ * @returns the stored boost, which a webhook of the cluster may have changed
  * @throws the errors of {@link changeScaling}; ApiError 400 for a size above the tier, or an end that is past or too
  *   far away
  */
@@ -42,11 +43,13 @@ export async function startBoost(
   boost: Boost,
   request: SizeRequest & Requester,
   deps: BoostServiceDeps,
-): Promise<void> {
+): Promise<Boost> {
   requireWithinTier(boost.size, params.organization, deps.tiers);
   requireNearEnd(boost.untilMs, deps);
   const to = describeBoost(boost);
-  await changeScaling(params, { ...changeOf(boost, deps), to, coalesceKey: `boost ${to}` }, request, deps);
+  const change = { ...changeOf(boost, deps), to, coalesceKey: `boost ${to}` };
+  const { boosted = boost } = await changeScaling(params, change, request, deps);
+  return boosted;
 }
 
 /**
@@ -67,6 +70,7 @@ function changeOf(boost: Boost | undefined, deps: BoostServiceDeps): ScalingChan
     audit: "boost",
     to: undefined,
     what: "this boost",
+    unconfirmed: boost ? "NotConfirmed" : "EndNotConfirmed",
     valueIn: ({ boosted }) => boosted && describeBoost(boosted),
     async write(current, author) {
       // Checked again after the wait in the queue: a boost with a past end would only end the boost in effect.

@@ -34,8 +34,10 @@ export interface ScalingChange {
   readonly audit: "scaling" | "boost";
   /** Value after the change, for the audit log; `undefined` for the end of a boost. */
   readonly to: string | undefined;
-  /** Returns the value in the object before the change, for the audit log. */
+  /** Returns the value in an object, for the audit log. */
   readonly valueIn: (scaling: PipeScalingView) => string | undefined;
+  /** The reason for the caller if the change may have no effect, although it was written. */
+  readonly unconfirmed: "NotConfirmed" | "EndNotConfirmed";
   /** The object of the sentence "The cluster's policy does not allow …". */
   readonly what: string;
   /** Consecutive waiting changes with the same key are made once. Without a key, each is made. */
@@ -47,37 +49,42 @@ export interface ScalingChange {
 /**
  * Makes a change: normally exactly one call to the cluster.
  *
+ * @returns the stored object, in which a webhook may have changed the value
  * @throws ApiError 4xx if the state or admission does not allow it, or the error of `permit`; then nothing has changed
  * @throws ApiError 503 otherwise
  */
 export async function changeScaling(
   { organization, service }: ServiceParams,
-  { audit, to, valueIn, what, coalesceKey, write: writeTo }: ScalingChange,
+  change: ScalingChange,
   { permit, ...request }: SizeRequest & Requester,
   { cache, scalingWriter, scalingWrites, log }: ScalingChangeDeps,
-): Promise<void> {
+): Promise<PipeScalingView> {
+  const { audit, to, valueIn, what, coalesceKey } = change;
   const { namespace, id } = service;
   const { requestId, apiKey } = request;
   const line = { audit, requestId, apiKey, organization: organization.id, service: id, to };
   const write = async (permitted: () => void) => {
-    const change = await retryOnConflict({
+    const outcome = await retryOnConflict({
       cached: cache.scaling(namespace, id),
       read: () => scalingWriter.read(namespace, id),
       attempt: async (target) => {
         permitted();
         const before = requireProvisioned(target, service, cache);
         requireChangeable(before);
-        return { before, written: await writeTo(before, request) };
+        return { before, written: await change.write(before, request) };
       },
       what,
     });
-    cache.observeScaling(namespace, change.written);
-    return change;
+    cache.observeScaling(namespace, outcome.written);
+    requireEffective(outcome.written, change);
+    return outcome;
   };
   const queued = { permit, write, ...(coalesceKey === undefined ? {} : { coalesceKey }) };
   try {
-    const { before } = await scalingWrites.run(`${namespace}/${id}`, queued);
-    log.info({ ...line, from: valueIn(before) }, "size accepted");
+    const { before, written } = await scalingWrites.run(`${namespace}/${id}`, queued);
+    const stored = to === undefined ? undefined : valueIn(written);
+    log.info({ ...line, from: valueIn(before), to: stored }, "size accepted");
+    return written;
   } catch (err) {
     // The change may have been made anyway.
     if (isNotConfirmed(err)) log.warn({ ...line, err }, "size not confirmed");
@@ -120,4 +127,18 @@ function requireChangeable({ suspended, metadata }: PipeScalingView): void {
   if (suspended) throw apiError("Suspended");
   // A change to an object that is being deleted would be lost.
   if (metadata.deletionTimestamp !== undefined) throw apiError("BeingSetUp");
+}
+
+/**
+ * The object may have been suspended or deleted after it was read. The write was made then, but a deleted object is
+ * lost, and a repeated request gets the response to a suspended one.
+ *
+ * @throws ApiError 503 if the change may have no effect
+ */
+function requireEffective(written: PipeScalingView, { to, valueIn, unconfirmed }: ScalingChange): void {
+  const isDeleted = written.metadata.deletionTimestamp !== undefined;
+  const isRemoved = to !== undefined && valueIn(written) === undefined;
+  if (!isDeleted && !isRemoved && !written.suspended) return;
+  const cause = new Error("the stored PipeScaling is suspended, is being deleted, or lacks the value");
+  throw apiError(unconfirmed).with({ cause });
 }

@@ -31,7 +31,7 @@ export function scalingProgress(service: Service, cache: Scalings, nowMs: number
 /**
  * Requests a size. During a boost, the pipes get it only after the boost.
  *
- * @returns the accepted size
+ * @returns the stored size, which a webhook of the cluster may have changed
  * @throws the errors of {@link changeScaling}; ApiError 400 for a size above the tier
  */
 export async function requestSize(
@@ -47,9 +47,10 @@ export async function requestSize(
     to,
     coalesceKey: to,
     what: "this size",
+    unconfirmed: "NotConfirmed",
     valueIn: ({ requested }) => requested && describeSize(requested),
     write: (current, author) => deps.scalingWriter.write(current, size, author),
   } satisfies ScalingChange;
-  await changeScaling(params, change, request, deps);
-  return size;
+  const { requested = size } = await changeScaling(params, change, request, deps);
+  return requested;
 }
