@@ -1,4 +1,5 @@
 import { isOutcomeUnknown } from "../../../kube/errors.ts";
+import type { KubeObject } from "../../../kube/objects.ts";
 import { recordLabels } from "../../../records/labels.ts";
 import { isLastAdmin, type Member, memberKey, membersConfigMapName } from "../../../records/members.ts";
 import type { Logger } from "../../../telemetry/log.ts";
@@ -51,8 +52,11 @@ export async function removeMember(
   // A record that an administrator created without labels gets them, as the admission policy requires.
   const labels = recordLabels("members", organization.id);
 
+  /** Parses the record only if it is not the cached version: a large one takes long, and each refusal needs a read. */
   async function read(): Promise<MembersView | undefined> {
     const record = await recordWriter.read(membersConfigMapName(organization.id));
+    const cached = cache.record("members", organization.id);
+    if (record && cached && isSameVersion(record, cached)) return cached;
     return record && toMembersView(record);
   }
 
@@ -100,4 +104,8 @@ function requireRemovable(record: MembersView | undefined, entry: string): Membe
   readable(member);
   if (isLastAdmin(record.members, entry)) throw apiError("LastAdmin");
   return record;
+}
+
+function isSameVersion({ metadata: a }: KubeObject, { metadata: b }: KubeObject): boolean {
+  return a.uid === b.uid && a.resourceVersion === b.resourceVersion;
 }

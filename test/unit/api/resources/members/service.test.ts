@@ -1,0 +1,89 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { toMembersView } from "../../../../../src/api/cluster/views.ts";
+import { WriteQueue } from "../../../../../src/api/cluster/write-queue.ts";
+import { type MembersServiceDeps, removeMember } from "../../../../../src/api/resources/members/service.ts";
+import { KubeUnreachableError } from "../../../../../src/kube/errors.ts";
+import type { ConfigMap } from "../../../../../src/kube/objects.ts";
+import { memberEntry } from "../../../../../src/records/members.ts";
+import { createLogger } from "../../../../../src/telemetry/log.ts";
+import { membersRecord, type Roles } from "../../../../api/member-records.ts";
+import { FakeClock } from "../../../../support/fakes/fake-clock.ts";
+
+const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
+const ROLES: Roles = { ada: "admin", bob: "developer" };
+
+afterEach(() => vi.restoreAllMocks());
+
+function stored(resourceVersion: string, roles: Roles, uid = "u"): ConfigMap {
+  const record = membersRecord(ORGANIZATION, roles);
+  return { ...record, metadata: { ...record.metadata, uid, resourceVersion } };
+}
+
+/** Removes a member in a process that has cached version 1, and counts the entries that are parsed meanwhile. */
+async function remove(userId: string, live: ConfigMap, patch: () => Promise<ConfigMap>) {
+  const read = vi.fn(async () => live);
+  let cached = toMembersView(stored("1", ROLES));
+  const deps: MembersServiceDeps = {
+    cache: {
+      record: () => cached,
+      observeRecord: (object) => {
+        if (object.kind === "members") cached = object;
+      },
+    },
+    recordWriter: { read, patch },
+    memberWrites: new WriteQueue(new FakeClock()),
+    log: createLogger("silent", "api"),
+  };
+  const organization = {
+    id: ORGANIZATION,
+    name: "Acme",
+    createdAt: new Date(0),
+    tier: "scale",
+    byocConfig: [],
+    privateEndpoints: [],
+  };
+  const requester = { requestId: "r", apiKey: "k", permit: () => undefined };
+  const parse = vi.spyOn(memberEntry, "safeParse");
+  const [settled] = await Promise.allSettled([removeMember({ organization, userId }, requester, deps)]);
+  return { settled, reads: read.mock.calls.length, parsed: parse.mock.calls.length };
+}
+
+const unexpected = () => Promise.reject(new Error("no write was expected"));
+
+describe("a removal of a member", () => {
+  it.each([
+    ["an absent member", "cy", "NoSuchMember"],
+    ["the last admin", "ada", "LastAdmin"],
+  ])(
+    "is refused for %s after a live read, without parsing the cached version again",
+    async (_, userId, reason) => {
+      const { settled, reads, parsed } = await remove(userId, stored("1", ROLES), unexpected);
+      expect(settled).toMatchObject({ status: "rejected", reason: { reason } });
+      expect({ reads, parsed }).toEqual({ reads: 1, parsed: 0 });
+    },
+  );
+
+  it.each([
+    ["has another version", stored("2", { ...ROLES, cy: "admin" })],
+    ["was replaced by one with the same version", stored("1", { ...ROLES, cy: "admin" }, "another")],
+  ])("is decided by the live record if it %s", async (_, live) => {
+    const after = stored("3", ROLES);
+    const { settled, parsed } = await remove("cy", live, async () => after);
+    expect(settled).toMatchObject({ status: "fulfilled" });
+    expect(parsed).toBe(5);
+  });
+
+  it("is not confirmed if its response is lost and the record is still the cached version", async () => {
+    const lost = () => Promise.reject(new KubeUnreachableError("no response"));
+    const { settled, reads, parsed } = await remove("bob", stored("1", ROLES), lost);
+    expect(settled).toMatchObject({ status: "rejected", reason: { reason: "NotConfirmed" } });
+    expect({ reads, parsed }).toEqual({ reads: 1, parsed: 0 });
+  });
+
+  it("parses the response to its write", async () => {
+    const after = stored("2", { ada: "admin" });
+    const { settled, reads, parsed } = await remove("bob", after, async () => after);
+    expect(settled).toMatchObject({ status: "fulfilled" });
+    expect({ reads, parsed }).toEqual({ reads: 0, parsed: 1 });
+  });
+});
