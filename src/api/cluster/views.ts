@@ -141,7 +141,7 @@ export function toBackupView({ metadata, data }: ConfigMap): BackupView {
   const { name, labels = {} } = metadata;
   return {
     kind: "backup",
-    metadata: identityOf(metadata),
+    metadata: withDeletion(metadata),
     parsed: parseBackup(name, data),
     missingLabels: [RESOURCE_LABEL, ORGANIZATION_LABEL].filter((label) => !(label in labels)),
   };

@@ -981,8 +981,12 @@ describe("a conditional write", () => {
   beforeEach(() => {
     addScaling();
     cluster.add("configmaps", RECORDS, membersRecord(ORGANIZATION, { ada: "admin", cy: "developer" }));
-    const metadata = { name: "any", uid: "u", resourceVersion: "2" };
-    cluster.behavior = ({ body }) => ({ metadata, spec: Object(body).spec });
+    const metadata = { name: `backup-${SERVICE}`, uid: "u", resourceVersion: "2" };
+    cluster.behavior = ({ body }) => {
+      const { spec, data = {} } = Object(body);
+      const kept = Object.entries(data).filter(([, value]) => value !== null);
+      return { metadata, spec, data: Object.fromEntries(kept) };
+    };
   });
 
   it.each(each(FALSE))(

@@ -39,7 +39,7 @@ export function backupPolicy({ id }: Service, cache: Pick<ClusterCache, "record"
  * Changes the properties that were sent, and those that must follow ({@link changeBackupPolicy}). If another request
  * changes others at the same time, both changes are kept.
  *
- * @returns the policy after the change
+ * @returns the stored policy, which a webhook of the cluster may have changed
  * @throws ApiError 400 if the properties contradict each other, or if admission denies the write, or the error of
  *   `permit`; then nothing has changed
  * @throws Error if the record is malformed; ApiError 503 otherwise
@@ -51,7 +51,7 @@ export async function updateBackupPolicy(
   { cache, recordWriter, backupWrites, log }: BackupServiceDeps,
 ): Promise<BackupPolicy> {
   const write = async (permitted: () => void) => {
-    const { written, ...policies } = await retryOnConflict({
+    const { before, written } = await retryOnConflict({
       cached: cache.record("backup", service.id),
       read: async () => {
         const record = await recordWriter.read(backupConfigMapName(service.id));
@@ -69,12 +69,15 @@ export async function updateBackupPolicy(
               data: backupData(after),
             })
           : await recordWriter.create(backupConfigMap(service.id, organization.id, after));
-        return { before, after, written };
+        return { before, written };
       },
       what: "this backup configuration",
     });
-    cache.observeRecord(toBackupView(written));
-    return policies;
+    const view = toBackupView(written);
+    cache.observeRecord(view);
+    // A record that is being deleted takes the change with it.
+    if (view.metadata.deletionTimestamp !== undefined) throw apiError("NotConfirmed");
+    return { before, after: policyOf(view) };
   };
   const audit = { audit: "backup", requestId, apiKey, organization: organization.id, service: service.id };
   try {

@@ -153,6 +153,24 @@ describe("a change to the backup configuration", () => {
     expect(cluster.calls).toEqual([]);
   });
 
+  it("returns what was stored, also if a webhook has changed it", async () => {
+    const capped = { ...TWELVE, retentionPeriodInHours: 48 };
+    cluster.behavior = responses(stored(capped, "5"));
+    expect(await update(await start(), { retentionPeriodInHours: 72 })).toEqual(capped);
+  });
+
+  it("is not confirmed if the record is being deleted, and is made when it is gone", async () => {
+    const { metadata, ...record } = stored(TWELVE, "5");
+    const deleted = { ...record, metadata: { ...metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
+    cluster.behavior = responses(deleted);
+    const deps = await start();
+    const first = update(deps, { periodInHours: 12 });
+    await expect(first).rejects.toMatchObject({ status: 503, reason: "NotConfirmed" });
+    cluster.behavior = responses(refusal(404), refusal(404), stored(TWELVE, "7"));
+    expect(await update(deps, { periodInHours: 12 })).toEqual(TWELVE);
+    expect(methods()).toEqual(["POST", "PATCH", "GET", "POST"]);
+  });
+
   it("is retried with the current record after a conflict", async () => {
     const after = { ...TWELVE, retentionPeriodInHours: 48 };
     cluster.behavior = responses(refusal(409), stored(TWELVE, "5"), stored(after, "6"));
