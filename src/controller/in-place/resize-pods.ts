@@ -7,7 +7,16 @@ import type { Fallback } from "../observe/last-rollout.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { begunAtMs, isAsCreated, mayReplacePods, podsAtOnce } from "../pods.ts";
-import { errorOf, failureOf, isRefusal, lastErrorOf, NO_ROOM, podDueAtMs, retriedAt } from "../retry.ts";
+import {
+  errorOf,
+  failureOf,
+  isRefusal,
+  lastErrorOf,
+  NO_ROOM,
+  podDueAtMs,
+  retriedAt,
+  unlessOrdinary,
+} from "../retry.ts";
 import { timeoutMsOf } from "../rollout/phase.ts";
 import { isRoomFound, roomRecord, roomSearch, searchedAtMs } from "../rollout/way.ts";
 import { isDrifted, repairDrift } from "./drift.ts";
@@ -118,18 +127,20 @@ function waitForRoom(found: ActivePod, subject: Subject): PodsStep | undefined {
   if (!pipe.stopsOldPodsFirst || !mayReplacePods(subject)) return undefined;
   const held = waitForWindow(found, subject);
   if (held || isRoomFound(subject)) return held;
-  const record = roomRecord(subject);
+  const result = unlessOrdinary(failureOf(roomRecord(subject)));
   const untilMs = searchedAtMs(subject);
   // If its own node had room, the kubelet would have granted the resize.
   const full = active.filter(({ state }) => state === "deferred").map(({ pod }) => pod.nodeName);
   const searched = scaling.spec.suspend ? "are not" : "are being";
-  const elsewhere = lastErrorOf(record)?.message ?? `other nodes ${searched} searched for room`;
+  const elsewhere = result?.message ?? `other nodes ${searched} searched for room`;
   const message = `${lacksRoom(found)}; ${elsewhere}`;
   const actions = untilMs <= nowMs ? [roomSearch(subject, full)] : [];
   const failsAtMs = begunAtMs(found, subject) + timeoutMsOf(pipe, subject);
   const deferral = { type: "defer", message, isHeld: false, actions } as const;
   if (failsAtMs > nowMs) return { ...deferral, untilMs: Math.min(untilMs, failsAtMs), failure: undefined };
-  const { attempts = 1, lastAtMs: atMs = nowMs } = record ?? {};
+  // The pipe may have waited for a window until now. Searches run one at a time, so the first one may take a while.
+  if (!result) return { ...deferral, untilMs, failure: undefined };
+  const { attempts, atMs } = result;
   const failure = retriedAt(untilMs, { reason: NO_ROOM, message, attempts, atMs });
   return { ...deferral, untilMs, failure };
 }

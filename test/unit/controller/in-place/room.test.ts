@@ -187,6 +187,38 @@ describe("a deferred resize of a pipe that stops its old pods first", () => {
     });
   });
 
+  it.each<[string, Partial<WriteRecord> | undefined, number]>([
+    ["has not begun", undefined, Number.POSITIVE_INFINITY],
+    ["is in flight", { outcome: { type: "pending" } }, Number.POSITIVE_INFINITY],
+    ["is made again after one that found room", { lastAtMs: NOW_MS - MINUTE }, Number.POSITIVE_INFINITY],
+    [
+      "had a conflict, and is made again later",
+      {
+        lastAtMs: NOW_MS,
+        outcome: failed({ reason: "WriteFailed", message: "changed", isConflict: true, retryAfterMs: 1000 }),
+      },
+      1000,
+    ],
+  ])(
+    "is no failure yet, however long it has taken, while the first search for room %s",
+    (_, search, inMs) => {
+      const late = decided({ forMs: 12 * 60 * MINUTE, search });
+      expect(late.inMs).toBe(inMs);
+      expect(late.assessment).toMatchObject({
+        state: "rolling",
+        failure: undefined,
+        obstacle: expect.stringMatching(/; other nodes are being searched for room$/),
+      });
+    },
+  );
+
+  it("is a failure while a search is repeated that ended without room", () => {
+    const before = { reason: "NoNodeHasRoom", message: FULL } as const;
+    const search = { outcome: { type: "pending", before }, attempts: 2 } as const;
+    const { assessment } = decided({ forMs: 15 * MINUTE, search });
+    expect(assessment).toMatchObject({ state: "failed", failure: { reason: "NoNodeHasRoom", attempts: 2 } });
+  });
+
   it("falls back to a rollout when a search has found room, and not later than a minute after that", () => {
     const found = (agoMs: number) =>
       decided({ forMs: 5 * MINUTE, search: { attempts: 5, lastAtMs: NOW_MS - agoMs } });
