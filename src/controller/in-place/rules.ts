@@ -24,13 +24,11 @@ export function podsFollow(subject: Subject): PipeDecision | undefined {
   if (active.every(({ state }) => state === "done")) return undefined;
   if (failed && !mayReplacePods(subject)) return waitsInPlace(subject, failed);
   const step = podsStep(subject);
-  if (failed)
-    return (
-      replacedBefore(subject) ??
-      returned(subject, step) ??
-      keptByOwner(subject) ??
-      waitsFor(REPLACE_PODS, failed)
-    );
+  if (failed) {
+    const returning = returned(subject, step);
+    const before = replacedBefore(subject, returning !== undefined);
+    return before ?? returning ?? keptByOwner(subject) ?? waitsFor(REPLACE_PODS, failed);
+  }
   if (step.type === "fail") return fallsBack(subject, step);
   if (step.type === "conflict") return { state: "failed", failure: step.failure };
   const recheckAtMs = step.type === "wait" ? step.untilMs : undefined;

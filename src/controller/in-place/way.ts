@@ -88,11 +88,14 @@ export const REPLACE_PODS: Way = {
 /**
  * Why the pods are not replaced now: the size is refused or has no room, they were replaced a moment ago, the write
  * failed, or it did not help several times. `undefined` if they may be replaced.
+ *
+ * @param isReturning pods get the size of their template again, which needs no room on another node
  */
-export function replacedBefore(subject: Subject): PipeDecision | undefined {
+export function replacedBefore(subject: Subject, isReturning: boolean): PipeDecision | undefined {
   const tried = dryRunRecord(subject, false);
   // A pod whose resize is in progress or deferred may still get it.
-  const isPending = subject.active.some((each) => each.state === "deferred" || isInTime(each, subject));
+  const isPending =
+    isReturning || subject.active.some((each) => each.state === "deferred" || isInTime(each, subject));
   const refused =
     failureOf(tried, dueAtMs(tried, subject)) ?? (isPending ? undefined : failedSearch(subject));
   if (refused && (refused.retryAtMs ?? Number.POSITIVE_INFINITY) > subject.nowMs)

@@ -14,6 +14,7 @@ import {
   aScaling,
   aSnapshot,
   aWindow,
+  COMPLETE,
   DECIDE_OPTIONS,
   NOW_MS,
 } from "../../../support/fixtures/snapshot.ts";
@@ -328,6 +329,43 @@ describe("a pipe that stops its old pods first, whose template has the size and 
       state: "failed",
       failure: { reason: "NoNodeHasRoom", message: FULL, retryAtMs: NOW_MS + 50_000 },
     });
+  });
+
+  /** The return of the second pod has failed or is repeated, while no node has room. */
+  const returning = (changes: Partial<WriteRecord>, replicas = 2) => {
+    const back = aPodWrite("a-2", { outcome: failed(), ...changes }, "return-pod");
+    const search = aWrite("uid-a", "check-room", { subject: "1/pipe/true/4000m/16Gi", ...nothing(10_000) });
+    return decided({
+      pipe: { ...pipe, replicas, rollout: { ...COMPLETE, replicas } },
+      changes: {
+        pods: new Map([["a", [aResizedPod("a-1"), aPod("a-2")]]]),
+        writes: someWrites([back, search, aWrite("uid-a", "dry-run", { subject: search.record.subject })]),
+      },
+    });
+  };
+
+  it("gives a pod that size again although no node has room, as soon as the delay after a failure has passed", () => {
+    expect(returning({ lastAtMs: NOW_MS - 999 })).toMatchObject({
+      summary: [],
+      assessment: { failure: { reason: "NoNodeHasRoom" } },
+      inMs: 1,
+    });
+    expect(returning({ lastAtMs: NOW_MS - 1000 })).toMatchObject({
+      summary: ["return-pod a-2"],
+      assessment: { state: "rolling", failure: undefined },
+    });
+  });
+
+  it("has not failed while that write is in flight", () => {
+    const { summary, assessment } = returning({ outcome: { type: "pending" } });
+    expect(summary).toEqual([]);
+    expect(assessment).toMatchObject({ state: "rolling", failure: undefined });
+  });
+
+  it("keeps its pods until the next search if not all of them are seen, because then none can get it again", () => {
+    const { summary, assessment } = returning({ lastAtMs: NOW_MS - 1000 }, 3);
+    expect(summary).toEqual([]);
+    expect(assessment).toMatchObject({ state: "failed", failure: { reason: "NoNodeHasRoom" } });
   });
 
   it("goes on waiting for a pod that may still get it in place", () => {
