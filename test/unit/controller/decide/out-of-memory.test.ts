@@ -443,6 +443,26 @@ describe("a service that ran out of memory", () => {
     );
   });
 
+  it("announces a next step while it is suspended only of a pipe that is not back yet", () => {
+    const waiting = "waiting while the service is suspended";
+    const nextStep = "its next step waits while the service is suspended";
+    const messagesWith = (pods: readonly PodView[], pipe: Partial<PipeView>) => {
+      const others = [shrunkPipe("b", 1, back), shrunkPipe("c", pods.length, pipe)];
+      const otherPods = [
+        ["b", [aResizedPod("b-1")]],
+        ["c", pods],
+      ] as const;
+      const given = { pipe: back, others, otherPods, changes: { scaling: SUSPENDED } };
+      const { pipes } = decided([aResizedPod("a-1")], given).status;
+      return pipes?.pending?.map(({ name, message }) => `${name}: ${message}`);
+    };
+    const named = `a: ${RECORD.message}`;
+    expect(messagesWith([aResizedPod("c-1")], back)).toEqual([named, `b: ${waiting}`, `c: ${waiting}`]);
+    const moving = [`c: ${nextStep}`, named, `b: ${waiting}`];
+    expect(messagesWith([aResizedPod("c-1")], {})).toEqual(moving);
+    expect(messagesWith([aResizedPod("c-1"), aPod("c-2")], {})).toEqual(moving);
+  });
+
   it("says how many pipes have the previous size, also if it is refused or the service is suspended", () => {
     const others = [shrunkPipe("b", 1, back)];
     const given = { pipe: recorded, others, otherPods: [["b", [aResizedPod("b-1")]]] as const };
