@@ -236,8 +236,9 @@ function textOf({ metadata, spec }: PodTemplate, sized?: string): string {
 }
 
 /**
- * The fields of a template that have quantities: resources of containers, of pods and of volume claims, and the limit of
- * an empty directory. A label or an annotation with such a name is a text, and no object.
+ * The fields of a template whose quantities can have several notations: resources of containers, of pods and of volume
+ * claims, and the limit of an empty directory. A label or an annotation with such a name is a text, and no object. The
+ * divisor of a `resourceFieldRef` is a quantity too, but the API server accepts and stores only one text for each value.
  */
 const WITH_QUANTITIES = ["requests", "limits", "overhead", "emptyDir"];
 
