@@ -53,15 +53,15 @@ export class Reconciler {
     if (failed?.error !== undefined) throw failed.error;
     if (unreported) throw unreported.error;
     if (actions.some(({ type }) => type !== "refresh")) {
-      // The report does not wait for the next reconciliation, which may write, too, and whose delay grows.
-      if (failed) await this.#report(serviceId);
       // The write that a check allows follows at once: after a longer delay, the result would be outdated again.
       const isChecked = !failed && actions.every(isCheck) && !this.#actions.isBusy(serviceId);
-      return isChecked ? { requeueAfterMs: 0 } : { requeue: true };
+      if (isChecked) return { requeueAfterMs: 0 };
+      // The report of a failure and a timeout do not wait for the next reconciliation, because its delay grows.
+      const written = this.#look(serviceId);
+      const requeueAfterMs = failed ? await this.#report(written) : recheckAfterMs(written);
+      return { requeue: true, requeueAfterMs };
     }
-    const retryAtMs = await this.#reporter.report(snapshot, sizing);
-    const atMs = Math.min(retryAtMs, recheckAtMs(snapshot, decision));
-    const requeueAfterMs = Number.isFinite(atMs) ? atMs - snapshot.nowMs : undefined;
+    const requeueAfterMs = await this.#report({ snapshot, decision });
     // Reads can repeat for as long as a workload cannot be released, so they delay neither the report nor a recheck.
     if (decision.actions.length > 0) return { requeue: true, requeueAfterMs };
     return { requeueAfterMs, isUnfinished: this.#actions.isBusy(serviceId) };
@@ -99,9 +99,10 @@ export class Reconciler {
     }
   }
 
-  async #report(serviceId: string): Promise<void> {
-    const { snapshot, decision } = this.#look(serviceId);
-    await this.#reporter.report(snapshot, decision.sizing);
+  /** @returns the delay until the decision or its report is due again */
+  async #report(seen: Seen): Promise<number | undefined> {
+    const retryAtMs = await this.#reporter.report(seen.snapshot, seen.decision.sizing);
+    return recheckAfterMs(seen, retryAtMs);
   }
 
   #look(serviceId: string): Seen {
@@ -124,6 +125,15 @@ export class Reconciler {
 interface Seen {
   readonly snapshot: Snapshot;
   readonly decision: Decision;
+}
+
+/** Returns the delay until the decision may change without an event, but at most until `mostAtMs`. */
+function recheckAfterMs(
+  { snapshot, decision }: Seen,
+  mostAtMs = Number.POSITIVE_INFINITY,
+): number | undefined {
+  const atMs = Math.min(mostAtMs, recheckAtMs(snapshot, decision));
+  return Number.isFinite(atMs) ? atMs - snapshot.nowMs : undefined;
 }
 
 /** True for dry runs and searches, after which a write may follow. */

@@ -38,10 +38,15 @@ export class TokenBucket<Q extends Quota = Quota> {
    * reserved later has an earlier turn.
    */
   reserve(now: number): number {
+    const waitMs = this.msUntilTurn(now);
+    this.#fullAt = this.#ticks(now) + this.#owed(now) + this.quota.windowMs;
+    return waitMs;
+  }
+
+  /** What `reserve` would return now. */
+  msUntilTurn(now: number): number {
     const { requests, windowMs } = this.quota;
-    const owed = this.#owed(now);
-    this.#fullAt = this.#ticks(now) + owed + windowMs;
-    return Math.max(0, owed - (requests - 1) * windowMs) / requests;
+    return Math.max(0, this.#owed(now) - (requests - 1) * windowMs) / requests;
   }
 
   /** Number of requests that would be admitted now. */

@@ -60,7 +60,8 @@ interface Entry {
  * - Any number of adds between two reconciles leads to one reconcile, with the highest of their priorities.
  * - Keys of normal priority come first, except for each fourth key. Keys of one priority come in the order in which
  *   they became ready.
- * - A failing key is retried after a delay that doubles. One rate limit applies to the retries of all keys.
+ * - A failing key is retried after a delay that doubles. One rate limit applies to the retries of all keys, except
+ *   those that have an earlier delay anyway.
  * - A key that must rest before its retry is not processed earlier, even if it is added again.
  * - The memory of the queue is bounded by the keys that are waiting, processed, resting, delayed or failing.
  */
@@ -143,8 +144,12 @@ export class WorkQueue {
     if (entry) entry.restsUntil = Math.max(entry.restsUntil, clock.monotonic() + leastMs);
     const backoff = this.#backoffs.get(key) ?? new Backoff(retryFirstMs, retryMostMs, random);
     this.#backoffs.set(key, backoff);
-    const overallMs = this.#retries.reserve(clock.monotonic());
-    this.addAfter(key, Math.max(leastMs, backoff.next(), overallMs));
+    const now = clock.monotonic();
+    const delayMs = Math.max(leastMs, backoff.next());
+    // A key that is added before its turn takes none from the other keys.
+    const known = this.#delayed.get(key);
+    if (known && known.at <= now + Math.max(delayMs, this.#retries.msUntilTurn(now))) return;
+    this.addAfter(key, Math.max(delayMs, this.#retries.reserve(now)));
   }
 
   /** Call it when the key succeeded: its backoff starts over with the next failure. */

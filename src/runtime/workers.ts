@@ -50,9 +50,9 @@ async function reconcileKey(options: WorkersOptions, key: string, signal: AbortS
   const { queue, reconcile, onFailure, onReconciled } = options;
   try {
     const { requeue = false, requeueAfterMs, isUnfinished = false } = await reconcile(key, signal);
+    if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);
     if (requeue) queue.retry(key);
     else if (!isUnfinished) queue.forget(key);
-    if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);
     const waits = requeueAfterMs === undefined ? "success" : "requeue_after";
     onReconciled?.(requeue ? "requeue" : waits);
   } catch (error) {

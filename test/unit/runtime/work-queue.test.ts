@@ -141,6 +141,33 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(300);
   });
 
+  it("takes no turn of the other retries for a key that has an earlier delay, or that waits for its turn", async () => {
+    const { clock, queue } = setup();
+    for (let key = 0; key < 300; key += 1) {
+      queue.addAfter(`timer-${key}`, 90);
+      queue.retry(`timer-${key}`);
+      queue.retry("failing");
+    }
+    queue.retry("other");
+    await clock.advance(100);
+    expect(queue.depth).toBe(302);
+  });
+
+  it("takes no turn for a key whose delay ends before the turn would come", async () => {
+    const { clock, queue } = setup();
+    for (let key = 0; key < 300; key += 1) queue.retry(`key-${key}`);
+    // All turns of the first 4 s are taken.
+    for (let key = 0; key < 300; key += 1) {
+      queue.addAfter(`timer-${key}`, 3000);
+      queue.retry(`timer-${key}`);
+    }
+    queue.retry("other");
+    await clock.advance(2999);
+    expect(queue.depth).toBeLessThan(300);
+    await clock.advance(1100);
+    expect(queue.depth).toBe(601);
+  });
+
   it("returns a key only once, even if it was added several times", async () => {
     const { queue, next } = setup();
     queue.add("a");

@@ -53,6 +53,18 @@ describe("workers", () => {
     await end();
   });
 
+  it("take no turn of the retries of other keys for a key whose own delay is shorter than its back-off", async () => {
+    const { clock, queue, reconciled, end } = setup(async (key, count) => {
+      if (key === "failing") throw new Error("broken");
+      return count <= 300 ? { requeue: true, requeueAfterMs: 90 } : {};
+    });
+    for (let key = 0; key < 300; key += 1) queue.add(`key-${key}`);
+    queue.add("failing");
+    await clock.advance(100);
+    expect(reconciled.filter((key) => key === "failing")).toHaveLength(2);
+    await end();
+  });
+
   it("do not start the back-off over while writes of a key are in flight", async () => {
     const { clock, queue, reconciled, end } = setup(async () => ({ isUnfinished: true }));
     for (let times = 0; times < 3; times += 1) {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { StepRequests } from "../../../support/simulation/moments.ts";
+import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
 
 const SECOND = 1000;
@@ -60,5 +62,45 @@ describe("without a watch event", () => {
     await simulation.run(MINUTE);
     expect(requests.failed).toBe(1);
     expect(simulation.cluster.writes.filter((write) => write === "a noted")).toHaveLength(1);
+  });
+
+  it("a failed write is repeated on time although many services write at once", async () => {
+    const services = 200;
+    const simulation = new Simulation();
+    const { cluster } = simulation;
+    for (let service = 1; service <= services; service += 1) {
+      simulation.addService(service);
+      simulation.deploy(`pipe-${service}`, service);
+    }
+    const error = new KubeApiError("PATCH", 500, JSON.stringify({ message: "etcd is slow" }));
+    const triedAtMs: number[] = [];
+    cluster.fault = ({ method }, pipe) => {
+      if (method !== "PATCH" || pipe?.metadata.name !== `pipe-${services}`) return undefined;
+      triedAtMs.push(cluster.clock.monotonic());
+      return triedAtMs.length < 4 ? { error } : undefined;
+    };
+    simulation.start();
+    await simulation.run(MINUTE);
+    const delays = triedAtMs.slice(1).map((atMs, index) => atMs - (triedAtMs[index] ?? 0));
+    expect(delays.map((ms) => Math.round(ms / SECOND))).toEqual([1, 2, 4]);
+  });
+
+  it("a commit ends on time although it is the last one of many", async () => {
+    const group = await PipeGroup.start({ pipes: 24 });
+    const { cluster, workloads, names } = group;
+    // The responses to writes arrive before the events, which then show nothing new.
+    cluster.eventDelayMs = 300;
+    const steps = new StepRequests();
+    let pauses = 0;
+    cluster.fault = (request) => {
+      if (steps.next(request) === "pause") pauses += 1;
+      if (pauses === names.length) workloads.killControllerManager();
+      return undefined;
+    };
+    group.request(4);
+    await group.run(2 * MINUTE);
+    expect(pauses).toBe(names.length);
+    expect(group.paused()).toEqual([]);
+    expect(cluster.judge.longestPauseMs).toBeLessThanOrEqual(31 * SECOND);
   });
 });
