@@ -34,6 +34,11 @@ export function createReconciler(setup: ReconcilerSetup) {
   pods.onChange((change) => {
     if (change.type !== "deleted") writes.seePod(change.object);
   });
+  pipes.onChange((change) => {
+    // Nothing is written to it any more, so no read would show the outcome of a write without a response.
+    if (change.type !== "deleted" && change.object.isBeingDeleted)
+      writes.forgetAll(change.object.metadata.uid);
+  });
   const departed = new DepartedPipes(pipes);
   const deletedScalings = new DeletedScalings(scalings, clock, timeouts.recreateMs);
   const limits = createLimits({ ...setup, writes });

@@ -19,7 +19,7 @@ import {
 import { isApplied } from "../pods.ts";
 import { isOfWrite, lastErrorOf, SERIES_END_MS, TRUCE_MS } from "../retry.ts";
 
-/** After this time, the watch has delivered the result of a write. */
+/** After this time, the watch has delivered the result of a write, even if no read has shown it. */
 const MAX_UNRESOLVED_MS = 5 * 60_000;
 
 /** Writes that may start a rollout. */
@@ -145,12 +145,10 @@ export class WriteMemory implements WriteRecords {
 
   /** Rollouts that may have started but are not in the cache yet. */
   unresolvedRollouts(): number {
-    const since = this.#clock.monotonic() - MAX_UNRESOLVED_MS;
     for (const [uid, atMs] of this.#replaced) {
       if (elapsedMs(atMs, this.#clock.monotonic()) >= REPLACED_MS) this.#replaced.delete(uid);
     }
-    const open = this.#openOf(ROLLOUTS).filter(({ lastAtMs }) => lastAtMs > since);
-    return open.length + this.#replaced.size;
+    return this.#openOf(ROLLOUTS).length + this.#replaced.size;
   }
 
   /** UIDs of the workloads that may be held for a commit without the cache showing it yet. */
@@ -159,8 +157,9 @@ export class WriteMemory implements WriteRecords {
   }
 
   #openOf(purposes: readonly WritePurpose[]): Entry[] {
+    const since = this.#clock.monotonic() - MAX_UNRESOLVED_MS;
     const open = [...this.#open].flatMap((key) => this.#records.get(key) ?? []);
-    return open.filter(({ purpose }) => purposes.includes(purpose));
+    return open.filter(({ purpose, lastAtMs }) => purposes.includes(purpose) && lastAtMs > since);
   }
 
   /**
@@ -240,7 +239,7 @@ export class WriteMemory implements WriteRecords {
     this.#open.delete(key);
   }
 
-  /** Call it when the object is gone, or nothing is written to it any more. */
+  /** Call it when the object is gone or is being deleted, or nothing is written to it any more. */
   forgetAll(uid: string): void {
     for (const purpose of WRITE_PURPOSES) {
       const record = this.#records.get(keyOf({ uid, purpose }));

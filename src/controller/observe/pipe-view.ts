@@ -250,9 +250,12 @@ export function isUnreleased({ isPausedForCommit, inTurn }: PipeView): boolean {
   return (isPausedForCommit && (inTurn?.needsHold ?? true)) || (inTurn?.ownsPartition ?? false);
 }
 
-/** True for a pipe whose template follows its pods, or did so and Kubernetes has not seen the end of it. */
+/**
+ * True for a pipe whose template follows its pods, or did so and Kubernetes has not seen the end of it. One that is
+ * being deleted is not resumed.
+ */
 export function isInCommit(pipe: PipeView): boolean {
-  return pipe.isPausedForCommit || isCommitUnseen(pipe);
+  return !pipe.isBeingDeleted && (pipe.isPausedForCommit || isCommitUnseen(pipe));
 }
 
 /** True if Kubernetes has not seen the end of a commit, and the owner has not changed the workload since then. */

@@ -47,6 +47,16 @@ export class OwnedCluster extends ClusterState {
     this.gone(found(this.deployments, name));
   }
 
+  /** The owner deletes the Deployment, which a finalizer keeps. */
+  beginRemoval(name: string): void {
+    const before = found(this.deployments, name);
+    const deletionTimestamp = timeAt(this.clock.now());
+    this.put(
+      { ...before, metadata: { ...before.metadata, deletionTimestamp, resourceVersion: this.next() } },
+      OWNER,
+    );
+  }
+
   /** The owner changes the Deployment, and its pods are replaced if the template changes. */
   change(name: string, patch: Partial<Record<keyof Spec, unknown>>, writer = OWNER): void {
     const before = found(this.deployments, name);

@@ -59,6 +59,14 @@ describe("the end of a process", () => {
     expect(state.isEnded).toBe(true);
   });
 
+  it("waits for no Deployment that is being deleted, because nothing resumes it", async () => {
+    const { pipes, clock, pipe, state, finish } = setup();
+    pipes.apply({ ...pipe(true), isBeingDeleted: true });
+    void finish();
+    await clock.advance(0);
+    expect(state.isEnded).toBe(true);
+  });
+
   it("waits for a Deployment that is no pipe any more", async () => {
     const { clock, departed, pipe, added, state, finish } = setup();
     departed.observe(pipe(true));

@@ -52,6 +52,12 @@ describe("the limit of commits", () => {
     expect(commits.free()).toBe(4);
   });
 
+  it("counts no workload that is being deleted, because its commit does not end", () => {
+    const { caches, commits, paused } = setup();
+    caches.pipes.apply({ ...paused("a"), isBeingDeleted: true });
+    expect(commits.free()).toBe(6);
+  });
+
   it("is asked again after a second while a service waits, because a failed write produces no event", async () => {
     const { clock, commits, woken } = setup();
     commits.reconciled("service", true);

@@ -291,6 +291,18 @@ describe("the writes without a known outcome", () => {
     expect(writes.unresolvedRollouts()).toBe(0);
   });
 
+  it("count as commits for at most five minutes", async () => {
+    const { clock, writes } = setup();
+    writes.begin("uid-a", "commit", SIZE);
+    writes.unknown(writes.begin("uid-b", "resume", SIZE), REFUSED);
+    await clock.advance(5 * 60_000 - 1);
+    expect(writes.unresolvedCommits().size).toBe(2);
+    await clock.advance(1);
+    expect(writes.unresolvedCommits().size).toBe(0);
+    writes.begin("uid-b", "resume", SIZE);
+    expect([...writes.unresolvedCommits()]).toEqual(["uid-b"]);
+  });
+
   it("count as commits once for each Deployment", () => {
     const { writes } = setup();
     writes.begin("uid-a", "commit", SIZE);

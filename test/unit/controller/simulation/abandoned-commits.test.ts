@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { LOST_ANSWER } from "../../../support/simulation/cluster.ts";
 import { HeldPipe } from "../../../support/simulation/held-steps.ts";
+import { StepRequests } from "../../../support/simulation/moments.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { WINDOWS } from "../../../support/simulation/windows.ts";
 
@@ -94,6 +96,50 @@ describe.each(WINDOWS)("a Deployment that loses its labels $when of a resize in 
     await pipe.run(5 * MINUTE);
     pipe.expectSettled(2);
     pipe.expectNoRestart();
+  });
+});
+
+describe.each([
+  ["before", 0],
+  ["after", 200],
+])("six Deployments that are deleted %s a response to their pause is missed", (_, delayMs) => {
+  const startDeleted = async () => {
+    const group = await PipeGroup.start({ pipes: 7 });
+    const { cluster, names } = group;
+    const lost = new Set<string>();
+    cluster.fault = (request, pipe) => {
+      if (!pipe || new StepRequests().next(request) !== "pause") return undefined;
+      const { name } = pipe.metadata;
+      if (lost.size === names.length - 1 && !lost.has(name)) return undefined;
+      lost.add(name);
+      cluster.clock.after(delayMs, () => cluster.beginRemoval(name));
+      return LOST_ANSWER;
+    };
+    // No read shows the outcome before the Deployment is being deleted.
+    const { latencyMs } = cluster;
+    cluster.latencyMs = (request) => {
+      const [, name = ""] = /^metadata\.name=(.*)/.exec(`${request.query?.["fieldSelector"]}`) ?? [];
+      return lost.has(name) ? MINUTE : latencyMs(request);
+    };
+    group.request(4);
+    await group.run(MINUTE);
+    expect(lost.size).toBe(6);
+    return { group, left: names.filter((name) => !lost.has(name)) };
+  };
+
+  it("keep no place from another one", async () => {
+    const { group, left } = await startDeleted();
+    expect(left.map((name) => group.simulation.sizes(name))).toEqual([["4000m/16Gi"]]);
+  });
+
+  it("do not delay the end of the process", async () => {
+    const { group } = await startDeleted();
+    let isEnded = false;
+    void group.simulation.terminate().then(() => {
+      isEnded = true;
+    });
+    await group.run(11 * SECOND);
+    expect(isEnded).toBe(true);
   });
 });
 
