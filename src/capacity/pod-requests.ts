@@ -41,7 +41,7 @@ export function amountOf(quantity: string | undefined): bigint {
   return parseQuantity(quantity ?? "") ?? 0n;
 }
 
-function larger(a: bigint, b: bigint): bigint {
+export function larger(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
 }
 

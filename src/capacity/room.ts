@@ -1,7 +1,7 @@
 import type { Container, Pod, PodSpec } from "../kube/pods.ts";
 import { wouldRequest } from "./fit.ts";
 import type { NodeView } from "./node-view.ts";
-import { type Amounts, amountOf, effectiveRequests, podRequests } from "./pod-requests.ts";
+import { type Amounts, amountOf, effectiveRequests, larger, podRequests } from "./pod-requests.ts";
 
 /** A pod as it is stored, with all that the scheduler counts. */
 export interface PlacedPod extends Pick<Pod, "metadata"> {
@@ -15,6 +15,32 @@ export interface PlacedPod extends Pick<Pod, "metadata"> {
 export interface UsedNode {
   readonly node: NodeView;
   readonly used: readonly Amounts[];
+}
+
+/** Room on a node that was promised to the new pods of a workload, and that they do not use yet. */
+export interface PromisedRoom {
+  /** UIDs of the old pods, on any node, that have ended before the new ones begin. */
+  readonly replaced: ReadonlySet<string>;
+  /** One for each new pod. */
+  readonly amounts: readonly Amounts[];
+}
+
+/**
+ * Returns the amounts that are reserved on a node by its pods, or promised to new ones. Where a new pod begins after
+ * an old one has ended, the larger of the two counts.
+ */
+export function usedBy(pods: readonly PlacedPod[], promised: readonly PromisedRoom[]): readonly Amounts[] {
+  const isOld = ({ metadata }: PlacedPod) => promised.some(({ replaced }) => replaced.has(metadata.uid));
+  const inTurn = promised.flatMap(({ replaced, amounts }) => {
+    const old = pods.filter(({ metadata }) => replaced.has(metadata.uid)).map(reservedBy);
+    const pairs = amounts.map((each, index) => largerOf(each, old[index] ?? each));
+    return [...pairs, ...old.slice(pairs.length)];
+  });
+  return [...pods.filter((each) => !isOld(each)).map(reservedBy), ...inTurn];
+}
+
+function largerOf(a: Amounts, b: Amounts): Amounts {
+  return { cpu: larger(a.cpu, b.cpu), memory: larger(a.memory, b.memory) };
 }
 
 /**

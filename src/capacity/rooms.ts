@@ -7,7 +7,7 @@ import { listPages } from "../runtime/list-pages.ts";
 import { nodesFor } from "./fit.ts";
 import type { NodeView } from "./node-view.ts";
 import { type Amounts, podRequests } from "./pod-requests.ts";
-import { countFitting, describeLackOfRoom, type PlacedPod, reservedBy } from "./room.ts";
+import { countFitting, describeLackOfRoom, type PlacedPod, type PromisedRoom, usedBy } from "./room.ts";
 
 /** New pods that need room, in place of old ones that stop first. */
 export interface RoomRequest {
@@ -17,6 +17,8 @@ export interface RoomRequest {
   readonly pods: number;
   /** The old pods, whose room becomes free. Their nodes are looked at first. */
   readonly stopping: readonly { readonly uid: string; readonly node: string }[];
+  /** Each new pod begins after an old one has ended. Otherwise, both can use room for some time. */
+  readonly isInTurn: boolean;
   /** Names of nodes that are known to have no room. */
   readonly fullNodes: readonly string[];
   /** Number of the searches before this one, so that each one begins with other nodes. */
@@ -47,6 +49,8 @@ interface Place {
 
 interface Promised extends Pick<RoomRequest, "rollout"> {
   readonly places: readonly Place[];
+  /** UIDs of the old pods that have ended before the new ones begin. */
+  readonly replaced: ReadonlySet<string>;
   /** From then on, the room stays promised only while the rollout is in progress. */
   readonly begunUntilMs: number;
   readonly untilMs: number;
@@ -92,12 +96,13 @@ export class Rooms {
   }
 
   async #find(request: RoomRequest, all: readonly NodeView[]): Promise<RoomResult> {
-    const { uid, spec, pods, attempt, stopping, fullNodes, lastsMs, rollout } = request;
+    const { uid, spec, pods, attempt, fullNodes, lastsMs, rollout } = request;
     const requests = podRequests(spec);
     const nodes = nodesFor(spec, all).filter(({ name }) => !fullNodes.includes(name));
-    const own = nodes.filter(({ name }) => stopping.some((each) => each.node === name));
+    const own = nodes.filter(({ name }) => request.stopping.some((each) => each.node === name));
     const others = nodes.filter((node) => !own.includes(node));
-    const isStopping = ({ metadata }: PlacedPod) => stopping.some((each) => each.uid === metadata.uid);
+    const stopping = new Set(request.stopping.map((each) => each.uid));
+    const replaced = new Set(request.isInTurn ? stopping : []);
     const places: Place[] = [];
     const begunUntilMs = this.#clock.monotonic() + PROMISED_MS;
     const searched = [...own, ...rotated(others, attempt).slice(0, MAX_NODES)];
@@ -106,12 +111,12 @@ export class Rooms {
       const promised = this.#promisedOn(node.name, uid);
       const listed = await this.#podsOn(node.name);
       if (!listed) return { type: "unknown", message: UNKNOWN };
-      const reserved = listed.filter((each) => !isStopping(each)).map(reservedBy);
-      const used = [...reserved, ...promised];
+      const remaining = listed.filter(({ metadata }) => !stopping.has(metadata.uid));
+      const used = usedBy(remaining, promised);
       const fitting = Math.min(pods - places.length, countFitting(requests, { node, used }));
       for (let count = 0; count < fitting; count += 1) places.push({ node: node.name, amounts: requests });
       if (places.length < pods) continue;
-      this.#promised.set(uid, { places, begunUntilMs, untilMs: begunUntilMs + lastsMs, rollout });
+      this.#promised.set(uid, { places, replaced, begunUntilMs, untilMs: begunUntilMs + lastsMs, rollout });
       return { type: "room" };
     }
     const counts = {
@@ -124,14 +129,13 @@ export class Rooms {
     return { type: "none", message: describeLackOfRoom(spec, counts) };
   }
 
-  #promisedOn(node: string, uid: string): readonly Amounts[] {
+  #promisedOn(node: string, uid: string): readonly PromisedRoom[] {
     const nowMs = this.#clock.monotonic();
     for (const [each, { begunUntilMs, untilMs, rollout }] of this.#promised)
       if (begunUntilMs <= nowMs && (untilMs <= nowMs || !rollout().isInProgress)) this.#promised.delete(each);
     return [...this.#promised]
       .filter(([each]) => each !== uid)
-      .flatMap(([, promised]) => unusedOn(node, promised))
-      .map(({ amounts }) => amounts);
+      .map(([, promised]) => unusedOn(node, promised));
   }
 
   /** Returns the pods on a node that have not ended; `undefined` without the permission to list them. */
@@ -149,9 +153,10 @@ export class Rooms {
 }
 
 /** New pods that run on a node use the promised room themselves. */
-function unusedOn(node: string, { places, rollout }: Promised): readonly Place[] {
+function unusedOn(node: string, { places, replaced, rollout }: Promised): PromisedRoom {
   const used = rollout().placedOn.filter((each) => each === node);
-  return places.filter((each) => each.node === node).slice(used.length);
+  const unused = places.filter((each) => each.node === node).slice(used.length);
+  return { replaced, amounts: unused.map(({ amounts }) => amounts) };
 }
 
 const UNKNOWN =

@@ -69,7 +69,8 @@ async function roomProblem(
     // Only finished searches count. A search that failed looked at no nodes, or only at some of them.
     const attempt = writes.decidedBefore(uid, "check-room");
     const places = stopping.map(({ metadata, nodeName }) => ({ uid: metadata.uid, node: nodeName }));
-    const room = { uid, spec, pods: replaceablePods(pipe), stopping: places };
+    const isInTurn = pipe.inTurn !== undefined;
+    const room = { uid, spec, pods: replaceablePods(pipe), stopping: places, isInTurn };
     const rollout = () => progressOf(caches, action);
     const found = await rooms.find({ ...room, fullNodes, attempt, lastsMs, rollout }, listed);
     if (found.type === "unknown") return withoutSearch(action, found.message);

@@ -35,6 +35,7 @@ function asks(name: string, cores: number, changes: Partial<RoomRequest> = {}): 
     spec,
     pods: 1,
     stopping: [{ uid: `uid-${name}`, node: "own" }],
+    isInTurn: true,
     fullNodes: [],
     attempt: 1,
     lastsMs: 15 * MINUTE,
@@ -178,6 +179,89 @@ describe("the room for the new pods of a pipe that stops its old pods first", ()
       progress.placedOn = ["c", "b", "b"];
       expect(await find(asks("other", 8, { pods: 2 }))).toBe("none");
       expect(await find(asks("other", 8))).toBe("room");
+    });
+  });
+
+  describe("that was promised in place of old pods", () => {
+    interface Case {
+      readonly nodes: readonly Node[];
+      /** Cores of each pod. */
+      readonly old: number;
+      readonly size: number;
+      readonly pods: number;
+      readonly isInTurn?: boolean;
+    }
+
+    /** The old pods of a workload on node a, after a promise to its new pods. */
+    async function replacing({ nodes, old, size, pods, isInTurn = true }: Case) {
+      const names = Array.from({ length: pods }, (_, index) => `set-${index}`);
+      const placed = { a: names.map((name) => aPlacedPod(name, old)) };
+      const made = setup(nodes, placed);
+      const placedOn: string[] = [];
+      const stopping = names.map((name) => ({ uid: `uid-${name}`, node: "a" }));
+      const rollout = () => ({ isInProgress: true, placedOn });
+      expect(await made.find(asks("set", size, { pods, stopping, isInTurn, rollout }))).toBe("room");
+      await made.clock.advance(5 * MINUTE);
+      const end = () => void placed.a.shift();
+      const place = () => {
+        placed.a.push(aPlacedPod(`new-${placedOn.length}`, size));
+        placedOn.push("a");
+      };
+      /** The most cores that another pipe would get on node a. */
+      const free = async () => {
+        const sizes = Array.from({ length: 32 }, (_, index) => index + 1);
+        const found = await Promise.all(
+          sizes.map((each) => made.find(asks("other", each, { fullNodes: ["b"] }))),
+        );
+        return found.lastIndexOf("room") + 1;
+      };
+      return { ...made, end, place, free };
+    }
+
+    it("is not counted beside the old pods", async () => {
+      const { end, place, free } = await replacing({ nodes: [node("a", 32)], old: 2, size: 3, pods: 10 });
+      expect(await free()).toBe(2);
+      for (let replaced = 0; replaced < 10; replaced += 1) {
+        end();
+        expect(await free()).toBe(2);
+        place();
+        expect(await free()).toBe(2);
+      }
+    });
+
+    it("stays promised to a new pod whose old one has ended, while larger old ones have not", async () => {
+      const { end, place, free } = await replacing({ nodes: [node("a", 22)], old: 10, size: 5, pods: 2 });
+      const counts: number[] = [];
+      for (const step of [end, place, end, place]) {
+        counts.push(await free());
+        step();
+      }
+      expect(counts).toEqual([2, 7, 7, 12]);
+      expect(await free()).toBe(12);
+    });
+
+    it("is counted beside the old pods if new ones can begin before they have ended", async () => {
+      const nodes = [node("a", 22)];
+      const { end, free } = await replacing({ nodes, old: 4, size: 5, pods: 2, isInTurn: false });
+      expect(await free()).toBe(4);
+      end();
+      expect(await free()).toBe(8);
+    });
+
+    it("counts an old pod in full if its new pod gets another node", async () => {
+      const nodes = [node("a", 16), node("b", 16)];
+      const { end, free } = await replacing({ nodes, old: 4, size: 7, pods: 3 });
+      // Two new pods are promised room here.
+      expect(await free()).toBe(0);
+      end();
+      expect(await free()).toBe(2);
+    });
+
+    it("counts an old pod and the new one as one of the pods of the node", async () => {
+      const nodes = [node("a", 32, {}, "3")];
+      const { find } = await replacing({ nodes, old: 2, size: 3, pods: 2 });
+      expect(await find(asks("other", 1))).toBe("room");
+      expect(await find(asks("another", 1))).toBe("none");
     });
   });
 

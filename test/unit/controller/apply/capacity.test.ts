@@ -132,10 +132,10 @@ describe("the search for room", () => {
   const updateStrategy = { type: "RollingUpdate", rollingUpdate: { partition: 1 } } as const;
   const { inTurn } = aStatefulPipe({ options: { updateStrategy } });
 
-  it.each<[string, Partial<PipeView>, number]>([
-    ["all new pods of the pipe", {}, 3],
-    ["the new pods above the partition of its owner", { inTurn }, 2],
-  ])("asks for %s, in place of the old ones", async (_, changes, pods) => {
+  it.each<[string, Partial<PipeView>, number, boolean]>([
+    ["all new pods of the pipe", {}, 3, false],
+    ["the new pods above the partition of its owner", { inTurn }, 2, true],
+  ])("asks for %s, in place of the old ones", async (_, changes, pods, isInTurn) => {
     const { outcome, asked } = await searched({ changes: { replicas: 3, ...changes } }, ["full"]);
     expect(outcome?.type).toBe("done");
     expect(asked).toMatchObject([
@@ -143,6 +143,7 @@ describe("the search for room", () => {
         uid: "uid-a",
         pods,
         stopping: [{ uid: "uid-a-1", node: "node" }],
+        isInTurn,
         fullNodes: ["full"],
         attempt: 0,
       },
