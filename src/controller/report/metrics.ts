@@ -29,6 +29,7 @@ interface ServiceState {
 
 /** Metrics of services and pipes. Every label has a bounded set of values. */
 export class ControllerMetrics {
+  readonly #clock: Pick<Clock, "now">;
   readonly #services = new Map<string, ServiceState>();
   readonly #propagation: Histogram;
   readonly #failures: Counter<"reason">;
@@ -36,6 +37,7 @@ export class ControllerMetrics {
   readonly #commits: Counter;
 
   constructor(registry: Registry, clock: Pick<Clock, "now">) {
+    this.#clock = clock;
     const registers = [registry];
     const services = this.#services;
     this.#propagation = new Histogram({
@@ -86,7 +88,7 @@ export class ControllerMetrics {
     });
     new Gauge({
       name: "pipe_scaling_oldest_propagation_seconds",
-      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. After every pipe ran the size, it is the time since Ready became False again, for example until a pipe that was added has the size. Rescales that are stalled or suspended, or wait for a rollout window or an owner, do not count.",
+      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. After every pipe ran the size, it is the time since Ready became False again, for example until a pipe that was added has the size. Rescales that are stalled or suspended, or wait for a rollout window or an owner, do not count, and their age begins again afterwards.",
       registers,
       collect() {
         const now = clock.now();
@@ -105,7 +107,7 @@ export class ControllerMetrics {
     this.#services.set(serviceId, {
       states,
       condition: conditionOf(status),
-      underWaySinceMs: underWaySinceMs(status),
+      underWaySinceMs: underWaySinceMs(status, this.#services.get(serviceId), this.#clock.now()),
     });
   }
 
@@ -124,7 +126,19 @@ export class ControllerMetrics {
   }
 }
 
-function underWaySinceMs(status: PipeScalingStatus): number | undefined {
+/** @param before absent in the first reconciliation of a process, which knows only the status */
+function underWaySinceMs(
+  status: PipeScalingStatus,
+  before: ServiceState | undefined,
+  nowMs: number,
+): number | undefined {
+  const sinceMs = sinceMsOf(status);
+  if (sinceMs === undefined || !before) return sinceMs;
+  // A rescale that was stalled or waited by choice for days has begun only now.
+  return Math.max(sinceMs, before.underWaySinceMs ?? nowMs);
+}
+
+function sinceMsOf(status: PipeScalingStatus): number | undefined {
   const { propagation, conditions = [] } = status;
   const waits = conditions.some(({ reason }) => WAITING_BY_CHOICE.some((each) => each === reason));
   if (!propagation || waits || conditionOf(status) !== "Reconciling") return undefined;

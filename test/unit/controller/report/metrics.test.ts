@@ -109,6 +109,35 @@ describe("the controller's metrics", () => {
     expect(await series(name)).toEqual([`${name} 0`]);
   });
 
+  it.each([
+    ["only an owner could complete it", "Reconciling", "True", "WaitingForOwner"],
+    ["it waited for its window", "Reconciling", "True", "WaitingForWindow"],
+    ["it failed", "Stalled", "True", "RolloutTimeout"],
+    ["the service was suspended", "Ready", "Unknown", "Suspended"],
+    ["the service was ready", "Ready", "True", "Complete"],
+  ] as const)("report the age of a rescale without the time in which %s", async (_, type, status, reason) => {
+    const { clock, metrics, series } = setup();
+    const name = "pipe_scaling_oldest_propagation_seconds";
+    const waits = [{ ...CONDITION, type, status, reason }];
+    const progresses = [
+      { ...CONDITION, type: "Reconciling", status: "True", reason: "Progressing" } as const,
+    ];
+    const startedAt = new Date(clock.now()).toISOString();
+    for (const propagation of [{ startedAt }, { startedAt, completedAt: startedAt }]) {
+      metrics.passed("a", aStatus({ propagation, conditions: waits }), []);
+      await clock.advance(5 * 86_400_000);
+      metrics.passed("a", aStatus({ propagation, conditions: progresses }), []);
+      expect(await series(name)).toEqual([`${name} 0`]);
+      await clock.advance(60_000);
+      metrics.passed("a", aStatus({ propagation, conditions: progresses }), []);
+      expect(await series(name)).toEqual([`${name} 60`]);
+    }
+    const again = { startedAt: new Date(clock.now()).toISOString() };
+    await clock.advance(10_000);
+    metrics.passed("a", aStatus({ propagation: again, conditions: progresses }), []);
+    expect(await series(name)).toEqual([`${name} 10`]);
+  });
+
   it("record the duration of a rescale once, when it completes", async () => {
     const { metrics, series } = setup();
     const begun = aStatus({ propagation: { startedAt: "2026-01-01T00:00:00Z" } });

@@ -583,6 +583,26 @@ describe("the report on a service", () => {
     expect(await age()).toBe(0);
   });
 
+  it("counts as in progress since its rollout window opened if a pipe was added long before", async () => {
+    const registry = new Registry();
+    const metrics = new ControllerMetrics(registry, { now: () => simulation.clock.now() });
+    const age = async () =>
+      Number(/oldest_propagation_seconds (\d\S*)/.exec(await registry.metrics())?.[1] ?? Number.NaN);
+    const simulation: Simulation = await settled(["a"], new Simulation({ metrics }));
+    simulation.requestSize(1, 4);
+    await simulation.run(HOUR);
+    // The clock starts on a Thursday.
+    simulation.addService(1, { rolloutWindow: '{schedule: "0 0 * * 6", duration: 1h}' });
+    simulation.cluster.rolloutMs = () => 10 * MINUTE;
+    simulation.deploy("b", 1);
+    await simulation.run(46 * HOUR);
+    expect(simulation.condition(1)).toMatchObject({ type: "Reconciling", reason: "WaitingForWindow" });
+    expect(await age()).toBe(0);
+    await simulation.run(HOUR + 5 * MINUTE);
+    expect(simulation.condition(1)).toMatchObject({ type: "Reconciling", reason: "Progressing" });
+    expect(Math.abs((await age()) - 300)).toBeLessThan(10);
+  });
+
   it("counts the service as stalled if its record is malformed", async () => {
     const registry = new Registry();
     const metrics = new ControllerMetrics(registry, new Simulation().clock);
