@@ -50,6 +50,10 @@ function mostBeside(others: number): number {
  */
 const URGENT: readonly Action["type"][] = ["continue-commit", "resume", "refresh", "roll-back", "return-pod"];
 
+function isUrgent({ type }: Action): boolean {
+  return URGENT.includes(type);
+}
+
 /** On shutdown, the process waits this long for writes in flight before it releases the lease. */
 const SETTLE_MS = 10_000;
 
@@ -69,7 +73,8 @@ export class ActionRunner {
   affordable(serviceId: string, actions: readonly Action[]): readonly Action[] {
     const own = [...this.#running.values()].filter((each) => each === serviceId).length;
     const free = mostBeside(this.#running.size - own) - own;
-    return actions.filter(({ type }, index) => index < free || URGENT.includes(type));
+    const begun = new Set(actions.filter((each) => !isUrgent(each)).slice(0, Math.max(0, free)));
+    return actions.filter((each) => isUrgent(each) || begun.has(each));
   }
 
   /**

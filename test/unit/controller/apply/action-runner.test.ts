@@ -113,6 +113,24 @@ it("while the writes of many large services get no response, each next one may b
   expect(runner.affordable("a", many)).toEqual([]);
 });
 
+it("a service with urgent actions may begin as many other actions as one without, in the order of the decision", async () => {
+  const { clock, runner, action } = setup();
+  const many = Array.from({ length: 300 }, (_, index) => ({ ...action, pipe: aPipe(`pipe-${index}`) }));
+  const refresh = { type: "refresh", pipe: aPipe("unknown") } as const;
+  const resume = { type: "resume", pipe: aPipe("paused") } as const;
+  expect(runner.affordable("a", [refresh, resume, ...many])).toEqual([refresh, resume, ...many.slice(0, 64)]);
+  for (const service of ["b", "c", "d", "e"]) {
+    const begun = runner.affordable(service, many).map((each) => ({ ...each }));
+    const running = runner.run(service, begun, undefined);
+    await clock.advance(5000);
+    await running;
+  }
+  // One action is left to each service.
+  const decided = [refresh, ...many.slice(0, 2), resume];
+  expect(runner.affordable("a", decided)).toEqual([refresh, ...many.slice(0, 1), resume]);
+  expect(runner.affordable("b", decided)).toEqual([refresh, resume]);
+});
+
 describe("a write that fails while the reconciliation waits for it", () => {
   it("returns its error to the reconciliation, which is retried", async () => {
     const { response, enqueued, lines, runner, action } = setup();
