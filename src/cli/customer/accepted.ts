@@ -38,7 +38,7 @@ export async function followAccepted(
     io.err(`Accepted: ${text} (request ${requestId}).\n`);
     try {
       const watched = watchScaling({ api, path, service, requested, hasEndedBoost });
-      return await watch(io, output, watched, timeout);
+      return await watch(io, output, watched, { timeoutMs: timeout, clock: api });
     } finally {
       if (io.signal.aborted) io.err(`The rescale continues. To watch it: ${command}\n`);
     }

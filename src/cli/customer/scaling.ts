@@ -30,7 +30,7 @@ const get = apiCommand({
   async run(api, { service, watch: isWatch, timeout, output }, io) {
     const path = await servicePath(api, service, "pipesCdcScaling");
     const watched = { api, path, service, requested: undefined };
-    if (isWatch) return await watch(io, output, watchScaling(watched), timeout);
+    if (isWatch) return await watch(io, output, watchScaling(watched), { timeoutMs: timeout, clock: api });
     const { result } = await api.request({ method: "GET", path: `${path}/progress` }, progress);
     const view = viewOf(service, result);
     if (output !== "table") {

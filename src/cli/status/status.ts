@@ -6,9 +6,10 @@ import { UsageError } from "../../settings/option.ts";
 import { nonEmptyText } from "../../settings/values.ts";
 import { recordsCommand } from "../admin/command.ts";
 import { ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
+import type { Records } from "../admin/records.ts";
 import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { argument, type Place, requireWatch, watchOptions, wideOutputOption } from "../options.ts";
+import { argument, requireWatch, watchOptions, wideOutputOption } from "../options.ts";
 import { type Format, printData, printList, printTable, type Row } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
 import { dataRow, nextSteps, printService, TABLE_COLUMNS, tableRow, WIDE_COLUMNS } from "./print.ts";
@@ -44,7 +45,6 @@ export const status = recordsCommand({
   async run(records, { service: idOrName, watch: isWatch, timeout: timeoutMs, output: format }, io) {
     const isWide = format === "wide";
     const output = isWide ? "table" : format;
-    const { place } = records;
     const objects = await records.list<ConfigMap>(CONFIG_MAPS, "service");
     // doctor reports malformed organizations.
     const silent = { err: () => undefined };
@@ -56,9 +56,9 @@ export const status = recordsCommand({
     }
     const service = findService(records, objects, idOrName);
     const read = () => readStatus(records, service, organizations, io.signal);
-    if (isWatch) return await watchOne(io, output, read, place, timeoutMs);
+    if (isWatch) return await watchOne(io, output, read, records, timeoutMs);
     const status = await read();
-    if (output === "table") printService(io, status, place);
+    if (output === "table") printService(io, status, records.place);
     else printData(io, output, dataRow(status));
     if (isWide) printPipes(io, status);
     return exitCodeOf(status.view);
@@ -80,7 +80,7 @@ async function watchOne(
   io: Io,
   output: Format,
   readStatus: () => Promise<ServiceStatus>,
-  place: Place,
+  { place, clock }: Records,
   timeoutMs: number | undefined,
 ): Promise<number> {
   let last: ServiceStatus | undefined;
@@ -91,7 +91,8 @@ async function watchOne(
     errors.recordSuccess();
     return { view: last.view, data: dataRow(last) };
   };
-  const exitCode = await watch(io, output, { read, retryAfterMs, intervalMs: POLL_MS }, timeoutMs);
+  const polled = { read, retryAfterMs, intervalMs: POLL_MS };
+  const exitCode = await watch(io, output, polled, { timeoutMs, clock });
   const steps = exitCode === EXIT_UNHEALTHY && last ? nextSteps(last, place) : [];
   for (const step of steps) io.err(`${step}\n`);
   return exitCode;

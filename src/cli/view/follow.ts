@@ -15,6 +15,8 @@ const EXIT_CODES: ReadonlyMap<RescaleState, number> = new Map([
   ["suspended", EXIT_UNHEALTHY],
 ]);
 
+type WatchClock = Pick<Clock, "now" | "monotonic">;
+
 type FollowIo = Pick<Io, "out" | "err" | "terminal" | "signal">;
 
 /** Returns the exit code for a rescale in this state, which is 0 while there is no outcome. */
@@ -24,15 +26,17 @@ export function exitCodeOf({ state }: Pick<RescaleView, "state">): number {
 
 /**
  * Polls a rescale until its outcome. With json or yaml the progress goes to standard error as plain lines, and
- * standard output has only the last state, for programs.
+ * standard output has only the last state, for programs. The times in the rescale are compared with `clock`, because the
+ * clock of this machine can be wrong.
  */
 export async function watch(
   io: FollowIo,
   output: Format,
   options: PollOptions,
-  timeoutMs: number | undefined,
+  { timeoutMs, clock }: { readonly timeoutMs: number | undefined; readonly clock: Pick<Clock, "now"> },
 ): Promise<number> {
-  if (output === "table") return await follow(io, (end) => poll(options, end), { timeoutMs });
+  const limits = { timeoutMs, clock: { ...systemClock, now: () => clock.now() } };
+  if (output === "table") return await follow(io, (end) => poll(options, end), limits);
   const { err, signal, terminal } = io;
   const onStderr = { out: err, err, signal, terminal: { ...terminal, output: false } };
   let last: Row | undefined;
@@ -42,7 +46,7 @@ export async function watch(
     return reading;
   };
   try {
-    return await follow(onStderr, (end) => poll({ ...options, read }, end), { timeoutMs });
+    return await follow(onStderr, (end) => poll({ ...options, read }, end), limits);
   } finally {
     if (last) printData(io, output, last);
   }
@@ -58,10 +62,7 @@ export async function watch(
 export async function follow(
   io: FollowIo,
   source: (signal: AbortSignal) => AsyncGenerator<Update>,
-  {
-    timeoutMs,
-    clock = systemClock,
-  }: { readonly timeoutMs?: number | undefined; readonly clock?: Clock } = {},
+  { timeoutMs, clock }: { readonly timeoutMs?: number | undefined; readonly clock: WatchClock },
 ): Promise<number> {
   const display = io.terminal.output ? liveDisplay(io, clock) : plainDisplay(io, clock);
   const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
@@ -99,7 +100,7 @@ async function showUntilOutcome(
 type Display = (update: Update) => void;
 
 /** Prints the lines that the update before did not have, each with the elapsed time. */
-function plainDisplay({ out }: FollowIo, clock: Clock): Display {
+function plainDisplay({ out }: FollowIo, clock: WatchClock): Display {
   const startedAt = clock.monotonic();
   let printed: readonly string[] = [];
   let hasProblem = false;
@@ -118,7 +119,7 @@ function plainDisplay({ out }: FollowIo, clock: Clock): Display {
 const CLEAR_BELOW = "\u001b[J";
 
 /** Redraws the lines in place at each update. The cursor stays below them. */
-function liveDisplay({ out, terminal }: FollowIo, clock: Clock): Display {
+function liveDisplay({ out, terminal }: FollowIo, clock: WatchClock): Display {
   const paint = painter({ terminal });
   let view: RescaleView | undefined;
   let drawnRows = 0;

@@ -10,7 +10,8 @@ import { writeKubeconfig } from "../../support/fixtures/kubeconfig.ts";
 import { pipeDeployment } from "../../support/fixtures/pipe.ts";
 import { organizationRecord, serviceRecord } from "../../support/fixtures/records.ts";
 
-const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 const SIZE = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 const organizationId = randomUUID();
 const rolloutWindow = '{schedule: "0 * * * *", duration: 30m, timeZone: UTC}';
@@ -18,18 +19,30 @@ const organization = organizationRecord({ id: organizationId }, { rolloutWindow 
 const service = serviceRecord({ organizationId, namespace: "pipes" });
 const ID = service.metadata.name.slice("service-".length);
 
-/** A boost that ends an hour after the time of the API server. */
-function scalingAt(serverNowMs: number, isBoosted: boolean) {
+type State = "scaled" | "boosted" | "failed";
+
+/**
+ * A boost that ends an hour after the time of the API server, or a rescale that began 5 minutes before it and is tried
+ * again 10 minutes after it.
+ */
+function scalingAt(serverNowMs: number, state: State) {
   const history = [historyEntry(4), historyEntry(2)];
   const until = new Date(serverNowMs + HOUR_MS).toISOString();
   const boost = { replicaCpuMillicores: 16_000, replicaMemoryGb: 64, until };
-  const boosted = isBoosted ? { boost: { ...boost, summary: "16 cpu / 64 Gi" } } : {};
-  const ready = { type: "Ready", status: "True", reason: "Scaled", message: "" };
-  const conditions = [{ ...ready, lastTransitionTime: "2026-01-01T00:00:00Z" }];
+  const boosted = { boost: { ...boost, summary: "16 cpu / 64 Gi" } };
+  const failed = {
+    pipes: { total: 1, updated: 0 },
+    propagation: { requestId: "r", startedAt: new Date(serverNowMs - 5 * MINUTE_MS).toISOString() },
+    failures: [{ pipe: "a", nextRetryAt: new Date(serverNowMs + 10 * MINUTE_MS).toISOString() }],
+  };
+  const type = state === "failed" ? "Stalled" : "Ready";
+  const condition = { type, status: "True", reason: "Scaled", message: "" };
+  const conditions = [{ ...condition, lastTransitionTime: "2026-01-01T00:00:00Z" }];
+  const extra = { scaled: {}, boosted, failed }[state];
   return {
     metadata: { name: ID, namespace: "pipes", uid: "u", resourceVersion: "7", generation: 1 },
-    spec: { ...SIZE, ...(isBoosted ? { boost } : {}) },
-    status: { observedGeneration: 1, history, desired: history[0], conditions, ...boosted },
+    spec: { ...SIZE, ...(state === "boosted" ? { boost } : {}) },
+    status: { observedGeneration: 1, history, desired: history[0], conditions, ...extra },
   };
 }
 
@@ -52,9 +65,9 @@ function pausedAt(serverNowMs: number) {
 }
 
 /** Runs a command on a cluster whose time differs from that of this machine. */
-async function run(words: readonly string[], hoursAhead: number, isBoosted = false) {
+async function run(words: readonly string[], hoursAhead: number, state: State = "scaled") {
   const serverNowMs = Math.floor(Date.now() / 1000) * 1000 - hoursAhead * HOUR_MS;
-  const scaling = scalingAt(serverNowMs, isBoosted);
+  const scaling = scalingAt(serverNowMs, state);
   const bodyFor = (path: string): object => {
     if (path.includes("/configmaps/service-")) return service;
     if (path.includes("/configmaps/organization-")) return organization;
@@ -67,7 +80,7 @@ async function run(words: readonly string[], hoursAhead: number, isBoosted = fal
   const { url, requests } = await startFakeHttpServer(({ path }): FakeResponse => {
     return { body: bodyFor(path), headers: { Date: new Date(serverNowMs).toUTCString() } };
   });
-  const io = fakeIo();
+  const io = fakeIo({ output: words.includes("--watch") });
   const code = await runProgram(COMMANDS, [...words, "--kubeconfig", writeKubeconfig(url)], io);
   const writes = requests.filter(({ method }) => method === "PATCH");
   return { code, ...io.written, writes, serverNowMs };
@@ -86,7 +99,7 @@ describe.each([-24, 24])("with a clock of this machine that is %i h ahead of the
   });
 
   test("admin service rollback writes nothing during a boost", async () => {
-    const { err, writes } = await run(["admin", "service", "rollback", ID], hoursAhead, true);
+    const { err, writes } = await run(["admin", "service", "rollback", ID], hoursAhead, "boosted");
     expect(err).toContain("has a boost to 16 cpu / 64 Gi until");
     expect(writes).toEqual([]);
   });
@@ -95,8 +108,15 @@ describe.each([-24, 24])("with a clock of this machine that is %i h ahead of the
     ["status", ["status", ID, "--output", "json"]],
     ["admin service show", ["admin", "service", "show", ID, "--output", "json"]],
   ])("%s shows a boost until it ends", async (_, words) => {
-    const { out } = await run(words, hoursAhead, true);
+    const { out } = await run(words, hoursAhead, "boosted");
     expect(JSON.parse(out)).toMatchObject({ state: "scaled", boost: expect.anything() });
+  });
+
+  test("status --watch shows how long a rescale has taken, and when it is tried again", async () => {
+    const { code, out } = await run(["status", ID, "--watch"], hoursAhead, "failed");
+    expect(out).toMatch(/ (4:5[789]|5:0[0123])\n/);
+    expect(out).toContain("The next attempt is in 10 min.");
+    expect(code).toBe(3);
   });
 
   test.each([

@@ -462,6 +462,13 @@ describe("--watch", () => {
     }
   });
 
+  test("compares times with the clock of the API, also if that of this machine is wrong", async () => {
+    const atTwoMinutes = { Date: "Sat, 31 Jan 2026 12:02:00 GMT" };
+    const api = await apiWith({ [`GET ${SCALING}/progress`]: done(FAILED, atTwoMinutes) });
+    const { out } = await run(api, `scaling get ${SERVICE} --watch`);
+    expect(out).toContain("The next attempt is in 3 min.");
+  });
+
   test("prints only the outcome as data", async () => {
     const api = await apiWith(outcome(SCALED));
     const { out, err } = await run(api, `scaling set ${SERVICE} --cores 4 --watch --output json`);

@@ -78,21 +78,25 @@ describe("follow on a terminal", () => {
   });
 
   test("prints that it timed out below the last frame", async () => {
-    const { io, screen } = live(20);
-    expect(await follow(io, source(rolling), { timeoutMs: 5 })).toBe(EXIT_TIMEOUT);
+    const { clock, io, screen } = live(20);
+    expect(await follow(io, source(rolling), { timeoutMs: 5, clock })).toBe(EXIT_TIMEOUT);
     expect(screen().text).toContain("pipe-0");
     expect(io.written.err).toBe("The watch timed out after 0 s; the rescale continues.\n");
   });
 
   test("rethrows the reason of an abort and errors of the source", async () => {
-    const { io, stop } = live(20);
-    const followed = follow(io, source(rolling));
+    const { clock, io, stop } = live(20);
+    const followed = follow(io, source(rolling), { clock });
     stop.abort(new Error("Ctrl-C"));
     await expect(followed).rejects.toThrow("Ctrl-C");
-    const failing = follow(live(20).io, async function* () {
-      yield rolling;
-      throw new Error("The service is gone.");
-    });
+    const failing = follow(
+      live(20).io,
+      async function* () {
+        yield rolling;
+        throw new Error("The service is gone.");
+      },
+      { clock },
+    );
     await expect(failing).rejects.toThrow("The service is gone.");
   });
 });
@@ -103,7 +107,8 @@ describe("follow", () => {
     ["failed", EXIT_UNHEALTHY],
     ["suspended", EXIT_UNHEALTHY],
   ])("ends when the rescale is %s", async (state, exitCode) => {
-    expect(await follow(fakeIo(), source(rolling, { view: { ...scaled, state } }))).toBe(exitCode);
+    const updates = source(rolling, { view: { ...scaled, state } });
+    expect(await follow(fakeIo(), updates, { clock: new FakeClock() })).toBe(exitCode);
   });
 
   test("prints nothing after it ends", async () => {
@@ -116,7 +121,7 @@ describe("follow", () => {
         await late.promise;
         yield { view: scaled };
       },
-      { timeoutMs: 1 },
+      { timeoutMs: 1, clock: new FakeClock() },
     );
     const { out } = io.written;
     late.resolve();
