@@ -130,15 +130,15 @@ function requireChangeable({ suspended, metadata }: PipeScalingView): void {
 }
 
 /**
- * The object may have been suspended or deleted after it was read. The write was made then, but a deleted object is
- * lost, and a repeated request gets the response to a suspended one.
+ * The object may have been deleted or suspended after it was read, and the write was made then. A deleted object is
+ * lost, but a suspended one keeps the value, as if the request had come before the suspension.
  *
  * @throws ApiError 503 if the change may have no effect
  */
 function requireEffective(written: PipeScalingView, { to, valueIn, unconfirmed }: ScalingChange): void {
   const isDeleted = written.metadata.deletionTimestamp !== undefined;
   const isRemoved = to !== undefined && valueIn(written) === undefined;
-  if (!isDeleted && !isRemoved && !written.suspended) return;
-  const cause = new Error("the stored PipeScaling is suspended, is being deleted, or lacks the value");
+  if (!isDeleted && !isRemoved) return;
+  const cause = new Error("the stored PipeScaling is being deleted, or lacks the value");
   throw apiError(unconfirmed).with({ cause });
 }

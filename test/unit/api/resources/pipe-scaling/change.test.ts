@@ -84,19 +84,23 @@ describe("the response to a change of the size or the boost", () => {
     ["the end of a boost", "EndNotConfirmed"],
   ] as const)("to %s", (what, reason) => {
     it.each([
-      ["suspended", { suspend: true }, {}],
-      ["deleted, and a finalizer keeps the object", {}, DELETED],
-    ])("is a 503 if scaling is %s after the cache was read", async (_, spec, metadata) => {
-      const { settled, lines, observed } = await change(what, { ...VALUES[what], ...spec }, metadata);
+      ["deleted", {}],
+      ["deleted and suspended", { suspend: true }],
+    ])("is a 503 if the object is %s after the cache was read, and a finalizer keeps it", async (_, spec) => {
+      const { settled, lines, observed } = await change(what, { ...VALUES[what], ...spec }, DELETED);
       expect(settled).toMatchObject({ status: "rejected", reason: { status: 503, reason } });
       expect(lines).toMatchObject([{ level: "warn", msg: "size not confirmed", requestId: "r" }]);
       expect(observed, "so that the next request gets the right response").toEqual(["2"]);
     });
 
-    it("is the success if the object is as it was", async () => {
-      const { settled, lines } = await change(what, VALUES[what]);
+    it.each([
+      ["is as it was", {}],
+      ["has been suspended since, because it keeps the change", { suspend: true }],
+    ])("is the success if the object %s", async (_, spec) => {
+      const { settled, lines, observed } = await change(what, { ...VALUES[what], ...spec });
       expect(settled).toMatchObject({ status: "fulfilled" });
       expect(lines).toMatchObject([{ level: "info", msg: "size accepted" }]);
+      expect(observed, "so that the next request gets the right response").toEqual(["2"]);
     });
   });
 
