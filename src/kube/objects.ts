@@ -57,6 +57,11 @@ export interface KubeObject {
   readonly metadata: ObjectMeta;
 }
 
+/** Returns true for an object that was deleted, and that a finalizer can keep for any time. */
+export function isBeingDeleted({ deletionTimestamp }: Pick<ObjectMeta, "deletionTimestamp">): boolean {
+  return deletionTimestamp !== undefined;
+}
+
 export interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }

@@ -13,7 +13,7 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
   ],
   [
     "401",
-    "Send the ID of the key as the user name and its secret as the password. Check with `pipe-scaling admin key list` whether the key is disabled or expired.",
+    "Send the ID of the key as the user name and its secret as the password. Check with `pipe-scaling admin key list` whether the key is disabled, expired or being deleted.",
   ],
   [
     "403",

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { ConfigMap } from "../../kube/objects.ts";
+import { type ConfigMap, isBeingDeleted } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
 import { type ApiKey, apiKeySecret, newCredentials } from "../../records/api-key.ts";
 import { keyUsageConfigMapName, parseKeyUsage } from "../../records/key-usage.ts";
@@ -72,7 +72,8 @@ const create = recordsCommand({
     const credentials = newCredentials();
     const listKeys = programCommand(records.place, `admin key list --organization ${organization}`);
     await ORGANIZATIONS.require(records, organization);
-    const { length } = await records.list(SECRETS, "api-key", organization);
+    const secrets = await records.list(SECRETS, "api-key", organization);
+    const { length } = secrets.filter(({ metadata }) => !isBeingDeleted(metadata));
     if (length >= MAX_KEYS) {
       const deleteKey = programCommand(records.place, "admin key delete <uuid>");
       throw new CliError(
@@ -96,7 +97,8 @@ const create = recordsCommand({
 
 /** The properties of a key that are shown. The key ID and the secrets are not stored. */
 function shownKey(key: NamedKey) {
-  const { id, organizationId, name, keySuffix, state, roles, createdAt, expireAt, secretName } = key;
+  const { id, organizationId, name, keySuffix, roles, createdAt, expireAt, secretName } = key;
+  const state = key.isBeingDeleted ? "deleting" : key.state;
   const allowFrom = key.ipAccessList.map(({ source }) => source);
   const secrets = key.secretHashes.length;
   return {
@@ -117,7 +119,9 @@ function shownKey(key: NamedKey) {
 const list = recordsCommand({
   name: "admin key list",
   summary: "list the API keys of an organization",
-  details: "Key IDs and secrets are not stored, so they are not shown.",
+  details:
+    "Key IDs and secrets are not stored, so they are not shown. The state deleting means that a finalizer keeps the\n" +
+    "Secret of a deleted key, which the API rejects.",
   examples: ["admin key list --organization <uuid>"],
   options: { ...organizationOption, ...outputOption },
   async run(records, { organization, output }, io) {

@@ -1,5 +1,5 @@
 import { isAlreadyExists } from "../../kube/errors.ts";
-import type { ConfigMap, KubeObject, Secret } from "../../kube/objects.ts";
+import { type ConfigMap, isBeingDeleted, type KubeObject, type Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, type Resource, SECRETS } from "../../kube/paths.ts";
 import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
 import type { RecordKind } from "../../records/kinds.ts";
@@ -115,7 +115,8 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
   }
 
   /**
-   * Changes the data of a record. If another write comes first, the change is decided again.
+   * Changes the data of a record. If another write comes first, the change is decided again. A record that is being
+   * deleted does not change, because the change would be lost.
    *
    * @param confirmed waits for the write, and handles an unknown outcome
    * @returns the record after the change; if it is malformed then, the record before
@@ -129,6 +130,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     const { noun, resource, encode = (text) => text } = this.#spec;
     return retryOnConflict(`The record of ${noun} ${id}`, async () => {
       const object = await this.requireObject(records, id);
+      if (isBeingDeleted(object.metadata)) throw this.#deleted(records.place, object, id);
       const record = this.read(object, `${noun} ${id}`, records.place);
       const data = Object.entries(decide(record)).map(([key, text]) => [key, text && encode(text)]);
       const write = async () => {
@@ -139,6 +141,15 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
       };
       return await confirmed(write());
     });
+  }
+
+  #deleted(place: Place, { metadata }: O, id: string): CliError {
+    const { noun, resource } = this.#spec;
+    const kind = resource.plural.replace(/s$/, "");
+    const words = `get ${kind} ${metadata.name} --namespace ${place.namespace} --output yaml`;
+    return new CliError(
+      `The ${noun} ${id} is being deleted, so nothing was changed. To see the finalizers that keep its record, run \`${kubectlCommand(place, words)}\`. If you still need the ${noun}, create another one.`,
+    );
   }
 
   #confirmed(place: Place, id: string, write: Promise<T>): Promise<T> {
@@ -185,8 +196,8 @@ export const SERVICES = new Kind<ConfigMap, Service>({
   parse: ({ metadata, data }) => parseService(metadata.name, metadata.labels, data),
 });
 
-/** An API key with the name of its Secret. */
-export type NamedKey = ApiKey & { readonly secretName: string };
+/** An API key with the name of its Secret, and whether that is being deleted; then the API rejects the key. */
+export type NamedKey = ApiKey & { readonly secretName: string; readonly isBeingDeleted: boolean };
 
 export const KEYS = new Kind<Secret, NamedKey>({
   noun: "API key",
@@ -197,7 +208,9 @@ export const KEYS = new Kind<Secret, NamedKey>({
   get: findKey,
   parse({ metadata, data }) {
     const parsed = parseApiKey(metadata.labels, data);
-    return parsed.ok ? { ok: true, value: { ...parsed.value, secretName: metadata.name } } : parsed;
+    if (!parsed.ok) return parsed;
+    const secretName = metadata.name;
+    return { ok: true, value: { ...parsed.value, secretName, isBeingDeleted: isBeingDeleted(metadata) } };
   },
   encode: base64,
 });

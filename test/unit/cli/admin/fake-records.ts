@@ -13,7 +13,12 @@ import { writeKubeconfig } from "../../../support/fixtures/kubeconfig.ts";
 /** A ConfigMap or a Secret of the fixtures. */
 export interface FakeRecord {
   readonly kind: string;
-  readonly metadata: { readonly name: string; readonly labels?: Readonly<Record<string, string>> };
+  readonly metadata: {
+    readonly name: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    /** Set while a finalizer keeps the deleted object. */
+    readonly deletionTimestamp?: string;
+  };
   readonly data?: Readonly<Record<string, string>>;
   readonly stringData?: Readonly<Record<string, string>>;
 }
@@ -42,10 +47,10 @@ export class FakeRecords {
       key,
       Buffer.from(text).toString("base64"),
     ]);
-    const { name, labels = {} } = metadata;
+    const { name, labels = {}, ...others } = metadata;
     const stored = {
       kind,
-      metadata: { name, labels, uid: `uid-of-${name}`, resourceVersion: String(this.#version) },
+      metadata: { ...others, name, labels, uid: `uid-of-${name}`, resourceVersion: String(this.#version) },
       data: { ...data, ...Object.fromEntries(encoded) },
     };
     this.#objects.set(name, stored);

@@ -1,0 +1,74 @@
+import { randomUUID } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { keyRecord, organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
+import { type FakeRecord, FakeRecords, status } from "./fake-records.ts";
+
+const ACME = randomUUID();
+const SERVICE = randomUUID();
+const KEY = keyRecord({ organizationId: ACME });
+const organization = organizationRecord({ id: ACME });
+const service = serviceRecord({ id: SERVICE, organizationId: ACME, namespace: "pipes" });
+
+/** A record that was deleted, and that a finalizer keeps. */
+function deleted(record: FakeRecord): FakeRecord {
+  return { ...record, metadata: { ...record.metadata, deletionTimestamp: "2026-01-31T12:00:00Z" } };
+}
+
+describe("a key that is being deleted", () => {
+  it.each(["enabled", "disabled"] as const)(
+    "has the state deleting, although it is stored as %s",
+    async (state) => {
+      const key = keyRecord({ organizationId: ACME, state });
+      const records = new FakeRecords(organization, deleted(key.record));
+      const listed = await records.run(`admin key list --organization ${ACME} --output json`);
+      expect(JSON.parse(listed.out)).toMatchObject([{ id: key.id, state: "deleting" }]);
+      const shown = await records.run(`admin key show ${key.id} --output json`);
+      expect(JSON.parse(shown.out)).toMatchObject({ id: key.id, state: "deleting" });
+    },
+  );
+
+  it("does not count toward the maximum of keys, unlike the others", async () => {
+    const keys = Array.from({ length: 99 }, () => keyRecord({ organizationId: ACME }).record);
+    const create = `admin key create --organization ${ACME} --name ci --role admin`;
+    const isCreated = async (...others: readonly FakeRecord[]) => {
+      const records = new FakeRecords(organization, ...keys, ...others);
+      records.intercept = ({ method }) => (method === "POST" ? { body: {} } : undefined);
+      return (await records.run(create)).code === 0;
+    };
+    expect(await isCreated(deleted(KEY.record))).toBe(true);
+    expect(await isCreated(KEY.record)).toBe(false);
+  });
+});
+
+describe("a record that is being deleted", () => {
+  it.each([
+    [`admin key enable ${KEY.id}`, "secret", KEY.record],
+    [`admin key disable ${KEY.id}`, "secret", KEY.record],
+    [`admin key update ${KEY.id} --name b`, "secret", KEY.record],
+    [`admin key rotate ${KEY.id}`, "secret", KEY.record],
+    [`admin organization update ${ACME} --name b`, "configmap", organization],
+    [`admin service update ${SERVICE} --name b`, "configmap", service],
+  ] as const)("is not changed by %s, which says what keeps it", async (words, resource, record) => {
+    const { code, out, err, writes } = await new FakeRecords(deleted(record)).run(words);
+    expect({ code, out, writes }).toEqual({ code: 1, out: "", writes: [] });
+    expect(err).toMatch(
+      new RegExp(
+        `^The (API key|organization|service) \\S+ is being deleted, so nothing was changed\\. To see the finalizers that keep its record, run \`kubectl get ${resource} ${record.metadata.name} --namespace \\S+ --output yaml --kubeconfig \\S+\`\\. If you still need the \\1, create another one\\.\n$`,
+      ),
+    );
+  });
+
+  it("is not changed either if the deletion comes between the read and the write", async () => {
+    const records = new FakeRecords(KEY.record);
+    let writes = 0;
+    records.intercept = ({ method }) => {
+      if (method !== "PATCH") return undefined;
+      writes += 1;
+      records.put(deleted(KEY.record));
+      return status(409, "Conflict", "changed");
+    };
+    const { code, err } = await records.run(`admin key enable ${KEY.id}`);
+    expect({ code, writes }).toEqual({ code: 1, writes: 1 });
+    expect(err).toContain("is being deleted, so nothing was changed.");
+  });
+});
