@@ -1,5 +1,5 @@
 import { PIPE_SCALINGS } from "../../crd/names.ts";
-import type { ConfigMap, KubeObject, Secret } from "../../kube/objects.ts";
+import { type ConfigMap, isBeingDeleted, type KubeObject, type Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
 import type { ApiKey } from "../../records/api-key.ts";
 import { RECORD_KINDS, type RecordKind } from "../../records/kinds.ts";
@@ -137,7 +137,7 @@ export class ClusterCache {
   keysOf(organizationId: string): readonly ApiKey[] {
     const keys = this.#keys.by("organization", organizationId);
     return keys.flatMap(({ metadata, parsed }) =>
-      parsed.ok && metadata.deletionTimestamp === undefined ? [parsed.value] : [],
+      parsed.ok && !isBeingDeleted(metadata) ? [parsed.value] : [],
     );
   }
 

@@ -1,4 +1,5 @@
 import type { RequestHandler } from "express";
+import { isBeingDeleted } from "../../kube/objects.ts";
 import type { ApiKey } from "../../records/api-key.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ClusterCache } from "../cluster/cluster-cache.ts";
@@ -65,7 +66,7 @@ function unauthenticated(context: RequestContext): Error {
 
 function usableKey({ metadata, parsed }: KeyView, now: number): ApiKey | undefined {
   // A finalizer can keep a deleted key for any time.
-  if (metadata.deletionTimestamp !== undefined) return undefined;
+  if (isBeingDeleted(metadata)) return undefined;
   if (!parsed.ok || parsed.value.state !== "enabled") return undefined;
   const { expireAt } = parsed.value;
   return expireAt !== undefined && expireAt.getTime() <= now ? undefined : parsed.value;

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { V1CustomResourceDefinition } from "@kubernetes/client-node";
 import { crdManifest } from "../../crd/manifest.ts";
 import { GROUP, PLURAL, VERSION } from "../../crd/names.ts";
-import type { KubeObject } from "../../kube/objects.ts";
+import { isBeingDeleted, type KubeObject } from "../../kube/objects.ts";
 import type { Cluster } from "./cluster.ts";
 import { error, ok, type Result, warning } from "./result.ts";
 
@@ -27,7 +27,7 @@ function installation(cluster: Cluster): string {
 
 function compare(cluster: Cluster, crd: Crd, install: string): Result {
   const established = crd.status?.conditions?.find(({ type }) => type === "Established");
-  const isDeleted = crd.metadata.deletionTimestamp !== undefined;
+  const isDeleted = isBeingDeleted(crd.metadata);
   if (isDeleted || established?.status !== "True") {
     const state = isDeleted ? "is being deleted with every PipeScaling" : "is not established";
     return error(

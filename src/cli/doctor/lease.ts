@@ -5,13 +5,11 @@ import { MAX_LEASE_MS } from "../../runtime/leader.ts";
 import { roughly } from "../view/time.ts";
 import type { Cluster } from "./cluster.ts";
 import { COMPONENT_LABEL, OF_PRODUCT } from "./installation.ts";
+import { MAX_SKEW_MS } from "./max-skew.ts";
 import { error, ok, type Result } from "./result.ts";
 
 /** The admission policy of the chart has the same limit. */
 const MAX_LEASE_S = MAX_LEASE_MS / 1000;
-
-/** The clocks of the machines may differ by this much. */
-const MAX_SKEW_MS = 60_000;
 
 /** Checks that a controller is the leader, and that the Lease is one that a controller writes. */
 export async function checkLease(cluster: Cluster): Promise<Result[]> {

@@ -5,6 +5,7 @@ import { objectPath, SECRETS } from "../../kube/paths.ts";
 import { requireUsable } from "../../settings/tls-files.ts";
 import { roughly } from "../view/time.ts";
 import type { Cluster } from "./cluster.ts";
+import { MAX_SKEW_MS } from "./max-skew.ts";
 import { error, ok, type Result, warning } from "./result.ts";
 
 const DAY_MS = 86_400_000;
@@ -13,9 +14,6 @@ const DAY_MS = 86_400_000;
 const SOON_MS = 14 * DAY_MS;
 /** Threshold for short certificates, as a part of their validity. cert-manager renews when a third is left. */
 const SOON_PART = 1 / 5;
-
-/** The clocks of the machines may differ by this much. */
-const MAX_SKEW_MS = 60_000;
 
 /** Checks the TLS certificate of the API. */
 export async function checkTls(cluster: Cluster): Promise<Result[]> {

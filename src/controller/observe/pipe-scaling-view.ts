@@ -12,7 +12,7 @@ import { type Boost, boostAt } from "../../domain/boost.ts";
 import { parseInstant } from "../../domain/instant.ts";
 import type { Size } from "../../domain/size.ts";
 import { managersOf } from "../../kube/managers.ts";
-import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
+import { type Identity, identityOf, isBeingDeleted, type KubeObject } from "../../kube/objects.ts";
 import { RETRY_ANNOTATION } from "../names.ts";
 
 /** The fields of a PipeScaling that the controller uses. */
@@ -37,7 +37,7 @@ export function toPipeScalingView({ metadata, spec, status }: KubeObject & PipeS
   const ignoreWindow = timeIn(metadata, IGNORE_WINDOW_ANNOTATION);
   return {
     metadata: identityOf(metadata),
-    isBeingDeleted: metadata.deletionTimestamp !== undefined,
+    isBeingDeleted: isBeingDeleted(metadata),
     spec: spec ?? {},
     status: status ?? {},
     isUnrequested: isUnwritten(metadata) && retry.ms === undefined,

@@ -4,6 +4,7 @@ import { shared } from "../../kube/memoized.ts";
 import {
   type Identity,
   identityOf,
+  isBeingDeleted,
   type KubeObject,
   type ManagedFields,
   type ObjectMeta,
@@ -79,7 +80,7 @@ const ENDED: readonly (string | undefined)[] = ["Failed", "Succeeded"];
 export function toPodView({ metadata, spec, status }: Pod): PodView {
   const { labels = {} } = metadata;
   const templateHash = shared(labels[TEMPLATE_HASH_LABEL] ?? labels[REVISION_HASH_LABEL] ?? "");
-  const isTerminating = metadata.deletionTimestamp !== undefined;
+  const isTerminating = isBeingDeleted(metadata);
   const createdAtMs = parseTime(metadata.creationTimestamp);
   const ready = status?.conditions?.find(({ type }) => type === "Ready");
   return {

@@ -5,6 +5,7 @@ import {
   changeBackupPolicy,
   DEFAULT_BACKUP_POLICY,
 } from "../../../domain/backup-policy.ts";
+import { isBeingDeleted } from "../../../kube/objects.ts";
 import { backupConfigMap, backupConfigMapName, backupData } from "../../../records/backup.ts";
 import { recordLabels } from "../../../records/labels.ts";
 import type { Service } from "../../../records/service.ts";
@@ -76,7 +77,7 @@ export async function updateBackupPolicy(
     const view = toBackupView(written);
     cache.observeRecord(view);
     // A record that is being deleted takes the change with it.
-    if (view.metadata.deletionTimestamp !== undefined) throw apiError("NotConfirmed");
+    if (isBeingDeleted(view.metadata)) throw apiError("NotConfirmed");
     return { before, after: policyOf(view) };
   };
   const audit = { audit: "backup", requestId, apiKey, organization: organization.id, service: service.id };

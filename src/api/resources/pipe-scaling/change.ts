@@ -1,5 +1,6 @@
 import type { Size } from "../../../domain/size.ts";
 import type { Tier, Tiers } from "../../../domain/tier.ts";
+import { isBeingDeleted } from "../../../kube/objects.ts";
 import type { Organization } from "../../../records/organization.ts";
 import type { Service } from "../../../records/service.ts";
 import type { Logger } from "../../../telemetry/log.ts";
@@ -126,7 +127,7 @@ export function requireWithinTier(size: Size, organization: Organization, tiers:
 function requireChangeable({ suspended, metadata }: PipeScalingView): void {
   if (suspended) throw apiError("Suspended");
   // A change to an object that is being deleted would be lost.
-  if (metadata.deletionTimestamp !== undefined) throw apiError("BeingSetUp");
+  if (isBeingDeleted(metadata)) throw apiError("BeingSetUp");
 }
 
 /**
@@ -136,9 +137,8 @@ function requireChangeable({ suspended, metadata }: PipeScalingView): void {
  * @throws ApiError 503 if the change may have no effect
  */
 function requireEffective(written: PipeScalingView, { to, valueIn, unconfirmed }: ScalingChange): void {
-  const isDeleted = written.metadata.deletionTimestamp !== undefined;
   const isRemoved = to !== undefined && valueIn(written) === undefined;
-  if (!isDeleted && !isRemoved) return;
+  if (!isBeingDeleted(written.metadata) && !isRemoved) return;
   const cause = new Error("the stored PipeScaling is being deleted, or lacks the value");
   throw apiError(unconfirmed).with({ cause });
 }

@@ -2,7 +2,7 @@ import { CONTROLLER_FIELD_MANAGER } from "../../../crd/names.ts";
 import type { KubeRequest } from "../../../kube/client.ts";
 import { isConflict, isWithoutDryRun } from "../../../kube/errors.ts";
 import { isManagedBy } from "../../../kube/managers.ts";
-import { identityOf } from "../../../kube/objects.ts";
+import { identityOf, isBeingDeleted } from "../../../kube/objects.ts";
 import { PODS } from "../../../kube/paths.ts";
 import type { Pod } from "../../../kube/pods.ts";
 import { staleResources } from "../../in-place/fall-back.ts";
@@ -226,8 +226,8 @@ function isLabeledByUs({ metadata: { managedFields } }: Pod): boolean {
 async function readPods({ client }: Applier, whole: WholeWorkload): Promise<readonly Pod[]> {
   const selected = await listSelected(client, PODS, whole);
   return selected.filter(
-    ({ metadata: { ownerReferences, deletionTimestamp } }) =>
-      deletionTimestamp === undefined && ownerReferences?.some(({ uid }) => uid === whole.metadata.uid),
+    ({ metadata }) =>
+      !isBeingDeleted(metadata) && metadata.ownerReferences?.some(({ uid }) => uid === whole.metadata.uid),
   );
 }
 

@@ -1,6 +1,6 @@
 import { parseQuantity } from "../../../domain/quantity.ts";
 import { shared } from "../../../kube/memoized.ts";
-import { identityOf } from "../../../kube/objects.ts";
+import { identityOf, isBeingDeleted } from "../../../kube/objects.ts";
 import type { Container, PodTemplate, TemplateContainer } from "../../../kube/pods.ts";
 import { parseTime } from "../../../kube/time.ts";
 import type { Workload } from "../../../kube/workloads.ts";
@@ -62,7 +62,7 @@ export function workloadView<T extends Workload>(
     serviceId,
     createdAtMs: parseTime(metadata.creationTimestamp),
     labeledAtMs: labeledAtMs(metadata),
-    isBeingDeleted: metadata.deletionTimestamp !== undefined,
+    isBeingDeleted: isBeingDeleted(metadata),
     container: shared(
       "problem" in chosen ? { ...chosen, resources: containers.map(resourcesOf) } : { name: chosen.name },
     ),

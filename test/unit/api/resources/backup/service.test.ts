@@ -17,6 +17,7 @@ import { RESOURCE_LABEL, recordLabels } from "../../../../../src/records/labels.
 import { createLogger } from "../../../../../src/telemetry/log.ts";
 import { FakeClock } from "../../../../support/fakes/fake-clock.ts";
 import { FakeCluster, refusal } from "../../../../support/fakes/fake-cluster.ts";
+import { organizationWith } from "../../../../support/fixtures/records.ts";
 
 const RECORDS = "records";
 const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
@@ -24,14 +25,7 @@ const SERVICE = "22222222-2222-4222-8222-222222222222";
 const PATH = `/api/v1/namespaces/${RECORDS}/configmaps`;
 
 const place: ServiceParams = {
-  organization: {
-    id: ORGANIZATION,
-    name: "Acme",
-    createdAt: new Date("2026-01-01T00:00:00Z"),
-    tier: "scale",
-    byocConfig: [],
-    privateEndpoints: [],
-  },
+  organization: organizationWith({ id: ORGANIZATION }),
   service: { id: SERVICE, organizationId: ORGANIZATION, name: "orders", namespace: "pipes" },
 };
 

@@ -8,6 +8,7 @@ import { memberEntry } from "../../../../../src/records/members.ts";
 import { createLogger } from "../../../../../src/telemetry/log.ts";
 import { membersRecord, type Roles } from "../../../../api/member-records.ts";
 import { FakeClock } from "../../../../support/fakes/fake-clock.ts";
+import { organizationWith } from "../../../../support/fixtures/records.ts";
 
 const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
 const ROLES: Roles = { ada: "admin", bob: "developer" };
@@ -34,14 +35,7 @@ async function remove(userId: string, live: ConfigMap, patch: () => Promise<Conf
     memberWrites: new WriteQueue(new FakeClock()),
     log: createLogger("silent", "api"),
   };
-  const organization = {
-    id: ORGANIZATION,
-    name: "Acme",
-    createdAt: new Date(0),
-    tier: "scale",
-    byocConfig: [],
-    privateEndpoints: [],
-  };
+  const organization = organizationWith({ id: ORGANIZATION });
   const requester = { requestId: "r", apiKey: "k", permit: () => undefined };
   const parse = vi.spyOn(memberEntry, "safeParse");
   const [settled] = await Promise.allSettled([removeMember({ organization, userId }, requester, deps)]);

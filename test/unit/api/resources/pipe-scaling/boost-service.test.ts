@@ -12,6 +12,7 @@ import { BUILT_IN_TIERS } from "../../../../../src/domain/tier.ts";
 import { KubeUnreachableError } from "../../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../../src/telemetry/log.ts";
 import { FakeClock } from "../../../../support/fakes/fake-clock.ts";
+import { organizationWith } from "../../../../support/fixtures/records.ts";
 
 const clock = new FakeClock();
 const UNTIL = "2026-01-01T08:00:00.000Z";
@@ -23,15 +24,7 @@ function scalingWith(boost: typeof OWN | undefined) {
 }
 
 const PARAMS = {
-  organization: {
-    id: "o",
-    name: "Acme",
-    createdAt: new Date(0),
-    tier: "scale",
-    byocConfig: [],
-    privateEndpoints: [],
-    rolloutWindow: undefined,
-  },
+  organization: organizationWith({ id: "o" }),
   service: {
     id: "service",
     organizationId: "o",

@@ -12,20 +12,14 @@ import { sizeOfCores } from "../../../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../../../src/domain/tier.ts";
 import { createLogger } from "../../../../../src/telemetry/log.ts";
 import { FakeClock } from "../../../../support/fakes/fake-clock.ts";
+import { organizationWith } from "../../../../support/fixtures/records.ts";
 
 const UNTIL = "2026-01-01T08:00:00.000Z";
 const DELETED = { deletionTimestamp: "2026-01-01T00:00:00Z" };
 const FOUR = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 const TWO = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
 const PARAMS = {
-  organization: {
-    id: "o",
-    name: "Acme",
-    createdAt: new Date(0),
-    tier: "scale",
-    byocConfig: [],
-    privateEndpoints: [],
-  },
+  organization: organizationWith({ id: "o" }),
   service: { id: "service", organizationId: "o", name: "orders", namespace: "pipes" },
 };
 const REQUEST = { requestId: "r", apiKey: "k", requestedAt: UNTIL, permit: () => undefined };
