@@ -33,7 +33,7 @@ export const STATE_REASON_TABLE = {
     remedy: "Wait, or [roll out immediately](../how-to/rollout-windows.md#roll-out-outside-of-the-window).",
   },
   WaitingForOwner: {
-    sentence: "The pipes wait for the team that runs them, which restarts them by itself.",
+    sentence: "The pipes wait until the team that runs them restarts them.",
     shows: "Reconciling",
     meaning:
       "The pipes that are left are StatefulSets whose owner keeps pods from rollouts, with the update strategy `OnDelete` or a `partition`; the message names the first one.",

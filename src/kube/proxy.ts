@@ -9,7 +9,8 @@ export interface HttpProxy {
   readonly noProxy: string;
 }
 
-const PROXY_RULE = "it must start with http:// or https://, and % in a password must be written as %25";
+const PROXY_RULE =
+  "it must be an http:// or https:// URL, and special characters in the user name or password must be percent-encoded, for example % as %25 and # as %23";
 
 /**
  * Returns the proxy in the environment for a server. Loopback addresses bypass it, and so do servers without TLS,

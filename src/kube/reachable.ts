@@ -44,7 +44,7 @@ export async function checkReachable(client: KubeClient, signal: AbortSignal): P
 
 function whatIsRejected(server: string): string {
   return server.startsWith("https:")
-    ? "the credentials of the kubeconfig: renew them or use another kubeconfig"
+    ? "the credentials of the kubeconfig or of the service account of the pod: renew them, or use another kubeconfig"
     : "a request without credentials, which are not sent without TLS: set server in the kubeconfig to an https:// URL";
 }
 

@@ -88,7 +88,7 @@ export class ControllerMetrics {
     });
     new Gauge({
       name: "pipe_scaling_oldest_propagation_seconds",
-      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. After every pipe ran the size, it is the time since Ready became False again, for example until a pipe that was added has the size. Rescales that are stalled or suspended, or wait for a rollout window or an owner, do not count, and their age begins again afterwards.",
+      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. Once every pipe has run the size, it is the time since Ready last became False, for example because a pipe was added. Rescales that are stalled or suspended, or wait for a rollout window or an owner, do not count, and their age begins again afterwards.",
       registers,
       collect() {
         const now = clock.now();

@@ -117,7 +117,7 @@ describe("a response", () => {
     const server = await startFakeHttpServer(() => ({ status: 401, body: {} }), certificatePair("c"));
     const client = await clientOf(server.url);
     await expect(checkReachable(client, never)).rejects.toThrow(
-      /rejects the credentials of the kubeconfig: renew/,
+      /rejects the credentials of the kubeconfig or of the service account of the pod: renew/,
     );
   });
 });

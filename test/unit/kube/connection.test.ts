@@ -102,7 +102,7 @@ describe("an unusable kubeconfig", () => {
     [
       "its proxy is not a URL",
       () => writeKubeconfig("https://127.0.0.1:1", { proxyUrl: "proxy:3128" }),
-      /has an invalid proxy-url: it must start with http:\/\//,
+      /has an invalid proxy-url: it must be an http:\/\//,
     ],
     [
       "its client certificate does not exist",

@@ -268,7 +268,7 @@ describe("with HTTPS_PROXY", () => {
     "an invalid address in HTTPS_PROXY is rejected, unless the API is called without a proxy: %j",
     (HTTPS_PROXY) => {
       expect(() => transportTo("https://api", undefined, { env: { HTTPS_PROXY } })).toThrow(
-        /^HTTPS_PROXY is not a valid proxy URL: it must start with/,
+        /^HTTPS_PROXY is not a valid proxy URL: it must be an http:/,
       );
       transportTo("https://127.0.0.1", undefined, { env: { HTTPS_PROXY } });
       transportTo("http://api", undefined, { env: { HTTPS_PROXY } });
