@@ -121,13 +121,15 @@ describe("PUT pipesCdcScaling/boost", () => {
 
   it("is rejected with 409 while the service is suspended, like its end", async () => {
     const service = await aService({ suspend: true, boost: { ...SIXTEEN, until: inMs(3_600_000) } });
-    expect((await call("PUT", pathOf(service), { ...FOUR, until: inMs(1000) })).status).toBe(409);
+    expect((await call("PUT", pathOf(service), { ...FOUR, until: inMs(60_000) })).status).toBe(409);
     expect((await call("DELETE", pathOf(service))).status).toBe(409);
   });
 
   it("gets 403 with the role developer, which may read the boost", async () => {
     const service = await aService({ boost: { ...SIXTEEN, until: inMs(3_600_000) } });
-    expect((await call("PUT", pathOf(service), { ...FOUR, until: inMs(1000) }, developer)).status).toBe(403);
+    expect((await call("PUT", pathOf(service), { ...FOUR, until: inMs(60_000) }, developer)).status).toBe(
+      403,
+    );
     expect((await call("DELETE", pathOf(service), undefined, developer)).status).toBe(403);
     expect((await call("GET", pathOf(service), undefined, developer)).status).toBe(200);
   });
@@ -185,10 +187,10 @@ describe("DELETE pipesCdcScaling/boost", () => {
 describe("GET pipesCdcScaling/boost", () => {
   it("returns 404 once the boost has ended, as DELETE does, although the spec still has it", async () => {
     const service = await aService();
-    expect((await call("PUT", pathOf(service), { ...SIXTEEN, until: inMs(1500) })).status).toBe(200);
+    expect((await call("PUT", pathOf(service), { ...SIXTEEN, until: inMs(10_000) })).status).toBe(200);
     expect((await call("GET", pathOf(service))).status).toBe(200);
     const isOver = async () => (await call("GET", pathOf(service))).status === 404;
-    await waitFor(isOver, { what: "the boost to end" });
+    await waitFor(isOver, { what: "the boost to end", intervalMs: 500 });
     expect((await call("DELETE", pathOf(service))).status).toBe(404);
     expect((await environment.scaling(service)).spec).toMatchObject({ boost: SIXTEEN });
   });

@@ -52,7 +52,7 @@ test("a connection may be idle for as long as the setting says", async () => {
 test("during the drain delay, the process accepts connections and reports that it is not ready", async () => {
   const { path, admin } = await environment.addTenant();
   const { authorization } = admin;
-  const api = await environment.startReadyApi({ drainDelayMs: 3000 });
+  const api = await environment.startReadyApi({ drainDelayMs: 10_000 });
 
   const stopped = api.stop();
   expect((await clientOfText(api.opsUrl)("/readyz")).status).toBe(503);

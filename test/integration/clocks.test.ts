@@ -13,6 +13,8 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 /** Precision of times in the status, and of the server's `Date` header, which the clock follows. */
 const FEW_SECONDS_MS = 5000;
+/** A busy machine may delay a controller for as long as this. */
+const MOST_DELAY_MS = 30_000;
 
 const environments: TestEnvironment[] = [];
 afterEach(async () => {
@@ -112,7 +114,7 @@ it("a rollout that never completes fails after the same time if the clock is rig
   for (const ms of times) {
     // Times in the history of a rollout and of the server are whole seconds.
     expect(ms).toBeGreaterThan(rolloutTimeoutMs - 1000);
-    expect(ms).toBeLessThan(rolloutTimeoutMs + FEW_SECONDS_MS);
+    expect(ms).toBeLessThan(rolloutTimeoutMs + MOST_DELAY_MS);
   }
 });
 
@@ -122,10 +124,10 @@ it("with the clock 5 minutes behind, an earlier size whose pods crash now stops 
   const invariants = await Invariants.observe(environment);
   const names = ["pipe-a", "pipe-b", "pipe-c"];
   invariants.accept(1);
-  const podAnnotations = { [START_AFTER_ANNOTATION]: "1s" };
+  const podAnnotations = { [START_AFTER_ANNOTATION]: "4s" };
   for (const name of names)
     await environment.createPipe({ name, cores: 1, strategy: "Recreate", podAnnotations });
-  await environment.startController({ rolloutTimeoutMs: 4000 }, { clock: clockOffBy(-5 * MINUTE_MS) });
+  await environment.startController({ rolloutTimeoutMs: 20_000 }, { clock: clockOffBy(-5 * MINUTE_MS) });
   await environment.waitForCondition("Ready", "True");
   for (const cores of [4, 2]) {
     invariants.accept(cores);

@@ -111,6 +111,7 @@ describe("a size that fits no node", () => {
       await waitFor(async () => (await environment.scaling()).status?.pipes?.total === 0, {
         what: "no pipe",
       });
+      await waitFor(async () => (await podUids()).length === 0, { what: "no pod" });
     }
   }
 

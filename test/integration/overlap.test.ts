@@ -31,9 +31,13 @@ it("a controller reports a service of its namespace that another controller mana
     { namespace: owner.pipes, name: owner.serviceId, reason: "UnknownService" },
   ]);
   expect(other.errors).toEqual([]);
-  const { items } = await owner.client.json<{ readonly items: readonly { readonly reason?: string }[] }>({
-    path: collectionPath(EVENTS, owner.pipes),
-    query: { fieldSelector: `regarding.name=${owner.serviceId}` },
-  });
-  expect(items.filter(({ reason }) => reason === "UnknownService")).toHaveLength(1);
+  const reported = async () => {
+    const { items } = await owner.client.json<{ readonly items: readonly { readonly reason?: string }[] }>({
+      path: collectionPath(EVENTS, owner.pipes),
+      query: { fieldSelector: `regarding.name=${owner.serviceId}` },
+    });
+    const own = items.filter(({ reason }) => reason === "UnknownService");
+    return own.length > 0 && own;
+  };
+  expect(await waitFor(reported, { what: "the Event" })).toHaveLength(1);
 });

@@ -62,7 +62,7 @@ describe("a StatefulSet of three pods", () => {
   });
 
   it("goes on with the next controller if one ends in the middle", async () => {
-    await loaders.create({ ...SLOW });
+    await loaders.create({ ...SLOWER });
     const stop = await start();
     await environment.requestSize(4);
     await waitFor(async () => (await loaders.sizes()).includes("4"), {
@@ -121,8 +121,8 @@ describe("a service with a Deployment and a StatefulSet", () => {
     ["StatefulSet", "a", "z", "z", "waiting for statefulset/a to prove the size"],
     ["Deployment", "z", "a", "statefulset/z", "waiting for a to prove the size"],
   ])("has a %s as its canary if its name is first", async (_, statefulSet, deployment, waiting, text) => {
-    await loaders.create({ name: statefulSet, replicas: 2, ...SLOW });
-    await environment.createPipe({ name: deployment, cores: 1, ...SLOW });
+    await loaders.create({ name: statefulSet, replicas: 2, ...SLOWER });
+    await environment.createPipe({ name: deployment, cores: 1, ...SLOWER });
     await start();
     await environment.requestSize(4);
     await waits(waiting, text);

@@ -45,11 +45,11 @@ export class ProxiedService {
   }
 
   /** Watches of a new controller start with the shortest backoff. */
-  async restartController(overrides: ControllerOverrides = SOON_AGAIN): Promise<void> {
+  async restartController(overrides: ControllerOverrides = {}): Promise<void> {
     await this.#stopController?.();
     const elections = () => this.environment.log.filter(({ msg }) => msg === "leading").length;
     const before = elections();
-    this.#stopController = await this.startAnotherController(overrides);
+    this.#stopController = await this.startAnotherController({ ...SOON_AGAIN, ...overrides });
     await waitFor(() => elections() > before, { what: "the new controller to lead" });
   }
 

@@ -61,7 +61,7 @@ describe("a PipeScaling that its owner creates and deletes again while no watch 
     const sizes = async () =>
       (await Promise.all(PIPES.map((name) => environment.pipe(name)))).map(resourcesOf);
     // Longer than all that the owner does below.
-    await service.restartController({ timeouts: { recreateMs: 5000 } });
+    await service.restartController({ timeouts: { recreateMs: 20_000 } });
     const before = await sizes();
     const refuse = errorResponse(500, "InternalError");
     proxy.handle = ({ verb, resource }) =>

@@ -25,7 +25,7 @@ export const QUICK: Timeouts = {
 };
 
 /** For all other tests, because a busy machine may delay a client for longer than the quick timeouts. */
-export const PATIENT: Timeouts = { ...QUICK, headersMs: 10_000, requestMs: 20_000 };
+export const PATIENT: Timeouts = { ...QUICK, headersMs: 10_000, requestMs: 20_000, keepAliveMs: 60_000 };
 
 export interface ServerOptions {
   readonly timeouts?: Timeouts;
