@@ -72,7 +72,7 @@ beforeAll(async () => {
       expectDenied(await attempt(), "the controller may");
       return true;
     };
-    await waitFor(isDenied, { what: "the policies to take effect", timeoutMs: 15_000 });
+    await waitFor(isDenied, { what: "the policies to take effect" });
   }
 });
 afterAll(async () => {

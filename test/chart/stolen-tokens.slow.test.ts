@@ -120,7 +120,7 @@ beforeAll(async () => {
   ];
   for (const attempt of denied) {
     const isDenied = async () => (await attempt()).includes("ValidatingAdmissionPolicy");
-    await waitFor(isDenied, { what: "the policies to take effect", timeoutMs: 15_000 });
+    await waitFor(isDenied, { what: "the policies to take effect" });
   }
 });
 afterAll(async () => {

@@ -2,7 +2,6 @@ import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
-import { ownsSize } from "../../src/controller/observe/workloads/field-owners.ts";
 import { API_VERSION, KIND } from "../../src/crd/names.ts";
 import { collectionPath, PODS } from "../../src/kube/paths.ts";
 import type { Container, Pod } from "../../src/kube/pods.ts";
@@ -10,6 +9,7 @@ import type { Deployment } from "../../src/kube/workloads.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { restrictController } from "./in-place-account.ts";
+import { isAdopted } from "./is-adopted.ts";
 
 const TWO: Container["resources"] = { requests: { cpu: "2", memory: "8Gi" }, limits: { memory: "8Gi" } };
 
@@ -28,14 +28,6 @@ describe("a running pipe that gets the labels of a service", () => {
     const [container] = made.spec.template.spec.containers;
     const containers = [{ ...container, ...(resources ? { resources } : {}) }];
     return { ...made, spec: { ...made.spec, template: { ...made.spec.template, spec: { containers } } } };
-  }
-
-  function isAdopted({ metadata, spec }: Deployment): boolean {
-    const [container] = spec.template.spec.containers;
-    return (
-      metadata.annotations?.["pipes.clouddb.dev/last-rollout"] !== undefined &&
-      ownsSize(container, metadata.managedFields, false)
-    );
   }
 
   function adopted(name: string): Promise<Deployment> {

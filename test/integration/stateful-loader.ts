@@ -4,6 +4,7 @@ import type { Pod } from "../../src/kube/pods.ts";
 import type { StatefulSet } from "../../src/kube/workloads.ts";
 import { pipeStatefulSet, type StatefulSetOptions } from "../support/fixtures/pipe.ts";
 import type { TestEnvironment } from "../support/test-environment.ts";
+import { isAdopted } from "./is-adopted.ts";
 
 type Options = Omit<StatefulSetOptions, "namespace" | "serviceId"> & { readonly serviceId?: string };
 
@@ -70,15 +71,16 @@ export class Loaders {
     return (await this.pods(name)).map(({ metadata }) => metadata.uid);
   }
 
-  /** Waits until the PipeScaling is ready and all pods are available. */
+  /** Waits until the PipeScaling is ready, and the StatefulSet is adopted and all its pods are available. */
   async ready(name = "loader"): Promise<void> {
     await this.#environment.waitForCondition("Ready", "True");
     await waitFor(
       async () => {
-        const { spec, status } = await this.read(name);
-        return status?.availableReplicas === spec.replicas;
+        const object = await this.read(name);
+        // A later write of the adoption would count as one of a commit.
+        return object.status?.availableReplicas === object.spec.replicas && isAdopted(object);
       },
-      { what: `all pods of ${name} to be available` },
+      { what: `${name} to be adopted and all its pods to be available` },
     );
   }
 }

@@ -132,7 +132,7 @@ describe("three pipes whose images their owner broke", () => {
       const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
       await startPipes(
         NAMES.map((name) => ({ name, ...(isSeen ? { podLabels } : {}) })),
-        { rolloutTimeoutMs: 4000 },
+        { rolloutTimeoutMs: 20_000 },
       );
       for (const name of NAMES) await breakImage(environment, name);
       // Otherwise, a pipe with another size would wait for the first request.
@@ -149,7 +149,6 @@ describe("three pipes whose images their owner broke", () => {
       expect(resourcesOf(await environment.pipe("pipe-new"))).toBe("2 8Gi 8Gi");
       await waitFor(async () => resourcesOf(await environment.pipe("pipe-new")) === "1 4Gi 4Gi", {
         what: "the size of the new pipe",
-        timeoutMs: 15_000,
       });
       await invariants.end();
     },

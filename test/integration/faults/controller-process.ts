@@ -34,6 +34,7 @@ export interface ControllerProcessOptions {
   readonly clockErrorMs?: number;
   /** For PipeScalings without a strategy. */
   readonly resizeStrategy?: ResizeStrategy;
+  readonly maxConcurrentRollouts?: number;
 }
 
 /** `pipe-scaling controller`, for faults that only a separate process can have. */
@@ -47,7 +48,12 @@ export class ControllerProcess {
     { cluster, records, pipes }: TestEnvironment,
     kubeconfig: string,
     identity: string,
-    { pipeNamespaces = [pipes], clockErrorMs = 0, resizeStrategy = "Rollout" }: ControllerProcessOptions = {},
+    {
+      pipeNamespaces = [pipes],
+      clockErrorMs = 0,
+      resizeStrategy = "Rollout",
+      maxConcurrentRollouts = 50,
+    }: ControllerProcessOptions = {},
   ) {
     const options = {
       kubeconfig,
@@ -55,6 +61,7 @@ export class ControllerProcess {
       namespace: records,
       "ops-port": "0",
       "resize-strategy": resizeStrategy,
+      "max-concurrent-rollouts": `${maxConcurrentRollouts}`,
       ...(pipeNamespaces.length > 0 ? { "pipe-namespaces": pipeNamespaces.join(",") } : {}),
     };
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);

@@ -1,12 +1,7 @@
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
-import {
-  DATABASE_TYPE,
-  LAST_ROLLOUT_ANNOTATION,
-  SERVICE_LABEL,
-  TYPE_LABEL,
-} from "../../../src/controller/names.ts";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
 import type { Timeouts } from "../../../src/controller/timeouts.ts";
 import type { FallbackReason } from "../../../src/crd/fallback-reasons.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
@@ -17,6 +12,7 @@ import { accountName } from "../../support/fixtures/shipped-account.ts";
 import { STEPS, type Step } from "../../support/in-place-steps.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
 import { restrictController } from "../in-place-account.ts";
+import { isAdopted } from "../is-adopted.ts";
 import { FaultyProxy, type Handling, type ProxiedRequest } from "./faulty-proxy.ts";
 
 export const PIPE = "pipe";
@@ -263,8 +259,8 @@ export class HeldService {
       if (!isSeen || ready?.status !== "True") return `not ready: ${ready?.message}`;
       if (resourcesOf(pipe) !== `${size} ${cores * 4}Gi`) return `the template has ${resourcesOf(pipe)}`;
       if (pipe.spec.paused) return "the Deployment is paused";
-      // A later write of the annotation would count as a step.
-      if (!pipe.metadata.annotations?.[LAST_ROLLOUT_ANNOTATION]) return "the pipe is not adopted yet";
+      // A later write of the annotation or of the owner would count as a step.
+      if (!isAdopted(pipe)) return "the pipe is not adopted yet";
       const sizes = pods.map(({ spec, status }) => {
         const actual = status?.containerStatuses?.find(({ name }) => name === "pipe")?.resources?.requests;
         const wanted = spec.containers.find(({ name }) => name === "pipe")?.resources?.requests;

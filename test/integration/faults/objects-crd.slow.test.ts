@@ -54,7 +54,7 @@ it("a CRD that is deleted and created again resizes no pipe, and the PipeScaling
   await kubectl(cluster, ["apply", "-f", CRD]);
   const again = await waitFor(() => environment.scaling(), {
     what: "the PipeScaling to exist again",
-    timeoutMs: 30_000,
+    timeoutMs: 90_000,
   });
   expect(again.metadata.uid).not.toBe(metadata.uid);
   expect(again.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16, suspend: true });

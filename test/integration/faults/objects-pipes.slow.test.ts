@@ -1,20 +1,20 @@
-import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect } from "vitest";
 import { PipeScalingWriter } from "../../../src/api/cluster/pipe-scaling-writer.ts";
 import { toPipeScalingView } from "../../../src/api/cluster/views.ts";
 import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
-import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
+import { CONTROLLER_FIELD_MANAGER, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
+import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import { resourcesOf } from "../../support/test-environment.ts";
 import { it as base } from "./fixtures.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
 const OF_ONE_CORE = "1 4Gi 4Gi";
 const OF_FOUR_CORES = "4 16Gi 16Gi";
-/** So slow that a test can act during a rollout. */
-const SLOWLY = { podAnnotations: { [START_AFTER_ANNOTATION]: "1500ms" } };
+/** So slow that a test can act during a rollout, also on a busy machine. */
+const SLOWLY = { podAnnotations: { [START_AFTER_ANNOTATION]: "8s" } };
 
 const PIPES = NAMES.map((name) => ({ name }));
 const SLOW_PIPES = NAMES.map((name) => ({ ...SLOWLY, name }));
@@ -70,7 +70,8 @@ describe("a pipe", () => {
     await requestSize(4);
     const name = await canary();
     const { metadata } = await environment.pipe(name);
-    await kubectl(environment.cluster, ["delete", "deployment", name, "-n", environment.pipes]);
+    const path = objectPath(DEPLOYMENTS, environment.pipes, name);
+    await environment.client.json({ method: "DELETE", path });
     await environment.createPipe({ name, cores: 1 });
     await settled(4);
     const again = await environment.pipe(name);
@@ -88,9 +89,9 @@ describe("a pipe", () => {
     settled,
   }) => {
     // Much longer than a rollout, also on a busy machine.
-    const rolloutTimeoutMs = 10_000;
+    const rolloutTimeoutMs = 30_000;
     // With one replica, a paused rollout would still complete.
-    const podAnnotations = { [START_AFTER_ANNOTATION]: "700ms" };
+    const podAnnotations = { [START_AFTER_ANNOTATION]: "4s" };
     const pipes = NAMES.map((name) => ({ name, replicas: 2, podAnnotations }));
     await startPipes(pipes, { rolloutTimeoutMs });
     await requestSize(4);
@@ -217,13 +218,9 @@ describe("a service", () => {
     await requestSize(4);
     await canary();
     const { metadata } = await environment.scaling();
-    await kubectl(environment.cluster, [
-      "delete",
-      "pipescaling",
-      environment.serviceId,
-      "-n",
-      environment.pipes,
-    ]);
+    // Starting kubectl could take longer than the rollout of the canary.
+    const path = objectPath(PIPE_SCALINGS, environment.pipes, environment.serviceId);
+    await environment.client.json({ method: "DELETE", path });
     const again = await waitFor(() => environment.scaling().catch(() => undefined), {
       what: "the PipeScaling to be created again",
     });

@@ -19,7 +19,8 @@ describe("a malformed or deleted record during a rescale", () => {
   beforeAll(async () => {
     environment = await TestEnvironment.create();
     await environment.startController();
-    const podAnnotations = { [START_AFTER_ANNOTATION]: "3s" };
+    // The first pipe must not be ready before the controller sees the record, also on a busy machine.
+    const podAnnotations = { [START_AFTER_ANNOTATION]: "10s" };
     for (const name of NAMES) await environment.createPipe({ name, cores, podAnnotations });
     await environment.waitForCondition("Ready", "True");
   });

@@ -4,10 +4,10 @@ import { killApiServer, REVIVABLE, restoreSnapshot, takeSnapshot } from "@pipe-s
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { type AdmissionResponse, AdmissionWebhook, deny } from "../../support/servers/admission-webhook.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
-import { ControllerProcess, controllerKubeconfig, RestartingController } from "./controller-process.ts";
+import { controllerKubeconfig, RestartingController } from "./controller-process.ts";
 import { errorResponse, FaultyProxy } from "./faulty-proxy.ts";
 import { Invariants } from "./invariants.ts";
 
@@ -97,7 +97,7 @@ it("an etcd restore that no watch shows is noticed by the next write, whose conf
   const environment = await TestEnvironment.create("basic", cluster);
   const proxy = await FaultyProxy.start(cluster);
   const kubeconfig = proxy.kubeconfig(await controllerKubeconfig(environment));
-  const controller = new ControllerProcess(environment, kubeconfig, "outdated");
+  const controller = new RestartingController(environment, kubeconfig);
   try {
     await environment.createPipe({ name: "pipe", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -122,15 +122,18 @@ it("an etcd restore that no watch shows is noticed by the next write, whose conf
     areWatchesCut = true;
     proxy.cutWatches();
     isDenied = false;
+    const before = controller.current;
     await restoreSnapshot(cluster);
-    // The conflict of this write, or of one to the status, which may be due before.
-    await controller.waitForLog("etcd was restored from an older snapshot");
-    expect(await controller.ended).toBe(1);
+    // The conflict of this write, or of one to the status, which may be due before. After an outage that was longer than
+    // the Lease, the process ends before it can detect the restore.
+    await before.waitForLog(/etcd was restored from an older snapshot|the lease was lost/);
+    expect(await before.ended).toBe(1);
+    await controller.end();
     await environment.startController();
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe"))).toBe("1 4Gi 4Gi");
   } finally {
-    await controller.kill();
+    await controller.end();
     await environment.end();
     await proxy.stop();
   }
@@ -140,7 +143,10 @@ it("a write that gets no response because of an outage holds the rollout budget 
   const first = await TestEnvironment.create("basic", cluster);
   const [second] = await first.more(1);
   if (!second) throw new Error("there is no second service");
-  await first.startController({ maxConcurrentRollouts: 1, pipeNamespaces: [first.pipes, second.pipes] });
+  const options = { maxConcurrentRollouts: 1, pipeNamespaces: [first.pipes, second.pipes] };
+  // After an outage that was longer than the Lease, another process goes on.
+  const controller = new RestartingController(first, await controllerKubeconfig(first), () => options);
+  onTestFinished(() => controller.end());
   for (const each of [first, second]) {
     await each.createPipe({ name: "pipe", cores: 1 });
     await each.waitForCondition("Ready", "True");
@@ -164,7 +170,7 @@ it("a write that gets no response because of an outage holds the rollout budget 
     await waitFor(async () => resourcesOf(await second.pipe("pipe")) === "2 8Gi 8Gi", {
       what: "the other service to proceed",
     });
-    expect(performance.now() - revivedAt).toBeLessThan(8000);
+    expect(performance.now() - revivedAt).toBeLessThan(25_000);
   } finally {
     await webhook.end();
     await first.end();

@@ -39,7 +39,7 @@ it.for<[knows: string, stale: readonly string[], tried: string]>([
 ])(
   "a leader that %s, because its API server is stale, does not return pipes to an earlier size",
   {
-    timeout: 120_000,
+    timeout: 300_000,
   },
   async (
     [_, stale, tried],

@@ -299,7 +299,7 @@ it("without the permission to list pods, they do not stay held, and a rollout fo
   };
   await environment.requestSize(4);
   await waitFor(async () => lists > 0, { what: "the pods to be listed" });
-  expect(isHeld(await loaders.read())).toBe(true);
+  await waitFor(async () => isHeld(await loaders.read()), { what: "the pods to be held" });
   await rights.without("list pods", async () => {
     release();
     await waitFor(async () => !isHeld(await loaders.read()), { what: "the pods to be released" });
