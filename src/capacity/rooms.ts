@@ -135,7 +135,8 @@ export class Rooms {
       if (begunUntilMs <= nowMs && (untilMs <= nowMs || !rollout().isInProgress)) this.#promised.delete(each);
     return [...this.#promised]
       .filter(([each]) => each !== uid)
-      .map(([, promised]) => unusedOn(node, promised));
+      .map(([, promised]) => unusedOn(node, promised))
+      .filter(({ amounts }) => amounts.length > 0);
   }
 
   /** Returns the pods on a node that have not ended; `undefined` without the permission to list them. */

@@ -30,10 +30,17 @@ function withoutRetry({ retryAtMs: _, isRepeated: __, ...failure }: Failure): Fa
 }
 
 /** True if nothing happens to a pipe in the middle of a resize in place. */
-function isHeldBack({ subject, state, phase, isReturned, hindrance, waitsForOwner }: Assessment): boolean {
+function isHeldBack({
+  subject,
+  state,
+  phase,
+  isReturned = false,
+  hindrance,
+  waitsForOwner,
+}: Assessment): boolean {
   // A pipe that has its previous size again, and so has its template, gets nothing until another size is requested.
   const isBegun = phase === "resizing" || state === "resized" || (state === "rolling" && isReturned);
-  return isBegun === true && !hindrance && !waitsForOwner && !goesOn(subject);
+  return isBegun && !hindrance && !waitsForOwner && !goesOn(subject);
 }
 
 function goesOn(subject: Subject): boolean {

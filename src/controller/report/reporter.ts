@@ -22,7 +22,8 @@ import { hindrancesFailAtMs } from "./failures.ts";
 import type { ControllerMetrics } from "./metrics.ts";
 import { rescaleSpans, type Step } from "./rescale-spans.ts";
 import type { StatusChange } from "./resize-methods.ts";
-import { contentOf, statusOf, unmanagedReason, unmanagedStatus } from "./status.ts";
+import { statusOf, unmanagedReason, unmanagedStatus } from "./status.ts";
+import { contentOf } from "./status-content.ts";
 
 export interface ReporterOptions
   extends Pick<Applier, "client" | "writes" | "assertMayWrite" | "onEtcdRollback"> {

@@ -1,4 +1,3 @@
-import { hash } from "node:crypto";
 import { MAX_CONDITION_MESSAGE_LENGTH, MAX_MESSAGE_LENGTH, MAX_NAME_LENGTH } from "../../crd/fields.ts";
 import {
   type Condition,
@@ -28,6 +27,7 @@ import { allPodsHaveTemplate, seesPods } from "../pods.ts";
 import { type ConditionSummary, runsSize, summarizeConditions, whyPending } from "./conditions.ts";
 import { failuresOf, overdueHindrances } from "./failures.ts";
 import { resizeMethods } from "./resize-methods.ts";
+import { OWN_CONDITIONS } from "./status-content.ts";
 
 type Propagation = NonNullable<PipeScalingStatus["propagation"]>;
 
@@ -208,48 +208,6 @@ function withOthers(own: readonly Condition[], previous: readonly Condition[]): 
   return [...own, ...others.slice(0, MAX_CONDITIONS - own.length)].sort((a, b) => orderOf(a) - orderOf(b));
 }
 
-/** Times of a status that depend on the time of its first write. */
-const TIMES = ["lastTransitionTime", "startedAt", "completedAt", "at"];
-
-/**
- * Numbers in the messages of Kubernetes, such as "used: 950" or "0/3 nodes", which may change with every pod that comes
- * or goes. Those in names and times do not count.
- */
-const NUMBERS = /(?<![^ (/])\d[\d.]*(?![\w:-])/g;
-
-/**
- * Identifies what the controller says in a status. It ignores times, so it is the same after another writer removed the
- * status, and numbers in messages, with the order of clauses that begin with one. It also ignores the conditions of
- * other tools and the older history, which another writer can set.
- */
-export function contentOf({ conditions = [], history = [], ...status }: PipeScalingStatus): string {
-  const own = conditions.filter(({ type }) => OWN_CONDITIONS.includes(type));
-  const content = { ...status, conditions: own, history: history.slice(0, 1) };
-  return hash("sha256", JSON.stringify(content, comparable));
-}
-
-/** The order of keys depends on whether the API server returned an object or the controller made it. */
-function comparable(key: string, value: unknown): unknown {
-  if (TIMES.includes(key) && typeof value === "string") return "";
-  if (key === "message" && typeof value === "string")
-    return value.split(SENTENCE_ENDS).map(comparableSentence);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-const SENTENCE_ENDS = /[.;](?: |$)/;
-
-/**
- * The scheduler counts nodes for each reason, and sorts these clauses by their text, which begins with the number. So
- * another number can change their order.
- */
-function comparableSentence(sentence: string): readonly string[] {
-  return sentence
-    .split(/[,:] (?=\d)/)
-    .map((clause) => clause.replaceAll(NUMBERS, ""))
-    .sort();
-}
-
 const STATUSES = {
   Ready: { Ready: "True" },
   Suspended: { Ready: "Unknown" },
@@ -265,8 +223,6 @@ interface Outcome {
   /** Containers ran out of memory with the size after every pipe ran it, so a rollback must not return to it. */
   readonly isGivenBack: boolean;
 }
-
-const OWN_CONDITIONS = ["Ready", "Reconciling", "Stalled"];
 
 /**
  * Returns the history with the current rescale as its newest entry. An entry that was Scaled stays Scaled even if a

@@ -6,7 +6,6 @@ import { REPLICA_SETS } from "../../../kube/paths.ts";
 import type { Container, PodTemplate } from "../../../kube/pods.ts";
 import { parseTime } from "../../../kube/time.ts";
 import type { ReplicaSet } from "../../../kube/workloads.ts";
-import { TEMPLATE_HASH_LABEL } from "../../names.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
 import {
   hasResources,
@@ -22,6 +21,7 @@ import { errorOf } from "../../retry.ts";
 import { type Applier, observePipe, readPipe } from "../applier.ts";
 import { asDryRun, deleteRequest, patchRequest, templatePatch } from "../requests.ts";
 import { CONFLICT, writeErrorOf } from "../write-error.ts";
+import { templateText } from "./template-text.ts";
 import {
   type CommitKind,
   listSelected,
@@ -153,7 +153,8 @@ export function firstStep(
   target: Resources,
 ): "pause" | "wait" | ReplicaSet {
   const [current, ...others] = replicaSets.filter(hasPods);
-  if (!current || others.length > 0 || textOf(template) !== textOf(current.spec.template)) return "wait";
+  if (!current || others.length > 0 || templateText(template) !== templateText(current.spec.template))
+    return "wait";
   const isLater = ({ metadata }: ReplicaSet) =>
     parseTime(metadata.creationTimestamp) > parseTime(current.metadata.creationTimestamp);
   // Kubernetes would use this empty ReplicaSet in place of the current one.
@@ -161,7 +162,7 @@ export function firstStep(
     (each) =>
       !hasPods(each) &&
       !isLater(each) &&
-      textOf(each.spec.template, container) === textOf(template, container) &&
+      templateText(each.spec.template, container) === templateText(template, container) &&
       hasResources(containerOf(each, container).resources, target),
   );
   return duplicate ?? "pause";
@@ -190,7 +191,7 @@ export function pausedStep(
   if (!current || !resources) return { type: "release" };
   if (others.length > 0) return replacing("its pods are of several ReplicaSets");
   // A template that its owner changed starts a rollout, so there is nothing to wait for.
-  if (textOf(template, container) !== textOf(current.spec.template, container))
+  if (templateText(template, container) !== templateText(current.spec.template, container))
     return replacing("its owner changed the pod template meanwhile");
   const own = containerOf(current, container);
   // A Deployment controller that responds later finds the template in the ReplicaSet, and replaces no pod.
@@ -212,44 +213,6 @@ function hasPods({ spec, status }: ReplicaSet): boolean {
 
 function containerOf({ spec }: ReplicaSet, name: string): Container {
   return spec.template.spec.containers.find((each) => each.name === name) ?? { name };
-}
-
-/**
- * The API server writes the fields of an object in a fixed order, so equal templates are equal texts. Kubernetes
- * compares whole templates, the resources of other containers included, but quantities by their value.
- *
- * @param sized name of a container whose resources do not count
- */
-function textOf({ metadata, spec }: PodTemplate, sized?: string): string {
-  // Kubernetes adds this label to the template of a ReplicaSet.
-  const labels = Object.entries(metadata?.labels ?? {}).filter(([name]) => name !== TEMPLATE_HASH_LABEL);
-  const containers = spec.containers.map((each) =>
-    each.name === sized ? { ...each, resources: undefined } : each,
-  );
-  return JSON.stringify(
-    [
-      { ...metadata, labels },
-      { ...spec, containers },
-    ],
-    withOneNotation,
-  );
-}
-
-/**
- * The fields of a template whose quantities can have several notations: resources of containers, of pods and of volume
- * claims, and the limit of an empty directory. A label or an annotation with such a name is a text, and no object. The
- * divisor of a `resourceFieldRef` is a quantity too, but the API server accepts and stores only one text for each value.
- */
-const WITH_QUANTITIES = ["requests", "limits", "overhead", "emptyDir"];
-
-/** For `JSON.stringify`: writes each quantity in the same notation, such as `1Gi` and `1073741824`. */
-function withOneNotation(field: string, value: unknown): unknown {
-  if (typeof value !== "object" || value === null || !WITH_QUANTITIES.includes(field)) return value;
-  const written = Object.entries(value).map(([name, amount]) => [
-    name,
-    parseQuantity(`${amount}`)?.toString() ?? amount,
-  ]);
-  return Object.fromEntries(written);
 }
 
 /** If more ReplicaSets than this have the size and no pods, the commit takes several attempts. */

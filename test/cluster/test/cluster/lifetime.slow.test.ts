@@ -114,7 +114,11 @@ test("up waits for a start in progress", async () => {
   const env = ownCache();
   const first = startNode(MAIN, UP, env);
   await untilEtcdRuns(first, env);
+  // Otherwise, the start could be complete before the second process looks.
+  first.process.kill("SIGSTOP");
   const second = startNode(MAIN, UP, env);
+  await second.waitForOutput("waiting for it");
+  first.process.kill("SIGCONT");
   expect(await second.waitForEnd()).toBe(0);
   const kept = await attachCluster("kept", env);
   expect(await kubectl(kept, ["get", "namespace", "default", "-o", "name"])).toBe("namespace/default\n");

@@ -561,13 +561,19 @@ describe("the report on a service", () => {
     expect(Number(seconds)).toBeLessThan(100);
   });
 
-  it("counts as in progress while the writes to a pipe that was added later fail", async () => {
+  /** `age`: of the oldest rescale in progress, in seconds. */
+  async function rescaledWithMetrics() {
     const registry = new Registry();
     const metrics = new ControllerMetrics(registry, { now: () => simulation.clock.now() });
     const age = async () =>
       Number(/oldest_propagation_seconds (\d\S*)/.exec(await registry.metrics())?.[1] ?? Number.NaN);
     const simulation: Simulation = await settled(["a"], new Simulation({ metrics }));
     simulation.requestSize(1, 4);
+    return { simulation, age };
+  }
+
+  it("counts as in progress while the writes to a pipe that was added later fail", async () => {
+    const { simulation, age } = await rescaledWithMetrics();
     await simulation.run(DAY);
     expect(await age()).toBe(0);
     const message = 'deployments.apps "b" is forbidden: User "a" cannot patch resource "deployments"';
@@ -584,12 +590,7 @@ describe("the report on a service", () => {
   });
 
   it("counts as in progress since its rollout window opened if a pipe was added long before", async () => {
-    const registry = new Registry();
-    const metrics = new ControllerMetrics(registry, { now: () => simulation.clock.now() });
-    const age = async () =>
-      Number(/oldest_propagation_seconds (\d\S*)/.exec(await registry.metrics())?.[1] ?? Number.NaN);
-    const simulation: Simulation = await settled(["a"], new Simulation({ metrics }));
-    simulation.requestSize(1, 4);
+    const { simulation, age } = await rescaledWithMetrics();
     await simulation.run(HOUR);
     // The clock starts on a Thursday.
     simulation.addService(1, { rolloutWindow: '{schedule: "0 0 * * 6", duration: 1h}' });
