@@ -48,8 +48,10 @@ export interface PipeView extends KubeObject {
   readonly templateProblem: Fallback | undefined;
   /** Resources that programs of the pipe read only when they start. If one changes, a restart is necessary. */
   readonly startupReads: readonly StartupRead[];
-  /** The time without progress that the owner chose for rollouts, plus the time until a pod counts as available. */
+  /** The time without progress that the owner chose for rollouts; 0 for none. */
   readonly deadlineMs: number;
+  /** The time for which a pod must be ready before it counts as available. */
+  readonly minReadyMs: number;
   /** A Deployment is paused, or the owner of a StatefulSet keeps all of its pods from rollouts. */
   readonly isPaused: boolean;
   /** To commit a resize in place, the controller has paused the Deployment, or holds the pods of the StatefulSet. */

@@ -73,9 +73,12 @@ export function stepsOf({ inTurn }: PipeView): number {
   return inTurn?.steps ?? 1;
 }
 
-/** The owner may allow a rollout more time than the controller does. */
-export function timeoutMsOf({ deadlineMs }: PipeView, { policy }: Pick<Timing, "policy">): number {
-  return Math.max(policy.rolloutTimeoutMs, deadlineMs);
+/** The owner may allow a rollout more time than the controller does. Pods count as available only after `minReadyMs`. */
+export function timeoutMsOf(
+  { deadlineMs, minReadyMs }: PipeView,
+  { policy }: Pick<Timing, "policy">,
+): number {
+  return Math.max(policy.rolloutTimeoutMs, deadlineMs) + minReadyMs;
 }
 
 /** Counts rollouts and rollbacks of the controller across all services. */

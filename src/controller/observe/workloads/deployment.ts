@@ -15,7 +15,8 @@ function ofDeployment(deployment: Deployment, { lastRollout }: Known): OfKind {
   const { metadata, spec } = deployment;
   return {
     kind: "Deployment",
-    deadlineMs: deadlineMsOf(spec),
+    deadlineMs: chosenDeadlineS(spec) * 1000,
+    minReadyMs: (spec.minReadySeconds ?? 0) * 1000,
     isPaused: spec.paused ?? false,
     pausedForCommitAtMs: spec.paused ? pausedByControllerAtMs(metadata, lastRollout, PAUSED) : undefined,
     stopsOldPodsFirst: stopsOldPodsFirst(spec),
@@ -34,17 +35,10 @@ const NO_DEADLINE_S = 2 ** 31 - 1;
 /** The longest rollout timeout that can be set. A pipe that does not come up keeps others waiting no longer. */
 const LONGEST_DEADLINE_S = 24 * 3600;
 
-function deadlineMsOf({
-  progressDeadlineSeconds = DEFAULT_DEADLINE_S,
-  minReadySeconds = 0,
+function chosenDeadlineS({
+  progressDeadlineSeconds: chosen = DEFAULT_DEADLINE_S,
 }: Deployment["spec"]): number {
-  return (chosenDeadlineS(progressDeadlineSeconds, minReadySeconds) + minReadySeconds) * 1000;
-}
-
-function chosenDeadlineS(deadlineS: number, minReadyS: number): number {
-  // Only with a longer deadline than the default can pods take as long as that to become available.
-  if (deadlineS === NO_DEADLINE_S) return minReadyS < DEFAULT_DEADLINE_S ? 0 : DEFAULT_DEADLINE_S;
-  return deadlineS === DEFAULT_DEADLINE_S ? 0 : Math.min(deadlineS, LONGEST_DEADLINE_S);
+  return chosen === DEFAULT_DEADLINE_S || chosen === NO_DEADLINE_S ? 0 : Math.min(chosen, LONGEST_DEADLINE_S);
 }
 
 /**

@@ -40,7 +40,8 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
   const isOfOneRevision = status.currentRevision === status.updateRevision;
   return {
     kind: "StatefulSet",
-    deadlineMs: minReadySeconds * 1000,
+    deadlineMs: 0,
+    minReadyMs: minReadySeconds * 1000,
     isPaused: replicas > 0 && replaceable === 0,
     pausedForCommitAtMs: needsHold ? heldAtMs : committingSinceMs(known.lastRollout),
     stopsOldPodsFirst: true,

@@ -24,6 +24,7 @@ export interface OfKind
     PipeView,
     | "kind"
     | "deadlineMs"
+    | "minReadyMs"
     | "isPaused"
     | "pausedForCommitAtMs"
     | "stopsOldPodsFirst"
@@ -78,6 +79,7 @@ export function workloadView<T extends Workload>(
     templateProblem: container && podTemplateProblem(spec.template, serviceId, container.name),
     startupReads: startupReadsOf(spec.template, container, limitFollows),
     deadlineMs: own.deadlineMs,
+    minReadyMs: own.minReadyMs,
     isPaused: own.isPaused,
     isPausedForCommit: own.pausedForCommitAtMs !== undefined,
     pausedForCommitAtMs: own.pausedForCommitAtMs,

@@ -27,13 +27,16 @@ it("a Deployment that is newer than its last rollout is not overdue before its o
   expect(timedPhase(created(NOW_MS - 60_000), timing).phase).toBe("rolling-out");
 });
 
-it("the timeout is the longer one of the policy and of the owner's deadline", () => {
+it("the timeout is the longer one of the policy and of the owner's deadline, plus the time until a pod is available", () => {
   const lastRollout = aRollout(sizeOfCores(4), { startedAtMs: NOW_MS - 2 * POLICY.rolloutTimeoutMs });
   const timing = { nowMs: NOW_MS, policy: POLICY };
-  const phaseWith = (deadlineMs: number) =>
-    timedPhase(rollingTo("a", sizeOfCores(4), { lastRollout, deadlineMs }), timing).phase;
-  expect(phaseWith(POLICY.rolloutTimeoutMs)).toBe("overdue");
-  expect(phaseWith(2 * POLICY.rolloutTimeoutMs + 1)).toBe("rolling-out");
+  const phaseWith = (times: { readonly deadlineMs: number; readonly minReadyMs?: number }) =>
+    timedPhase(rollingTo("a", sizeOfCores(4), { lastRollout, ...times }), timing).phase;
+  const { rolloutTimeoutMs } = POLICY;
+  expect(phaseWith({ deadlineMs: rolloutTimeoutMs })).toBe("overdue");
+  expect(phaseWith({ deadlineMs: 2 * rolloutTimeoutMs + 1 })).toBe("rolling-out");
+  expect(phaseWith({ deadlineMs: rolloutTimeoutMs, minReadyMs: rolloutTimeoutMs })).toBe("overdue");
+  expect(phaseWith({ deadlineMs: 0, minReadyMs: rolloutTimeoutMs + 1 })).toBe("rolling-out");
 });
 
 it.each([

@@ -38,8 +38,8 @@ describe("a StatefulSet of three pods", () => {
     });
   });
 
-  it("counts a pod as available after minReadySeconds, so its rollouts have at least that time", () => {
-    expect(aStatefulPipe({ options: { minReadySeconds: 1200 } }).deadlineMs).toBe(1_200_000);
+  it("counts a pod as available after minReadySeconds, so its rollouts have that time in addition", () => {
+    expect(aStatefulPipe({ options: { minReadySeconds: 1200 } }).minReadyMs).toBe(1_200_000);
   });
 
   it.each<[string, StatefulSet["status"], boolean]>([
