@@ -12,6 +12,7 @@ import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { isOfWrite, isRefusal, NO_ROOM } from "../retry.ts";
 import { ROLLBACK_FAILED } from "../rollout/rules.ts";
+import { comparableMessage } from "./status-content.ts";
 
 /** Returns the failures of all pipes. A failure that the previous status has keeps its time. */
 export function failuresOf(assessments: readonly Assessment[], previous: PipeScalingStatus): PipeFailure[] {
@@ -50,14 +51,16 @@ export function newFailures(before: PipeScalingStatus, after: PipeScalingStatus)
 }
 
 /**
- * Each failed rollout is new, because each attempt interrupts the pipe. A refused write is new if its message is. A
- * write that fails for another reason is repeated soon, and its message may differ, so only its reason counts.
+ * Each failed rollout is new, because each attempt interrupts the pipe. A refused write is new if its message is, apart
+ * from numbers, such as what a quota has left. A write that fails for another reason is repeated soon, and its message
+ * may differ, so only its reason counts.
  */
 function isKnown(before: PipeFailure, failure: PipeFailure): boolean {
   if (!isAlike(before, failure)) return false;
   // The message of NO_ROOM also changes often, because it says how much room is free.
   if (isOfWrite(failure.reason) || failure.reason === NO_ROOM) return true;
-  if (isRefusal(failure.reason)) return before.message === failure.message;
+  if (isRefusal(failure.reason))
+    return comparableMessage(before.message) === comparableMessage(failure.message);
   const isRollbackFailed = ({ message }: PipeFailure) => message.includes(ROLLBACK_FAILED);
   return before.attempts === failure.attempts && isRollbackFailed(before) === isRollbackFailed(failure);
 }

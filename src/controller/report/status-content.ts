@@ -8,10 +8,10 @@ export const OWN_CONDITIONS = ["Ready", "Reconciling", "Stalled"];
 const TIMES = ["lastTransitionTime", "startedAt", "completedAt", "at"];
 
 /**
- * Numbers in the messages of Kubernetes, such as "used: 950" or "0/3 nodes", which may change with every pod that comes
- * or goes. Those in names and times do not count.
+ * Numbers in the messages of Kubernetes, such as "used: 950", "used: requests.memory=12Gi" or "0/3 nodes", which may
+ * change with every pod that comes or goes. Those in names and times do not count.
  */
-const NUMBERS = /(?<![^ (/])\d[\d.]*(?![\w:-])/g;
+const NUMBERS = /(?<![^ (/])\d[\d.]*(?![\w:-])|(?<==)\d[\d.]*[A-Za-z]*(?![\w:-])/g;
 
 /**
  * Identifies what the controller says in a status. It ignores times, so it is the same after another writer removed the
@@ -27,10 +27,14 @@ export function contentOf({ conditions = [], history = [], ...status }: PipeScal
 /** The order of keys depends on whether the API server returned an object or the controller made it. */
 function comparable(key: string, value: unknown): unknown {
   if (TIMES.includes(key) && typeof value === "string") return "";
-  if (key === "message" && typeof value === "string")
-    return value.split(SENTENCE_ENDS).map(comparableSentence);
+  if (key === "message" && typeof value === "string") return comparableMessage(value);
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Equal for messages that differ only in numbers, and in the order of clauses that begin with one. */
+export function comparableMessage(message: string): string {
+  return message.split(SENTENCE_ENDS).map(comparableSentence).join(". ");
 }
 
 const SENTENCE_ENDS = /[.;](?: |$)/;
@@ -39,9 +43,10 @@ const SENTENCE_ENDS = /[.;](?: |$)/;
  * The scheduler counts nodes for each reason, and sorts these clauses by their text, which begins with the number. So
  * another number can change their order.
  */
-function comparableSentence(sentence: string): readonly string[] {
+function comparableSentence(sentence: string): string {
   return sentence
     .split(/[,:] (?=\d)/)
     .map((clause) => clause.replaceAll(NUMBERS, ""))
-    .sort();
+    .sort()
+    .join(", ");
 }

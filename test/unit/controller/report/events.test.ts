@@ -61,6 +61,14 @@ describe("the Events of a failure", () => {
     ]);
   });
 
+  it("are one for a write that a quota refuses again and again, whatever others use of it meanwhile", () => {
+    const quotaOf = (used: string) => ({
+      message: `exceeded quota: q, requested: requests.cpu=4, used: ${used}, limited: requests.cpu=8`,
+    });
+    expect(eventsFor(quotaOf("requests.cpu=6"), quotaOf("requests.cpu=7500m"))).toEqual([]);
+    expect(eventsFor(quotaOf("requests.cpu=6"), quotaOf("requests.memory=6Gi"))).toHaveLength(1);
+  });
+
   it("are one for a write that fails again and again, whatever the message", () => {
     const unreachable = { reason: "WriteFailed", message: "connection refused" };
     expect(eventsFor(unreachable, { ...unreachable, attempts: 2, message: "connection reset" })).toEqual([]);
