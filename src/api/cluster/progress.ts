@@ -92,7 +92,8 @@ export function progressOf(object: PipeScaling & KubeObject, boost?: Boost): Pro
       // While the tier is unknown, the status of a new spec has no size.
       desired: shared(reported ?? wanted),
       pipes: shared(pipesOf(status)),
-      failures: failuresOf(status),
+      // If every pipe runs the size, only writes to templates can have failed, which is no matter for customers.
+      failures: state === "scaled" ? NO_FAILURES : failuresOf(status),
       fallbacks: fallbacksOf(status),
       requestId,
       startedAtMs,
@@ -151,16 +152,17 @@ function outcomeOf(spec: PipeScalingSpec, status: PipeScalingStatus) {
   const ready = conditions.find(({ type }) => type === "Ready");
   if (!ready) return PENDING;
   if (ready.status === "True") return { state: "scaled", reason: reasonOf(ready.reason, "Scaled") } as const;
-  // The pods have the size; callers need not wait until the templates have it.
-  if (ready.reason === "Progressing" && isRunByAll(status))
-    return { state: "scaled", reason: "Scaled" } as const;
   const isStalled = conditions.some(({ type, status }) => type === "Stalled" && status === "True");
   if (isStalled) return { state: "failed", reason: reasonOf(ready.reason, "Failed") } as const;
+  // While a PipeScaling is being deleted, its pipes are not counted.
+  const isCounted = ready.status === "False" && ready.reason !== "Deleting";
+  // The pods have the size. Callers need not wait until the templates have it, whatever keeps a template from it.
+  if (isCounted && isRunByAll(status)) return { state: "scaled", reason: "Scaled" } as const;
   return { state: "propagating", reason: reasonOf(ready.reason, PENDING.reason) } as const;
 }
 
 function isRunByAll({ pipes, propagation }: PipeScalingStatus): boolean {
-  return propagation?.completedAt !== undefined && pipes?.updated === pipes?.total;
+  return propagation?.completedAt !== undefined && pipes !== undefined && pipes.updated === pipes.total;
 }
 
 function desiredOf({ desired }: PipeScalingStatus): DesiredSize | undefined {

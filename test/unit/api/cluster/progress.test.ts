@@ -29,7 +29,11 @@ function condition(type: string, status: Condition["status"], reason: string): C
 }
 
 const READY = [condition("Ready", "True", "Scaled")];
-const MOVING = [condition("Ready", "False", "Progressing"), condition("Reconciling", "True", "Progressing")];
+const MOVING = reconciling("Progressing");
+
+function reconciling(reason: string): Condition[] {
+  return [condition("Ready", "False", reason), condition("Reconciling", "True", reason)];
+}
 
 /** The status when all five pipes have the size. */
 function done(cores: number, requestId?: string): PipeScalingStatus {
@@ -157,11 +161,43 @@ describe("the progress of a PipeScaling", () => {
     });
   });
 
-  it("is scaled when the pods run the size, although templates still follow", () => {
-    const status = { ...done(4, "r1"), conditions: MOVING };
+  it.each([
+    ["templates still follow", "Progressing"],
+    ["templates wait for their owner", "WaitingForOwner"],
+    ["templates wait for the rollout window", "WaitingForWindow"],
+    ["writes to templates fail", "WriteFailed"],
+    ["writes to templates are forbidden", "Forbidden"],
+    ["writes to templates are refused", "Refused"],
+    ["a later controller has a reason of its own", "OfALaterVersion"],
+  ])("is scaled without failures when the pods run the size, although %s", (_, reason) => {
+    const size = { ...sizeFields(4), summary: "" } as const;
+    const failure = { pipe: "orders", size, reason, message: "", attempts: 2, at: STARTED } as const;
+    const status = { ...done(4, "r1"), conditions: reconciling(reason), failures: [failure] };
     const progress = progressOf(scaling({ spec: sizeFields(4), status }, { id: "r1", cores: 4 }));
-    expect(progress).toMatchObject({ state: "scaled", reason: "Scaled" });
+    expect(progress).toMatchObject({ state: "scaled", reason: "Scaled", failures: [] });
     expect(progress.completedAtMs).toBe(Date.parse(COMPLETED));
+  });
+
+  it.each(["WaitingForOwner", "WriteFailed", "OfALaterVersion"])(
+    "is propagating while pipes do not run the size, or are not counted, with the reason %s",
+    (reason) => {
+      const { pipes: _, ...uncounted } = done(4, "r1");
+      const pipes = { total: 5, updated: 4, summary: "4/5" };
+      for (const status of [uncounted, { ...uncounted, pipes }]) {
+        const conditions = reconciling(reason);
+        const object = scaling(
+          { spec: sizeFields(4), status: { ...status, conditions } },
+          { id: "r1", cores: 4 },
+        );
+        expect(progressOf(object)).toMatchObject({ state: "propagating", completedAtMs: undefined });
+      }
+    },
+  );
+
+  it("is propagating while its PipeScaling is being deleted, whatever was counted before", () => {
+    const status = { ...done(4), conditions: reconciling("Deleting") };
+    const progress = progressOf(scaling({ spec: sizeFields(4), status }));
+    expect(progress).toMatchObject({ state: "propagating", reason: "Deleting" });
   });
 
   it("is suspended if its spec is, even before a controller reports it", () => {
@@ -273,12 +309,7 @@ describe("the reasons", () => {
   it.each([
     ["Ready=True", [condition("Ready", "True", "New")], "scaled", "Scaled"],
     ["Ready=Unknown", [condition("Ready", "Unknown", "New")], "propagating", "Pending"],
-    [
-      "Reconciling=True",
-      [condition("Ready", "False", "New"), condition("Reconciling", "True", "New")],
-      "propagating",
-      "Pending",
-    ],
+    ["Reconciling=True", reconciling("New"), "propagating", "Pending"],
     [
       "Stalled=True",
       [condition("Ready", "False", "New"), condition("Stalled", "True", "New")],
@@ -286,7 +317,9 @@ describe("the reasons", () => {
       "Failed",
     ],
   ])("fit the state of %s with a reason of a later controller", (_, conditions, state, reason) => {
-    const progress = progressOf(scaling({ spec: sizeFields(4), status: { ...done(4), conditions } }));
+    const pipes = { total: 5, updated: state === "scaled" ? 5 : 4, summary: "" };
+    const status = { ...done(4), pipes, conditions };
+    const progress = progressOf(scaling({ spec: sizeFields(4), status }));
     expect(progress).toMatchObject({ state, reason });
   });
 });

@@ -247,6 +247,11 @@ describe("a StatefulSet whose owner changes the image when its pods have the siz
     expect(held.ready).toMatchObject({ status: "False", reason: "WaitingForOwner" });
     expect(held.ready?.message).toMatch(/^The one pipe runs 4 .* statefulset\/a: .*: (set|lower) spec\./);
     expect(held.ready?.message).not.toContain("template follows");
+    // The API calls this scaled.
+    expect(held.simulation.status(1)).toMatchObject({
+      pipes: { total: 1, updated: 1 },
+      propagation: { completedAt: expect.any(String) },
+    });
     held.change({ updateStrategy: ofPartition(0) });
     await held.run(5 * MINUTE);
     held.expectSettled(4);
