@@ -8,6 +8,7 @@ import { ALWAYS_OPEN, rolloutWindowAt } from "../../domain/rollout-window.ts";
 import { sameSize } from "../../domain/size.ts";
 import type { Action } from "../actions.ts";
 import type { Assessment, Begin, Way } from "../assessment.ts";
+import { isHindered } from "../in-place/fall-back.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
@@ -60,11 +61,6 @@ export function decidePipes(
   const first: Draft = { ...given, waiting, plan: NO_PLAN, actions: [], waitsForCommit: false };
   const { actions, sizing, waitsForCommit } = PASSES.reduce((draft, pass) => pass(draft), first);
   return { actions, sizing, waitsForCommit };
-}
-
-/** A pipe that cannot be resized in place, and must not restart, keeps no other pipe from its size. */
-function isHindered({ state, hindrance }: Assessment): boolean {
-  return state === "waiting" && hindrance !== undefined;
 }
 
 const NO_PLAN: RolloutPlan = { start: [], waitReason: "nothing", isCanary: false, blockedBy: [] };

@@ -134,6 +134,14 @@ function wasTooSmall({ pipe, desired, active }: Subject): boolean {
   return active.some(({ own }) => own?.isOomKilled);
 }
 
+/**
+ * True for a pipe that cannot be resized in place, and must not restart. It keeps no other pipe from its size. False if
+ * its pods have the size, and only the template cannot follow them.
+ */
+export function isHindered<T extends PipeDecision>(of: T): of is T & Required<Pick<T, "hindrance">> {
+  return of.state === "waiting" && of.hindrance !== undefined;
+}
+
 /** @param problem `untilMs`: when it may end without an event, in milliseconds since 1970 */
 export function waitsInPlace(
   subject: Subject,

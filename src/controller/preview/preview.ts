@@ -209,7 +209,7 @@ function actionFor(
     case "rolling":
       return "wait for its rollout or resize";
     case "resized":
-      return waitsForOwner ? `leave it: ${activity}` : "let its template follow its pods";
+      return waitsForOwner || hindrance ? `leave it: ${activity}` : "let its template follow its pods";
     case "waiting":
       return hindrance ? `leave it: ${activity}` : `resize it later: it waits${waitingFor(sizing)}`;
     case "paused":

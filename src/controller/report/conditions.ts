@@ -4,6 +4,7 @@ import { describeSize } from "../../domain/size.ts";
 import { formatTime } from "../../kube/time.ts";
 import type { Assessment } from "../assessment.ts";
 import type { Sizing } from "../decide/decision.ts";
+import { isHindered } from "../in-place/fall-back.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
@@ -118,23 +119,27 @@ function underWay(sizing: Sizing): (string | undefined)[] {
   const { assessments } = sizing;
   const named = (state: Assessment["state"]) =>
     assessments.filter((each) => each.state === state && !each.waitsForOwner).map(({ pipe }) => nameOf(pipe));
-  const resized = named("resized");
+  const resized = assessments.filter(({ state, waitsForOwner }) => state === "resized" && !waitsForOwner);
+  const following = resized.filter(({ hindrance }) => !hindrance).map(({ pipe }) => nameOf(pipe));
+  const unable = resized.filter(({ hindrance }) => hindrance);
   const kept = assessments.filter(({ waitsForOwner }) => waitsForOwner).map(({ pipe }) => nameOf(pipe));
-  const hindered = assessments.filter(({ state, hindrance }) => state === "waiting" && hindrance);
+  const hindered = assessments.filter(isHindered);
   const waiting = named("waiting").length - hindered.length;
   return [
     listed("In progress", named("rolling")),
-    listed(resized.length === 1 ? "Its template follows" : "Their templates follow", resized),
+    listed(following.length === 1 ? "Its template follows" : "Their templates follow", following),
+    listed("With a template that cannot follow", unable.map(withReason)),
     lackOfRoom(sizing),
     listed("Paused by their owner", named("paused")),
     listed("Waiting for their owner", kept),
     ownersChoice(sizing),
-    listed(
-      "Cannot be resized in place, so waiting",
-      hindered.map(({ pipe, hindrance }) => `${nameOf(pipe)} (${hindrance?.reason})`),
-    ),
+    listed("Cannot be resized in place, so waiting", hindered.map(withReason)),
     waiting > 0 ? `${waiting} waiting${waitingFor(sizing)}.` : undefined,
   ];
+}
+
+function withReason({ pipe, hindrance }: Assessment): string {
+  return `${nameOf(pipe)} (${hindrance?.reason})`;
 }
 
 /** Names only the first pipe. A pod whose resize is deferred runs on its node, and the obstacle names it. */

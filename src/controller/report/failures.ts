@@ -7,7 +7,7 @@ import { parseTime } from "../../kube/time.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Assessment, Failure, Subject } from "../assessment.ts";
 import type { Sizing } from "../decide/decision.ts";
-import { notResized } from "../in-place/fall-back.ts";
+import { isHindered, notResized } from "../in-place/fall-back.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { isOfWrite, isRefusal, NO_ROOM } from "../retry.ts";
@@ -88,7 +88,7 @@ export function overdueHindrances(reported: Reported): readonly Assessment[] {
   const failAtMs = hindrancesFailAtMs(reported);
   if (failAtMs > nowMs) return [];
   return sizing.assessments.flatMap((each) => {
-    if (!each.hindrance || each.failure) return [];
+    if (!isHindered(each) || each.failure) return [];
     return [{ ...each, failure: notResized(each.hindrance, failAtMs - policy.rolloutTimeoutMs) }];
   });
 }
@@ -96,7 +96,7 @@ export function overdueHindrances(reported: Reported): readonly Assessment[] {
 /** When pipes that wait count as failed, in milliseconds since 1970; infinite if none waits. */
 export function hindrancesFailAtMs({ scaling, sizing, policy, nowMs }: Reported): number {
   const { assessments, desired } = sizing;
-  if (assessments.every(({ hindrance }) => !hindrance)) return Number.POSITIVE_INFINITY;
+  if (!assessments.some(isHindered)) return Number.POSITIVE_INFINITY;
   return sinceMs(scaling.status, describeSize(desired.size), nowMs) + policy.rolloutTimeoutMs;
 }
 

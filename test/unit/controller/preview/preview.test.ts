@@ -144,6 +144,21 @@ describe("a preview", () => {
     expect(preview(snapshot, DECIDE_OPTIONS).begun).toBe(0);
   });
 
+  it.each([
+    ["that a template follows its pods", undefined, "let its template follow its pods"],
+    [
+      "why a template cannot follow its pods",
+      "the template has no label",
+      "leave it: the template has no label",
+    ],
+  ])("shows %s", (_, message, action) => {
+    const templateProblem =
+      message === undefined ? message : ({ reason: "PodsNotLabeled", message } as const);
+    const pods = new Map([["a", [aResizedPod("a-1")]]]);
+    const pipes = [aLabelledPipe("a", { templateProblem })];
+    expect(linesOf(aSnapshot(pipes, { strategy: "InPlace", pods }))).toEqual([`a: ${action}`]);
+  });
+
   it("continues as if the PipeScaling were created", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     expect(linesOf(aSnapshot([done], { scaling: undefined }))).toEqual([

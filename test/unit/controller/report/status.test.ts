@@ -60,8 +60,8 @@ describe("a pipe whose pods the controller does not see", () => {
 
 describe("a pipe whose pods run the size before its template has it", () => {
   const pipe = aLabelledPipe("a");
-  const statusWith = (changes: Partial<Snapshot>, pipes = [pipe]) => {
-    const scaling = aScaling(4);
+  const statusWith = (changes: Partial<Snapshot>, pipes = [pipe], before: PipeScalingStatus = {}) => {
+    const scaling = aScaling(4, { status: before });
     const strategy = "InPlaceOrRollout";
     const pods = new Map([["a", [aResizedPod("a-1", { resizedAtMs: NOW_MS })]]]);
     const snapshot = aSnapshot(pipes, { scaling, strategy, pods, ...changes });
@@ -81,6 +81,28 @@ describe("a pipe whose pods run the size before its template has it", () => {
     });
     expect(readiness(status)).toBe("False");
     expect(status.conditions?.[0]?.message).toBe("The one pipe runs 4 cpu / 16 Gi. Its template follows: a.");
+  });
+
+  it.each([
+    ["at first", NOW_MS],
+    ["after the time that a rollout may take", NOW_MS - 2 * POLICY.rolloutTimeoutMs],
+  ])("has not failed although its template cannot follow, %s", (_, sinceMs) => {
+    const at = new Date(sinceMs).toISOString();
+    const conditions: Condition[] = [
+      { type: "Ready", status: "False", reason: "Progressing", message: "", lastTransitionTime: at },
+    ];
+    const desired = { ...describedSize(FOUR), source: "Spec" } as const;
+    const before = { conditions, desired, propagation: { startedAt: at } };
+    const templateProblem = { reason: "PodsNotLabeled", message: "its template has no label" } as const;
+    const status = statusWith({ strategy: "InPlace" }, [aLabelledPipe("a", { templateProblem })], before);
+    expect(status).toMatchObject({
+      pipes: { updated: 1, pending: [{ state: "Resized", reason: "PodsNotLabeled" }] },
+      failures: undefined,
+    });
+    expect(status.conditions?.[0]).toMatchObject({
+      reason: "Progressing",
+      message: "The one pipe runs 4 cpu / 16 Gi. With a template that cannot follow: a (PodsNotLabeled).",
+    });
   });
 
   it("does not count while one of its pods has another size, whatever its template says", () => {
