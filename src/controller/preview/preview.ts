@@ -170,7 +170,8 @@ export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
       ...about,
       pipe: nameOf(each.pipe),
       size: each.pipe.size && describeSize(each.pipe.size),
-      desired: describeSize(sizing.desired.size),
+      // After a lack of memory, pipes get another size than the requested one.
+      desired: describeSize(each.subject.desired),
       action: snapshot.scaling?.spec.suspend ? "leave it: suspended" : actionFor(each, actions, sizing),
     }));
   return { steps, begun: sizing.assessments.filter((each) => takesPlace(each, actions)).length };
@@ -184,11 +185,8 @@ function takesPlace({ pipe, phase }: Assessment, actions: readonly Action[]): bo
   return isCounted({ replicas: pipe.replicas, replacesPods, phase });
 }
 
-function actionFor(
-  { pipe, state, failure, abandoned, hindrance, activity, waitsForOwner }: Assessment,
-  actions: readonly Action[],
-  sizing: Sizing,
-): string {
+function actionFor(assessment: Assessment, actions: readonly Action[], sizing: Sizing): string {
+  const { pipe, failure, abandoned } = assessment;
   if (actions.some(({ type }) => type === "confirm-generation"))
     return "confirm the generation of the PipeScaling first, because a pipe records a later one";
   const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
@@ -204,14 +202,21 @@ function actionFor(
     case "delete-pod":
       return `delete its pod ${own.pod.metadata.name}, which has a size that failed and which Kubernetes does not replace`;
   }
-  switch (state) {
+  return nextFor(assessment, sizing);
+}
+
+/** The action for a pipe that gets no write now. */
+function nextFor(assessment: Assessment, sizing: Sizing): string {
+  const { state, failure, hindrance, activity, waitsForOwner, isReturned } = assessment;
+  // A pipe whose pods have their previous size again is reported as one in progress.
+  switch (state === "rolling" && isReturned ? "resized" : state) {
     case "done":
     case "rolling":
       return "wait for its rollout or resize";
     case "resized":
       return waitsForOwner || hindrance ? `leave it: ${activity}` : "let its template follow its pods";
     case "waiting":
-      return hindrance ? `leave it: ${activity}` : `resize it later: it waits${waitingFor(sizing)}`;
+      return whileWaiting(assessment, sizing);
     case "paused":
       return waitsForOwner ? `leave it: ${activity}` : "wait for its owner, who has paused its rollouts";
     case "failed":
@@ -219,4 +224,14 @@ function actionFor(
     case "unsizable":
       return `leave it: ${failure?.message}`;
   }
+}
+
+function whileWaiting({ failure, hindrance, activity, isReturned }: Assessment, sizing: Sizing): string {
+  const { outOfMemory, waitReason } = sizing;
+  // A pipe that has its previous size again gets no other one before a request.
+  if (isReturned) return `leave it: ${(failure ?? outOfMemory)?.message}`;
+  if (hindrance) return `leave it: ${activity}`;
+  const isUnrecorded = outOfMemory !== undefined && waitReason === "nothing";
+  const reason = isUnrecorded ? " for the record that the service ran out of memory" : waitingFor(sizing);
+  return `resize it later: it waits${reason}`;
 }

@@ -204,6 +204,42 @@ describe("a preview", () => {
     ]);
   });
 
+  it("shows the size that pipes get or have instead of one with which they ran out of memory", () => {
+    const [one, killedMs] = [sizeOfCores(1), NOW_MS - 120_000];
+    const outOfMemory = { size: one, previous: FOUR, pipe: "a", message: "killed", atMs: killedMs } as const;
+    const times = { inPlaceStartedAtMs: NOW_MS - 300_000, startedAtMs: NOW_MS - 299_000, cameUp: true };
+    const shrunk = aRollout(one, { ...times, lastGoodSize: FOUR, restarts: 0 });
+    const small = aLabelledPipe("a", { size: one, lastRollout: shrunk });
+    const recorded = { ...small, lastRollout: { ...shrunk, outOfMemory } };
+    const other = aLabelledPipe("b", { size: one, lastRollout: shrunk });
+    const back = aRollout(FOUR, { cameUp: true, outOfMemory });
+    const first = aLabelledPipe("a", { size: FOUR, lastRollout: back });
+    const second = aLabelledPipe("b", { size: FOUR, lastRollout: back });
+    const killed = aPod("a-1", {}, { restartCount: 2, restartedAtMs: killedMs, isOomKilled: true });
+    const previewed = (pipes: readonly PipeView[], a: PodView, b: PodView) => {
+      const pods = new Map([
+        ["a", [a]],
+        ["b", [b]],
+      ]);
+      const snapshot = aSnapshot(pipes, { scaling: aScaling(1), strategy: "InPlaceOrRollout", pods });
+      const { steps } = preview(snapshot, { ...DECIDE_OPTIONS, commitsFree: 0 });
+      expect(new Set(steps.map(({ desired }) => desired))).toEqual(new Set(["4 cpu / 16 Gi"]));
+      return steps.map(lineOf);
+    };
+    const twice = (action: string) => [`a: ${action}`, `b: ${action}`];
+    const [large, rest] = [aResizedPod("a-1"), aResizedPod("b-1")];
+    expect(previewed([small, other], killed, aPod("b-1"))).toEqual(
+      twice("resize it later: it waits for the record that the service ran out of memory"),
+    );
+    expect(previewed([recorded, other], killed, aPod("b-1"))).toEqual(twice("resize it now"));
+    expect(previewed([recorded, other], large, rest)).toEqual(twice("let its template follow its pods"));
+    expect(previewed([first, other], large, aPod("b-1"))).toEqual([
+      "a: leave it: killed",
+      "b: resize it now",
+    ]);
+    expect(previewed([first, second], large, rest)).toEqual(twice("leave it: killed"));
+  });
+
   it("shows why a pipe cannot be resized", () => {
     const obstacle = { reason: "UnknownTier", message: "The tier is gold." } as const;
     expect(linesOf(aSnapshot([aPipe("a")], { tier: { ok: false, obstacle } }))).toEqual([
