@@ -486,6 +486,9 @@ const alerts = group("The alerts, by name.", {
   PipeScalingWatchStale: alert("A watch of the controller is silent.", {
     threshold: threshold(300, "Age of a watch above which the alert fires, in seconds."),
   }),
+  PipeScalingNamespacesLeftOut: alert("The controller may not read namespaces of pipes.", {
+    threshold: threshold(0, "Number of namespaces left out above which the alert fires."),
+  }),
   PipeScalingClusterErrors: alert("Calls to the API server fail.", {
     threshold: percentage(10, "Percentage of failed calls above which the alert fires."),
   }),

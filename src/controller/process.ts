@@ -21,6 +21,7 @@ import { processMetrics } from "../telemetry/process-metrics.ts";
 import { startTracing } from "../telemetry/tracing.ts";
 import { readinessOf } from "../telemetry/watch-readiness.ts";
 import { findUnreadable, whenReadable } from "./observe/unreadable-namespaces.ts";
+import { unreadableNamespaces } from "./report/metrics.ts";
 import { type Controller, type SetupOptions, setup } from "./setup.ts";
 import { TIMEOUTS, type Timeouts } from "./timeouts.ts";
 
@@ -89,6 +90,7 @@ async function operate(parts: Parts, signal: AbortSignal): Promise<void> {
   try {
     const { verticalAutoscalers, unreadable } = await firstCalls(parts, signal);
     for (const [namespace, err] of unreadable) log.warn({ namespace, err }, LEFT_OUT);
+    unreadableNamespaces(registry, unreadable.size);
     const pipeNamespaces = settings.pipeNamespaces.filter((each) => !unreadable.has(each));
     const controller = setup({ ...parts, settings: { ...settings, pipeNamespaces }, verticalAutoscalers });
     ({ informers } = controller);

@@ -105,7 +105,7 @@ describe("promtool", () => {
     const tests = "alerts.promtool.yaml";
     copyFileSync(fileURLToPath(new URL(tests, import.meta.url)), join(folder, tests));
     expect((await check("promtool", ["check", "rules", "--lint-fatal", "rules.yaml"])).output).toMatch(
-      /SUCCESS: 15 rules found/,
+      /SUCCESS: 16 rules found/,
     );
     expect((await check("promtool", ["test", "rules", tests])).output).toMatch(/^\s*SUCCESS\s*$/);
   });

@@ -2,7 +2,7 @@ import { Registry } from "prom-client";
 import * as z from "zod";
 import { ApiMetrics } from "../../../src/api/metrics.ts";
 import { labelNamesOf, SERVICE_METRICS } from "../../../src/api/resources/prometheus/exposition.ts";
-import { ControllerMetrics } from "../../../src/controller/report/metrics.ts";
+import { ControllerMetrics, unreadableNamespaces } from "../../../src/controller/report/metrics.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { buildInfo } from "../../../src/telemetry/build-info.ts";
 import { clusterMetrics } from "../../../src/telemetry/cluster-metrics.ts";
@@ -25,6 +25,7 @@ export function allMetrics() {
     api: metricsOf((registry) => new ApiMetrics(registry).watchCaches(() => [])),
     controller: metricsOf((registry) => {
       new ControllerMetrics(registry, systemClock);
+      unreadableNamespaces(registry, 0);
       const runtime = new RuntimeMetrics({ registry, name: "pipescaling", concurrency: 1 });
       runtime.watchQueue({ depth: 0, underWay: () => [] });
       runtime.watchLeader({ isLeader: true });

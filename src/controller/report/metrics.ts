@@ -126,6 +126,16 @@ export class ControllerMetrics {
   }
 }
 
+/** Reports how many namespaces this process left out when it started. They have no watch whose age would show it. */
+export function unreadableNamespaces(registry: Registry, count: number): void {
+  const gauge = new Gauge({
+    name: "pipe_scaling_unreadable_namespaces",
+    help: "Namespaces of pipes that the controller left out when it started, because it may not read them; the log names them.",
+    registers: [registry],
+  });
+  gauge.set(count);
+}
+
 /** @param before absent in the first reconciliation of a process, which knows only the status */
 function underWaySinceMs(
   status: PipeScalingStatus,

@@ -14,6 +14,7 @@ const KINDS = ["pipescalings", "deployments", "statefulsets", "pods", "horizonta
 interface Line {
   readonly msg: string;
   readonly namespace?: string;
+  readonly opsUrl?: string;
   readonly err?: { readonly message: string };
 }
 
@@ -45,7 +46,13 @@ function startController(server: FakeApiServer, pipeNamespaces: readonly string[
   });
   const isLeader = () => log.some(({ msg }) => msg === "leading");
   const problems = () => log.filter(({ err }) => err !== undefined);
-  return { log, end, isLeader, problems };
+  /** The value of the metric. */
+  const unreadable = async () => {
+    const { opsUrl } = log.find(({ msg }) => msg === "listening") ?? {};
+    const metrics = await (await fetch(`${opsUrl}/metrics`)).text();
+    return /^pipe_scaling_unreadable_namespaces (\d+)$/m.exec(metrics)?.[1];
+  };
+  return { log, end, isLeader, problems, unreadable };
 }
 
 /** Returns the paths of all watches except those of records. */
@@ -125,11 +132,16 @@ describe("a controller whose permissions in a namespace are gone", () => {
   it("leads in the other namespaces, and ends when it can read that one", async () => {
     const server = await FakeApiServer.start();
     server.forbids = (path) => isClusterWide(path) || isOf("globex")(path);
-    const { log, end, isLeader, problems } = startController(server, ["acme", "globex", "initech"]);
+    const { log, end, isLeader, problems, unreadable } = startController(server, [
+      "acme",
+      "globex",
+      "initech",
+    ]);
     await waitFor(isLeader, { what: "the controller to become the leader" });
     expect(pipeWatches(server)).toHaveLength(2 * KINDS.length);
     expect(problems()).toMatchObject([{ msg: expect.stringMatching(LEFT_OUT), namespace: "globex" }]);
     expect(problems()[0]?.err?.message).toMatch(/403 this is forbidden/);
+    expect(await unreadable()).toBe("1");
     const ofGlobex = () => server.requests.filter(({ url }) => isOf("globex")(url.pathname));
     await waitFor(() => ofGlobex().length >= 3, { what: "the namespace to be tried again" });
     expect(ofGlobex().every(({ method, url }) => method === "GET" && url.search === "?limit=1")).toBe(true);
@@ -162,8 +174,9 @@ describe("a controller whose permissions in a namespace are gone", () => {
   it("keeps on if the permissions are gone later", async () => {
     const server = await FakeApiServer.start();
     server.forbids = isClusterWide;
-    const { end, isLeader, problems } = startController(server, ["acme", "globex"]);
+    const { end, isLeader, problems, unreadable } = startController(server, ["acme", "globex"]);
     await waitFor(isLeader, { what: "the controller to become the leader" });
+    expect(await unreadable()).toBe("0");
     server.forbids = (path) => isClusterWide(path) || isOf("globex")(path);
     server.endForbiddenWatches();
     await waitFor(() => problems().length >= KINDS.length, { what: "the refusals" });

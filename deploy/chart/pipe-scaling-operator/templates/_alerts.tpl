@@ -123,6 +123,21 @@ labels of the release.
     {{- include "pipe-scaling.runbook" (list $ "PipeScalingWatchStale") }}
 {{- end }}
 {{- end }}
+{{- with $alerts.PipeScalingNamespacesLeftOut }}
+{{- if .enabled }}
+- alert: PipeScalingNamespacesLeftOut
+  expr: max(pipe_scaling_unreadable_namespaces{ {{- $of }}}) > {{ .threshold }}
+  for: 5m
+  labels:
+    severity: warning
+    {{- $labels | nindent 4 }}
+  annotations:
+    summary: >-
+      {{ "The controller may not read {{ $value }} namespaces of pipes." }}
+    description: It left them out when it started, so sizes that are requested there are not applied. The pipes keep running. The log of the controller names each namespace.
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingNamespacesLeftOut") }}
+{{- end }}
+{{- end }}
 {{- with $alerts.PipeScalingClusterErrors }}
 {{- if .enabled }}
 - alert: PipeScalingClusterErrors
