@@ -161,10 +161,9 @@ const OF_RECORDS: ReadonlySet<string> = new Set<FailureReason>([
   "WrongNamespace",
 ]);
 
-/** Returns the name of the first pipe that failed; `undefined` if a record is the problem. */
+/** Returns the name of the pipe that the conditions name first; `undefined` if a record is the problem. */
 function failedPipe({ view, scaling }: ServiceStatus): string | undefined {
   if (OF_RECORDS.has(view.reason)) return undefined;
-  // A pipe that could not be resized in place for too long has a failure, and waits nevertheless.
   const [first] = scaling?.status.failures ?? [];
-  return view.pending.find(({ state }) => FAILED.has(state))?.name ?? first?.pipe;
+  return first?.pipe ?? view.pending.find(({ state }) => FAILED.has(state))?.name;
 }

@@ -9,7 +9,7 @@ import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { describeFailure } from "./failures.ts";
+import { describeFailure, stalls } from "./failures.ts";
 
 /** Reason and message of the conditions: one word for programs, and sentences for people. */
 export interface ConditionSummary {
@@ -30,17 +30,13 @@ export function summarizeConditions(
   if (!sizing)
     return { type: "Reconciling", reason: "Deleting", message: "The PipeScaling is being deleted." };
   const { desired, assessments, boost } = sizing;
-  const hasState = (...states: Assessment["state"][]) =>
-    assessments.some(({ state }) => states.includes(state));
   const boostNote = boost && `The boost ends at ${formatTime(boost.untilMs)}.`;
   const progress = text(progressOf(sizing), boostNote, ...remarksOf(sizing));
   if (scaling.spec.suspend)
     return { type: "Suspended", reason: "Suspended", message: `Suspended: ${progress}` };
   const [worst, ...others] = failures;
   const alsoFailed = others.map(({ pipe }) => pipe);
-  // Failed writes are retried automatically.
-  const isStalled =
-    hasState("failed", "unsizable") || failures.some(({ reason }) => reason === "NotResizedInPlace");
+  const isStalled = assessments.some(stalls) || failures.some(({ reason }) => reason === "NotResizedInPlace");
   if (worst)
     return {
       type: isStalled ? "Stalled" : "Reconciling",

@@ -14,9 +14,13 @@ import { isOfWrite, isRefusal, NO_ROOM } from "../retry.ts";
 import { ROLLBACK_FAILED } from "../rollout/rules.ts";
 import { comparableMessage } from "./status-content.ts";
 
-/** Returns the failures of all pipes. A failure that the previous status has keeps its time. */
+/**
+ * Returns the failures of all pipes, those that stall the service first: people see the first one before the others,
+ * and a status has room for only some. A failure that the previous status has keeps its time.
+ */
 export function failuresOf(assessments: readonly Assessment[], previous: PipeScalingStatus): PipeFailure[] {
-  return assessments.flatMap(({ pipe, failure, subject }): PipeFailure[] => {
+  const sorted = assessments.toSorted((a, b) => Number(stalls(b)) - Number(stalls(a)));
+  return sorted.flatMap(({ pipe, failure, subject }): PipeFailure[] => {
     if (!failure) return [];
     const { reason, message, attempts, atMs, retryAtMs, isRepeated } = failure;
     const current = {
@@ -33,6 +37,11 @@ export function failuresOf(assessments: readonly Assessment[], previous: PipeSca
     const known = alike?.attempts === attempts ? alike : undefined;
     return [{ ...current, at: known?.at ?? current.at }];
   });
+}
+
+/** True if the service needs intervention because of this pipe. Failed writes are retried automatically. */
+export function stalls({ state, failure }: Assessment): boolean {
+  return state === "failed" || state === "unsizable" || failure?.reason === "NotResizedInPlace";
 }
 
 /** The failure OutOfMemory is about the size with too little memory. Others are about the size that pipes get now. */

@@ -96,15 +96,13 @@ test.each([
   },
 );
 
-test("the next step names the pipe that is retried before one that waits, although both failed", () => {
+test("the next step names the pipe that the conditions name first, although another one is retried", () => {
   const pending = [
     { name: "mysql-retried", state: "Retrying" as const, message: "" },
     { name: "mysql-kept", state: "Waiting" as const, message: "" },
   ];
   const failures = [failureOf("mysql-kept", "NotResizedInPlace"), failureOf("mysql-retried", "WriteFailed")];
-  expect(steps(stalledBecause("NotResizedInPlace", pending, failures))[0]).toContain(
-    "deployment mysql-retried",
-  );
+  expect(steps(stalledBecause("NotResizedInPlace", pending, failures))[0]).toContain("deployment mysql-kept");
 });
 
 test.each([

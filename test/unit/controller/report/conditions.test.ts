@@ -3,11 +3,14 @@ import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
+import { MAX_FAILURES, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { newPod, oldPod, partitionOf, rolling } from "../../../support/fixtures/in-turn.ts";
 import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import {
   aLabelledPipe,
+  aPipe,
+  aRollout,
   aScaling,
   aSnapshot,
   DECIDE_OPTIONS,
@@ -15,15 +18,24 @@ import {
   POLICY,
   rollingTo,
 } from "../../../support/fixtures/snapshot.ts";
-import { aPodWrite, someWrites } from "../../../support/fixtures/writes.ts";
+import { aPodWrite, aWrite, failed, someWrites } from "../../../support/fixtures/writes.ts";
 
 const FOUR = sizeOfCores(4);
 
-/** The message of Ready of a service whose pipes should have four cores. */
-function messageFor(pipes: readonly PipeView[], changes: Partial<Snapshot> = {}): string | undefined {
+/** The status of a service whose pipes should have four cores. */
+function statusFor(
+  pipes: readonly PipeView[],
+  changes: Partial<Snapshot> = {},
+  previous: PipeScalingStatus = {},
+): PipeScalingStatus {
   const snapshot = aSnapshot(pipes, changes);
-  const status = statusOf(snapshot, aScaling(4), decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
-  return status.conditions?.find(({ type }) => type === "Ready")?.message;
+  const scaling = aScaling(4, { status: previous });
+  return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+}
+
+/** The message of Ready of that service. */
+function messageFor(...state: Parameters<typeof statusFor>): string | undefined {
+  return statusFor(...state).conditions?.find(({ type }) => type === "Ready")?.message;
 }
 
 describe("the message of the condition Ready", () => {
@@ -57,5 +69,47 @@ describe("the message of the condition Ready", () => {
       writes: someWrites([aPodWrite("a-1", { lastAtMs: NOW_MS - 60_000 })]),
     });
     expect(message).toContain("In progress: a. a: pod a-1 waits for room on its node (no room);");
+  });
+});
+
+describe("the failures of a service", () => {
+  const names = Array.from({ length: MAX_FAILURES + 5 }, (_, index) => `a-${10 + index}`);
+  const retried = names.map((name) => aPipe(name));
+  const writes = someWrites(
+    names.map((name) => aWrite(`uid-${name}`, "resize", { attempts: 5, outcome: failed() })),
+  );
+  const since = new Date(NOW_MS - POLICY.rolloutTimeoutMs).toISOString();
+  const previous: PipeScalingStatus = {
+    desired: statusFor([]).desired,
+    propagation: { startedAt: since },
+    conditions: [{ type: "Ready", status: "False", reason: "", message: "", lastTransitionTime: since }],
+  };
+
+  it.each([
+    ["CpuLimitTooLow", aPipe("b", { cpuLimitMillicores: 1000 }), {}],
+    ["RolloutTimeout", rollingTo("b", FOUR, { lastRollout: aRollout(FOUR, { startedAtMs: 0 }) }), {}],
+    ["NotResizedInPlace", aPipe("b"), { strategy: "InPlace" }],
+  ] as const)(
+    "begin with the one that needs intervention (%s), however many writes to other pipes are retried",
+    (reason, pipe, changes) => {
+      const status = statusFor([...retried, pipe], { writes, ...changes }, previous);
+      const failures = status.failures?.map((each) => [each.pipe, each.reason]);
+      expect(failures).toEqual([
+        ["b", reason],
+        ...names.slice(0, MAX_FAILURES - 1).map((name) => [name, "WriteFailed"]),
+      ]);
+      expect(status.conditions?.find(({ type }) => type === "Stalled")?.reason).toBe(reason);
+    },
+  );
+
+  it("are in the order of the pipes if all of them are of one kind", () => {
+    const limited = ["a", "b"].map((name) => aPipe(name, { cpuLimitMillicores: 1000 }));
+    expect(statusFor(limited).failures?.map(({ pipe }) => pipe)).toEqual(["a", "b"]);
+    const status = statusFor(retried.slice(0, 3), { writes });
+    expect(status.failures?.map(({ pipe }) => pipe)).toEqual(names.slice(0, 3));
+    expect(status.conditions?.map(({ type, reason }) => [type, reason])).toContainEqual([
+      "Reconciling",
+      "WriteFailed",
+    ]);
   });
 });

@@ -528,8 +528,8 @@ describe("the report on a service", () => {
     const { observedGeneration, failures } = simulation.status(1);
     expect(observedGeneration).toBe(2);
     expect(failures).toMatchObject([
-      { pipe: "broken", reason: "WriteFailed", message: "failed calling webhook" },
       { pipe: "refused", reason: "Refused", message: "not here" },
+      { pipe: "broken", reason: "WriteFailed", message: "failed calling webhook" },
     ]);
   });
 
