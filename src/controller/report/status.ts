@@ -25,7 +25,7 @@ import { activeBoost, type PipeScalingView } from "../observe/pipe-scaling-view.
 import type { Snapshot } from "../observe/snapshot.ts";
 import { allPodsHaveTemplate, seesPods } from "../pods.ts";
 import { type ConditionSummary, runsSize, summarizeConditions, whyPending } from "./conditions.ts";
-import { failuresOf, overdueHindrances } from "./failures.ts";
+import { failuresOf, overdueHindrances, stalls } from "./failures.ts";
 import { resizeMethods } from "./resize-methods.ts";
 import { OWN_CONDITIONS } from "./status-content.ts";
 
@@ -43,8 +43,10 @@ export function statusOf(
 ): PipeScalingStatus {
   const { nowMs, pipes, tier } = snapshot;
   const previous = scaling.status;
-  const hindered = sizing ? overdueHindrances({ scaling, sizing, policy, nowMs }) : [];
-  const failures = sizing ? failuresOf([...sizing.assessments, ...hindered], previous) : [];
+  const reported = sizing
+    ? [...sizing.assessments, ...overdueHindrances({ scaling, sizing, policy, nowMs })]
+    : [];
+  const failures = failuresOf(reported, previous);
   const observed = observedStatus(scaling, summarizeConditions(scaling, tier, sizing, failures), nowMs);
   const boost = activeBoost(scaling, nowMs);
   const status = {
@@ -61,7 +63,7 @@ export function statusOf(
   // A pipe without replicas has the size, but runs nothing. The time of completion does not show this: after a return
   // to the previous size, it is still that of the earlier completion.
   const isRun = assessments.every(runsSize) && assessments.some(({ pipe }) => pipe.replicas > 0);
-  const isFailed = assessments.some(({ state }) => state === "failed" || state === "unsizable");
+  const isFailed = reported.some(stalls);
   return {
     ...status,
     desired,

@@ -237,6 +237,20 @@ describe("the history in the status", () => {
     expect(suspended.history).toMatchObject([{ result: "Failed" }]);
   });
 
+  it("has the result Failed as soon as a pipe that cannot be resized in place counts as a failure", () => {
+    const hindered = (status: PipeScalingStatus, afterMs: number) => {
+      const scaling = aScaling(2, { status });
+      const snapshot = aSnapshot([aPipe("a")], { scaling, strategy: "InPlace", nowMs: NOW_MS + afterMs });
+      return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+    };
+    const begun = hindered({}, 0);
+    expect(hindered(begun, POLICY.rolloutTimeoutMs - 1).history).toMatchObject([{ result: "Progressing" }]);
+    const failed = hindered(begun, POLICY.rolloutTimeoutMs);
+    expect(failed.history).toMatchObject([{ result: "Failed", completedAt: undefined }]);
+    const resized = report(failed, stepOf({ states: ["done"] }), NOW_MS + POLICY.rolloutTimeoutMs);
+    expect(resized.history).toMatchObject([{ result: "Scaled" }]);
+  });
+
   // The Scaled sizes are safe targets of a rollback, because every pipe ran them.
   it("does not have the result Scaled for a size that no pipe ran", () => {
     expect(report({}, stepOf({ states: [] }), NOW_MS).history).toMatchObject([{ result: "Progressing" }]);

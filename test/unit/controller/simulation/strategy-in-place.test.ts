@@ -34,9 +34,9 @@ async function startedWithRestart(): Promise<PipeGroup> {
   return group;
 }
 
-/** The conditions that are True, and what the status says about the first pipe that is not done. */
+/** The conditions that are True, and what the status says about the rescale and the first pipe that is not done. */
 function reportOf({ simulation }: PipeGroup) {
-  const { conditions = [], pipes, failures = [] } = simulation.status(1);
+  const { conditions = [], pipes, failures = [], history = [] } = simulation.status(1);
   const types = conditions.filter(({ status }) => status === "True").map(({ type }) => type);
   const { state, reason } = pipes?.pending?.[0] ?? {};
   return {
@@ -45,11 +45,18 @@ function reportOf({ simulation }: PipeGroup) {
     reason,
     failures: [...new Set(failures.map((each) => each.reason))],
     fallbacks: pipes?.fallbacks,
+    result: history[0]?.result,
   };
 }
 
-const WAITS = { types: ["Reconciling"], state: "Waiting", failures: [], fallbacks: undefined };
-const STALLED = { ...WAITS, types: ["Stalled"], failures: ["NotResizedInPlace"] };
+const WAITS = {
+  types: ["Reconciling"],
+  state: "Waiting",
+  failures: [],
+  fallbacks: undefined,
+  result: "Progressing",
+};
+const STALLED = { ...WAITS, types: ["Stalled"], failures: ["NotResizedInPlace"], result: "Failed" };
 
 const DENIED: Fault = {
   error: new KubeApiError(
@@ -138,7 +145,8 @@ describe("with the strategy InPlace", () => {
     const identity = { name: "pipe-1", namespace: "pipes", serviceId: idOf(1) };
     group.cluster.deploy(pipeDeployment({ ...identity, podLabels: labels() }));
     await group.run(5 * MINUTE);
-    expect(reportOf(group)).toEqual({ ...WAITS, reason: "NotSupported" });
+    // Every pipe that the service had before ran the size.
+    expect(reportOf(group)).toEqual({ ...WAITS, reason: "NotSupported", result: "Scaled" });
     expect(group.messages()).toContain("pipe-1 (NotSupported)");
     // The pipe has its first pods, and no others.
     expect(group.workloads.replaced).toEqual(["pipe-1"]);
