@@ -209,9 +209,9 @@ describe("the controller's metrics", () => {
       const text = await waitFor(
         async () => {
           const now = await environment.scrape();
-          return now.includes("pipe_scaling_propagation_seconds_count 2") ? now : undefined;
+          return now.includes("pipe_scaling_propagation_seconds_count 1") ? now : undefined;
         },
-        { what: "the durations of both resizes" },
+        { what: "the duration of the resize" },
       );
       for (const series of [
         'leader_election_master_status{name="pipescaling"} 1',

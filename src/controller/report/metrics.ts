@@ -42,7 +42,7 @@ export class ControllerMetrics {
     const services = this.#services;
     this.#propagation = new Histogram({
       name: "pipe_scaling_propagation_seconds",
-      help: "Duration of completed rescales in seconds, from when the controller saw the new size until every pipe of the service ran it.",
+      help: "Duration of completed rescales in seconds, from when the controller saw the new size until every pipe of the service ran it. Those that resize no running pipe do not count.",
       buckets: PROPAGATION_SECONDS,
       registers,
     });
@@ -119,9 +119,7 @@ export class ControllerMetrics {
     }
     for (const { reason } of newFallbacks(before, after)) this.#fallbacks.inc({ reason });
     const { startedAt, completedAt } = after.propagation ?? {};
-    if (!startedAt || !completedAt) return;
-    // A rescale completes again when a pipe that was added, or that failed before, has the size. Only the first counts.
-    if (before.propagation?.completedAt && before.propagation.startedAt === startedAt) return;
+    if (!startedAt || !completedAt || !hasResized(before, after)) return;
     this.#propagation.observe((Date.parse(completedAt) - Date.parse(startedAt)) / 1000);
   }
 }
@@ -134,6 +132,19 @@ export function unreadableNamespaces(registry: Registry, count: number): void {
     registers: [registry],
   });
   gauge.set(count);
+}
+
+/** True if a rescale that has completed between two statuses gave its size to running pipes. */
+function hasResized(
+  before: PipeScalingStatus,
+  { desired, replicas, propagation }: PipeScalingStatus,
+): boolean {
+  if (!replicas) return false;
+  // A rescale completes again when a pipe that was added, or that failed before, has the size. Only the first counts.
+  if (before.propagation?.startedAt === propagation?.startedAt) return !before.propagation?.completedAt;
+  // A resize in place can complete before its start is reported. Otherwise, the pipes had the size before: when they
+  // were adopted, or when the same size was requested again.
+  return before.desired !== undefined && before.desired.summary !== desired?.summary;
 }
 
 /** @param before absent in the first reconciliation of a process, which knows only the status */

@@ -140,8 +140,9 @@ describe("the controller's metrics", () => {
 
   it("record the duration of a rescale once, when it completes", async () => {
     const { metrics, series } = setup();
-    const begun = aStatus({ propagation: { startedAt: "2026-01-01T00:00:00Z" } });
+    const begun = aStatus({ replicas: 1, propagation: { startedAt: "2026-01-01T00:00:00Z" } });
     const done = aStatus({
+      replicas: 1,
       propagation: { startedAt: "2026-01-01T00:00:00Z", completedAt: "2026-01-01T00:02:30Z" },
     });
     metrics.reported({}, begun, []);

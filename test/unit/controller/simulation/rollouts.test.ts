@@ -2,9 +2,12 @@ import { Registry } from "prom-client";
 import { describe, expect, it } from "vitest";
 import { RETRY_ANNOTATION } from "../../../../src/controller/names.ts";
 import { ControllerMetrics } from "../../../../src/controller/report/metrics.ts";
+import { formatScalingRequest, REQUEST_ANNOTATION } from "../../../../src/crd/scaling-request.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { aNode } from "../../../support/fixtures/node.ts";
 import { refusal } from "../../../support/simulation/cluster.ts";
+import { idOf } from "../../../support/simulation/inputs.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
 
@@ -559,6 +562,58 @@ describe("the report on a service", () => {
     await observed.run(MINUTE);
     const [, seconds] = /pipe_scaling_propagation_seconds_sum (\S+)/.exec(await registry.metrics()) ?? [];
     expect(Number(seconds)).toBeLessThan(100);
+  });
+
+  describe("counts the duration", () => {
+    /** `count`: of the durations that were counted since the controller settled. */
+    async function counted(options: Omit<Parameters<typeof PipeGroup.start>[0], "metrics">) {
+      const registry = new Registry();
+      const metrics = new ControllerMetrics(registry, { now: () => Date.now() });
+      const group = await PipeGroup.start({ ...options, metrics });
+      const count = async () =>
+        Number(/propagation_seconds_count (\S+)/.exec(await registry.metrics())?.[1] ?? Number.NaN);
+      return { group, count };
+    }
+
+    function request(group: PipeGroup, cores: number, requestId: string): void {
+      const { cpuMillicores, memoryGib } = sizeOfCores(cores);
+      const size = { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib };
+      const requestedAt = new Date(group.simulation.clock.now()).toISOString();
+      const annotation = formatScalingRequest({ ...size, requestId, apiKey: "key", requestedAt });
+      group.cluster.patchScaling(idOf(1), size, { [REQUEST_ANNOTATION]: annotation });
+    }
+
+    it.each(["InPlaceOrRollout", "Rollout"] as const)(
+      "of each rescale with the strategy %s, and of no adoption and no second request for a size",
+      async (strategy) => {
+        const { group, count } = await counted({ pipes: 2 });
+        group.simulation.start(strategy);
+        await group.run(5 * SECOND);
+        expect(await count()).toBe(0);
+        for (const [index, cores] of [4, 2].entries()) {
+          for (const requestId of ["a", "b"]) {
+            request(group, cores, requestId);
+            await group.run(5 * MINUTE);
+            expect(group.simulation.status(1).propagation?.requestId).toBe(requestId);
+            group.expectSettled(cores);
+            expect(await count()).toBe(index + 1);
+          }
+        }
+      },
+    );
+
+    it("of no rescale of a service that runs nothing", async () => {
+      const { group, count } = await counted({ pipes: 2, replicas: 0 });
+      group.request(4);
+      await group.run(MINUTE);
+      group.expectSettled(4);
+      for (const name of group.names) group.cluster.remove(name);
+      group.request(2);
+      await group.run(MINUTE);
+      const { pipes, propagation } = group.simulation.status(1);
+      expect([pipes?.total, propagation?.completedAt]).toEqual([0, expect.any(String)]);
+      expect(await count()).toBe(0);
+    });
   });
 
   /** `age`: of the oldest rescale in progress, in seconds. */
