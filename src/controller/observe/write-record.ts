@@ -49,6 +49,8 @@ export const WRITE_PURPOSES = [
   "notice",
   /** The last rollout of a pipe that a status has shown, so that it is reported once. */
   "reported-rollout",
+  /** The first report that a pipe cannot be resized in place and waits. Its subject is the size. */
+  "hindered",
 ] as const;
 
 export type WritePurpose = (typeof WRITE_PURPOSES)[number];

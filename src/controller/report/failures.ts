@@ -10,6 +10,7 @@ import type { Sizing } from "../decide/decision.ts";
 import { isHindered, notResized } from "../in-place/fall-back.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
 import { isOfWrite, isRefusal, NO_ROOM } from "../retry.ts";
 import { ROLLBACK_FAILED } from "../rollout/rules.ts";
 import { comparableMessage } from "./status-content.ts";
@@ -81,7 +82,8 @@ export function describeFailure({ pipe, size, message }: PipeFailure): string {
 
 /*
  * A pipe that cannot be resized in place, and whose pods must not be replaced, waits. After the time that a rollout may
- * take, it is reported as failed. That changes only the report, so the times in the status are enough for it.
+ * take, it is reported as failed. That changes only the report, so it is enough that a process remembers since when the
+ * pipe has waited, and that the status shows the next process which pipes were reported.
  */
 
 interface Reported {
@@ -94,25 +96,36 @@ interface Reported {
 /** The pipes that have waited for too long, with a failure. */
 export function overdueHindrances(reported: Reported): readonly Assessment[] {
   const { sizing, policy, nowMs } = reported;
-  const failAtMs = hindrancesFailAtMs(reported);
-  if (failAtMs > nowMs) return [];
   return sizing.assessments.flatMap((each) => {
     if (!isHindered(each) || each.failure) return [];
-    return [{ ...each, failure: notResized(each.hindrance, failAtMs - policy.rolloutTimeoutMs) }];
+    const hinderedAtMs = sinceMs(each, reported);
+    if (hinderedAtMs + policy.rolloutTimeoutMs > nowMs) return [];
+    return [{ ...each, failure: notResized(each.hindrance, hinderedAtMs) }];
   });
 }
 
-/** When pipes that wait count as failed, in milliseconds since 1970; infinite if none waits. */
-export function hindrancesFailAtMs({ scaling, sizing, policy, nowMs }: Reported): number {
-  const { assessments, desired } = sizing;
-  if (!assessments.some(isHindered)) return Number.POSITIVE_INFINITY;
-  return sinceMs(scaling.status, describeSize(desired.size), nowMs) + policy.rolloutTimeoutMs;
+/** When the next pipe that waits counts as failed, in milliseconds since 1970; infinite if none will. */
+export function hindrancesFailAtMs(reported: Reported): number {
+  const { sizing, policy, nowMs } = reported;
+  const times = sizing.assessments
+    .filter(isHindered)
+    .map((each) => sinceMs(each, reported) + policy.rolloutTimeoutMs);
+  return Math.min(...times.filter((atMs) => atMs > nowMs), Number.POSITIVE_INFINITY);
 }
 
-/** Since when the service is not ready with this size. */
-function sinceMs(status: PipeScalingView["status"], size: string, nowMs: number): number {
+/** Since when the service is not ready with this size, and the pipe waits because of its hindrance. */
+function sinceMs({ pipe, subject }: Assessment, { scaling: { status }, sizing, nowMs }: Reported): number {
+  const size = describeSize(sizing.desired.size);
   const ready = status.conditions?.find(({ type }) => type === "Ready");
   if (ready?.status !== "False" || status.desired?.summary !== size) return nowMs;
-  const { lastTransitionTime } = ready;
-  return Math.min(nowMs, Math.max(parseTime(lastTransitionTime), parseTime(status.propagation?.startedAt)));
+  const first = subject.writes.get(pipe.metadata.uid, "hindered");
+  const hinderedAtMs = first?.subject === size ? first.lastAtMs : 0;
+  const startedAtMs = parseTime(status.propagation?.startedAt);
+  return Math.min(nowMs, Math.max(parseTime(ready.lastTransitionTime), startedAtMs, hinderedAtMs));
+}
+
+/** True if the status has the failure of a pipe that waited for too long. */
+export function isOverdueIn({ failures }: PipeScalingStatus, pipe: PipeView, size: string): boolean {
+  const known = failures?.find((each) => each.pipe === nameOf(pipe) && each.size.summary === size);
+  return known?.reason === "NotResizedInPlace";
 }

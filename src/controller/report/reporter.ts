@@ -1,5 +1,6 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
+import { describeSize } from "../../domain/size.ts";
 import { isConflict, isOutcomeUnknown } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { objectPath } from "../../kube/paths.ts";
@@ -11,6 +12,7 @@ import type { RecordSpan } from "../../telemetry/span.ts";
 import { type Applier, readCurrent } from "../apply/applier.ts";
 import { writeFailed } from "../apply/write-error.ts";
 import type { Sizing } from "../decide/decision.ts";
+import { isHindered } from "../in-place/fall-back.ts";
 import type { Caches } from "../observe/caches.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
 import { type PipeScalingView, toPipeScalingView } from "../observe/pipe-scaling-view.ts";
@@ -18,7 +20,7 @@ import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { errorOf, repeatableAtMs } from "../retry.ts";
 import { eventsOf, pipeEvent } from "./events.ts";
-import { hindrancesFailAtMs } from "./failures.ts";
+import { hindrancesFailAtMs, isOverdueIn } from "./failures.ts";
 import type { ControllerMetrics } from "./metrics.ts";
 import { rescaleSpans, type Step } from "./rescale-spans.ts";
 import type { StatusChange } from "./resize-methods.ts";
@@ -63,6 +65,7 @@ export class Reporter {
     const { policy, metrics, writes } = this.#options;
     const reports = unmanaged.map((each) => this.#reportUnmanaged(each, snapshot));
     this.#reportUnmanagedPipes(snapshot);
+    if (scaling && sizing) this.#noteHindrances(scaling, sizing);
     const status = scaling && statusOf(snapshot, scaling, sizing, policy);
     if (scaling && status) {
       writes.forget(scaling.metadata.uid, "notice");
@@ -74,8 +77,25 @@ export class Reporter {
       scaling && sizing
         ? hindrancesFailAtMs({ scaling, sizing, policy, nowMs: snapshot.nowMs })
         : Number.POSITIVE_INFINITY;
-    const isDue = changesAtMs <= snapshot.nowMs;
-    return Math.min(isDue ? Number.POSITIVE_INFINITY : changesAtMs, ...(await Promise.all(reports)));
+    return Math.min(changesAtMs, ...(await Promise.all(reports)));
+  }
+
+  /**
+   * Remembers since when a pipe waits because of a hindrance. An attempt that fails again does not end that time, and a
+   * wait for something else does, such as for a rollout window.
+   */
+  #noteHindrances({ status }: PipeScalingView, { assessments, desired }: Sizing): void {
+    const { writes } = this.#options;
+    const size = describeSize(desired.size);
+    for (const each of assessments) {
+      const { pipe, state } = each;
+      const { uid } = pipe.metadata;
+      const isNoted = writes.get(uid, "hindered")?.subject === size;
+      const isTried = state === "rolling" || state === "retrying";
+      if (!isHindered(each) && !isTried) writes.forget(uid, "hindered");
+      else if (isHindered(each) && !isNoted && !isOverdueIn(status, pipe, size))
+        writes.done(writes.begin(uid, "hindered", size));
+    }
   }
 
   /** Once for each generation and reason: another controller may manage it, and report something else. */

@@ -92,6 +92,78 @@ describe("with the strategy InPlace", () => {
     },
   );
 
+  describe("a pipe that cannot be resized after the service waited for its rollout window", () => {
+    async function startedInWindow(): Promise<PipeGroup> {
+      const group = await start({ pipes: 1 });
+      const { simulation, workloads } = group;
+      const opensAt = new Date(simulation.clock.now() + HOUR);
+      const schedule = `${opensAt.getUTCMinutes()} ${opensAt.getUTCHours()} * * *`;
+      simulation.addService(1, { rolloutWindow: `{schedule: "${schedule}", duration: 4h, appliesTo: all}` });
+      workloads.outcome = () => "Deferred";
+      group.request(4);
+      await group.run(50 * MINUTE);
+      expect(group.messages()).toContain("waiting for the rollout window");
+      await group.run(20 * MINUTE);
+      return group;
+    }
+
+    it("is an alarm when it has waited for as long as a rollout may take", async () => {
+      const group = await startedInWindow();
+      expect(reportOf(group)).toEqual({ ...WAITS, reason: "Deferred" });
+      await group.run(10 * MINUTE);
+      expect(reportOf(group)).toEqual({ ...STALLED, reason: "Deferred" });
+    });
+
+    it("is no alarm for a new controller before that time, and the same alarm after it", async () => {
+      const group = await startedInWindow();
+      const { simulation } = group;
+      simulation.start();
+      await group.run(5 * MINUTE);
+      expect(reportOf(group)).toEqual({ ...WAITS, reason: "Deferred" });
+      await group.run(15 * MINUTE);
+      const stalled = { ...STALLED, reason: "Deferred" };
+      expect(reportOf(group)).toEqual(stalled);
+      simulation.start();
+      for (let minutes = 0; minutes < 20; minutes += 1) {
+        await group.run(MINUTE);
+        expect(reportOf(group)).toEqual(stalled);
+      }
+      expect(simulation.events.filter(({ type }) => type === "Warning")).toHaveLength(1);
+    });
+
+    it("is no alarm if its node has room in that time", async () => {
+      const group = await startedInWindow();
+      group.workloads.outcome = () => "Done";
+      group.workloads.look();
+      await group.run(MINUTE);
+      group.expectSettled(4);
+      expect(group.simulation.events.filter(({ type }) => type === "Warning")).toEqual([]);
+    });
+  });
+
+  it("a pipe that waits because of a failure, and whose container crashes again and again, is no failure itself", async () => {
+    const group = await start({ pipes: 2 });
+    const { workloads, simulation } = group;
+    const crash = (pipe: string, stoppedMs: number) =>
+      workloads.crash(group.pods(pipe)[0]?.metadata.name ?? "", stoppedMs);
+    workloads.outcome = () => "Error";
+    group.request(4);
+    await group.run(10 * SECOND);
+    crash("pipe-0", SECOND);
+    workloads.outcome = () => "Done";
+    await group.run(MINUTE);
+    const reasons = new Set<string | undefined>();
+    for (let times = 0; times < 10; times += 1) {
+      crash("pipe-1", 5 * MINUTE);
+      await group.run(4 * MINUTE);
+      reasons.add(simulation.status(1).pipes?.pending?.find(({ name }) => name === "pipe-1")?.reason);
+      await group.run(2 * MINUTE);
+    }
+    expect([...reasons]).toEqual(["ContainerNotRunning"]);
+    const failed = simulation.events.filter(({ type }) => type === "Warning").map(({ note }) => note);
+    expect(failed).toEqual([expect.stringContaining("pipe-0 could not be resized")]);
+  });
+
   it("a pipe that cannot be resized does not keep the others from the size", async () => {
     const group = await start({ pipes: 3 });
     const [first] = group.pods("pipe-0");
