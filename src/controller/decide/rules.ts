@@ -9,7 +9,7 @@ import { podsFollow, podsInProgress, podsReturn, sizeRefused } from "../in-place
 import { IN_PLACE } from "../in-place/way.ts";
 import { effectOn } from "../observe/autoscaler-view.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
-import { hasAllResources } from "../observe/pipe-view.ts";
+import { hasAllResources, hasNoPods } from "../observe/pipe-view.ts";
 import { mayReplacePods, seesPods } from "../pods.ts";
 import { FIELD_CONFLICT } from "../retry.ts";
 import { failedBefore, failureUntilTurn, nextAttempt } from "../rollout/prior-failure.ts";
@@ -138,7 +138,7 @@ function waits(subject: Subject): PipeDecision {
   const chosen = problems.find(({ problem }) => !problem || problem.untilMs !== undefined);
   const [first] = problems;
   // The template of a pipe without pods can be written, because that restarts nothing.
-  const isIdle = pipe.replicas === 0 && pipe.rollout.isSeen && pipe.rollout.replicas === 0;
+  const isIdle = hasNoPods(pipe);
   // If the StatefulSet is scaled up before its pods have ended, a new template would replace the remaining ones.
   if (pipe.replicas === 0 && pipe.inTurn && !isIdle)
     return { state: "waiting", activity: "its pods have not ended yet" };

@@ -224,6 +224,11 @@ export function replaceablePods({ replicas, inTurn }: PipeView): number {
   return replicas - (inTurn?.hold?.pods ?? 0);
 }
 
+/** True if the pipe is scaled to zero, and its pods have ended. */
+export function hasNoPods({ replicas, rollout }: PipeView): boolean {
+  return replicas === 0 && rollout.isSeen && rollout.replicas === 0;
+}
+
 /**
  * True if a pause keeps the template of a Deployment from following its pods. A StatefulSet does not count, because a
  * commit holds its pods anyway.

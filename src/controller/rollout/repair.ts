@@ -7,6 +7,7 @@ import { annotationSubject, appliedSize, type LastRollout } from "../observe/las
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
 import {
   hasAppliedSize,
+  hasNoPods,
   isChangedByOwner,
   isHeld,
   isOfTemplate,
@@ -29,8 +30,25 @@ export function repair(assessment: Assessment): readonly (PipeAction | DeletePod
   const stuck = stuckPod(subject);
   if (stuck && stuck.dueAtMs <= subject.nowMs) return [{ type: "delete-pod", pipe, pod: stuck.pod }];
   if (abandoned && pipe.lastRollout) return rollBack(subject, pipe.lastRollout.size, abandoned);
+  const interrupted = recordInterrupted(subject);
+  if (interrupted.length > 0) return interrupted;
   if (!sameSize(pipe.size, subject.desired)) return recordSuperseded(subject);
   return [...record(assessment), ...rollBackFailed(assessment)];
+}
+
+/**
+ * Records that the owner scaled the pipe to zero before its rollout completed, as if the pipe had got the size then.
+ * Otherwise, a later scale-up would count as the same rollout, which Kubernetes announced as complete without a pod.
+ */
+function recordInterrupted(subject: Subject): readonly PipeAction[] {
+  const { pipe } = subject;
+  const { lastRollout } = pipe;
+  if (!lastRollout || lastRollout.generation === 0 || lastRollout.replicas === 0 || !hasNoPods(pipe))
+    return [];
+  // Pods that were resized in place ran the size.
+  if (lastRollout.inPlaceStartedAtMs !== undefined) return [];
+  if (!hasAppliedSize(pipe) || hasComeUp(pipe, subject.writes)) return [];
+  return adopt(subject, { ...lastRollout, replicas: 0 });
 }
 
 /**

@@ -99,6 +99,36 @@ describe("a pipe whose rollout succeeded", () => {
   });
 });
 
+describe("a pipe that is scaled to zero before its rollout completes", () => {
+  const rollout = { ...COMPLETE, replicas: 0, isAnyAvailable: false };
+  const idle = (lastRollout: Partial<LastRollout>, changes: Partial<PipeView> = {}) =>
+    aPipe("a", { size: FOUR, replicas: 0, rollout, lastRollout: aRollout(FOUR, lastRollout), ...changes });
+
+  it("counts as one that got its size without replicas, also while it waits for another size", () => {
+    const lastRollout = aRollout(FOUR);
+    const { actions } = decide(aSnapshot([idle({})]), DECIDE_OPTIONS);
+    expect(actions).toMatchObject([{ type: "adopt", rollout: { ...lastRollout, replicas: 0 } }]);
+    const refused = { subject: "8000m/32Gi", outcome: failed({ reason: "Refused" }) };
+    const writes = someWrites([aWrite("uid-a", "resize", refused)]);
+    const superseded = aSnapshot([idle({})], { writes, scaling: aScaling(8) });
+    expect(decide(superseded, DECIDE_OPTIONS).actions).toMatchObject([{ rollout: { replicas: 0 } }]);
+  });
+
+  it.each<[string, Partial<LastRollout>, Partial<PipeView>?]>([
+    ["is recorded so already", { replicas: 0 }],
+    ["had completed its rollout", { cameUp: true }],
+    ["was only adopted", { generation: 0 }],
+    ["was resized in place", { inPlaceStartedAtMs: NOW_MS - 90_000 }],
+    ["still has pods", {}, { rollout: COMPLETE }],
+    ["has a status that is not current", {}, { rollout: { ...rollout, isSeen: false } }],
+    ["has another size now", {}, { size: sizeOfCores(8) }],
+  ])("does not if it %s", (_, lastRollout, changes) => {
+    const scaling = aScaling(changes?.size ? 8 : 4);
+    const { actions } = decide(aSnapshot([idle(lastRollout, changes)], { scaling }), DECIDE_OPTIONS);
+    expect(actions).not.toMatchObject([{ type: "adopt", rollout: { size: FOUR, replicas: 0 } }]);
+  });
+});
+
 describe("a pipe to which its owner gives the requested size, whose pods the controller does not see", () => {
   it.each<[string, number, Partial<PipeView["rollout"]>]>([
     ["has not seen the template yet", 1, { isSeen: false }],

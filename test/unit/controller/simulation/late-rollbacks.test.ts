@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { PipeGroup } from "../../../support/simulation/pipe-group.ts";
@@ -57,4 +57,53 @@ it("a pipe that got its size without replicas returns to the size before if a qu
   await group.run(MINUTE);
   expect(simulation.sizes("pipe-0")).toEqual(["1000m/4Gi"]);
   expect(simulation.status(1).failures).toMatchObject([{ pipe: "pipe-0", reason: "FailedCreate" }]);
+});
+
+describe.each([
+  ["a Deployment", {}],
+  ["a Deployment that stops its old pods first", { strategy: "Recreate" }],
+] as const)("%s that is scaled to zero during a rollout, and up again", (_, deployment) => {
+  const FOUR = "4000m/16Gi";
+
+  async function scaledUp(startMs: number | undefined): Promise<PipeGroup> {
+    const group = await PipeGroup.start({ pipes: 1, deployment });
+    const { simulation, cluster, workloads } = group;
+    simulation.start("Rollout");
+    await group.run(5 * SECOND);
+    workloads.kubelets.startMs = ({ spec }) => (sizeOf(spec.containers[0]) === FOUR ? undefined : SECOND / 2);
+    group.request(4);
+    await group.run(MINUTE);
+    cluster.change("pipe-0", { replicas: 0 });
+    await group.run(10 * SECOND);
+    workloads.kubelets.startMs = () => startMs;
+    cluster.change("pipe-0", { replicas: 1 });
+    await group.run(20 * SECOND);
+    expect(simulation.sizes("pipe-0")).toEqual([FOUR]);
+    return group;
+  }
+
+  it("is not ready before its pod is", async () => {
+    const { simulation, cluster } = await scaledUp(undefined);
+    expect(simulation.condition(1)?.type).toBe("Reconciling");
+    expect(cluster.readyJudge.violations).toEqual([]);
+  });
+
+  it("does not return to that size after a later one fails", async () => {
+    const group = await scaledUp(undefined);
+    group.workloads.scheduler.limits.set({ quota: 6000 });
+    group.request(8);
+    await group.run(MINUTE);
+    group.workloads.kubelets.startMs = () => SECOND / 2;
+    await group.run(40 * MINUTE);
+    expect(group.simulation.sizes("pipe-0")).toEqual(["1000m/4Gi"]);
+  });
+
+  it("is ready when its pod is, and is not rolled back after that", async () => {
+    const group = await scaledUp(5 * SECOND);
+    group.expectSettled(4);
+    group.workloads.kubelets.startMs = () => undefined;
+    group.workloads.deletePod(group.pods("pipe-0")[0]?.metadata.name ?? "");
+    await group.run(60 * MINUTE);
+    expect(group.simulation.sizes("pipe-0")).toEqual([FOUR]);
+  });
 });
