@@ -82,7 +82,8 @@ function withoutPods({ pipe, nowMs, timeouts }: Subject): RolloutEnd | undefined
 
 /**
  * A resumed rollout gets the whole timeout again, and a rollout that its owner changed gets it from the last progress.
- * Until Kubernetes observes a rollout, the timeout does not start.
+ * For a StatefulSet, both are the last write to its spec. Until Kubernetes observes a rollout, the timeout does not
+ * start.
  */
 function timedOut(subject: Subject, because: string): RolloutEnd | undefined {
   const { pipe, nowMs } = subject;
@@ -90,7 +91,7 @@ function timedOut(subject: Subject, because: string): RolloutEnd | undefined {
   // The rollout has ended, or there was nothing to roll out. Pods that start now belong to a later scale-up.
   const isOver = rollout.progressing?.reason === "NewReplicaSetAvailable" && isOfLastRollout(pipe);
   if (isOver || lastRollout?.replicas === 0) return undefined;
-  const progressedMs = isChangedByOwner(pipe) ? rollout.progressedAtS * 1000 : 0;
+  const progressedMs = pipe.inTurn || isChangedByOwner(pipe) ? rollout.progressedAtS * 1000 : 0;
   const begunMs = rollout.isSeen ? startedAtMs(pipe, nowMs) : nowMs;
   const sinceMs = Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs);
   const timeoutMs = timeoutMsOf(pipe, subject);

@@ -193,6 +193,18 @@ describe("the timeout of the rollout of a StatefulSet", () => {
     });
   });
 
+  it("begins again when its owner lets Kubernetes replace its pods again", () => {
+    const resumed = (agoMs: number) => {
+      const writers = crashedSince(NOW_MS - agoMs);
+      const pipe = rolling({ updatedReplicas: 1, availableReplicas: 2 }, { startedAtMs: 0 }, {}, writers);
+      return decided(pipe, [oldPod(0), oldPod(1), newPod(2, { createdAtMs: 0, isReady: false })]);
+    };
+    const { assessment, snapshot, decision, actions } = resumed(MINUTE_MS);
+    expect([assessment?.state, actions]).toEqual(["rolling", []]);
+    expect(recheckAtMs(snapshot, decision)).toBe(NOW_MS + TIMEOUT_MS - MINUTE_MS);
+    expect(resumed(TIMEOUT_MS).actions).toEqual(["a back to 1000m/4Gi"]);
+  });
+
   it("does not begin again for ever for a pod that is created again and again", () => {
     expect(slow(NOW_MS, NOW_MS - 3 * TIMEOUT_MS).actions).toEqual(["a back to 1000m/4Gi"]);
     expect(slow(NOW_MS, NOW_MS - 3 * TIMEOUT_MS + 1).actions).toEqual([]);

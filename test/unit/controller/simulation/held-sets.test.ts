@@ -3,6 +3,7 @@ import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../../../
 import { HOLD } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import { aNode } from "../../../support/fixtures/node.ts";
 import { HeldSet } from "../../../support/simulation/held-set.ts";
+import { workloadsOf } from "../../../support/simulation/in-place-scenario.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -360,6 +361,35 @@ describe("a StatefulSet that is scaled to 0 and up again before all of its pods 
     await held.run(5 * MINUTE);
     held.expectSettled(4);
     expect(held.replaced()).toEqual([]);
+  });
+});
+
+describe.each<[string, object, object]>([
+  ["scales it to zero", { replicas: 0 }, { replicas: 1 }],
+  [
+    "keeps its pods with a partition",
+    { updateStrategy: { rollingUpdate: { partition: 1 } } },
+    { updateStrategy: { rollingUpdate: { partition: 0 } } },
+  ],
+  [
+    "chooses OnDelete",
+    { updateStrategy: { type: "OnDelete" } },
+    { updateStrategy: { type: "RollingUpdate" } },
+  ],
+])("a StatefulSet whose owner %s during a rollout, and undoes that hours later", (_, before, after) => {
+  it("keeps a size with which its pod starts then", async () => {
+    const held = await HeldSet.start({ strategy: "Rollout", replicas: 1 });
+    const { kubelets } = workloadsOf(held.simulation);
+    kubelets.startMs = () => undefined;
+    held.request(4);
+    await held.run(MINUTE);
+    held.change(before);
+    await held.run(120 * MINUTE);
+    kubelets.startMs = () => 30 * SECOND;
+    held.change(after);
+    held.deletePod("a-0", SECOND);
+    await held.run(2 * MINUTE);
+    held.expectSettled(4);
   });
 });
 
