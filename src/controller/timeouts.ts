@@ -40,7 +40,10 @@ export const TIMEOUTS = {
   outOfMemoryMs: 10 * MINUTE_MS,
   /** From the last restart of a container until its pipe proves the size: the longest restart delay of a kubelet. */
   crashLoopMs: 5 * MINUTE_MS,
-  /** For the scheduler to try an unschedulable pod again after another pod has ended. Its longest delay is 10 s. */
+  /**
+   * For the scheduler to try an unschedulable pod again after another pod has ended. Its longest delay is 10 s. A
+   * ReplicaSet that could not create a pod has this time, too, in addition to its delay.
+   */
   rescheduleMs: 15 * SECOND_MS,
   /**
    * In a rollout of a StatefulSet: until a pod of an earlier template that crashes, or fits no node, is deleted. The

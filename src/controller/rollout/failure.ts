@@ -64,20 +64,38 @@ function withoutProgress({ pipe }: Subject, because: string): RolloutEnd | undef
   return { reason: "ProgressDeadlineExceeded", message: `${progressing.message ?? ""}${because}`, atMs: 0 };
 }
 
-/** A ReplicaFailure has a grace period, unless the pipe has no pod left. */
-function withoutPods({ pipe, nowMs, timeouts }: Subject): RolloutEnd | undefined {
+/**
+ * A ReplicaFailure has a grace period, unless the pipe has no pod left. A quota counts the pods that terminate, so the
+ * end of one may make room for the new pod.
+ */
+function withoutPods(subject: Subject): RolloutEnd | undefined {
+  const { pipe, nowMs, timeouts } = subject;
   const { replicaFailure, isWithoutPods } = pipe.rollout;
   if (replicaFailure?.status !== "True") return undefined;
   const sinceMs = parseTime(replicaFailure.lastTransitionTime);
   const startedMs = startedAtMs(pipe, nowMs);
   // The condition may be from the previous size. Times of conditions are whole seconds.
   const isOfThis = sinceMs > startedMs - 1000;
-  const graceEndsAtMs = Math.max(sinceMs, startedMs) + timeouts.replicaFailureMs;
+  const beganMs = Math.max(sinceMs, startedMs);
+  const graceEndsAtMs = isWithoutPods && isOfThis ? sinceMs : beganMs + timeouts.replicaFailureMs;
   return {
     reason: replicaFailure.reason === "FailedCreate" ? "FailedCreate" : "ReplicaFailure",
     message: withRemedy(replicaFailure.message ?? ""),
-    atMs: isWithoutPods && isOfThis ? sinceMs : graceEndsAtMs,
+    atMs: Math.max(graceEndsAtMs, triedAgainAtMs(subject, beganMs)),
   };
+}
+
+/**
+ * When a ReplicaSet that cannot create a pod has tried that again after the last pod ended, in milliseconds since 1970;
+ * infinite while one terminates. The delay between two tries doubles, so it is at most the time since the first one.
+ *
+ * @param beganMs time of the first try
+ */
+function triedAgainAtMs({ pipe, pods, endedPod, timeouts }: Subject, beganMs: number): number {
+  const isEnding = pods.some(({ isTerminating }) => isTerminating) || pipe.rollout.terminatingReplicas > 0;
+  if (isEnding) return Number.POSITIVE_INFINITY;
+  const failedMs = (endedPod?.atMs ?? 0) - beganMs;
+  return failedMs > 0 ? beganMs + 2 * failedMs + timeouts.rescheduleMs : 0;
 }
 
 /**

@@ -215,6 +215,35 @@ describe("a pipe that cannot run the size", () => {
     ).toMatchObject([{ state }]);
   });
 
+  describe("whose new pods are refused while an old one counts in the quota, too,", () => {
+    const replicaFailure = condition("ReplicaFailure", "FailedCreate", NOW_MS - 100_000);
+    const lastRollout = aRollout(FOUR, { startedAtMs: NOW_MS - 100_500 });
+    const assessed = (given: Partial<Snapshot>, progress: Partial<PipeView["rollout"]> = {}) => {
+      const rollout = { ...UNDER_WAY, isWithoutPods: true, replicaFailure, ...progress };
+      const pipe = rollingTo("a", FOUR, { rollout, lastRollout });
+      return decide(aSnapshot([pipe], given), DECIDE_OPTIONS).sizing?.assessments;
+    };
+    const timeout = lastRollout.startedAtMs + POLICY.rolloutTimeoutMs;
+    const ended = (agoMs: number) =>
+      assessed({ endedPods: new Map([["a", { atMs: NOW_MS - agoMs, containers: [] }]]) });
+
+    it("has not failed while that pod is terminating", () => {
+      const ending = aPod("a-1", { isActive: false, isTerminating: true });
+      const rolling = [{ state: "rolling", recheckAtMs: timeout }];
+      expect(assessed({ pods: new Map([["a", [ending]]]) })).toMatchObject(rolling);
+      expect(assessed({}, { terminatingReplicas: 1, isWithoutPods: false })).toMatchObject(rolling);
+    });
+
+    it("has not failed before its ReplicaSet has tried again, at the latest after twice the time", () => {
+      expect(ended(57_501)).toMatchObject([{ state: "failed" }]);
+      expect(ended(57_499)).toMatchObject([{ state: "rolling", recheckAtMs: NOW_MS + 2 }]);
+    });
+
+    it("has failed at once if that pod ended before them", () => {
+      expect(ended(100_000)).toMatchObject([{ state: "failed" }]);
+    });
+  });
+
   const before = new Date(late.startedAtMs).toISOString();
   const now = new Date(NOW_MS - 1000).toISOString();
   it.each([

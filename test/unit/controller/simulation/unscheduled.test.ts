@@ -47,6 +47,35 @@ describe.each([1, 15, 30, 120])("an old pod that takes %i s to end", (seconds) =
   });
 });
 
+describe.each([1, 15, 45, 120])("an old pod that counts in a quota, and takes %i s to end", (seconds) => {
+  const started = async (quota: number) => {
+    const group = await PipeGroup.start({ pipes: 1, deployment: WITHOUT_SURGE });
+    const { simulation, workloads } = group;
+    simulation.start("Rollout");
+    await group.run(5 * SECOND);
+    workloads.scheduler.limits.set({ quota });
+    workloads.scheduler.terminationMs = () => seconds * SECOND;
+    group.request(2);
+    return group;
+  };
+
+  it("is waited for if the new pod needs its part of the quota", async () => {
+    const group = await started(2500);
+    await group.run(seconds * SECOND + MINUTE);
+    group.expectSettled(2);
+    expect(group.workloads.replaced).toEqual(["pipe-0"]);
+  });
+
+  it("is not waited for again if the quota became too small for the new pod meanwhile", async () => {
+    const group = await started(2500);
+    await group.run((seconds * SECOND) / 2);
+    group.workloads.scheduler.limits.set({ quota: 1500 });
+    await group.run(2 * seconds * SECOND + MINUTE);
+    expect(group.podSizes()).toEqual(["1000m/4Gi"]);
+    expect(group.simulation.status(1).failures).toMatchObject([{ pipe: "pipe-0", reason: "FailedCreate" }]);
+  });
+});
+
 it("a new pod without room after its predecessor has ended is rolled back soon", async () => {
   const group = await started(15 * SECOND);
   group.request(4);
