@@ -119,10 +119,9 @@ export function lastGoodSize(subject: Subject): Allotment | undefined {
   const { rollout, lastRollout } = pipe;
   const present = presentForm(pipe);
   if (hasComeUp(pipe, subject.writes) || runsOnePod(subject)) return present;
-  // The size of a stuck pod of a StatefulSet must not count as good (repair.ts), so a rollout without pods proves
-  // nothing.
-  const isByPods = pipe.inTurn !== undefined && lastRollout !== undefined && lastRollout.generation > 0;
-  if (rollout.isComplete && !(isByPods && pipe.replicas === 0)) return present;
+  // A rollout without pods proves nothing.
+  const isUnproven = pipe.replicas === 0 && lastRollout !== undefined && lastRollout.generation > 0;
+  if (rollout.isComplete && !isUnproven) return present;
   // Without a last rollout, the size is that of the owner. It may not be proven, but there is no other to return to.
   return lastRollout ? lastRollout.lastGoodSize : present;
 }

@@ -44,20 +44,30 @@ it.each([0, 1])(
   },
 );
 
-it("a pipe that got its size without replicas returns to the size before if a quota refuses its pods later", async () => {
-  const group = await PipeGroup.start({ pipes: 1, replicas: 0 });
-  const { simulation, cluster, workloads } = group;
-  simulation.start("InPlaceOrRollout");
-  await group.run(5 * SECOND);
-  group.request(4);
-  await group.run(10 * MINUTE);
-  group.expectSettled(4);
-  workloads.scheduler.limits.set({ quota: 2000 });
-  cluster.change("pipe-0", { replicas: 1 });
-  await group.run(MINUTE);
-  expect(simulation.sizes("pipe-0")).toEqual(["1000m/4Gi"]);
-  expect(simulation.status(1).failures).toMatchObject([{ pipe: "pipe-0", reason: "FailedCreate" }]);
-});
+it.each([
+  [[4], 0],
+  [[4, 8], 0],
+  [[4, 8], 1],
+])(
+  "a pipe that got %j cores without replicas, and had %i before, returns to its first size if a quota refuses its pods",
+  async (sizes, replicas) => {
+    const group = await PipeGroup.start({ pipes: 1, replicas });
+    const { simulation, cluster, workloads } = group;
+    simulation.start("InPlaceOrRollout");
+    await group.run(5 * SECOND);
+    cluster.change("pipe-0", { replicas: 0 });
+    for (const cores of sizes) {
+      group.request(cores);
+      await group.run(10 * MINUTE);
+      group.expectSettled(cores);
+    }
+    workloads.scheduler.limits.set({ quota: 2000 });
+    cluster.change("pipe-0", { replicas: 1 });
+    await group.run(MINUTE);
+    expect(group.podSizes()).toEqual(["1000m/4Gi"]);
+    expect(simulation.status(1).failures).toMatchObject([{ pipe: "pipe-0", reason: "FailedCreate" }]);
+  },
+);
 
 describe.each([
   ["a Deployment", {}],
