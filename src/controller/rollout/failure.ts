@@ -1,8 +1,8 @@
 import { sameSize } from "../../domain/size.ts";
 import { parseTime } from "../../kube/time.ts";
 import type { DeploymentCondition } from "../../kube/workloads.ts";
-import type { Cause, Subject } from "../assessment.ts";
-import { isChangedByOwner } from "../observe/pipe-view.ts";
+import type { ActivePod, Cause, Subject } from "../assessment.ts";
+import { isChangedByOwner, type PipeView } from "../observe/pipe-view.ts";
 import { sizeOf } from "../observe/resources.ts";
 import { awaitedOldPod, seesPods } from "../pods.ts";
 import { withRemedy } from "../remedy.ts";
@@ -25,9 +25,7 @@ interface Outlook {
 
 export function rolloutOutlook(subject: Subject): Outlook {
   const { pipe, active, nowMs } = subject;
-  const waiting = active.find(
-    ({ pod, own }) => pod.unschedulable !== undefined && own && sameSize(sizeOf(own), pipe.size),
-  );
+  const waiting = active.find((each) => each.pod.unschedulable !== undefined && hasSizeOf(pipe, each));
   const unschedulable = waiting?.pod.unschedulable;
   const because = unschedulable === undefined ? "" : `: ${unschedulable}`;
   const ends = [
@@ -35,6 +33,7 @@ export function rolloutOutlook(subject: Subject): Outlook {
     withoutProgress(subject, because),
     withoutPods(subject),
     timedOut(subject, because),
+    neverReady(subject, because),
   ].filter((each) => each !== undefined);
   return {
     cause: ends.find(({ atMs }) => atMs <= nowMs),
@@ -124,6 +123,25 @@ function timedOut(subject: Subject, because: string): RolloutEnd | undefined {
   return { reason: "RolloutTimeout", message, atMs: Math.min(stepEndsAtMs, endsAtMs) };
 }
 
+/**
+ * A pipe that got its size without replicas has no rollout that could time out. But if none of its pods is ready for
+ * the time of a rollout, the size does not work.
+ */
+function neverReady(subject: Subject, because: string): RolloutEnd | undefined {
+  const { pipe, active } = subject;
+  if (pipe.lastRollout?.replicas !== 0 || !seesPods(subject) || active.length === 0) return undefined;
+  if (!active.every((each) => !each.pod.isReady && hasSizeOf(pipe, each))) return undefined;
+  const timeoutMs = timeoutMsOf(pipe, subject);
+  const message = `no pod has become ready in ${describeDuration(timeoutMs)} after the pipe was scaled up${because}`;
+  const sinceMs = Math.max(...active.map(({ pod }) => pod.readyChangedAtMs));
+  return { reason: "RolloutTimeout", message, atMs: sinceMs + timeoutMs };
+}
+
+/** The pod has the size of the template. */
+function hasSizeOf({ size }: PipeView, { own }: ActivePod): boolean {
+  return own !== undefined && sameSize(sizeOf(own), size);
+}
+
 /** For people: the pod that keeps a StatefulSet from replacing the next one, and what to do about it. */
 function awaited(subject: Subject): string {
   const { pod } = awaitedOldPod(subject) ?? {};
@@ -138,7 +156,7 @@ function awaited(subject: Subject): string {
 function stepBeganAtMs(subject: Subject, sinceMs: number): number {
   const { pipe, active } = subject;
   if (!pipe.inTurn || !seesPods(subject)) return Number.POSITIVE_INFINITY;
-  const replaced = active.filter(({ own }) => own && sameSize(sizeOf(own), pipe.size));
+  const replaced = active.filter((each) => hasSizeOf(pipe, each));
   return Math.max(sinceMs, ...replaced.map(({ pod }) => pod.createdAtMs));
 }
 

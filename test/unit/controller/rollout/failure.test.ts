@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { failuresIn, statesFor, summaries } from "../../../support/fixtures/decisions.ts";
@@ -213,6 +214,37 @@ describe("a pipe that cannot run the size", () => {
     expect(
       decide(aSnapshot([rollingTo("a", FOUR, { rollout, lastRollout })]), DECIDE_OPTIONS).sizing?.assessments,
     ).toMatchObject([{ state }]);
+  });
+
+  describe("that it got without replicas", () => {
+    const TIMEOUT_MS = POLICY.rolloutTimeoutMs;
+    const pod = (name: string, unreadyMs: number, changes: Partial<PodView> = {}) => {
+      const own = { resources: amounts(FOUR), actual: amounts(FOUR) };
+      return aPod(name, { isReady: false, readyChangedAtMs: NOW_MS - unreadyMs, ...changes }, own);
+    };
+    const assessed = (pods: readonly PodView[], changes: Partial<PipeView> = {}) => {
+      const lastRollout = aRollout(FOUR, { startedAtMs: 0, replicas: 0 });
+      const pipe = rollingTo("a", FOUR, { lastRollout, hasLabelledPods: true, ...changes });
+      const decision = decide(aSnapshot([pipe], { pods: new Map([["a", pods]]) }), DECIDE_OPTIONS);
+      return { actions: summaries(decision.actions), ...decision.sizing?.assessments[0] };
+    };
+    const late = pod("a-1", TIMEOUT_MS);
+
+    it("has failed when no pod has been ready for the timeout", () => {
+      expect(assessed([late]).actions).toEqual(["a back to 1000m/4Gi"]);
+      expect(assessed([late, pod("a-2", TIMEOUT_MS)]).state).toBe("failed");
+      const early = assessed([late, pod("a-2", TIMEOUT_MS - 1)]);
+      expect(early).toMatchObject({ state: "rolling", recheckAtMs: NOW_MS + 1 });
+    });
+
+    it.each<[string, readonly PodView[], Partial<PipeView>?]>([
+      ["it has no pod", []],
+      ["its pods are not seen", [late], { hasLabelledPods: false }],
+      ["one of its pods is ready", [late, pod("a-2", 0, { isReady: true })]],
+      ["one of its pods has another size", [late, aPod("a-2", { isReady: false })]],
+    ])("has not failed if %s", (_, pods, changes) => {
+      expect(assessed(pods, changes)).toMatchObject({ state: "rolling", actions: [] });
+    });
   });
 
   describe("whose new pods are refused while an old one counts in the quota, too,", () => {
