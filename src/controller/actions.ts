@@ -3,7 +3,7 @@ import type { Fallback, LastRollout } from "./observe/last-rollout.ts";
 import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
 import type { PipeView } from "./observe/pipe-view.ts";
 import type { PodView } from "./observe/pod-view.ts";
-import type { Allotment, Resources } from "./observe/resources.ts";
+import type { Allotment, Resources, SomeResources } from "./observe/resources.ts";
 
 interface OfPipe {
   readonly pipe: PipeView;
@@ -34,7 +34,7 @@ export type PipeAction =
 export interface PodAction extends OfContainer {
   readonly type: "resize-pod" | "return-pod";
   readonly pod: PodView;
-  readonly resources: Resources;
+  readonly resources: SomeResources;
   /** People asked for it, so earlier attempts do not count. */
   readonly isRequested?: boolean;
 }

@@ -74,6 +74,73 @@ describe("a running pipe that gets the labels of a service", () => {
   });
 });
 
+describe("running pipes whose template lacks amounts, in a namespace with a LimitRange", () => {
+  let environment: TestEnvironment;
+  beforeAll(async () => {
+    environment = await TestEnvironment.create();
+    await restrictController(environment);
+  });
+  afterAll(() => environment?.end());
+
+  it("keep the pods and the resources that Kubernetes gave to them while they cannot be resized", async () => {
+    const { pipes: namespace, serviceId, cluster, client } = environment;
+    const limits = { cpu: "500m", memory: "512Mi" };
+    const range = { type: "Container", default: limits, defaultRequest: { cpu: "100m", memory: "256Mi" } };
+    await apply(cluster, [
+      {
+        apiVersion: "v1",
+        kind: "LimitRange",
+        metadata: { name: "range", namespace },
+        spec: { limits: [range] },
+      },
+    ]);
+    const podLabels = { [SERVICE_LABEL]: serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+    const common = { namespace, serviceId, podLabels };
+    await apply(cluster, [
+      pipeDeployment({ ...common, name: "no-amount", replicas: 2 }),
+      pipeDeployment({ ...common, name: "only-limits", resources: { limits } }),
+      pipeDeployment({ ...common, name: "only-cpu", resources: { requests: { cpu: "200m" } } }),
+      pipeDeployment({ ...common, name: "only-memory", resources: { limits: { memory: "2560Mi" } } }),
+    ]);
+    const read = async () => {
+      const { items } = await client.json<{ readonly items: readonly Pod[] }>({
+        path: collectionPath(PODS, namespace),
+      });
+      return items
+        .filter(({ status }) => status?.containerStatuses?.[0]?.resources)
+        .map(({ metadata: { name, uid, generation, managedFields = [] }, spec }) => ({
+          name,
+          uid,
+          generation,
+          resizes: managedFields.filter(({ subresource }) => subresource === "resize"),
+          resources: spec.containers[0]?.resources,
+        }))
+        .sort((a, b) => a.name.localeCompare(b.name));
+    };
+    const before = await waitFor(
+      async () => {
+        const running = await read();
+        return running.length === 5 ? running : undefined;
+      },
+      { what: "the pods to run" },
+    );
+    expect(before[0]?.resources).toEqual({ requests: range.defaultRequest, limits });
+
+    // Without a request, the pipes get the default size of the tier.
+    await environment.startController({ resizeStrategy: "InPlace" });
+    await waitFor(
+      async () => {
+        const pending = (await environment.scaling()).status?.pipes?.pending ?? [];
+        const waiting = pending.filter(({ state }) => state === "Waiting");
+        return waiting.length === 4 ? waiting : undefined;
+      },
+      { what: "the pipes to wait" },
+    );
+    expect(await read()).toEqual(before);
+    expect(environment.errors).toEqual([]);
+  });
+});
+
 describe("running pipes whose resources are no valid size", () => {
   const ODD: Container["resources"] = {
     requests: { cpu: "1500m", memory: "5Gi" },

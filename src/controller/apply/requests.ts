@@ -5,7 +5,7 @@ import { collectionPath, objectPath, PODS, type Resource } from "../../kube/path
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
-import { type Allotment, type Resources, resourcesFor } from "../observe/resources.ts";
+import { type Allotment, type Resources, resourcesFor, type SomeResources } from "../observe/resources.ts";
 import { KINDS } from "../observe/workloads/kinds.ts";
 
 /*
@@ -41,7 +41,7 @@ export function patchRequest(
 }
 
 /** Resizes a container of a pod in place. */
-export function resizeRequest(pod: Target, container: string, resources: Resources): KubeRequest {
+export function resizeRequest(pod: Target, container: string, resources: SomeResources): KubeRequest {
   const request = patchRequest(PODS, pod, { spec: { containers: [{ name: container, resources }] } });
   return { ...request, path: `${request.path}/resize` };
 }

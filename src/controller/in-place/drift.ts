@@ -2,8 +2,8 @@ import { sameSize } from "../../domain/size.ts";
 import type { InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, PodsStep, Problem, Subject } from "../assessment.ts";
 import type { InPlaceFailure } from "../observe/last-rollout.ts";
-import { presentAllotment } from "../observe/pipe-view.ts";
-import { hasResources, resourcesFor } from "../observe/resources.ts";
+import { templateResources } from "../observe/pipe-view.ts";
+import { hasResources } from "../observe/resources.ts";
 import { podsAtOnce } from "../pods.ts";
 import { FIELD_CONFLICT, failureOf, isRetryRequested, isUsedUp, podDueAtMs, retriedAt } from "../retry.ts";
 import { failedBefore, presentProblem } from "./problem.ts";
@@ -94,8 +94,7 @@ export function waitsForResizer(subject: Subject): PipeDecision | undefined {
 export function resizerActivity({ pipe, active, policy }: Subject): string | undefined {
   const { toleratedResizers = [] } = policy;
   if (toleratedResizers.length === 0) return undefined;
-  const allotment = presentAllotment(pipe);
-  const ofTemplate = allotment && resourcesFor(allotment, pipe.cpuLimitFollows);
+  const ofTemplate = templateResources(pipe);
   const found = active.find(
     ({ state, own }) =>
       state === "unchanged" &&

@@ -5,14 +5,14 @@ import type { Action, InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
 import { type Fallback, type InPlaceFailure, isOfOtherResources } from "../observe/last-rollout.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
-import { hasAnyResource, isOfTemplate, presentAllotment } from "../observe/pipe-view.ts";
+import { hasAnyResource, isOfTemplate, templateResources } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import {
   formatAllotment,
   hasResources,
   type Resources,
-  resourcesFor,
   resourcesOf,
+  type SomeResources,
 } from "../observe/resources.ts";
 import { mayReplacePods } from "../pods.ts";
 import { dueAtMs, failureOf, podDueAtMs, retriedAt, retryAtMs } from "../retry.ts";
@@ -49,9 +49,8 @@ export function recordFailure(subject: Subject, fallback: Fallback): readonly Ac
  */
 export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
   const { pipe, writes, container, active, nowMs } = subject;
-  const allotment = presentAllotment(pipe);
-  if (!allotment) return [];
-  const resources = resourcesFor(allotment, pipe.cpuLimitFollows);
+  const resources = templateResources(pipe);
+  if (!resources) return [];
   const isDue = (pod: PodView) => {
     const record = writes.get(pod.metadata.uid, "return-pod");
     if (record?.subject !== formatAllotment(resources)) return true;
@@ -67,7 +66,7 @@ export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
  * True if a container of the pod does not run, and the memory limit would rise. The kubelet would keep the smaller
  * limit and report the larger one.
  */
-function isStarved({ pod, own }: ActivePod, { limits }: Resources): boolean {
+function isStarved({ pod, own }: ActivePod, { limits }: SomeResources): boolean {
   if (pod.containers.every(({ isRunning }) => isRunning)) return false;
   const presentLimit = parseQuantity(own?.resources?.limits?.["memory"] ?? "") ?? 0n;
   return (parseQuantity(limits.memory ?? "") ?? 0n) > presentLimit;

@@ -3,7 +3,14 @@ import type { Identity, KubeObject } from "../../kube/objects.ts";
 import type { DeploymentCondition } from "../../kube/workloads.ts";
 import { appliedSize, type Fallback, type LastRollout } from "./last-rollout.ts";
 import type { PipeKind } from "./pipe-kind.ts";
-import { type Allotment, isSize, type Resources } from "./resources.ts";
+import {
+  type Allotment,
+  isSize,
+  type Resources,
+  resourcesFor,
+  resourcesOfPods,
+  type SomeResources,
+} from "./resources.ts";
 import type { StartupRead } from "./workloads/startup-reads.ts";
 
 /** The fields of a workload that decisions need; the cache keeps only these. */
@@ -143,6 +150,12 @@ export interface RolloutProgress {
 /** The resources of the template; `undefined` if it is unclear which container is meant. */
 export function presentAllotment({ size, otherResources }: PipeView): Allotment | undefined {
   return size ?? otherResources;
+}
+
+/** The resources of a pod that has those of its template; `undefined` if it is unclear which container is meant. */
+export function templateResources(pipe: PipeView): SomeResources | undefined {
+  const allotment = presentAllotment(pipe);
+  return allotment && resourcesOfPods(resourcesFor(allotment, pipe.cpuLimitFollows));
 }
 
 /** The resources of the template in the form that it has; `undefined` if it is unclear which container is meant. */

@@ -24,10 +24,13 @@ const schema = z.object({
  */
 export type Resources = z.infer<typeof schema>;
 
+/** Any of these fields. An absent one is neither compared nor set. */
+export type SomeResources = { readonly [each in keyof Resources]: Partial<Resources[each]> };
+
 /** A size, or resources of the owner that are not a valid size. */
 export type Allotment = Size | Resources;
 
-export function isSize(allotment: Allotment | undefined): allotment is Size {
+export function isSize(allotment: Allotment | SomeResources | undefined): allotment is Size {
   return allotment !== undefined && "cpuMillicores" in allotment;
 }
 
@@ -90,6 +93,20 @@ export function resourcesFor(allotment: Allotment, cpuLimit: boolean): Resources
   return { requests: amounts, limits: { ...(cpuLimit ? { cpu: amounts.cpu } : {}), memory: amounts.memory } };
 }
 
+/**
+ * The resources that a template gives to its pods. As in Kubernetes, an absent request equals the limit. Any other amount
+ * that the template lacks may come from a LimitRange or a webhook, so pods keep it.
+ */
+export function resourcesOfPods({ requests, limits }: Resources): SomeResources {
+  return {
+    requests: withoutNulls({
+      cpu: requests.cpu ?? limits.cpu,
+      memory: requests.memory ?? limits.memory,
+    }),
+    limits: withoutNulls(limits),
+  };
+}
+
 /** CPU and memory in millicores and GiB with fractions. */
 export type Amounts = Size;
 
@@ -109,7 +126,7 @@ export function amountsIn({ requests, limits }: Resources, cpuLimitMillicores = 
 }
 
 /** Formats for annotations and the memory of writes: a size with {@link formatSize}, other resources as JSON. */
-export function formatAllotment(allotment: Allotment): string {
+export function formatAllotment(allotment: Allotment | SomeResources): string {
   return isSize(allotment) ? formatSize(allotment) : JSON.stringify(allotment);
 }
 
@@ -123,13 +140,18 @@ export function parseAllotment(text: string): Allotment | undefined {
 }
 
 /** Returns true if a container has these requests and limits. */
-export function hasResources(resources: Container["resources"], target: Resources): boolean {
+export function hasResources(resources: Container["resources"], target: SomeResources): boolean {
   const { requests, limits } = target;
+  return hasAmounts(resources?.requests, requests) && hasAmounts(resources?.limits, limits);
+}
+
+function hasAmounts(
+  amounts: Readonly<Record<string, string>> | undefined,
+  { cpu, memory }: SomeResources["limits"],
+): boolean {
   return (
-    isSameQuantity(resources?.requests?.["cpu"], requests.cpu) &&
-    isSameQuantity(resources?.requests?.["memory"], requests.memory) &&
-    isSameQuantity(resources?.limits?.["memory"], limits.memory) &&
-    (limits.cpu === undefined || isSameQuantity(resources?.limits?.["cpu"], limits.cpu))
+    (cpu === undefined || isSameQuantity(amounts?.["cpu"], cpu)) &&
+    (memory === undefined || isSameQuantity(amounts?.["memory"], memory))
   );
 }
 

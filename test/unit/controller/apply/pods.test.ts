@@ -101,6 +101,15 @@ describe("the resize of a pod", () => {
     expect(cached).toBe("6");
   });
 
+  it("neither sets nor expects an amount that the template does not have", async () => {
+    const { applier, requests } = anApplier(() => pod("6", AMOUNTS));
+    const resources = { requests: { cpu: "4" }, limits: {} };
+    const action = { pipe: aPipe("a"), pod: toPodView(pod("5")), container: "pipe", resources };
+    await apply(applier, { type: "return-pod", ...action });
+    expect(requests).toMatchObject([{ body: { spec: { containers: [{ name: "pipe", resources }] } } }]);
+    expect(applier.writes.get("uid-a-1", "return-pod")?.outcome.type).toBe("done");
+  });
+
   it("starts the count of a return over only if that succeeded, and a return that of a resize", async () => {
     for (const [purpose, opposite] of [
       ["resize-pod", "return-pod"],

@@ -272,6 +272,27 @@ describe("a tool that the settings name", () => {
     expect(decided({ pods: [boosted], pipe, tolerated }).assessment?.activity).toContain('waits for "boost"');
   });
 
+  it("has ended when the pod has what its template gives to pods, whatever else Kubernetes gave it", () => {
+    const limits = { cpu: "500m", memory: "512Mi" };
+    const otherResources = { requests: { cpu: null, memory: null }, limits };
+    const pipe = { size: undefined, otherResources };
+    const returned = aPod("a-1", {}, { resources: { requests: limits, limits }, resizedBy: "boost" });
+    expect(decided({ pods: [returned], pipe, tolerated }).summary).toEqual(["a 4000m/16Gi"]);
+    const activity = (resources: object) =>
+      decided({ pods: [aPod("a-1", {}, { resources, resizedBy: "boost" })], pipe, tolerated }).assessment
+        ?.activity;
+    expect(activity(amounts(sizeOfCores(8)))).toContain('waits for "boost"');
+    expect(activity({ requests: { ...limits, cpu: "1" }, limits: { ...limits, cpu: "1" } })).toContain(
+      'waits for "boost"',
+    );
+  });
+
+  it("is not waited for if the template has no amount that shows when it ends", () => {
+    const otherResources = { requests: { cpu: null, memory: null }, limits: { memory: null } };
+    const pipe = { size: undefined, otherResources };
+    expect(decided({ pods: [boosted], pipe, tolerated }).summary).toEqual(["a 4000m/16Gi"]);
+  });
+
   it("does not keep the controller from repairing what another tool did", () => {
     expect(decided({ tolerated }).summary).toEqual(["resize-pod a-1"]);
   });

@@ -2,8 +2,12 @@ import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import { TYPE_LABEL } from "../../../../src/controller/names.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
-import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
-import { formatAllotment, resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
+import {
+  formatAllotment,
+  type Resources,
+  resourcesFor,
+} from "../../../../src/controller/observe/resources.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
@@ -323,6 +327,49 @@ describe("a pipe that cannot be resized in place", () => {
     const rollout = { ...CRASHED, isUpdated: false };
     expect(decided(pods, { ...ofSet, rollout }).summary).not.toContain("return-pod a-1");
     expect(decided(pods, { ...noted, rollout: CRASHED }).summary).not.toContain("return-pod a-1");
+  });
+
+  describe("because its template lacks an amount", () => {
+    const none = { requests: { cpu: null, memory: null }, limits: { memory: null } };
+    const limits = { cpu: "500m", memory: "512Mi" };
+    /** The resources of a pod that has the defaults of a LimitRange. */
+    const ranged = { requests: { cpu: "100m", memory: "256Mi" }, limits };
+    const of = (
+      otherResources: Resources,
+      resources: ContainerView["resources"],
+      strategy: Snapshot["strategy"],
+    ) => decided([aPod("a-1", {}, { resources })], { size: undefined, otherResources }, [], { strategy });
+    const strategies = ["InPlaceOrRollout", "InPlace", "Rollout"] as const;
+
+    it.each<[string, Resources, ContainerView["resources"]]>([
+      ["no amount", none, ranged],
+      ["no amount, and its pod has none either", none, undefined],
+      ["only limits", { ...none, limits }, { requests: limits, limits }],
+      [
+        "only a memory limit",
+        { ...none, limits: { memory: "2560Mi" } },
+        { requests: { cpu: "100m", memory: "2560Mi" }, limits: { cpu: "500m", memory: "2560Mi" } },
+      ],
+      ["only a CPU request", { ...none, requests: { cpu: "100m", memory: null } }, ranged],
+      ["no limit", { ...none, requests: { cpu: "100m", memory: "256Mi" } }, ranged],
+    ])("keeps the amounts that Kubernetes gave to its pods, if it has %s", (_, template, resources) => {
+      for (const strategy of strategies) {
+        const { summary, assessment } = of(template, resources, strategy);
+        expect(summary.filter((each) => each.startsWith("return-pod"))).toEqual([]);
+        expect(assessment?.state).toBe("waiting");
+      }
+    });
+
+    it("has what another writer changed returned to the amounts that the template gives to pods", () => {
+      const changed = { requests: { cpu: "1", memory: "1Gi" }, limits: { cpu: "1", memory: "1Gi" } };
+      for (const strategy of strategies) {
+        const ofLimits = of({ ...none, limits }, changed, strategy).actions;
+        expect(ofLimits).toMatchObject([{ type: "return-pod", resources: { requests: limits, limits } }]);
+        const ofRequest = of({ ...none, requests: { cpu: "100m", memory: null } }, changed, strategy).actions;
+        expect(ofRequest).toMatchObject([{ type: "return-pod" }]);
+        expect(ofRequest[0]).toHaveProperty("resources", { requests: { cpu: "100m" }, limits: {} });
+      }
+    });
   });
 
   it("has its pods returned before a rollout if the strategy is Rollout by now", () => {
