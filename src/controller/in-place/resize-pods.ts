@@ -186,10 +186,11 @@ function resizing(pods: Pods): PodsStep | undefined {
 
 /** When the resize of a pod fails unless it is done before; infinite if none is in progress. */
 function endsAtMs(each: ActivePod, subject: Subject): number {
-  const { state } = each;
+  const { state, pod } = each;
   const { nowMs, timeouts } = subject;
   if (state === "unchanged" || state === "done") return Number.POSITIVE_INFINITY;
-  if (state === "infeasible") return nowMs;
+  // Until the kubelet has seen the resize, it reports about the one before, whose size may have been larger.
+  if (state === "infeasible" && pod.observedGeneration >= pod.metadata.generation) return nowMs;
   return begunAtMs(each, subject) + (state === "deferred" ? timeouts.deferredMs : timeouts.resizeMs);
 }
 

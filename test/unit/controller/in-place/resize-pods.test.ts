@@ -93,6 +93,18 @@ describe("a resize in place", () => {
     expect(at(timeoutMs)).toMatchObject({ type: "fail", reason });
   });
 
+  it.each(["Infeasible", "Deferred"])(
+    "waits while the kubelet still reports that the size before is %s, and fails with that if it goes on",
+    (reason) => {
+      const resize = { type: "PodResizePending", reason, message: "swap" } as const;
+      const unseen = [aResizedPod("a", { resize, observedGeneration: 1 })];
+      const at = (agoMs: number) => stepOf(unseen, [aPodWrite("a", { lastAtMs: NOW_MS - agoMs })]);
+      const timeoutMs = reason === "Deferred" ? MINUTE : 2 * MINUTE;
+      expect(at(1000)).toEqual({ type: "wait", untilMs: NOW_MS - 1000 + timeoutMs });
+      expect(at(timeoutMs)).toEqual({ type: "fail", reason, message: "pod a: swap" });
+    },
+  );
+
   it("fails immediately if the size is infeasible on the node", () => {
     const resize = { type: "PodResizePending", reason: "Infeasible", message: "swap" } as const;
     expect(stepOf([aResizedPod("a", { resize })])).toEqual({
