@@ -34,7 +34,7 @@ function stateOf(known: Known, about: Target): PodState {
   if (resize) return resize.reason === "Error" ? "error" : "resizing";
   // The start of a pod that was created with these resources is the concern of its workload.
   const isStarting = own.isAsCreated && !own.actual;
-  return isStarting || pod.metadata.generation <= 1 ? "done" : "resizing";
+  return isStarting || isOfFirstGeneration(known) ? "done" : "resizing";
 }
 
 /**
@@ -60,8 +60,14 @@ function isConfirmed(known: Known, about: Target): boolean {
 }
 
 /** True if no writer has resized the container of a pod since the pod was created. */
-export function isAsCreated({ pod, own }: Pick<ActivePod, "pod" | "own">): boolean {
-  return pod.metadata.generation <= 1 || (own?.isAsCreated ?? false);
+export function isAsCreated(each: Pick<ActivePod, "pod" | "own">): boolean {
+  return isOfFirstGeneration(each) || (each.own?.isAsCreated ?? false);
+}
+
+/** A pod that was created before Kubernetes 1.33 has no generation, and gets the first one when it is resized. */
+function isOfFirstGeneration({ pod, own }: Pick<ActivePod, "pod" | "own">): boolean {
+  const isResized = pod.resizedAtMs !== undefined || own?.otherResizedAtMs !== undefined;
+  return pod.metadata.generation <= 1 && !isResized;
 }
 
 /**

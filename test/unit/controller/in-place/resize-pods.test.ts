@@ -127,6 +127,38 @@ describe("a resize in place", () => {
     expect(step).toEqual({ type: "fail", reason: "Infeasible", message: "pod b: infeasible" });
   });
 
+  describe("of a pod that is older than Kubernetes 1.33, and gets its first generation by that", () => {
+    const of = (generation: number, pod: PodView): PodView => ({
+      ...pod,
+      metadata: { ...pod.metadata, generation },
+    });
+    const resized = (changes: Partial<PodView>, container: Partial<ContainerView> = {}) =>
+      of(1, aResizedPod("a", { resizedAtMs: NOW_MS, ...changes }, container));
+    const applied = { allocated: amounts(FOUR).requests, actual: amounts(FOUR) };
+
+    it("begins like any other", () => {
+      expect(resizedNext(stepOf([of(0, aPod("a", { observedGeneration: 0 }))]))).toEqual(["a"]);
+    });
+
+    it("waits until the kubelet reports that the container runs with the size", () => {
+      const byOther = { resizedBy: "right-sizer", otherResizedAtMs: NOW_MS };
+      const wait = { type: "wait", untilMs: NOW_MS + 2 * MINUTE };
+      for (const observedGeneration of [0, 1]) {
+        expect(stepOf([resized({ observedGeneration })])).toEqual(wait);
+        const other = resized({ observedGeneration, resizedAtMs: undefined }, byOther);
+        expect(stepOf([other])).toEqual(wait);
+      }
+      expect(stepOf([resized({ observedGeneration: 0 }, applied)])).toEqual(wait);
+      const done = { type: "resize", actions: [] };
+      expect(stepOf([resized({ observedGeneration: 1 }, applied)])).toEqual(done);
+    });
+
+    it("fails if a container restarts", () => {
+      const restarted = { isRunning: false };
+      expect(stepOf([resized({ observedGeneration: 1 }, restarted)])).toMatchObject({ reason: "Restarted" });
+    });
+  });
+
   it("has the time since the write, as the pod shows it to the next leader", () => {
     const at = (resizedAtMs: number | undefined, leadingSinceMs = NOW_MS) => {
       const unseen = aResizedPod("a", { observedGeneration: 1, resizedAtMs });
