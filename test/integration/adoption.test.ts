@@ -202,3 +202,37 @@ describe("running pipes whose resources are no valid size", () => {
     expect(environment.errors).toEqual([]);
   });
 });
+
+describe("a running pipe that joins a service whose pipes had no resources", () => {
+  let environment: TestEnvironment;
+  beforeAll(async () => {
+    environment = await TestEnvironment.create();
+    await restrictController(environment);
+  });
+  afterAll(() => environment?.end());
+
+  it("is not restarted until somebody requests the default size, also by applying an empty spec", async () => {
+    const { pipes: namespace, serviceId, cluster } = environment;
+    await apply(cluster, [pipeDeployment({ name: "first", namespace, serviceId })]);
+    await environment.startController();
+    const { metadata, spec } = await environment.waitForCondition("Ready", "True", "Scaled");
+    expect(spec).toEqual({});
+
+    await apply(cluster, [pipeDeployment({ name: "joining", namespace, serviceId, resources: TWO })]);
+    const isWaiting = async () => {
+      const { status } = await environment.scaling();
+      return status?.pipes?.pending?.some(
+        ({ name, reason }) => name === "joining" && reason === "SizeNotRequested",
+      );
+    };
+    await waitFor(isWaiting, { what: "the pipe to wait for a request" });
+    expect(resourcesOf(await environment.pipe("joining"))).toBe("2 8Gi 8Gi");
+
+    const { name } = metadata;
+    await apply(cluster, [{ apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace }, spec: {} }]);
+    await waitFor(async () => resourcesOf(await environment.pipe("joining")) === "1 4Gi 4Gi", {
+      what: "the pipe to get the default size",
+    });
+    expect(environment.errors).toEqual([]);
+  });
+});

@@ -107,14 +107,19 @@ export function specForAdoption(
 
 /**
  * When the PipeScaling of a new service may be created, in milliseconds since 1970. An upgrade of a chart labels its
- * pipes one after another, and the first one must not decide about the size of all. If no pipe has resources, there is
- * no reason to wait. Clocks differ a little, so only a label from more than the whole wait in the future comes from a
+ * pipes one after another, and the first one must not decide about the size of all. If every pipe is new, there is no
+ * reason to wait. Clocks differ a little, so only a label from more than the whole wait in the future comes from a
  * wrong clock, which must not delay the creation.
  */
 export function adoptableAtMs({ pipes, nowMs, timeouts }: Snapshot): number {
-  if (!pipes.some((pipe) => hasAny(amountsOf(pipe)))) return 0;
+  if (pipes.every(isNew)) return 0;
   const beganAtMs = Math.min(...pipes.map((pipe) => pipe.labeledAtMs));
   return beganAtMs > nowMs + timeouts.adoptMs ? 0 : beganAtMs + timeouts.adoptMs;
+}
+
+/** The pipe got its labels when it was created, and needs its first size. */
+function isNew(pipe: PipeView): boolean {
+  return pipe.labeledAtMs <= pipe.createdAtMs && !hasAny(amountsOf(pipe));
 }
 
 /** A spec that asks for a size. */

@@ -4,7 +4,6 @@ import type { Container } from "../../kube/pods.ts";
 import type { Action, InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
 import { type Fallback, type InPlaceFailure, isOfOtherResources } from "../observe/last-rollout.ts";
-import { requestedSize } from "../observe/pipe-scaling-view.ts";
 import { hasAnyResource, isOfTemplate, templateResources } from "../observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import {
@@ -168,7 +167,7 @@ export function waitsInPlace(
  * owner has moved or changed it since then.
  */
 export function isUnrequested({ pipe, scaling }: Subject): boolean {
-  if (!scaling.isUnrequested || requestedSize(scaling) === undefined || !hasAnyResource(pipe)) return false;
+  if (!scaling.isUnrequested || !hasAnyResource(pipe)) return false;
   const { lastRollout, resizedAtMs } = pipe;
   if (!lastRollout) return resizedAtMs === undefined;
   return isOfOtherResources(lastRollout);

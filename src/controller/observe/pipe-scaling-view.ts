@@ -21,7 +21,7 @@ export interface PipeScalingView extends KubeObject {
   readonly isBeingDeleted: boolean;
   readonly spec: PipeScalingSpec;
   readonly status: PipeScalingStatus;
-  /** The controller has set the size, and no size, boost or retry was requested since then. */
+  /** The controller has set the size, or none, and no size, boost or retry was requested since then. */
   readonly isUnrequested: boolean;
   readonly requestAnnotation: string | undefined;
   readonly boostRequestAnnotation: string | undefined;
@@ -40,7 +40,7 @@ export function toPipeScalingView({ metadata, spec, status }: KubeObject & PipeS
     isBeingDeleted: isBeingDeleted(metadata),
     spec: spec ?? {},
     status: status ?? {},
-    isUnrequested: isUnwritten(metadata) && retry.ms === undefined,
+    isUnrequested: isUnwritten(metadata, spec) && retry.ms === undefined,
     requestAnnotation: metadata.annotations?.[REQUEST_ANNOTATION],
     boostRequestAnnotation: metadata.annotations?.[BOOST_REQUEST_ANNOTATION],
     retryRequestedAtMs: retry.ms,
@@ -57,10 +57,15 @@ const SIZE_FIELDS = ["f:replicaCpuMillicores", "f:replicaMemoryGb", "f:boost"].m
 
 /**
  * True if only the controller has written a size. A merge patch that repeats the same values is not recorded, but a
- * server-side apply is. A size that was removed has no manager, and counts as written.
+ * server-side apply is. A size that was removed has no manager, and counts as written. Only the first generation shows
+ * that there never was one.
  */
-function isUnwritten({ managedFields }: KubeObject["metadata"]): boolean {
-  const managers = managersOf(managedFields, SIZE_FIELDS);
+function isUnwritten(
+  { generation, managedFields }: KubeObject["metadata"],
+  spec: PipeScalingSpec = {},
+): boolean {
+  const neverHadSize = generation === 1 && sizeIn(spec) === undefined;
+  const managers = managersOf(managedFields, neverHadSize ? [["f:spec"]] : SIZE_FIELDS);
   return managers.length === 1 && managers[0] === CONTROLLER_FIELD_MANAGER;
 }
 

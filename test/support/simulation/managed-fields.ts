@@ -95,9 +95,14 @@ function addLeaves(leaves: Map<string, unknown>, path: readonly string[], value:
       const key = `k:${JSON.stringify({ name: nameOf(item) })}`;
       addLeaves(leaves, [...path, key], item);
     }
-  } else if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+  } else if (isFilledMap(value)) {
     for (const [key, inner] of Object.entries(value)) addLeaves(leaves, [...path, `f:${key}`], inner);
   } else leaves.set(fieldPath(...path), value);
+}
+
+/** An empty map is a field of its own. */
+function isFilledMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && Object.keys(value).length > 0;
 }
 
 function nameOf(item: unknown): unknown {

@@ -83,14 +83,33 @@ describe("a service without a PipeScaling", () => {
     ]);
   });
 
-  it("gets one when its other pipes have had time to get their labels, unless no pipe has resources", () => {
-    const labeled = (size: PipeView["size"], ...agoMs: readonly number[]) => {
-      const pipes = agoMs.map((ago, index) => aPipe(`${index}`, { size, labeledAtMs: NOW_MS - ago }));
-      return actionsFor(aSnapshot(pipes, { scaling: undefined }));
-    };
-    expect(labeled(FOUR, 4_999, 0)).toEqual([]);
-    expect(labeled(FOUR, 5_000, 0)).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
-    expect(labeled(undefined, 0)).toEqual(["create {}"]);
+  it.each([
+    ["with resources", FOUR, [`create ${JSON.stringify(sizeSpec)}`]],
+    ["without resources", undefined, ["create {}"]],
+  ])(
+    "gets one when its other pipes have had time to get their labels, after pipes %s",
+    (_, size, created) => {
+      const labeled = (...agoMs: readonly number[]) => {
+        const pipes = agoMs.map((ago, index) => aPipe(`${index}`, { size, labeledAtMs: NOW_MS - ago }));
+        const snapshot = aSnapshot(pipes, { scaling: undefined });
+        return {
+          actions: actionsFor(snapshot),
+          atMs: recheckAtMs(snapshot, decide(snapshot, DECIDE_OPTIONS)),
+        };
+      };
+      expect(labeled(4_999, 0)).toEqual({ actions: [], atMs: NOW_MS + 1 });
+      expect(labeled(5_000, 0).actions).toEqual(created);
+    },
+  );
+
+  it("gets one at once if all of its pipes got their labels when they were created, without resources", () => {
+    const [agoMs, laterMs] = [NOW_MS - 100, NOW_MS];
+    const made = { size: undefined, createdAtMs: agoMs, labeledAtMs: agoMs };
+    const created = aPipe("a", made);
+    const at = (...pipes: PipeView[]) => actionsFor(aSnapshot(pipes, { scaling: undefined }));
+    expect(at(created, aPipe("b", made))).toEqual(["create {}"]);
+    expect(at(created, aPipe("b", { ...made, labeledAtMs: laterMs }))).toEqual([]);
+    expect(at(created, aPipe("b", { ...made, size: FOUR }))).toEqual([]);
   });
 
   it("gets none too early by a clock that is slightly behind, and does not wait for one that is wrong", () => {

@@ -67,7 +67,7 @@ describe("a PipeScaling that the controller created with a size", () => {
     annotations: Readonly<Record<string, string>> = {},
   ) => {
     const { metadata, spec } = aScaling(4);
-    // The generation shows only that anything was written.
+    // If the spec has a size, the generation shows only that anything was written.
     const view = toPipeScalingView({
       metadata: { ...metadata, generation: 3, annotations, managedFields },
       spec,
@@ -99,6 +99,28 @@ describe("a PipeScaling that the controller created with a size", () => {
   it("is requested after its size was removed, or if somebody asked for a retry", () => {
     expect(isUnrequested([written(CONTROLLER_FIELD_MANAGER, { "f:suspend": {} })])).toBe(false);
     expect(isUnrequested([CREATED], { [RETRY_ANNOTATION]: "2026-06-01T12:00:00Z" })).toBe(false);
+  });
+});
+
+describe("a PipeScaling that the controller created without a size", () => {
+  function isUnrequested(generation: number, ...writers: readonly [manager: string, spec: FieldsV1][]) {
+    const { metadata, spec } = aScaling(undefined);
+    const managedFields = writers.map(([manager, fields]) => ({ manager, fieldsV1: { "f:spec": fields } }));
+    return toPipeScalingView({ metadata: { ...metadata, generation, managedFields }, spec }).isUnrequested;
+  }
+
+  const CREATED: [string, FieldsV1] = [CONTROLLER_FIELD_MANAGER, {}];
+
+  it("is unrequested until another writer applies or changes its spec", () => {
+    expect(isUnrequested(1, CREATED)).toBe(true);
+    expect(isUnrequested(1, CREATED, ["flux", {}])).toBe(false);
+    expect(isUnrequested(2, CREATED)).toBe(false);
+    expect(isUnrequested(2, CREATED, ["kubectl-patch", { "f:suspend": {} }])).toBe(false);
+  });
+
+  it("is requested if another writer created it", () => {
+    expect(isUnrequested(1, ["kubectl-create", {}])).toBe(false);
+    expect(isUnrequested(1)).toBe(false);
   });
 });
 

@@ -197,6 +197,28 @@ describe("running pipes whose resources are no valid size", () => {
     expect(group.uids()).toEqual(group.before);
   });
 
+  it("are left alone until somebody requests a size, if they join a service with the default size", async () => {
+    const args = ["-XX:MaxRAMPercentage=75"];
+    const group = await labelled({ resources: {}, args }, 1);
+    await group.run(5 * MINUTE);
+    expect(group.simulation.sizes("pipe-0")).toEqual(["1000m/4Gi"]);
+    deployResizable(group.simulation, "late", 1, 2, { cores: 4, args });
+    await group.run(10 * SECOND);
+    group.workloads.replaced.length = 0;
+    await group.run(HOUR);
+    expect(pendingOf(group)).toEqual([{ name: "late", state: "Waiting", reason: "SizeNotRequested" }]);
+    expect(group.simulation.sizes("late")).toEqual(["4000m/16Gi"]);
+    expect(group.workloads.replaced).toEqual([]);
+
+    group.request(1);
+    await group.run(HOUR);
+    expect(group.simulation.sizes("late")).toEqual(["1000m/4Gi"]);
+    group.simulation.deploy("later", 1, { cores: 4, args });
+    group.simulation.requestDefaultSize(1);
+    await group.run(HOUR);
+    expect(group.simulation.sizes("later")).toEqual(["1000m/4Gi"]);
+  });
+
   it("are resized again after their owner has changed a size that they had", async () => {
     const group = await PipeGroup.start({
       pipes: 1,
