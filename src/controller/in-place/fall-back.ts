@@ -14,7 +14,7 @@ import {
   type SomeResources,
 } from "../observe/resources.ts";
 import { mayReplacePods } from "../pods.ts";
-import { dueAtMs, failureOf, podDueAtMs, retriedAt, retryAtMs } from "../retry.ts";
+import { dueAtMs, failureOf, isRetryRequested, podDueAtMs, retriedAt, retryAtMs } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
 import { leftToOwner } from "../rollout/rules.ts";
 
@@ -162,12 +162,13 @@ export function waitsInPlace(
 }
 
 /**
- * Labels alone restart nothing. True for a pipe that had resources when it became one of a new service, until a size is
- * requested. False for a pipe that the controller resized before, or that had the size when it was adopted, because its
+ * Labels alone restart nothing. True for a pipe that had resources when it became one of a new service, until a size or
+ * a retry is requested. False for a pipe that the controller resized before, or that had the size when it was adopted, because its
  * owner has moved or changed it since then.
  */
-export function isUnrequested({ pipe, scaling }: Subject): boolean {
-  if (!scaling.isUnrequested || !hasAnyResource(pipe)) return false;
+export function isUnrequested(subject: Subject): boolean {
+  const { pipe, scaling } = subject;
+  if (!scaling.isUnrequested || isRetryRequested(0, subject) || !hasAnyResource(pipe)) return false;
   const { lastRollout, resizedAtMs } = pipe;
   if (!lastRollout) return resizedAtMs === undefined;
   return isOfOtherResources(lastRollout);

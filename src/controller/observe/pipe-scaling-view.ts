@@ -21,7 +21,7 @@ export interface PipeScalingView extends KubeObject {
   readonly isBeingDeleted: boolean;
   readonly spec: PipeScalingSpec;
   readonly status: PipeScalingStatus;
-  /** The controller has set the size, or none, and no size, boost or retry was requested since then. */
+  /** The controller has set the size, or none, and no size or boost was requested since then. */
   readonly isUnrequested: boolean;
   readonly requestAnnotation: string | undefined;
   readonly boostRequestAnnotation: string | undefined;
@@ -40,7 +40,7 @@ export function toPipeScalingView({ metadata, spec, status }: KubeObject & PipeS
     isBeingDeleted: isBeingDeleted(metadata),
     spec: spec ?? {},
     status: status ?? {},
-    isUnrequested: isUnwritten(metadata, spec) && retry.ms === undefined,
+    isUnrequested: isUnwritten(metadata, spec),
     requestAnnotation: metadata.annotations?.[REQUEST_ANNOTATION],
     boostRequestAnnotation: metadata.annotations?.[BOOST_REQUEST_ANNOTATION],
     retryRequestedAtMs: retry.ms,

@@ -62,14 +62,11 @@ describe("a PipeScaling that the controller created with a size", () => {
     return { manager, fieldsV1: { "f:spec": spec } };
   }
 
-  const isUnrequested = (
-    managedFields: readonly ManagedFields[],
-    annotations: Readonly<Record<string, string>> = {},
-  ) => {
+  const isUnrequested = (managedFields: readonly ManagedFields[]) => {
     const { metadata, spec } = aScaling(4);
     // If the spec has a size, the generation shows only that anything was written.
     const view = toPipeScalingView({
-      metadata: { ...metadata, generation: 3, annotations, managedFields },
+      metadata: { ...metadata, generation: 3, managedFields },
       spec,
     });
     return view.isUnrequested;
@@ -96,9 +93,8 @@ describe("a PipeScaling that the controller created with a size", () => {
     expect(isUnrequested(managedFields)).toBe(false);
   });
 
-  it("is requested after its size was removed, or if somebody asked for a retry", () => {
+  it("is requested after its size was removed", () => {
     expect(isUnrequested([written(CONTROLLER_FIELD_MANAGER, { "f:suspend": {} })])).toBe(false);
-    expect(isUnrequested([CREATED], { [RETRY_ANNOTATION]: "2026-06-01T12:00:00Z" })).toBe(false);
   });
 });
 

@@ -136,6 +136,17 @@ describe("running pipes whose resources are no valid size", () => {
     group.expectSettled(2);
   });
 
+  it("are rolled out at the time for which somebody asks for another attempt, and not before", async () => {
+    const group = await labelled({ args: ["-XX:MaxRAMPercentage=75"] });
+    await group.run(5 * MINUTE);
+    group.simulation.askToRetry(1, HOUR);
+    await group.run(HOUR - SECOND);
+    expect(pendingOf(group)).toEqual(NOT_REQUESTED);
+    expect(group.uids()).toEqual(group.before);
+    await group.run(HOUR);
+    group.expectSettled(2);
+  });
+
   it.each<[string, (simulation: PipeGroup["simulation"]) => void]>([
     ["was suspended and resumed", (simulation) => simulation.suspend(1, false)],
     ["got another strategy while it was suspended", (simulation) => simulation.setStrategy(1, "Rollout")],
