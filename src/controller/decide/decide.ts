@@ -7,16 +7,18 @@ import type { Assessment } from "../assessment.ts";
 import { type CommitStep, commitStep } from "../in-place/commit-rules.ts";
 import { partitionSubject } from "../observe/last-rollout.ts";
 import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../observe/pipe-scaling-view.ts";
-import type { PipeView } from "../observe/pipe-view.ts";
+import { isFromLaterGeneration, type PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { confirmationOf, isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
 import { dueAtMs, lastErrorOf, podDueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
+import { repair } from "../rollout/repair.ts";
 import { searchedAtMs } from "../rollout/way.ts";
 import { assess } from "./assess.ts";
 import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spec.ts";
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
 import { memoryShortage, recordedShortage, recordShortage, reportShortage } from "./out-of-memory.ts";
 import { decidePipes } from "./passes.ts";
+import { strandedPipes } from "./stranded.ts";
 import { reportSuspension } from "./suspended.ts";
 
 /**
@@ -31,15 +33,20 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
     sizing: sizing && reportSuspension(reportShortage(sizing)),
     waitsForCommit: false,
   });
-  if (namespace === undefined || !tier.ok) return nothing();
+  // These states may last, and a pipe must not stay without a pod for as long.
+  const frozen = (sizing?: Sizing): Decision => {
+    const stranded = options.isEnding ? [] : strandedPipes(snapshot, scaling, options.policy);
+    return { ...nothing(sizing, stranded.flatMap(repair)), stranded };
+  };
+  if (namespace === undefined || !tier.ok) return frozen();
   if (!scaling)
     return nothing(undefined, options.isEnding ? [] : create(snapshot, namespace, tier.value, options));
-  if (scaling.isBeingDeleted) return nothing();
+  if (scaling.isBeingDeleted) return frozen();
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   const mayRecord = !options.isEnding && !scaling.spec.suspend && ahead.length === 0;
   const { sizing, shortage } = sizingOf(snapshot, scaling, tier.value, options, mayRecord);
   if (options.isEnding) return nothing(sizing);
-  if (scaling.spec.suspend) return nothing({ ...sizing, waitReason: "suspended" });
+  if (scaling.spec.suspend) return frozen({ ...sizing, waitReason: "suspended" });
   if (ahead.length > 0)
     return nothing({ ...sizing, waitReason: "confirmation" }, confirm(snapshot, scaling, ahead));
   if (shortage?.unrecorded) return nothing(sizing, recordShortage(shortage, sizing));
@@ -216,11 +223,6 @@ function orphanResumedAtMs(
   return Math.min(pausedForCommitAtMs, nowMs) + timeouts.orphanPauseMs;
 }
 
-/** True if our view of the PipeScaling is older than a rollout of the pipe, or etcd was restored from a snapshot. */
-function isFromLaterGeneration({ lastRollout }: PipeView, { metadata }: PipeScalingView): boolean {
-  return lastRollout?.scalingUid === metadata.uid && lastRollout.scalingGeneration > metadata.generation;
-}
-
 /** Writes whose next attempt may be missing in the `recheckAtMs` of a decision, like that of a search for room. */
 const SILENT: readonly WritePurpose[] = ["adopt", "roll-back", "dry-run", "dry-run-commit", "replace-pods"];
 
@@ -232,13 +234,14 @@ const DEPARTED_MS = 500;
  * requested one, a timeout, the end of a phase that other pipes wait for, the recreation of a PipeScaling, the end of a
  * pause or of a boost, or the start of a rollout window. Infinite if only an event can change it.
  */
-export function recheckAtMs(snapshot: Snapshot, { sizing }: Decision): number {
+export function recheckAtMs(snapshot: Snapshot, { sizing, stranded = [] }: Decision): number {
   const { nowMs, recreation, scaling, orphans, departed, pipes } = snapshot;
   const { waitReason, window, assessments = [] } = sizing ?? {};
   const boost = scaling && activeBoost(scaling, nowMs);
   const isWaitedFor = waitReason === "canary" || waitReason === "service-limit";
   const times = [
     ...assessments.flatMap((each) => timesOf(each, isWaitedFor)),
+    ...stranded.flatMap((each) => timesOf(each, false)),
     ...[...pipes, ...abandonedOrphans(snapshot)].map((pipe) => releaseStep(pipe, snapshot).recheckAtMs),
     ...orphans.map((orphan) => orphanResumedAtMs(orphan, snapshot)),
     ...departed.map((pipe) => departedRecheckAtMs(pipe, snapshot)),

@@ -38,6 +38,8 @@ export interface Decision {
   readonly actions: readonly Action[];
   /** Absent without a readable record, a tier or a PipeScaling, or while the PipeScaling is being deleted. */
   readonly sizing?: Sizing | undefined;
+  /** The pipes that may be without a pod, although the service must not be resized now. */
+  readonly stranded?: readonly Assessment[];
   /** True if a commit waits for the limit across all services. */
   readonly waitsForCommit: boolean;
 }

@@ -54,7 +54,7 @@ const PASSES: readonly Pass[] = [
 
 export function decidePipes(
   given: Pick<Draft, "snapshot" | "scaling" | "options" | "sizing">,
-): Required<Decision> {
+): Required<Omit<Decision, "stranded">> {
   const waiting = given.sizing.assessments.filter(
     (each) => each.state === "waiting" && each.pipe.replicas > 0 && !isHindered(each),
   );

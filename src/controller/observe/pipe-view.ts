@@ -3,6 +3,7 @@ import type { Identity, KubeObject } from "../../kube/objects.ts";
 import type { DeploymentCondition } from "../../kube/workloads.ts";
 import { appliedSize, type Fallback, type LastRollout } from "./last-rollout.ts";
 import type { PipeKind } from "./pipe-kind.ts";
+import type { PipeScalingView } from "./pipe-scaling-view.ts";
 import {
   type Allotment,
   isSize,
@@ -191,6 +192,14 @@ export function isRollingOut(pipe: PipeView): boolean {
   if (!lastRollout || lastRollout.generation === 0 || lastRollout.cameUp) return false;
   if (rollout.isComplete || isPaused || replicas === 0) return false;
   return hasAppliedSize(pipe);
+}
+
+/** True if our view of the PipeScaling is older than a rollout of the pipe, or etcd was restored from a snapshot. */
+export function isFromLaterGeneration(
+  { lastRollout }: PipeView,
+  { metadata }: Pick<PipeScalingView, "metadata">,
+): boolean {
+  return lastRollout?.scalingUid === metadata.uid && lastRollout.scalingGeneration > metadata.generation;
 }
 
 /**

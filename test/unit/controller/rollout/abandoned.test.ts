@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decide } from "../../../../src/controller/decide/decide.ts";
+import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WritePurpose } from "../../../../src/controller/observe/write-record.ts";
@@ -184,4 +184,59 @@ it("with the strategy InPlace, a pipe whose rollout stopped its old pods before 
   expect(decision.actions).toEqual([]);
   const [assessment] = assessmentsIn(decision);
   expect([assessment?.state, assessment?.hindrance]).toEqual(["waiting", undefined]);
+});
+
+describe("a pipe that stopped its old pods, in a service that must not be resized,", () => {
+  const stopped = rollingTo("a", FOUR, { rollout: STOPPED, stopsOldPodsFirst: true, hasLabelledPods: true });
+  const decisionFor = (changes: Partial<Snapshot>, ofPipe: Partial<PipeView> = {}) => {
+    const snapshot = aSnapshot([{ ...stopped, ...ofPipe }], { pods, ...changes });
+    const decision = decide(snapshot, DECIDE_OPTIONS);
+    return { actions: summaries(decision.actions), atMs: recheckAtMs(snapshot, decision) };
+  };
+  const unknown = { tier: { ok: false, obstacle: { reason: "UnknownTier", message: "" } } } as const;
+  const suspended = aScaling(4, { spec: { suspend: true } });
+  const recreated = { ...suspended, metadata: { ...suspended.metadata, uid: "recreated" } };
+
+  it.each<[string, Partial<Snapshot>]>([
+    ["its tier is unknown", unknown],
+    ["its PipeScaling is being deleted", { scaling: aScaling(4, { isBeingDeleted: true }) }],
+    ["its tier is unknown, and another size is requested", { ...unknown, scaling: aScaling(8) }],
+    ["the controller suspended it after a deletion", { scaling: recreated }],
+  ])("is rolled back if %s, once its new pod cannot start", (_, changes) => {
+    expect(decisionFor(changes).actions).toEqual(["a back to 1000m/4Gi"]);
+    const endedPods = new Map([["a", { atMs: NOW_MS - 14_000, containers: [] }]]);
+    expect(decisionFor({ ...changes, endedPods })).toEqual({ actions: [], atMs: NOW_MS + 1000 });
+    const refused = aWrite("uid-a", "roll-back", {
+      subject: "4000m/16Gi",
+      lastAtMs: NOW_MS,
+      outcome: failed({ reason: "WriteFailed" }),
+    });
+    const writes = someWrites([refused]);
+    expect(decisionFor({ ...changes, writes })).toEqual({ actions: [], atMs: NOW_MS + 1000 });
+  });
+
+  it.each<[string, Partial<Snapshot>, Partial<PipeView>]>([
+    ["it keeps its old pods", unknown, { stopsOldPodsFirst: false }],
+    ["its owner paused it", unknown, { isPaused: true }],
+    ["it has the size", unknown, { lastRollout: aRollout(FOUR, { cameUp: true }) }],
+    [
+      "it is rolled back",
+      unknown,
+      { size: sizeOfCores(1), lastRollout: aRollout(FOUR, { isRollback: true }) },
+    ],
+    ["its last good size is unknown", unknown, { lastRollout: aRollout(FOUR, { lastGoodSize: undefined }) }],
+    ["it records a later generation", unknown, { lastRollout: aRollout(FOUR, { scalingGeneration: 2 }) }],
+    ["a person suspended the service", { scaling: suspended }, {}],
+    ["there is no PipeScaling", { ...unknown, scaling: undefined }, {}],
+  ])("stays as it is if %s", (_, changes, ofPipe) => {
+    expect(decisionFor(changes, ofPipe).actions).toEqual([]);
+  });
+
+  it("is left to the next controller while the process is ending", () => {
+    const { actions } = decide(aSnapshot([stopped], { pods, ...unknown }), {
+      ...DECIDE_OPTIONS,
+      isEnding: true,
+    });
+    expect(actions).toEqual([]);
+  });
 });

@@ -86,6 +86,28 @@ it("a new pod without room after its predecessor has ended is rolled back soon",
   expect(group.cluster.readyJudge.violations).toEqual([]);
 });
 
+it.each<[string, (group: PipeGroup) => void]>([
+  ["whose tier is unknown", ({ simulation }) => simulation.setTier("none")],
+  ["whose organization is malformed", ({ simulation }) => simulation.setTier("basic", { byocConfig: "[" })],
+])("a new pod without room is rolled back also in a service %s since then", async (_, spoil) => {
+  const group = await started(15 * SECOND);
+  group.request(4);
+  await group.run(SECOND);
+  expect(group.workloads.replaced).toEqual(["pipe-0"]);
+  spoil(group);
+  await group.run(2 * MINUTE);
+  expect(group.podSizes()).toEqual(["1000m/4Gi"]);
+  expect(group.workloads.replaced).toEqual(["pipe-0", "pipe-0"]);
+  const written = group.cluster.writes.length;
+  await group.run(60 * MINUTE);
+  expect(group.cluster.writes.slice(written)).toEqual([]);
+
+  group.simulation.setTier("basic");
+  await group.run(60 * MINUTE);
+  expect(group.podSizes()).toEqual(["1000m/4Gi"]);
+  expect(group.messages()).toContain("Insufficient cpu");
+});
+
 it("a pipe whose room comes a minute later than its old pod ends runs its old size until a retry is requested", async () => {
   const group = await started(15 * SECOND);
   group.workloads.scheduler.capacityMillicores = 1500;
