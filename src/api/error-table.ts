@@ -1,5 +1,5 @@
 import type { Size } from "../domain/size.ts";
-import { HEADERS_TIMEOUT_S, MAX_HEADER_BYTES, REQUEST_TIMEOUT_S } from "./server/limits.ts";
+import { HEADERS_TIMEOUT_S, MAX_HEADER_BYTES, MAX_HEADERS, REQUEST_TIMEOUT_S } from "./server/limits.ts";
 
 /** A status, and the sentence for the caller: what was wrong, what is allowed, and what to do. */
 interface ErrorRow<Facts extends readonly unknown[]> {
@@ -30,7 +30,10 @@ export const ERRORS = {
   HostMalformed: row(400, "The Host header must be a host name or an IP address, with or without a port."),
   TransferEncoding: row(400, "The only supported Transfer-Encoding is chunked, in HTTP/1.1."),
   ExpectationUnknown: row(417, "The only supported expectation is 100-continue."),
-  HeadersTooLong: row(431, `The headers must not be longer than ${MAX_HEADER_BYTES} bytes.`),
+  HeadersTooLong: row(
+    431,
+    `The headers must not be longer than ${MAX_HEADER_BYTES} bytes, and there must not be more than ${MAX_HEADERS}.`,
+  ),
   ChunkExtensionsTooLong: row(413, "The chunk extensions of the body are too long: send none."),
   TooSlow: row(
     408,

@@ -298,6 +298,41 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
     });
   });
 
+  describe.each([
+    ["of a request that does not end", ""],
+    [
+      "of a request that waits for a response that is not read",
+      "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\n\r\n",
+    ],
+  ])("8,000 short headers on each of 500 connections, %s,", (_what, first) => {
+    // V8 shares strings of one character, so each name has two.
+    const names = Array.from({ length: 8000 }, (_, at) => (at % 36 ** 2).toString(36).padStart(2, "0"));
+    const headers = `GET / HTTP/1.1\r\n${names.map((name) => `${name}:\r\n`).join("")}`;
+    const bytes = first === "" ? headers : `${first}${headers}\r\n`;
+
+    // The process has not grown in other attacks.
+    beforeAll(async () => {
+      await api.stop();
+      api = await startApi();
+    });
+
+    it("cost less than 64 MiB of memory together, while another tenant is served", async () => {
+      const before = await rss();
+      const signal = endOfTest();
+      let highest = before;
+      for (let count = 0; count < 500; count += 50) {
+        const sending = Array.from({ length: 50 }, async (_, at) => {
+          const socket = await openFrom(SOURCES[at % 4] ?? "", signal);
+          socket.write(bytes);
+        });
+        await Promise.all(sending);
+        expect((await get(other)).status).toBe(200);
+        highest = Math.max(highest, await rss());
+      }
+      expect(highest - before).toBeLessThan(64 * MIB);
+    });
+  });
+
   describe("60 connections that request the metrics of an organization and never read them", () => {
     const { authorization } = large.developer;
     const path = `/v1/organizations/${large.organizationId}/prometheus`;

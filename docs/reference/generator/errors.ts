@@ -51,7 +51,7 @@ const BEFORE: ReadonlyMap<string, string> = new Map([
   ["405", "The path does not support this method."],
   ["408", "The request did not arrive in time."],
   ["417", "The server cannot meet the expectation."],
-  ["431", "The headers are longer than 16,384 bytes."],
+  ["431", "The headers are longer than 16,384 bytes, or more than 128."],
 ]);
 
 export function errorsPage(): string {

@@ -123,7 +123,7 @@ const anyOther = {
   id: "Refused",
   ...refusal(
     405,
-    "Rejected before routing: 404 and 405 for an unknown path or method, 408 if the request arrives too slowly, 417 for an unsupported `Expect` header, 431 for headers longer than 16,384 bytes.",
+    "Rejected before routing: 404 and 405 for an unknown path or method, 408 if the request arrives too slowly, 417 for an unsupported `Expect` header, 431 for headers longer than 16,384 bytes, or more than 128 of them.",
     allow,
   ),
 };

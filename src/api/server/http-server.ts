@@ -4,7 +4,7 @@ import { type ConnectionLimits, Connections, type ConnectionsOptions } from "../
 import type { TlsFiles } from "../../settings/tls-files.ts";
 import { contextOf } from "../middleware/request-context.ts";
 import { normalizeTarget } from "../middleware/request-target.ts";
-import { HEADERS_TIMEOUT_S, MAX_HEADER_BYTES, REQUEST_TIMEOUT_S } from "./limits.ts";
+import { HEADERS_TIMEOUT_S, MAX_HEADER_BYTES, MAX_HEADERS, REQUEST_TIMEOUT_S } from "./limits.ts";
 import { MalformedRequests, type MalformedRequestsOptions } from "./malformed-requests.ts";
 import { limitPipelining } from "./pipelining.ts";
 
@@ -68,8 +68,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     ? createTlsServer({ ...serverOptions, ...tls, handshakeTimeout: timeouts.headersMs })
     : createServer(serverOptions);
   server.timeout = timeouts.stalledMs;
-  // Node would silently drop headers after the first 2,000, perhaps a second Authorization. The limit is in bytes.
-  server.maxHeadersCount = 0;
+  // Node stops the parser beyond this number, but its older versions silently drop headers, perhaps a second
+  // Authorization. So it is one more than allowed, and middleware/http-syntax.ts rejects a request that has as many.
+  server.maxHeadersCount = MAX_HEADERS + 1;
 
   const connections = new Connections({
     server,

@@ -92,6 +92,22 @@ describe.each([
     }
   });
 
+  it("accepts 128 headers, and rejects more with 431, so that none is dropped silently", async () => {
+    const send = await startSyntax({ isTls });
+    const sendHeaders = (count: number) => send(get(`Host: a\r\n${"aa:\r\n".repeat(count - 2)}`));
+    expect(await sendHeaders(128)).toMatchObject({ status: 200 });
+    for (const count of [129, 130, 4000]) {
+      expect(await sendHeaders(count)).toMatchObject({
+        status: 431,
+        headers: { connection: "close" },
+        body: {
+          error: "The headers must not be longer than 16384 bytes, and there must not be more than 128.",
+          status: 431,
+        },
+      });
+    }
+  });
+
   it.each(["FOO", "get", "GETX", "PATCHES", "M", "a-b.c_d", "!#$%&'*+.^`|~", "X".repeat(300), "DESCRIBE"])(
     "responds to the unknown method %s with 405 and the methods of the API",
     async (method) => {
