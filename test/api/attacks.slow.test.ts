@@ -160,6 +160,25 @@ describe.each(["plain HTTP", "TLS"])("over %s,", (protocol) => {
     );
   });
 
+  describe("100 connections that request a page with a body in 64,000 chunks, and never read it", () => {
+    it("cost less than 64 MiB of memory together, while another tenant is served", async () => {
+      const before = await rss();
+      const signal = endOfTest();
+      let highest = before;
+      const head = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+      for (let count = 0; count < 100; count += 10) {
+        const sending = Array.from({ length: 10 }, async (_, at) => {
+          const socket = await openFrom(SOURCES[at % 4] ?? "", signal);
+          socket.write(head + "1\r\n \r\n".repeat(64_000));
+        });
+        await Promise.all(sending);
+        expect((await get(other)).status).toBe(200);
+        highest = Math.max(highest, await rss());
+      }
+      expect(highest - before).toBeLessThan(64 * MIB);
+    });
+  });
+
   describe("connections without credentials", () => {
     it("are closed after their 401, so that as many as the limit of connections do not use it up", async () => {
       const signal = endOfTest();

@@ -1,5 +1,6 @@
 import type { RequestListener } from "node:http";
 import type { Socket } from "node:net";
+import { announcesBody } from "../middleware/unread-body.ts";
 
 /** Estimated memory of a waiting request until its response is written; a part of its body counts at least as much. */
 const UNIT_BYTES = 10_240;
@@ -14,9 +15,10 @@ const MAX_WAITING_IN_TOTAL = 1024;
  * Serves the requests of a connection one after the other, because one that changes something must not overtake another
  * (RFC 9112, section 9.3.2), or be served behind one whose response closes the connection.
  *
- * Closes a connection whose waiting requests and their bodies exceed one of the limits, which no real client does. Node
+ * Closes a connection whose waiting requests and unread bodies exceed one of the limits, which no real client does. Node
  * stops reading from a connection whose responses are not read, but a single segment may contain thousands of requests,
- * which wait for as long as the client does not read the response before them.
+ * which wait for as long as the client does not read the response before them. It also stops after 64 KiB of a body that
+ * is not read, but these may be in as many parts, and nobody reads the body of a GET before its response is written.
  */
 export function limitPipelining(listener: RequestListener): RequestListener {
   const waiting = new Map<Socket, number>();
@@ -27,7 +29,8 @@ export function limitPipelining(listener: RequestListener): RequestListener {
   };
   return (request, response) => {
     // A response gets its socket after the responses before it are written.
-    if (response.socket !== null) {
+    const isWaiting = response.socket === null;
+    if (!isWaiting && !announcesBody(request)) {
       listener(request, response);
       return;
     }
@@ -43,23 +46,22 @@ export function limitPipelining(listener: RequestListener): RequestListener {
       add(socket, units);
       return true;
     };
-    if (!take(1)) return;
+    if (!take(isWaiting ? 1 : 0)) return;
     if (isFirst)
       socket.once("close", () => {
         total -= waiting.get(socket) ?? 0;
         waiting.delete(socket);
       });
-    // The parser calls this with each part of the body. Nothing reads them yet.
+    // The parser calls this with each part of the body.
     const push = request.push.bind(request);
-    let isWaiting = true;
-    request.push = (part: Buffer | null) =>
-      !isWaiting || part === null || take(Math.ceil(part.length / UNIT_BYTES)) ? push(part) : false;
+    request.push = (part: Buffer | null) => {
+      const isRead = request.readableFlowing !== null;
+      return isRead || part === null || take(Math.ceil(part.length / UNIT_BYTES)) ? push(part) : false;
+    };
     response.once("finish", () => {
       if (waiting.has(socket)) add(socket, -taken);
     });
-    response.once("socket", () => {
-      isWaiting = false;
-      listener(request, response);
-    });
+    if (isWaiting) response.once("socket", () => listener(request, response));
+    else listener(request, response);
   };
 }

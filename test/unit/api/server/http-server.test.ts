@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { text } from "node:stream/consumers";
+import { setTimeout } from "node:timers/promises";
 import type { Request, RequestHandler, Response } from "express";
 import { describe, expect, it } from "vitest";
 import { httpSyntax } from "../../../../src/api/middleware/http-syntax.ts";
@@ -75,6 +76,32 @@ describe("the API's server", () => {
       expect(lines.length).toBeLessThan(2);
     },
   );
+
+  it("closes a connection on which a body of thousands of parts arrives before it is read", async () => {
+    const { port } = await startServer([neverRespond]);
+    const { socket, received, closed } = await open(port);
+    const head = "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    socket.write(head + "1\r\na\r\n".repeat(2000));
+    await closed;
+    expect(received()).toBe("");
+  });
+
+  it.each([
+    ["dozens of parts if it is read late", 60, 50],
+    ["a thousand parts if it is read at once", 1000, 0],
+  ])("reads a body of %s, on one connection again and again", async (_what, parts, delayMs) => {
+    const read: RequestHandler = async (request, response) => {
+      if (delayMs > 0) await setTimeout(delayMs);
+      sendResult(response, (await text(request)).length);
+    };
+    const { port } = await startServer([read]);
+    const { socket, received } = await open(port);
+    const head = "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (let count = 1; count <= 3; count += 1) {
+      socket.write(`${head}${"1\r\na\r\n".repeat(parts)}0\r\n\r\n`);
+      await expect.poll(() => received().split(`"result":${parts}`)).toHaveLength(count + 1);
+    }
+  });
 
   it("reads the bodies of pipelined requests when their turn comes, also if a part arrives only then", async () => {
     const begun = Promise.withResolvers<void>();
