@@ -93,8 +93,11 @@ async function receive(request: Request, response: Response): Promise<Buffer> {
   };
   request.on("data", countChunk);
   try {
-    const body: Promise<Buffer> = getRawBody(request, { length, limit: LIMIT_BYTES });
-    return await body;
+    const reading: Promise<Buffer> = getRawBody(request, { length, limit: LIMIT_BYTES });
+    const body = await reading;
+    // The body was too slow, and its end was found while the 408 was sent (server/malformed-requests.ts).
+    if (request.context.rawStatus !== undefined) throw apiError("TooSlow");
+    return body;
   } catch (error) {
     throw toBodyError(error);
   } finally {

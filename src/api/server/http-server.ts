@@ -81,6 +81,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   });
   const malformed = new MalformedRequests({ ...options, connections });
   const serve = limitPipelining((request, response) => {
+    // Until the socket is closed after a 408 to headers, the parser may find their end, and a 4xx changes nothing.
+    if (request.socket.writableEnded) return;
     // RFC 9112, section 9.6: a request after the one that closes the connection gets no response, so it must not change
     // anything either.
     const previous = connections.latest(request.socket);

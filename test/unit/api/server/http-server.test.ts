@@ -1,14 +1,25 @@
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { text } from "node:stream/consumers";
-import { setTimeout } from "node:timers/promises";
+import { setImmediate, setTimeout } from "node:timers/promises";
+import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import type { Request, RequestHandler, Response } from "express";
 import { describe, expect, it } from "vitest";
 import { httpSyntax } from "../../../../src/api/middleware/http-syntax.ts";
+import { discardBody } from "../../../../src/api/middleware/json-body.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import { TIMEOUTS } from "../../../../src/api/server/http-server.ts";
 import { exchangeRaw, parseRaw } from "../../../api/client.ts";
-import { type OpenSocket, open, PATIENT, QUICK, startServer } from "../../../support/servers/http-server.ts";
+import {
+  type OpenSocket,
+  open,
+  openTls,
+  PATIENT,
+  QUICK,
+  startServer,
+} from "../../../support/servers/http-server.ts";
+
+const CERTIFICATE = certificatePair("localhost");
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -197,6 +208,36 @@ describe("the API's server", () => {
     expect(response).toMatchObject({ status: 408, headers: { "x-request-id": requestId } });
     expect(lines).toMatchObject([{ requestId, status: 408, method: "PATCH" }]);
   });
+
+  it.each([
+    ["body", "PATCH / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{", "}"],
+    ["headers", "PATCH / HTTP/1.1\r\nHost: a\r\n", "Content-Length: 2\r\n\r\n{}"],
+  ])(
+    "changes nothing if it responds with 408 and then finds the end of the %s, which arrived while it was busy",
+    async (_what, beginning, end) => {
+      let changes = 0;
+      const change: RequestHandler = async (request, response) => {
+        await discardBody(request, response);
+        changes += 1;
+        sendResult(response);
+      };
+      const tls = { cert: Buffer.from(CERTIFICATE.cert), key: Buffer.from(CERTIFICATE.key) };
+      const { server, port } = await startServer([change], { tls, timeouts: { ...QUICK, headersMs: 200 } });
+      const connected = once(server, "secureConnection");
+      const { socket, received, closed } = await openTls(port);
+      const [theirs]: Socket[] = await connected;
+      socket.write(beginning);
+      await expect.poll(() => theirs?.bytesRead).toBeGreaterThan(0);
+      // From here on, the timers come before the bytes.
+      await setImmediate();
+      socket.write(end);
+      const busyUntil = performance.now() + 300;
+      while (performance.now() < busyUntil);
+      await closed;
+      expect(parseRaw(received()).status).toBe(408);
+      expect(changes).toBe(0);
+    },
+  );
 
   it("responds with 431 to more than 16 KiB of headers, and accepts less", async () => {
     const { url } = await startServer([sendUrl]);
