@@ -42,8 +42,10 @@ export class MalformedRequests {
   }
 
   onConnect(socket: Duplex): void {
-    // Node has removed its own listener; without one, a client that disconnects now would crash the process.
+    // Node has removed its own listeners; without them, a client that disconnects now would crash the process, and one
+    // that does not read the response before this one would hold the connection.
     socket.on("error", () => socket.destroy());
+    socket.on("timeout", () => socket.destroy());
     this.#refuse(socket, apiError("NotAProxy"));
   }
 

@@ -39,7 +39,10 @@ describe("the API's server", () => {
     expect(parseRaw(received()).headers).toMatchObject({ "keep-alive": "timeout=620" });
   });
 
-  it("closes the connection of a client that does not read its response", async () => {
+  it.each([
+    ["", ""],
+    [", also after CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"],
+  ])("closes the connection of a client that does not read its response%s", async (_what, next) => {
     const body = Buffer.alloc(32 * 1024 * 1024);
     const { server, port } = await startServer([(_request, response) => void response.end(body)], {
       timeouts: { ...PATIENT, stalledMs: 100 },
@@ -48,7 +51,7 @@ describe("the API's server", () => {
     const { socket } = await open(port);
     socket.pause();
     const [theirs]: Socket[] = await arrived;
-    socket.write(REQUEST);
+    socket.write(REQUEST + next);
     await new Promise((resolve) => theirs?.once("close", resolve));
   });
 
