@@ -20,10 +20,10 @@ const DENIED_MS = 10_000;
 /** Maximum number of cached outcomes of allowed tokens, and again of denied ones. */
 const MAX_CACHED = 100;
 
-/** Maximum number of tokens in review at a time; the others wait. */
+/** Maximum number of tokens in review at a time, and again of those that were allowed before; the others wait. */
 const MAX_REVIEWS = 4;
 
-/** Maximum number of tokens that are in review or wait for it. For others, the result is `unknown`. */
+/** Maximum number of tokens that are in review or wait for it. For other new ones, the result is `unknown`. */
 const MAX_WAITING = 100;
 
 /** Time limit for both reviews of a token, including the wait. A scrape times out after 10 s by default. */
@@ -61,7 +61,8 @@ export function metricsAccess(
  * user (SubjectAccessReview), as controller-runtime does with `WithAuthenticationAndAuthorization`.
  *
  * Outcomes are cached for a short time, by the hash of the token. Allowed and denied tokens are cached separately,
- * so that a flood of invalid tokens cannot evict the token of Prometheus. Failed reviews are not cached. Requests with
+ * so that a flood of invalid tokens cannot evict the token of Prometheus. It cannot keep the next review of that token
+ * waiting either: tokens that were allowed before wait only for each other. Failed reviews are not cached. Requests with
  * the same token share one review.
  */
 class MetricsAccess implements AccessControl {
@@ -70,6 +71,8 @@ class MetricsAccess implements AccessControl {
   readonly #denied: Outcomes;
   readonly #running = new Map<string, Promise<Access>>();
   readonly #reviews = new Semaphore(MAX_REVIEWS);
+  /** For tokens that were allowed before. */
+  readonly #renewals = new Semaphore(MAX_REVIEWS);
   #isFailing = false;
 
   constructor(options: MetricsAccessOptions) {
@@ -84,17 +87,19 @@ class MetricsAccess implements AccessControl {
     const key = createHash("sha256").update(token).digest("base64");
     const known = this.#allowed.get(key) ?? this.#denied.get(key) ?? this.#running.get(key);
     if (known !== undefined) return await known;
-    if (this.#running.size >= MAX_WAITING) return "unknown";
-    const running = this.#decide(token, key).finally(() => this.#running.delete(key));
+    const isRenewal = this.#allowed.has(key);
+    if (this.#running.size >= MAX_WAITING && !isRenewal) return "unknown";
+    const reviews = isRenewal ? this.#renewals : this.#reviews;
+    const running = this.#decide(token, key, reviews).finally(() => this.#running.delete(key));
     this.#running.set(key, running);
     return await running;
   }
 
-  async #decide(token: string, key: string): Promise<Access> {
+  async #decide(token: string, key: string, reviews: Semaphore): Promise<Access> {
     const { log } = this.#options;
     const deadline = new Deadline(REVIEW_MS, undefined);
     try {
-      const access = await this.#review(token, deadline.signal);
+      const access = await this.#review(token, reviews, deadline.signal);
       (access === "allowed" ? this.#allowed : this.#denied).set(key, access);
       this.#isFailing = false;
       return access;
@@ -108,8 +113,8 @@ class MetricsAccess implements AccessControl {
     }
   }
 
-  async #review(token: string, signal: AbortSignal): Promise<Access> {
-    const release = await this.#reviews.acquire(signal);
+  async #review(token: string, reviews: Semaphore, signal: AbortSignal): Promise<Access> {
+    const release = await reviews.acquire(signal);
     try {
       const user = await this.#authenticate(token, signal);
       if (user === undefined) return "unauthenticated";
@@ -175,6 +180,11 @@ class Outcomes {
   get(key: string): Access | undefined {
     const entry = this.#entries.get(key);
     return entry && this.#monotonic() - entry.at < this.#maxAgeMs ? entry.access : undefined;
+  }
+
+  /** Returns true also for an outcome that is too old. */
+  has(key: string): boolean {
+    return this.#entries.has(key);
   }
 
   set(key: string, access: Access): void {

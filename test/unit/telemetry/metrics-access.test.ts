@@ -231,6 +231,38 @@ describe("concurrent requests for the metrics", () => {
     expect(requests).toHaveLength(12);
   });
 
+  it("review a token that was allowed a minute ago while 100 others wait, which take no place from it", async () => {
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    let review: () => unknown = () => AUTHENTICATED;
+    const { check, clock } = start({ token: () => review() });
+    expect(await check(TOKEN)).toBe("allowed");
+    review = () => promise;
+    const others = Array.from({ length: 100 }, (_, index) => check(`Bearer ${index}`));
+    await settled();
+    await clock.advance(60_000);
+    review = () => AUTHENTICATED;
+    expect(await check("Bearer new")).toBe("unknown");
+    expect(await check(TOKEN)).toBe("allowed");
+    resolve(AUTHENTICATED);
+    await Promise.all(others);
+  });
+
+  it("cause at most four reviews at a time of tokens that were allowed a minute ago", async () => {
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    let review: () => unknown = () => AUTHENTICATED;
+    const { check, clock, requests } = start({ token: () => review() });
+    const checkAll = () => Promise.all(Array.from({ length: 6 }, (_, index) => check(`Bearer ${index}`)));
+    await checkAll();
+    await clock.advance(60_000);
+    review = () => promise;
+    const before = requests.length;
+    const checks = checkAll();
+    await settled();
+    expect(requests).toHaveLength(before + 4);
+    resolve(AUTHENTICATED);
+    expect(new Set(await checks)).toEqual(new Set(["allowed"]));
+  });
+
   it("are unknown immediately if 100 tokens are waiting", async () => {
     const { check, resolve } = pending();
     const checks = Array.from({ length: 100 }, (_, index) => check(`Bearer ${index}`));
