@@ -18,17 +18,26 @@ interface OfRollout extends OfContainer {
   readonly rollout: LastRollout;
 }
 
+export interface Judging {
+  /**
+   * The pods of the pipe, if the write is a judgment about them. It is made only if a read shows the same pods, because
+   * a watch can be silent for longer than the judgment took.
+   */
+  readonly judged?: readonly PodView[] | undefined;
+}
+
 /** A write to the workload of one pipe that sets the last-rollout annotation. */
 export type PipeAction =
   /** Applies the desired size, which starts a rollout. */
   | ({ readonly type: "resize" } & OfRollout)
   /** Returns a pipe to its last good size after its rollout failed. */
-  | ({ readonly type: "roll-back"; readonly size: Allotment } & OfRollout)
+  | ({ readonly type: "roll-back"; readonly size: Allotment } & OfRollout & Judging)
   /**
    * Writes only the annotation, to record what nothing else would show later. `ownsSize`: also makes the controller an
    * owner of the size fields, without a change of their values.
    */
-  | ({ readonly type: "adopt"; readonly rollout: LastRollout; readonly ownsSize?: boolean } & OfPipe);
+  | ({ readonly type: "adopt"; readonly rollout: LastRollout; readonly ownsSize?: boolean } & OfPipe &
+      Judging);
 
 /** Resizes a running pod to the desired size, or back to the size of its template. */
 export interface PodAction extends OfContainer {

@@ -1,7 +1,7 @@
 import type { ActivePod, PodState, Subject } from "./assessment.ts";
 import { DATABASE_TYPE, TYPE_LABEL } from "./names.ts";
 import { isOfTemplate, numberOf } from "./observe/pipe-view.ts";
-import { type ContainerView, isReplica } from "./observe/pod-view.ts";
+import { type ContainerView, isReplica, type PodView } from "./observe/pod-view.ts";
 import { formatAllotment, hasResources, type Resources, resourcesFor } from "./observe/resources.ts";
 import { isOpen } from "./observe/write-record.ts";
 import { isRetried } from "./retry.ts";
@@ -90,6 +90,11 @@ export function begunAtMs(
  */
 export function seesPods({ pipe, podsProblem }: Pick<Subject, "pipe" | "podsProblem">): boolean {
   return pipe.hasLabelledPods && podsProblem === undefined;
+}
+
+/** The pods of a pipe, on which a judgment about it may depend; `undefined` if only the workload counts. */
+export function visiblePods(subject: Subject): readonly PodView[] | undefined {
+  return seesPods(subject) ? subject.pods : undefined;
 }
 
 /** False if fewer pods are seen than the status counts: a moment after a change, or if a pod lost its label. */

@@ -8,6 +8,7 @@ import type { PipeView } from "../observe/pipe-view.ts";
 import { LAST_ROLLOUT, ownableFields, PARTITION } from "../observe/workloads/field-owners.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, patchPipe, readPipe } from "./applier.ts";
+import { attemptJudged } from "./pods.ts";
 
 /**
  * Writes the annotation of a pipe, and makes the controller an owner of it, and of the size if the action says so.
@@ -19,10 +20,10 @@ import { type Applier, attempt, patchPipe, readPipe } from "./applier.ts";
  */
 export function adopt(
   applier: Applier,
-  { pipe, rollout, ownsSize = false }: Extract<PipeAction, { readonly type: "adopt" }>,
+  { pipe, rollout, ownsSize = false, judged }: Extract<PipeAction, { readonly type: "adopt" }>,
 ): Promise<WriteError | undefined> {
   const aim = { purpose: "adopt", subject: annotationSubject(rollout) } as const;
-  return attempt(applier, pipe, aim, async () => {
+  return attemptJudged(applier, { pipe, judged }, aim, async () => {
     const annotation = ownsSize ? undefined : await patchPipe(applier, pipe, rollout, undefined);
     if (annotation && !annotation.isStripped) return { annotation };
     const whole = await readPipe(applier, pipe);

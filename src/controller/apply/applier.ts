@@ -39,7 +39,7 @@ export interface Applier {
   readonly onEtcdRollback: () => void;
 }
 
-interface Aim {
+export interface Aim {
   readonly purpose: WritePurpose;
   /** The wanted state, as in the record of the write. */
   readonly subject: string;
@@ -50,7 +50,7 @@ interface Aim {
   readonly isRequested?: boolean | undefined;
 }
 
-interface Result {
+export interface Result {
   /** Why nothing was written, or why the stored object differs from the write. */
   readonly error?: WriteError | undefined;
   readonly annotation?: WrittenAnnotation | undefined;

@@ -5,13 +5,14 @@ import { objectPath } from "../../kube/paths.ts";
 import type { Action, PipeAction } from "../actions.ts";
 import { annotationSubject } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { PodView } from "../observe/pod-view.ts";
 import { confirmationOf, type WriteError } from "../observe/write-record.ts";
 import { adopt, leavePartition } from "./adopt.ts";
 import { type Applier, attempt, patchPipe, refresh } from "./applier.ts";
 import { checkRoom } from "./capacity.ts";
 import { beginCommit, continueCommit, replacePods, resume } from "./commit.ts";
 import { dryRun } from "./dry-run.ts";
-import { deletePod, resizePod } from "./pods.ts";
+import { attemptJudged, deletePod, resizePod } from "./pods.ts";
 import { createRequest, sizePatch } from "./requests.ts";
 import { writeFailed } from "./write-error.ts";
 
@@ -32,7 +33,7 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
       applier.writes.forget(action.pipe.metadata.uid, "check-room");
       return writePipe(applier, action, sizePatch(action, action.rollout.size));
     case "roll-back":
-      return writePipe(applier, action, sizePatch(action, action.size));
+      return writePipe(applier, action, sizePatch(action, action.size), action.judged);
     case "adopt":
       return adopt(applier, action);
     case "dry-run":
@@ -88,10 +89,11 @@ function writePipe(
   applier: Applier,
   { type, pipe, rollout }: PipeAction,
   spec: object,
+  judged?: readonly PodView[],
 ): Promise<WriteError | undefined> {
   const known = type === "resize" ? { attempts: rollout.attempts } : {};
   const aim = { purpose: type, subject: annotationSubject(rollout), ...known };
-  return attempt(applier, pipe, aim, async () => ({
+  return attemptJudged(applier, { pipe, judged }, aim, async () => ({
     annotation: await patchPipe(applier, pipe, rollout, spec),
   }));
 }

@@ -10,9 +10,10 @@ import { errorOf } from "../retry.ts";
 import { applied, inPlaceFailureTo } from "../rollout/annotation.ts";
 import { type Applier, attempt, observePipe, patchPipe, readPipe } from "./applier.ts";
 import { sizePatch, templatePatch } from "./requests.ts";
+import type { WholeWorkload } from "./selected.ts";
 import { DEPLOYMENT } from "./workloads/deployment.ts";
 import { STATEFUL_SET } from "./workloads/stateful-set.ts";
-import type { CommitKind, Held, NextStep, Of, WholeWorkload } from "./workloads/workload.ts";
+import type { CommitKind, Held, NextStep, Of } from "./workloads/workload.ts";
 import { CONFLICT, fallbackOf, writeErrorOf } from "./write-error.ts";
 
 /*

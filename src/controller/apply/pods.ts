@@ -2,15 +2,18 @@ import { isAboveNode, isMissingSubresource, isRefusedSize, KubeUnreachableError 
 import { PODS } from "../../kube/paths.ts";
 import type { Pod } from "../../kube/pods.ts";
 import { keyOf } from "../../runtime/store.ts";
-import type { DeletePodAction, PodAction } from "../actions.ts";
+import type { DeletePodAction, Judging, PodAction } from "../actions.ts";
 import { runsOf } from "../in-place/resize-pods.ts";
 import { DATABASE_TYPE, TYPE_LABEL } from "../names.ts";
+import { nameOf } from "../observe/pipe-kind.ts";
+import type { PipeView } from "../observe/pipe-view.ts";
 import { type PodView, toPodView } from "../observe/pod-view.ts";
 import { formatAllotment, hasResources } from "../observe/resources.ts";
 import type { WriteError } from "../observe/write-record.ts";
-import { type Applier, attemptOn, readCurrent } from "./applier.ts";
+import { type Aim, type Applier, attempt, attemptOn, type Result, readCurrent, readPipe } from "./applier.ts";
 import { deleteRequest, resizeRequest } from "./requests.ts";
-import { writeErrorOf } from "./write-error.ts";
+import { listSelected, type WholeWorkload } from "./selected.ts";
+import { CONFLICT, writeErrorOf } from "./write-error.ts";
 
 /** The resourceVersion protects a pod that has changed since it was seen. The next leader may have resized it. */
 export function resizePod(applier: Applier, action: PodAction): Promise<WriteError | undefined> {
@@ -60,6 +63,62 @@ async function refreshPod(applier: Applier, pod: PodView): Promise<void> {
   // The watch reports a deletion.
   const current = await readCurrent<Pod>(applier, PODS, pods, pod);
   if (current) observePod(applier, current);
+}
+
+/** Makes a write to a pipe that may be a judgment about its pods. */
+export function attemptJudged(
+  applier: Applier,
+  { pipe, judged }: Judging & { readonly pipe: PipeView },
+  aim: Aim,
+  write: () => Promise<Result>,
+): Promise<WriteError | undefined> {
+  if (!judged) return attempt(applier, pipe, aim, write);
+  return attempt(applier, pipe, aim, async () => {
+    const error = await rejudge(applier, pipe, judged);
+    if (error) return { error };
+    applier.assertMayWrite();
+    return write();
+  });
+}
+
+/**
+ * Reads the pods of a pipe, and stores what the watch has not shown yet. Until the permission to read them is back, the
+ * view of them counts.
+ *
+ * @returns a conflict if they are not as they were seen
+ */
+async function rejudge(
+  applier: Applier,
+  pipe: PipeView,
+  seen: readonly PodView[],
+): Promise<WriteError | undefined> {
+  try {
+    const whole = await readPipe<WholeWorkload>(applier, pipe);
+    if (!whole) return CONFLICT;
+    const present = await readPods(applier, pipe, whole);
+    const known = new Map(seen.map(({ metadata }) => [metadata.uid, metadata.resourceVersion]));
+    const gone = seen.filter((pod) => !present.some(({ metadata }) => metadata.uid === pod.metadata.uid));
+    for (const pod of present) applier.caches.pods.observe(pod);
+    for (const pod of gone) applier.caches.pods.leave(pod);
+    const isSame = present.every(({ metadata }) => known.get(metadata.uid) === metadata.resourceVersion);
+    return isSame && gone.length === 0 ? undefined : CONFLICT;
+  } catch (cause) {
+    if (writeErrorOf(cause)?.reason === "Forbidden") return undefined;
+    throw cause;
+  }
+}
+
+/** Reads the pods that the watch would show for a pipe. */
+async function readPods(
+  { client }: Applier,
+  pipe: PipeView,
+  whole: WholeWorkload,
+): Promise<readonly PodView[]> {
+  const selected = await listSelected(client, PODS, whole);
+  return selected
+    .filter(({ metadata }) => metadata.labels?.[TYPE_LABEL] === DATABASE_TYPE)
+    .map(toPodView)
+    .filter(({ pipeName }) => pipeName === nameOf(pipe));
 }
 
 /** Stores a response. A pod that lost its label may have left the watch already, so no event would remove it. */

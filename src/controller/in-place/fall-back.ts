@@ -13,7 +13,7 @@ import {
   resourcesOf,
   type SomeResources,
 } from "../observe/resources.ts";
-import { mayReplacePods } from "../pods.ts";
+import { mayReplacePods, visiblePods } from "../pods.ts";
 import { dueAtMs, failureOf, isRetryRequested, podDueAtMs, retriedAt, retryAtMs } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
 import { leftToOwner } from "../rollout/rules.ts";
@@ -37,7 +37,9 @@ export function recordFailure(subject: Subject, fallback: Fallback): readonly Ac
   const present = pipe.lastRollout ?? adoption(subject);
   const record = writes.get(pipe.metadata.uid, "adopt");
   const isDue = record?.outcome.type === "done" || dueAtMs(record, subject) <= nowMs;
-  return present && isDue ? [{ type: "adopt", pipe, rollout: { ...present, inPlaceFailure } }] : [];
+  return present && isDue
+    ? [{ type: "adopt", pipe, rollout: { ...present, inPlaceFailure }, judged: visiblePods(subject) }]
+    : [];
 }
 
 /**

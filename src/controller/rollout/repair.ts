@@ -17,7 +17,7 @@ import {
 import type { PodView } from "../observe/pod-view.ts";
 import { isSize, sizeOf, sizeOfAllotment } from "../observe/resources.ts";
 import { isOpen, READ_LATER, type WritePurpose, type WriteRecord } from "../observe/write-record.ts";
-import { awaitedOldPod, mayReplacePods } from "../pods.ts";
+import { awaitedOldPod, mayReplacePods, visiblePods } from "../pods.ts";
 import { dueAtMs, errorOf, FIELD_CONFLICT, isOfWrite, podDueAtMs, recordOf } from "../retry.ts";
 import { adoption, hasComeUp, newRollout } from "./annotation.ts";
 import { startedAtMs, timeoutMsOf } from "./phase.ts";
@@ -126,7 +126,9 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
     failure: { reason, message: clipped(message, MAX_ANNOTATED_MESSAGE) },
     inPlaceFailure: lastRollout.inPlaceFailure,
   };
-  return [{ type: "roll-back", pipe, container: container.name, size, rollout }];
+  return [
+    { type: "roll-back", pipe, container: container.name, size, rollout, judged: visiblePods(subject) },
+  ];
 }
 
 /** True if the last rollout replaced pods. If the strategy became InPlace since then, the pipe may have no pod left. */

@@ -55,6 +55,8 @@ export class ClusterState {
   readonly onPod: ((pod: Pod) => void)[] = [];
   /** Delay of the watch in ms; by default it delivers a write before its response. */
   eventDelayMs = 0;
+  /** The watch of pods delivers nothing, and its connection reports no error. */
+  isPodWatchSilent = false;
   /** Time in ms until pods of this template are ready; `undefined` if they never are. Only without pods. */
   rolloutMs: (pipe: Deployment) => number | undefined = () => 1000;
   readonly #rollouts: SimulatedRollouts;
@@ -101,11 +103,11 @@ export class ClusterState {
         this.adoptionJudge.wrotePod(before, pod, this.#pipeOf(pod), by);
         this.readyJudge.wrotePod(pod, by);
         for (const listener of this.onPod) listener(pod);
-        if (isOfDatabase(pod)) this.#notify((watcher) => watcher.pod?.(pod));
-        else this.#notify((watcher) => watcher.podGone?.(pod));
+        if (isOfDatabase(pod)) this.#notifyOfPod((watcher) => watcher.pod?.(pod));
+        else this.#notifyOfPod((watcher) => watcher.podGone?.(pod));
       },
       onGone: (pod) => {
-        if (isOfDatabase(pod)) this.#notify((watcher) => watcher.podGone?.(pod));
+        if (isOfDatabase(pod)) this.#notifyOfPod((watcher) => watcher.podGone?.(pod));
       },
     });
   }
@@ -261,6 +263,10 @@ export class ClusterState {
   }
 
   /** Events arrive in the order of the changes. A watcher that was replaced gets no more of them. */
+  #notifyOfPod(notify: (watcher: Watcher) => void): void {
+    if (!this.isPodWatchSilent) this.#notify(notify);
+  }
+
   #notify(notify: (watcher: Watcher) => void): void {
     const watcher = this.#watcher;
     if (!watcher) return;

@@ -20,16 +20,10 @@ import type { WriteError } from "../../observe/write-record.ts";
 import { errorOf } from "../../retry.ts";
 import { type Applier, observePipe, readPipe } from "../applier.ts";
 import { asDryRun, deleteRequest, patchRequest, templatePatch } from "../requests.ts";
+import { listSelected, type WholeWorkload } from "../selected.ts";
 import { CONFLICT, writeErrorOf } from "../write-error.ts";
 import { templateText } from "./template-text.ts";
-import {
-  type CommitKind,
-  listSelected,
-  type NextStep,
-  type Of,
-  recordOfHold,
-  type WholeWorkload,
-} from "./workload.ts";
+import { type CommitKind, type NextStep, type Of, recordOfHold } from "./workload.ts";
 
 /** A commit pauses the Deployment, so that its ReplicaSet can follow before its pods are compared with the template. */
 export const DEPLOYMENT: CommitKind = {

@@ -14,14 +14,9 @@ import { resourcesFor, sizeOfAllotment } from "../../observe/resources.ts";
 import { HOLD } from "../../observe/workloads/stateful-set.ts";
 import { type Applier, readPipe } from "../applier.ts";
 import { asDryRun, patchRequest, type Target } from "../requests.ts";
+import { listSelected, type WholeWorkload } from "../selected.ts";
 import { CONFLICT, writeErrorOf } from "../write-error.ts";
-import {
-  type CommitKind,
-  listSelected,
-  type NextStep,
-  recordOfHold,
-  type WholeWorkload,
-} from "./workload.ts";
+import { type CommitKind, type NextStep, recordOfHold } from "./workload.ts";
 
 /** Kubernetes replaces a pod whose label does not name the revision of the template. A commit holds such pods. */
 export const STATEFUL_SET: CommitKind = {

@@ -1,8 +1,5 @@
-import type { KubeClient } from "../../../kube/client.ts";
-import { formatLabelSelector, type LabelSelector } from "../../../kube/label-selector.ts";
 import { isUnmanaged } from "../../../kube/managers.ts";
-import type { KubeObject, ManagedFields } from "../../../kube/objects.ts";
-import { collectionPath, type Resource } from "../../../kube/paths.ts";
+import type { ManagedFields } from "../../../kube/objects.ts";
 import type { Workload } from "../../../kube/workloads.ts";
 import type { InPlaceAction } from "../../actions.ts";
 import type { Fallback } from "../../observe/last-rollout.ts";
@@ -12,14 +9,9 @@ import { PARTITION, PAUSED } from "../../observe/workloads/field-owners.ts";
 import type { WriteError } from "../../observe/write-record.ts";
 import { recordOf } from "../adopt.ts";
 import type { Applier } from "../applier.ts";
+import type { WholeWorkload } from "../selected.ts";
 
 export type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { readonly type: Type }>;
-
-/** A workload that was read as JSON, so with all of its fields. */
-export interface WholeWorkload extends Workload {
-  readonly spec: Workload["spec"] & { readonly selector: LabelSelector };
-  readonly status?: { readonly updatedReplicas?: number };
-}
 
 /** A workload in the middle of a commit, as it was just read. */
 export interface Held {
@@ -85,17 +77,4 @@ export function recordOfHold(
 ): readonly ManagedFields[] | undefined {
   if (!isUnmanaged(metadata.managedFields) || inTurn?.needsHold === false) return undefined;
   return [recordOf(inTurn ? PARTITION : PAUSED)];
-}
-
-/** Reads the objects that the selector of a workload selects. Some of them may belong to another workload. */
-export async function listSelected<T extends KubeObject>(
-  client: Pick<KubeClient, "json">,
-  resource: Resource<T>,
-  { metadata, spec }: WholeWorkload,
-): Promise<readonly T[]> {
-  const { items } = await client.json<{ readonly items: readonly T[] }>({
-    path: collectionPath(resource, metadata.namespace),
-    query: { labelSelector: formatLabelSelector(spec.selector) },
-  });
-  return items;
 }
