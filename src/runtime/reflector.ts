@@ -22,6 +22,8 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
   /** Reduces an object to the fields that the store keeps. */
   readonly project: (raw: Raw) => T;
   readonly clock: Clock;
+  /** Somebody may remove the kind from the cluster, and it has no objects while the server responds 404. */
+  readonly isRemovable?: boolean;
   /** The default is 0.8 to 1.6 s at first, and 15 to 30 s at most. */
   readonly retryDelays?: RetryDelays | undefined;
   /** Shared by the watches of a process. By default, the watch has its own. */
@@ -58,6 +60,7 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
  * - After an outage or a 410 it relists, and also if a watch ends, for any reason, 90 s or more after the last contact:
  *   after silence (a half-open connection), or if a proxy cuts every watch before its first bookmark. After any other
  *   error, it compares its position with that of the server before it continues.
+ * - While a removable kind is not served (404), the store is empty and current, and only the first 404 is a problem.
  * - `lastContact` does not advance while the store is not current: neither during a list nor during the backlog of an
  *   interrupted watch.
  */
@@ -71,6 +74,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   /** False after the server rejected a list as events. */
   #canStreamLists = true;
   #isSynced = false;
+  #isRemoved = false;
 
   constructor(options: ReflectorOptions<T, Raw>) {
     this.resource = options.resource.plural;
@@ -119,11 +123,23 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       return;
     }
     const isExpired = isCode(error, 410);
-    if (isExpired || isOutage(error)) this.#position.discard();
+    const isKnown = isExpired || (this.#isRemoved && isCode(error, 404));
+    if (this.#options.isRemovable && isCode(error, 404)) this.#removeAll();
+    else if (isExpired || isOutage(error)) this.#position.discard();
     else this.#position.requireCheck();
-    if (!isExpired) this.#options.onProblem(error);
+    if (!isKnown) this.#options.onProblem(error);
     const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
     await this.#pauses.pause(backoff, retryAfterMs ?? 0, signal);
+  }
+
+  /** The kind was removed with all of its objects. It may come back, so the next attempt is a list. */
+  #removeAll(): void {
+    const { store, namespace, clock } = this.#options;
+    store.replace(store.beginList(namespace), new Map(), "");
+    this.#position.moveToList("", clock.monotonic());
+    this.#position.discard();
+    this.#setSynced();
+    this.#isRemoved = true;
   }
 
   async #checkPosition(signal: AbortSignal): Promise<void> {
@@ -150,6 +166,11 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     store.replace(list, objects, version);
     this.#position.moveToList(version, requestedAt);
     this.#pauses.recovered();
+    this.#setSynced();
+    this.#isRemoved = false;
+  }
+
+  #setSynced(): void {
     this.#isSynced = true;
     this.#synced.resolve();
   }

@@ -157,7 +157,7 @@ export interface Informers {
 
 type WatchedKind<T extends KubeObject, Raw extends KubeObject> = Pick<
   ReflectorOptions<T, Raw>,
-  "resource" | "labelSelector" | "store" | "project"
+  "resource" | "labelSelector" | "store" | "project" | "isRemovable"
 >;
 
 /** Creates the informers that fill the caches and keep them current. */
@@ -231,7 +231,14 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
     pods.informer,
     informerOf({ resource: HORIZONTAL_AUTOSCALERS, store: horizontals, project: toHorizontalAutoscalerView }),
     ...(verticalAutoscalers
-      ? [informerOf({ resource: VERTICAL_AUTOSCALERS, store: verticals, project: toVerticalAutoscalerView })]
+      ? [
+          informerOf({
+            resource: VERTICAL_AUTOSCALERS,
+            store: verticals,
+            project: toVerticalAutoscalerView,
+            isRemovable: true,
+          }),
+        ]
       : []),
   ];
   return { all, optional, podsProblem: pods.problemIn };

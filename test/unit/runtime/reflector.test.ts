@@ -103,13 +103,14 @@ interface SetupOptions {
   readonly canStream?: boolean;
   readonly clock?: FakeClock;
   readonly outage?: Outage;
+  readonly isRemovable?: boolean;
   /** The default is the shortest delays: 0.8 s, 1.6 s, 3.2 s, …, 15 s. */
   readonly random?: () => number;
 }
 
 function setup(
   script: Step[],
-  { canStream = false, clock = new FakeClock(), outage, random = () => 1 }: SetupOptions = {},
+  { canStream = false, clock = new FakeClock(), outage, isRemovable, random = () => 1 }: SetupOptions = {},
 ) {
   const abort = new AbortController();
   const calls: string[] = [];
@@ -148,6 +149,7 @@ function setup(
     },
     clock,
     outage,
+    ...(isRemovable === undefined ? {} : { isRemovable }),
     random,
     onProblem: (problem) => problems.push(problem),
     onEtcdRollback: () => rollbacks.push(names().join()),
@@ -587,6 +589,64 @@ function faultyServer(
   };
   return { clock, calls, callsPerMinute, end };
 }
+
+describe("a reflector of a kind that is removed from the cluster", () => {
+  const removed = () => new KubeApiError("GET", 404, "404 page not found");
+  const isRemovable = true;
+
+  it.each([
+    ["pages", false],
+    ["events", true],
+  ])("is empty and current, and says so once, until the kind is back (%s)", async (_, canStream) => {
+    const [first, later] = [new FakeWatch(), new FakeWatch()];
+    const script: Step[] = canStream
+      ? [{ watch: first }]
+      : [{ list: listOf(10, [object("a", 5)]) }, { watch: first }];
+    script.push(...Array.from({ length: 40 }, () => ({ error: removed() })));
+    const { clock, names, problems, rollbacks, reflector } = setup(script, { canStream, isRemovable });
+    await clock.advance(0);
+    if (canStream) for (const event of [added("a", 5), bookmark(10, true)]) first.send(event);
+    await clock.advance(20_000);
+    expect(names()).toEqual(["a"]);
+    first.end();
+    await clock.advance(5 * MINUTE_MS);
+    expect([names(), problems.length, rollbacks]).toEqual([[], 1, []]);
+    expect(clock.monotonic() - reflector.lastContact).toBeLessThanOrEqual(30_000);
+    script.splice(0, script.length);
+    script.push(...(canStream ? [] : [{ list: listOf(7, [object("b", 6)]) }]), { watch: later });
+    await clock.advance(MINUTE_MS);
+    if (canStream) for (const event of [added("b", 6), bookmark(7, true)]) later.send(event);
+    await clock.advance(0);
+    expect([names(), problems.length, rollbacks]).toEqual([["b"], 1, []]);
+    script.push({ error: removed() });
+    later.end();
+    await clock.advance(100);
+    expect([names(), problems.length]).toEqual([[], 2]);
+  });
+
+  it("is synced if the kind was removed before the first list", async () => {
+    const { clock, reflector } = setup([{ error: removed() }], { isRemovable });
+    await clock.advance(0);
+    expect(reflector.isSynced).toBe(true);
+    await reflector.synced;
+  });
+
+  it.each([
+    ["any other error", new KubeApiError("GET", 503, "{}"), true],
+    ["a 404 of a kind that the process needs", removed(), false],
+  ])("keeps its objects, and is not current, after %s", async (_, error, removable) => {
+    const watch = new FakeWatch();
+    const errors = Array.from({ length: 40 }, () => ({ error }));
+    const script: Step[] = [{ list: listOf(10, [object("a", 5)]) }, { watch }, ...errors];
+    const { clock, names, problems, reflector } = setup(script, { isRemovable: removable });
+    await clock.advance(0);
+    watch.end();
+    await clock.advance(5 * MINUTE_MS);
+    expect(names()).toEqual(["a"]);
+    expect(problems.length).toBeGreaterThan(5);
+    expect(clock.monotonic() - reflector.lastContact).toBe(5 * MINUTE_MS);
+  });
+});
 
 describe("the number of calls of a reflector", () => {
   it.each<[string, Outcome]>([

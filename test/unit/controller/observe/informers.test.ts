@@ -15,12 +15,15 @@ interface Options {
   /** End of the path of a list that does not end. */
   readonly endless?: string;
   readonly pipeNamespaces?: readonly string[];
+  /** Plurals of kinds that the cluster does not serve. */
+  readonly removed?: readonly string[];
 }
 
 /** The informers of a controller with permissions per namespace. */
-async function setup({ forbidden, endless, pipeNamespaces = NAMESPACES }: Options) {
+async function setup({ forbidden, endless, pipeNamespaces = NAMESPACES, removed = [] }: Options) {
   const [clock, abort] = [new FakeClock(), new AbortController()];
   const requireAllowed = (path: string) => {
+    if (removed.some((plural) => path.endsWith(`/${plural}`))) throw new KubeApiError(path, 404, "{}");
     const isOfOthers = !path.includes("/namespaces/") && pipeNamespaces.length > 0;
     if (!isOfOthers && ![...forbidden].some((end) => path.endsWith(end))) return;
     const message = `this is forbidden: User "controller" cannot list resource ${path}`;
@@ -115,6 +118,14 @@ describe("a controller with permissions per namespace, which lacks that for pods
       expect((await setup({ forbidden, endless: `/acme/${plural}` })).isSynced()).toBe(false);
     },
   );
+});
+
+it.each([
+  ["VerticalPodAutoscalers", "verticalpodautoscalers", true],
+  ["Deployments", "deployments", false],
+])("a controller that begins without %s in the cluster (%s) is synced: %s", async (_, plural, expected) => {
+  const { isSynced } = await setup({ forbidden: new Set(), removed: [plural] });
+  expect(isSynced()).toBe(expected);
 });
 
 describe("a controller that lacks the permission for pods everywhere", () => {
