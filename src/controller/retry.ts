@@ -195,15 +195,26 @@ function delaysAfter(reason: string, { writeRetry, rolloutRetry, roomRetry }: Ti
  */
 export function retryAtMs(atMs: number, delayMs: number, { scaling, nowMs }: RetryContext): number {
   const { retryRequestedAtMs = 0 } = scaling ?? {};
-  const failedAtMs = Math.min(atMs, nowMs);
-  const dueMs = failedAtMs + delayMs;
-  return retryRequestedAtMs > failedAtMs ? Math.min(retryRequestedAtMs, dueMs) : dueMs;
+  const dueMs = Math.min(atMs, nowMs) + delayMs;
+  const isRequested = retryRequestedAtMs > beforeRequestMs(atMs, nowMs);
+  return isRequested ? Math.min(retryRequestedAtMs, dueMs) : dueMs;
+}
+
+/** The clocks of a cluster that works differ by less than this. */
+const WRONG_CLOCK_MS = 60_000;
+
+/**
+ * The time after which a request counts for a failure, in milliseconds since 1970. The time of a failure far in the
+ * future comes from a clock that was wrong then, and says nothing. So every request counts. The retry gets a right time.
+ */
+function beforeRequestMs(failedAtMs: number, nowMs: number): number {
+  return failedAtMs > nowMs + WRONG_CLOCK_MS ? 0 : Math.min(failedAtMs, nowMs);
 }
 
 /** Returns true if a retry was requested for a time after the failure, and that time is reached. */
 export function isRetryRequested(atMs: number, { scaling, nowMs }: RetryContext): boolean {
   const { retryRequestedAtMs = 0 } = scaling ?? {};
-  return retryRequestedAtMs > Math.min(atMs, nowMs) && retryRequestedAtMs <= nowMs;
+  return retryRequestedAtMs > beforeRequestMs(atMs, nowMs) && retryRequestedAtMs <= nowMs;
 }
 
 /** Returns true if people asked for another attempt since this write failed, so that its result no longer counts. */

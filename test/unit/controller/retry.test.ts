@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { WriteRecord } from "../../../src/controller/observe/write-record.ts";
-import { repeatableAtMs } from "../../../src/controller/retry.ts";
+import { isRetryRequested, repeatableAtMs } from "../../../src/controller/retry.ts";
 import { TIMEOUTS } from "../../../src/controller/timeouts.ts";
 import { NOW_MS } from "../../support/fixtures/snapshot.ts";
 import { aWrite, failed } from "../../support/fixtures/writes.ts";
@@ -51,5 +51,34 @@ describe("a write that fails again and again", () => {
       repeatableAtMs(record, 1, { scaling: { retryRequestedAtMs }, timeouts: TIMEOUTS, nowMs: NOW_MS });
     expect(dueAtMs(NOW_MS + 1000)).toBe(NOW_MS + 1000);
     expect(dueAtMs(NOW_MS - 1000)).toBe(NOW_MS + 300_000);
+  });
+});
+
+describe("a request to retry after a failure with a time in the future", () => {
+  const requested = (failedInMs: number, requestedAgoMs: number) => {
+    const { record } = aWrite("uid-a", "resize", {
+      lastAtMs: NOW_MS + failedInMs,
+      outcome: failed({ reason: "Refused" }),
+    });
+    const scaling = { retryRequestedAtMs: NOW_MS - requestedAgoMs };
+    const context = { scaling, timeouts: TIMEOUTS, nowMs: NOW_MS };
+    const isDue = repeatableAtMs(record, 1, context) <= NOW_MS;
+    return [isRetryRequested(NOW_MS + failedInMs, context), isDue];
+  };
+
+  it.each([0, 1000, 30 * 60_000])("counts if a wrong clock wrote that time: requested %i ms ago", (agoMs) => {
+    expect(requested(3 * HOUR_MS, agoMs)).toEqual([true, true]);
+  });
+
+  it("does not count before its time", () => {
+    expect(requested(3 * HOUR_MS, -1000)).toEqual([false, false]);
+  });
+
+  it("does not count if it is older and the clocks of two servers only differ, so it leads to one retry only", () => {
+    expect(requested(10_000, 1000)).toEqual([false, false]);
+  });
+
+  it("does not count if there is none", () => {
+    expect(requested(3 * HOUR_MS, NOW_MS)).toEqual([false, false]);
   });
 });
