@@ -6,12 +6,22 @@ const HEADER_PRECISION_MS = 1000;
 /** Smaller differences are normal between synchronized machines. */
 const TOLERANCE_MS = 2000;
 const LARGE_CORRECTION_MS = 60_000;
+/** Until a large correction counts, all responses must agree on it: one of several API servers may be wrong. */
+const DOUBT_MS = 10_000;
+
+/** A large correction that nothing has contradicted yet. */
+interface Doubt {
+  readonly offsetMs: number;
+  /** Monotonic time of the first response that showed it. */
+  readonly sinceMs: number;
+}
 
 /**
  * A clock that follows that of the API server, because decisions compare the time with times in the cluster.
  *
  * It reads the wall clock of this machine only once and continues on the monotonic clock, so later jumps of the wall
- * clock have no effect. A response whose `Date` differs by more than 2 s corrects it.
+ * clock have no effect. A response whose `Date` differs by more than 2 s corrects it. If it differs by more than a
+ * minute, and is not the first one, the correction counts when all responses of 10 s show it.
  */
 export class ServerClock implements Clock {
   readonly #base: Clock;
@@ -20,6 +30,8 @@ export class ServerClock implements Clock {
   /** Milliseconds to add to the monotonic time to get the time since 1970. */
   #offsetMs: number;
   #isReported = false;
+  #isObserved = false;
+  #doubt: Doubt | undefined;
 
   /** @param onLargeCorrection is called for the first correction of more than a minute */
   constructor(base: Clock, onLargeCorrection: (correctionMs: number) => void = () => undefined) {
@@ -49,14 +61,27 @@ export class ServerClock implements Clock {
   }
 
   /** Call it when the headers of a response arrive. */
-  observe({ date, seconds }: Pick<EndedCall, "date" | "seconds">): void {
-    if (date === undefined) return;
+  observe({ code, date, seconds }: Pick<EndedCall, "code" | "date" | "seconds">): void {
+    // A proxy that reaches no API server responds with its own time.
+    if (date === undefined || code >= 500) return;
     // The server wrote the header between the start of the request and now.
     const receivedAt = this.#base.monotonic();
-    const least = date - receivedAt;
-    const most = date + HEADER_PRECISION_MS - (receivedAt - seconds * 1000);
-    if (this.#offsetMs >= least - TOLERANCE_MS && this.#offsetMs <= most + TOLERANCE_MS) return;
-    const correctionMs = (least + most) / 2 - this.#offsetMs;
+    const least = date - receivedAt - TOLERANCE_MS;
+    const most = date + HEADER_PRECISION_MS - (receivedAt - seconds * 1000) + TOLERANCE_MS;
+    const agrees = (offsetMs: number) => offsetMs >= least && offsetMs <= most;
+    const doubt = this.#doubt && agrees(this.#doubt.offsetMs) ? this.#doubt : undefined;
+    const isFirst = !this.#isObserved;
+    this.#isObserved = true;
+    this.#doubt = undefined;
+    if (agrees(this.#offsetMs)) return;
+    const offsetMs = (least + most) / 2;
+    const isLarge = Math.abs(offsetMs - this.#offsetMs) > LARGE_CORRECTION_MS;
+    const sinceMs = doubt?.sinceMs ?? receivedAt;
+    if (isLarge && !isFirst && receivedAt - sinceMs < DOUBT_MS) this.#doubt = doubt ?? { offsetMs, sinceMs };
+    else this.#correct(offsetMs - this.#offsetMs);
+  }
+
+  #correct(correctionMs: number): void {
     this.#offsetMs += correctionMs;
     if (correctionMs > 0) for (const listener of this.#forwardListeners) listener();
     if (this.#isReported || Math.abs(correctionMs) <= LARGE_CORRECTION_MS) return;

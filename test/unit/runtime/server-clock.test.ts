@@ -19,13 +19,20 @@ function setup(errorMs: number) {
     steppedMs += ms;
   };
   /** Makes one call whose request and response take this long. */
-  const call = async ({ requestMs = 1, responseMs = 1 } = {}) => {
+  const call = async ({ requestMs = 1, responseMs = 1, code = 200 } = {}) => {
     await base.advance(requestMs);
     const date = Math.floor(serverTime() / 1000) * 1000;
     await base.advance(responseMs);
-    clock.observe({ date, seconds: (requestMs + responseMs) / 1000 });
+    clock.observe({ code, date, seconds: (requestMs + responseMs) / 1000 });
   };
-  return { base, clock, corrections, step, call, errorOf: () => clock.now() - serverTime() };
+  /** Calls every two seconds, like the renewal of a lease. */
+  const callFor = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 2000) {
+      await base.advance(1998);
+      await call();
+    }
+  };
+  return { base, clock, corrections, step, call, callFor, errorOf: () => clock.now() - serverTime() };
 }
 
 describe("a clock that follows the clock of the API server", () => {
@@ -60,7 +67,7 @@ describe("a clock that follows the clock of the API server", () => {
 
   it("ignores a response without a date", () => {
     const { clock, errorOf } = setup(HOUR_MS);
-    clock.observe({ date: undefined, seconds: 0.1 });
+    clock.observe({ code: 200, date: undefined, seconds: 0.1 });
     expect(errorOf()).toBe(HOUR_MS);
   });
 
@@ -71,24 +78,77 @@ describe("a clock that follows the clock of the API server", () => {
     const large = setup(-HOUR_MS);
     await large.call();
     await large.call();
-    large.clock.observe({ date: 0, seconds: 0 });
+    large.step(-HOUR_MS);
+    await large.callFor(14_000);
+    expect(Math.abs(large.errorOf())).toBeLessThanOrEqual(501);
     expect(large.corrections).toHaveLength(1);
     expect(Math.abs((large.corrections[0] ?? 0) - HOUR_MS)).toBeLessThan(1000);
   });
 
   it("calls back after each correction forward, however small, and after no other response", async () => {
-    const { clock, step, call } = setup(0);
+    const { base, clock, step, call, callFor } = setup(0);
     const times: number[] = [];
     clock.onSetForward(() => times.push(clock.now()));
     const counts: number[] = [];
     for (const ms of [0, 1000, 4000, 0, HOUR_MS, -HOUR_MS, 4000]) {
       step(ms);
+      if (Math.abs(ms) === HOUR_MS) {
+        await callFor(10_000);
+        await base.advance(2000);
+      }
       const before = clock.now();
       await call();
       if (times.length > (counts.at(-1) ?? 0)) expect(times.at(-1)).toBeGreaterThan(before + 2500);
       counts.push(times.length);
     }
     expect(counts).toEqual([0, 0, 1, 1, 2, 2, 3]);
+  });
+
+  it.each([
+    ["is ahead", HOUR_MS],
+    ["is behind", -HOUR_MS],
+  ])("does not follow one of several API servers whose clock %s by an hour", async (_, errorMs) => {
+    const { base, clock, step, call, callFor } = setup(0);
+    await call();
+    for (let time = 0; time < 20; time += 1) {
+      step(errorMs);
+      await callFor(8000);
+      step(-errorMs);
+      await callFor(2000);
+    }
+    expect(clock.now()).toBe(base.now());
+  });
+
+  it.each([HOUR_MS, -HOUR_MS])(
+    "follows after ten seconds if the clock of every API server is set by %i ms",
+    async (ms) => {
+      const { step, call, callFor, errorOf } = setup(0);
+      await call();
+      step(ms);
+      await callFor(10_000);
+      expect(errorOf()).toBe(-ms);
+      await callFor(2000);
+      expect(Math.abs(errorOf())).toBeLessThanOrEqual(501);
+    },
+  );
+
+  it("counts the ten seconds again if two wrong clocks differ", async () => {
+    const { base, clock, step, call, callFor } = setup(0);
+    await call();
+    for (const ms of [HOUR_MS, HOUR_MS, HOUR_MS]) {
+      step(ms);
+      await callFor(10_000);
+    }
+    expect(clock.now()).toBe(base.now());
+  });
+
+  it.each([500, 502, 504])("ignores a response %i, which a proxy may have made", async (code) => {
+    const { base, clock, step, call } = setup(HOUR_MS);
+    await call({ code });
+    expect(clock.now()).toBe(base.now());
+    step(10_000);
+    await call({ code });
+    expect(clock.now()).toBe(base.now());
   });
 
   it("measures and waits with the machine's own monotonic clock", async () => {
