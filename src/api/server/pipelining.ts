@@ -18,7 +18,7 @@ const MAX_WAITING_IN_TOTAL = 1024;
  * Closes a connection whose waiting requests and unread bodies exceed one of the limits, which no real client does. Node
  * stops reading from a connection whose responses are not read, but a single segment may contain thousands of requests,
  * which wait for as long as the client does not read the response before them. It also stops after 64 KiB of a body that
- * is not read, but these may be in as many parts, and nobody reads the body of a GET before its response is written.
+ * is not read, but these may be in as many parts, and the body of a GET is read only after its response is written.
  */
 export function limitPipelining(listener: RequestListener): RequestListener {
   const waiting = new Map<Socket, number>();
