@@ -6,10 +6,18 @@ import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { listMembers } from "../../src/api/resources/members/routes.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
+import { recordLabels } from "../../src/records/labels.ts";
 import { memberKey } from "../../src/records/members.ts";
 import { type ApiResponse, exchangeRaw, parseRaw } from "./client.ts";
 import { setUpApi, setUpEnvironment } from "./fixtures.ts";
-import { addMember, addMembers, entriesOf, membersRecord, type Roles } from "./member-records.ts";
+import {
+  addMember,
+  addMembers,
+  entriesOf,
+  membersRecord,
+  type Roles,
+  readMembers,
+} from "./member-records.ts";
 
 const environment = setUpEnvironment("members");
 const api = setUpApi(environment);
@@ -150,6 +158,18 @@ describe("DELETE members", () => {
     const { authorization: admin } = await environment.addKey({ organizationId });
     await api.waitForOrganization(admin);
     expect(await remove({ organizationId, admin }, "ada")).toMatchObject(NO_MEMBER);
+  });
+
+  it("updates a record whose label names another organization, and keeps the label", async () => {
+    const organizationId = await environment.addOrganization();
+    const { data, metadata, kind } = membersRecord(organizationId, { ada: "admin", bob: "developer" });
+    const labels = recordLabels("members", randomUUID());
+    await environment.addRecord({ kind, metadata: { name: metadata.name, labels }, data });
+    const { authorization: admin } = await environment.addKey({ organizationId });
+    await api.waitForOrganization(admin);
+    expect((await remove({ organizationId, admin }, "bob")).status).toBe(200);
+    const { metadata: kept } = await readMembers(environment, organizationId);
+    expect(kept.labels).toEqual(labels);
   });
 
   it("updates a record without labels, which the watch does not include, and adds the labels", async () => {

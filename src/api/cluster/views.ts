@@ -18,7 +18,7 @@ import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
 import { parseBackup } from "../../records/backup.ts";
 import { type KeyUsage, parseKeyUsage } from "../../records/key-usage.ts";
 import { type RecordKind, recordKindOf } from "../../records/kinds.ts";
-import { ORGANIZATION_LABEL, RESOURCE_LABEL } from "../../records/labels.ts";
+import { ORGANIZATION_LABEL, RESOURCE_LABEL, recordLabels } from "../../records/labels.ts";
 import { type Members, parseMembers } from "../../records/members.ts";
 import { type Organization, parseOrganization } from "../../records/organization.ts";
 import { describeProblems, type Parsed } from "../../records/parse.ts";
@@ -35,6 +35,13 @@ export interface KeyView extends KubeObject {
   readonly access: AccessList;
 }
 
+/** A record that the API writes. */
+export interface WrittenView extends KubeObject {
+  readonly kind: RecordKind;
+  /** The labels of records that this one lacks, if a person created it without them. */
+  readonly missingLabels: readonly string[];
+}
+
 export interface OrganizationView extends KubeObject {
   readonly kind: "organization";
   readonly parsed: Parsed<Organization>;
@@ -47,19 +54,17 @@ export interface ServiceView extends KubeObject {
   readonly parsed: Parsed<Service>;
 }
 
-export interface MembersView extends KubeObject {
+export interface MembersView extends WrittenView {
   readonly kind: "members";
   readonly members: Members;
 }
 
-export interface BackupView extends KubeObject {
+export interface BackupView extends WrittenView {
   readonly kind: "backup";
   readonly parsed: Parsed<BackupPolicy>;
-  /** The labels of records that this one lacks, if a person created it without them. */
-  readonly missingLabels: readonly string[];
 }
 
-export interface KeyUsageView extends KubeObject {
+export interface KeyUsageView extends WrittenView {
   readonly kind: "key-usage";
   readonly usage: KeyUsage;
 }
@@ -134,21 +139,47 @@ function toOrganizationView({ metadata, data }: ConfigMap): OrganizationView {
 }
 
 export function toMembersView({ metadata, data }: ConfigMap): MembersView {
-  return { kind: "members", metadata: identityOf(metadata), members: parseMembers(data) };
+  return {
+    kind: "members",
+    metadata: identityOf(metadata),
+    members: parseMembers(data),
+    missingLabels: missingLabels(metadata),
+  };
 }
 
 export function toBackupView({ metadata, data }: ConfigMap): BackupView {
-  const { name, labels = {} } = metadata;
   return {
     kind: "backup",
     metadata: withDeletion(metadata),
-    parsed: parseBackup(name, data),
-    missingLabels: [RESOURCE_LABEL, ORGANIZATION_LABEL].filter((label) => !(label in labels)),
+    parsed: parseBackup(metadata.name, data),
+    missingLabels: missingLabels(metadata),
   };
 }
 
 export function toKeyUsageView({ metadata, data }: ConfigMap): KeyUsageView {
-  return { kind: "key-usage", metadata: identityOf(metadata), usage: parseKeyUsage(data) };
+  return {
+    kind: "key-usage",
+    metadata: identityOf(metadata),
+    usage: parseKeyUsage(data),
+    missingLabels: missingLabels(metadata),
+  };
+}
+
+function missingLabels({ labels = {} }: ObjectMeta): readonly string[] {
+  return [RESOURCE_LABEL, ORGANIZATION_LABEL].filter((label) => !(label in labels));
+}
+
+/**
+ * Returns the labels that the record lacks. The others stay, because the API may not change them: after a service has
+ * moved to another organization, its backup settings keep the label of the earlier one, and a person can have written
+ * any. The API finds these records by their names.
+ */
+export function labelsToAdd(
+  { kind, missingLabels }: WrittenView,
+  organizationId: string,
+): Record<string, string> {
+  const labels = Object.entries(recordLabels(kind, organizationId));
+  return Object.fromEntries(labels.filter(([label]) => missingLabels.includes(label)));
 }
 
 function toServiceView({ metadata, data }: ConfigMap, servesNamespace: ServesNamespace): ServiceView {

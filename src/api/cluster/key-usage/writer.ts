@@ -1,12 +1,11 @@
 import type { KubeClient } from "../../../kube/client.ts";
 import { keyUsageConfigMap, keyUsageConfigMapName, keyUsageData } from "../../../records/key-usage.ts";
-import { recordLabels } from "../../../records/labels.ts";
 import { type Clock, pause } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../telemetry/log.ts";
 import type { ClusterCache } from "../cluster-cache.ts";
 import { RecordWriter } from "../record-writer.ts";
 import { retryOnConflict } from "../retry-on-conflict.ts";
-import { toKeyUsageView } from "../views.ts";
+import { labelsToAdd, toKeyUsageView } from "../views.ts";
 import type { UsedMinutes } from "./buffer.ts";
 import { keyUsageChange } from "./change.ts";
 
@@ -114,7 +113,6 @@ export class KeyUsageWriter {
   ): Promise<boolean> {
     const { cache } = this.#options;
     const hasOrganization = () => cache.record("organization", organizationId) !== undefined;
-    const labels = recordLabels("key-usage", organizationId);
     const written = await retryOnConflict({
       cached: cache.record("key-usage", organizationId),
       read: async () => {
@@ -128,7 +126,7 @@ export class KeyUsageWriter {
         const { used, removed } = change;
         if (!current) return writer.create(keyUsageConfigMap(organizationId, used));
         const data = { ...keyUsageData(used), ...Object.fromEntries(removed.map((id) => [id, null])) };
-        return writer.patch(current, { labels, data });
+        return writer.patch(current, { labels: labelsToAdd(current, organizationId), data });
       },
       what: "this record of key usage",
     });

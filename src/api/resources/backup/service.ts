@@ -7,13 +7,12 @@ import {
 } from "../../../domain/backup-policy.ts";
 import { isBeingDeleted } from "../../../kube/objects.ts";
 import { backupConfigMap, backupConfigMapName, backupData } from "../../../records/backup.ts";
-import { recordLabels } from "../../../records/labels.ts";
 import type { Service } from "../../../records/service.ts";
 import type { Logger } from "../../../telemetry/log.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
 import type { RecordWriter } from "../../cluster/record-writer.ts";
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
-import { type BackupView, toBackupView } from "../../cluster/views.ts";
+import { type BackupView, labelsToAdd, toBackupView } from "../../cluster/views.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
 import { apiError, isNotConfirmed } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
@@ -98,15 +97,6 @@ export async function updateBackupPolicy(
 function requireConsistent(policy: BackupPolicy): void {
   const broken = BACKUP_RULES.find(({ isMet }) => !isMet(policy));
   if (broken) throw apiError("BackupContradiction", broken);
-}
-
-/**
- * Returns the labels that the record lacks. The others stay, because the API may not change them: after the service has
- * moved to another organization, the record keeps the label of the earlier one, which nothing reads.
- */
-function labelsToAdd({ missingLabels }: BackupView, organizationId: string): Record<string, string> {
-  const labels = Object.entries(recordLabels("backup", organizationId));
-  return Object.fromEntries(labels.filter(([label]) => missingLabels.includes(label)));
 }
 
 function policyOf(record: BackupView | undefined): BackupPolicy {

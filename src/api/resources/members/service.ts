@@ -1,12 +1,11 @@
 import { isOutcomeUnknown } from "../../../kube/errors.ts";
 import type { KubeObject } from "../../../kube/objects.ts";
-import { recordLabels } from "../../../records/labels.ts";
 import { isLastAdmin, type Member, memberKey, membersConfigMapName } from "../../../records/members.ts";
 import type { Logger } from "../../../telemetry/log.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
 import type { RecordWriter } from "../../cluster/record-writer.ts";
 import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
-import { type MembersView, toMembersView } from "../../cluster/views.ts";
+import { labelsToAdd, type MembersView, toMembersView } from "../../cluster/views.ts";
 import type { WriteQueue } from "../../cluster/write-queue.ts";
 import { apiError, isNotConfirmed } from "../../errors.ts";
 import type { Requester } from "../../middleware/request-context.ts";
@@ -49,8 +48,6 @@ export async function removeMember(
   { cache, recordWriter, memberWrites, log }: MembersServiceDeps,
 ): Promise<void> {
   const entry = memberKey(userId);
-  // A record that an administrator created without labels gets them, as the admission policy requires.
-  const labels = recordLabels("members", organization.id);
 
   /** Parses the record only if it is not the cached version: a large one takes long, and each refusal needs a read. */
   async function read(): Promise<MembersView | undefined> {
@@ -62,6 +59,8 @@ export async function removeMember(
 
   /** If the outcome is unknown, a read decides: the removal succeeded if the entry, which existed before, is gone. */
   async function remove(current: MembersView): Promise<MembersView | undefined> {
+    // A record that an administrator created without labels gets them, as the admission policy requires.
+    const labels = labelsToAdd(current, organization.id);
     try {
       return toMembersView(await recordWriter.patch(current, { labels, data: { [entry]: null } }));
     } catch (error) {

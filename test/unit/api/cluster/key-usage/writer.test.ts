@@ -6,6 +6,7 @@ import { toKeyUsageView, toRecordView } from "../../../../../src/api/cluster/vie
 import type { KubeRequest } from "../../../../../src/kube/client.ts";
 import { KubeUnreachableError } from "../../../../../src/kube/errors.ts";
 import type { ConfigMap } from "../../../../../src/kube/objects.ts";
+import { ORGANIZATION_LABEL, RESOURCE_LABEL, recordLabels } from "../../../../../src/records/labels.ts";
 import { createLogger } from "../../../../../src/telemetry/log.ts";
 import { FakeClock, settled } from "../../../../support/fakes/fake-clock.ts";
 import { FakeCluster, refusal } from "../../../../support/fakes/fake-cluster.ts";
@@ -164,15 +165,35 @@ describe("a round of key-usage writes", () => {
     const api = await Process.start(cluster);
     api.use(one);
     await api.clock.advance(MINUTE);
-    const { uid, resourceVersion, labels } = cluster.records.get(`key-usage-${ACME}`)?.metadata ?? {};
+    const { uid, resourceVersion } = cluster.records.get(`key-usage-${ACME}`)?.metadata ?? {};
     api.use(two);
     await api.clock.advance(MINUTE);
     expect(cluster.calls.at(-1)).toMatchObject({
       method: "PATCH",
       patchType: "application/merge-patch+json",
-      body: { metadata: { uid, resourceVersion, labels }, data: { [two.id]: at("2026-01-01T00:01:00Z") } },
+      body: { metadata: { uid, resourceVersion }, data: { [two.id]: at("2026-01-01T00:01:00Z") } },
     });
     expect(cluster.writes.at(-1)).not.toHaveProperty(one.id);
+  });
+
+  it("adds only labels that the record lacks, and keeps one that names another organization", async () => {
+    const key = cluster.addKey(ACME);
+    const [kind, other] = [{ [RESOURCE_LABEL]: "key-usage" }, { [ORGANIZATION_LABEL]: BETA }];
+    const api = await Process.start(cluster);
+    for (const [version, { labels, added }] of [
+      { labels: { ...kind, ...other }, added: {} },
+      { labels: other, added: kind },
+      { labels: {}, added: recordLabels("key-usage", ACME) },
+    ].entries()) {
+      const metadata = { name: `key-usage-${ACME}`, uid: "u", namespace: RECORDS, labels };
+      const resourceVersion = String(100 * (version + 1));
+      cluster.records.set(metadata.name, { metadata: { ...metadata, resourceVersion }, data: {} });
+      api.see();
+      api.use(key);
+      await api.clock.advance(MINUTE);
+      expect(cluster.calls.at(-1)).toHaveProperty("body.metadata.labels", added);
+    }
+    expect(cluster.calls).toHaveLength(3);
   });
 
   it("sends no request if no key was used, or only in a minute that is already recorded", async () => {

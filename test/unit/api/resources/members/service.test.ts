@@ -1,9 +1,11 @@
+import { randomUUID } from "node:crypto";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { toMembersView } from "../../../../../src/api/cluster/views.ts";
 import { WriteQueue } from "../../../../../src/api/cluster/write-queue.ts";
 import { type MembersServiceDeps, removeMember } from "../../../../../src/api/resources/members/service.ts";
 import { KubeUnreachableError } from "../../../../../src/kube/errors.ts";
 import type { ConfigMap } from "../../../../../src/kube/objects.ts";
+import { ORGANIZATION_LABEL, RESOURCE_LABEL, recordLabels } from "../../../../../src/records/labels.ts";
 import { memberEntry } from "../../../../../src/records/members.ts";
 import { createLogger } from "../../../../../src/telemetry/log.ts";
 import { membersRecord, type Roles } from "../../../../api/member-records.ts";
@@ -15,15 +17,22 @@ const ROLES: Roles = { ada: "admin", bob: "developer" };
 
 afterEach(() => vi.restoreAllMocks());
 
+const LABELS = recordLabels("members", ORGANIZATION);
+
 function stored(resourceVersion: string, roles: Roles, uid = "u"): ConfigMap {
   const record = membersRecord(ORGANIZATION, roles);
   return { ...record, metadata: { ...record.metadata, uid, resourceVersion } };
 }
 
 /** Removes a member in a process that has cached version 1, and counts the entries that are parsed meanwhile. */
-async function remove(userId: string, live: ConfigMap, patch: () => Promise<ConfigMap>) {
+async function remove(
+  userId: string,
+  live: ConfigMap,
+  patch: MembersServiceDeps["recordWriter"]["patch"],
+  first = stored("1", ROLES),
+) {
   const read = vi.fn(async () => live);
-  let cached = toMembersView(stored("1", ROLES));
+  let cached = toMembersView(first);
   const deps: MembersServiceDeps = {
     cache: {
       record: () => cached,
@@ -73,6 +82,24 @@ describe("a removal of a member", () => {
     expect(settled).toMatchObject({ status: "rejected", reason: { reason: "NotConfirmed" } });
     expect({ reads, parsed }).toEqual({ reads: 1, parsed: 0 });
   });
+
+  it.each([
+    ["names another one", { ...LABELS, [ORGANIZATION_LABEL]: randomUUID() }, {}],
+    ["is in upper case", { ...LABELS, [ORGANIZATION_LABEL]: "A".repeat(8) }, {}],
+    ["is the only label", { [ORGANIZATION_LABEL]: randomUUID() }, { [RESOURCE_LABEL]: "members" }],
+    ["is absent", { [RESOURCE_LABEL]: "members" }, { [ORGANIZATION_LABEL]: ORGANIZATION }],
+    ["is right", LABELS, {}],
+  ])(
+    "adds only labels that the record lacks if the label of the organization %s",
+    async (_, labels, added) => {
+      const { metadata, ...record } = stored("1", ROLES);
+      const found = { ...record, metadata: { ...metadata, labels } };
+      const patch = vi.fn(async () => stored("2", { ada: "admin" }));
+      const { settled } = await remove("bob", found, patch, found);
+      expect(settled).toMatchObject({ status: "fulfilled" });
+      expect(patch).toHaveBeenCalledWith(expect.anything(), { labels: added, data: { bob: null } });
+    },
+  );
 
   it("parses the response to its write", async () => {
     const after = stored("2", { ada: "admin" });
