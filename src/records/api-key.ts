@@ -38,6 +38,9 @@ export function apiKeySecretName(keyId: string): string {
   return `api-key-${sha256(keyId)}`;
 }
 
+/** A caller sends the key ID, so a Secret with any other name is never found. */
+const SECRET_NAME = /^api-key-[0-9a-f]{64}$/;
+
 /** The format of `secretHash` in the record. */
 export function formatSecretHashes(hashes: readonly string[]): string {
   return hashes.map((digits) => `sha256:${digits}`).join(" ");
@@ -102,9 +105,16 @@ function parseSecretHashes(text: string, context: z.RefinementCtx): string[] {
 
 /** @param values the Secret's data, still in base64 */
 export function parseApiKey(
+  objectName: string,
   labels: Readonly<Record<string, string>> | undefined,
   values: Readonly<Record<string, string>> | undefined,
 ): Parsed<ApiKey> {
+  if (!SECRET_NAME.test(objectName)) {
+    return {
+      ok: false,
+      problem: "the name must be api-key-<SHA-256 of the key ID in lowercase hexadecimal digits>",
+    };
+  }
   const organizationId = labels?.[ORGANIZATION_LABEL] ?? "";
   if (canonicalUuid(organizationId) !== organizationId) {
     return {

@@ -12,7 +12,7 @@ import {
   shortestRetention,
 } from "../domain/backup-policy.ts";
 import { recordLabels } from "./labels.ts";
-import { idInName } from "./organization.ts";
+import { nameProblem } from "./organization.ts";
 import { type Parsed, parseRecord } from "./parse.ts";
 
 const PREFIX = "backup-";
@@ -78,10 +78,8 @@ export function parseBackup(
   objectName: string,
   values: Readonly<Record<string, string>> | undefined,
 ): Parsed<BackupPolicy> {
-  if (idInName(objectName, PREFIX) === undefined) {
-    return { ok: false, problem: `the name must be ${PREFIX}<lowercase UUID>` };
-  }
-  return parseRecord(data, values);
+  const problem = nameProblem(objectName, PREFIX);
+  return problem === undefined ? parseRecord(data, values) : { ok: false, problem };
 }
 
 /** Returns every possible key of the record with its value; `null` for a default, which is not stored. */

@@ -1,9 +1,12 @@
 import { recordLabels } from "./labels.ts";
+import { nameProblem } from "./organization.ts";
 import { instant, type Parsed, sizeProblem } from "./parse.ts";
+
+const PREFIX = "key-usage-";
 
 /** ConfigMap `key-usage-<organizationId>` with the resource ID of each used key and the time of its last use. */
 export function keyUsageConfigMapName(organizationId: string): string {
-  return `key-usage-${organizationId}`;
+  return `${PREFIX}${organizationId}`;
 }
 
 /** One entry of the ConfigMap. */
@@ -13,8 +16,8 @@ export const keyUsageEntry = instant.meta({
 
 export type KeyUsage = ReadonlyMap<string, Parsed<Date>>;
 
-export function parseKeyUsage(values: Readonly<Record<string, string>> = {}): KeyUsage {
-  const problem = sizeProblem(values);
+export function parseKeyUsage(objectName: string, values: Readonly<Record<string, string>> = {}): KeyUsage {
+  const problem = nameProblem(objectName, PREFIX) ?? sizeProblem(values);
   if (problem !== undefined)
     return new Map(Object.keys(values).map((keyId) => [keyId, { ok: false, problem }]));
   return new Map(

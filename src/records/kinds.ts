@@ -38,7 +38,7 @@ const KINDS = {
   members: {
     of: "organization",
     name: membersConfigMapName,
-    parse: ({ data }) => parseMembers(data).values(),
+    parse: ({ metadata, data }) => parseMembers(metadata.name, data).values(),
   },
   backup: {
     of: "service",
@@ -48,7 +48,7 @@ const KINDS = {
   "key-usage": {
     of: "organization",
     name: keyUsageConfigMapName,
-    parse: ({ data }) => parseKeyUsage(data).values(),
+    parse: ({ metadata, data }) => parseKeyUsage(metadata.name, data).values(),
   },
 } satisfies Readonly<Record<string, KindOfRecord>>;
 

@@ -1,6 +1,7 @@
 import { stringify } from "yaml";
 import * as z from "zod";
 import { recordLabels } from "./labels.ts";
+import { nameProblem } from "./organization.ts";
 import { instant, nonEmpty, type Parsed, sizeProblem, yamlValue } from "./parse.ts";
 
 /** Maximum size of the record, in bytes of keys and values: about 1500 members whose user IDs are UUIDs. */
@@ -19,8 +20,10 @@ export interface Member {
   readonly joinedAt: Date;
 }
 
+const PREFIX = "members-";
+
 export function membersConfigMapName(organizationId: string): string {
-  return `members-${organizationId}`;
+  return `${PREFIX}${organizationId}`;
 }
 
 /** Encodes a userId as a key of a ConfigMap: every byte outside `[-.a-zA-Z0-9]` becomes `_HH`. */
@@ -65,8 +68,8 @@ export function parseMember(key: string, value: string): Parsed<Member> {
 export type Members = ReadonlyMap<string, Parsed<Member>>;
 
 /** A malformed entry affects only itself, unless there are many. */
-export function parseMembers(values: Readonly<Record<string, string>> = {}): Members {
-  const problem = sizeProblem(values, MAX_MEMBERS_BYTES);
+export function parseMembers(objectName: string, values: Readonly<Record<string, string>> = {}): Members {
+  const problem = nameProblem(objectName, PREFIX) ?? sizeProblem(values, MAX_MEMBERS_BYTES);
   let unread = problem === undefined ? undefined : notRead(problem);
   let malformed = 0;
   const members = new Map<string, Parsed<Member>>();

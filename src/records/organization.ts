@@ -73,6 +73,11 @@ export function parseOrganization(
   return parsed.ok ? { ok: true, value: { id, ...parsed.value } } : parsed;
 }
 
+/** Returns the problem of a name that is not `prefix` and the lowercase UUID of the owner. */
+export function nameProblem(name: string, prefix: string): string | undefined {
+  return idInName(name, prefix) === undefined ? `the name must be ${prefix}<lowercase UUID>` : undefined;
+}
+
 /** Returns the lowercase UUID after `prefix` in the name of an object. */
 export function idInName(name: string, prefix: string): string | undefined {
   const id = name.startsWith(prefix) ? name.slice(prefix.length) : "";

@@ -42,6 +42,8 @@ interface Malformed {
   readonly backup?: Data;
   readonly usage?: Data;
   readonly key?: Data;
+  /** Appended to the name of the key's Secret. */
+  readonly keySuffix?: string;
 }
 
 function withData<T extends { readonly data: object }>(record: T, data: Data = {}): T {
@@ -55,7 +57,9 @@ async function addTenant(malformed: Malformed = {}): Promise<Tenant> {
   const made = serviceRecord({ organizationId, namespace: environment.pipes });
   const service = made.metadata.name.slice("service-".length);
   const labels = { ...made.metadata.labels, ...malformed.serviceLabels };
-  const key = keyRecord({ organizationId });
+  const { record, ...credentials } = keyRecord({ organizationId });
+  const metadata = { ...record.metadata, name: `${record.metadata.name}${malformed.keySuffix ?? ""}` };
+  const key = { ...credentials, record: { ...record, metadata } };
   const configMap = (name: string, kind: "backup" | "key-usage", data: Data = {}) => ({
     kind: "ConfigMap",
     metadata: { name, labels: recordLabels(kind, organizationId) },
@@ -179,6 +183,7 @@ const TABLE: readonly Row[] = [
     ofBackup,
   ],
   ["a key usage with an invalid time", { usage: { [randomUUID()]: "yesterday" } }, {}],
+  ["a key to whose name a tool appended a hash", { keySuffix: "-k7h2f9m4t5" }, all(401)],
   ["a key with an invalid ID", { key: { id: "1" } }, all(401)],
   ["a key without a name", { key: { name: "" } }, all(401)],
   ["a key with a short suffix", { key: { keySuffix: "abc" } }, all(401)],

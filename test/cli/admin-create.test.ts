@@ -262,7 +262,7 @@ describe("admin key create", () => {
     );
     const secret = await object<Secret>("secret", apiKeySecretName(key.keyId));
     expect(secret.type).toBe("pipes.clouddb.dev/api-key");
-    expect(parseApiKey(secret.metadata.labels, secret.data)).toMatchObject({
+    expect(parseApiKey(secret.metadata.name, secret.metadata.labels, secret.data)).toMatchObject({
       ok: true,
       value: {
         id: key.id,

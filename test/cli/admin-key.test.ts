@@ -272,7 +272,7 @@ describe("admin key rotate", () => {
     );
     const keySecret = /^KEY SECRET +(\S{43})$/m.exec(out)?.[1] ?? "";
     const { metadata, data } = await secretOf(key);
-    const parsed = parseApiKey(metadata.labels, data);
+    const parsed = parseApiKey(metadata.name, metadata.labels, data);
     expect(parsed).toMatchObject({
       ok: true,
       value: { secretHashes: [expect.anything(), sha256(keySecret)] },

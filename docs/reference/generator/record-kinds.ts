@@ -171,6 +171,12 @@ export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
         controller: NOT_READ,
       },
       {
+        fault:
+          "the name or the type of the Secret is another one, for example because a tool appended a hash",
+        api: "requests with this API key: 401; the list of keys leaves it out; other keys work",
+        controller: NOT_READ,
+      },
+      {
         fault: "an address in `ipAccessList` is malformed",
         api: "requests with this API key: 403 from every address",
         controller: NOT_READ,
@@ -193,6 +199,11 @@ export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
       {
         fault: "an entry is malformed, or longer than 2,048 bytes",
         api: "the list omits it; removing this member: 500, and the entry does not count as an admin; other members can be removed. After 20 such entries, the same holds for all others",
+        controller: NOT_READ,
+      },
+      {
+        fault: "the name has no UUID in lower case",
+        api: "does not read it: the organization has no members",
         controller: NOT_READ,
       },
     ],
@@ -234,6 +245,11 @@ export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
       {
         fault: "an entry is malformed",
         api: "`usedAt` of this API key is absent; every operation works",
+        controller: NOT_READ,
+      },
+      {
+        fault: "the name has no UUID in lower case",
+        api: "does not read it, and writes another one",
         controller: NOT_READ,
       },
     ],

@@ -97,7 +97,7 @@ interface BoostView extends Boost {
 }
 
 export function toKeyView(raw: Secret): KeyView {
-  const parsed = parseApiKey(raw.metadata.labels, raw.data);
+  const parsed = parseApiKey(raw.metadata.name, raw.metadata.labels, raw.data);
   return {
     metadata: withDeletion(raw.metadata),
     parsed,
@@ -142,7 +142,7 @@ export function toMembersView({ metadata, data }: ConfigMap): MembersView {
   return {
     kind: "members",
     metadata: identityOf(metadata),
-    members: parseMembers(data),
+    members: parseMembers(metadata.name, data),
     missingLabels: missingLabels(metadata),
   };
 }
@@ -160,7 +160,7 @@ export function toKeyUsageView({ metadata, data }: ConfigMap): KeyUsageView {
   return {
     kind: "key-usage",
     metadata: identityOf(metadata),
-    usage: parseKeyUsage(data),
+    usage: parseKeyUsage(metadata.name, data),
     missingLabels: missingLabels(metadata),
   };
 }

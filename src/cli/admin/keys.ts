@@ -140,8 +140,9 @@ const show = recordsCommand({
   options: { ...keyArgument, ...outputOption },
   async run(records, { key: id, output }, io) {
     const key = await KEYS.require(records, id);
-    const usage = await records.get<ConfigMap>(CONFIG_MAPS, keyUsageConfigMapName(key.organizationId));
-    const used = parseKeyUsage(usage?.data).get(id);
+    const usageName = keyUsageConfigMapName(key.organizationId);
+    const usage = await records.get<ConfigMap>(CONFIG_MAPS, usageName);
+    const used = parseKeyUsage(usageName, usage?.data).get(id);
     printOne(io, output, { ...shownKey(key), usedAt: used?.ok ? used.value : undefined });
   },
 });

@@ -3,6 +3,7 @@ import { type ConfigMap, isBeingDeleted, type KubeObject, type Secret } from "..
 import { CONFIG_MAPS, type Resource, SECRETS } from "../../kube/paths.ts";
 import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
 import type { RecordKind } from "../../records/kinds.ts";
+import { API_KEY_SECRET_TYPE } from "../../records/labels.ts";
 import {
   type Organization,
   organizationConfigMapName,
@@ -206,8 +207,12 @@ export const KEYS = new Kind<Secret, NamedKey>({
   listedBy: "admin key list --organization <uuid>",
   shownBy: "admin key show",
   get: findKey,
-  parse({ metadata, data }) {
-    const parsed = parseApiKey(metadata.labels, data);
+  parse({ metadata, type, data }) {
+    // The API selects Secrets by their type, so it never sees this one.
+    if (type !== API_KEY_SECRET_TYPE) {
+      return { ok: false, problem: `the type must be ${API_KEY_SECRET_TYPE}` };
+    }
+    const parsed = parseApiKey(metadata.name, metadata.labels, data);
     if (!parsed.ok) return parsed;
     const secretName = metadata.name;
     return { ok: true, value: { ...parsed.value, secretName, isBeingDeleted: isBeingDeleted(metadata) } };

@@ -41,7 +41,7 @@ const list = recordsCommand({
 /** Returns the members in well-formed entries, and prints each problem of the other entries once on standard error. */
 export async function membersOf(records: Records, io: Io, organizationId: string): Promise<Member[]> {
   const object = await getMembers(records, organizationId);
-  const entries = [...parseMembers(object?.data).values()];
+  const entries = [...parseMembers(membersConfigMapName(organizationId), object?.data).values()];
   // All entries that were not read have the same problem, so it is printed once.
   for (const problem of new Set(entries.flatMap((entry) => (entry.ok ? [] : [entry.problem])))) {
     io.err(`An entry of ${object?.metadata.name} is malformed and was skipped: ${problem}.\n`);
@@ -82,7 +82,7 @@ const add = recordsCommand({
         );
       }
       const entry = { [key]: formatMember(member) };
-      const added = parseMembers({ ...object?.data, ...entry }).get(key);
+      const added = parseMembers(membersConfigMapName(organization), { ...object?.data, ...entry }).get(key);
       if (added?.ok === false) {
         throw new CliError(
           `User ${userId} was not added, because the record would be malformed: ${added.problem}.`,
@@ -134,7 +134,7 @@ function listCommand(place: Place, organization: string): string {
  */
 async function requireRemovable(records: Records, organization: string, userId: string): Promise<ConfigMap> {
   const object = await getMembers(records, organization);
-  const members = parseMembers(object?.data);
+  const members = parseMembers(membersConfigMapName(organization), object?.data);
   if (!object || !members.has(memberKey(userId))) {
     throw new CliError(
       `User ${userId} is not a member of organization ${organization}. To list the members: ${listCommand(records.place, organization)}`,

@@ -33,7 +33,9 @@ describe("the example of a record", () => {
   it("api-key is well-formed", () => {
     const { metadata, stringData = {} } = RECORDS["api-key"].example;
     const encoded = Object.entries(stringData).map(([name, value]) => [name, btoa(value)]);
-    expect(parseApiKey(metadata.labels, Object.fromEntries(encoded))).toMatchObject({ ok: true });
+    expect(parseApiKey(metadata.name, metadata.labels, Object.fromEntries(encoded))).toMatchObject({
+      ok: true,
+    });
   });
 
   it.each(DESCRIBED_RECORDS)("%s has every key", (kind) => {

@@ -10,7 +10,7 @@ function parsed(expireAt: string) {
     key,
     Buffer.from(String(text)).toString("base64"),
   ]);
-  return parseApiKey(record.metadata.labels, Object.fromEntries(data));
+  return parseApiKey(record.metadata.name, record.metadata.labels, Object.fromEntries(data));
 }
 
 const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;

@@ -4,7 +4,13 @@ import { describe, expect, it } from "vitest";
 import { parse as parseYaml, stringify } from "yaml";
 import { problemOf, toKeyUsageView, toMembersView } from "../../../src/api/cluster/views.ts";
 import { parseApiKey } from "../../../src/records/api-key.ts";
-import { type Member, membersConfigMap, parseMembers } from "../../../src/records/members.ts";
+import { keyUsageConfigMapName } from "../../../src/records/key-usage.ts";
+import {
+  type Member,
+  membersConfigMap,
+  membersConfigMapName,
+  parseMembers,
+} from "../../../src/records/members.ts";
 import { parseOrganization } from "../../../src/records/organization.ts";
 import type { Parsed } from "../../../src/records/parse.ts";
 import { readYaml } from "../../../src/records/yaml.ts";
@@ -50,7 +56,7 @@ describe("a record", () => {
     const { record } = keyRecord({ organizationId: randomUUID(), ipAccessList: list });
     const data = { ...record.stringData, ipAccessList: stringify(list) };
     const encoded = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString("base64")]);
-    const parsed = parseApiKey(record.metadata.labels, Object.fromEntries(encoded));
+    const parsed = parseApiKey(record.metadata.name, record.metadata.labels, Object.fromEntries(encoded));
     expect(parsed).toMatchObject({ ok: true, value: { ipAccessList: list } });
   });
 
@@ -128,6 +134,7 @@ describe("a value of a record in YAML", () => {
 });
 
 describe("a record of members", () => {
+  const NAME = membersConfigMapName(randomUUID());
   const member = (at: number): Member => ({
     userId: `user-${at}`,
     name: `Member ${at}`,
@@ -144,13 +151,13 @@ describe("a record of members", () => {
     [...of].flatMap((each) => (each.ok ? [] : [each.problem]));
 
   it("may have 1500 members", () => {
-    const parsed = parseMembers(members(1500));
+    const parsed = parseMembers(NAME, members(1500));
     expect(parsed.size).toBe(1500);
     expect(problems(parsed.values())).toEqual([]);
   });
 
   it("is not parsed if it is longer than 256 KiB, but still has all its keys", () => {
-    const parsed = parseMembers(members(5000));
+    const parsed = parseMembers(NAME, members(5000));
     expect(parsed.size).toBe(5000);
     expect(new Set(problems(parsed.values()))).toEqual(
       new Set([expect.stringMatching(/^the record: it has \d{6} bytes, and at most 262144 are allowed/)]),
@@ -158,13 +165,13 @@ describe("a record of members", () => {
   });
 
   it("has only one malformed member if one entry is longer than 2048 bytes", () => {
-    const parsed = parseMembers({ ...members(3), long: `name: ${"a".repeat(2048)}` });
+    const parsed = parseMembers(NAME, { ...members(3), long: `name: ${"a".repeat(2048)}` });
     expect(problems(parsed.values())).toEqual(["long: is longer than 2048 bytes"]);
   });
 
   it("is not parsed any further after 20 malformed entries", () => {
     const malformed = Array.from({ length: 1000 }, (_, at) => [`bad-${at}`, "]"]);
-    const parsed = parseMembers({ ...Object.fromEntries(malformed), ...members(1) });
+    const parsed = parseMembers(NAME, { ...Object.fromEntries(malformed), ...members(1) });
     expect(parsed.size).toBe(1001);
     expect(problems(parsed.values()).slice(20)).toEqual(
       Array<string>(981).fill("the record: entries after 20 malformed ones are not read"),
@@ -172,7 +179,7 @@ describe("a record of members", () => {
   });
 
   it("is logged with five problems and the number of the others", () => {
-    const metadata = { name: "members-x", uid: "u", resourceVersion: "1" };
+    const metadata = { name: NAME, uid: "u", resourceVersion: "1" };
     const data = Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`bad-${at}`, "]"]));
     expect(problemOf(toMembersView({ metadata, data }))).toMatch(
       /^bad-0: [^;]*(; bad-[1-4]: [^;]*){4}; and 7 more$/,
@@ -182,7 +189,7 @@ describe("a record of members", () => {
 
 describe("a record of key usage", () => {
   it("that is too long has one problem, and still has all its keys", () => {
-    const metadata = { name: "key-usage-x", uid: "u", resourceVersion: "1" };
+    const metadata = { name: keyUsageConfigMapName(randomUUID()), uid: "u", resourceVersion: "1" };
     const data = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`key-${at}`, ""]));
     const view = toKeyUsageView({ metadata, data });
     expect(view.usage.size).toBe(20_000);

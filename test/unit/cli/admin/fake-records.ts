@@ -13,6 +13,8 @@ import { writeKubeconfig } from "../../../support/fixtures/kubeconfig.ts";
 /** A ConfigMap or a Secret of the fixtures. */
 export interface FakeRecord {
   readonly kind: string;
+  /** The type of a Secret. */
+  readonly type?: string | undefined;
   readonly metadata: {
     readonly name: string;
     readonly labels?: Readonly<Record<string, string>>;
@@ -41,7 +43,7 @@ export class FakeRecords {
   }
 
   /** Creates an object, or writes it again. */
-  put({ kind, metadata, data, stringData = {} }: FakeRecord) {
+  put({ kind, type, metadata, data, stringData = {} }: FakeRecord) {
     this.#version += 1;
     const encoded = Object.entries(stringData).map(([key, text]) => [
       key,
@@ -50,6 +52,7 @@ export class FakeRecords {
     const { name, labels = {}, ...others } = metadata;
     const stored = {
       kind,
+      type,
       metadata: { ...others, name, labels, uid: `uid-of-${name}`, resourceVersion: String(this.#version) },
       data: { ...data, ...Object.fromEntries(encoded) },
     };
@@ -90,9 +93,9 @@ export class FakeRecords {
   }
 
   /** Entries with `null` are not removed. */
-  #merge({ kind, metadata, data }: Stored, change: Partial<FakeRecord>) {
+  #merge({ kind, type, metadata, data }: Stored, change: Partial<FakeRecord>) {
     const labels = { ...metadata.labels, ...change.metadata?.labels };
-    return this.put({ kind, metadata: { ...metadata, labels }, data: { ...data, ...change.data } });
+    return this.put({ kind, type, metadata: { ...metadata, labels }, data: { ...data, ...change.data } });
   }
 
   #list(plural: string, selector: string) {

@@ -21,6 +21,7 @@ const scaling = {
 
 /** The key's Secret as the API server returns it. */
 const secret = {
+  type: key.record.type,
   metadata: { ...key.record.metadata, uid: "u", resourceVersion: "1" },
   data: Object.fromEntries(
     Object.entries(key.record.stringData).map(([name, text]) => [name, Buffer.from(text).toString("base64")]),

@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { checkKeys } from "../../../../src/cli/doctor/references.ts";
+import { apiKeySecretName } from "../../../../src/records/api-key.ts";
 import { keyRecord, organizationRecord } from "../../../support/fixtures/records.ts";
 import { clusterWith } from "./fake-reads.ts";
 
+const NAME = apiKeySecretName("a");
 const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
 
 /** The results for a key that may be used from these addresses. */
@@ -13,7 +15,11 @@ function check(...sources: readonly string[]) {
     key,
     Buffer.from(text).toString("base64"),
   ]);
-  const secret = { metadata: { ...record.metadata, name: "api-key-1" }, data: Object.fromEntries(data) };
+  const secret = {
+    ...record,
+    metadata: { ...record.metadata, name: NAME },
+    data: Object.fromEntries(data),
+  };
   return checkKeys(
     clusterWith({
       "/api/v1/namespaces/records/secrets": { metadata: {}, items: [secret] },
@@ -31,10 +37,9 @@ describe("the keys check of doctor", () => {
       {
         severity: "error",
         message: expect.stringMatching(
-          /^The secret api-key-1 is malformed: ipAccessList: entry 2 .*; until then, the key is denied everywhere\.$/,
+          /^The secret \S+ is malformed: ipAccessList: entry 2 .*; until then, the key is denied everywhere\.$/,
         ),
-        remedy:
-          "`kubectl edit secret api-key-1 --namespace records`, and write values as plain text under a new key stringData.",
+        remedy: `\`kubectl edit secret ${NAME} --namespace records\`, and write values as plain text under a new key stringData.`,
       },
     ]);
   });

@@ -1,6 +1,7 @@
+import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { keyUsageChange } from "../../../../../src/api/cluster/key-usage/change.ts";
-import { parseKeyUsage } from "../../../../../src/records/key-usage.ts";
+import { keyUsageConfigMapName, parseKeyUsage } from "../../../../../src/records/key-usage.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -12,7 +13,11 @@ function entries(count: number): Record<string, string> {
 }
 
 function changeOf(record: Record<string, string>, uses: Record<string, number>, keys = NONE) {
-  return keyUsageChange(parseKeyUsage(record), new Map(Object.entries(uses)), keys);
+  return keyUsageChange(
+    parseKeyUsage(keyUsageConfigMapName(randomUUID()), record),
+    new Map(Object.entries(uses)),
+    keys,
+  );
 }
 
 describe("the change to a key-usage record", () => {
