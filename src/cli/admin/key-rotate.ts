@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { type ApiKey, formatSecretHashes, newCredentials, sha256 } from "../../records/api-key.ts";
 import { UsageError } from "../../settings/option.ts";
 import { confirm } from "../confirm.ts";
@@ -39,7 +40,9 @@ export const rotate = recordsCommand({
       const what = `the ${finish ? "older" : "newer"} secret of API key ${key.name} (${id})`;
       await confirm(io, yes, `Drop ${what}, and reject clients that still use it?`);
       await KEYS.change(records, id, (latest) => {
-        if (keptSecret(place, latest, finish) === kept) return { secretHash: formatSecretHashes([kept]) };
+        // Another person can also have replaced the secret that is dropped, and already given it to the clients.
+        if (isDeepStrictEqual(latest.secretHashes, key.secretHashes))
+          return { secretHash: formatSecretHashes([kept]) };
         throw new CliError(
           `The secrets of API key ${id} were changed by another writer, so this command changed nothing. Check them, then run it again.`,
         );
