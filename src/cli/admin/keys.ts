@@ -71,7 +71,7 @@ const create = recordsCommand({
     };
     const credentials = newCredentials();
     const listKeys = programCommand(records.place, `admin key list --organization ${organization}`);
-    await ORGANIZATIONS.require(records, organization);
+    await ORGANIZATIONS.requireLive(records, organization);
     const secrets = await records.list(SECRETS, "api-key", organization);
     const { length } = secrets.filter(({ metadata }) => !isBeingDeleted(metadata));
     if (length >= MAX_KEYS) {

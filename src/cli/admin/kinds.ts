@@ -70,6 +70,20 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     return this.read(object, `${this.#spec.noun} ${id}`, records.place);
   }
 
+  /** @throws CliError if there is none with this ID, it is being deleted, or its record is malformed */
+  async requireLive(records: Records, id: string): Promise<T> {
+    const object = await this.#requireLiveObject(records, id);
+    return this.read(object, `${this.#spec.noun} ${id}`, records.place);
+  }
+
+  async #requireLiveObject(records: Records, id: string): Promise<O> {
+    const { noun, resource } = this.#spec;
+    const object = await this.requireObject(records, id);
+    const remedy = `If you still need the ${noun}, create another one.`;
+    refuseDeleted(records.place, { resource, object, what: `${noun} ${id}`, remedy });
+    return object;
+  }
+
   /**
    * @param what as in "The record of … is malformed"
    * @throws CliError if the record is malformed
@@ -130,8 +144,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
   ): Promise<T> {
     const { noun, resource, encode = (text) => text } = this.#spec;
     return retryOnConflict(`The record of ${noun} ${id}`, async () => {
-      const object = await this.requireObject(records, id);
-      if (isBeingDeleted(object.metadata)) throw this.#deleted(records.place, object, id);
+      const object = await this.#requireLiveObject(records, id);
       const record = this.read(object, `${noun} ${id}`, records.place);
       const data = Object.entries(decide(record)).map(([key, text]) => [key, text && encode(text)]);
       const write = async () => {
@@ -142,15 +155,6 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
       };
       return await confirmed(write());
     });
-  }
-
-  #deleted(place: Place, { metadata }: O, id: string): CliError {
-    const { noun, resource } = this.#spec;
-    const kind = resource.plural.replace(/s$/, "");
-    const words = `get ${kind} ${metadata.name} --namespace ${place.namespace} --output yaml`;
-    return new CliError(
-      `The ${noun} ${id} is being deleted, so nothing was changed. To see the finalizers that keep its record, run \`${kubectlCommand(place, words)}\`. If you still need the ${noun}, create another one.`,
-    );
   }
 
   #confirmed(place: Place, id: string, write: Promise<T>): Promise<T> {
@@ -175,6 +179,26 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     const { resource, label } = this.#spec;
     return this.wellFormed(io, await records.list<O>(resource, label, organizationId));
   }
+}
+
+interface ChangedObject {
+  readonly resource: Resource;
+  readonly object: KubeObject;
+  /** Completes "The … is being deleted". */
+  readonly what: string;
+  /** For people who still need what is being deleted. */
+  readonly remedy: string;
+}
+
+/** @throws CliError if the object is being deleted, because it would take the change with it */
+export function refuseDeleted(place: Place, { resource, object, what, remedy }: ChangedObject): void {
+  const { metadata } = object;
+  if (!isBeingDeleted(metadata)) return;
+  const kind = resource.plural.replace(/s$/, "");
+  const words = `get ${kind} ${metadata.name} --namespace ${place.namespace} --output yaml`;
+  throw new CliError(
+    `The ${what} is being deleted, so nothing was changed. To see the finalizers that keep its record, run \`${kubectlCommand(place, words)}\`. ${remedy}`,
+  );
 }
 
 export const ORGANIZATIONS = new Kind<ConfigMap, Organization>({

@@ -55,7 +55,7 @@ const create = recordsCommand({
   },
   async run(records, { organization, name, pipesNamespace, id = randomUUID(), rolloutWindow, output }, io) {
     const service = { id, organizationId: organization, name, namespace: pipesNamespace, rolloutWindow };
-    await ORGANIZATIONS.require(records, organization);
+    await ORGANIZATIONS.requireLive(records, organization);
     await SERVICES.create(records, id, serviceConfigMap(service));
     printOne(io, output, rowOf(service));
   },

@@ -1,11 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { membersRecord } from "../../../api/member-records.ts";
 import { keyRecord, organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
 import { type FakeRecord, FakeRecords, status } from "./fake-records.ts";
 
 const ACME = randomUUID();
 const SERVICE = randomUUID();
 const KEY = keyRecord({ organizationId: ACME });
+const ROLES = { ada: "admin", bob: "developer" };
+const MEMBER = `admin member add --organization ${ACME} --user-id cy --name Cy --email cy@example.com --role admin`;
 const organization = organizationRecord({ id: ACME });
 const service = serviceRecord({ id: SERVICE, organizationId: ACME, namespace: "pipes" });
 
@@ -57,6 +60,35 @@ describe("a record that is being deleted", () => {
       ),
     );
   });
+
+  it.each([
+    `admin key create --organization ${ACME} --name ci --role admin`,
+    `admin service create --organization ${ACME} --name orders --pipes-namespace pipes`,
+    MEMBER,
+  ])("of an organization gets nothing new from %s", async (words) => {
+    const { code, out, err, writes } = await new FakeRecords(deleted(organization)).run(words);
+    expect({ code, out, writes }).toEqual({ code: 1, out: "", writes: [] });
+    expect(err).toContain(`The organization ${ACME} is being deleted, so nothing was changed.`);
+  });
+
+  it("does not keep a member of a deleted organization from being removed", async () => {
+    const records = new FakeRecords(deleted(organization), membersRecord(ACME, ROLES));
+    expect((await records.run(`admin member remove bob --organization ${ACME} --yes`)).code).toBe(0);
+  });
+
+  it.each([MEMBER, `admin member remove bob --organization ${ACME} --yes`])(
+    "of members is not changed by %s, which says what keeps it",
+    async (words) => {
+      const members = membersRecord(ACME, ROLES);
+      const { code, out, err, writes } = await new FakeRecords(organization, deleted(members)).run(words);
+      expect({ code, out, writes }).toEqual({ code: 1, out: "", writes: [] });
+      expect(err).toMatch(
+        new RegExp(
+          `^The list of members of organization ${ACME} is being deleted, so nothing was changed\\. To see the finalizers that keep its record, run \`kubectl get configmap ${members.metadata.name} --namespace \\S+ --output yaml --kubeconfig \\S+\`\\. When it is gone, add the members again\\.\n$`,
+        ),
+      );
+    },
+  );
 
   it("is not changed either if the deletion comes between the read and the write", async () => {
     const records = new FakeRecords(KEY.record);
