@@ -1,11 +1,11 @@
 import * as z from "zod";
 import {
   BACKUP_PERIODS_HOURS,
+  BACKUP_PERIODS_WITH_START_TIME_HOURS,
   BACKUP_RETENTION_MAXIMUM_HOURS,
   BACKUP_RETENTION_MINIMUM_HOURS,
   BACKUP_RETENTION_STEP_HOURS,
   BACKUP_RULES,
-  BACKUP_RULES_TEXT,
   BACKUP_START_TIME,
   type BackupPolicy,
   DEFAULT_BACKUP_POLICY,
@@ -44,14 +44,14 @@ export const backupConfigMapData = z.object({
     )
     .default(DEFAULT_BACKUP_POLICY.retentionPeriodInHours)
     .meta({
-      description: `Hours for which a backup is kept: ${BACKUP_RETENTION_MINIMUM_HOURS} to ${BACKUP_RETENTION_MAXIMUM_HOURS} in steps of ${BACKUP_RETENTION_STEP_HOURS}. Default: ${DEFAULT_BACKUP_POLICY.retentionPeriodInHours}, but at least the period.`,
+      description: `Hours for which a backup is kept: ${BACKUP_RETENTION_MINIMUM_HOURS} to ${BACKUP_RETENTION_MAXIMUM_HOURS} in steps of ${BACKUP_RETENTION_STEP_HOURS}. Default: ${DEFAULT_BACKUP_POLICY.retentionPeriodInHours}. A retention that is shorter than the period, which only people and earlier versions write, counts as the period, rounded up to a multiple of ${BACKUP_RETENTION_STEP_HOURS}.`,
     }),
   backupStartTime: z
     .string()
     .regex(BACKUP_START_TIME, "must be H:00 or HH:00, in UTC")
     .optional()
     .meta({
-      description: `Hour of the backup in UTC, as \`H:00\` or \`HH:00\`. Without it, no hour is fixed. ${BACKUP_RULES_TEXT}.`,
+      description: `Hour of the backup in UTC, as \`H:00\` or \`HH:00\`. Without it, no hour is fixed. It is allowed only with a period of ${BACKUP_PERIODS_WITH_START_TIME_HOURS.join(" or ")}.`,
     }),
 });
 

@@ -224,8 +224,7 @@ export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
     ),
     faults: [
       {
-        fault:
-          "a key is malformed, or two contradict each other: a start time and a period, or a retention and a longer period",
+        fault: "a key is malformed, or a start time contradicts the period",
         api: "GET and PATCH of backupConfiguration: 500; other operations of the service work",
         controller: NOT_READ,
       },
