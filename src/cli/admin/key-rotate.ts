@@ -81,7 +81,7 @@ function withSecret(
 ): string[] {
   if (first !== undefined && others.length === 0) return [first, sha256(keySecret)];
   throw new CliError(
-    `API key ${id} is being rotated already. End that rotation first with \`${rotateCommand(place, id, " --finish")}\` or \`${rotateCommand(place, id, " --cancel")}\`.`,
+    `API key ${id} is being rotated already. End that rotation first. If no client has the newer secret, drop it with \`${rotateCommand(place, id, " --cancel")}\`. If all clients use it, drop the older one with \`${rotateCommand(place, id, " --finish")}\`.`,
   );
 }
 

@@ -38,7 +38,7 @@ it.each([
   ],
   [
     `admin key rotate ${ROTATED.id}`,
-    `with \`pipe-scaling admin key rotate ${ROTATED.id} --finish ${PLACE}\` or \`pipe-scaling admin key rotate ${ROTATED.id} --cancel ${PLACE}\``,
+    `If no client has the newer secret, drop it with \`pipe-scaling admin key rotate ${ROTATED.id} --cancel ${PLACE}\`. If all clients use it, drop the older one with \`pipe-scaling admin key rotate ${ROTATED.id} --finish ${PLACE}\``,
   ],
 ])("the error of %s names a command for the same cluster", async (words, command) => {
   const service = serviceRecord({ organizationId: ACME, namespace: "pipes" });
