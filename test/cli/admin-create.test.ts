@@ -294,7 +294,9 @@ describe("admin key create", () => {
     const { code, out, err } = await run(create(organization));
     expect(code).toBe(0);
     expect(out).toMatch(/^KEY ID +[A-Za-z0-9]{20}\nKEY SECRET +\S{43}\n/);
-    expect(err).toBe("Save the key secret now. It cannot be shown again.\n");
+    expect(err).toMatch(
+      /^Save the key secret now\. It cannot be shown again\. If it is lost, delete the key: pipe-scaling admin key delete \S{36} .*\n$/,
+    );
   });
 
   test("rejects an unknown organization", async () => {

@@ -268,7 +268,7 @@ describe("admin key rotate", () => {
     const { code, out, err } = await records.run(`admin key rotate ${key.id}`);
     expect(code).toBe(0);
     expect(err).toBe(
-      `Save the key secret now. It cannot be shown again. Both secrets work until you drop the older one: pipe-scaling admin key rotate ${key.id} --finish ${records.clusterFlags.join(" ")}\n`,
+      `Save the key secret now. It cannot be shown again. If it is lost, drop it: pipe-scaling admin key rotate ${key.id} --cancel ${records.clusterFlags.join(" ")}\nBoth secrets work until you drop the older one: pipe-scaling admin key rotate ${key.id} --finish ${records.clusterFlags.join(" ")}\n`,
     );
     const keySecret = /^KEY SECRET +(\S{43})$/m.exec(out)?.[1] ?? "";
     const { metadata, data } = await secretOf(key);

@@ -66,10 +66,11 @@ export const rotate = recordsCommand({
           unknown: `The secret may have been added, but it is lost. See \`${programCommand(place, `admin key show ${id}`)}\`: if the key has one secret, nothing was added, and you can run the command again. If it has two, ask first if another person rotates the key: if not, drop the newer secret with \`${rotateCommand(place, id, " --cancel")}\``,
         }),
     );
-    printOne(io, output, { keySecret, id, name, keySuffix });
+    // Before the secret, because the output can fail.
     io.err(
-      `Save the key secret now. It cannot be shown again. Both secrets work until you drop the older one: ${rotateCommand(place, id, " --finish")}\n`,
+      `Save the key secret now. It cannot be shown again. If it is lost, drop it: ${rotateCommand(place, id, " --cancel")}\nBoth secrets work until you drop the older one: ${rotateCommand(place, id, " --finish")}\n`,
     );
+    printOne(io, output, { keySecret, id, name, keySuffix });
   },
 });
 

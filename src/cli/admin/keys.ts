@@ -90,8 +90,10 @@ const create = recordsCommand({
         unknown: `The key may have been created, but its secret is lost. If \`${listKeys}\` lists the ID ${shown.id}, delete that key`,
       },
     );
+    const deleteIt = programCommand(records.place, `admin key delete ${shown.id}`);
+    // Before the secret and in every format, because the output can fail.
+    io.err(`Save the key secret now. It cannot be shown again. If it is lost, delete the key: ${deleteIt}\n`);
     printOne(io, output, { ...credentials, ...shown, allowFrom });
-    if (output === "table") io.err("Save the key secret now. It cannot be shown again.\n");
   },
 });
 

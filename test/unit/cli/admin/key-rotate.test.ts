@@ -18,6 +18,23 @@ async function drop(flag: "--finish" | "--cancel", meanwhile: FakeRecord) {
   return await records.run(`admin key rotate ${KEY.id} ${flag}`, () => void records.put(meanwhile));
 }
 
+it.each(["table", "json", "yaml"])(
+  "as %s, a new secret comes with the command that drops it",
+  async (format) => {
+    const records = new FakeRecords(organizationRecord({ id: ACME }), withSecrets(["a"]));
+    const rotated = await records.run(`admin key rotate ${KEY.id} --output ${format}`);
+    expect(rotated.err).toContain(
+      `If it is lost, drop it: pipe-scaling admin key rotate ${KEY.id} --cancel `,
+    );
+    records.intercept = ({ method }) => (method === "POST" ? { body: {} } : undefined);
+    const words = `admin key create --organization ${ACME} --name ci --role admin --output ${format}`;
+    const { out, err } = await records.run(words);
+    const [, id = "none"] =
+      /If it is lost, delete the key: pipe-scaling admin key delete (\S{36}) /.exec(err) ?? [];
+    expect(out).toContain(id);
+  },
+);
+
 describe("the end of a rotation", () => {
   it.each(["--finish", "--cancel"] as const)(
     "%s changes nothing if either secret was replaced",
