@@ -72,8 +72,9 @@ export function setup(options: SetupOptions): Controller {
     ...options,
     onEtcdRollback,
     onProblem,
-    onPodsGranted: () => {
-      for (const { serviceId } of caches.pipes.values()) queue.add(serviceId);
+    onPodsPermission: (of) => {
+      for (const { serviceId, metadata } of caches.pipes.values())
+        if (of === undefined || metadata.namespace === of) queue.add(serviceId);
     },
   });
   const elector = new LeaderElector({

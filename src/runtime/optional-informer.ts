@@ -5,8 +5,8 @@ import type { Informer } from "./informer.ts";
 interface Options {
   readonly clock: Pick<Clock, "monotonic" | "after">;
   readonly onProblem: (problem: unknown) => void;
-  /** Called soon after the permission was granted. */
-  readonly onGranted: () => void;
+  /** Called when the permission is found missing, and soon after it was granted. */
+  readonly onPermissionChange: () => void;
 }
 
 /** While the permission is missing, the state of the informer is looked at in this interval. */
@@ -65,7 +65,7 @@ export class OptionalInformer implements Informer {
     if (!this.#isGranted) return;
     this.#problem = undefined;
     this.#reported.clear();
-    this.#options.onGranted();
+    this.#options.onPermissionChange();
   }
 
   /** A watch that continues shows the permission by a bookmark, and if no object changes, the store never does. */
@@ -91,9 +91,11 @@ export class OptionalInformer implements Informer {
   #onProblem(problem: unknown): void {
     if (isForbiddenByRbac(problem) && !isWithoutRoles(problem)) {
       const message = serverMessage(problem);
+      const isNew = this.problem === undefined;
       this.#problem = { message, atMs: this.#options.clock.monotonic() };
       this.#refused.resolve();
       this.#lookLater();
+      if (isNew) this.#options.onPermissionChange();
       if (this.#reported.has(message)) return;
       if (this.#reported.size === MAX_REPORTED) this.#reported.clear();
       this.#reported.add(message);

@@ -136,8 +136,8 @@ export interface InformerOptions extends Pick<ControllerSettings, "namespace" | 
   readonly verticalAutoscalers: boolean;
   readonly onProblem: (problem: unknown) => void;
   readonly onEtcdRollback?: (() => void) | undefined;
-  /** The controller may watch pods now, and was not allowed to before. */
-  readonly onPodsGranted: () => void;
+  /** In this namespace, or in all, the controller may watch pods now, or may not any more. */
+  readonly onPodsPermission: (namespace: string | undefined) => void;
   readonly retryDelays?: RetryDelays | undefined;
 }
 
@@ -195,7 +195,7 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
   /** Each namespace has an informer of its own, so that a permission that is missing in one concerns no other. */
   const optionalOf = <T extends KubeObject, Raw extends KubeObject>(
     kind: WatchedKind<T, Raw>,
-    onGranted: () => void,
+    onPermission: (namespace: string | undefined) => void,
   ) => {
     const parts = new Map<string | undefined, OptionalInformer>();
     const partOf = (of: string | undefined) => parts.get(of) ?? parts.get(undefined);
@@ -203,7 +203,7 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
       const part = new OptionalInformer((onRefusal) => new Reflector({ ...one, onProblem: onRefusal }), {
         clock,
         onProblem,
-        onGranted,
+        onPermissionChange: () => onPermission(one.namespace),
       });
       parts.set(one.namespace, part);
       return part;
@@ -217,7 +217,7 @@ export function createInformers(caches: Caches, options: InformerOptions): Infor
   };
   const pods = optionalOf(
     { resource: PODS, labelSelector: POD_SELECTOR, store: caches.pods, project: toPodView },
-    options.onPodsGranted,
+    options.onPodsPermission,
   );
   const statefulSets = optionalOf(pipesOf("StatefulSet"), () => undefined);
   const all = [

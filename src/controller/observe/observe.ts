@@ -48,6 +48,9 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     .filter(({ metadata }) => metadata.namespace === namespace)
     .sort(byName)
     .map((pipe) => withLastRollout(pipe, writes));
+  const problem = podsProblem(namespace);
+  // Those in the cache may have changed since the permission was lost.
+  const podsOf = (pipe: PipeView) => (problem === undefined ? caches.pods.by(BY_PIPE, keyOfPipe(pipe)) : []);
   return {
     serviceId,
     nowMs,
@@ -61,9 +64,9 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     orphans: labelled.filter(({ metadata }) => metadata.namespace !== namespace),
     pipes,
     departed: departed.of(serviceId),
-    pods: new Map(pipes.map((pipe) => [nameOf(pipe), caches.pods.by(BY_PIPE, keyOfPipe(pipe))])),
+    pods: new Map(pipes.map((pipe) => [nameOf(pipe), podsOf(pipe)])),
     endedPods: new Map(pipes.map((pipe) => [nameOf(pipe), endedPods.last(pipe)])),
-    podsProblem: podsProblem(namespace),
+    podsProblem: problem,
     leadingSinceMs,
     writes,
     strategy: scaling?.spec.strategy ?? scope.policy.resizeStrategy,

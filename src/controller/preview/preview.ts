@@ -83,7 +83,7 @@ export async function dryRun(settings: DryRunSettings, signal: AbortSignal): Pro
       if (!isWorthWaiting(problem)) failed.reject(problem);
     };
     const options = { ...settings, pipeNamespaces, client, clock, verticalAutoscalers, onProblem };
-    const informers = createInformers(caches, { ...options, onPodsGranted: () => undefined });
+    const informers = createInformers(caches, { ...options, onPodsPermission: () => undefined });
     watching = Promise.all(informers.all.map((each) => each.run(stopping)));
     const synced = Promise.all(informers.all.map((each) => each.synced));
     await abortable(Promise.race([synced, failed.promise]), signal);

@@ -9,6 +9,7 @@ function setup() {
   const clock = new FakeClock();
   const problems: unknown[] = [];
   let granted = 0;
+  let refused = 0;
   const synced = Promise.withResolvers<void>();
   const inner = {
     resource: "pods",
@@ -27,8 +28,9 @@ function setup() {
     {
       clock,
       onProblem: (problem) => problems.push(problem),
-      onGranted: () => {
-        granted += 1;
+      onPermissionChange: () => {
+        if (informer.problem === undefined) granted += 1;
+        else refused += 1;
       },
     },
   );
@@ -44,7 +46,18 @@ function setup() {
   };
   /** A bookmark or an empty list shows that the store is current, and changes nothing in it. */
   const contact = () => Object.assign(inner, { isSynced: true, lastContact: clock.monotonic() });
-  return { clock, informer, inner, synced, problems, fail, grant, contact, grants: () => granted };
+  return {
+    clock,
+    informer,
+    inner,
+    synced,
+    problems,
+    fail,
+    grant,
+    contact,
+    grants: () => granted,
+    refusals: () => refused,
+  };
 }
 
 describe("an informer of a kind that the process can do without", () => {
@@ -97,6 +110,27 @@ describe("an informer of a kind that the process can do without", () => {
     await grant();
     expect([grants(), informer.problem]).toEqual([1, undefined]);
     expect(informer.lastContact).toBe(inner.lastContact);
+  });
+
+  it("says once that the permission is missing, each time that it is lost", async () => {
+    const { fail, grant, refusals } = setup();
+    fail(503, "the server is busy");
+    expect(refusals()).toBe(0);
+    for (let times = 1; times <= 3; times += 1) {
+      fail(403, FORBIDDEN);
+      fail(403, FORBIDDEN.replace("list", "watch"));
+      expect(refusals()).toBe(times);
+      await grant();
+    }
+  });
+
+  it("says that the permission is missing again before it has said that it was granted", async () => {
+    const { clock, fail, contact, refusals } = setup();
+    fail(403, FORBIDDEN);
+    await clock.advance(1);
+    contact();
+    fail(403, FORBIDDEN);
+    expect(refusals()).toBe(2);
   });
 
   it("says within ten seconds that the permission is granted although no object changes", async () => {
