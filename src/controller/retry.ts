@@ -205,10 +205,12 @@ const WRONG_CLOCK_MS = 60_000;
 
 /**
  * The time after which a request counts for a failure, in milliseconds since 1970. The time of a failure far in the
- * future comes from a clock that was wrong then, and says nothing. So every request counts. The retry gets a right time.
+ * future comes from a clock that was wrong then by at least as much as it is ahead now. So a request counts that may be
+ * newer than the failure, but one that was made long before does not. The retry gets a right time.
  */
 function beforeRequestMs(failedAtMs: number, nowMs: number): number {
-  return failedAtMs > nowMs + WRONG_CLOCK_MS ? 0 : Math.min(failedAtMs, nowMs);
+  const aheadMs = Math.max(0, failedAtMs - nowMs);
+  return Math.min(failedAtMs, nowMs) - (aheadMs > WRONG_CLOCK_MS ? aheadMs : 0);
 }
 
 /** Returns true if a retry was requested for a time after the failure, and that time is reached. */

@@ -165,8 +165,8 @@ export function waitsInPlace(
 
 /**
  * Labels alone restart nothing. True for a pipe that had resources when it became one of a new service, until a size or
- * a retry is requested. False for a pipe that the controller resized before, or that had the size when it was adopted, because its
- * owner has moved or changed it since then.
+ * a retry is requested. False for a pipe that the controller resized before, or that had the size when it was adopted,
+ * because its owner has moved or changed it since then.
  */
 export function isUnrequested(subject: Subject): boolean {
   const { pipe, scaling } = subject;

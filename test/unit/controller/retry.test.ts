@@ -78,6 +78,10 @@ describe("a request to retry after a failure with a time in the future", () => {
     expect(requested(10_000, 1000)).toEqual([false, false]);
   });
 
+  it("does not count if it was made long before the clock was wrong", () => {
+    expect(requested(3 * HOUR_MS, 4 * HOUR_MS)).toEqual([false, false]);
+  });
+
   it("does not count if there is none", () => {
     expect(requested(3 * HOUR_MS, NOW_MS)).toEqual([false, false]);
   });
