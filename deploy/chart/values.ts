@@ -635,11 +635,13 @@ export const chartValues = z.strictObject({
     enabled: on(
       "Install and upgrade the CRD with the release. Disable it for a second release in the same cluster, or if you manage the CRD separately.",
     ),
-    keep: on("Keep the CRD when the release is uninstalled. Otherwise all PipeScalings are deleted with it."),
+    keep: on(
+      "Keep the CRD when the release is uninstalled, or when `crds.enabled` becomes false. Otherwise all PipeScalings are deleted with it.",
+    ),
   }),
   preflight: group("Checks of the cluster before an installation or an upgrade.", {
     enabled: on(
-      "Check that namespaces and Secrets exist, and that releases neither manage the same objects nor delete the PipeScalings of each other. Disable it if you may not read namespaces, CRDs and Services of the cluster, or if another tool creates the Secrets later. Tools that render without a cluster, such as Argo CD, skip these checks.",
+      "Check that namespaces and Secrets exist, that releases neither manage the same objects nor delete the PipeScalings of each other, and that `crds.enabled=false` does not delete the CRD. Disable it if you may not read namespaces, CRDs and Services of the cluster, or if another tool creates the Secrets later. Tools that render without a cluster, such as Argo CD, skip these checks.",
     ),
   }),
   networkPolicy: group("Ingress and egress of the processes.", {

@@ -114,6 +114,20 @@ export function preflightSuite(chart: ReleaseCluster): void {
       );
     });
 
+    it("is rejected if it would delete the CRD of its own release, until the CRD is kept", async () => {
+      const separate = "pipes.namespaces={acme},crds.enabled=false";
+      await helm(release("first", "pipes.namespaces={acme},crds.keep=false"), cluster);
+      for (const values of [separate, `${separate},crds.keep=false`]) {
+        expect(await refused("first", values)).toContain(
+          "this release installed the CRD with crds.keep=false, so Helm would delete it with all PipeScalings. Upgrade with crds.enabled=true and crds.keep=true first.",
+        );
+      }
+      await helm(release("first", "pipes.namespaces={acme}"), cluster);
+      await helm(release("first", separate), cluster);
+      expect(await kubectl(cluster, ["get", "crd", "--output", "name"])).toContain("pipescalings");
+      await helm(release("first", "pipes.namespaces={acme}"), cluster);
+    });
+
     it("is rejected beside a release that would delete its PipeScalings", async () => {
       await helm(release("first", "pipes.namespaces={acme},crds.keep=false"), cluster);
       const notes = await helm(["get", "notes", "first", "--namespace", "first-system"], cluster);

@@ -36,8 +36,12 @@ listenAddress ({{ $.Values.listenAddress }}) is an IPv4 address, but the Service
 {{- end }}
 {{- if and $.Values.crds.enabled (not $isOurs) $others $isOwnerHere }}
 crds.enabled is true, but {{ ternary (printf "the release %s in the namespace %s" $owner $namespace) "another installation" (ne $owner "") }} manages the CRD of PipeScaling, and only one can. Set crds.enabled to false.
-{{- else if and (not $.Values.crds.enabled) $owner (not $isOurs) (ne (get $annotations "helm.sh/resource-policy") "keep") }}
+{{- else if and (not $.Values.crds.enabled) $owner (ne (get $annotations "helm.sh/resource-policy") "keep") }}
+{{- if $isOurs }}
+crds.enabled is false, but this release installed the CRD with crds.keep=false, so Helm would delete it with all PipeScalings. Upgrade with crds.enabled=true and crds.keep=true first.
+{{- else }}
 crds.enabled is false, and the release {{ $owner }} in the namespace {{ $namespace }} would delete the CRD, with the PipeScalings of this release, when it is uninstalled. Set crds.keep to true in that release.
+{{- end }}
 {{- end }}
 {{- end }}
 {{- range $others }}
