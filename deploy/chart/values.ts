@@ -20,7 +20,8 @@ import {
 
 /*
  * The only declaration of the chart's values: names, types, bounds, defaults and descriptions. generate.ts derives
- * values.schema.json, files/text-rules.yaml, values.yaml and the table in the chart's README from it. Rules of texts and
+ * values.schema.json, files/text-rules.yaml, files/required-values.yaml, values.yaml and the table in the chart's
+ * README from it. Rules of texts and
  * rules between two values are checked by templates (_texts.tpl, _validate.tpl), because a template can explain the
  * error in a sentence.
  */

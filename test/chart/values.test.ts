@@ -6,7 +6,7 @@ import { helm, tryHelm } from "@pipe-scaling/local-cluster/helm";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { stringify } from "yaml";
 import * as z from "zod";
-import { generated, type ValueSchema, valuesSchema } from "../../deploy/chart/generated.ts";
+import { generated, requiredValues, type ValueSchema, valuesSchema } from "../../deploy/chart/generated.ts";
 import { CHART } from "../../deploy/chart/path.ts";
 import { NODE } from "../../deploy/image/node.ts";
 import { plainManifests } from "../../deploy/manifests/plain-manifests.ts";
@@ -109,6 +109,39 @@ describe.each(VALUE_SETS)("the chart with the %s values", (set) => {
       return labels?.["app.kubernetes.io/instance"] !== "release" || !labels["helm.sh/chart"];
     });
     expect(unlabeled).toEqual([]);
+  });
+});
+
+describe("a blank value that is on by default, or a list that must not be empty", () => {
+  const paths = [...requiredValues(valuesSchema())];
+  const message = (path: string) =>
+    `${path} is blank, and Helm removes the default of a blank value: set it, or remove it from your values.`;
+
+  it("is rejected with its name, instead of turning off what it protects", async () => {
+    expect(paths).toEqual(
+      expect.arrayContaining([
+        "admissionPolicies.create",
+        "api.podDisruptionBudget.enabled",
+        "api.tls.enabled",
+        "monitoring.prometheusRule.alerts.PipeScalingNoLeader.enabled",
+        "networkPolicy.apiServer.ports",
+        "networkPolicy.enabled",
+        "preflight.enabled",
+        "rbac.statefulSets",
+      ]),
+    );
+    const blank = paths.flatMap((path) => ["--set", `${path}=null`]);
+    const { code, stderr } = await tryHelm(["template", ...RELEASE, ...MINIMAL, ...blank]);
+    expect(code).toBe(1);
+    expect(paths.filter((path) => !stderr.includes(message(path)))).toEqual([]);
+  });
+
+  it("is rejected together with its section", async () => {
+    const sections = [...new Set(paths.map((path) => path.replace(/\..*$/, "")))];
+    const blank = sections.flatMap((path) => ["--set", `${path}=null`]);
+    const { code, stderr } = await tryHelm(["template", ...RELEASE, ...MINIMAL, ...blank]);
+    expect(code).toBe(1);
+    expect(paths.filter((path) => !stderr.includes(message(path)))).toEqual([]);
   });
 });
 

@@ -213,6 +213,25 @@ networkPolicy.metricsFrom is empty, so that Prometheus cannot read the metrics: 
 {{- end }}
 {{- end }}
 
+{{/* Values that files/required-values.yaml lists. Returns one line for each that is blank, itself or with its section. */}}
+{{- define "pipe-scaling.blankProblems" -}}
+{{- range $path := .Files.Get "files/required-values.yaml" | fromYamlArray }}
+{{- $value := $.Values }}
+{{- range splitList "." $path }}
+{{- if kindIs "map" $value }}{{ $value = index $value . }}{{ end }}
+{{- end }}
+{{- if kindIs "invalid" $value }}
+{{ $path }} is blank, and Helm removes the default of a blank value: set it, or remove it from your values. If you use --reuse-values, use --reset-then-reuse-values instead.
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "pipe-scaling.refuseBlank" -}}
+{{- with include "pipe-scaling.blankProblems" . | trim }}
+{{- fail (printf "\n\nInvalid values:\n\n%s\n" .) }}
+{{- end }}
+{{- end }}
+
 {{- define "pipe-scaling.validate" -}}
 {{- $ofTexts := printf "%s%s" (include "pipe-scaling.imageProblems" .) (include "pipe-scaling.textProblems" .) }}
 {{- with printf "%s%s" $ofTexts (include "pipe-scaling.problems" .) | trim }}
