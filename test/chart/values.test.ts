@@ -643,6 +643,23 @@ describe("the rendered chart", () => {
     expect(await names(...certificate, "--set", "api.tls.secretName=mine")).toEqual(new Set(["mine"]));
   });
 
+  it("sets the defaults of the Gateway API in an HTTPRoute, because Argo CD takes them for drift", async () => {
+    const values = "api.httpRoute.enabled=true,api.httpRoute.parentRefs[0].name=public";
+    const template = "templates/api-httproute.yaml";
+    const [route] = await rendered(...MINIMAL, "--set", values, "--show-only", template);
+    expect(route).toHaveProperty("spec", {
+      parentRefs: [{ group: "gateway.networking.k8s.io", kind: "Gateway", name: "public" }],
+      rules: [
+        {
+          matches: [{ path: { type: "PathPrefix", value: "/" } }],
+          backendRefs: [
+            { group: "", kind: "Service", name: "release-pipe-scaling-operator-api", port: 443, weight: 1 },
+          ],
+        },
+      ],
+    });
+  });
+
   it("names the API in the subject of the certificate from cert-manager, because curl rejects an empty issuer", async () => {
     const values = "api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x";
     const template = "templates/api-certificate.yaml";
@@ -962,17 +979,21 @@ describe("the rendered chart", () => {
   it.each([
     ["serviceMonitor", "ServiceMonitor", "endpoints"],
     ["podMonitor", "PodMonitor", "podMetricsEndpoints"],
-  ])("passes the scrape settings of monitoring.%s", async (key, kind, endpoints) => {
+  ])("passes the scrape settings of monitoring.%s, and the default action", async (key, kind, endpoints) => {
+    const relabeling = { sourceLabels: ["__meta_kubernetes_pod_node_name"], targetLabel: "node" };
     const settings = {
       interval: "20s",
       scrapeTimeout: "5s",
-      relabelings: [{ sourceLabels: ["__meta_kubernetes_pod_node_name"], targetLabel: "node" }],
+      relabelings: [relabeling],
       metricRelabelings: [{ sourceLabels: ["__name__"], regex: "nodejs_.*", action: "drop" }],
     };
     const values = `monitoring.${key}=${JSON.stringify({ enabled: true, ...settings })}`;
     const objects = await rendered(...MINIMAL, "--set-json", values);
     expect(objects.find((object) => object.kind === kind)).toMatchObject({
-      spec: { jobLabel: "app.kubernetes.io/instance", [endpoints]: [{ port: "ops", ...settings }] },
+      spec: {
+        jobLabel: "app.kubernetes.io/instance",
+        [endpoints]: [{ port: "ops", ...settings, relabelings: [{ ...relabeling, action: "replace" }] }],
+      },
     });
   });
 

@@ -351,13 +351,14 @@ interval: {{ .interval }}
 {{- with .scrapeTimeout }}
 scrapeTimeout: {{ . }}
 {{- end }}
-{{- with .relabelings }}
-relabelings:
-  {{- toYaml . | nindent 2 }}
+{{- range $key, $rules := dict "relabelings" .relabelings "metricRelabelings" .metricRelabelings }}
+{{- with $rules }}
+{{ $key }}:
+  {{- /* Argo CD takes the default that the API server adds within a list for drift. */}}
+  {{- range . }}
+  - {{ toYaml (merge . (dict "action" "replace")) | indent 4 | trim }}
+  {{- end }}
 {{- end }}
-{{- with .metricRelabelings }}
-metricRelabelings:
-  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 {{- if $root.Values.monitoring.authentication.enabled }}
