@@ -16,14 +16,14 @@ export function preflightSuite(chart: ReleaseCluster): void {
     });
 
     /** Arguments of helm for a release with its own namespaces for the processes and the records. */
-    function release(name: string, values: string): readonly string[] {
+    function release(name: string, values: string, namespace = `${name}-system`): readonly string[] {
       const own = `${IMAGE},records.namespace=${name}-records,${values}`;
-      const where = ["--namespace", `${name}-system`, "--create-namespace"];
+      const where = ["--namespace", namespace, "--create-namespace"];
       return ["upgrade", "--install", name, CHART, ...where, "--set", own];
     }
 
-    async function refused(name: string, values: string): Promise<string> {
-      const { code, stderr } = await tryHelm(release(name, values), cluster);
+    async function refused(...given: Parameters<typeof release>): Promise<string> {
+      const { code, stderr } = await tryHelm(release(...given), cluster);
       expect(code).toBe(1);
       return stderr;
     }
@@ -111,6 +111,23 @@ export function preflightSuite(chart: ReleaseCluster): void {
       );
       expect(await refused("second", "pipes.namespaces={globex,acme},crds.enabled=false")).toContain(
         "the release first in the namespace first-system also manages the pipes in acme",
+      );
+    });
+
+    it("is rejected if the API of one release could read Secrets of another", async () => {
+      const first = "the release first in the namespace first-system";
+      const separate = "crds.enabled=false,records.createNamespace=false,pipes.namespaces={globex}";
+      expect(await refused("second", `${separate},records.namespace=acme`)).toContain(
+        `records.namespace: ${first} manages the pipes in acme, so the API of this release could read their Secrets`,
+      );
+      expect(await refused("second", `${separate},records.namespace=first-system`)).toContain(
+        "records.namespace: first-system is the namespace of another release, first, so",
+      );
+      expect(await refused("second", "crds.enabled=false,pipes.namespaces={globex,first-records}")).toContain(
+        `pipes.namespaces: ${first} stores its records in first-records, so its API could read the Secrets`,
+      );
+      expect(await refused("second", separate, "first-records")).toContain(
+        `The release second is to be in the namespace first-records, but ${first} stores its records there`,
       );
     });
 

@@ -70,8 +70,22 @@ the other release.
 {{- $other := printf "the release %s in the namespace %s" (get $metadata.labels "app.kubernetes.io/instance") $metadata.namespace }}
 {{- $annotations := $metadata.annotations | default dict }}
 {{- $theirs := get $annotations "pipes.clouddb.dev/pipe-namespaces" }}
-{{- if eq $root.Values.records.namespace (get $annotations "pipes.clouddb.dev/records-namespace") }}
+{{- $theirRecords := get $annotations "pipes.clouddb.dev/records-namespace" }}
+{{- if eq $root.Values.records.namespace $theirRecords }}
 records.namespace: {{ $other }} also stores its records in {{ $root.Values.records.namespace }}, and each release needs a namespace of its own for them. Set records.namespace to another name.
+{{- end }}
+{{- /* The API of a release can read all Secrets in the namespace of its records. */}}
+{{- if has $root.Values.records.namespace (splitList "," $theirs) }}
+records.namespace: {{ $other }} manages the pipes in {{ $root.Values.records.namespace }}, so the API of this release could read their Secrets. Set records.namespace to another name.
+{{- end }}
+{{- if eq $root.Values.records.namespace $metadata.namespace }}
+records.namespace: {{ $root.Values.records.namespace }} is the namespace of another release, {{ get $metadata.labels "app.kubernetes.io/instance" }}, so the API of this release could read its Secrets. Set records.namespace to another name.
+{{- end }}
+{{- if has $theirRecords $root.Values.pipes.namespaces }}
+pipes.namespaces: {{ $other }} stores its records in {{ $theirRecords }}, so its API could read the Secrets of the pipes there. Remove {{ $theirRecords }} from the list.
+{{- end }}
+{{- if eq $theirRecords $root.Release.Namespace }}
+The release {{ $root.Release.Name }} is to be in the namespace {{ $theirRecords }}, but {{ $other }} stores its records there, so its API could read the Secrets of this release. Install this release in another namespace.
 {{- end }}
 {{- if $root.Values.pipes.allNamespaces }}
 pipes.allNamespaces is true, but {{ $other }} also manages pipes, and only one release may manage a pipe. List the namespaces of this release in pipes.namespaces, or uninstall the other release.
