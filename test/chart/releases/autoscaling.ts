@@ -2,8 +2,16 @@ import type { Cluster } from "@pipe-scaling/local-cluster";
 import { helm } from "@pipe-scaling/local-cluster/helm";
 import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { beforeAll, describe, expect, it } from "vitest";
-import { accountOf, install, prepareRelease, type Release } from "../accounts.ts";
+import * as z from "zod";
+import { CHART } from "../../../deploy/chart/path.ts";
+import { accountOf, install, prepareRelease, type Release, settings } from "../accounts.ts";
 import type { ReleaseCluster } from "./cluster.ts";
+
+const managed = z.object({
+  metadata: z.object({
+    managedFields: z.array(z.object({ manager: z.string(), operation: z.string() })),
+  }),
+});
 
 const AUTOSCALED = ["--set", "api.autoscaling.enabled=true,api.autoscaling.minReplicas=3"];
 
@@ -40,6 +48,23 @@ export function autoscalingSuite(chart: ReleaseCluster): void {
       }
       await helm(["rollback", release.name, "--namespace", release.namespace], cluster);
       expect(await replicas()).toBe(4);
+    });
+
+    it("leaves the number of pods to the autoscaler also if Flux applies the chart", async () => {
+      const output = ["--output", "json", "--show-managed-fields"];
+      const { managedFields } = managed.parse(
+        JSON.parse(await kubectl(cluster, ["get", ...deployment(), ...output])),
+      ).metadata;
+      const at = managedFields.findIndex(({ manager, operation }) => {
+        return manager === "helm" && operation === "Apply";
+      });
+      const path = `/metadata/managedFields/${at}/manager`;
+      const patch = JSON.stringify([{ op: "replace", path, value: "helm-controller" }]);
+      await kubectl(cluster, ["patch", ...deployment(), "--type", "json", "--patch", patch]);
+      const only = ["--show-only", "templates/api-deployment.yaml", "--dry-run=server"];
+      const where = [release.name, CHART, "--namespace", release.namespace];
+      const args = ["template", ...where, ...settings(release), ...AUTOSCALED, ...only];
+      expect(await helm(args, cluster)).not.toContain("replicas:");
     });
 
     it("starts with at least the minimum when it is enabled", async () => {

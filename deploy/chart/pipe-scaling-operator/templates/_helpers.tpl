@@ -55,7 +55,7 @@ different namespaces do not conflict. The name of a Service has at most 63 chara
 Replicas of the API. With autoscaling, they are the current number, because Kubernetes resets a field that Helm omits for
 the first time to 1, until the next sync of the autoscaler. The field is omitted if there is no Deployment yet, if Helm
 renders without a cluster, and once the autoscaler has set it: server-side apply then keeps it, and would report a
-conflict for an older number in a rollback.
+conflict for an older number in a rollback. Helm applies as helm-controller in Flux.
 */}}
 {{- define "pipe-scaling.apiReplicas" -}}
 {{- if not .Values.api.autoscaling.enabled }}
@@ -65,7 +65,7 @@ conflict for an older number in a rollback.
 {{- $isApplied := false }}
 {{- $isScaled := false }}
 {{- range .metadata.managedFields }}
-{{- $isApplied = or $isApplied (and (eq .manager "helm") (eq .operation "Apply")) }}
+{{- $isApplied = or $isApplied (and (has .manager (list "helm" "helm-controller")) (eq .operation "Apply")) }}
 {{- $isScaled = or $isScaled (eq (get . "subresource") "scale") }}
 {{- end }}
 {{- if not (and $isApplied $isScaled) }}
