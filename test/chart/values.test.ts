@@ -660,6 +660,26 @@ describe("the rendered chart", () => {
     });
   });
 
+  it.each([
+    ["123", ""],
+    ["1e3", ""],
+    ["true", ",fullnameOverride=true"],
+  ])(
+    "writes names and the namespace as texts, also if YAML would read another type, as in %s",
+    async (name, others) => {
+      /** The rendered objects without the checksums, which depend on the names. */
+      async function named(text: string): Promise<string> {
+        const accounts = `api.serviceAccount.name=${text},controller.serviceAccount.name=${text}-b`;
+        const secrets = `tracing.headersSecretName=${text},api.tls.secretName=${text}`;
+        const all = `nameOverride=${text},pipes.namespaces={${text}-a,${text}},${accounts},${secrets}`;
+        const set = ["--set-string", all + others.replace(name, text), "--set-json", "extraObjects=[]"];
+        const args = ["--values", valuesFile("everything"), "--namespace", text, ...set];
+        return JSON.stringify(await rendered(...args), null, 1).replaceAll(/"[0-9a-f]{8,64}"/g, '""');
+      }
+      expect(await named(name)).toBe((await named(`x${name}`)).replaceAll(`x${name}`, name));
+    },
+  );
+
   it("names the API in the subject of the certificate from cert-manager, because curl rejects an empty issuer", async () => {
     const values = "api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x";
     const template = "templates/api-certificate.yaml";

@@ -119,14 +119,14 @@ commonLabels, because selectors depend on them. Each key occurs once, because Fl
 
 {{/* Takes a list: the root context, and `api` or `controller`. Do not change it, because selectors are immutable. */}}
 {{- define "pipe-scaling.selector" -}}
-app.kubernetes.io/name: {{ include "pipe-scaling.chartName" (index . 0) }}
+app.kubernetes.io/name: {{ include "pipe-scaling.chartName" (index . 0) | quote }}
 app.kubernetes.io/instance: {{ (index . 0).Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
 {{/* Labels that only the pods of the two processes have. */}}
 {{- define "pipe-scaling.processes" -}}
-app.kubernetes.io/name: {{ include "pipe-scaling.chartName" . }}
+app.kubernetes.io/name: {{ include "pipe-scaling.chartName" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/part-of: pipe-scaling-operator
 {{- end }}
@@ -210,7 +210,7 @@ kustomize.toolkit.fluxcd.io/prune: disabled
 - name: OTEL_EXPORTER_OTLP_HEADERS
   valueFrom:
     secretKeyRef:
-      name: {{ .headersSecretName }}
+      name: {{ .headersSecretName | quote }}
       key: headers
 {{- end }}
 {{- end }}
@@ -279,7 +279,7 @@ annotations:
 {{- $root := index . 0 }}
 {{- $component := index . 1 }}
 {{- $values := index $root.Values $component -}}
-serviceAccountName: {{ include "pipe-scaling.serviceAccountName" . }}
+serviceAccountName: {{ include "pipe-scaling.serviceAccountName" . | quote }}
 automountServiceAccountToken: true
 # Otherwise a Service named pipe-scaling would set variables that the processes read as their settings.
 enableServiceLinks: false
