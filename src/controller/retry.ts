@@ -1,6 +1,6 @@
 import { formatSize, type Size } from "../domain/size.ts";
 import { elapsedMs } from "../runtime/elapsed.ts";
-import type { ActivePod, Failure, Subject } from "./assessment.ts";
+import type { Failure, Subject } from "./assessment.ts";
 import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
 import { isOpen, type WriteError, type WritePurpose, type WriteRecord } from "./observe/write-record.ts";
 import type { Doubling, Timeouts } from "./timeouts.ts";
@@ -76,15 +76,18 @@ interface RetryContext {
   readonly timeouts: Timeouts;
 }
 
+/** An object to which a write may be repeated. */
+export interface Versioned {
+  readonly metadata: { readonly generation: number };
+}
+
 /**
- * Returns the time before which a write is not repeated, in milliseconds since 1970. The next attempt of every write
- * follows from this.
- *
- * @param generation of the object now
+ * When a write to an object is due again, in milliseconds since 1970; before that, it is not repeated. The next attempt
+ * of every write follows from this.
  */
-export function repeatableAtMs(
+export function dueAtMs(
   record: WriteRecord | undefined,
-  generation: number,
+  { metadata }: Versioned,
   context: RetryContext,
 ): number {
   if (!record) return 0;
@@ -96,7 +99,7 @@ export function repeatableAtMs(
     case "unknown":
       return Number.POSITIVE_INFINITY;
     case "failed": {
-      const isChanged = outcome.generation !== generation;
+      const isChanged = outcome.generation !== metadata.generation;
       return retryAtMs(lastAtMs, failedWriteDelayMs(outcome.error, record, isChanged, timeouts), context);
     }
     // The write succeeded, and something undid it.
@@ -114,22 +117,6 @@ export function recordOf(
 ): WriteRecord | undefined {
   const record = writes.get(pipe.metadata.uid, purpose);
   return record?.subject === subject ? record : undefined;
-}
-
-/** When a write to the workload of a pipe is due again, in milliseconds since 1970. */
-export function dueAtMs(
-  record: WriteRecord | undefined,
-  about: Pick<Subject, "pipe"> & RetryContext,
-): number {
-  return repeatableAtMs(record, about.pipe.metadata.generation, about);
-}
-
-/** When a write to a pod is due again, in milliseconds since 1970. */
-export function podDueAtMs(
-  { pod, record }: Pick<ActivePod, "pod" | "record">,
-  context: RetryContext,
-): number {
-  return repeatableAtMs(record, pod.metadata.generation, context);
 }
 
 /** Returns the error of the last attempt if it failed or got no response. */

@@ -10,7 +10,7 @@ import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../
 import { isFromLaterGeneration, type PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { confirmationOf, isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
-import { dueAtMs, lastErrorOf, podDueAtMs, recordOf, repeatableAtMs } from "../retry.ts";
+import { dueAtMs, lastErrorOf, recordOf } from "../retry.ts";
 import { repair } from "../rollout/repair.ts";
 import { searchedAtMs } from "../rollout/way.ts";
 import { assess } from "./assess.ts";
@@ -108,8 +108,8 @@ function confirm(
   pipes: readonly PipeView[],
 ): readonly Action[] {
   const due = pipes.filter((pipe) => {
-    const about = { ...snapshot, pipe };
-    return dueAtMs(recordOf(about, "adopt", confirmationOf(scaling)), about) <= snapshot.nowMs;
+    const record = recordOf({ ...snapshot, pipe }, "adopt", confirmationOf(scaling));
+    return dueAtMs(record, pipe, snapshot) <= snapshot.nowMs;
   });
   return due.length > 0 ? [{ type: "confirm-generation", scaling, pipes: due }] : [];
 }
@@ -135,7 +135,8 @@ function create(
 /** When the creation of the PipeScaling may be tried, or tried again, in milliseconds since 1970. */
 function creatableAtMs(snapshot: Snapshot): number {
   const { namespace, serviceId, writes } = snapshot;
-  const repeatedAtMs = repeatableAtMs(writes.get(`${namespace}/${serviceId}`, "create"), 0, snapshot);
+  const record = writes.get(`${namespace}/${serviceId}`, "create");
+  const repeatedAtMs = dueAtMs(record, { metadata: { generation: 0 } }, snapshot);
   return Math.max(repeatedAtMs, adoptableAtMs(snapshot));
 }
 
@@ -176,8 +177,8 @@ type ReleaseStep = Pick<CommitStep, "actions" | "recheckAtMs">;
 function releaseStep(pipe: PipeView, snapshot: Snapshot): ReleaseStep {
   if (pipe.isPausedForCommit) return commitStep(pipe, snapshot);
   if (!pipe.inTurn?.ownsPartition) return { actions: [], recheckAtMs: Number.POSITIVE_INFINITY };
-  const about = { ...snapshot, pipe };
-  const recheckAtMs = dueAtMs(recordOf(about, "adopt", partitionSubject(pipe.lastRollout)), about);
+  const record = recordOf({ ...snapshot, pipe }, "adopt", partitionSubject(pipe.lastRollout));
+  const recheckAtMs = dueAtMs(record, pipe, snapshot);
   return { actions: recheckAtMs > snapshot.nowMs ? [] : [{ type: "leave-partition", pipe }], recheckAtMs };
 }
 
@@ -267,10 +268,12 @@ function departedRecheckAtMs(pipe: PipeView, snapshot: Snapshot): number {
 function timesOf(assessment: Assessment, isWaitedFor: boolean): readonly number[] {
   const { pipe, state, subject, phaseEndsAtMs } = assessment;
   const endsAtMs = isWaitedFor || state === "rolling" ? phaseEndsAtMs : undefined;
-  const retries = SILENT.map((purpose) => dueAtMs(subject.writes.get(pipe.metadata.uid, purpose), subject));
+  const retries = SILENT.map((purpose) =>
+    dueAtMs(subject.writes.get(pipe.metadata.uid, purpose), pipe, subject),
+  );
   // Until the return of a pod to the size of its template is tried again, its pipe goes on without it.
   const returns = subject.active.map(({ pod }) =>
-    podDueAtMs({ pod, record: subject.writes.get(pod.metadata.uid, "return-pod") }, subject),
+    dueAtMs(subject.writes.get(pod.metadata.uid, "return-pod"), pod, subject),
   );
   const times = [assessment.recheckAtMs, endsAtMs, searchedAtMs(subject), ...retries, ...returns];
   return times.filter((each) => each !== undefined);

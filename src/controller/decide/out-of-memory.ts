@@ -225,7 +225,7 @@ function withFailure(assessment: Assessment, outOfMemory: OutOfMemory): Assessme
   const retryMs = retryAtMs(atMs, Number.POSITIVE_INFINITY, subject);
   const shortage: Failure = retriedAt(retryMs, { reason: "OutOfMemory", message, attempts: 1, atMs });
   const record = subject.writes.get(pipe.metadata.uid, "adopt");
-  const unrecorded = unlessOrdinary(failureOf(record, dueAtMs(record, subject)));
+  const unrecorded = unlessOrdinary(failureOf(record, dueAtMs(record, pipe, subject)));
   const failure = assessment.failure ?? unrecorded ?? shortage;
   if (!Number.isFinite(retryMs)) return { ...assessment, failure };
   return { ...assessment, failure, recheckAtMs: Math.min(recheckAtMs ?? retryMs, retryMs) };

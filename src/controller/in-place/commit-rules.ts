@@ -19,9 +19,9 @@ import {
   failureOf,
   lastErrorOf,
   recordOf,
-  repeatableAtMs,
   retryAtMs,
   retryDelayMs,
+  type Versioned,
 } from "../retry.ts";
 import { committedRollout } from "../rollout/annotation.ts";
 import { heldBy } from "../rollout/rules.ts";
@@ -47,22 +47,21 @@ export interface CommitStep {
 export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const { nowMs, timeouts } = context;
   const { container, size, rollout } = pipe;
-  const { generation } = pipe.metadata;
   const { resumption, update, outdated, failed } = recordsOf(pipe, context);
   const pausedAtMs = Math.min(pipe.pausedForCommitAtMs ?? nowMs, nowMs);
-  const updatedAtMs = doneAtMs(update, generation);
+  const updatedAtMs = doneAtMs(update, pipe);
   // For a StatefulSet, the time starts again when its pods have their labels.
   const endsAtMs = Math.max(pausedAtMs, pipe.inTurn ? updatedAtMs : 0) + timeouts.commitMs;
   const isOverdue = endsAtMs <= nowMs;
   const wait = (recheckAtMs: number): CommitStep => ({ actions: [], recheckAtMs, failed });
-  const attempt = (record: WriteRecord | undefined, current: number, action: Action): CommitStep => {
-    const dueMs = errorOf(record) ? repeatableAtMs(record, current, context) : 0;
+  const attempt = (record: WriteRecord | undefined, object: Versioned, action: Action): CommitStep => {
+    const dueMs = errorOf(record) ? dueAtMs(record, object, context) : 0;
     // When the time of the commit is over, it is ended, even if the next attempt was due later.
     if (dueMs > nowMs) return wait(isOverdue ? dueMs : Math.min(dueMs, endsAtMs));
     return { actions: [action], recheckAtMs: endsAtMs, failed };
   };
   // So that the pause ends soon, an attempt after a refusal is due as early as after a change of the workload.
-  const end = (action: Action) => attempt(resumption, Number.NaN, action);
+  const end = (action: Action) => attempt(resumption, { metadata: { generation: Number.NaN } }, action);
   // A template must not get its old size while its ReplicaSet may still get the new one, or the other way round.
   if ([resumption, update, outdated].some(isOpen)) return wait(Number.POSITIVE_INFINITY);
   // After an outdated write, the report of Kubernetes may be older than the write, so the next step depends on a read.
@@ -70,7 +69,7 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
   const isFollowed = rollout.isSeen && rollout.isUpdated && !isOfCommit(outdated, pausedAtMs);
   if ("problem" in container || !size || isFollowed) return end({ type: "resume", pipe });
   const refused = refusedUpdate(update, pausedAtMs);
-  const isRepeatable = pipe.inTurn !== undefined && dueAtMs(update, { ...context, pipe }) <= nowMs;
+  const isRepeatable = pipe.inTurn !== undefined && dueAtMs(update, pipe, context) <= nowMs;
   const fallback = isRepeatable ? undefined : refused;
   const next = {
     type: "continue-commit",
@@ -82,10 +81,10 @@ export function commitStep(pipe: PipeView, context: CommitContext): CommitStep {
     const idleMs = idleUntilMs(resumption, pipe, context);
     if (idleMs <= nowMs) return end({ ...next, isOverdue: true, fallback });
     // People see when the refused write is repeated, not each attempt to end the commit.
-    return { ...wait(idleMs), ...(refused && { retryAtMs: dueAtMs(update, { ...context, pipe }) }) };
+    return { ...wait(idleMs), ...(refused && { retryAtMs: dueAtMs(update, pipe, context) }) };
   }
   if (!rollout.isSeen) return wait(endsAtMs);
-  return updatedAtMs > 0 ? wait(endsAtMs) : attempt(update, generation, { ...next, isOverdue });
+  return updatedAtMs > 0 ? wait(endsAtMs) : attempt(update, pipe, { ...next, isOverdue });
 }
 
 /** The records of a commit of another size say nothing about this one. */
@@ -98,9 +97,9 @@ function recordsOf(pipe: PipeView, { writes }: CommitContext) {
   return { resumption, update, outdated, failed };
 }
 
-/** When a write to this generation of a workload succeeded, in milliseconds since 1970; 0 if none did. */
-function doneAtMs(record: WriteRecord | undefined, generation: number): number {
-  if (record?.outcome.type !== "done" || record.outcome.generation !== generation) return 0;
+/** When a write to the present generation of a workload succeeded, in milliseconds since 1970; 0 if none did. */
+function doneAtMs(record: WriteRecord | undefined, { metadata }: PipeView): number {
+  if (record?.outcome.type !== "done" || record.outcome.generation !== metadata.generation) return 0;
   return record.lastAtMs;
 }
 
@@ -110,7 +109,7 @@ function doneAtMs(record: WriteRecord | undefined, generation: number): number {
  * once.
  */
 function idleUntilMs(resumption: WriteRecord | undefined, pipe: PipeView, context: CommitContext): number {
-  const triedAtMs = doneAtMs(resumption, pipe.metadata.generation);
+  const triedAtMs = doneAtMs(resumption, pipe);
   const { timeouts } = context;
   const delayMs = retryDelayMs("WriteFailed", resumption?.attempts ?? 0, timeouts);
   return triedAtMs > 0 ? retryAtMs(triedAtMs, Math.min(timeouts.commitMs, delayMs), context) : 0;
@@ -185,7 +184,7 @@ export function templateFollows(subject: Subject): PipeDecision | undefined {
   const failed = [record, recordOf(subject, "continue-commit")].filter(
     (each) => each?.outcome.type === "failed",
   );
-  const dueMs = Math.max(0, ...failed.map((each) => dueAtMs(each, subject)));
+  const dueMs = Math.max(0, ...failed.map((each) => dueAtMs(each, pipe, subject)));
   const decision = { ...resized, failure: failureOf(record, dueMs) };
   if (dueMs > nowMs) return { ...decision, recheckAtMs: dueMs };
   // Otherwise, Kubernetes has not seen a change of the owner yet, or there are pods of another template.

@@ -5,7 +5,7 @@ import type { InPlaceFailure } from "../observe/last-rollout.ts";
 import { templateResources } from "../observe/pipe-view.ts";
 import { hasResources } from "../observe/resources.ts";
 import { podsAtOnce } from "../pods.ts";
-import { FIELD_CONFLICT, failureOf, isRetryRequested, isUsedUp, podDueAtMs, retriedAt } from "../retry.ts";
+import { dueAtMs, FIELD_CONFLICT, failureOf, isRetryRequested, isUsedUp, retriedAt } from "../retry.ts";
 import { failedBefore, presentProblem } from "./problem.ts";
 
 /*
@@ -42,16 +42,16 @@ export function repairDrift(subject: Subject, drifted: readonly ActivePod[]): Po
   const failure = driftFailure(subject, drifted);
   if (!failure) return undefined;
   // After a restart of the controller, the count begins again, because nothing but its memory has it.
-  const dueAtMs = Math.min(...drifted.map((each) => podDueAtMs(each, subject)));
-  if (dueAtMs > nowMs) {
-    const known = retriedAt(dueAtMs, failure);
+  const untilMs = Math.min(...drifted.map(({ pod, record }) => dueAtMs(record, pod, subject)));
+  if (untilMs > nowMs) {
+    const known = retriedAt(untilMs, failure);
     const isLast = drifted.every(({ record }) => record && isUsedUp(record, subject));
-    return isLast ? { type: "conflict", failure: known } : { type: "wait", untilMs: dueAtMs, failure: known };
+    return isLast ? { type: "conflict", failure: known } : { type: "wait", untilMs, failure: known };
   }
   const problem = presentProblem(subject);
   if (problem) return hindered(failure, problem);
   const actions = drifted
-    .filter((each) => podDueAtMs(each, subject) <= nowMs)
+    .filter(({ pod, record }) => dueAtMs(record, pod, subject) <= nowMs)
     .slice(0, podsAtOnce(drifted, subject))
     .map((each): InPlaceAction => {
       const isRequested = each.record !== undefined && isRetryRequested(each.record.lastAtMs, subject);

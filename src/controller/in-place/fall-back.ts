@@ -14,7 +14,7 @@ import {
   type SomeResources,
 } from "../observe/resources.ts";
 import { mayReplacePods, visiblePods } from "../pods.ts";
-import { dueAtMs, failureOf, isRetryRequested, podDueAtMs, retriedAt, retryAtMs } from "../retry.ts";
+import { dueAtMs, failureOf, isRetryRequested, retriedAt, retryAtMs } from "../retry.ts";
 import { adoption, inPlaceFailureTo } from "../rollout/annotation.ts";
 import { leftToOwner } from "../rollout/rules.ts";
 
@@ -25,7 +25,7 @@ import { leftToOwner } from "../rollout/rules.ts";
 export function fallsBack(subject: Subject, problem: Problem): PipeDecision {
   if (!mayReplacePods(subject) && !isLasting(problem)) return waitsInPlace(subject, problem);
   const record = subject.writes.get(subject.pipe.metadata.uid, "adopt");
-  const failure = failureOf(record, dueAtMs(record, subject));
+  const failure = failureOf(record, dueAtMs(record, subject.pipe, subject));
   const next = { type: "continue", actions: recordFailure(subject, problem) } as const;
   return { state: failure ? "retrying" : "rolling", phase: "resizing", failure, next };
 }
@@ -36,7 +36,7 @@ export function recordFailure(subject: Subject, fallback: Fallback): readonly Ac
   const inPlaceFailure = { ...inPlaceFailureTo(desired, fallback, nowMs), revision: pipe.revision };
   const present = pipe.lastRollout ?? adoption(subject);
   const record = writes.get(pipe.metadata.uid, "adopt");
-  const isDue = record?.outcome.type === "done" || dueAtMs(record, subject) <= nowMs;
+  const isDue = record?.outcome.type === "done" || dueAtMs(record, pipe, subject) <= nowMs;
   return present && isDue
     ? [{ type: "adopt", pipe, rollout: { ...present, inPlaceFailure }, judged: visiblePods(subject) }]
     : [];
@@ -55,7 +55,7 @@ export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
   const isDue = (pod: PodView) => {
     const record = writes.get(pod.metadata.uid, "return-pod");
     if (record?.subject !== formatAllotment(resources)) return true;
-    return record.outcome.type === "failed" && podDueAtMs({ pod, record }, subject) <= nowMs;
+    return record.outcome.type === "failed" && dueAtMs(record, pod, subject) <= nowMs;
   };
   return active
     .filter(({ pod, own }) => isOfTemplate(pipe, pod) && !hasResources(own?.resources, resources))

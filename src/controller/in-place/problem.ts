@@ -51,7 +51,7 @@ export function refusalOf(record: WriteRecord | undefined, subject: Subject): Fa
   const { fallback, message = "" } = error ?? {};
   if (!record || !fallback || isRetried(record, subject)) return undefined;
   // With the strategy InPlace, nothing else can apply the size, so the write is repeated.
-  if (!mayReplacePods(subject) && dueAtMs(record, subject) <= subject.nowMs) return undefined;
+  if (!mayReplacePods(subject) && dueAtMs(record, subject.pipe, subject) <= subject.nowMs) return undefined;
   return { reason: fallback, message };
 }
 

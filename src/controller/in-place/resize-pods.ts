@@ -8,12 +8,12 @@ import type { ContainerView, PodView } from "../observe/pod-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { begunAtMs, isAsCreated, mayReplacePods, podsAtOnce } from "../pods.ts";
 import {
+  dueAtMs,
   errorOf,
   failureOf,
   isRefusal,
   lastErrorOf,
   NO_ROOM,
-  podDueAtMs,
   retriedAt,
   unlessOrdinary,
 } from "../retry.ts";
@@ -176,7 +176,9 @@ function writing(pods: Pods): PodsStep | undefined {
   const hindrance = hindranceBy(failing, pods);
   if (hindrance && !mayReplacePods(pods)) return { ...wait, hindrance };
   // The pipe will be rolled out because of the hindrance, so its status shows no failure.
-  return hindrance ? wait : { ...wait, failure: failureOf(failing.record, podDueAtMs(failing, pods)) };
+  return hindrance
+    ? wait
+    : { ...wait, failure: failureOf(failing.record, dueAtMs(failing.record, failing.pod, pods)) };
 }
 
 function resizing(pods: Pods): PodsStep | undefined {
@@ -219,7 +221,7 @@ function refused({ unchanged, ...pods }: Pods): PodsStep | undefined {
     const refusal = failed(each, fallback, message);
     if (mayReplacePods(pods)) return refusal;
     // With the strategy InPlace, nothing else can apply the size, so the write is repeated.
-    const untilMs = podDueAtMs(each, pods);
+    const untilMs = dueAtMs(each.record, each.pod, pods);
     if (untilMs > pods.nowMs) return { ...refusal, untilMs };
   }
   return undefined;
@@ -240,7 +242,7 @@ function retrying(pods: Pods): PodsStep | undefined {
   const failing = unchanged.filter(({ record }) => errorOf(record));
   const [first] = failing;
   if (!first) return undefined;
-  const untilMs = Math.min(...failing.map((each) => podDueAtMs(each, pods)));
+  const untilMs = Math.min(...failing.map((each) => dueAtMs(each.record, each.pod, pods)));
   const timedOut = hindranceBy(first, pods);
   if (timedOut && mayReplacePods(pods)) return timedOut;
   if (untilMs <= nowMs) return undefined;
@@ -268,7 +270,7 @@ function hindranceBy(each: ActivePod, { nowMs, timeouts, scaling }: Pods): Faile
 
 function next(pods: Pods): PodsStep {
   const { pipe, container, target: resources, unchanged, nowMs } = pods;
-  const due = unchanged.filter((each) => podDueAtMs(each, pods) <= nowMs);
+  const due = unchanged.filter((each) => dueAtMs(each.record, each.pod, pods) <= nowMs);
   const actions = due
     .slice(0, podsAtOnce(unchanged, pods))
     .map(({ pod }) => ({ type: "resize-pod", pipe, pod, container, resources }) as const);

@@ -2,7 +2,7 @@ import { sameSize } from "../../domain/size.ts";
 import type { Begin, PipeDecision, PodsStep, Subject, Way } from "../assessment.ts";
 import { hasAllResources, isHeld, isOfTemplate } from "../observe/pipe-view.ts";
 import { allPodsHaveSize, hasPodWriteInFlight, mayReplacePods, mayResizePods, seesAllPods } from "../pods.ts";
-import { failureOf, podDueAtMs } from "../retry.ts";
+import { dueAtMs, failureOf } from "../retry.ts";
 import { heldBy } from "../rollout/rules.ts";
 import { standingFailure } from "./drift.ts";
 import { fallsBack, isFollowedByRollout, podsToReturn, waitsInPlace } from "./fall-back.ts";
@@ -86,7 +86,7 @@ export function podsInProgress(subject: Subject): PipeDecision | undefined {
 export function sizeRefused(subject: Subject): PipeDecision | undefined {
   const refused = refusedSize(subject);
   if (!refused) return undefined;
-  const retryAtMs = podDueAtMs(refused, subject);
+  const retryAtMs = dueAtMs(refused.record, refused.pod, subject);
   const failure = failureOf(refused.record, retryAtMs);
   if (!failure || retryAtMs <= subject.nowMs) return undefined;
   // If the template has the size, its pods would return to what is refused. While a write is repeated, it may succeed.

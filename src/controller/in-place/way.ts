@@ -97,13 +97,14 @@ export function replacedBefore(subject: Subject, isReturning: boolean): PipeDeci
   const isPending =
     isReturning || subject.active.some((each) => each.state === "deferred" || isInTime(each, subject));
   const refused =
-    failureOf(tried, dueAtMs(tried, subject)) ?? (isPending ? undefined : failedSearch(subject));
+    failureOf(tried, dueAtMs(tried, subject.pipe, subject)) ??
+    (isPending ? undefined : failedSearch(subject));
   if (refused && (refused.retryAtMs ?? Number.POSITIVE_INFINITY) > subject.nowMs)
     return { state: isOfWrite(refused.reason) ? "retrying" : "failed", failure: refused };
   const record = recordOf(subject, "replace-pods");
   if (!record) return undefined;
   const { attempts, lastAtMs: atMs } = record;
-  const repeatableMs = dueAtMs(record, subject);
+  const repeatableMs = dueAtMs(record, subject.pipe, subject);
   // After a write, Kubernetes has some time to replace the pods.
   const retryAtMs = errorOf(record) ? repeatableMs : Math.max(repeatableMs, atMs + subject.timeouts.commitMs);
   if (retryAtMs <= subject.nowMs) return undefined;

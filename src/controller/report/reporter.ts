@@ -18,7 +18,7 @@ import { nameOf } from "../observe/pipe-kind.ts";
 import { type PipeScalingView, toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { errorOf, repeatableAtMs } from "../retry.ts";
+import { dueAtMs, errorOf } from "../retry.ts";
 import { eventsOf, pipeEvent } from "./events.ts";
 import { hindrancesFailAtMs, isOverdueIn } from "./failures.ts";
 import type { ControllerMetrics } from "./metrics.ts";
@@ -234,9 +234,9 @@ export class Reporter {
 
   /** When a status that could not be written may be tried again, in milliseconds since 1970; 0 at once. */
   #retryAtMs(scaling: PipeScalingView, snapshot: Snapshot): number {
-    const { uid, generation } = scaling.metadata;
+    const { uid } = scaling.metadata;
     const record = this.#options.writes.get(uid, "status");
-    return errorOf(record) ? repeatableAtMs(record, generation, { ...snapshot, scaling }) : 0;
+    return errorOf(record) ? dueAtMs(record, scaling, { ...snapshot, scaling }) : 0;
   }
 
   /**
@@ -246,13 +246,13 @@ export class Reporter {
    * all the time.
    */
   #repeatAtMs(scaling: PipeScalingView, content: string, snapshot: Snapshot): number {
-    const { uid, generation } = scaling.metadata;
+    const { uid } = scaling.metadata;
     const written = this.#options.writes.get(uid, "written-status");
     if (written?.subject !== content) return 0;
     const { repeatStatusMs, refreshStatusMs } = snapshot.timeouts;
     if (contentOf(scaling.status) === content) return written.lastAtMs + refreshStatusMs;
-    const dueAtMs = repeatableAtMs(written, generation, { ...snapshot, scaling });
-    return Math.min(dueAtMs, written.lastAtMs + repeatStatusMs);
+    const repeatableMs = dueAtMs(written, scaling, { ...snapshot, scaling });
+    return Math.min(repeatableMs, written.lastAtMs + repeatStatusMs);
   }
 
   /** Reads the PipeScaling, so that the next attempt has its current version. */

@@ -71,7 +71,7 @@ function failedWrite(subject: Subject): Failure | undefined {
   const records = [recordOf(subject, "resize"), dryRunRecord(subject, true), dryRunRecord(subject, false)];
   const failed = records.filter((record) => record?.outcome.type === "failed" && holdsBack(record));
   const failures = [
-    ...failed.map((record) => failureOf(record, dueAtMs(record, subject))),
+    ...failed.map((record) => failureOf(record, dueAtMs(record, subject.pipe, subject))),
     failedSearchBeforeResize(subject),
   ].filter((failure) => failure !== undefined);
   const commit = recordOf(subject, "commit");

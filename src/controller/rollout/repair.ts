@@ -18,7 +18,7 @@ import type { PodView } from "../observe/pod-view.ts";
 import { isSize, sizeOf, sizeOfAllotment } from "../observe/resources.ts";
 import { isOpen, READ_LATER, type WritePurpose, type WriteRecord } from "../observe/write-record.ts";
 import { awaitedOldPod, mayReplacePods, visiblePods } from "../pods.ts";
-import { dueAtMs, errorOf, FIELD_CONFLICT, isOfWrite, podDueAtMs, recordOf } from "../retry.ts";
+import { dueAtMs, errorOf, FIELD_CONFLICT, isOfWrite, recordOf } from "../retry.ts";
 import { adoption, hasComeUp, newRollout } from "./annotation.ts";
 import { startedAtMs, timeoutMsOf } from "./phase.ts";
 
@@ -116,7 +116,7 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
   if (!mayReplacePods(subject) && !replacedPods(pipe, lastRollout)) return [];
   const isSame = sameSize(sizeOfAllotment(size), failed);
   const record = recordOf({ ...subject, desired: failed }, "roll-back");
-  if (isSame || dueAtMs(record, subject) > subject.nowMs) return [];
+  if (isSame || dueAtMs(record, subject.pipe, subject) > subject.nowMs) return [];
   const rollout: LastRollout = {
     ...newRollout(subject, lastRollout.attempts),
     lastGoodSize: size,
@@ -150,7 +150,7 @@ export function adopt(subject: Subject, rollout: LastRollout | undefined): reado
   const { pipe, nowMs } = subject;
   if (!rollout) return [];
   const record = recordOf(subject, "adopt", annotationSubject(rollout));
-  const isDue = dueAtMs(record, subject) <= nowMs;
+  const isDue = dueAtMs(record, subject.pipe, subject) <= nowMs;
   return isDue ? [{ type: "adopt", pipe, rollout, ...(pipe.ownsSize ? {} : { ownsSize: true }) }] : [];
 }
 
@@ -198,11 +198,11 @@ export function stuckPod(subject: Subject): Stuck | undefined {
   if (!found) return undefined;
   const { pod } = found.each;
   const record = writes.get(pod.metadata.uid, "delete-pod");
-  const repeatableMs = Math.max(found.atMs, podDueAtMs({ pod, record }, subject));
+  const repeatableMs = Math.max(found.atMs, dueAtMs(record, pod, subject));
   // The watch soon shows that it ends.
   const isDone = record?.outcome.type === "done";
-  const dueAtMs = isDone ? Math.max(repeatableMs, record.lastAtMs + timeouts.rescheduleMs) : repeatableMs;
-  return { pod, isFailed: hasFailedSize(found.each, subject), record, dueAtMs };
+  const dueMs = isDone ? Math.max(repeatableMs, record.lastAtMs + timeouts.rescheduleMs) : repeatableMs;
+  return { pod, isFailed: hasFailedSize(found.each, subject), record, dueAtMs: dueMs };
 }
 
 /**

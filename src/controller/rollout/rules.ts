@@ -66,7 +66,7 @@ function failedRollback(subject: Subject, failure: Failure): Partial<PipeDecisio
   const repeated = { ...failure, isRepeated: true };
   if (isOpen(record))
     return { failure: { ...repeated, message: `${failure.message}; ${ROLLBACK_FAILED}${error.message}` } };
-  const recheckAtMs = dueAtMs(record, subject);
+  const recheckAtMs = dueAtMs(record, subject.pipe, subject);
   // While the service is suspended, nothing is rolled back.
   const next = subject.scaling.spec.suspend ? "" : `, next at ${new Date(recheckAtMs).toISOString()}`;
   const message = `${failure.message}; ${ROLLBACK_FAILED}${error.message} (attempt ${record.attempts}${next})`;

@@ -84,7 +84,7 @@ export function searchedAtMs(subject: Subject): number {
   const record = roomRecord(subject);
   if (!record) return subject.nowMs;
   if (isOpen(record)) return Number.POSITIVE_INFINITY;
-  if (isOfWrite(errorOf(record)?.reason ?? "")) return dueAtMs(record, subject);
+  if (isOfWrite(errorOf(record)?.reason ?? "")) return dueAtMs(record, subject.pipe, subject);
   const attempts = record.outcome.type === "done" ? 1 : record.attempts;
   return retryAtMs(record.lastAtMs, retryDelayMs(NO_ROOM, attempts, subject.timeouts), subject);
 }
@@ -118,7 +118,7 @@ export function dryRunOf({ subject: about, isNext }: Begin, rollout: LastRollout
     // pipes take so long that the first results would always be outdated before the last ones arrive.
     const isOutdated = isNext && checks.triedPod && elapsedMs(record.lastAtMs, nowMs) >= timeouts.roomFoundMs;
     if (!isOutdated) return ACCEPTED;
-  } else if (dueAtMs(record, about) > nowMs) return { isAccepted: false };
+  } else if (dueAtMs(record, pipe, about) > nowMs) return { isAccepted: false };
   const subject = dryRunSubject(about);
   return { isAccepted: false, action: { type: "dry-run", pipe, container, rollout, subject, ...checks } };
 }

@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { WriteRecord } from "../../../src/controller/observe/write-record.ts";
-import { isRetryRequested, repeatableAtMs } from "../../../src/controller/retry.ts";
+import { dueAtMs, isRetryRequested } from "../../../src/controller/retry.ts";
 import { TIMEOUTS } from "../../../src/controller/timeouts.ts";
 import { NOW_MS } from "../../support/fixtures/snapshot.ts";
 import { aWrite, failed } from "../../support/fixtures/writes.ts";
 
 const HOUR_MS = 3_600_000;
+const OBJECT = { metadata: { generation: 1 } };
 
 /** How often a write is made in so many hours if each attempt ends in this way at once. */
 function writesIn(hours: number, outcome: WriteRecord["outcome"]): number {
@@ -13,7 +14,7 @@ function writesIn(hours: number, outcome: WriteRecord["outcome"]): number {
   let atMs = NOW_MS;
   for (let attempts = 1; ; attempts += 1) {
     const { record } = aWrite("uid-a", "resize", { attempts, lastAtMs: atMs, outcome });
-    const nextMs = repeatableAtMs(record, 1, { ...context, nowMs: atMs });
+    const nextMs = dueAtMs(record, OBJECT, { ...context, nowMs: atMs });
     if (nextMs >= NOW_MS + hours * HOUR_MS) return attempts;
     atMs = nextMs;
   }
@@ -42,15 +43,15 @@ describe("a write that fails again and again", () => {
   it("waits for as long as the server requests", () => {
     const { record } = aWrite("uid-a", "resize", { outcome: failed({ retryAfterMs: 90_000 }) });
     const context = { scaling: undefined, timeouts: TIMEOUTS, nowMs: NOW_MS };
-    expect(repeatableAtMs(record, 1, context)).toBe(NOW_MS + 90_000);
+    expect(dueAtMs(record, OBJECT, context)).toBe(NOW_MS + 90_000);
   });
 
   it("is made again at a requested time, once", () => {
     const { record } = aWrite("uid-a", "resize", { outcome: failed({ reason: "Refused" }) });
-    const dueAtMs = (retryRequestedAtMs: number) =>
-      repeatableAtMs(record, 1, { scaling: { retryRequestedAtMs }, timeouts: TIMEOUTS, nowMs: NOW_MS });
-    expect(dueAtMs(NOW_MS + 1000)).toBe(NOW_MS + 1000);
-    expect(dueAtMs(NOW_MS - 1000)).toBe(NOW_MS + 300_000);
+    const requestedAt = (retryRequestedAtMs: number) =>
+      dueAtMs(record, OBJECT, { scaling: { retryRequestedAtMs }, timeouts: TIMEOUTS, nowMs: NOW_MS });
+    expect(requestedAt(NOW_MS + 1000)).toBe(NOW_MS + 1000);
+    expect(requestedAt(NOW_MS - 1000)).toBe(NOW_MS + 300_000);
   });
 });
 
@@ -62,7 +63,7 @@ describe("a request to retry after a failure with a time in the future", () => {
     });
     const scaling = { retryRequestedAtMs: NOW_MS - requestedAgoMs };
     const context = { scaling, timeouts: TIMEOUTS, nowMs: NOW_MS };
-    const isDue = repeatableAtMs(record, 1, context) <= NOW_MS;
+    const isDue = dueAtMs(record, OBJECT, context) <= NOW_MS;
     return [isRetryRequested(NOW_MS + failedInMs, context), isDue];
   };
 

@@ -5,7 +5,7 @@ import { WriteMemory } from "../../../../src/controller/apply/write-memory.ts";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import type { WriteError } from "../../../../src/controller/observe/write-record.ts";
-import { repeatableAtMs, SERIES_END_MS } from "../../../../src/controller/retry.ts";
+import { dueAtMs, SERIES_END_MS } from "../../../../src/controller/retry.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
@@ -26,7 +26,7 @@ function setup() {
   /** When the write may be repeated, from now on. */
   const delayMs = () => {
     const context = { scaling: undefined, nowMs: clock.now(), timeouts: TIMEOUTS };
-    return repeatableAtMs(writes.get("uid-a", "resize"), 1, context) - clock.now();
+    return dueAtMs(writes.get("uid-a", "resize"), { metadata: { generation: 1 } }, context) - clock.now();
   };
   return { pipes, pods, clock, writes, delayMs };
 }
@@ -144,7 +144,8 @@ describe("the memory of writes", () => {
           else writes.done(attempt);
           times.push(clock.now());
           const context = { scaling: undefined, nowMs: clock.now(), timeouts: TIMEOUTS };
-          const nextMs = repeatableAtMs(writes.get("uid-a", "resize"), isChanged ? 2 : 1, context);
+          const metadata = { generation: isChanged ? 2 : 1 };
+          const nextMs = dueAtMs(writes.get("uid-a", "resize"), { metadata }, context);
           if (!Number.isFinite(nextMs)) break;
           await clock.advance(nextMs - clock.now());
         }
