@@ -27,7 +27,10 @@ import { reportSuspension } from "./suspended.ts";
  */
 export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const { scaling, pipes, namespace, tier } = snapshot;
-  const unfinished = [...readUnknown(snapshot), ...finishAbandoned(snapshot)];
+  const unfinished = [
+    ...readUnknown(snapshot),
+    ...abandonedSteps(snapshot).flatMap(({ actions }) => actions),
+  ];
   const nothing = (sizing?: Sizing, actions: readonly Action[] = []): Decision => ({
     actions: [...unfinished, ...finishCommits(snapshot), ...actions],
     sizing: sizing && reportSuspension(reportShortage(sizing)),
@@ -182,32 +185,31 @@ function releaseStep(pipe: PipeView, snapshot: Snapshot): ReleaseStep {
   return { actions: recheckAtMs > snapshot.nowMs ? [] : [{ type: "leave-partition", pipe }], recheckAtMs };
 }
 
-/**
- * Releases workloads that the controller holds for a commit and that are not pipes of this service. No watch shows
- * those that left the cache, so they are read.
- */
-function finishAbandoned(snapshot: Snapshot): readonly Action[] {
-  const departed = snapshot.departed.filter((pipe) => departedDueAtMs(pipe, snapshot) <= snapshot.nowMs);
-  const ofDeparted = departed.flatMap((pipe): readonly Action[] => {
-    const { actions } = abandonedStep(pipe, snapshot);
-    return actions.length > 0 ? actions : [{ type: "refresh", pipe }];
-  });
-  const ofOrphans = abandonedOrphans(snapshot).flatMap((pipe) => abandonedStep(pipe, snapshot).actions);
-  return [...ofDeparted, ...ofOrphans];
+/** The next steps for workloads that the controller holds for a commit and that are not pipes of this service. */
+function abandonedSteps(snapshot: Snapshot): readonly ReleaseStep[] {
+  const { departed, orphans } = snapshot;
+  return [
+    ...departed.map((pipe) => abandonedStep(pipe, true, snapshot)),
+    ...orphans.map((pipe) => abandonedStep(pipe, false, snapshot)),
+  ];
 }
 
-/** The strategy InPlace protects the pods of pipes, and must not hold those of a workload that is no longer a pipe. */
-function abandonedStep(pipe: PipeView, snapshot: Snapshot): ReleaseStep {
-  return releaseStep(pipe, { ...snapshot, strategy: "InPlaceOrRollout" });
-}
-
-function abandonedOrphans(snapshot: Snapshot): readonly PipeView[] {
-  return snapshot.orphans.filter((pipe) => orphanResumedAtMs(pipe, snapshot) <= snapshot.nowMs);
-}
-
-/** Outside the namespace of its service, a departed workload may be a pipe of another installation, like an orphan. */
-function departedDueAtMs(pipe: PipeView, snapshot: Snapshot): number {
-  return pipe.metadata.namespace === snapshot.namespace ? snapshot.nowMs : orphanResumedAtMs(pipe, snapshot);
+function abandonedStep(pipe: PipeView, isDeparted: boolean, snapshot: Snapshot): ReleaseStep {
+  const { nowMs, namespace, timeouts } = snapshot;
+  // Outside the namespace of its service, a departed workload may be a pipe of another installation, like an orphan.
+  const isOfService = isDeparted && pipe.metadata.namespace === namespace;
+  const resumedAtMs = isOfService ? nowMs : orphanResumedAtMs(pipe, snapshot);
+  if (resumedAtMs > nowMs) return { actions: [], recheckAtMs: resumedAtMs };
+  // The strategy InPlace protects the pods of pipes, and must not hold those of a workload that is no longer a pipe.
+  const step = releaseStep(pipe, { ...snapshot, strategy: "InPlaceOrRollout" });
+  if (!isDeparted) return step;
+  // No watch shows a workload that left the cache, so it is read again and again during the time of its commit.
+  const readAtMs = nowMs + DEPARTED_MS;
+  const isOverdue = (pipe.pausedForCommitAtMs ?? 0) + timeouts.commitMs <= nowMs;
+  return {
+    actions: step.actions.length > 0 ? step.actions : [{ type: "refresh", pipe }],
+    recheckAtMs: isOverdue ? Math.max(step.recheckAtMs, readAtMs) : readAtMs,
+  };
 }
 
 /** The writes of a commit. */
@@ -236,16 +238,15 @@ const DEPARTED_MS = 500;
  * pause or of a boost, or the start of a rollout window. Infinite if only an event can change it.
  */
 export function recheckAtMs(snapshot: Snapshot, { sizing, stranded = [] }: Decision): number {
-  const { nowMs, recreation, scaling, orphans, departed, pipes } = snapshot;
+  const { nowMs, recreation, scaling, pipes } = snapshot;
   const { waitReason, window, assessments = [] } = sizing ?? {};
   const boost = scaling && activeBoost(scaling, nowMs);
   const isWaitedFor = waitReason === "canary" || waitReason === "service-limit";
   const times = [
     ...assessments.flatMap((each) => timesOf(each, isWaitedFor)),
     ...stranded.flatMap((each) => timesOf(each, false)),
-    ...[...pipes, ...abandonedOrphans(snapshot)].map((pipe) => releaseStep(pipe, snapshot).recheckAtMs),
-    ...orphans.map((orphan) => orphanResumedAtMs(orphan, snapshot)),
-    ...departed.map((pipe) => departedRecheckAtMs(pipe, snapshot)),
+    ...pipes.map((pipe) => releaseStep(pipe, snapshot).recheckAtMs),
+    ...abandonedSteps(snapshot).map((step) => step.recheckAtMs),
     ...(boost ? [boost.untilMs] : []),
     // Not every rule knows the time of its next attempt.
     scaling?.retryRequestedAtMs ?? Number.POSITIVE_INFINITY,
@@ -253,16 +254,6 @@ export function recheckAtMs(snapshot: Snapshot, { sizing, stranded = [] }: Decis
     ...(waitReason === "window" && window && !window.open ? [window.opensAtMs] : []),
   ];
   return Math.min(...times.filter((atMs) => atMs > nowMs));
-}
-
-/** A workload that left the caches is read again and again during the time of its commit, because no watch shows it. */
-function departedRecheckAtMs(pipe: PipeView, snapshot: Snapshot): number {
-  const { nowMs, timeouts } = snapshot;
-  const dueAtMs = departedDueAtMs(pipe, snapshot);
-  if (dueAtMs > nowMs) return dueAtMs;
-  const isOverdue = (pipe.pausedForCommitAtMs ?? 0) + timeouts.commitMs <= nowMs;
-  const { recheckAtMs: atMs } = abandonedStep(pipe, snapshot);
-  return isOverdue ? Math.max(atMs, nowMs + DEPARTED_MS) : nowMs + DEPARTED_MS;
 }
 
 function timesOf(assessment: Assessment, isWaitedFor: boolean): readonly number[] {
