@@ -138,3 +138,6 @@ export type Action =
       readonly scaling: PipeScalingView;
       readonly pipes: readonly PipeView[];
     };
+
+/** The action of a type, or any of several. */
+export type Of<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;

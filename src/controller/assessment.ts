@@ -2,7 +2,7 @@ import type { FailureReason } from "../crd/reasons.ts";
 import type { PipeState, RolloutPhase } from "../domain/rollout-plan.ts";
 import type { Size } from "../domain/size.ts";
 import type { RolloutPolicy } from "../settings/rollout-policy.ts";
-import type { Action, InPlaceAction } from "./actions.ts";
+import type { Action, InPlaceAction, Of } from "./actions.ts";
 import type { EndedPod } from "./observe/deleted-objects.ts";
 import type { Fallback, OutOfMemory } from "./observe/last-rollout.ts";
 import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
@@ -85,7 +85,7 @@ export interface Subject extends PipeContext {
 export interface DryRun {
   readonly isAccepted: boolean;
   /** The check to make now; absent if it is accepted, in flight, or repeated later. */
-  readonly action?: Extract<Action, { readonly type: "dry-run" | "check-room" }>;
+  readonly action?: Of<"dry-run" | "check-room">;
 }
 
 /**

@@ -1,10 +1,10 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import type { FieldsV1, ManagedFields } from "../../kube/objects.ts";
 import type { Workload } from "../../kube/workloads.ts";
-import type { PipeAction } from "../actions.ts";
+import type { Of } from "../actions.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import { annotationSubject, formatLastRollout, partitionSubject } from "../observe/last-rollout.ts";
-import type { PipeView } from "../observe/pipe-view.ts";
+import { containerNameOf, type PipeView } from "../observe/pipe-view.ts";
 import { LAST_ROLLOUT, ownableFields, PARTITION } from "../observe/workloads/field-owners.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { type Applier, attempt, patchPipe, readPipe } from "./applier.ts";
@@ -20,7 +20,7 @@ import { attemptJudged } from "./pods.ts";
  */
 export function adopt(
   applier: Applier,
-  { pipe, rollout, ownsSize = false, judged }: Extract<PipeAction, { readonly type: "adopt" }>,
+  { pipe, rollout, ownsSize = false, judged }: Of<"adopt">,
 ): Promise<WriteError | undefined> {
   const aim = { purpose: "adopt", subject: annotationSubject(rollout) } as const;
   return attemptJudged(applier, { pipe, judged }, aim, async () => {
@@ -57,7 +57,7 @@ export function leavePartition(
 type FieldPath = readonly string[];
 
 function sizeFieldsOf({ spec }: Workload, pipe: PipeView): readonly FieldPath[] {
-  const name = "problem" in pipe.container ? undefined : pipe.container.name;
+  const name = containerNameOf(pipe);
   const container = spec.template.spec.containers.find((each) => each.name === name);
   return container ? ownableFields(container, pipe.cpuLimitFollows) : [];
 }

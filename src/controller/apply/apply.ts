@@ -2,7 +2,7 @@ import { API_VERSION, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { objectPath } from "../../kube/paths.ts";
-import type { Action, PipeAction } from "../actions.ts";
+import type { Action, Of, PipeAction } from "../actions.ts";
 import { annotationSubject } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
@@ -66,7 +66,7 @@ export async function apply(applier: Applier, action: Action): Promise<WriteErro
 
 async function createPipeScaling(
   { client, caches, writes }: Applier,
-  { namespace, name, spec }: Extract<Action, { type: "create-pipe-scaling" }>,
+  { namespace, name, spec }: Of<"create-pipe-scaling">,
 ): Promise<WriteError | undefined> {
   const attempt = writes.begin(`${namespace}/${name}`, "create", "");
   try {
@@ -104,7 +104,7 @@ function writePipe(
  */
 async function confirmGeneration(
   applier: Applier,
-  { scaling, pipes }: Extract<Action, { type: "confirm-generation" }>,
+  { scaling, pipes }: Of<"confirm-generation">,
 ): Promise<WriteError | undefined> {
   const { client, caches } = applier;
   const { name, namespace, uid, generation } = scaling.metadata;

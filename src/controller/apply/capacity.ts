@@ -3,7 +3,7 @@ import type { RolloutProgress } from "../../capacity/rooms.ts";
 import { isWithoutDryRun } from "../../kube/errors.ts";
 import type { PodSpec } from "../../kube/pods.ts";
 import type { Workload } from "../../kube/workloads.ts";
-import type { Action } from "../actions.ts";
+import type { Of } from "../actions.ts";
 import { BY_PIPE } from "../observe/caches.ts";
 import { keyOfPipe } from "../observe/pipe-kind.ts";
 import { isHeld, replaceablePods } from "../observe/pipe-view.ts";
@@ -12,7 +12,7 @@ import { type Applier, attempt } from "./applier.ts";
 import { pipeDryRun, sizePatch } from "./requests.ts";
 import { problemIn } from "./write-error.ts";
 
-type CheckRoom = Extract<Action, { readonly type: "check-room" }>;
+type CheckRoom = Of<"check-room">;
 
 /** Returns why no node is large enough for a new pod; `undefined` if one is, or if the nodes may not be listed. */
 export async function sizeProblem({ nodes }: Applier, spec: PodSpec): Promise<WriteError | undefined> {

@@ -1,5 +1,6 @@
 import { formatSize } from "../../domain/size.ts";
 import { isConflict, messageOf } from "../../kube/errors.ts";
+import type { Of } from "../actions.ts";
 import type { Fallback, LastRollout } from "../observe/last-rollout.ts";
 import type { PipeKind } from "../observe/pipe-kind.ts";
 import { type PipeView, replaceablePods } from "../observe/pipe-view.ts";
@@ -13,7 +14,7 @@ import { sizePatch, templatePatch } from "./requests.ts";
 import type { WholeWorkload } from "./selected.ts";
 import { DEPLOYMENT } from "./workloads/deployment.ts";
 import { STATEFUL_SET } from "./workloads/stateful-set.ts";
-import type { CommitKind, Held, NextStep, Of } from "./workloads/workload.ts";
+import type { CommitKind, Held, NextStep } from "./workloads/workload.ts";
 import { CONFLICT, fallbackOf, writeErrorOf } from "./write-error.ts";
 
 /*

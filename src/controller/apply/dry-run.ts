@@ -1,7 +1,7 @@
 import { isRefusedSize, isWithoutDryRun } from "../../kube/errors.ts";
 import type { Pod, PodSpec } from "../../kube/pods.ts";
 import type { Workload } from "../../kube/workloads.ts";
-import type { Action } from "../actions.ts";
+import type { Of } from "../actions.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import { resourcesFor } from "../observe/resources.ts";
@@ -14,7 +14,7 @@ import { asDryRun, pipeDryRun, resizeRequest, sizePatch } from "./requests.ts";
 import { recordOfHold } from "./workloads/workload.ts";
 import { fallbackOf, problemIn, writeErrorOf } from "./write-error.ts";
 
-type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
+type DryRunAction = Of<"dry-run">;
 
 /** Tries a resize without an effect. A problem holds the pipe back like a failed write, or leads to a rollout. */
 export function dryRun(applier: Applier, action: DryRunAction): Promise<WriteError | undefined> {

@@ -7,6 +7,7 @@ import { runsOf } from "../in-place/resize-pods.ts";
 import { namedContainerOf, type PodView } from "../observe/pod-view.ts";
 import { resourcesOf } from "../observe/resources.ts";
 import {
+  COMMITS,
   isOpen,
   READ_LATER,
   WRITE_PURPOSES,
@@ -27,9 +28,6 @@ const ROLLOUTS: readonly WritePurpose[] = ["resize", "roll-back", "replace-pods"
 
 /** Replaced pods count as a rollout for this long. The workload shows it only after Kubernetes has responded. */
 const REPLACED_MS = 30_000;
-
-/** Writes of the steps in which a workload is held for a commit, or may be. */
-const COMMITS: readonly WritePurpose[] = ["commit", "continue-commit", "resume"];
 
 /** The writes of a commit to its workload. */
 const PAIRED: Partial<Record<WritePurpose, WritePurpose>> = { commit: "resume", resume: "commit" };

@@ -5,7 +5,7 @@ import type { Assessment, PipeContext, PipeDecision, Subject } from "../assessme
 import { resizerActivity } from "../in-place/drift.ts";
 import { failedBefore } from "../in-place/problem.ts";
 import { nameOf } from "../observe/pipe-kind.ts";
-import { isRollingOut, type PipeView } from "../observe/pipe-view.ts";
+import { containerNameOf, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 import { resourcesFor, sizeOfAllotment } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { activePods } from "../pods.ts";
@@ -44,7 +44,7 @@ export function assess(pipe: PipeView, pods: Pods, context: PipeContext): Assess
 
 function subjectOf(pipe: PipeView, { pods, endedPods }: Pods, context: PipeContext): Subject {
   const name = nameOf(pipe);
-  const container = "problem" in pipe.container ? "" : pipe.container.name;
+  const container = containerNameOf(pipe);
   const target = resourcesFor(context.desired, pipe.cpuLimitFollows);
   const about = { ...context, pipe, container, target, pods: pods.get(name) ?? [] };
   return { ...about, active: activePods(about), endedPod: endedPods.get(name) };

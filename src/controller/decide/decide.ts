@@ -9,7 +9,7 @@ import { partitionSubject } from "../observe/last-rollout.ts";
 import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../observe/pipe-scaling-view.ts";
 import { isFromLaterGeneration, type PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { confirmationOf, isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
+import { COMMITS, confirmationOf, isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
 import { dueAtMs, lastErrorOf, recordOf } from "../retry.ts";
 import { repair } from "../rollout/repair.ts";
 import { searchedAtMs } from "../rollout/way.ts";
@@ -212,16 +212,13 @@ function abandonedStep(pipe: PipeView, isDeparted: boolean, snapshot: Snapshot):
   };
 }
 
-/** The writes of a commit. */
-const STEPS: readonly WritePurpose[] = ["commit", "continue-commit", "resume"];
-
 /** When an orphan is resumed, in milliseconds since 1970; infinite if the controller did not pause it. */
 function orphanResumedAtMs(
   { metadata, pausedForCommitAtMs }: PipeView,
   { nowMs, timeouts, writes }: Pick<Snapshot, "nowMs" | "timeouts" | "writes">,
 ): number {
   // Another installation may have paused it, unless this process knows that it did so itself.
-  if (STEPS.some((purpose) => writes.get(metadata.uid, purpose))) return nowMs;
+  if (COMMITS.some((purpose) => writes.get(metadata.uid, purpose))) return nowMs;
   if (pausedForCommitAtMs === undefined) return Number.POSITIVE_INFINITY;
   return Math.min(pausedForCommitAtMs, nowMs) + timeouts.orphanPauseMs;
 }

@@ -1,5 +1,5 @@
+import { amountOf } from "../../capacity/pod-requests.ts";
 import type { FallbackReason } from "../../crd/fallback-reasons.ts";
-import { parseQuantity } from "../../domain/quantity.ts";
 import type { Container } from "../../kube/pods.ts";
 import type { Action, InPlaceAction } from "../actions.ts";
 import type { ActivePod, Failure, PipeDecision, Problem, Subject } from "../assessment.ts";
@@ -69,8 +69,7 @@ export function podsToReturn(subject: Subject): readonly InPlaceAction[] {
  */
 function isStarved({ pod, own }: ActivePod, { limits }: SomeResources): boolean {
   if (pod.containers.every(({ isRunning }) => isRunning)) return false;
-  const presentLimit = parseQuantity(own?.resources?.limits?.["memory"] ?? "") ?? 0n;
-  return (parseQuantity(limits.memory ?? "") ?? 0n) > presentLimit;
+  return amountOf(limits.memory ?? undefined) > amountOf(own?.resources?.limits?.["memory"]);
 }
 
 /** The resources of the first pod that does not have or does not run the size, and the hash of its template. */

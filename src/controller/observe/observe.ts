@@ -9,7 +9,7 @@ import { BY_PIPE, BY_SERVICE, type Cached, type Caches } from "./caches.ts";
 import type { DeletedScalings, DepartedPipes, EndedPods } from "./deleted-objects.ts";
 import { appliedSize, type LastRollout } from "./last-rollout.ts";
 import { keyOfPipe, nameOf } from "./pipe-kind.ts";
-import { isAnnouncedBefore, type PipeView, presentAllotment } from "./pipe-view.ts";
+import { containerNameOf, isAnnouncedBefore, type PipeView, presentAllotment } from "./pipe-view.ts";
 import { formatAllotment } from "./resources.ts";
 import type { Found, Obstacle, Snapshot } from "./snapshot.ts";
 import type { WriteRecords } from "./write-record.ts";
@@ -113,7 +113,7 @@ function findAutoscalers(caches: Caches, pipes: readonly PipeView[]): Snapshot["
   if (stores.length === 0) return NONE;
   return new Map(
     pipes.flatMap((pipe): [string, readonly AutoscalerView[]][] => {
-      const container = "problem" in pipe.container ? "" : pipe.container.name;
+      const container = containerNameOf(pipe);
       const found = stores.flatMap((store) => store.by(BY_PIPE, keyOfPipe(pipe)));
       const acting = found.filter((autoscaler) => effectOn(autoscaler, container) !== "none");
       return acting.length === 0 ? [] : [[nameOf(pipe), acting]];

@@ -159,6 +159,11 @@ export function templateResources(pipe: PipeView): SomeResources | undefined {
   return allotment && resourcesOfPods(resourcesFor(allotment, pipe.cpuLimitFollows));
 }
 
+/** Name of the container to resize; empty if it is unclear which one that is. */
+export function containerNameOf({ container }: PipeView): string {
+  return "problem" in container ? "" : container.name;
+}
+
 /** The resources of the template in the form that it has; `undefined` if it is unclear which container is meant. */
 export function presentForm({ size, otherResources, otherForm }: PipeView): Allotment | undefined {
   return otherForm ?? size ?? otherResources;

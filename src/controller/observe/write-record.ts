@@ -58,6 +58,9 @@ export type WritePurpose = (typeof WRITE_PURPOSES)[number];
 /** Writes to workloads. If one gets no response, a read of the workload shows whether it succeeded. */
 export const READ_LATER: readonly WritePurpose[] = ["resize", "roll-back", "adopt", "commit", "resume"];
 
+/** Writes of the steps in which a workload is held for a commit, or may be. */
+export const COMMITS: readonly WritePurpose[] = ["commit", "continue-commit", "resume"];
+
 /** The last writes of this process to one object with one purpose. */
 export interface WriteRecord {
   /** The wanted state, such as a size in the format of `formatSize`. Another one starts a new count. */

@@ -106,17 +106,17 @@ function isRecorded({ pipe: { lastRollout, size }, serviceId }: Subject): boolea
 
 /** @param failed the size whose rollout failed */
 function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): readonly PipeAction[] {
-  const { pipe, scaling } = subject;
-  const { lastRollout, container } = pipe;
+  const { pipe, container, scaling } = subject;
+  const { lastRollout } = pipe;
   const size = lastRollout?.lastGoodSize;
   // After a deletion of the PipeScaling, it is unknown whether the pipe was available before its owner changed it. The
   // deletion must not resize the pipe.
   if (lastRollout?.scalingUid !== scaling.metadata.uid && isChangedByOwner(pipe)) return [];
-  if ("problem" in container || !lastRollout || !size) return [];
+  if (!lastRollout || !size) return [];
   if (!mayReplacePods(subject) && !replacedPods(pipe, lastRollout)) return [];
   const isSame = sameSize(sizeOfAllotment(size), failed);
   const record = recordOf({ ...subject, desired: failed }, "roll-back");
-  if (isSame || dueAtMs(record, subject.pipe, subject) > subject.nowMs) return [];
+  if (isSame || dueAtMs(record, pipe, subject) > subject.nowMs) return [];
   const rollout: LastRollout = {
     ...newRollout(subject, lastRollout.attempts),
     lastGoodSize: size,
@@ -126,9 +126,7 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
     failure: { reason, message: clipped(message, MAX_ANNOTATED_MESSAGE) },
     inPlaceFailure: lastRollout.inPlaceFailure,
   };
-  return [
-    { type: "roll-back", pipe, container: container.name, size, rollout, judged: visiblePods(subject) },
-  ];
+  return [{ type: "roll-back", pipe, container, size, rollout, judged: visiblePods(subject) }];
 }
 
 /** True if the last rollout replaced pods. If the strategy became InPlace since then, the pipe may have no pod left. */

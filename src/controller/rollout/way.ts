@@ -1,6 +1,6 @@
 import { formatSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
-import type { Action } from "../actions.ts";
+import type { Of } from "../actions.ts";
 import type { Begin, DryRun, Subject, Way } from "../assessment.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import { isHeld, replaceablePods } from "../observe/pipe-view.ts";
@@ -44,8 +44,8 @@ export const ROLLOUT: Way = {
 
 export const ACCEPTED: DryRun = { isAccepted: true };
 
-type DryRunAction = Extract<Action, { readonly type: "dry-run" }>;
-type RoomAction = Extract<Action, { readonly type: "check-room" }>;
+type DryRunAction = Of<"dry-run">;
+type RoomAction = Of<"check-room">;
 type Checks = Pick<DryRunAction, "isCommit" | "checksNodes" | "isRequested" | "triedPod">;
 
 /**

@@ -6,6 +6,7 @@ import { REPLICA_SETS } from "../../../kube/paths.ts";
 import type { Container, PodTemplate } from "../../../kube/pods.ts";
 import { parseTime } from "../../../kube/time.ts";
 import type { ReplicaSet } from "../../../kube/workloads.ts";
+import type { Of } from "../../actions.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
 import {
   hasResources,
@@ -23,7 +24,7 @@ import { asDryRun, deleteRequest, patchRequest, templatePatch } from "../request
 import { listSelected, type WholeWorkload } from "../selected.ts";
 import { CONFLICT, writeErrorOf } from "../write-error.ts";
 import { templateText } from "./template-text.ts";
-import { type CommitKind, type NextStep, type Of, recordOfHold } from "./workload.ts";
+import { type CommitKind, type NextStep, recordOfHold } from "./workload.ts";
 
 /** A commit pauses the Deployment, so that its ReplicaSet can follow before its pods are compared with the template. */
 export const DEPLOYMENT: CommitKind = {

@@ -1,7 +1,7 @@
 import { isUnmanaged } from "../../../kube/managers.ts";
 import type { ManagedFields } from "../../../kube/objects.ts";
 import type { Workload } from "../../../kube/workloads.ts";
-import type { InPlaceAction } from "../../actions.ts";
+import type { Of } from "../../actions.ts";
 import type { Fallback } from "../../observe/last-rollout.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
 import type { Allotment, Resources } from "../../observe/resources.ts";
@@ -10,8 +10,6 @@ import type { WriteError } from "../../observe/write-record.ts";
 import { recordOf } from "../adopt.ts";
 import type { Applier } from "../applier.ts";
 import type { WholeWorkload } from "../selected.ts";
-
-export type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { readonly type: Type }>;
 
 /** A workload in the middle of a commit, as it was just read. */
 export interface Held {
