@@ -201,6 +201,15 @@ export class WriteMemory implements WriteRecords {
     if (SIZED.includes(attempt.purpose)) this.#endCounts(attempt);
   }
 
+  /** Remembers a report, which counts as a write that succeeded. */
+  note(uid: string, purpose: WritePurpose, subject: string): void {
+    this.done(this.begin(uid, purpose, subject));
+  }
+
+  isNoted(uid: string, purpose: WritePurpose, subject: string): boolean {
+    return this.#records.get(keyOf({ uid, purpose }))?.subject === subject;
+  }
+
   /**
    * The template left a size because we wrote the next one, so the writes of the size before were not undone. A size
    * that is tried again can be rolled back again, and is checked again.

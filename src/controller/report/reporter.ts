@@ -90,53 +90,46 @@ export class Reporter {
     for (const each of assessments) {
       const { pipe, state } = each;
       const { uid } = pipe.metadata;
-      const isNoted = writes.get(uid, "hindered")?.subject === size;
+      const isNoted = writes.isNoted(uid, "hindered", size);
       const isTried = state === "rolling" || state === "retrying";
       if (!isHindered(each) && !isTried) writes.forget(uid, "hindered");
       else if (isHindered(each) && !isNoted && !isOverdueIn(status, pipe, size))
-        writes.done(writes.begin(uid, "hindered", size));
+        writes.note(uid, "hindered", size);
     }
   }
 
   /** Once for each generation and reason: another controller may manage it, and report something else. */
   async #reportUnmanaged(unmanaged: PipeScalingView, snapshot: Snapshot): Promise<number> {
     const { reason, message } = unmanagedReason(snapshot, "scaling");
-    const { namespace, name, generation } = unmanaged.metadata;
+    const { uid, namespace, name, generation } = unmanaged.metadata;
+    const { writes, log } = this.#options;
     const notice = JSON.stringify([generation, reason, message]);
-    if (this.#isNoticed(unmanaged, notice)) return Number.POSITIVE_INFINITY;
+    if (writes.isNoted(uid, "notice", notice)) return Number.POSITIVE_INFINITY;
     const change = { scaling: unmanaged, after: unmanagedStatus(snapshot, unmanaged), pipes: [] };
     const retryAtMs = await this.#write(change, snapshot);
     if (Number.isFinite(retryAtMs)) return retryAtMs;
-    this.#noticed(unmanaged, notice);
-    this.#options.log.warn({ namespace, name, reason }, `the PipeScaling is left alone: ${message}`);
+    writes.note(uid, "notice", notice);
+    log.warn({ namespace, name, reason }, `the PipeScaling is left alone: ${message}`);
     return retryAtMs;
   }
 
   /** If a pipe has no PipeScaling with a status, an Event on the pipe reports why it is not resized. */
   #reportUnmanagedPipes(snapshot: Snapshot): void {
     const { tier, scaling, pipes, orphans } = snapshot;
+    const { writes, events, log } = this.#options;
     const unmanaged = [
       ...orphans.map((pipe) => ({ pipe, why: unmanagedReason(snapshot, "pipe") })),
       ...(tier.ok || scaling ? [] : pipes.map((pipe) => ({ pipe, why: tier.obstacle }))),
     ];
     for (const { pipe, why } of unmanaged) {
       const { reason, message } = why;
+      const { uid, namespace } = pipe.metadata;
       const notice = JSON.stringify([reason, message]);
-      if (this.#isNoticed(pipe, notice)) continue;
-      this.#noticed(pipe, notice);
-      this.#options.events.record(pipeEvent(pipe, { type: "Warning", reason, note: message }));
-      const { namespace } = pipe.metadata;
-      this.#options.log.warn({ namespace, pipe: nameOf(pipe), reason }, `the pipe is left alone: ${message}`);
+      if (writes.isNoted(uid, "notice", notice)) continue;
+      writes.note(uid, "notice", notice);
+      events.record(pipeEvent(pipe, { type: "Warning", reason, note: message }));
+      log.warn({ namespace, pipe: nameOf(pipe), reason }, `the pipe is left alone: ${message}`);
     }
-  }
-
-  #isNoticed({ metadata }: KubeObject, notice: string): boolean {
-    return this.#options.writes.get(metadata.uid, "notice")?.subject === notice;
-  }
-
-  #noticed({ metadata }: KubeObject, notice: string): void {
-    const { writes } = this.#options;
-    writes.done(writes.begin(metadata.uid, "notice", notice));
   }
 
   /**
@@ -204,10 +197,10 @@ export class Reporter {
     const { scaling, after } = step;
     const { uid } = scaling.metadata;
     const content = contentOf(after);
-    const isRepeated = writes.get(uid, "written-status")?.subject === content;
+    const isRepeated = writes.isNoted(uid, "written-status", content);
     this.#unanswered.delete(uid);
     writes.forget(uid, "status");
-    writes.done(writes.begin(uid, "written-status", content));
+    writes.note(uid, "written-status", content);
     this.#remember(step);
     if (isRepeated) return;
     const recorded = eventsOf(step);
@@ -224,12 +217,12 @@ export class Reporter {
     const { writes } = this.#options;
     for (const pipe of pipes) {
       if (!after.pipes?.resizedBy?.[nameOf(pipe)] || this.#isReported(pipe)) continue;
-      writes.done(writes.begin(pipe.metadata.uid, "reported-rollout", lastRolloutOf(pipe)));
+      writes.note(pipe.metadata.uid, "reported-rollout", lastRolloutOf(pipe));
     }
   }
 
   #isReported(pipe: PipeView): boolean {
-    return this.#options.writes.get(pipe.metadata.uid, "reported-rollout")?.subject === lastRolloutOf(pipe);
+    return this.#options.writes.isNoted(pipe.metadata.uid, "reported-rollout", lastRolloutOf(pipe));
   }
 
   /** When a status that could not be written may be tried again, in milliseconds since 1970; 0 at once. */
