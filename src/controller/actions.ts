@@ -13,8 +13,8 @@ interface OfContainer extends OfPipe {
   readonly container: string;
 }
 
-/** `rollout`: the value of the last-rollout annotation in a write, or in a dry run of it. */
 interface OfRollout extends OfContainer {
+  /** The value of the last-rollout annotation in a write, or in a dry run of it. */
   readonly rollout: LastRollout;
 }
 
@@ -59,17 +59,14 @@ export type InPlaceAction =
   | PodAction
   /** All pods have the size: sets it in the template, and pauses rollouts in the same write. */
   | ({ readonly type: "commit" } & OfRollout)
-  /**
-   * Reads the paused workload and its ReplicaSets or pods, and makes the next write of the commit.
-   *
-   * `isOverdue`: the commit took too long or a write was refused, so it has to end, possibly with the old template.
-   * `fallback`: why a write was refused, for the annotation. `mayReplacePods`: a rollout may end the commit if nothing
-   * else can.
-   */
+  /** Reads the paused workload and its ReplicaSets or pods, and makes the next write of the commit. */
   | ({
       readonly type: "continue-commit";
+      /** The commit took too long or a write was refused, so it has to end, possibly with the old template. */
       readonly isOverdue: boolean;
+      /** Why a write was refused, for the annotation. */
       readonly fallback?: Fallback | undefined;
+      /** A rollout may end the commit if nothing else can. */
       readonly mayReplacePods: boolean;
     } & OfContainer)
   | ({ readonly type: "resume" } & OfPipe)
@@ -78,14 +75,15 @@ export type InPlaceAction =
   /**
    * Replaces pods that lack the size of the template and cannot be resized. The ReplicaSet gets the resources of such a
    * pod, so it no longer matches the template, and the Deployment controller replaces its pods. Pods of a StatefulSet
-   * get another label. `templateHash`: that of the pod. `kept`: UIDs of pods whose resize may still succeed; only a
-   * StatefulSet can keep them. If the ReplicaSet has no pods, or the pods have the size by now, our view of them was
-   * outdated, and nothing is written.
+   * get another label. If the ReplicaSet has no pods, or the pods have the size by now, our view of them was outdated,
+   * and nothing is written.
    */
   | ({
       readonly type: "replace-pods";
       readonly resources: Resources;
+      /** That of the pod. */
       readonly templateHash: string;
+      /** UIDs of pods whose resize may still succeed. Only a StatefulSet can keep them. */
       readonly kept: readonly string[];
     } & OfContainer);
 
@@ -94,33 +92,34 @@ export type Action =
   | PipeAction
   | InPlaceAction
   | DeletePodAction
-  /**
-   * Checks whether the API server accepts the desired size of a pipe.
-   *
-   * `subject`: what the result depends on. `checksNodes`: also checks whether a node is large enough for a pod of the
-   * template in the response. `triedPod`: also tries the size on this pod, because a quota or a LimitRange that refuses
-   * it there also refuses a new pod. `isCommit`: tries the commit instead of the rollout, and checks that only the size
-   * changes in the template and that the controller can later recognize the pause as its own.
-   */
+  /** Checks whether the API server accepts the desired size of a pipe. */
   | ({
       readonly type: "dry-run";
+      /** Identifies everything that the result depends on. */
       readonly subject: string;
+      /** Also checks whether a node is large enough for a pod of the template in the response. */
       readonly checksNodes: boolean;
       /** People asked for it. */
       readonly isRequested?: boolean;
+      /** Also tries the size on this pod: a quota or a LimitRange that refuses it there also refuses a new pod. */
       readonly triedPod?: PodView | undefined;
+      /**
+       * Tries the commit instead of the rollout, and checks that only the size changes in the template and that the
+       * controller can later recognize the pause as its own.
+       */
       readonly isCommit: boolean;
     } & OfRollout)
-  /**
-   * Searches for nodes with room for new pods in place of `stopping`. `fullNodes`: names of nodes without room, because
-   * they defer a resize. If there are any and the search is not possible, the pipe keeps its pods.
-   * `lastsMs`: the time that the rollout may take.
-   */
+  /** Searches for nodes with room for new pods in place of `stopping`. */
   | ({
       readonly type: "check-room";
       readonly subject: string;
       readonly stopping: readonly PodView[];
+      /**
+       * Names of nodes without room, because they defer a resize. If there are any and the search is not possible, the
+       * pipe keeps its pods.
+       */
       readonly fullNodes: readonly string[];
+      /** The time that the rollout may take. */
       readonly lastsMs: number;
     } & OfRollout)
   /** Creates the PipeScaling after the first pipe of a service appeared, or after the PipeScaling was deleted. */

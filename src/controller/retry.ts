@@ -150,7 +150,6 @@ export function unlessOrdinary(failure: Failure | undefined): Failure | undefine
   return failure?.isConflict && failure.attempts <= ORDINARY_CONFLICTS ? undefined : failure;
 }
 
-/** A failure, with the time of its retry unless there is none. */
 export function retriedAt(retryAtMs: number, failure: Failure): Failure {
   return Number.isFinite(retryAtMs) ? { ...failure, retryAtMs } : failure;
 }

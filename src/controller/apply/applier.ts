@@ -151,8 +151,6 @@ export async function patchPipe(
 /**
  * Reads a workload whose last write got no response or a conflict, or that left the cache during a commit. A version
  * that is newer than the one in the cache replaces it.
- *
- * @throws EtcdRollbackError if it is older
  */
 export async function refresh(applier: Applier, pipe: PipeView): Promise<void> {
   const { uid, generation } = pipe.metadata;
@@ -165,7 +163,6 @@ export async function refresh(applier: Applier, pipe: PipeView): Promise<void> {
  * Reads a whole workload.
  *
  * @returns `undefined` if it is gone, or if another object has its name now; the watch reports both
- * @throws EtcdRollbackError if it is older than in the cache
  */
 export async function readPipe<T extends Workload>(applier: Applier, pipe: PipeView): Promise<T | undefined> {
   const { caches, departed, writes } = applier;

@@ -192,7 +192,6 @@ export class WriteMemory implements WriteRecords {
     return attempt;
   }
 
-  /** @param generation of the object that the write was for; a later generation may need the write again */
   done(attempt: Attempt, annotation?: WrittenAnnotation, generation = 0): void {
     const doneAtMs = CHECKS.includes(attempt.purpose) ? this.#clock.monotonic() : undefined;
     const isSettled = this.#settle(attempt, { type: "done", generation, annotation }, doneAtMs);
@@ -220,7 +219,6 @@ export class WriteMemory implements WriteRecords {
     for (const each of [...outdated, ...CHECKS, "roll-back"] as const) this.forget(uid, each);
   }
 
-  /** @param generation of the object that the write was for */
   failed(attempt: Attempt, error: WriteError, generation: number): void {
     // The delay before the next attempt starts at the response.
     this.#settle(attempt, { type: "failed", error, generation }, this.#clock.monotonic());

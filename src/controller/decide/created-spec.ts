@@ -15,16 +15,13 @@ interface Applied {
   readonly atMs: number;
 }
 
+/** The pods of each pipe, by its name. */
 type Pods = ReadonlyMap<string, readonly PodView[]>;
 
 /**
- * Returns the spec for a PipeScaling that was deleted. A deletion must not resize anything. So the spec has the newest
- * size that can be requested, of those that the annotations say the pipes got, and of those in the pods and templates
- * that the controller resized. It is suspended if there is none, or if any pipe or resized pod has a different size,
- * because nothing shows whether the PipeScaling was suspended before.
+ * Returns the spec for a PipeScaling that was deleted. A deletion must not resize anything, and nothing shows whether
+ * the PipeScaling was suspended before.
  *
- * @param pipes all pipes of the service
- * @param pods of each pipe, by its name
  * @returns `undefined` if nothing shows that the controller ever resized or adopted a pipe of the service, as at the
  *   first installation
  */
@@ -79,15 +76,10 @@ function appliedTo({ lastRollout, resizedAtMs, size }: PipeView, serviceId: stri
 
 /**
  * Returns the spec of a PipeScaling for pipes that the controller has never resized. A pipe that already runs must lose
- * nothing, so the spec asks for the smallest size that holds what each pipe has. A pipe without resources counts with
- * the tier's default. If no pipe has resources, the spec is empty, for that default.
- *
- * The spec is suspended if no size that the platform offers is large enough, because a person must decide what the pipe
- * loses.
+ * nothing. If no size is large enough for that, a person must decide what it loses.
  *
  * @param maximum the largest size that the platform offers
- * @param wasDeleted the service had a PipeScaling. Its deletion must not resize a pipe, so the spec is also suspended
- *   if it would.
+ * @param wasDeleted the service had a PipeScaling, whose deletion must not resize a pipe
  */
 export function specForAdoption(
   pipes: readonly PipeView[],

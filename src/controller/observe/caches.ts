@@ -44,7 +44,6 @@ export class PipeStore {
     };
   }
 
-  /** The store that an informer fills. */
   of(kind: PipeKind): Store<PipeView> {
     return this.#stores[kind];
   }
@@ -92,7 +91,6 @@ export class PipeStore {
   }
 }
 
-/** The caches of the controller. */
 export interface Caches {
   readonly organizations: Store<Cached<Organization>>;
   readonly services: Store<Cached<Service>>;

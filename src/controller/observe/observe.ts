@@ -25,12 +25,10 @@ export interface Scope {
 /** The sources of a snapshot. */
 export interface Sources {
   readonly caches: Caches;
-  /** The last writes of this process to each object. */
   readonly writes: WriteRecords;
   readonly deletedScalings: Pick<DeletedScalings, "recreation">;
   readonly departed: Pick<DepartedPipes, "of">;
   readonly endedPods: Pick<EndedPods, "last">;
-  /** Why the controller does not see the pods in a namespace; `undefined` if it does. */
   readonly podsProblem: (namespace: string | undefined) => string | undefined;
   readonly leadingSinceMs: number;
 }
