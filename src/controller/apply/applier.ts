@@ -11,7 +11,7 @@ import { EtcdRollbackError } from "../../runtime/restart-required.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
 import type { Caches } from "../observe/caches.ts";
 import type { DepartedPipes } from "../observe/deleted-objects.ts";
-import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
+import type { LastRollout } from "../observe/last-rollout.ts";
 import { keyOfPipe } from "../observe/pipe-kind.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import { KINDS } from "../observe/workloads/kinds.ts";
@@ -140,8 +140,7 @@ export async function patchPipe(
   spec: object | undefined,
   managedFields?: readonly ManagedFields[],
 ): Promise<WrittenAnnotation | undefined> {
-  const annotation = rollout && formatLastRollout(rollout, pipe.metadata.uid);
-  const patched = await applier.client.json<Workload>(pipeRequest(pipe, annotation, spec, managedFields));
+  const patched = await applier.client.json<Workload>(pipeRequest(pipe, rollout, spec, managedFields));
   const view = KINDS[pipe.kind].toView(patched);
   observePipe(applier, view);
   // The annotation of the view is equal, and the cache has it already, so it takes no more memory.

@@ -1,7 +1,7 @@
-import { API_VERSION, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
+import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeObject } from "../../kube/objects.ts";
-import { objectPath } from "../../kube/paths.ts";
+import { collectionPath, objectPath } from "../../kube/paths.ts";
 import type { Action, Of, PipeAction } from "../actions.ts";
 import { annotationSubject } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
@@ -13,7 +13,7 @@ import { checkRoom } from "./capacity.ts";
 import { beginCommit, continueCommit, replacePods, resume } from "./commit.ts";
 import { dryRun } from "./dry-run.ts";
 import { attemptJudged, deletePod, resizePod } from "./pods.ts";
-import { createRequest, sizePatch } from "./requests.ts";
+import { sizePatch } from "./requests.ts";
 import { writeFailed } from "./write-error.ts";
 
 /**
@@ -70,9 +70,12 @@ async function createPipeScaling(
 ): Promise<WriteError | undefined> {
   const attempt = writes.begin(`${namespace}/${name}`, "create", "");
   try {
-    const object = { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace }, spec };
-    const request = createRequest(PIPE_SCALINGS, namespace, object);
-    const created = await client.json<KubeObject & PipeScaling>(request);
+    const created = await client.json<KubeObject & PipeScaling>({
+      method: "POST",
+      path: collectionPath(PIPE_SCALINGS, namespace),
+      query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+      body: { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace }, spec },
+    });
     writes.forget(attempt.uid, attempt.purpose);
     caches.scalings.observe(toPipeScalingView(created));
     return undefined;

@@ -1,7 +1,7 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import type { KubeRequest } from "../../kube/client.ts";
 import type { Identity, ManagedFields } from "../../kube/objects.ts";
-import { collectionPath, objectPath, PODS, type Resource } from "../../kube/paths.ts";
+import { objectPath, PODS, type Resource } from "../../kube/paths.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
@@ -15,8 +15,6 @@ import { KINDS } from "../observe/workloads/kinds.ts";
 
 /** An admission webhook may take 30 s to respond. */
 const WRITE_TIMEOUT_MS = 35_000;
-
-const QUERY = { fieldManager: CONTROLLER_FIELD_MANAGER };
 
 export interface Target extends Pick<Identity, "name" | "namespace" | "uid"> {
   /** Absent if the object may be in any version. */
@@ -32,7 +30,7 @@ export function patchRequest(
   return {
     method: "PATCH",
     path: objectPath(resource, namespace, name),
-    query: QUERY,
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
     patchType: "application/strategic-merge-patch+json",
     body: { metadata: { uid, resourceVersion, ...metadata }, spec },
     timeoutMs: WRITE_TIMEOUT_MS,
@@ -49,18 +47,18 @@ export function resizeRequest(pod: Target, container: string, resources: SomeRes
 /**
  * Patches a workload and its annotation.
  *
- * @param lastRollout value of the annotation (formatLastRollout); absent to leave the annotation as it is
+ * @param rollout absent to leave the annotation as it is
  * @param managedFields replaces those of the workload
  */
 export function pipeRequest(
   { kind, metadata }: PipeView,
-  lastRollout: string | undefined,
+  rollout: LastRollout | undefined,
   spec: object | undefined,
   managedFields?: readonly ManagedFields[],
 ): KubeRequest {
-  const annotations = { [LAST_ROLLOUT_ANNOTATION]: lastRollout };
+  const annotations = rollout && { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, metadata.uid) };
   return patchRequest(KINDS[kind].resource, metadata, {
-    metadata: { ...(lastRollout === undefined ? {} : { annotations }), managedFields },
+    metadata: { ...(annotations && { annotations }), managedFields },
     spec,
   });
 }
@@ -72,7 +70,7 @@ export function pipeDryRun(
   spec: object,
   managedFields?: readonly ManagedFields[],
 ): KubeRequest {
-  return asDryRun(pipeRequest(pipe, formatLastRollout(rollout, pipe.metadata.uid), spec, managedFields));
+  return asDryRun(pipeRequest(pipe, rollout, spec, managedFields));
 }
 
 /** Turns a write into a dry run, which has no effect. */
@@ -80,22 +78,16 @@ export function asDryRun(request: KubeRequest): KubeRequest {
   return { ...request, query: { ...request.query, dryRun: "All" } };
 }
 
-/** @param options `DeleteOptions` other than the preconditions */
 export function deleteRequest(
   resource: Resource,
   { name, namespace, uid, resourceVersion }: Identity,
-  options?: { readonly propagationPolicy: "Background" },
 ): KubeRequest {
   return {
     method: "DELETE",
     path: objectPath(resource, namespace, name),
-    body: { preconditions: { uid, resourceVersion }, ...options },
+    body: { preconditions: { uid, resourceVersion }, propagationPolicy: "Background" },
     timeoutMs: WRITE_TIMEOUT_MS,
   };
-}
-
-export function createRequest(resource: Resource, namespace: string, body: object): KubeRequest {
-  return { method: "POST", path: collectionPath(resource, namespace), query: QUERY, body };
 }
 
 /** The part of a spec with the size of a pipe. */

@@ -50,8 +50,7 @@ export const DEPLOYMENT: CommitKind = {
       }
       if (step === "wait") return { error: UNSETTLED };
       applier.assertMayWrite();
-      const options = { propagationPolicy: "Background" } as const;
-      await applier.client.json(deleteRequest(REPLICA_SETS, identityOf(step.metadata), options));
+      await applier.client.json(deleteRequest(REPLICA_SETS, identityOf(step.metadata)));
       facts = { ...facts, replicaSets: facts.replicaSets.filter((each) => each !== step) };
     }
     return { error: UNSETTLED };
