@@ -71,18 +71,14 @@ export const DEPLOYMENT: CommitKind = {
       // The Deployment must not stay paused because a permission is missing that was there when it was paused.
       return { type: "release", fallback: { reason: "Forbidden", message: error.message } };
     }
-    const next = pausedStep(facts, view.size && resourcesFor(view.size, view.cpuLimitFollows), isOverdue);
+    const resources = view.size && resourcesFor(view.size, view.cpuLimitFollows);
+    const next = pausedStep(facts, resources, isOverdue, async (replicaSet, target) => {
+      await applier.client.json(replicaSetRequest(replicaSet, container, target));
+    });
     const { isSeen, isUpdated } = view.rollout;
     // What Kubernetes reports does not count alone: it may be from before the last write to the ReplicaSet.
-    if (isSeen && isUpdated && (next.type === "wait" || next.type === "release")) return { type: "release" };
-    if (next.type !== "update-replica-set") return next;
-    const request = replicaSetRequest(next.replicaSet, container, next.resources);
-    return {
-      type: "relabel",
-      async write() {
-        await applier.client.json(request);
-      },
-    };
+    const isSettled = isSeen && isUpdated && (next.type === "wait" || next.type === "release");
+    return isSettled ? { type: "release" } : next;
   },
 
   /** Gives the ReplicaSet the resources of its stale pods, so it differs from the template. This starts a rollout. */
@@ -162,25 +158,18 @@ export function firstStep(
   return duplicate ?? "pause";
 }
 
-type PausedStep =
-  | Exclude<NextStep, { readonly type: "relabel" }>
-  /** The ReplicaSet gets the resources of the template. */
-  | {
-      readonly type: "update-replica-set";
-      readonly replicaSet: ReplicaSet;
-      readonly resources: Resources;
-    };
-
 /**
  * Decides what comes after the template changed.
  *
  * @param resources in the template of the paused Deployment; absent if its owner removed the size
+ * @param update gives a ReplicaSet the resources of the template
  */
 export function pausedStep(
   { container, template, replicaSets }: CommitFacts,
   resources: Resources | undefined,
   isOverdue: boolean,
-): PausedStep {
+  update: (replicaSet: ReplicaSet, resources: Resources) => Promise<void>,
+): NextStep {
   const [current, ...others] = replicaSets.filter(hasPods);
   if (!current || !resources) return { type: "release" };
   if (others.length > 0) return replacing("its pods are of several ReplicaSets");
@@ -190,13 +179,13 @@ export function pausedStep(
   const own = containerOf(current, container);
   // A Deployment controller that responds later finds the template in the ReplicaSet, and replaces no pod.
   if (hasResources(own.resources, resources)) return { type: isOverdue ? "release" : "wait" };
-  if (!isOverdue) return { type: "update-replica-set", replicaSet: current, resources };
+  if (!isOverdue) return { type: "relabel", write: () => update(current, resources) };
   const old = resourcesOf(own);
   return { type: "take-back", resources: old, old: sizeOf(own) ?? old };
 }
 
 /** Ends the pause. Kubernetes then replaces the pods in a rollout, which applies the size. */
-function replacing(message: string): PausedStep {
+function replacing(message: string): NextStep {
   return { type: "release", fallback: { reason: "NotSettled", message } };
 }
 

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import {
   type CommitFacts,
   firstStep,
-  pausedStep,
+  pausedStep as stepOf,
 } from "../../../../src/controller/apply/workloads/deployment.ts";
-import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import { type Resources, resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { Container, PodTemplate } from "../../../../src/kube/pods.ts";
 import type { ReplicaSet } from "../../../../src/kube/workloads.ts";
@@ -181,13 +181,16 @@ describe("the next write of a commit, when the paused template has the size", ()
   const current = replicaSet("current");
   const paused = (replicaSets: readonly ReplicaSet[], changes = {}) =>
     facts(replicaSets, { cores: 4, ...changes });
+  const updates: unknown[] = [];
+  const pausedStep = (about: CommitFacts, resources: Resources | undefined, isOverdue: boolean) =>
+    stepOf(about, resources, isOverdue, async (...update) => void updates.push(update));
 
-  it("gives the ReplicaSet the size of the template, whatever size is desired now", () => {
-    expect(pausedStep(paused([current]), TARGET, false)).toEqual({
-      type: "update-replica-set",
-      replicaSet: current,
-      resources: TARGET,
-    });
+  it("gives the ReplicaSet the size of the template, whatever size is desired now", async () => {
+    const step = pausedStep(paused([current]), TARGET, false);
+    expect(step).toEqual({ type: "relabel", write: expect.any(Function) });
+    expect(updates).toEqual([]);
+    if (step.type === "relabel") await step.write();
+    expect(updates).toEqual([[current, TARGET]]);
   });
 
   it.each(NOTATIONS)(
@@ -198,7 +201,7 @@ describe("the next write of a commit, when the paused template has the size", ()
         ...paused([own]),
         template: withFields(templateOf({ cores: 4 }), fields(amount)),
       });
-      expect(pausedStep(inForm(b), TARGET, false)).toMatchObject({ type: "update-replica-set" });
+      expect(pausedStep(inForm(b), TARGET, false)).toMatchObject({ type: "relabel" });
       expect(pausedStep(inForm("3"), TARGET, false)).toMatchObject({ fallback: { reason: "NotSettled" } });
     },
   );
