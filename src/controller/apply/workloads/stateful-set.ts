@@ -42,7 +42,15 @@ export const STATEFUL_SET: CommitKind = {
     const { metadata } = view;
     const labels = applier.writes.get(metadata.uid, "continue-commit")?.outcome;
     const isLongLabeled = isOverdue && labels?.type === "done" && labels.generation === metadata.generation;
-    const state = { isOverdue, mayReplacePods, isLongLabeled };
+    const state: Omit<HeldPods, "pods" | "canLabel"> = {
+      isOverdue,
+      mayReplacePods,
+      isLongLabeled,
+      label(held, revision) {
+        const outdated = held.flatMap(({ pod }) => pod ?? []);
+        return label(applier, outdated, revision);
+      },
+    };
     let pods: readonly Pod[];
     try {
       pods = await readPods(applier, whole);
@@ -51,16 +59,12 @@ export const STATEFUL_SET: CommitKind = {
       if (!isOverdue || error?.reason !== "Forbidden") throw cause;
       // The pods must not stay held because a permission is missing that was there when the commit began.
       const refused = fallback ?? { reason: "Forbidden", message: error.message };
-      const revisions = countedRevisions(whole, view, labels?.type === "done");
-      const counted = { pods: revisions, revisionOf: (each: Revision) => each, isLabeledByUs: () => false };
-      const next = heldStep(view, { ...state, ...counted, canLabel: false, refused });
-      // No pod is labeled, because none may be.
-      const step = nextStepOf(view, next, refused, async () => undefined);
+      const counted = countedPods(whole, view, labels?.type === "done");
+      const step = heldStep(view, { ...state, pods: counted, canLabel: false, refused });
       if (step.type === "wait") throw cause;
       return step;
     }
-    const next = heldStep(view, { ...state, pods, revisionOf, isLabeledByUs, canLabel, refused: fallback });
-    return nextStepOf(view, next, fallback, (outdated, revision) => label(applier, outdated, revision));
+    return heldStep(view, { ...state, pods: pods.map(heldPodOf), canLabel, refused: fallback });
   },
 
   /** Gives pods that lack the size of the template a label that names no revision, so that Kubernetes replaces them. */
@@ -77,13 +81,20 @@ export const STATEFUL_SET: CommitKind = {
   },
 };
 
+export interface HeldPod {
+  /** The revision in its label, which Kubernetes compares with that of the template. */
+  readonly revision: string | undefined;
+  /** True if the controller set its label, in this commit or in an earlier one. */
+  readonly isLabeledByUs: boolean;
+  /** Absent if it is known only from a count. */
+  readonly pod?: Pod;
+}
+
 /** A commit in progress, with the pods of the StatefulSet that are not terminating. */
-export interface HeldPods<Pod> {
-  readonly pods: readonly Pod[];
-  /** The revision in the label of a pod, which Kubernetes compares with that of the template. */
-  readonly revisionOf: (pod: Pod) => string | undefined;
-  /** True if the controller set the label of the pod, in this commit or in an earlier one. */
-  readonly isLabeledByUs: (pod: Pod) => boolean;
+export interface HeldPods {
+  readonly pods: readonly HeldPod[];
+  /** Gives pods the label of a revision. Without pods, the time to see the labels begins now. */
+  readonly label: (pods: readonly HeldPod[], revision: string) => Promise<void>;
   /** The commit took too long, or a write was refused. */
   readonly isOverdue: boolean;
   readonly canLabel: boolean;
@@ -95,19 +106,10 @@ export interface HeldPods<Pod> {
   readonly isLongLabeled: boolean;
 }
 
-type HeldStep<Pod> =
-  /** Give these pods the label of the newest revision. Without pods, the time to see the labels begins now. */
-  | { readonly type: "label"; readonly pods: readonly Pod[]; readonly revision: string }
-  | { readonly type: "wait" }
-  /** @param fallback why the release lets Kubernetes replace pods; absent if it does not */
-  | { readonly type: "release"; readonly fallback?: Fallback | undefined }
-  /** The template gets its old size again, so that no pod is replaced. */
-  | { readonly type: "take-back" };
-
 /** Decides one step of a commit from what was read just before it. */
-export function heldStep<Pod>(pipe: HeldPipe, held: HeldPods<Pod>): HeldStep<Pod> {
+export function heldStep(pipe: PipeView, held: HeldPods): NextStep {
   const { rollout, inTurn, lastRollout } = pipe;
-  const { pods, revisionOf, isOverdue, refused, mayReplacePods } = held;
+  const { pods, isOverdue, refused, mayReplacePods } = held;
   const { template, templateHash: revision = "", needsHold = true } = inTurn ?? {};
   // With the label of the newest revision, a pod of another template would never be replaced.
   if (lastRollout?.template !== template) return { type: "release", fallback: CHANGED };
@@ -118,71 +120,52 @@ export function heldStep<Pod>(pipe: HeldPipe, held: HeldPods<Pod>): HeldStep<Pod
   // label are replaced.
   if (!needsHold && refused) return { type: "release" };
   // All pods still have the revision of the old template, so none is replaced if the template returns to it.
-  if (pods.every((pod) => revisionOf(pod) === lastRollout?.committedRevision)) return { type: "take-back" };
+  if (pods.every((pod) => pod.revision === lastRollout?.committedRevision)) return takeBack(pipe, refused);
   if (!rollout.isSeen || !refused || !mayReplacePods) return { type: "wait" };
   return { type: "release", fallback: refused };
 }
 
-function nextStepOf<Pod>(
-  { lastRollout, cpuLimitFollows }: PipeView,
-  next: HeldStep<Pod>,
-  refused: Fallback | undefined,
-  write: (pods: readonly Pod[], revision: string) => Promise<void>,
-): NextStep {
-  switch (next.type) {
-    case "wait":
-    case "release":
-      return next;
-    case "label":
-      return { type: "relabel", write: () => write(next.pods, next.revision) };
-    case "take-back": {
-      const old = lastRollout?.lastGoodSize;
-      // Nothing shows the old size, so the pods are replaced.
-      if (!old) return { type: "release", fallback: refused ?? UNKNOWN_SIZE };
-      return {
-        type: "take-back",
-        resources: resourcesFor(old, cpuLimitFollows),
-        old: sizeOfAllotment(old) ?? old,
-      };
-    }
-  }
+function takeBack({ lastRollout, cpuLimitFollows }: PipeView, refused: Fallback | undefined): NextStep {
+  const old = lastRollout?.lastGoodSize;
+  // Nothing shows the old size, so the pods are replaced.
+  if (!old) return { type: "release", fallback: refused ?? UNKNOWN_SIZE };
+  const resources = resourcesFor(old, cpuLimitFollows);
+  return { type: "take-back", resources, old: sizeOfAllotment(old) ?? old };
 }
 
-type Revision = string | undefined;
-
 /**
- * The revisions of the pods as Kubernetes counts them. It may not have seen the last labels yet.
+ * The pods as Kubernetes counts them. It may not have seen the last labels yet.
  *
  * @param isLabeled the last write of labels succeeded, so at least one pod has the newest revision
  */
-function countedRevisions(
+function countedPods(
   { status }: WholeWorkload,
   { inTurn, lastRollout, rollout }: PipeView,
   isLabeled: boolean,
-): readonly Revision[] {
+): readonly HeldPod[] {
   const updated = Math.max(isLabeled ? 1 : 0, status?.updatedReplicas ?? 0);
-  return Array.from({ length: Math.max(rollout.replicas, updated) }, (_, at) =>
-    at < updated ? inTurn?.templateHash : lastRollout?.committedRevision,
-  );
+  return Array.from({ length: Math.max(rollout.replicas, updated) }, (_, at) => ({
+    revision: at < updated ? inTurn?.templateHash : lastRollout?.committedRevision,
+    isLabeledByUs: false,
+  }));
 }
 
-type HeldPipe = Pick<PipeView, "rollout" | "inTurn" | "lastRollout">;
-
 /** @returns `undefined` if pods need the label and may not get it */
-function stepToRevision<Pod>(
+function stepToRevision(
   revision: string,
-  { rollout, lastRollout }: HeldPipe,
-  { pods, revisionOf, isLabeledByUs, canLabel, isLongLabeled }: HeldPods<Pod>,
-): HeldStep<Pod> | undefined {
-  const others = pods.filter((pod) => revisionOf(pod) !== revision);
+  { rollout, lastRollout }: PipeView,
+  { pods, label, canLabel, isLongLabeled }: HeldPods,
+): NextStep | undefined {
+  const others = pods.filter((pod) => pod.revision !== revision);
   // Pods of the committed revision, and pods that were labeled before the owner changed the size again, belong to this
   // template. A pod of any other revision has another template, so it must not get the label.
   const outdated = others.filter(
-    (pod) => revisionOf(pod) === lastRollout?.committedRevision || isLabeledByUs(pod),
+    (pod) => pod.revision === lastRollout?.committedRevision || pod.isLabeledByUs,
   );
-  if (outdated.length > 0) return canLabel ? { type: "label", pods: outdated, revision } : undefined;
+  const relabel: NextStep = { type: "relabel", write: () => label(outdated, revision) };
+  if (outdated.length > 0) return canLabel ? relabel : undefined;
   // Kubernetes replaces a pod whose label it has not seen yet: it watches pods and StatefulSets apart from each other.
-  if (!rollout.isUpdated && !isLongLabeled) return { type: "label", pods: [], revision };
+  if (!rollout.isUpdated && !isLongLabeled) return relabel;
   return { type: "release", ...(others.length > 0 ? { fallback: CHANGED } : {}) };
 }
 
@@ -207,14 +190,12 @@ function partitionPatch({ inTurn }: PipeView, hold: number): object {
   return needsHold ? { updateStrategy: { rollingUpdate: { partition: partition + hold } } } : {};
 }
 
-function revisionOf({ metadata: { labels } }: Pod): string | undefined {
-  return labels?.[REVISION_HASH_LABEL];
-}
-
 const REVISION_HASH = [["f:metadata", "f:labels", `f:${REVISION_HASH_LABEL}`]];
 
-function isLabeledByUs({ metadata: { managedFields } }: Pod): boolean {
-  return isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, REVISION_HASH);
+function heldPodOf(pod: Pod): HeldPod {
+  const { labels, managedFields } = pod.metadata;
+  const isLabeledByUs = isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, REVISION_HASH);
+  return { revision: labels?.[REVISION_HASH_LABEL], isLabeledByUs, pod };
 }
 
 /** Reads the pods that are not terminating. */

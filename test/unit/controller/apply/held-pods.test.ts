@@ -5,14 +5,15 @@ import {
   heldStep as stepOf,
 } from "../../../../src/controller/apply/workloads/stateful-set.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
+import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { HOLD } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { StatefulSetOptions } from "../../../support/fixtures/pipe.ts";
 import { aRollout } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 
-type Pods = Pick<HeldPods<string>, "pods" | "revisionOf" | "isLabeledByUs">;
-type State = Omit<HeldPods<string>, keyof Pods>;
+type Pods = HeldPods["pods"];
+type State = Omit<HeldPods, "pods" | "label">;
 
 const { inTurn } = aStatefulPipe();
 const REFUSED = { reason: "Refused", message: "a policy says no" } as const;
@@ -38,28 +39,36 @@ const COUNTED = held(true, { status: { updatedReplicas: 3 } });
 const CHANGED_LATER = held(true, { metadata: { generation: 8 } });
 
 function pods(...revisions: readonly string[]): Pods {
-  return { pods: revisions, revisionOf: (pod) => pod, isLabeledByUs: () => false };
+  return revisions.map((revision) => ({ revision, isLabeledByUs: false }));
 }
 
-function heldStep(pipe: PipeView, about: Pods, state: State) {
-  return stepOf(pipe, { ...about, ...state });
+/** Instead of the write of labels, the step has the labels. */
+function heldStep(pipe: PipeView, all: Pods, state: State) {
+  const labels: { pods: (string | undefined)[]; revision: string }[] = [];
+  const label: HeldPods["label"] = async (outdated, revision) => {
+    labels.push({ pods: outdated.map((each) => each.revision), revision });
+  };
+  const step = stepOf(pipe, { ...state, pods: all, label });
+  if (step.type !== "relabel") return step;
+  void step.write();
+  return { type: step.type, pods: labels.flatMap((each) => each.pods), revision: labels[0]?.revision };
 }
 
 describe("the next step for pods that are held", () => {
   it("labels those that do not have the newest revision", () => {
     const step = heldStep(held(), pods("a-1", "a-2", "a-1"), STATE);
-    expect(step).toEqual({ type: "label", pods: ["a-1", "a-1"], revision: "a-2" });
+    expect(step).toEqual({ type: "relabel", pods: ["a-1", "a-1"], revision: "a-2" });
   });
 
   it("labels those that do not have it also if Kubernetes counts all of them", () => {
     const step = heldStep(COUNTED, pods("a-2", "a-2", "a-1"), STATE);
-    expect(step).toEqual({ type: "label", pods: ["a-1"], revision: "a-2" });
+    expect(step).toEqual({ type: "relabel", pods: ["a-1"], revision: "a-2" });
   });
 
   it("labels those again that it has labeled, if the owner took the size back, and no others", () => {
-    const about = { ...pods("a-3", "a-1", "a-4"), isLabeledByUs: (pod: string) => pod === "a-3" };
-    const step = heldStep(held(), about, STATE);
-    expect(step).toEqual({ type: "label", pods: ["a-3", "a-1"], revision: "a-2" });
+    const labeled = { revision: "a-3", isLabeledByUs: true };
+    const step = heldStep(held(), [labeled, ...pods("a-1", "a-4")], STATE);
+    expect(step).toEqual({ type: "relabel", pods: ["a-3", "a-1"], revision: "a-2" });
   });
 
   it("releases them when all have it and Kubernetes counts them, and when there are none", () => {
@@ -72,20 +81,20 @@ describe("the next step for pods that are held", () => {
 
   it("keeps pods with the label until Kubernetes counts them, or has had the time to see them", () => {
     const all = pods("a-2", "a-2", "a-2");
-    const none = { type: "label", pods: [], revision: "a-2" };
+    const none = { type: "relabel", pods: [], revision: "a-2" };
     for (const state of [STATE, OVERDUE, { ...OVERDUE, refused: REFUSED }]) {
       expect(heldStep(held(), all, state)).toEqual(none);
       expect(heldStep(held(), all, { ...state, isLongLabeled: true })).toEqual({ type: "release" });
     }
     // A new pod may have been created meanwhile.
-    expect(heldStep(held(), pods("a-2", "a-1"), { ...STATE, isLongLabeled: true }).type).toBe("label");
+    expect(heldStep(held(), pods("a-2", "a-1"), { ...STATE, isLongLabeled: true }).type).toBe("relabel");
   });
 
   it("labels no pod of another template, and releases it when the others have had the time to be seen", () => {
     const all = pods("a-1", "a-3", "a-2");
-    expect(heldStep(held(), all, STATE)).toEqual({ type: "label", pods: ["a-1"], revision: "a-2" });
+    expect(heldStep(held(), all, STATE)).toEqual({ type: "relabel", pods: ["a-1"], revision: "a-2" });
     const some = pods("a-2", "a-3", "a-2");
-    expect(heldStep(held(), some, STATE)).toEqual({ type: "label", pods: [], revision: "a-2" });
+    expect(heldStep(held(), some, STATE)).toEqual({ type: "relabel", pods: [], revision: "a-2" });
     const late = heldStep(held(), some, { ...STATE, isLongLabeled: true });
     expect(late).toMatchObject({ type: "release", fallback: { reason: "NotSettled" } });
   });
@@ -95,12 +104,13 @@ describe("the next step for pods that are held", () => {
   });
 
   it("labels them even if it is late, because that replaces none", () => {
-    expect(heldStep(held(), pods("a-1"), { ...STATE, isOverdue: true }).type).toBe("label");
+    expect(heldStep(held(), pods("a-1"), { ...STATE, isOverdue: true }).type).toBe("relabel");
   });
 
   it("takes the template back if Kubernetes does not see it in time, or if no pod may get the label", () => {
-    expect(heldStep(held(false), pods("a-1", "a-1"), OVERDUE)).toEqual({ type: "take-back" });
-    expect(heldStep(held(), pods("a-1"), { ...OVERDUE, refused: REFUSED })).toEqual({ type: "take-back" });
+    const back = { type: "take-back", resources: resourcesFor(sizeOfCores(1), false), old: sizeOfCores(1) };
+    expect(heldStep(held(false), pods("a-1", "a-1"), OVERDUE)).toEqual(back);
+    expect(heldStep(held(), pods("a-1"), { ...OVERDUE, refused: REFUSED })).toEqual(back);
   });
 
   it("replaces pods if others have the label already, but only if labels are refused and pods may be replaced", () => {
@@ -129,7 +139,7 @@ describe("the next step for pods that are held", () => {
     ],
   ])("leaves the template as it is %s, because no pod is replaced", (_, options) => {
     const pipe = held(true, { options });
-    expect(heldStep(pipe, pods("a-1"), STATE).type).toBe("label");
+    expect(heldStep(pipe, pods("a-1"), STATE).type).toBe("relabel");
     const refused = { ...OVERDUE, refused: REFUSED };
     expect(heldStep(pipe, pods("a-1"), refused)).toEqual({ type: "release" });
   });
@@ -163,8 +173,8 @@ describe("in any state, a step", () => {
         // A pod of any other revision than that of the old template would be replaced.
         if (step.type === "take-back") expect(revisions.filter((each) => each !== "a-1")).toEqual([]);
         if (step.type === "release" && !step.fallback) expect(state.isLongLabeled || isUpdated).toBe(true);
-        if (step.type === "label") expect(isSeen && (state.canLabel || step.pods.length === 0)).toBe(true);
-        if (step.type === "label") expect(step.pods.filter((each) => each !== "a-1")).toEqual([]);
+        if (step.type === "relabel") expect(isSeen && (state.canLabel || step.pods.length === 0)).toBe(true);
+        if (step.type === "relabel") expect(step.pods.filter((each) => each !== "a-1")).toEqual([]);
       }),
     );
   });
