@@ -1,5 +1,4 @@
 import { formatSize } from "../../domain/size.ts";
-import { isConflict, messageOf } from "../../kube/errors.ts";
 import type { Of } from "../actions.ts";
 import type { Fallback, LastRollout } from "../observe/last-rollout.ts";
 import type { PipeKind } from "../observe/pipe-kind.ts";
@@ -9,13 +8,13 @@ import { KINDS } from "../observe/workloads/kinds.ts";
 import type { WriteError, WrittenAnnotation } from "../observe/write-record.ts";
 import { errorOf } from "../retry.ts";
 import { applied, inPlaceFailureTo } from "../rollout/annotation.ts";
-import { type Applier, attempt, observePipe, patchPipe, readPipe } from "./applier.ts";
+import { type Applier, attempt, observePipe, patchPipe, type Result, readPipe } from "./applier.ts";
 import { sizePatch, templatePatch } from "./requests.ts";
 import type { WholeWorkload } from "./selected.ts";
 import { DEPLOYMENT } from "./workloads/deployment.ts";
 import { STATEFUL_SET } from "./workloads/stateful-set.ts";
 import type { CommitKind, Held, NextStep } from "./workloads/workload.ts";
-import { CONFLICT, fallbackOf, writeErrorOf } from "./write-error.ts";
+import { fallbackOf } from "./write-error.ts";
 
 /*
  * The commit: the template of a workload follows pods that were resized in place, and no pod is replaced
@@ -73,7 +72,7 @@ export function continueCommit(
     if (!whole) return {};
     const view = KINDS[pipe.kind].toView(whole);
     observePipe(applier, view);
-    return view.isPausedForCommit ? { annotation: await step(applier, action, { whole, view }) } : {};
+    return view.isPausedForCommit ? step(applier, action, { whole, view }) : {};
   });
 }
 
@@ -99,56 +98,43 @@ function subjectOf({ size }: PipeView): string {
   return size ? formatSize(size) : "";
 }
 
-async function step(
-  applier: Applier,
-  action: Of<"continue-commit">,
-  held: Held,
-): Promise<WrittenAnnotation | undefined> {
+async function step(applier: Applier, action: Of<"continue-commit">, held: Held): Promise<Result> {
   const { nextStep } = COMMIT_KINDS[held.view.kind];
-  const { isOverdue, fallback } = action;
-  const next = await nextStep(applier, held, action, fallback === undefined);
-  try {
-    return await runStep(applier, action, held.view, next);
-  } catch (cause) {
-    if (next.type !== "relabel" || !isOverdue || isConflict(cause)) throw cause;
-    // The time of the commit is over. Some pods may have their new label, so the next step depends on another read.
-    const otherwise = await nextStep(applier, held, action, false);
-    if (otherwise.type === "wait") throw cause;
-    return runStep(applier, action, held.view, otherwise);
-  }
+  const next = await nextStep(applier, held, action, action.fallback === undefined);
+  const result = await runStep(applier, action, held.view, next);
+  if (!result.error || result.error.isConflict) return result;
+  // The time of the commit is over. Some pods may have their new label, so the next step depends on another read.
+  const otherwise = await nextStep(applier, held, action, false);
+  return otherwise.type === "wait" ? result : runStep(applier, action, held.view, otherwise);
 }
 
+/** @returns an error only if the time of the commit is over, and what belongs to the workload was not written */
 async function runStep(
   applier: Applier,
   { container, fallback, isOverdue }: Of<"continue-commit">,
   view: PipeView,
   next: NextStep,
-): Promise<WrittenAnnotation | undefined> {
+): Promise<Result> {
   applier.assertMayWrite();
   switch (next.type) {
     case "wait":
-      return undefined;
-    case "relabel":
-      await (isOverdue ? recordUpdate(applier, view, next.write) : next.write());
-      return undefined;
+      return {};
+    case "relabel": {
+      const write = async () => {
+        await next.write();
+        return {};
+      };
+      if (!isOverdue) return write();
+      // An overdue attempt is recorded as `resume`, so a separate record shows whether this write was refused.
+      const aim = { purpose: "continue-commit", subject: subjectOf(view) } as const;
+      return { error: await attempt(applier, view, aim, write) };
+    }
     case "release":
-      return release(applier, view, next.fallback);
-    case "take-back":
-      return takeBack(applier, view, templatePatch(container, next.resources), next.old, fallback);
-  }
-}
-
-/** An overdue attempt is recorded as `resume`, so a separate record shows whether this write was refused. */
-async function recordUpdate({ writes }: Applier, pipe: PipeView, write: () => Promise<void>): Promise<void> {
-  const { uid, generation } = pipe.metadata;
-  const begun = writes.begin(uid, "continue-commit", subjectOf(pipe));
-  try {
-    await write();
-    writes.done(begun, undefined, generation);
-  } catch (cause) {
-    const error = isConflict(cause) ? CONFLICT : writeErrorOf(cause);
-    writes.failed(begun, error ?? { reason: "WriteFailed", message: messageOf(cause) }, generation);
-    throw cause;
+      return { annotation: await release(applier, view, next.fallback) };
+    case "take-back": {
+      const template = templatePatch(container, next.resources);
+      return { annotation: await takeBack(applier, view, template, next.old, fallback) };
+    }
   }
 }
 
