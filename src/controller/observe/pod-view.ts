@@ -83,6 +83,7 @@ export function toPodView({ metadata, spec, status }: Pod): PodView {
   const isTerminating = isBeingDeleted(metadata);
   const createdAtMs = parseTime(metadata.creationTimestamp);
   const ready = status?.conditions?.find(({ type }) => type === "Ready");
+  const resizes = resizesOf(metadata);
   return {
     metadata: identityOf(metadata),
     pipeName: pipeNameOf(metadata, templateHash),
@@ -95,10 +96,10 @@ export function toPodView({ metadata, spec, status }: Pod): PodView {
     isActive: !isTerminating && !ENDED.includes(status?.phase),
     observedGeneration: status?.observedGeneration ?? 0,
     resize: resizeConditionOf(status),
-    resizedAtMs: resizedAtMs(metadata),
+    resizedAtMs: resizes.own && parseTime(resizes.own.time),
     unschedulable: unschedulableMessage(status),
     namedContainer: shared(metadata.annotations?.[CONTAINER_ANNOTATION]),
-    containers: spec.containers.map((container) => toContainerView(container, metadata, status)),
+    containers: spec.containers.map((container) => toContainerView(container, resizes, status)),
   };
 }
 
@@ -119,7 +120,7 @@ export function isReplica({ isActive, isTerminating }: PodView): boolean {
 
 function toContainerView(
   { name, resources, resizePolicy }: Pod["spec"]["containers"][number],
-  metadata: Pod["metadata"],
+  resizes: Resizes,
   status: Pod["status"],
 ): ContainerView {
   const own = status?.containerStatuses?.find((each) => each.name === name);
@@ -128,7 +129,7 @@ function toContainerView(
   return {
     name: shared(name),
     resources: shared(resources),
-    ...resizesOf(name, metadata),
+    ...lastResizeOf(name, resizes),
     restartsFor: shared(restarting.map(({ resourceName }) => resourceName)),
     isRunning: own?.state?.running !== undefined,
     restartCount: own?.restartCount ?? 0,
@@ -171,22 +172,27 @@ function unschedulableMessage(status: Pod["status"]): string | undefined {
  * `resize`, and when, in whole seconds. Nothing else can change them after the pod was created.
  */
 
-type Metadata = Pick<ObjectMeta, "managedFields">;
-
-const RESIZE = "resize";
-
-/** When the controller last changed the resources of a pod, in milliseconds since 1970. */
-export function resizedAtMs({ managedFields = [] }: Metadata): number | undefined {
-  const own = managedFields.find((entry) => isResize(entry) && isOwn(entry));
-  return own && parseTime(own.time);
+interface Resizes {
+  /** That of the controller. */
+  readonly own: ManagedFields | undefined;
+  readonly others: readonly ManagedFields[];
+  /** Nothing shows whether there were resizes. */
+  readonly isUnknown: boolean;
 }
 
-type Resizes = Pick<ContainerView, "resizedBy" | "otherResizedAtMs" | "isAsCreated">;
+function resizesOf({ managedFields = [] }: Pick<ObjectMeta, "managedFields">): Resizes {
+  const resizes = managedFields.filter(({ subresource }) => subresource === "resize");
+  return {
+    own: resizes.find(isOwn),
+    others: resizes.filter((entry) => !isOwn(entry)),
+    isUnknown: isUnmanaged(managedFields),
+  };
+}
 
-/** The resizes of a container after its pod was created, as far as managedFields show them. */
-function resizesOf(container: string, { managedFields = [] }: Metadata): Resizes {
-  const own = managedFields.find((entry) => isResize(entry) && isOwn(entry));
-  const others = managedFields.filter((entry) => isResize(entry) && !isOwn(entry));
+function lastResizeOf(
+  container: string,
+  { own, others, isUnknown }: Resizes,
+): Pick<ContainerView, "resizedBy" | "otherResizedAtMs" | "isAsCreated"> {
   // Usually there are none, and the function is called for every version of every pod.
   const found = others.length === 0 ? undefined : newestOf(others, container);
   const isOlder = found && own && parseTime(found.time) < parseTime(own.time);
@@ -194,7 +200,7 @@ function resizesOf(container: string, { managedFields = [] }: Metadata): Resizes
   return {
     resizedBy: shared(last?.manager),
     otherResizedAtMs: last && parseTime(last.time),
-    isAsCreated: !own && !found && !isUnmanaged(managedFields),
+    isAsCreated: !own && !found && !isUnknown,
   };
 }
 
@@ -203,10 +209,6 @@ function newestOf(resizes: readonly ManagedFields[], container: string): Managed
   return resizes
     .filter((entry) => managersOf([entry], resources).length > 0)
     .toSorted((a, b) => parseTime(b.time) - parseTime(a.time))[0];
-}
-
-function isResize({ subresource }: ManagedFields): boolean {
-  return subresource === RESIZE;
 }
 
 function isOwn({ manager }: ManagedFields): boolean {
