@@ -19,10 +19,7 @@ export interface AutoscalerView extends KubeObject {
    * its containers is "none".
    */
   readonly pipeName: string | undefined;
-  /**
-   * The effect on each container, by name. {@link OTHER_CONTAINERS} stands for the rest. Empty if the effect on all
-   * containers is "size".
-   */
+  /** The effect on each container, by name. {@link OTHER_CONTAINERS} stands for the rest, which is "size" by default. */
   readonly policies: ReadonlyMap<string, Effect>;
 }
 
@@ -31,8 +28,6 @@ export type Effect = "size" | "startup-cpu" | "none";
 
 /** Container name of the policy for containers without their own policy. */
 const OTHER_CONTAINERS = "*";
-
-const NO_POLICIES: AutoscalerView["policies"] = new Map();
 
 /**
  * Only utilization metrics depend on the size, because they are a share of the requests: of all containers of a pod
@@ -50,13 +45,13 @@ export function toHorizontalAutoscalerView({ metadata, spec }: HorizontalPodAuto
     metadata: identityOf(metadata),
     kind: "HorizontalPodAutoscaler",
     pipeName: isAboutAll || containers.length > 0 ? pipeIn(spec.scaleTargetRef) : undefined,
-    policies: isAboutAll ? NO_POLICIES : new Map([[OTHER_CONTAINERS, "none"] as const, ...containers]),
+    policies: isAboutAll ? new Map() : new Map([[OTHER_CONTAINERS, "none"] as const, ...containers]),
   };
 }
 
 export function toVerticalAutoscalerView({ metadata, spec }: VerticalPodAutoscaler): AutoscalerView {
   const policies = toPolicies(spec);
-  const isActing = policies.size === 0 || [...policies.values()].some((effect) => effect !== "none");
+  const isActing = [...policies.values()].some((effect) => effect !== "none");
   return {
     metadata: identityOf(metadata),
     kind: "VerticalPodAutoscaler",
@@ -68,7 +63,6 @@ export function toVerticalAutoscalerView({ metadata, spec }: VerticalPodAutoscal
 function toPolicies(spec: VerticalPodAutoscaler["spec"]): AutoscalerView["policies"] {
   const policies = spec.resourcePolicy?.containerPolicies ?? [];
   const others = effectOf({ containerName: OTHER_CONTAINERS }, spec);
-  if (policies.length === 0 && others === "size") return NO_POLICIES;
   const named = policies.map((policy) => [policy.containerName ?? "", effectOf(policy, spec)] as const);
   return new Map([[OTHER_CONTAINERS, others] as const, ...named]);
 }

@@ -102,17 +102,12 @@ function isApplied(lastRollout: LastRollout, pipe: PipeView): boolean {
   );
 }
 
-/** The usual result, shared by all reconciliations. */
-const NONE: ReadonlyMap<string, never> = new Map<string, never>();
-
 /** Keyed by name of the pipe. */
 function findAutoscalers(caches: Caches, pipes: readonly PipeView[]): Snapshot["autoscalers"] {
-  const stores = caches.autoscalers.filter(({ size }) => size > 0);
-  if (stores.length === 0) return NONE;
   return new Map(
     pipes.flatMap((pipe): [string, readonly AutoscalerView[]][] => {
       const container = containerNameOf(pipe);
-      const found = stores.flatMap((store) => store.by(BY_PIPE, keyOfPipe(pipe)));
+      const found = caches.autoscalers.flatMap((store) => store.by(BY_PIPE, keyOfPipe(pipe)));
       const acting = found.filter((autoscaler) => effectOn(autoscaler, container) !== "none");
       return acting.length === 0 ? [] : [[nameOf(pipe), acting]];
     }),

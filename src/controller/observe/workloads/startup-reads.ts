@@ -19,16 +19,13 @@ export function startupReadsOf(
   container: TemplateContainer | undefined,
   cpuLimitFollows: boolean,
 ): readonly StartupRead[] {
-  if (!container) return NONE;
+  if (!container) return [];
   const reads = [...ofEnvironment(template, container.name, cpuLimitFollows), ...ofPercentage(container)];
-  if (reads.length === 0) return NONE;
   // Thousands of pipes have the same few templates.
   return shared(
     reads.filter(({ resource }, index) => reads.findIndex((each) => each.resource === resource) === index),
   );
 }
-
-const NONE: readonly StartupRead[] = [];
 
 const RESOURCES: Readonly<Record<string, StartupRead["resource"]>> = {
   "requests.cpu": "cpu",
