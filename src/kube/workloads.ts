@@ -17,6 +17,13 @@ export interface Workload extends KubeObject {
     readonly minReadySeconds?: number;
     readonly template: PodTemplate;
   };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    /** Those of a StatefulSet include terminating pods. */
+    readonly replicas?: number;
+    readonly updatedReplicas?: number;
+    readonly availableReplicas?: number;
+  };
 }
 
 export interface Deployment extends Workload {
@@ -32,11 +39,7 @@ export interface Deployment extends Workload {
     /** The default is 600 s. */
     readonly progressDeadlineSeconds?: number;
   };
-  readonly status?: {
-    readonly observedGeneration?: number;
-    readonly replicas?: number;
-    readonly updatedReplicas?: number;
-    readonly availableReplicas?: number;
+  readonly status?: Workload["status"] & {
     readonly terminatingReplicas?: number;
     readonly conditions?: readonly DeploymentCondition[];
   };
@@ -54,12 +57,7 @@ export interface StatefulSet extends Workload {
     };
     readonly ordinals?: { readonly start?: number };
   };
-  readonly status?: {
-    readonly observedGeneration?: number;
-    /** Includes terminating pods. */
-    readonly replicas?: number;
-    readonly updatedReplicas?: number;
-    readonly availableReplicas?: number;
+  readonly status?: Workload["status"] & {
     readonly currentRevision?: string;
     readonly updateRevision?: string;
   };

@@ -5,7 +5,7 @@ import { REVISION_ANNOTATION } from "../../names.ts";
 import type { LastRollout } from "../last-rollout.ts";
 import { isAnnouncedBefore, type PipeView, type RolloutProgress } from "../pipe-view.ts";
 import { PAUSED, pausedByControllerAtMs } from "./field-owners.ts";
-import { type Known, type OfKind, workloadView } from "./workload.ts";
+import { countsOf, type Known, type OfKind, workloadView } from "./workload.ts";
 
 export function toPipeView(deployment: Deployment): PipeView {
   return workloadView(deployment, ofDeployment);
@@ -46,29 +46,19 @@ function chosenDeadlineS({
  * the previous rollout for a while, and a Deployment without replicas gets it without running a pod; for these, only
  * the replica counts are reliable.
  */
-function rolloutProgressOf(
-  { metadata, spec, status = {} }: Deployment,
-  lastRollout: LastRollout | undefined,
-): RolloutProgress {
-  const { replicas = 0, updatedReplicas = 0, availableReplicas = 0, terminatingReplicas = 0 } = status;
-  const wanted = spec.replicas ?? 1;
-  const conditionOf = (wantedType: string) => status.conditions?.find(({ type }) => type === wantedType);
+function rolloutProgressOf(deployment: Deployment, lastRollout: LastRollout | undefined): RolloutProgress {
+  const { conditions, terminatingReplicas = 0 } = deployment.status ?? {};
+  const counts = countsOf(deployment);
+  const conditionOf = (wanted: string) => conditions?.find(({ type }) => type === wanted);
   const progressing = conditionOf("Progressing");
   const progressedAtS = Math.floor(parseTime(progressing?.lastUpdateTime) / 1000);
-  const isSeen = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);
-  const isAvailable = availableReplicas >= wanted;
-  const isUpdated = isSeen && replicas === updatedReplicas && replicas >= wanted;
   const isAnnounced =
     progressing?.reason === "NewReplicaSetAvailable" && !isAnnouncedBefore(progressedAtS, lastRollout);
-  const isComplete = isUpdated && (isAnnounced || isAvailable);
+  const isComplete = counts.isUpdated && (isAnnounced || counts.isAvailable);
   return {
+    ...counts,
     isComplete,
-    isAvailable,
-    isAnyAvailable: availableReplicas > 0,
-    isUpdated,
-    isSeen,
-    isWithoutPods: isSeen && replicas === 0 && terminatingReplicas === 0,
-    replicas,
+    isWithoutPods: counts.isSeen && counts.replicas === 0 && terminatingReplicas === 0,
     terminatingReplicas,
     progressedAtS,
     progressing: isComplete ? undefined : progressing,

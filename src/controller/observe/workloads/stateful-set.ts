@@ -9,7 +9,7 @@ import type { StatefulSet } from "../../../kube/workloads.ts";
 import type { LastRollout } from "../last-rollout.ts";
 import type { Hold, PipeView, RolloutProgress } from "../pipe-view.ts";
 import { PARTITION, pausedByControllerAtMs } from "./field-owners.ts";
-import { type Known, type OfKind, workloadView } from "./workload.ts";
+import { countsOf, type Known, type OfKind, workloadView } from "./workload.ts";
 
 /**
  * The controller adds it to the partition of the owner to hold all pods, whatever their index is, while their template
@@ -138,26 +138,19 @@ function withoutSize(resources: Container["resources"] = {}, cpuLimitFollows: bo
 }
 
 /** Kubernetes sets no conditions of a StatefulSet, only counts of its pods. */
-function rolloutProgressOf(
-  { metadata, spec, status = {} }: StatefulSet,
-  hold: Hold | undefined,
-): RolloutProgress {
-  const { replicas = 0, updatedReplicas = 0, availableReplicas = 0 } = status;
-  const wanted = spec.replicas ?? 1;
-  const isSeen = (status.observedGeneration ?? 0) >= (metadata.generation ?? 0);
-  const isAvailable = availableReplicas >= wanted;
-  const isUpdated = isSeen && replicas === updatedReplicas && replicas >= wanted;
+function rolloutProgressOf(statefulSet: StatefulSet, hold: Hold | undefined): RolloutProgress {
+  const { metadata, spec, status = {} } = statefulSet;
+  const { replicas: wanted = 1 } = spec;
+  const { updatedReplicas = 0 } = status;
+  const counts = countsOf(statefulSet);
+  const { isAvailable, isUpdated, isSeen, replicas } = counts;
   // If the owner keeps all pods from rollouts, no rollout completes, except if every pod has the template already.
   const held = hold && hold.pods < wanted ? hold.pods : 0;
   const isAsAllowed = isSeen && held > 0 && replicas >= wanted && updatedReplicas >= wanted - held;
   return {
+    ...counts,
     isComplete: (isUpdated || isAsAllowed) && isAvailable,
-    isAvailable,
-    isAnyAvailable: availableReplicas > 0,
-    isUpdated,
-    isSeen,
     isWithoutPods: isSeen && replicas === 0,
-    replicas,
     // A StatefulSet counts these among its replicas.
     terminatingReplicas: 0,
     progressedAtS: Math.floor(changedAtMs(metadata.managedFields, isSeen) / 1000),

@@ -92,6 +92,20 @@ export function workloadView<T extends Workload>(
   };
 }
 
+/** The progress that the counts of pods show, for all kinds in the same way. */
+export function countsOf({ metadata, spec, status = {} }: Workload) {
+  const { observedGeneration = 0, replicas = 0, updatedReplicas = 0, availableReplicas = 0 } = status;
+  const wanted = spec.replicas ?? 1;
+  const isSeen = observedGeneration >= (metadata.generation ?? 0);
+  return {
+    isAvailable: availableReplicas >= wanted,
+    isAnyAvailable: availableReplicas > 0,
+    isUpdated: isSeen && replicas === updatedReplicas && replicas >= wanted,
+    isSeen,
+    replicas,
+  };
+}
+
 function cpuLimitMillicores({ resources }: Container): number | undefined {
   const cpuLimit = parseQuantity(resources?.limits?.["cpu"] ?? "");
   return cpuLimit === undefined ? undefined : Number(cpuLimit / 1_000_000n);
