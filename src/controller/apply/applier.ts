@@ -115,14 +115,15 @@ export async function attemptOn(
 /** Stores the response to a write or a read of a workload, which may have left the cache meanwhile. */
 export function observePipe({ caches, departed, writes }: Applier, pipe: PipeView): void {
   const known = caches.pipes.get(keyOfPipe(pipe));
+  const store = caches.pipes.of(pipe.kind);
   if (known && pipe.serviceId === "") {
     // The watch will report the removal with the version in which a label was removed. It would not remove a newer one.
-    caches.pipes.leave(pipe);
+    store.leave(pipe);
     departed.observe({ ...pipe, serviceId: known.serviceId });
     return;
   }
   departed.observe(pipe);
-  if (known) caches.pipes.observe(pipe);
+  if (known) store.observe(pipe);
   // No event would end the records of a workload that is in no cache.
   else if (!departed.has(pipe.metadata.uid)) writes.forgetAll(pipe.metadata.uid);
 }

@@ -22,7 +22,7 @@ import {
   toHorizontalAutoscalerView,
   toVerticalAutoscalerView,
 } from "./autoscaler-view.ts";
-import { keyOfPipe, PIPE_KINDS, type PipeKind, pipeKeysOf } from "./pipe-kind.ts";
+import { PIPE_KINDS, type PipeKind, pipeKeysOf, pipeName } from "./pipe-kind.ts";
 import { type PipeScalingView, toPipeScalingView } from "./pipe-scaling-view.ts";
 import { isInCommit, mayBeRollingOut, type PipeView } from "./pipe-view.ts";
 import { type PodView, toPodView } from "./pod-view.ts";
@@ -31,17 +31,12 @@ import { KINDS } from "./workloads/kinds.ts";
 /** A record of the API, or why it is malformed. */
 export type Cached<T> = KubeObject & { readonly record: Parsed<T> };
 
-const BY_KEY = "key";
-
 /** The pipes of all kinds. The versions of different kinds cannot be compared, so each kind has a store of its own. */
 export class PipeStore {
   readonly #stores: Readonly<Record<PipeKind, Store<PipeView>>>;
 
   constructor(indexes: Indexes<PipeView>) {
-    this.#stores = {
-      Deployment: new Store(indexes),
-      StatefulSet: new Store({ ...indexes, [BY_KEY]: (pipe) => [keyOfPipe(pipe)] }),
-    };
+    this.#stores = { Deployment: new Store(indexes), StatefulSet: new Store(indexes) };
   }
 
   of(kind: PipeKind): Store<PipeView> {
@@ -52,10 +47,12 @@ export class PipeStore {
     return this.#all.reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** @param key as {@link keyOfPipe} returns it */
+  /** @param key as `keyOfPipe` returns it: the key in the store, with the kind of a StatefulSet before its name */
   get(key: string): PipeView | undefined {
-    // The key of a Deployment is also its key in the store.
-    return this.#stores.Deployment.get(key) ?? this.#stores.StatefulSet.by(BY_KEY, key)[0];
+    const prefix = `/${pipeName("StatefulSet", "")}`;
+    return key.includes(prefix)
+      ? this.#stores.StatefulSet.get(key.replace(prefix, "/"))
+      : this.#stores.Deployment.get(key);
   }
 
   *values(): Generator<PipeView> {
@@ -68,22 +65,6 @@ export class PipeStore {
 
   onChange(listener: (change: Change<PipeView>) => void): void {
     for (const store of this.#all) store.onChange(listener);
-  }
-
-  apply(pipe: PipeView): void {
-    this.of(pipe.kind).apply(pipe);
-  }
-
-  observe(pipe: PipeView): void {
-    this.of(pipe.kind).observe(pipe);
-  }
-
-  remove(pipe: PipeView): void {
-    this.of(pipe.kind).remove(pipe);
-  }
-
-  leave(pipe: PipeView): void {
-    this.of(pipe.kind).leave(pipe);
   }
 
   get #all(): readonly Store<PipeView>[] {

@@ -191,10 +191,10 @@ export class Simulation extends SimulatedInputs {
     const { cluster } = this;
     for (const record of this.records.values()) this.onRecord(record);
     cluster.watch({
-      pipe: (object) => pipes.apply(toPipeView(object)),
-      pipeGone: (object) => pipes.remove(toPipeView(object)),
-      statefulSet: (object) => pipes.apply(toStatefulPipeView(object)),
-      statefulSetGone: (object) => pipes.remove(toStatefulPipeView(object)),
+      pipe: (object) => pipes.of("Deployment").apply(toPipeView(object)),
+      pipeGone: (object) => pipes.of("Deployment").remove(toPipeView(object)),
+      statefulSet: (object) => pipes.of("StatefulSet").apply(toStatefulPipeView(object)),
+      statefulSetGone: (object) => pipes.of("StatefulSet").remove(toStatefulPipeView(object)),
       scaling: (object) => scalings.apply(toPipeScalingView(object)),
       scalingGone: (object) => scalings.remove(toPipeScalingView(object)),
       pod: (object) => pods.apply(toPodView(object)),

@@ -55,7 +55,7 @@ describe("a service", () => {
     for (const id of ids) caches.services.observe(record(serviceConfigMapName(id), ORGANIZATION, "5"));
     const organization = record(organizationConfigMapName(ORGANIZATION), ORGANIZATION, "6");
     caches.organizations.apply({ ...organization, record: { ok: false, problem: "no tier" } });
-    caches.pipes.apply(at("7", aPipe("a")));
+    caches.pipes.of("Deployment").apply(at("7", aPipe("a")));
     expect(queue.depth).toBe(4);
     const keys = [await next(), await next(), await next(), await next()];
     expect(keys).toEqual(["service", ...ids]);
@@ -63,40 +63,40 @@ describe("a service", () => {
 
   it("is reconciled after a change by another writer, but not after the controller's own write", async () => {
     const { caches, queue, next } = setup();
-    caches.pipes.apply(at("5", aPipe("a")));
+    caches.pipes.of("Deployment").apply(at("5", aPipe("a")));
     expect(await next()).toBe("service");
     queue.done("service");
-    caches.pipes.observe(at("6", aPipe("a")));
+    caches.pipes.of("Deployment").observe(at("6", aPipe("a")));
     expect(queue.depth).toBe(0);
   });
 
   it("is reconciled if a read for another service shows that a pipe belongs to it now", async () => {
     const { caches, queue, next } = setup();
-    caches.pipes.observe(at("5", aPipe("a", { serviceId: "other" })));
+    caches.pipes.of("Deployment").observe(at("5", aPipe("a", { serviceId: "other" })));
     expect(queue.depth).toBe(0);
-    caches.pipes.observe(at("6", aPipe("a")));
+    caches.pipes.of("Deployment").observe(at("6", aPipe("a")));
     expect(await next()).toBe("service");
   });
 
   it("is reconciled if it is waiting for the limit of rollouts and a rollout ends, even because of the controller's own write", async () => {
     const { caches, rollouts, next } = setup();
-    caches.pipes.observe(at("5", rollingTo("a", sizeOfCores(2))));
+    caches.pipes.of("Deployment").observe(at("5", rollingTo("a", sizeOfCores(2))));
     rollouts.reconciled("other", true);
-    caches.pipes.observe(at("6", aPipe("a")));
+    caches.pipes.of("Deployment").observe(at("6", aPipe("a")));
     expect(await next()).toBe("other");
   });
 
   it("is reconciled if it is waiting for the limit of commits and a commit ends", async () => {
     const { caches, commits, next } = setup();
-    caches.pipes.observe(at("5", aPipe("a", { isPaused: true, isPausedForCommit: true })));
+    caches.pipes.of("Deployment").observe(at("5", aPipe("a", { isPaused: true, isPausedForCommit: true })));
     commits.reconciled("other", true);
-    caches.pipes.observe(at("6", aPipe("a")));
+    caches.pipes.of("Deployment").observe(at("6", aPipe("a")));
     expect(await next()).toBe("other");
   });
 
   it("is reconciled after a change of a pod of a pipe", async () => {
     const { caches, next } = setup();
-    caches.pipes.observe(at("5", aPipe("a")));
+    caches.pipes.of("Deployment").observe(at("5", aPipe("a")));
     caches.pods.apply(at("6", aPod("a-1")));
     expect(await next()).toBe("service");
   });
@@ -108,7 +108,7 @@ describe("a service", () => {
   ] as const)("%s", (_, kind, pipeName, isReady, depth) => {
     const { caches, queue } = setup();
     const pod = aPod("a-1", { pipeName, isReady: false });
-    caches.pipes.observe(at("5", aPipe("a", { kind })));
+    caches.pipes.of(kind).observe(at("5", aPipe("a", { kind })));
     caches.pods.observe(at("6", pod));
     caches.pods.apply(at("7", { ...pod, isReady, readyChangedAtMs: 1 }));
     expect(queue.depth).toBe(depth);
@@ -122,10 +122,10 @@ describe("a service", () => {
       pipeName,
       policies: new Map([["pipe", "size"]]),
     });
-    caches.pipes.observe(at("5", aPipe("a")));
+    caches.pipes.of("Deployment").observe(at("5", aPipe("a")));
     caches.pods.observe(at("6", aPod("a-1")));
     for (const store of caches.autoscalers) store.observe(autoscaler("VerticalPodAutoscaler", "a"));
-    caches.pipes.apply(at("7", aPipe("a")));
+    caches.pipes.of("Deployment").apply(at("7", aPipe("a")));
     caches.pods.apply(at("8", aPod("a-1")));
     for (const store of caches.autoscalers) store.apply(at("9", autoscaler("VerticalPodAutoscaler", "a")));
     caches.pods.apply(at("10", aPod("other-1", { pipeName: "other" })));

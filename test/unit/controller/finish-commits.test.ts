@@ -42,18 +42,18 @@ function setup() {
 describe("the end of a process", () => {
   it("waits for nothing without a commit", async () => {
     const { pipes, pipe, state, finish } = setup();
-    pipes.apply(pipe(false));
+    pipes.of("Deployment").apply(pipe(false));
     await finish();
     expect(state.isEnded).toBe(true);
   });
 
   it("waits until each Deployment is resumed, and has their services reconciled", async () => {
     const { pipes, clock, added, pipe, state, finish } = setup();
-    pipes.apply(pipe(true));
+    pipes.of("Deployment").apply(pipe(true));
     const ending = finish();
     await clock.advance(500);
     expect([state.isEnded, new Set(added)]).toEqual([false, new Set(["service"])]);
-    pipes.apply(pipe(false));
+    pipes.of("Deployment").apply(pipe(false));
     await clock.advance(100);
     await ending;
     expect(state.isEnded).toBe(true);
@@ -61,7 +61,7 @@ describe("the end of a process", () => {
 
   it("waits for no Deployment that is being deleted, because nothing resumes it", async () => {
     const { pipes, clock, pipe, state, finish } = setup();
-    pipes.apply({ ...pipe(true), isBeingDeleted: true });
+    pipes.of("Deployment").apply({ ...pipe(true), isBeingDeleted: true });
     void finish();
     await clock.advance(0);
     expect(state.isEnded).toBe(true);
@@ -91,7 +91,7 @@ describe("the end of a process", () => {
 
   it("waits for at most 20 s", async () => {
     const { pipes, clock, pipe, state, finish } = setup();
-    pipes.apply(pipe(true));
+    pipes.of("Deployment").apply(pipe(true));
     const ending = finish();
     await clock.advance(19_999);
     expect(state.isEnded).toBe(false);
@@ -101,7 +101,7 @@ describe("the end of a process", () => {
 
   it("waits no longer when another process may write", async () => {
     const { pipes, clock, pipe, state, finish } = setup();
-    pipes.apply(pipe(true));
+    pipes.of("Deployment").apply(pipe(true));
     const ending = finish();
     await clock.advance(500);
     state.isLeader = false;

@@ -51,7 +51,7 @@ async function adopt(object: Deployment, ownsSize = true, patched = object) {
     method === "PATCH" ? patched : { items: [object] },
   );
   const pipe = toPipeView(object);
-  applier.caches.pipes.apply(pipe);
+  applier.caches.pipes.of(pipe.kind).apply(pipe);
   await apply(applier, { type: "adopt", pipe, rollout: aRollout(sizeOfCores(4)), ownsSize });
   return requests;
 }

@@ -27,10 +27,10 @@ it("a refreshed Deployment does not return to the cache after its owner removed 
   const pipe = toPipeView(deployment("1"));
   const { applier, caches } = anApplier((request) => {
     // The watch delivers the new label before the response, which contains a later status.
-    caches.pipes.remove(toPipeView(deployment("2", "files")));
+    caches.pipes.of("Deployment").remove(toPipeView(deployment("2", "files")));
     return { items: selected(deployment("3", "files"), request) };
   });
-  caches.pipes.apply(pipe);
+  caches.pipes.of(pipe.kind).apply(pipe);
   await apply(applier, { type: "refresh", pipe });
   expect([...caches.pipes.values()]).toEqual([]);
 });
@@ -44,7 +44,7 @@ describe("a write to a pipe", () => {
       if (method === "PATCH") throw error;
       return { items: [deployment(version)] };
     });
-    made.caches.pipes.apply(pipe);
+    made.caches.pipes.of(pipe.kind).apply(pipe);
     const result = await apply(made.applier, { ...resize, pipe }).catch((each: unknown) => each);
     return { ...made, result, record: made.applier.writes.get("uid", "resize") };
   };

@@ -40,7 +40,7 @@ function setup({
   const pipe = { ...toPipeView(aDeployment()), ...changes };
   const write = ({ path }: KubeRequest) => (path.endsWith("/resize") ? ofPod() : ofPipe());
   const made = aCommitter({ deployment: aDeployment(), write });
-  made.caches.pipes.apply(pipe);
+  made.caches.pipes.of(pipe.kind).apply(pipe);
   const asked: RoomRequest[] = [];
   const applier = {
     ...made.applier,
@@ -158,7 +158,7 @@ describe("the search for room", () => {
       const { applier, action, asked, caches } = setup({ changes: { inTurn } });
       await checkRoom(applier, { type: "check-room", ...action, stopping: [POD], fullNodes: [], lastsMs: 9 });
       const pipe = { ...action.pipe, ...later };
-      caches.pipes.apply({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "9" } });
+      caches.pipes.of(pipe.kind).apply({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "9" } });
       if (!later) caches.pipes.of("Deployment").remove(pipe);
       for (const pod of pods) caches.pods.apply(pod);
       const [request] = asked;

@@ -30,7 +30,7 @@ describe("the beginning of a commit", () => {
   ) => {
     const pipe = toPipeView(aDeployment());
     const made = aCommitter({ ...answers, deployment: read });
-    made.caches.pipes.apply(pipe);
+    made.caches.pipes.of(pipe.kind).apply(pipe);
     await apply(made.applier, { type: "commit", pipe, container: "pipe", rollout });
     return { ...made, outcome: made.applier.writes.get("uid-a", "commit")?.outcome };
   };
@@ -93,7 +93,7 @@ describe("the next step of a commit", () => {
     const deployment = "deployment" in answers ? answers.deployment : withRollout(aDeployment(seen), rollout);
     const pipe = toPipeView(withRollout(aDeployment(seen), rollout));
     const made = aCommitter({ ...answers, deployment });
-    made.caches.pipes.apply(pipe);
+    made.caches.pipes.of(pipe.kind).apply(pipe);
     made.applier.writes.done(made.applier.writes.begin("uid-a", "commit", "4000m/16Gi"));
     await apply(made.applier, {
       type: "continue-commit",

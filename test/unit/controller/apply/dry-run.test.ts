@@ -33,7 +33,7 @@ async function tried(
   const pipe = toPipeView(aDeployment());
   const made = aCommitter({ deployment, ...(respond ? { write: respond } : {}) });
   const applier = { ...made.applier, nodes: { list: () => Promise.resolve(nodes) } };
-  made.caches.pipes.apply(pipe);
+  made.caches.pipes.of(pipe.kind).apply(pipe);
   const action = {
     type: "dry-run",
     pipe,
@@ -194,6 +194,6 @@ it("a dry run leaves no record if the Deployment is deleted meanwhile", async ()
     throw error(422, "no");
   });
   expect(record).toBeDefined();
-  caches.pipes.remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "99" } });
+  caches.pipes.of(pipe.kind).remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "99" } });
   expect(applier.writes.get("uid-a", "dry-run")).toBeUndefined();
 });

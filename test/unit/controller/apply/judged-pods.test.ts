@@ -37,7 +37,7 @@ async function judged(listed: readonly Pod[] | Error, type: "adopt" | "roll-back
   const seen = toPodView(aPod("a-1", "5"));
   made.caches.pods.apply(seen);
   const pipe = toPipeView(deployment);
-  made.caches.pipes.apply(pipe);
+  made.caches.pipes.of(pipe.kind).apply(pipe);
   const action = { pipe, container: "pipe", size: ONE, rollout: aRollout(ONE), judged: [seen] };
   const error = await apply(made.applier, { type, ...action });
   const cached = [...made.caches.pods.values()].map(

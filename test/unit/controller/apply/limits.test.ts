@@ -24,37 +24,37 @@ describe("the limit of commits", () => {
   it("allows six at the same time, as the caches show them", () => {
     const { caches, commits, paused } = setup();
     expect(commits.free()).toBe(6);
-    for (const name of ["a", "b", "c", "d", "e"]) caches.pipes.apply(paused(name));
+    for (const name of ["a", "b", "c", "d", "e"]) caches.pipes.of("Deployment").apply(paused(name));
     expect(commits.free()).toBe(1);
   });
 
   it("counts one until the Deployment controller has seen its end", () => {
     const { caches, commits, paused } = setup();
-    caches.pipes.apply(paused("a"));
+    caches.pipes.of("Deployment").apply(paused("a"));
     const lastRollout = aRollout(sizeOfCores(1), { inPlaceStartedAtMs: 0 });
     const resumed = (isSeen: boolean, resourceVersion: string) => {
       const pipe = aPipe("a", { lastRollout, rollout: { ...COMPLETE, isSeen } });
       return { ...pipe, metadata: { ...pipe.metadata, resourceVersion } };
     };
-    caches.pipes.apply(resumed(false, "2"));
+    caches.pipes.of("Deployment").apply(resumed(false, "2"));
     expect(commits.free()).toBe(5);
-    caches.pipes.apply(resumed(true, "3"));
+    caches.pipes.of("Deployment").apply(resumed(true, "3"));
     expect(commits.free()).toBe(6);
   });
 
   it("counts a write without a response once, and none of two minutes ago that cannot end", () => {
     const { caches, commits, writes, paused } = setup();
-    caches.pipes.apply(paused("a"));
+    caches.pipes.of("Deployment").apply(paused("a"));
     writes.begin("uid-a", "resume", "1");
     writes.begin("uid-b", "commit", "4000m/16Gi");
     expect(commits.free()).toBe(4);
-    caches.pipes.apply(paused("c", TIMEOUTS.stuckCommitMs));
+    caches.pipes.of("Deployment").apply(paused("c", TIMEOUTS.stuckCommitMs));
     expect(commits.free()).toBe(4);
   });
 
   it("counts no workload that is being deleted, because its commit does not end", () => {
     const { caches, commits, paused } = setup();
-    caches.pipes.apply({ ...paused("a"), isBeingDeleted: true });
+    caches.pipes.of("Deployment").apply({ ...paused("a"), isBeingDeleted: true });
     expect(commits.free()).toBe(6);
   });
 
@@ -71,10 +71,12 @@ describe("the limit of commits", () => {
 describe("the limit of rollouts", () => {
   it("counts rollouts in the caches and writes without a response, but no resizes in place", () => {
     const { caches, clock, rollouts, writes, paused } = setup();
-    caches.pipes.apply(paused("a"));
+    caches.pipes.of("Deployment").apply(paused("a"));
     expect(rollouts.free()).toBe(2);
     const size = sizeOfCores(4);
-    caches.pipes.apply(rollingTo("b", size, { lastRollout: aRollout(size, { startedAtMs: clock.now() }) }));
+    caches.pipes
+      .of("Deployment")
+      .apply(rollingTo("b", size, { lastRollout: aRollout(size, { startedAtMs: clock.now() }) }));
     expect(rollouts.free()).toBe(1);
     writes.begin("uid-c", "resize", "4000m/16Gi");
     writes.begin("uid-d", "resize", "4000m/16Gi");
@@ -86,7 +88,7 @@ describe("the limit of rollouts", () => {
     const size = sizeOfCores(4);
     const lastRollout = aRollout(size, { cameUp: true });
     for (const name of ["a", "b", "c"])
-      caches.pipes.apply(rollingTo(name, size, { lastRollout, revision: 9 }));
+      caches.pipes.of("Deployment").apply(rollingTo(name, size, { lastRollout, revision: 9 }));
     expect([caches.pipes.by(BY_ROLLING, "yes"), caches.pipes.by(BY_COMMIT, "yes")]).toEqual([[], []]);
     expect(rollouts.free()).toBe(2);
   });

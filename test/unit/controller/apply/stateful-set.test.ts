@@ -82,7 +82,7 @@ describe("the commit of a StatefulSet", () => {
   const begun = async (statefulSet: StatefulSet, write?: Answers["write"]) => {
     const pipe = toStatefulPipeView(statefulSet);
     const made = aServer({ statefulSet, ...(write ? { write } : {}) });
-    made.caches.pipes.apply(pipe);
+    made.caches.pipes.of(pipe.kind).apply(pipe);
     const rollout = { ...COMMITTING, template: pipe.inTurn?.template };
     await apply(made.applier, { type: "commit", pipe, container: "pipe", rollout });
     return { ...made, outcome: made.applier.writes.get("uid-a", "commit")?.outcome };
@@ -147,7 +147,7 @@ describe("the commit of a StatefulSet", () => {
         if (path.endsWith("/pods/a-0")) throw refusal(code, message);
       },
     });
-    made.caches.pipes.apply(pipe);
+    made.caches.pipes.of(pipe.kind).apply(pipe);
     await apply(made.applier, { type: "commit", pipe, container: "pipe", rollout: COMMITTING });
     expect(made.writes()).toMatchObject([
       { path: expect.stringMatching(/\/pods\/a-0$/), query: { dryRun: "All" } },
@@ -159,7 +159,7 @@ describe("the commit of a StatefulSet", () => {
     const statefulSet = aStatefulSet();
     const pipe = toStatefulPipeView(statefulSet);
     const made = aServer({ statefulSet, listError: UNLISTED });
-    made.caches.pipes.apply(pipe);
+    made.caches.pipes.of(pipe.kind).apply(pipe);
     await apply(made.applier, { type: "commit", pipe, container: "pipe", rollout: COMMITTING });
     expect(made.writes()).toEqual([]);
     const { outcome } = made.applier.writes.get("uid-a", "commit") ?? {};
@@ -196,7 +196,7 @@ describe("the next step of the commit of a StatefulSet", () => {
   ) => {
     const made = aServer(answers);
     const pipe = toStatefulPipeView(answers.statefulSet ?? seen);
-    made.caches.pipes.apply(pipe);
+    made.caches.pipes.of(pipe.kind).apply(pipe);
     made.applier.writes.done(made.applier.writes.begin("uid-a", "commit", "4000m/16Gi"));
     await apply(made.applier, {
       type: "continue-commit",
@@ -378,7 +378,7 @@ describe("the next step of the commit of a StatefulSet", () => {
     it("counts labels that Kubernetes has not seen yet", async () => {
       const { applier, caches, writes } = aServer({ statefulSet: seen, listError: UNLISTED });
       const pipe = toStatefulPipeView(seen);
-      caches.pipes.apply(pipe);
+      caches.pipes.of(pipe.kind).apply(pipe);
       applier.writes.done(applier.writes.begin("uid-a", "continue-commit", "4000m/16Gi"));
       const action = { type: "continue-commit", pipe, container: "pipe", isOverdue: true } as const;
       await apply(applier, { ...action, mayReplacePods: false });
@@ -429,7 +429,7 @@ describe("pods of a StatefulSet that cannot be resized although its template has
     const statefulSet = aStatefulSet({ options: { cores: 4 } });
     const made = aServer({ statefulSet, pods });
     const pipe = toStatefulPipeView(statefulSet);
-    made.caches.pipes.apply(pipe);
+    made.caches.pipes.of(pipe.kind).apply(pipe);
     await apply(made.applier, {
       type: "replace-pods",
       pipe,

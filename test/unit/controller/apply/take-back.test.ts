@@ -50,7 +50,7 @@ async function undone(resources: NonNullable<Container["resources"]>) {
   });
   const pipe = toStatefulPipeView(current);
   expect(pipe.size).toEqual(sizeOfCores(1));
-  server.caches.pipes.apply(pipe);
+  server.caches.pipes.of(pipe.kind).apply(pipe);
   const rollout = aRollout(sizeOfCores(4), {
     isCommitting: true,
     committedRevision: "a-1",

@@ -235,12 +235,12 @@ describe("the memory of writes", () => {
   it("leaves no record of an object that is deleted, even if its response comes later", () => {
     const { pipes, writes } = setup();
     const pipe = aPipe("a");
-    pipes.apply(pipe);
+    pipes.of(pipe.kind).apply(pipe);
     const attempt = writes.begin("uid-a", "resize", SIZE);
     const commit = writes.begin("uid-a", "commit", SIZE);
     const update = writes.begin("uid-a", "continue-commit", SIZE);
     writes.failed(writes.begin("uid-a", "resume", SIZE), REFUSED, 1);
-    pipes.remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "2" } });
+    pipes.of(pipe.kind).remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "2" } });
     expect(writes.get("uid-a", "resume")).toBeUndefined();
     writes.done(attempt, { lastRollout: aRollout(sizeOfCores(4)), isStripped: false });
     writes.failed(commit, REFUSED, 1);
@@ -254,9 +254,9 @@ describe("the memory of writes", () => {
   it("knows a write in flight although its object leaves, because the object may only have lost its labels", () => {
     const { pipes, writes } = setup();
     const pipe = aPipe("a");
-    pipes.apply(pipe);
+    pipes.of(pipe.kind).apply(pipe);
     const first = writes.begin("uid-a", "commit", SIZE);
-    pipes.leave(pipe);
+    pipes.of(pipe.kind).leave(pipe);
     expect(writes.get("uid-a", "commit")?.outcome.type).toBe("pending");
     expect([...writes.unresolvedCommits()]).toEqual(["uid-a"]);
     writes.done(first);

@@ -22,8 +22,9 @@ function setup() {
     return { ...pipe, metadata: { ...pipe.metadata, resourceVersion } };
   };
   const leave = (changes: Partial<PipeView> = {}) => {
-    pipes.apply(at("1", changes));
-    pipes.remove(at("2", changes));
+    const store = pipes.of(changes.kind ?? "Deployment");
+    store.apply(at("1", changes));
+    store.remove(at("2", changes));
   };
   return { pipes, departed, at, leave };
 }
@@ -68,7 +69,7 @@ describe("a Deployment that leaves the cache", () => {
   it("is forgotten when its labels come back, because the cache has it", () => {
     const { pipes, departed, at, leave } = setup();
     leave();
-    pipes.apply(at("3"));
+    pipes.of("Deployment").apply(at("3"));
     expect(departed.all()).toEqual([]);
   });
 
@@ -82,8 +83,8 @@ describe("a Deployment that leaves the cache", () => {
   it("is remembered although the watch delivers earlier versions after a response", () => {
     const { pipes, departed, at } = setup();
     departed.observe(at("5", { serviceId: "" }));
-    pipes.apply(at("3", { isPaused: false, isPausedForCommit: false }));
-    pipes.remove(at("4"));
+    pipes.of("Deployment").apply(at("3", { isPaused: false, isPausedForCommit: false }));
+    pipes.of("Deployment").remove(at("4"));
     expect(departed.all()).toMatchObject([{ isPaused: true, metadata: { resourceVersion: "5" } }]);
   });
 
@@ -96,7 +97,7 @@ describe("a Deployment that leaves the cache", () => {
 
 it("a Deployment in the cache has not departed, whatever a response says", () => {
   const { pipes, departed, at } = setup();
-  pipes.apply(at("3"));
+  pipes.of("Deployment").apply(at("3"));
   departed.observe(at("4"));
   expect(departed.all()).toEqual([]);
 });

@@ -11,7 +11,7 @@ function setup() {
   const clock = new FakeClock();
   const ended = new EndedPods({ pods, pipes }, clock);
   const pipe = aPipe("a");
-  pipes.apply(pipe);
+  pipes.of(pipe.kind).apply(pipe);
   let version = 10;
   const versioned = (changes: Partial<PodView>) => {
     version += 1;
@@ -71,7 +71,7 @@ describe("the pod of a pipe that ended last", () => {
   it("is forgotten with the Deployment", () => {
     const { pipes, ended, pipe, endPod } = setup();
     endPod();
-    pipes.remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "99" } });
+    pipes.of(pipe.kind).remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "99" } });
     expect(ended.last(pipe)).toBeUndefined();
   });
 });

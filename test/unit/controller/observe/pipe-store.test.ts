@@ -21,21 +21,36 @@ describe("a Deployment and a StatefulSet with the same name", () => {
     const { pipes } = createCaches();
     const changes: string[] = [];
     pipes.onChange((change) => changes.push(change.type));
-    pipes.apply(deployment);
-    pipes.apply(statefulSet);
+    pipes.of(deployment.kind).apply(deployment);
+    pipes.of(statefulSet.kind).apply(statefulSet);
     expect(pipes.by(BY_SERVICE, "service")).toEqual([deployment, statefulSet]);
     expect([pipes.size, [...pipes.values()].length, changes]).toEqual([2, 2, ["added", "added"]]);
     expect(pipes.get(keyOfPipe(deployment))).toBe(deployment);
     expect(pipes.get(keyOfPipe(statefulSet))).toBe(statefulSet);
-    pipes.remove({ ...deployment, metadata: { ...deployment.metadata, resourceVersion: "2" } });
+    pipes
+      .of(deployment.kind)
+      .remove({ ...deployment, metadata: { ...deployment.metadata, resourceVersion: "2" } });
     expect(pipes.by(BY_SERVICE, "service")).toEqual([statefulSet]);
     expect(pipes.get(keyOfPipe(deployment))).toBeUndefined();
   });
 
+  it.each(["statefulset", "my-statefulset"])("are found by their keys in the namespace %s", (namespace) => {
+    const { pipes } = createCaches();
+    for (const pipe of [deployment, statefulSet]) {
+      const moved = { ...pipe, metadata: { ...pipe.metadata, namespace } };
+      pipes.of(moved.kind).apply(moved);
+      expect(pipes.get(keyOfPipe(moved))).toBe(moved);
+    }
+  });
+
   it("keep versions that cannot be compared apart", () => {
     const { pipes } = createCaches();
-    pipes.apply({ ...statefulSet, metadata: { ...statefulSet.metadata, resourceVersion: "900" } });
-    pipes.observe({ ...deployment, metadata: { ...deployment.metadata, resourceVersion: "5" } });
+    pipes
+      .of(statefulSet.kind)
+      .apply({ ...statefulSet, metadata: { ...statefulSet.metadata, resourceVersion: "900" } });
+    pipes
+      .of(deployment.kind)
+      .observe({ ...deployment, metadata: { ...deployment.metadata, resourceVersion: "5" } });
     expect(pipes.size).toBe(2);
   });
 

@@ -51,7 +51,7 @@ function linesOfAll(pipes: readonly PipeView[], mostRollouts = 1): string[] {
     const service = { id, organizationId: "acme", name: id, namespace: "pipes" };
     caches.services.apply(cached(serviceConfigMapName(id), service));
     caches.scalings.apply(aScaling(4, { metadata: { ...aScaling(4).metadata, name: id } }));
-    caches.pipes.apply(pipe);
+    caches.pipes.of(pipe.kind).apply(pipe);
   }
   const where = { kubeconfig: undefined, namespace: "records", pipeNamespaces: [], tiers: TIERS };
   const settings = { ...POLICY, ...where, maxConcurrentRollouts: mostRollouts };

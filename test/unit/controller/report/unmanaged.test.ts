@@ -39,9 +39,9 @@ describe("a pipe that the controller does not manage", () => {
 
   it("gets another Event after it was deleted and created again", async () => {
     const { reporter, caches, events } = setup();
-    caches.pipes.apply(pipe);
+    caches.pipes.of(pipe.kind).apply(pipe);
     await reporter.report(orphan(UNKNOWN), undefined);
-    caches.pipes.remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "2" } });
+    caches.pipes.of(pipe.kind).remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "2" } });
     await reporter.report(orphan(UNKNOWN), undefined);
     expect(events).toHaveLength(2);
   });
