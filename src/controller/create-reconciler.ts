@@ -9,7 +9,7 @@ import { WriteMemory } from "./apply/write-memory.ts";
 import { enqueueOnChange } from "./event-handlers.ts";
 import { BY_COMMIT } from "./observe/caches.ts";
 import { DeletedScalings, DepartedPipes, EndedPods } from "./observe/deleted-objects.ts";
-import { DepartedSearch, type SearchOptions } from "./observe/departed-search.ts";
+import { type SearchOptions, searchDeparted } from "./observe/departed-search.ts";
 import { Reconciler, type ReconcilerOptions } from "./reconciler.ts";
 
 /** Options of the reconciler that `createReconciler` creates itself, apart from the limits. */
@@ -56,7 +56,7 @@ export function createReconciler(setup: ReconcilerSetup) {
   });
   const reconcileAll = (signal: AbortSignal) =>
     runWorkers({ ...setup, reconcile: (serviceId) => reconciler.reconcile(serviceId) }, signal);
-  const search = new DepartedSearch(setup, (pipe) => {
+  const search = searchDeparted(setup, (pipe) => {
     departed.observe(pipe);
     queue.add(pipe.serviceId);
   });

@@ -1,3 +1,4 @@
+import { abortable } from "../../kube/abortable.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { isForbiddenByRbac, isWithoutRoles, KubeApiError } from "../../kube/errors.ts";
 import { isUnmanaged } from "../../kube/managers.ts";
@@ -38,87 +39,72 @@ const LEAST_MS = 10_000;
  * Finds the workloads that lost a label of a pipe during a commit, if no watch of this process showed that. No later
  * event shows them, so nothing would release them. A search lists all workloads that are not pipes, page by page.
  */
-export class DepartedSearch {
-  readonly #options: SearchOptions;
-  readonly #onFound: (pipe: PipeView) => void;
-  readonly #backoff: RetryBackoff;
-  #requested = Promise.withResolvers<void>();
-
-  constructor(options: SearchOptions, onFound: (pipe: PipeView) => void) {
-    this.#options = options;
-    this.#onFound = onFound;
-    this.#backoff = new RetryBackoff(options.clock);
-  }
-
-  /** Call it when the watches have missed something. */
-  request(): void {
-    this.#requested.resolve();
-  }
-
-  /** Searches now, and after each request, until the signal is aborted. */
-  async run(signal: AbortSignal): Promise<void> {
-    const aborted = new Promise<void>((resolve) => {
-      signal.addEventListener("abort", () => resolve(), { once: true });
-    });
-    const { clock } = this.#options;
-    while (!signal.aborted) {
-      const nextAtMs = clock.monotonic() + LEAST_MS;
-      this.#requested = Promise.withResolvers();
-      await this.#search(signal);
-      await Promise.race([this.#requested.promise, aborted]);
-      await pause(clock, Math.max(0, nextAtMs - clock.monotonic()), signal);
-    }
-  }
-
-  async #search(signal: AbortSignal): Promise<void> {
-    const { pipeNamespaces } = this.#options;
-    for (const namespace of pipeNamespaces.length > 0 ? pipeNamespaces : [undefined]) {
-      for (const kind of PIPE_KINDS) {
-        for (const labelSelector of SELECTORS)
-          await this.#searchList({ namespace, kind, labelSelector }, signal);
-      }
-    }
-  }
-
-  async #searchList({ namespace, kind, labelSelector }: ListToSearch, signal: AbortSignal): Promise<void> {
-    const { client, clock, onProblem } = this.#options;
-    const { resource } = KINDS[kind];
-    const path = collectionPath(resource, namespace);
-    const message = resource.message && listOf(resource.message);
-    const request = { path, query: { labelSelector }, message, signal };
-    while (!signal.aborted) {
-      try {
-        await listPages(client, request, (workload: Workload) => this.#read(kind, workload));
-        return;
-      } catch (error) {
-        if (signal.aborted) return;
-        // The informer of this kind reports the missing permission, without which no workload could be released.
-        if (isForbiddenByRbac(error) && !isWithoutRoles(error)) return;
-        onProblem(error);
-        const leastMs = error instanceof KubeApiError ? error.retryAfterMs : 0;
-        await pause(clock, this.#backoff.next(leastMs), signal);
-      }
-    }
-  }
+export function searchDeparted(
+  { client, clock, pipeNamespaces, onProblem }: SearchOptions,
+  onFound: (pipe: PipeView) => void,
+) {
+  const namespaces = pipeNamespaces.length > 0 ? pipeNamespaces : [undefined];
+  const backoff = new RetryBackoff(clock);
+  let requested = Promise.withResolvers<void>();
 
   /** @returns nothing, so that no workloads are kept in memory */
-  #read(kind: PipeKind, workload: Workload): readonly never[] {
+  const read = (kind: PipeKind, workload: Workload): readonly never[] => {
     const { name, namespace, managedFields } = workload.metadata;
     try {
       const pipe = KINDS[kind].toView(workload);
       // Most of these have never been pipes, so the number in a partition alone does not show whose hold it is.
       const isOurs = pipe.lastRollout !== undefined || !isUnmanaged(managedFields);
-      if (isUnreleased(pipe) && isOurs) this.#onFound({ ...pipe, serviceId: lastServiceOf(pipe) });
+      if (isUnreleased(pipe) && isOurs) onFound({ ...pipe, serviceId: lastServiceOf(pipe) });
     } catch (cause) {
       const problem = `the ${kind} ${namespace}/${name} cannot be read`;
-      this.#options.onProblem(new UnreadableObjectError(problem, { cause }));
+      onProblem(new UnreadableObjectError(problem, { cause }));
     }
     return [];
-  }
+  };
+
+  const searchList = async (kind: PipeKind, path: string, labelSelector: string, signal: AbortSignal) => {
+    const { message } = KINDS[kind].resource;
+    const request = { path, query: { labelSelector }, message: message && listOf(message), signal };
+    while (!signal.aborted) {
+      try {
+        await listPages(client, request, (workload: Workload) => read(kind, workload));
+        return;
+      } catch (error) {
+        if (signal.aborted || isRefused(error)) return;
+        onProblem(error);
+        const leastMs = error instanceof KubeApiError ? error.retryAfterMs : 0;
+        await pause(clock, backoff.next(leastMs), signal);
+      }
+    }
+  };
+
+  const search = async (signal: AbortSignal) => {
+    for (const namespace of namespaces) {
+      for (const kind of PIPE_KINDS) {
+        const path = collectionPath(KINDS[kind].resource, namespace);
+        for (const selector of SELECTORS) await searchList(kind, path, selector, signal);
+      }
+    }
+  };
+
+  return {
+    /** Call it when the watches have missed something. */
+    request: () => requested.resolve(),
+
+    /** Searches now, and after each request, until the signal is aborted. */
+    async run(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        const nextAtMs = clock.monotonic() + LEAST_MS;
+        requested = Promise.withResolvers();
+        await search(signal);
+        await abortable(requested.promise, signal).catch(() => undefined);
+        await pause(clock, Math.max(0, nextAtMs - clock.monotonic()), signal);
+      }
+    },
+  };
 }
 
-interface ListToSearch {
-  readonly namespace: string | undefined;
-  readonly kind: PipeKind;
-  readonly labelSelector: string;
+/** The informer of this kind reports the missing permission, without which no workload could be released. */
+function isRefused(error: unknown): boolean {
+  return isForbiddenByRbac(error) && !isWithoutRoles(error);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
-import { DepartedSearch } from "../../../../src/controller/observe/departed-search.ts";
+import { searchDeparted } from "../../../../src/controller/observe/departed-search.ts";
 import { formatLastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
@@ -72,7 +72,7 @@ function setup(...deployments: readonly Deployment[]) {
   };
   const begin = (...pipeNamespaces: readonly string[]) => {
     const onProblem = (problem: unknown) => problems.push(problem);
-    const departed = new DepartedSearch({ client, clock, onProblem, pipeNamespaces }, (pipe) => {
+    const departed = searchDeparted({ client, clock, onProblem, pipeNamespaces }, (pipe) => {
       found.push(`${pipe.metadata.name} of ${pipe.serviceId}`);
     });
     const ended = departed.run(abort.signal).then(() => {
