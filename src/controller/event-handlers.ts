@@ -6,9 +6,9 @@ import type { Change, Store } from "../runtime/store.ts";
 import type { Priority, WorkQueue } from "../runtime/work-queue.ts";
 import type { Limits } from "./apply/limits.ts";
 import { BY_ORGANIZATION, type Caches } from "./observe/caches.ts";
-import { pipeKeysOf } from "./observe/pipe-kind.ts";
 import { isInCommit, mayBeRollingOut } from "./observe/pipe-view.ts";
 import { isOfStatefulSet } from "./observe/pod-view.ts";
+import { pipeKeysOf } from "./observe/workloads/kinds.ts";
 
 /** Enqueues the services that changes affect. The key is the ID of a service for every kind of object. */
 export function enqueueOnChange(caches: Caches, queue: WorkQueue, { rollouts, commits }: Limits): void {

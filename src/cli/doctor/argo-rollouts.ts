@@ -1,5 +1,5 @@
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
-import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
+import { keyOfPipe } from "../../controller/observe/workloads/kinds.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import type { Cluster } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";

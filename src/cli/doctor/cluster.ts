@@ -1,9 +1,8 @@
 import type { VersionInfo } from "@kubernetes/client-node";
 import { DATABASE_TYPE, LEASE_NAME, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
-import { PIPE_KINDS, type PipeKind, pipeKey } from "../../controller/observe/pipe-kind.ts";
 import type { PipeView } from "../../controller/observe/pipe-view.ts";
 import { toPodView } from "../../controller/observe/pod-view.ts";
-import { KINDS } from "../../controller/observe/workloads/kinds.ts";
+import { KINDS, PIPE_KINDS, type PipeKind, pipeKey } from "../../controller/observe/workloads/kinds.ts";
 import { HOLD } from "../../controller/observe/workloads/stateful-set.ts";
 import { GROUP, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";

@@ -1,4 +1,4 @@
-import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
+import { keyOfPipe } from "../../controller/observe/workloads/kinds.ts";
 import { podTemplateProblem } from "../../controller/observe/workloads/workload.ts";
 import type { Cluster, Pipe, Scaling } from "./cluster.ts";
 import { note, ok, type Result, warning } from "./result.ts";

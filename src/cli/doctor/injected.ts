@@ -1,5 +1,5 @@
 import { CONTAINER_ANNOTATION } from "../../controller/names.ts";
-import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
+import { keyOfPipe } from "../../controller/observe/workloads/kinds.ts";
 import type { Cluster } from "./cluster.ts";
 import { pipesInPlace } from "./in-place.ts";
 import { type Result, warning } from "./result.ts";

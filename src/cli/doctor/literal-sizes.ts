@@ -1,4 +1,4 @@
-import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
+import { keyOfPipe } from "../../controller/observe/workloads/kinds.ts";
 import type { TemplateContainer } from "../../kube/pods.ts";
 import type { Cluster, Pipe } from "./cluster.ts";
 import { type Result, warning } from "./result.ts";

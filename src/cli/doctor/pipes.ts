@@ -1,5 +1,5 @@
 import { SERVICE_LABEL } from "../../controller/names.ts";
-import { keyOfPipe } from "../../controller/observe/pipe-kind.ts";
+import { keyOfPipe } from "../../controller/observe/workloads/kinds.ts";
 import type { Cluster } from "./cluster.ts";
 import { ok, type Result, warning } from "./result.ts";
 

@@ -1,7 +1,7 @@
-import { keyOfPipe, type PipeKind } from "../../controller/observe/pipe-kind.ts";
 import { isHeld } from "../../controller/observe/pipe-view.ts";
 import type { PodView } from "../../controller/observe/pod-view.ts";
 import { isSameQuantity } from "../../controller/observe/resources.ts";
+import { keyOfPipe, type PipeKind } from "../../controller/observe/workloads/kinds.ts";
 import { PLURAL } from "../../crd/names.ts";
 import type { Container, PodTemplate } from "../../kube/pods.ts";
 import { capitalized } from "../command.ts";

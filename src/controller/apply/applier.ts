@@ -12,9 +12,8 @@ import { keyOf, type Store } from "../../runtime/store.ts";
 import type { Caches } from "../observe/caches.ts";
 import type { DepartedPipes } from "../observe/deleted-objects.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
-import { keyOfPipe } from "../observe/pipe-kind.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
-import { KINDS } from "../observe/workloads/kinds.ts";
+import { KINDS, keyOfPipe } from "../observe/workloads/kinds.ts";
 import {
   READ_LATER,
   type WriteError,

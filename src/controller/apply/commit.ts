@@ -1,10 +1,9 @@
 import { formatSize } from "../../domain/size.ts";
 import type { Of } from "../actions.ts";
 import type { Fallback, LastRollout } from "../observe/last-rollout.ts";
-import type { PipeKind } from "../observe/pipe-kind.ts";
 import { type PipeView, replaceablePods } from "../observe/pipe-view.ts";
 import { type Allotment, isSize } from "../observe/resources.ts";
-import { KINDS } from "../observe/workloads/kinds.ts";
+import { KINDS, type PipeKind } from "../observe/workloads/kinds.ts";
 import type { WriteError, WrittenAnnotation } from "../observe/write-record.ts";
 import { errorOf } from "../retry.ts";
 import { applied, inPlaceFailureTo } from "../rollout/annotation.ts";

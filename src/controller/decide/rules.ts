@@ -8,8 +8,8 @@ import { isUnrequested, waitsForRequest, waitsInPlace } from "../in-place/fall-b
 import { podsFollow, podsInProgress, podsReturn, sizeRefused } from "../in-place/rules.ts";
 import { IN_PLACE } from "../in-place/way.ts";
 import { effectOn } from "../observe/autoscaler-view.ts";
-import { nameOf } from "../observe/pipe-kind.ts";
 import { hasAllResources, hasNoPods } from "../observe/pipe-view.ts";
+import { nameOf } from "../observe/workloads/kinds.ts";
 import { mayReplacePods, seesPods } from "../pods.ts";
 import { FIELD_CONFLICT } from "../retry.ts";
 import { failedBefore, failureUntilTurn, nextAttempt } from "../rollout/prior-failure.ts";

@@ -7,7 +7,7 @@ import type {
   VerticalPodAutoscaler,
 } from "../../kube/autoscalers.ts";
 import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
-import { PIPE_KINDS, pipeName } from "./pipe-kind.ts";
+import { PIPE_KINDS, pipeName } from "./workloads/kinds.ts";
 
 /** A VerticalPodAutoscaler or HorizontalPodAutoscaler, which may affect the pods of a pipe. */
 export interface AutoscalerView extends KubeObject {

@@ -22,11 +22,10 @@ import {
   toHorizontalAutoscalerView,
   toVerticalAutoscalerView,
 } from "./autoscaler-view.ts";
-import { PIPE_KINDS, type PipeKind, pipeKeysOf, pipeName } from "./pipe-kind.ts";
 import { type PipeScalingView, toPipeScalingView } from "./pipe-scaling-view.ts";
 import { isInCommit, mayBeRollingOut, type PipeView } from "./pipe-view.ts";
 import { type PodView, toPodView } from "./pod-view.ts";
-import { KINDS } from "./workloads/kinds.ts";
+import { KINDS, PIPE_KINDS, type PipeKind, pipeKeysOf, pipeName } from "./workloads/kinds.ts";
 
 /** A record of the API, or why it is malformed. */
 export type Cached<T> = KubeObject & { readonly record: Parsed<T> };

@@ -4,10 +4,10 @@ import { compareResourceVersions } from "../../runtime/resource-version.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
 import { WallTime } from "../../runtime/wall-time.ts";
 import type { PipeStore } from "./caches.ts";
-import { keyOfPipe, pipeKeysOf } from "./pipe-kind.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
 import { isUnreleased, lastServiceOf, type PipeView } from "./pipe-view.ts";
 import { type ContainerView, isReplica, type PodView } from "./pod-view.ts";
+import { keyOfPipe, pipeKeysOf } from "./workloads/kinds.ts";
 
 /** Far more than the PipeScalings that are deleted, or the pipes that lose their labels during a commit, in 30 s. */
 const MAX_ENTRIES = 1000;

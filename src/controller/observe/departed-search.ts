@@ -11,9 +11,8 @@ import { UnreadableObjectError } from "../../runtime/reflector.ts";
 import { RetryBackoff } from "../../runtime/retry-backoff.ts";
 import type { ControllerSettings } from "../../settings/controller.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../names.ts";
-import { PIPE_KINDS, type PipeKind } from "./pipe-kind.ts";
 import { isUnreleased, lastServiceOf, type PipeView } from "./pipe-view.ts";
-import { KINDS } from "./workloads/kinds.ts";
+import { KINDS, PIPE_KINDS, type PipeKind } from "./workloads/kinds.ts";
 
 /**
  * Select all workloads that are not pipes. A selector has no "or", so this takes two lists. Their order matters: a

@@ -8,10 +8,10 @@ import { type AutoscalerView, effectOn } from "./autoscaler-view.ts";
 import { BY_PIPE, BY_SERVICE, type Cached, type Caches } from "./caches.ts";
 import type { DeletedScalings, DepartedPipes, EndedPods } from "./deleted-objects.ts";
 import { appliedSize, type LastRollout } from "./last-rollout.ts";
-import { keyOfPipe, nameOf } from "./pipe-kind.ts";
 import { containerNameOf, isAnnouncedBefore, type PipeView, presentAllotment } from "./pipe-view.ts";
 import { formatAllotment } from "./resources.ts";
 import type { Found, Obstacle, Snapshot } from "./snapshot.ts";
+import { keyOfPipe, nameOf } from "./workloads/kinds.ts";
 import type { WriteRecords } from "./write-record.ts";
 
 export interface Scope {

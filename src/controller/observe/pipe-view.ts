@@ -2,7 +2,6 @@ import { type Size, sameSize } from "../../domain/size.ts";
 import type { Identity, KubeObject } from "../../kube/objects.ts";
 import type { DeploymentCondition } from "../../kube/workloads.ts";
 import { appliedSize, type Fallback, type LastRollout } from "./last-rollout.ts";
-import type { PipeKind } from "./pipe-kind.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
 import {
   type Allotment,
@@ -12,6 +11,7 @@ import {
   resourcesOfPods,
   type SomeResources,
 } from "./resources.ts";
+import type { PipeKind } from "./workloads/kinds.ts";
 import type { StartupRead } from "./workloads/startup-reads.ts";
 
 /** The fields of a workload that decisions need; the cache keeps only these. */

@@ -12,7 +12,7 @@ import {
 import type { Container, ContainerStatus, Pod } from "../../kube/pods.ts";
 import { parseTime } from "../../kube/time.ts";
 import { CONTAINER_ANNOTATION, REVISION_HASH_LABEL, TEMPLATE_HASH_LABEL } from "../names.ts";
-import { pipeName } from "./pipe-kind.ts";
+import { pipeName } from "./workloads/kinds.ts";
 
 /** The fields of a pod of a pipe that decisions need; the cache keeps only these. */
 export interface PodView extends KubeObject {

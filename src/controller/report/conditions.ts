@@ -5,10 +5,10 @@ import { formatTime } from "../../kube/time.ts";
 import type { Assessment } from "../assessment.ts";
 import type { Sizing } from "../decide/decision.ts";
 import { isHindered } from "../in-place/fall-back.ts";
-import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
+import { nameOf } from "../observe/workloads/kinds.ts";
 import { describeFailure, stalls } from "./failures.ts";
 
 /** Reason and message of the conditions: one word for programs, and sentences for people. */

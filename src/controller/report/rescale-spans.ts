@@ -1,7 +1,7 @@
 import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { requestSpanId, type Span, spanIdOf } from "../../telemetry/span.ts";
-import { nameOf } from "../observe/pipe-kind.ts";
 import { activeBoost, requestOf } from "../observe/pipe-scaling-view.ts";
+import { nameOf } from "../observe/workloads/kinds.ts";
 import { describeFailure, newFailures } from "./failures.ts";
 import { newlyResized, type StatusChange } from "./resize-methods.ts";
 

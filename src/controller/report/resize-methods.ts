@@ -10,9 +10,9 @@ import { type Size, sameSize } from "../../domain/size.ts";
 import { clipped } from "../../kube/clipped.ts";
 import type { Assessment } from "../assessment.ts";
 import { isFollowedByRollout } from "../in-place/fall-back.ts";
-import { nameOf } from "../observe/pipe-kind.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
+import { nameOf } from "../observe/workloads/kinds.ts";
 
 /** Returns how each pipe got the desired size, and why pipes get it by a rollout although in place was wanted. */
 export function resizeMethods(assessments: readonly Assessment[], desired: Size) {

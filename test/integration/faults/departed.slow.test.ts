@@ -1,9 +1,8 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
-import type { PipeKind } from "../../../src/controller/observe/pipe-kind.ts";
 import { isInCommit } from "../../../src/controller/observe/pipe-view.ts";
-import { KINDS } from "../../../src/controller/observe/workloads/kinds.ts";
+import { KINDS, type PipeKind } from "../../../src/controller/observe/workloads/kinds.ts";
 import { collectionPath, objectPath, PODS } from "../../../src/kube/paths.ts";
 import type { Pod } from "../../../src/kube/pods.ts";
 import type { Workload } from "../../../src/kube/workloads.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { apply } from "../../../../src/controller/apply/apply.ts";
 import type { Fallback } from "../../../../src/controller/observe/last-rollout.ts";
-import { keyOfPipe } from "../../../../src/controller/observe/pipe-kind.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import { keyOfPipe } from "../../../../src/controller/observe/workloads/kinds.ts";
 import { HOLD, toStatefulPipeView } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import type { WriteError, WritePurpose } from "../../../../src/controller/observe/write-record.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";

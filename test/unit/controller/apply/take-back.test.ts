@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { apply } from "../../../../src/controller/apply/apply.ts";
-import { keyOfPipe } from "../../../../src/controller/observe/pipe-kind.ts";
 import { presentForm } from "../../../../src/controller/observe/pipe-view.ts";
+import { keyOfPipe } from "../../../../src/controller/observe/workloads/kinds.ts";
 import { toStatefulPipeView } from "../../../../src/controller/observe/workloads/stateful-set.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";

@@ -23,7 +23,7 @@ it.each([
   );
   const metadata = { name, namespace: "records", uid: "uid", resourceVersion: "1", generation: 1 };
   caches.services.apply({ metadata, record });
-  caches.pipes.apply(aPipe("a", { serviceId: SERVICE }));
+  caches.pipes.of("Deployment").apply(aPipe("a", { serviceId: SERVICE }));
   const ownerReferences = [{ kind: "ReplicaSet", name: "a-hash", uid: "uid-set" }];
   const labels = { "pod-template-hash": "hash" };
   const ofPod = { name: "a-1", namespace: "pipes", uid: "uid-a-1", resourceVersion: "1", labels };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { BY_PIPE, BY_SERVICE, createCaches } from "../../../../src/controller/observe/caches.ts";
-import { keyOfPipe } from "../../../../src/controller/observe/pipe-kind.ts";
 import { toPodView } from "../../../../src/controller/observe/pod-view.ts";
+import { keyOfPipe } from "../../../../src/controller/observe/workloads/kinds.ts";
 import { aPipe } from "../../../support/fixtures/snapshot.ts";
 import { aStatefulPipe } from "../../../support/fixtures/stateful-set.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
-import { nameOf } from "../../../../src/controller/observe/pipe-kind.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
+import { nameOf } from "../../../../src/controller/observe/workloads/kinds.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { StatefulSet } from "../../../../src/kube/workloads.ts";
 import { actionsFor, statesFor } from "../../../support/fixtures/decisions.ts";
