@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { enqueueOnChange } from "../../../src/controller/event-handlers.ts";
+import { enqueueOnChange } from "../../../src/controller/create-reconciler.ts";
 import type { AutoscalerView } from "../../../src/controller/observe/autoscaler-view.ts";
 import { createCaches } from "../../../src/controller/observe/caches.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
