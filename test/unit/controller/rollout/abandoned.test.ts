@@ -215,6 +215,17 @@ describe("a pipe that stopped its old pods, in a service that must not be resize
     expect(decisionFor({ ...changes, writes })).toEqual({ actions: [], atMs: NOW_MS + 1000 });
   });
 
+  it("keeps its deleted PipeScaling in the annotation of a rollback, which otherwise gets the present one", () => {
+    const annotated = (changes: Partial<Snapshot>) =>
+      decide(aSnapshot([stopped], { pods, ...changes }), DECIDE_OPTIONS).actions;
+    const { uid } = recreated.metadata;
+    const rollout = { isRollback: true, scalingUid: stopped.lastRollout?.scalingUid };
+    expect(annotated({ scaling: recreated })).toMatchObject([{ type: "roll-back", rollout }]);
+    const resumed = { ...aScaling(4), metadata: recreated.metadata };
+    const ofPresent = { isRollback: true, scalingUid: uid };
+    expect(annotated({ scaling: resumed })).toMatchObject([{ type: "roll-back", rollout: ofPresent }]);
+  });
+
   it.each<[string, Partial<Snapshot>, Partial<PipeView>]>([
     ["it keeps its old pods", unknown, { stopsOldPodsFirst: false }],
     ["its owner paused it", unknown, { isPaused: true }],

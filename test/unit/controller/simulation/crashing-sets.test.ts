@@ -133,3 +133,23 @@ describe("a StatefulSet whose owner changes it during a rollout to an image that
     expect(held.ready).toMatchObject({ status: "False", reason: "RolloutTimeout" });
   });
 });
+
+describe("a StatefulSet whose new pod never becomes ready, and whose PipeScaling is deleted meanwhile,", () => {
+  it("runs its old size again, although the new PipeScaling is suspended, and gets no other size", async () => {
+    const held = await start({ strategy: "Rollout" });
+    const { simulation } = held;
+    workloadsOf(simulation).kubelets.failWhile(runs(8), { isProbed: true });
+    held.request(8);
+    await held.run(5 * SECOND);
+    // A pipe with another size is the reason why the new PipeScaling is suspended.
+    simulation.deploy("b", 1, { cores: 4 });
+    simulation.removeScaling(1);
+    await held.run(60 * MINUTE);
+    expect([new Set(sizesOf(held)), areAllRunning(held)]).toEqual([new Set(threeOf(4)), true]);
+    expect(held.ready).toMatchObject({ status: "Unknown", reason: "Suspended" });
+    expect(held.deleted()).toHaveLength(1);
+    const written = held.writes().length;
+    await held.run(60 * MINUTE);
+    expect(held.writes().slice(written)).toEqual([]);
+  });
+});
