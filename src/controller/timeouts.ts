@@ -58,6 +58,11 @@ export const TIMEOUTS = {
    * `commitMs`. That commit must not be cut short, because that would start a rollout.
    */
   orphanPauseMs: MINUTE_MS,
+  /**
+   * After the start of a rollout of a StatefulSet: until a write to its spec no longer begins its timeout again. Such a
+   * write may end a long interruption by the owner, but it may also be one of an endless number.
+   */
+  renewalMs: 24 * 60 * MINUTE_MS,
   /** For a pipe with pods: until the condition ReplicaFailure counts as a failure. Healthy rollouts have it briefly. */
   replicaFailureMs: 30 * SECOND_MS,
   /** For the owner of a deleted PipeScaling to create it again, as `kubectl replace --force` does. */

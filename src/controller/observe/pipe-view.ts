@@ -96,6 +96,11 @@ export interface InTurn {
   readonly isFirst: boolean;
   /** Kubernetes has no pods of an earlier template, so it creates every pod with the newest one. */
   readonly isOfOneRevision: boolean;
+  /**
+   * When the spec was last written, unless only an autoscaler set the number of replicas, in milliseconds since 1970; 0
+   * if nothing shows it.
+   */
+  readonly writtenAtMs: number;
   readonly hold: Hold | undefined;
   /** The partition of the owner: that many of the first pods are not replaced. Absent with the strategy OnDelete. */
   readonly partition: number | undefined;

@@ -99,8 +99,7 @@ function triedAgainAtMs({ pipe, pods, endedPod, timeouts }: Subject, beganMs: nu
 
 /**
  * A resumed rollout gets the whole timeout again, and a rollout that its owner changed gets it from the last progress.
- * For a StatefulSet, both are the last write to its spec. Until Kubernetes observes a rollout, the timeout does not
- * start.
+ * Until Kubernetes observes a rollout, the timeout does not start.
  */
 function timedOut(subject: Subject, because: string): RolloutEnd | undefined {
   const { pipe, nowMs } = subject;
@@ -108,9 +107,8 @@ function timedOut(subject: Subject, because: string): RolloutEnd | undefined {
   // The rollout has ended, or there was nothing to roll out. Pods that start now belong to a later scale-up.
   const isOver = rollout.progressing?.reason === "NewReplicaSetAvailable" && isOfLastRollout(pipe);
   if (isOver || lastRollout?.replicas === 0) return undefined;
-  const progressedMs = pipe.inTurn || isChangedByOwner(pipe) ? rollout.progressedAtS * 1000 : 0;
   const begunMs = rollout.isSeen ? startedAtMs(pipe, nowMs) : nowMs;
-  const sinceMs = Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs);
+  const sinceMs = Math.max(resumedAtMs(rollout.progressing, nowMs), renewedAtMs(subject), begunMs);
   const timeoutMs = timeoutMsOf(pipe, subject);
   // A pod that is created again and again makes no progress, so all steps together have a limit.
   const allStepsMs = stepsOf(pipe) * timeoutMs;
@@ -121,6 +119,15 @@ function timedOut(subject: Subject, because: string): RolloutEnd | undefined {
       : ` in ${describeDuration(allStepsMs)}`;
   const message = `the rollout has not completed${late}${because || awaited(subject)}`;
   return { reason: "RolloutTimeout", message, atMs: Math.min(stepEndsAtMs, endsAtMs) };
+}
+
+/** When the owner changed or resumed a rollout, in milliseconds since 1970. A StatefulSet does not show which it was. */
+function renewedAtMs({ pipe, nowMs, timeouts }: Subject): number {
+  const { inTurn, rollout, lastRollout, metadata } = pipe;
+  if (!inTurn) return isChangedByOwner(pipe) ? rollout.progressedAtS * 1000 : 0;
+  // Otherwise, the controller was the last to change the spec, and later writes changed only annotations or labels.
+  const isSpecChanged = lastRollout !== undefined && metadata.generation > lastRollout.generation;
+  return isSpecChanged ? Math.min(inTurn.writtenAtMs, startedAtMs(pipe, nowMs) + timeouts.renewalMs) : 0;
 }
 
 /**

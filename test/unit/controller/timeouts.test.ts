@@ -21,6 +21,7 @@ it("the controller waits in production for the times that docs/explanation descr
     stuckPodMs: 60_000,
     podEndMs: 5_000,
     orphanPauseMs: 60_000,
+    renewalMs: 86_400_000,
     replicaFailureMs: 30_000,
     recreateMs: 30_000,
     adoptMs: 5_000,

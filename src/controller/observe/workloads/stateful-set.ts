@@ -27,9 +27,12 @@ const ON_DELETE = "OnDelete";
 /** The owners of any field of the spec. */
 const SPEC = [["f:spec"]];
 
+/** The subresource by which autoscalers set only the number of replicas. */
+const SCALE = "scale";
+
 function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
   const { spec, status = {} } = statefulSet;
-  const { managedFields } = statefulSet.metadata;
+  const { managedFields = [] } = statefulSet.metadata;
   const { replicas = 1, minReadySeconds = 0 } = spec;
   const heldAtMs = heldByControllerAtMs(statefulSet, known.lastRollout);
   const partition = partitionOf(spec, heldAtMs !== undefined);
@@ -37,6 +40,7 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
   const hold = holdOf(spec, partition);
   const replaceable = replicas - (hold?.pods ?? 0);
   const template = templateIdOf(spec.template, known);
+  const rollout = rolloutProgressOf(statefulSet, hold);
   const isOfOneRevision = status.currentRevision === status.updateRevision;
   return {
     kind: "StatefulSet",
@@ -51,6 +55,10 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
       templateHash: status.updateRevision ?? "",
       isFirst: isOfOneRevision && !status.availableReplicas,
       isOfOneRevision,
+      writtenAtMs: changedAtMs(
+        managedFields.filter(({ subresource }) => subresource !== SCALE),
+        rollout.isSeen,
+      ),
       hold,
       partition,
       needsHold,
@@ -58,7 +66,7 @@ function ofStatefulSet(statefulSet: StatefulSet, known: Known): OfKind {
         heldAtMs === undefined && isManagedBy(CONTROLLER_FIELD_MANAGER, managedFields, [PARTITION]),
     },
     revision: revisionOf(template, known.lastRollout),
-    rollout: rolloutProgressOf(statefulSet, hold),
+    rollout,
   };
 }
 

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
+import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
+import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { failuresIn, summaries } from "../../../support/fixtures/decisions.ts";
 import {
@@ -148,6 +150,7 @@ describe("StatefulSets that have their size, and crash again and again for anoth
 
 describe("the timeout of the rollout of a StatefulSet", () => {
   const TIMEOUT_MS = POLICY.rolloutTimeoutMs;
+  const RENEWAL_MS = TIMEOUTS.renewalMs;
   const slow = (createdAtMs: number, startedAtMs: number) =>
     decided(rolling({ updatedReplicas: 2, availableReplicas: 2 }, { startedAtMs }), [
       ...[oldPod(0), newPod(1, { createdAtMs, isReady: false })],
@@ -193,16 +196,38 @@ describe("the timeout of the rollout of a StatefulSet", () => {
     });
   });
 
+  const resumed = (
+    agoMs: number,
+    rollout: Partial<LastRollout> = { startedAtMs: NOW_MS - RENEWAL_MS },
+    subresource?: string,
+  ) => {
+    const [owner, status] = crashedSince(NOW_MS - agoMs);
+    const writers = [{ ...owner, ...(subresource ? { subresource } : {}) }, { ...status }];
+    const pipe = rolling({ updatedReplicas: 1, availableReplicas: 2 }, rollout, {}, writers);
+    return decided(pipe, [oldPod(0), oldPod(1), newPod(2, { createdAtMs: 0, isReady: false })]);
+  };
+
   it("begins again when its owner lets Kubernetes replace its pods again", () => {
-    const resumed = (agoMs: number) => {
-      const writers = crashedSince(NOW_MS - agoMs);
-      const pipe = rolling({ updatedReplicas: 1, availableReplicas: 2 }, { startedAtMs: 0 }, {}, writers);
-      return decided(pipe, [oldPod(0), oldPod(1), newPod(2, { createdAtMs: 0, isReady: false })]);
-    };
     const { assessment, snapshot, decision, actions } = resumed(MINUTE_MS);
     expect([assessment?.state, actions]).toEqual(["rolling", []]);
     expect(recheckAtMs(snapshot, decision)).toBe(NOW_MS + TIMEOUT_MS - MINUTE_MS);
     expect(resumed(TIMEOUT_MS).actions).toEqual(["a back to 1000m/4Gi"]);
+  });
+
+  it.each<[string, Partial<LastRollout>, string?]>([
+    ["an annotation, by the owner of the spec", { generation: 7 }],
+    ["the number of replicas, by an autoscaler", {}, "scale"],
+  ])("does not begin again with a write of %s", (_, rollout, subresource) => {
+    const withinMs = (agoMs: number) =>
+      resumed(0, { startedAtMs: NOW_MS - agoMs, ...rollout }, subresource).actions;
+    expect(withinMs(TIMEOUT_MS - 1)).toEqual([]);
+    expect(withinMs(TIMEOUT_MS)).toEqual(["a back to 1000m/4Gi"]);
+  });
+
+  it("does not begin again for ever for a StatefulSet whose spec is written again and again", () => {
+    const withinMs = (agoMs: number) => resumed(0, { startedAtMs: NOW_MS - agoMs }).actions;
+    expect(withinMs(RENEWAL_MS + TIMEOUT_MS - 1)).toEqual([]);
+    expect(withinMs(RENEWAL_MS + TIMEOUT_MS)).toEqual(["a back to 1000m/4Gi"]);
   });
 
   it("does not begin again for ever for a pod that is created again and again", () => {

@@ -84,6 +84,13 @@ describe("a StatefulSet of three pods", () => {
       expect(progressedAt([owner, scaler, reported("2026-06-01T12:00:00Z")])).toBe("11:30");
     });
 
+    it("is no write of an autoscaler for the timeout of a rollout", () => {
+      const owner = written("helm", "2026-06-01T11:00:00Z");
+      const scaler = { ...written("scaler", "2026-06-01T11:30:00Z"), subresource: "scale" };
+      const { inTurn } = aStatefulPipe({ metadata: { managedFields: [owner, scaler] } });
+      expect(inTurn?.writtenAtMs).toBe(Date.parse("2026-06-01T11:00:00Z"));
+    });
+
     it("is not the write of an annotation", () => {
       const owner = written("helm", "2026-06-01T11:00:00Z");
       const annotator = written("cron", "2026-06-01T12:00:00Z", { "f:metadata": {} });
