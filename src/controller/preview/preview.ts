@@ -149,8 +149,7 @@ const UNBORN = { uid: "", resourceVersion: "", generation: 1 };
 export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
   const { serviceId: service, namespace, tier } = snapshot;
   const about = { service, namespace };
-  if (!tier.ok) return { steps: [{ ...about, action: `leave it: ${tier.obstacle.message}` }], begun: 0 };
-  const { actions, sizing } = decide(snapshot, options);
+  const { actions, sizing, stranded = [] } = decide(snapshot, options);
   const creation = actions.find((action) => action.type === "create-pipe-scaling");
   if (creation) {
     const metadata = { ...UNBORN, name: service, namespace: creation.namespace };
@@ -163,16 +162,28 @@ export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
     const { steps, begun } = preview({ ...snapshot, scaling }, options);
     return { steps: [{ ...about, action }, ...steps], begun };
   }
-  if (!sizing) return { steps: [], begun: 0 };
+  const stepOf = ({ pipe }: Assessment, action: string): PreviewedStep => ({
+    ...about,
+    pipe: nameOf(pipe),
+    size: pipe.size && describeSize(pipe.size),
+    action,
+  });
+  const mended = stranded.flatMap((each) => {
+    const action = writeFor(each, actions);
+    return action === undefined ? [] : { pipe: each.pipe, step: stepOf(each, action) };
+  });
+  if (!sizing) {
+    const left = tier.ok ? [] : [{ ...about, action: `leave it: ${tier.obstacle.message}` }];
+    return { steps: [...left, ...mended.map(({ step }) => step)], begun: 0 };
+  }
+  const isSuspended = snapshot.scaling?.spec.suspend;
   const steps = sizing.assessments
     .filter(({ state }) => state !== "done")
     .map((each) => ({
-      ...about,
-      pipe: nameOf(each.pipe),
-      size: each.pipe.size && describeSize(each.pipe.size),
+      ...(mended.find(({ pipe }) => pipe === each.pipe)?.step ??
+        stepOf(each, isSuspended ? "leave it: suspended" : actionFor(each, actions, sizing))),
       // After a lack of memory, pipes get another size than the requested one.
       desired: describeSize(each.subject.desired),
-      action: snapshot.scaling?.spec.suspend ? "leave it: suspended" : actionFor(each, actions, sizing),
     }));
   return { steps, begun: sizing.assessments.filter((each) => takesPlace(each, actions)).length };
 }
@@ -186,9 +197,14 @@ function takesPlace({ pipe, phase }: Assessment, actions: readonly Action[]): bo
 }
 
 function actionFor(assessment: Assessment, actions: readonly Action[], sizing: Sizing): string {
-  const { pipe, failure, abandoned } = assessment;
   if (actions.some(({ type }) => type === "confirm-generation"))
     return "confirm the generation of the PipeScaling first, because a pipe records a later one";
+  return writeFor(assessment, actions) ?? nextFor(assessment, sizing);
+}
+
+/** The write that changes pods of a pipe now; `undefined` if there is none. */
+function writeFor(assessment: Assessment, actions: readonly Action[]): string | undefined {
+  const { pipe, failure, abandoned } = assessment;
   const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
   switch (own?.type) {
     case "resize":
@@ -202,7 +218,7 @@ function actionFor(assessment: Assessment, actions: readonly Action[], sizing: S
     case "delete-pod":
       return `delete its pod ${own.pod.metadata.name}, which has a size that failed and which Kubernetes does not replace`;
   }
-  return nextFor(assessment, sizing);
+  return undefined;
 }
 
 /** The action for a pipe that gets no write now. */

@@ -271,6 +271,53 @@ describe("a preview", () => {
     expect(linesOf(aSnapshot([unclear]))).toEqual(["a: leave it: it has two"]);
   });
 
+  describe("of a service that must not be resized now", () => {
+    const obstacle = { reason: "UnknownTier", message: "The tier is gold." } as const;
+    const recreated = aScaling(4, {
+      spec: { ...aScaling(4).spec, suspend: true },
+      metadata: { ...aScaling(4).metadata, uid: "recreated" },
+    });
+    const back = "roll it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min";
+    const late = { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs };
+    const { template } = aStatefulPipe().inTurn ?? {};
+    const rolledBack = aRollout(FOUR, { isRollback: true, generation: 7, revision: 2, template });
+    const stuck = aPod("a-2", { templateHash: "a-2", isReady: false }, { resources: amounts(FOUR) });
+
+    it.each<[string, Partial<Snapshot>, string[], string]>([
+      ["its tier is unknown", { tier: { ok: false, obstacle } }, ["-: leave it: The tier is gold."], ""],
+      ["its PipeScaling is being deleted", { scaling: aScaling(4, { isBeingDeleted: true }) }, [], ""],
+      ["the controller suspended it after a deletion", { scaling: recreated }, [], "b: leave it: suspended"],
+    ])("shows what is done for a pipe without a pod if %s", (_, changes, before, other) => {
+      const stopped = rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, late), stopsOldPodsFirst: true });
+      const after = other ? [other] : [];
+      expect(linesOf(aSnapshot([stopped, aPipe("b")], changes))).toEqual([...before, `a: ${back}`, ...after]);
+      const set = aStatefulPipe({ status: { availableReplicas: 2 } }, rolledBack);
+      const pods = new Map([["statefulset/a", [stuck]]]);
+      expect(linesOf(aSnapshot([set, aPipe("b")], { pods, ...changes }))).toEqual([
+        ...before,
+        "statefulset/a: delete its pod a-2, which has a size that failed and which Kubernetes does not replace",
+        ...after,
+      ]);
+    });
+
+    it("shows the pipes that it leaves alone", () => {
+      const running = rollingTo("a", FOUR, { stopsOldPodsFirst: true });
+      expect(linesOf(aSnapshot([running], { scaling: recreated }))).toEqual(["a: leave it: suspended"]);
+      expect(linesOf(aSnapshot([running], { tier: { ok: false, obstacle } }))).toEqual([
+        "-: leave it: The tier is gold.",
+      ]);
+    });
+
+    it("shows the rollback that follows the creation of a suspended PipeScaling", () => {
+      const stopped = rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, late), stopsOldPodsFirst: true });
+      expect(linesOf(aSnapshot([stopped, aPipe("b")], { scaling: undefined }))).toEqual([
+        "-: create its PipeScaling with 4 cpu / 16 Gi, suspended",
+        `a: ${back}`,
+        "b: leave it: suspended",
+      ]);
+    });
+  });
+
   it("respects the rollout budget", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     expect(linesOf(aSnapshot([done, aPipe("b")]), { ...DECIDE_OPTIONS, overallFree: 0 })).toEqual([
