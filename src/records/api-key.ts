@@ -113,6 +113,7 @@ export function parseApiKey(
     return {
       ok: false,
       problem: "the name must be api-key-<SHA-256 of the key ID in lowercase hexadecimal digits>",
+      isImmutable: true,
     };
   }
   const organizationId = labels?.[ORGANIZATION_LABEL] ?? "";

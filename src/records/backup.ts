@@ -78,8 +78,7 @@ export function parseBackup(
   objectName: string,
   values: Readonly<Record<string, string>> | undefined,
 ): Parsed<BackupPolicy> {
-  const problem = nameProblem(objectName, PREFIX);
-  return problem === undefined ? parseRecord(data, values) : { ok: false, problem };
+  return nameProblem(objectName, PREFIX) ?? parseRecord(data, values);
 }
 
 /** Returns every possible key of the record with its value; `null` for a default, which is not stored. */

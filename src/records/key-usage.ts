@@ -17,9 +17,8 @@ export const keyUsageEntry = instant.meta({
 export type KeyUsage = ReadonlyMap<string, Parsed<Date>>;
 
 export function parseKeyUsage(objectName: string, values: Readonly<Record<string, string>> = {}): KeyUsage {
-  const problem = nameProblem(objectName, PREFIX) ?? sizeProblem(values);
-  if (problem !== undefined)
-    return new Map(Object.keys(values).map((keyId) => [keyId, { ok: false, problem }]));
+  const malformed = nameProblem(objectName, PREFIX) ?? sizeProblem(values);
+  if (malformed) return new Map(Object.keys(values).map((keyId) => [keyId, malformed]));
   return new Map(
     Object.entries(values).map(([keyId, text]): [string, Parsed<Date>] => {
       const time = keyUsageEntry.safeParse(text);

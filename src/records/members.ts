@@ -69,8 +69,7 @@ export type Members = ReadonlyMap<string, Parsed<Member>>;
 
 /** A malformed entry affects only itself, unless there are many. */
 export function parseMembers(objectName: string, values: Readonly<Record<string, string>> = {}): Members {
-  const problem = nameProblem(objectName, PREFIX) ?? sizeProblem(values, MAX_MEMBERS_BYTES);
-  let unread = problem === undefined ? undefined : notRead(problem);
+  let unread = nameProblem(objectName, PREFIX) ?? sizeProblem(values, MAX_MEMBERS_BYTES);
   let malformed = 0;
   const members = new Map<string, Parsed<Member>>();
   for (const [key, value] of Object.entries(values)) {
@@ -78,14 +77,11 @@ export function parseMembers(objectName: string, values: Readonly<Record<string,
     members.set(key, member);
     if (!member.ok) malformed += 1;
     if (malformed === MAX_MALFORMED) {
-      unread ??= notRead(`the record: entries after ${MAX_MALFORMED} malformed ones are not read`);
+      const problem = `the record: entries after ${MAX_MALFORMED} malformed ones are not read`;
+      unread ??= { ok: false, problem };
     }
   }
   return members;
-}
-
-function notRead(problem: string): Parsed<never> {
-  return { ok: false, problem };
 }
 
 /** Returns true if the entry is the only admin. A malformed entry does not count, because its role is unknown. */

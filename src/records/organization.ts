@@ -2,7 +2,7 @@ import * as z from "zod";
 import { canonicalUuid } from "../domain/identifiers.ts";
 import type { RolloutWindow } from "../domain/rollout-window.ts";
 import { recordLabels } from "./labels.ts";
-import { instant, nonEmpty, type Parsed, parseRecord, yamlValue } from "./parse.ts";
+import { instant, type Malformed, nonEmpty, type Parsed, parseRecord, yamlValue } from "./parse.ts";
 import { formatRolloutWindow, rolloutWindowValue } from "./rollout-window.ts";
 
 /** ConfigMap `organization-<id>`. */
@@ -68,14 +68,18 @@ export function parseOrganization(
   values: Readonly<Record<string, string>> | undefined,
 ): Parsed<Organization> {
   const id = organizationIdOf(objectName);
-  if (id === undefined) return { ok: false, problem: `the name must be ${PREFIX}<lowercase UUID>` };
+  if (id === undefined) return wrongName(PREFIX);
   const parsed = parseRecord(organizationData, values);
   return parsed.ok ? { ok: true, value: { id, ...parsed.value } } : parsed;
 }
 
 /** Returns the problem of a name that is not `prefix` and the lowercase UUID of the owner. */
-export function nameProblem(name: string, prefix: string): string | undefined {
-  return idInName(name, prefix) === undefined ? `the name must be ${prefix}<lowercase UUID>` : undefined;
+export function nameProblem(name: string, prefix: string): Malformed | undefined {
+  return idInName(name, prefix) === undefined ? wrongName(prefix) : undefined;
+}
+
+export function wrongName(prefix: string): Malformed {
+  return { ok: false, problem: `the name must be ${prefix}<lowercase UUID>`, isImmutable: true };
 }
 
 /** Returns the lowercase UUID after `prefix` in the name of an object. */

@@ -6,9 +6,14 @@ import { readYaml } from "./yaml.ts";
  * A record from the cluster, or the problem with it. People edit records with kubectl, so a malformed record is a
  * result and not an exception: it affects only its own object.
  */
-export type Parsed<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly problem: string };
+export type Parsed<T> = { readonly ok: true; readonly value: T } | Malformed;
+
+export interface Malformed {
+  readonly ok: false;
+  readonly problem: string;
+  /** Present if the name of the object or the type of the Secret is wrong, which Kubernetes lets nobody change. */
+  readonly isImmutable?: true;
+}
 
 /**
  * Maximum size of a record that is parsed, in bytes of keys and values; members have their own maximum. Parsing takes
@@ -28,15 +33,14 @@ export function parseRecord<T>(
   schema: z.ZodType<T>,
   data: Readonly<Record<string, string>> | undefined = {},
 ): Parsed<T> {
-  const problem = sizeProblem(data);
-  return problem === undefined ? parseWith(schema, data) : { ok: false, problem };
+  return sizeProblem(data) ?? parseWith(schema, data);
 }
 
 /** Returns a problem if the record is too large to be parsed; otherwise `undefined`. */
 export function sizeProblem(
   data: Readonly<Record<string, string>>,
   maxBytes = MAX_RECORD_BYTES,
-): string | undefined {
+): Malformed | undefined {
   let total = 0;
   let largest = { key: "", bytes: 0 };
   for (const key of Object.keys(data)) {
@@ -46,7 +50,8 @@ export function sizeProblem(
   }
   if (total <= maxBytes) return undefined;
   const longest = `the longest value is ${clipped(largest.key, MAX_NAME_LENGTH)} with ${largest.bytes}`;
-  return `the record: it has ${total} bytes, and at most ${maxBytes} are allowed; ${longest}`;
+  const problem = `the record: it has ${total} bytes, and at most ${maxBytes} are allowed; ${longest}`;
+  return { ok: false, problem };
 }
 
 function parseWith<T>(schema: z.ZodType<T>, input: unknown): Parsed<T> {

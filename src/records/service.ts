@@ -2,7 +2,7 @@ import * as z from "zod";
 import { canonicalUuid } from "../domain/identifiers.ts";
 import type { RolloutWindow } from "../domain/rollout-window.ts";
 import { ORGANIZATION_LABEL, recordLabels } from "./labels.ts";
-import { idInName } from "./organization.ts";
+import { idInName, wrongName } from "./organization.ts";
 import { nonEmpty, type Parsed, parseRecord } from "./parse.ts";
 import { formatRolloutWindow, rolloutWindowValue } from "./rollout-window.ts";
 
@@ -52,7 +52,7 @@ export function parseService(
   values: Readonly<Record<string, string>> | undefined,
 ): Parsed<Service> {
   const id = serviceIdOf(objectName);
-  if (id === undefined) return { ok: false, problem: `the name must be ${PREFIX}<lowercase UUID>` };
+  if (id === undefined) return wrongName(PREFIX);
   const organizationId = labels?.[ORGANIZATION_LABEL] ?? "";
   if (canonicalUuid(organizationId) !== organizationId) {
     return {

@@ -35,6 +35,16 @@ interface KindSpec<O extends KubeObject, T> {
 /** Printed after a command to edit a Secret, whose data is in base64. */
 export const IN_SECRET = ", and write values as plain text under a new key stringData";
 
+/** The beginning of a sentence for people whose record has a wrong name or type, which no edit can change. */
+export function createAgain(place: Place, resource: string, { metadata }: KubeObject): string {
+  const words = `get ${resource} ${metadata.name} --namespace ${place.namespace} --output yaml`;
+  return `No edit can change that: save the output of \`${kubectlCommand(place, words)}\`, delete the ${resource}, and create it again from the corrected output`;
+}
+
+function singular({ plural }: Resource): string {
+  return plural.replace(/s$/, "");
+}
+
 /** A kind of record that has an ID. */
 export class Kind<O extends KubeObject, T extends { readonly name: string }> {
   readonly #spec: KindSpec<O, T>;
@@ -91,11 +101,12 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
   read(object: O, what: string, place: Place): T {
     const parsed = this.#spec.parse(object);
     if (parsed.ok) return parsed.value;
-    const resource = this.#spec.resource.plural.replace(/s$/, "");
-    const words = `edit ${resource} ${object.metadata.name} --namespace ${place.namespace}`;
-    const how = resource === "secret" ? IN_SECRET : "";
+    const { resource } = this.#spec;
+    const words = `edit ${singular(resource)} ${object.metadata.name} --namespace ${place.namespace}`;
+    const edit = `Fix it with \`${kubectlCommand(place, words)}\`${resource === SECRETS ? IN_SECRET : ""}`;
+    const remedy = parsed.isImmutable ? createAgain(place, singular(resource), object) : edit;
     throw new CliError(
-      `The record of ${what} is malformed: ${parsed.problem}. Fix it with \`${kubectlCommand(place, words)}\`${how}, then run the command again.`,
+      `The record of ${what} is malformed: ${parsed.problem}. ${remedy}, then run the command again.`,
     );
   }
 
@@ -194,8 +205,7 @@ interface ChangedObject {
 export function refuseDeleted(place: Place, { resource, object, what, remedy }: ChangedObject): void {
   const { metadata } = object;
   if (!isBeingDeleted(metadata)) return;
-  const kind = resource.plural.replace(/s$/, "");
-  const words = `get ${kind} ${metadata.name} --namespace ${place.namespace} --output yaml`;
+  const words = `get ${singular(resource)} ${metadata.name} --namespace ${place.namespace} --output yaml`;
   throw new CliError(
     `The ${what} is being deleted, so nothing was changed. To see the finalizers that keep its record, run \`${kubectlCommand(place, words)}\`. ${remedy}`,
   );
@@ -234,7 +244,7 @@ export const KEYS = new Kind<Secret, NamedKey>({
   parse({ metadata, type, data }) {
     // The API selects Secrets by their type, so it never sees this one.
     if (type !== API_KEY_SECRET_TYPE) {
-      return { ok: false, problem: `the type must be ${API_KEY_SECRET_TYPE}` };
+      return { ok: false, problem: `the type must be ${API_KEY_SECRET_TYPE}`, isImmutable: true };
     }
     const parsed = parseApiKey(metadata.name, metadata.labels, data);
     if (!parsed.ok) return parsed;

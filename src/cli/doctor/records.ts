@@ -4,7 +4,7 @@ import type { ApiKey } from "../../records/api-key.ts";
 import { RECORD_KINDS, recordKindOf } from "../../records/kinds.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Parsed } from "../../records/parse.ts";
-import { IN_SECRET, KEYS, ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
+import { createAgain, IN_SECRET, KEYS, ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
 import { kubectlCommand, type Place } from "../options.ts";
 import { error, type Result } from "./result.ts";
 
@@ -50,16 +50,19 @@ function accessProblem(ipAccessList: ApiKey["ipAccessList"]): Parsed<undefined> 
 function wellFormed<T>(
   resource: string,
   place: Place,
-  { metadata: { name } }: KubeObject,
+  object: KubeObject,
   records: Iterable<Parsed<T>>,
   malformed: Result[],
 ): T[] {
   const all = [...records];
+  const { name } = object.metadata;
   const edit = kubectlCommand(place, `edit ${resource} ${name} --namespace ${place.namespace}`);
   const remedy = resource === "secret" ? `\`${edit}\`${IN_SECRET}.` : edit;
   // All entries that were not read have the same problem, so it is reported once.
-  for (const problem of new Set(all.flatMap((parsed) => (parsed.ok ? [] : [parsed.problem])))) {
-    malformed.push(error(`The ${resource} ${name} is malformed: ${problem}.`, remedy));
+  const problems = all.flatMap((parsed) => (parsed.ok ? [] : [[parsed.problem, parsed] as const]));
+  for (const [problem, { isImmutable }] of new Map(problems)) {
+    const how = isImmutable ? `${createAgain(place, resource, object)}.` : remedy;
+    malformed.push(error(`The ${resource} ${name} is malformed: ${problem}.`, how));
   }
   return all.flatMap((parsed) => (parsed.ok ? [parsed.value] : []));
 }

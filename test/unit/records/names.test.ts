@@ -30,7 +30,7 @@ describe.each(Object.entries(RECORD_KINDS))("a record of %s", (kind, { name: nam
     ["of another kind", `another-${randomUUID()}`],
   ])("is malformed under a name %s, because nothing reads it", (_, name) => {
     const problem = expect.stringMatching(`^the name must be ${kind}-<lowercase UUID>$`);
-    expect([...parse(named(name))]).toEqual([{ ok: false, problem }]);
+    expect([...parse(named(name))]).toEqual([{ ok: false, problem, isImmutable: true }]);
     expect(problemInApi(name)).toEqual(problem);
   });
 });
@@ -58,7 +58,7 @@ describe("the Secret of an API key", () => {
     ["with another prefix", `my-${name}`],
   ])("is malformed under a name %s, with which no caller is accepted", (_, named) => {
     const problem = expect.stringContaining("the name must be api-key-<SHA-256 of the key ID");
-    expect(KEYS.parse(secret(named))).toEqual({ ok: false, problem });
+    expect(KEYS.parse(secret(named))).toEqual({ ok: false, problem, isImmutable: true });
     expect(problemOf(toKeyView(secret(named)))).toEqual(problem);
   });
 
@@ -66,6 +66,7 @@ describe("the Secret of an API key", () => {
     expect(KEYS.parse(secret(name, type))).toEqual({
       ok: false,
       problem: "the type must be pipes.clouddb.dev/api-key",
+      isImmutable: true,
     });
   });
 });
