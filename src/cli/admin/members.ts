@@ -76,7 +76,14 @@ const add = recordsCommand({
     await ORGANIZATIONS.requireLive(records, organization);
     await retryOnConflict(`The list of members of organization ${organization}`, async () => {
       const object = await getMembers(records, organization);
-      refuseDeletedMembers(records, organization, object);
+      if (object) {
+        refuseDeleted(records.place, {
+          resource: CONFIG_MAPS,
+          object,
+          what: `list of members of organization ${organization}`,
+          remedy: "When it is gone, add the members again.",
+        });
+      }
       if (Object.hasOwn(object?.data ?? {}, key)) {
         throw new CliError(
           `User ${userId} is already a member of organization ${organization}. Nothing was changed.`,
@@ -114,7 +121,6 @@ const remove = recordsCommand({
     await confirm(io, yes, `Remove user ${userId} from organization ${name} (${organization})?`);
     await retryOnConflict(`The list of members of organization ${organization}`, async () => {
       const object = await requireRemovable(records, organization, userId);
-      refuseDeletedMembers(records, organization, object);
       await withKnownOutcome(
         records.change(CONFIG_MAPS, object, { data: { [memberKey(userId)]: null } }),
         `User ${userId} may have been removed: see \`${listCommand(records.place, organization)}\` before you run the command again`,
@@ -123,16 +129,6 @@ const remove = recordsCommand({
     io.err(`User ${userId} is no longer a member of organization ${organization}.\n`);
   },
 });
-
-function refuseDeletedMembers(records: Records, organization: string, object: ConfigMap | undefined): void {
-  if (!object) return;
-  refuseDeleted(records.place, {
-    resource: CONFIG_MAPS,
-    object,
-    what: `list of members of organization ${organization}`,
-    remedy: "When it is gone, add the members again.",
-  });
-}
 
 function listCommand(place: Place, organization: string): string {
   return programCommand(place, `admin member list --organization ${organization}`);

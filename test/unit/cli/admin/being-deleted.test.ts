@@ -76,19 +76,29 @@ describe("a record that is being deleted", () => {
     expect((await records.run(`admin member remove bob --organization ${ACME} --yes`)).code).toBe(0);
   });
 
-  it.each([MEMBER, `admin member remove bob --organization ${ACME} --yes`])(
-    "of members is not changed by %s, which says what keeps it",
-    async (words) => {
-      const members = membersRecord(ACME, ROLES);
-      const { code, out, err, writes } = await new FakeRecords(organization, deleted(members)).run(words);
-      expect({ code, out, writes }).toEqual({ code: 1, out: "", writes: [] });
-      expect(err).toMatch(
-        new RegExp(
-          `^The list of members of organization ${ACME} is being deleted, so nothing was changed\\. To see the finalizers that keep its record, run \`kubectl get configmap ${members.metadata.name} --namespace \\S+ --output yaml --kubeconfig \\S+\`\\. When it is gone, add the members again\\.\n$`,
-        ),
-      );
-    },
-  );
+  it("of members gets no member, and the command says what keeps it", async () => {
+    const members = membersRecord(ACME, ROLES);
+    const { code, out, err, writes } = await new FakeRecords(organization, deleted(members)).run(MEMBER);
+    expect({ code, out, writes }).toEqual({ code: 1, out: "", writes: [] });
+    expect(err).toMatch(
+      new RegExp(
+        `^The list of members of organization ${ACME} is being deleted, so nothing was changed\\. To see the finalizers that keep its record, run \`kubectl get configmap ${members.metadata.name} --namespace \\S+ --output yaml --kubeconfig \\S+\`\\. When it is gone, add the members again\\.\n$`,
+      ),
+    );
+  });
+
+  it.each([
+    ["", organization],
+    [" of an organization that is being deleted, too", deleted(organization)],
+  ])("of members%s, loses a member that is removed, because the API still reads it", async (_, owner) => {
+    const records = new FakeRecords(owner, deleted(membersRecord(ACME, ROLES)));
+    const { code, err, writes } = await records.run(`admin member remove bob --organization ${ACME} --yes`);
+    expect({ code, err }).toEqual({
+      code: 0,
+      err: `User bob is no longer a member of organization ${ACME}.\n`,
+    });
+    expect(writes).toMatchObject([{ method: "PATCH", body: { data: { bob: null } } }]);
+  });
 
   it("is not changed either if the deletion comes between the read and the write", async () => {
     const records = new FakeRecords(KEY.record);
