@@ -202,7 +202,7 @@ export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
         controller: NOT_READ,
       },
       {
-        fault: "the name has no UUID in lower case",
+        fault: "the name is not `members-` and the lowercase UUID of the organization",
         api: "does not read it: the organization has no members",
         controller: NOT_READ,
       },
@@ -247,7 +247,7 @@ export const RECORDS: Readonly<Record<DescribedRecord, DescribedKind>> = {
         controller: NOT_READ,
       },
       {
-        fault: "the name has no UUID in lower case",
+        fault: "the name is not `key-usage-` and the lowercase UUID of the organization",
         api: "does not read it, and writes another one",
         controller: NOT_READ,
       },
