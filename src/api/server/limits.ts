@@ -1,4 +1,4 @@
-/** Limit of a request line with its headers. */
+/** Limit of the target of a request with the names and values of its headers, which is what Node counts. */
 export const MAX_HEADER_BYTES = 16_384;
 
 /** Every header takes memory, however short it is: 8,000 empty ones take 350 KB. */
