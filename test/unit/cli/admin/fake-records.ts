@@ -34,6 +34,9 @@ export class FakeRecords {
   /** Responds to a request in place of the simulation; `undefined` leaves it to the simulation. */
   intercept: (request: ReceivedRequest) => FakeResponse | undefined = () => undefined;
 
+  /** Set if the standard output fails, like a file on a full disk. */
+  isOutputBroken = false;
+
   constructor(...records: readonly FakeRecord[]) {
     for (const record of records) this.put(record);
   }
@@ -71,10 +74,11 @@ export class FakeRecords {
   /** Runs an admin command. @param beforeAnswer runs while the question waits for the answer "y" */
   async run(words: string, beforeAnswer: () => void = () => undefined) {
     const { url, requests } = await startFakeHttpServer((request) => this.#respond(request));
-    const io = fakeIo({ input: true, answers: ["y"], beforeAnswer: async () => beforeAnswer() });
+    const healthy = fakeIo({ input: true, answers: ["y"], beforeAnswer: async () => beforeAnswer() });
+    const io = this.isOutputBroken ? { ...healthy, out: failToWrite } : healthy;
     const place = ["--kubeconfig", writeKubeconfig(url)];
     const code = await runProgram({ ...COMMANDS, commands: admin }, [...words.split(" "), ...place], io);
-    return { code, ...io.written, writes: requests.filter(({ method }) => method !== "GET") };
+    return { code, ...healthy.written, writes: requests.filter(({ method }) => method !== "GET") };
   }
 
   #respond(request: ReceivedRequest): FakeResponse {
@@ -112,6 +116,10 @@ export class FakeRecords {
       );
     return { metadata: { resourceVersion: String(this.#version) }, items };
   }
+}
+
+function failToWrite(): never {
+  throw new Error("no space left on device");
 }
 
 /** An error of the API server. */

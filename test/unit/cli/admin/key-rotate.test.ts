@@ -35,6 +35,19 @@ it.each(["table", "json", "yaml"])(
   },
 );
 
+it("a new secret whose output fails leaves the command that drops it on standard error", async () => {
+  const records = new FakeRecords(organizationRecord({ id: ACME }), withSecrets(["a"]));
+  records.isOutputBroken = true;
+  const rotated = await records.run(`admin key rotate ${KEY.id}`);
+  expect(rotated).toMatchObject({ code: 1, out: "", writes: [{ method: "PATCH" }] });
+  expect(rotated.err).toContain(`drop it: pipe-scaling admin key rotate ${KEY.id} --cancel `);
+  records.intercept = ({ method }) => (method === "POST" ? { body: {} } : undefined);
+  const created = await records.run(`admin key create --organization ${ACME} --name ci --role admin`);
+  const [, id] = /delete the key: pipe-scaling admin key delete (\S{36}) /.exec(created.err) ?? [];
+  const writes = [{ method: "POST", body: { stringData: { id } } }];
+  expect(created).toMatchObject({ code: 1, out: "", writes });
+});
+
 describe("the end of a rotation", () => {
   it.each(["--finish", "--cancel"] as const)(
     "%s changes nothing if either secret was replaced",
