@@ -262,11 +262,11 @@ export class ClusterState {
     return { ...scaling, metadata: { ...scaling.metadata, managedFields } };
   }
 
-  /** Events arrive in the order of the changes. A watcher that was replaced gets no more of them. */
   #notifyOfPod(notify: (watcher: Watcher) => void): void {
     if (!this.isPodWatchSilent) this.#notify(notify);
   }
 
+  /** Events arrive in the order of the changes. A watcher that was replaced gets no more of them. */
   #notify(notify: (watcher: Watcher) => void): void {
     const watcher = this.#watcher;
     if (!watcher) return;
