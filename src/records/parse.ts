@@ -11,7 +11,7 @@ export type Parsed<T> = { readonly ok: true; readonly value: T } | Malformed;
 export interface Malformed {
   readonly ok: false;
   readonly problem: string;
-  /** Present if the name of the object or the type of the Secret is wrong, which Kubernetes lets nobody change. */
+  /** Present if the name of the object or the type of the Secret is wrong. Both are immutable in Kubernetes. */
   readonly isImmutable?: true;
 }
 
