@@ -105,7 +105,7 @@ describe("admin member remove", () => {
     const { code, err } = await records.run(`admin member remove ada --organization ${id} --yes`);
     expect(code).toBe(1);
     expect(err).toBe(
-      `User ada is the last admin of organization ${id}, so nothing was changed. Add another admin first. To change the role of a member, remove the member and add it again.\n`,
+      `User ada is the last admin of organization ${id}, so nothing was changed. Add another admin first. To change the role of a member, remove the member and add them again.\n`,
     );
     expect(await records.object(CONFIG_MAPS, `members-${id}`)).toEqual(before);
   });

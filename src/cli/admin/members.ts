@@ -150,7 +150,7 @@ async function requireRemovable(records: Records, organization: string, userId: 
   }
   if (isLastAdmin(members, memberKey(userId))) {
     throw new CliError(
-      `User ${userId} is the last admin of organization ${organization}, so nothing was changed. Add another admin first. To change the role of a member, remove the member and add it again.`,
+      `User ${userId} is the last admin of organization ${organization}, so nothing was changed. Add another admin first. To change the role of a member, remove the member and add them again.`,
     );
   }
   return object;
