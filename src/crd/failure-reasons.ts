@@ -114,7 +114,7 @@ export const FAILURE_REASON_TABLE = {
   },
   OutOfMemory: {
     sentence:
-      "The pipes ran out of memory at this size, so they have their previous size again: request a larger size.",
+      "The pipes ran out of memory at this size, so they get their previous size again: request a larger size.",
     shows: "Stalled",
     meaning:
       "Containers of the service were OOM-killed twice within 10 minutes of a resize in place to a smaller memory. All pipes of the service were returned to their previous size, limited by the maximum of the tier, in place if possible; `status.effective` has it, and the message names the pod of the last kill.",

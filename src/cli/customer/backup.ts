@@ -2,6 +2,7 @@ import { backupConfiguration } from "../../api/resources/backup/schema.ts";
 import {
   BACKUP_PERIODS_HOURS,
   BACKUP_RULES_TEXT,
+  RETENTION_ALONE_RULE,
   START_TIME_ALONE_RULE,
 } from "../../domain/backup-policy.ts";
 import { option } from "../../settings/option.ts";
@@ -49,7 +50,7 @@ const changes = {
 const set = apiCommand({
   name: "backup set",
   summary: "change the backup settings of a service",
-  details: `Settings that you omit do not change. The value ${DEFAULT} resets a setting to its default.\n${BACKUP_RULES_TEXT}.\n${START_TIME_ALONE_RULE}.`,
+  details: `Settings that you omit keep their values, except as follows. The value ${DEFAULT} resets a setting to its default.\n${BACKUP_RULES_TEXT}.\n${START_TIME_ALONE_RULE}. ${RETENTION_ALONE_RULE}.`,
   examples: [
     "backup set <uuid> --period 12 --retention 72",
     "backup set <uuid> --period 24 --start-time 2:00",
