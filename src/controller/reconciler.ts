@@ -91,7 +91,7 @@ export class Reconciler {
    */
   async #retract({ snapshot, decision }: Seen): Promise<{ readonly error: unknown } | undefined> {
     try {
-      await this.#reporter.report(snapshot, decision.sizing);
+      await this.#reporter.report(snapshot, decision);
       return undefined;
     } catch (error) {
       if (isConflict(error)) throw error;
@@ -101,7 +101,7 @@ export class Reconciler {
 
   /** @returns the delay until the decision or its report is due again */
   async #report(seen: Seen): Promise<number | undefined> {
-    const retryAtMs = await this.#reporter.report(seen.snapshot, seen.decision.sizing);
+    const retryAtMs = await this.#reporter.report(seen.snapshot, seen.decision);
     return recheckAfterMs(seen, retryAtMs);
   }
 

@@ -3,6 +3,7 @@ import type { Assessment } from "../assessment.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { isFromLaterGeneration, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
+import { isRolloutSuspended } from "../rollout/rules.ts";
 import { assess } from "./assess.ts";
 
 /**
@@ -28,6 +29,5 @@ function mayBeStranded(pipe: PipeView, scaling: PipeScalingView): boolean {
   if (!pipe.stopsOldPodsFirst || !isRollingOut(pipe) || isFromLaterGeneration(pipe, scaling)) return false;
   // The end of a commit comes first.
   if (pipe.isPausedForCommit || pipe.inTurn?.ownsPartition) return false;
-  // A person who suspends a service decides about its rollouts. Those of a deleted PipeScaling began before that.
-  return !scaling.spec.suspend || pipe.lastRollout?.scalingUid !== scaling.metadata.uid;
+  return !isRolloutSuspended(pipe, scaling);
 }

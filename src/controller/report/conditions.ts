@@ -26,16 +26,25 @@ export function summarizeConditions(
   sizing: Sizing | undefined,
   failures: readonly PipeFailure[],
 ): ConditionSummary {
-  if (!tier.ok) return { type: "Stalled", ...tier.obstacle };
-  if (!sizing)
-    return { type: "Reconciling", reason: "Deleting", message: "The PipeScaling is being deleted." };
+  const [worst, ...others] = failures;
+  const alsoFailed = listed(
+    "Also failed",
+    others.map(({ pipe }) => pipe),
+  );
+  const failed = [worst && sentence(describeFailure(worst)), alsoFailed];
+  if (!tier.ok) {
+    const { reason, message } = tier.obstacle;
+    return { type: "Stalled", reason, message: text(message, ...failed) };
+  }
+  if (!sizing) {
+    const message = text("The PipeScaling is being deleted.", ...failed);
+    return { type: "Reconciling", reason: "Deleting", message };
+  }
   const { desired, assessments, boost } = sizing;
   const boostNote = boost && `The boost ends at ${formatTime(boost.untilMs)}.`;
   const progress = text(progressOf(sizing), boostNote, ...remarksOf(sizing));
   if (scaling.spec.suspend)
     return { type: "Suspended", reason: "Suspended", message: `Suspended: ${progress}` };
-  const [worst, ...others] = failures;
-  const alsoFailed = others.map(({ pipe }) => pipe);
   const isStalled = assessments.some(stalls) || failures.some(({ reason }) => reason === "NotResizedInPlace");
   if (worst)
     return {
@@ -46,7 +55,7 @@ export function summarizeConditions(
         worst.nextRetryAt &&
           `Attempt ${worst.attempts}; the next one is at ${formatTime(Date.parse(worst.nextRetryAt))}.`,
         progress,
-        listed("Also failed", alsoFailed),
+        alsoFailed,
         malformedMessage(scaling),
       ),
     };

@@ -11,7 +11,7 @@ import type { Logger } from "../../telemetry/log.ts";
 import type { RecordSpan } from "../../telemetry/span.ts";
 import { type Applier, readCurrent } from "../apply/applier.ts";
 import { writeFailed } from "../apply/write-error.ts";
-import type { Sizing } from "../decide/decision.ts";
+import type { Decision, Sizing } from "../decide/decision.ts";
 import { isHindered } from "../in-place/fall-back.ts";
 import type { Caches } from "../observe/caches.ts";
 import { type PipeScalingView, toPipeScalingView } from "../observe/pipe-scaling-view.ts";
@@ -56,17 +56,17 @@ export class Reporter {
   /**
    * Reports the state of a service.
    *
-   * @param sizing absent without a desired size, as in `Decision`
    * @returns when the status changes without an event, or is written again because it could not be written, in
    *     milliseconds since 1970; otherwise infinity
    */
-  async report(snapshot: Snapshot, sizing: Sizing | undefined): Promise<number> {
+  async report(snapshot: Snapshot, decision: Pick<Decision, "sizing" | "stranded">): Promise<number> {
+    const { sizing } = decision;
     const { serviceId, scaling, unmanaged, pipes } = snapshot;
     const { policy, metrics, writes } = this.#options;
     const reports = unmanaged.map((each) => this.#reportUnmanaged(each, snapshot));
     this.#reportUnmanagedPipes(snapshot);
     if (scaling && sizing) this.#noteHindrances(scaling, sizing);
-    const status = scaling && statusOf(snapshot, scaling, sizing, policy);
+    const status = scaling && statusOf(snapshot, scaling, decision, policy);
     if (scaling && status) {
       writes.forget(scaling.metadata.uid, "notice");
       reports.push(this.#write({ scaling, after: status, pipes }, snapshot));

@@ -19,7 +19,7 @@ import { clipped } from "../../kube/clipped.ts";
 import { formatTime } from "../../kube/time.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Assessment } from "../assessment.ts";
-import type { Sizing } from "../decide/decision.ts";
+import type { Decision, Sizing } from "../decide/decision.ts";
 import { activeBoost, type PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { nameOf } from "../observe/workloads/kinds.ts";
@@ -38,7 +38,7 @@ type Propagation = NonNullable<PipeScalingStatus["propagation"]>;
 export function statusOf(
   snapshot: Snapshot,
   scaling: PipeScalingView,
-  sizing: Sizing | undefined,
+  { sizing, stranded = [] }: Pick<Decision, "sizing" | "stranded">,
   policy: RolloutPolicy,
 ): PipeScalingStatus {
   const { nowMs, pipes, tier } = snapshot;
@@ -46,14 +46,19 @@ export function statusOf(
   const reported = sizing
     ? [...sizing.assessments, ...overdueHindrances({ scaling, sizing, policy, nowMs })]
     : [];
-  const failures = failuresOf(reported, previous);
+  const isReported = ({ pipe }: Assessment) => reported.some((each) => each.pipe === pipe && each.failure);
+  const failures = failuresOf([...reported, ...stranded.filter((each) => !isReported(each))], previous);
   const observed = observedStatus(scaling, summarizeConditions(scaling, tier, sizing, failures), nowMs);
   const boost = activeBoost(scaling, nowMs);
   const status = {
     ...observed,
     boost: boost && { ...describedSize(boost.size), until: formatTime(boost.untilMs) },
   };
-  if (!sizing) return isAboutSpec(scaling, boost) ? status : { ...status, ...UNSIZED };
+  const listed = failures.length === 0 ? undefined : failures.slice(0, MAX_FAILURES);
+  if (!sizing) {
+    const kept = isAboutSpec(scaling, boost) ? status : { ...status, ...UNSIZED };
+    return listed ? { ...kept, failures: listed } : kept;
+  }
   const { assessments, serviceLimit } = sizing;
   const desired = { ...describedSize(sizing.desired.size), source: sizing.desired.source };
   const effective = effectiveSize(sizing);
@@ -89,7 +94,7 @@ export function statusOf(
       overall: policy.maxConcurrentRollouts,
       rolloutTimeoutSeconds: Math.ceil(policy.rolloutTimeoutMs / 1000),
     },
-    failures: failures.length === 0 ? undefined : failures.slice(0, MAX_FAILURES),
+    failures: listed,
   };
 }
 

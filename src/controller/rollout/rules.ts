@@ -1,6 +1,7 @@
 import { formatSize, sameSize } from "../../domain/size.ts";
 import type { Failure, PipeDecision, Subject } from "../assessment.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
+import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import {
   hasAppliedSize,
   isChangedByOwner,
@@ -67,10 +68,19 @@ function failedRollback(subject: Subject, failure: Failure): Partial<PipeDecisio
   if (isOpen(record))
     return { failure: { ...repeated, message: `${failure.message}; ${ROLLBACK_FAILED}${error.message}` } };
   const recheckAtMs = dueAtMs(record, subject.pipe, subject);
-  // While the service is suspended, nothing is rolled back.
-  const next = subject.scaling.spec.suspend ? "" : `, next at ${new Date(recheckAtMs).toISOString()}`;
+  const next = isRolloutSuspended(subject.pipe, subject.scaling)
+    ? ""
+    : `, next at ${new Date(recheckAtMs).toISOString()}`;
   const message = `${failure.message}; ${ROLLBACK_FAILED}${error.message} (attempt ${record.attempts}${next})`;
   return { failure: { ...failure, message }, recheckAtMs };
+}
+
+/** A person who suspends a service decides about its rollouts. Those of a deleted PipeScaling began before that. */
+export function isRolloutSuspended(
+  { lastRollout }: PipeView,
+  { spec, metadata }: Pick<PipeScalingView, "spec" | "metadata">,
+): boolean {
+  return spec.suspend === true && lastRollout?.scalingUid === metadata.uid;
 }
 
 export const ROLLBACK_FAILED = "the rollback failed: ";

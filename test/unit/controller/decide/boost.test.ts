@@ -42,7 +42,7 @@ function decided(pipes: readonly PipeView[], changes: Partial<Snapshot> = {}) {
     atMs: recheckAtMs(snapshot, decision),
     requestId: decision.sizing?.requestId,
     waitReason: decision.sizing?.waitReason,
-    status: scaling && statusOf(snapshot, scaling, decision.sizing, POLICY),
+    status: scaling && statusOf(snapshot, scaling, decision, POLICY),
   };
 }
 

@@ -90,7 +90,7 @@ function decided(pods: readonly PodView[], given: Given = {}, options = DECIDE_O
     sizing,
     failuresOf(sizing?.assessments ?? [], {}),
   );
-  const status = statusOf(snapshot, about, sizing, DECIDE_OPTIONS.policy);
+  const status = statusOf(snapshot, about, { sizing }, DECIDE_OPTIONS.policy);
   return { actions, summary: summaries(actions), sizing, condition, status };
 }
 

@@ -36,7 +36,7 @@ function statusesOf(pipe: PipeView, pods: readonly PodView[] = [], writes: reado
       writes: someWrites(writes),
       strategy: "InPlaceOrRollout",
     });
-    return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+    return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS), POLICY);
   };
   const before = statusWith(false);
   return [before, statusWith(true, before)];

@@ -21,7 +21,7 @@ function viewOf(annotations: Readonly<Record<string, string>>, until?: string) {
 function statusWith(scaling: ReturnType<typeof viewOf>) {
   const snapshot = aSnapshot([aLabelledPipe("a")], { scaling });
   const { sizing } = decide(snapshot, DECIDE_OPTIONS);
-  return statusOf(snapshot, scaling, sizing, DECIDE_OPTIONS.policy);
+  return statusOf(snapshot, scaling, { sizing }, DECIDE_OPTIONS.policy);
 }
 
 describe("a time in a PipeScaling that is after the year 9999 in UTC", () => {

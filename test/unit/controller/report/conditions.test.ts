@@ -30,7 +30,7 @@ function statusFor(
 ): PipeScalingStatus {
   const snapshot = aSnapshot(pipes, changes);
   const scaling = aScaling(4, { status: previous });
-  return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+  return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS), POLICY);
 }
 
 /** The message of Ready of that service. */

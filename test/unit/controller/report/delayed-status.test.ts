@@ -34,7 +34,7 @@ function setup(fail: (namespace: string) => Error | undefined) {
       unmanaged: [OTHER],
       writes: applier.writes,
     });
-    const dueAtMs = await reporter.report(snapshot, decide(snapshot, DECIDE_OPTIONS).sizing);
+    const dueAtMs = await reporter.report(snapshot, decide(snapshot, DECIDE_OPTIONS));
     return dueAtMs - clock.now();
   };
   const written = (namespace: string) =>

@@ -173,7 +173,7 @@ describe("the entry of a boost in the history", () => {
       const scaling = aScaling(1, { spec: { boost } });
       const value = { name: "basic", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(maximum) };
       const snapshot = aSnapshot([aLabelledPipe("a")], { scaling, tier: { ok: true, value } });
-      const { history } = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+      const { history } = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS), POLICY);
       expect(history).toMatchObject([{ source, boost: true }]);
     }
   });
@@ -216,7 +216,7 @@ describe("the history in the status", () => {
     const sizing = step.isDeleting ? undefined : sizingOf(step);
     const pipes = step.states.map((_, at) => aPipe(NAMES[at] ?? ""));
     const scaling = aScaling(step.cores, { status, spec: { suspend: step.suspend } });
-    return statusOf(aSnapshot(pipes, { nowMs }), scaling, sizing, POLICY);
+    return statusOf(aSnapshot(pipes, { nowMs }), scaling, { sizing }, POLICY);
   }
 
   const stepOf = (changes: Partial<Step>): Step => ({
@@ -241,7 +241,7 @@ describe("the history in the status", () => {
     const hindered = (status: PipeScalingStatus, afterMs: number) => {
       const scaling = aScaling(2, { status });
       const snapshot = aSnapshot([aPipe("a")], { scaling, strategy: "InPlace", nowMs: NOW_MS + afterMs });
-      return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+      return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS), POLICY);
     };
     const begun = hindered({}, 0);
     expect(hindered(begun, POLICY.rolloutTimeoutMs - 1).history).toMatchObject([{ result: "Progressing" }]);

@@ -49,7 +49,7 @@ function statusFor(
 ) {
   const scaling = aScaling(cores, { status, ...changes });
   const snapshot = aSnapshot(pipes, { scaling, pods, strategy: "InPlaceOrRollout" });
-  return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+  return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS), POLICY);
 }
 
 describe("the status", () => {

@@ -82,7 +82,7 @@ it.each<[string, Snapshot]>([
   (_, snapshot) => {
     const { scaling = aScaling(4) } = snapshot;
     const { sizing } = decide(snapshot, DECIDE_OPTIONS);
-    const statuses = [statusOf(snapshot, scaling, sizing, POLICY), unmanagedStatus(snapshot, scaling)];
+    const statuses = [statusOf(snapshot, scaling, { sizing }, POLICY), unmanagedStatus(snapshot, scaling)];
     for (const status of statuses) {
       expect(pipeScalingSchema.safeParse({ status }).error?.issues).toBeUndefined();
       expect(JSON.stringify(status)).not.toMatch(/\\ud[89a-f]/);

@@ -31,7 +31,7 @@ function statusesOf(...states: readonly Partial<PipeView>[]): PipeScalingStatus[
   return states.map((state) => {
     const scaling = aScaling(1, { status });
     const snapshot = aSnapshot([aPipe("a", state)], { scaling });
-    status = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+    status = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS), POLICY);
     return status;
   });
 }
@@ -65,7 +65,7 @@ describe("a pipe whose pods run the size before its template has it", () => {
     const strategy = "InPlaceOrRollout";
     const pods = new Map([["a", [aResizedPod("a-1", { resizedAtMs: NOW_MS })]]]);
     const snapshot = aSnapshot(pipes, { scaling, strategy, pods, ...changes });
-    return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+    return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS), POLICY);
   };
 
   it("counts as updated and ends the rescale, but is not Ready", () => {
@@ -131,7 +131,7 @@ describe("the conditions of a status", () => {
   const typesAfter = (conditions: readonly Condition[], cores = 1): string[] | undefined => {
     const scaling = aScaling(cores, { status: { conditions: [...conditions] } });
     const snapshot = aSnapshot([aPipe("a", done)], { scaling });
-    const status = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+    const status = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS), POLICY);
     return status.conditions?.map(({ type }) => type);
   };
 
@@ -158,7 +158,7 @@ describe("the status of a service whose tier is unknown", () => {
     pipe: Partial<PipeView> = done,
   ) => {
     const snapshot = aSnapshot([aPipe("a", pipe)], { scaling, ...changes });
-    return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+    return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS), POLICY);
   };
   const { conditions: _, ...scaled } = reported(aScaling(1));
   const withoutConditions = ({ conditions: __, ...status }: PipeScalingStatus) => status;
@@ -203,7 +203,7 @@ describe("the status of a service whose tier is unknown", () => {
 it("the status of a PipeScaling that waits for a finalizer says so", () => {
   const scaling = aScaling(4, { isBeingDeleted: true });
   const snapshot = aSnapshot([aPipe("a")], { scaling });
-  const status = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+  const status = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS), POLICY);
   const about = { reason: "Deleting", message: "The PipeScaling is being deleted." };
   expect(status.conditions).toContainEqual(expect.objectContaining({ type: "Reconciling", ...about }));
   expect(status.conditions).toContainEqual(expect.objectContaining({ type: "Ready", status: "False" }));
@@ -213,6 +213,6 @@ it("the status has the rollout timeout in whole seconds, because its schema acce
   const scaling = aScaling(1);
   const snapshot = aSnapshot([aPipe("a", done)], { scaling });
   const { sizing } = decide(snapshot, DECIDE_OPTIONS);
-  const { limits } = statusOf(snapshot, scaling, sizing, { ...POLICY, rolloutTimeoutMs: 1500 });
+  const { limits } = statusOf(snapshot, scaling, { sizing }, { ...POLICY, rolloutTimeoutMs: 1500 });
   expect(limits?.rolloutTimeoutSeconds).toBe(2);
 });

@@ -50,7 +50,7 @@ const COMMITTED = aLabelledPipe("a", {
 function statusFor(pipe: PipeView) {
   const pods = new Map([["a", [aResizedPod("a-1"), aResizedPod("a-2")]]]);
   const snapshot = aSnapshot([pipe], { scaling: SCALING, strategy: "InPlaceOrRollout", pods });
-  return statusOf(snapshot, SCALING, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+  return statusOf(snapshot, SCALING, decide(snapshot, DECIDE_OPTIONS), POLICY);
 }
 
 describe("a pipe whose pods run the size", () => {

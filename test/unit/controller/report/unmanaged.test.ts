@@ -33,16 +33,16 @@ describe("a pipe that the controller does not manage", () => {
 
   it("gets one Event, and another one when the reason changes", async () => {
     const { reporter, events } = setup();
-    for (const tier of [UNKNOWN, UNKNOWN, MALFORMED]) await reporter.report(orphan(tier), undefined);
+    for (const tier of [UNKNOWN, UNKNOWN, MALFORMED]) await reporter.report(orphan(tier), {});
     expect(events.map(({ reason }) => reason)).toEqual(["UnknownService", "MalformedRecord"]);
   });
 
   it("gets another Event after it was deleted and created again", async () => {
     const { reporter, caches, events } = setup();
     caches.pipes.of(pipe.kind).apply(pipe);
-    await reporter.report(orphan(UNKNOWN), undefined);
+    await reporter.report(orphan(UNKNOWN), {});
     caches.pipes.of(pipe.kind).remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "2" } });
-    await reporter.report(orphan(UNKNOWN), undefined);
+    await reporter.report(orphan(UNKNOWN), {});
     expect(events).toHaveLength(2);
   });
 });
@@ -58,11 +58,11 @@ describe("a PipeScaling that the controller does not manage", () => {
 
   it("is reported once, and once more after it was managed in between", async () => {
     const { reporter, messages } = setup();
-    await reporter.report(snapshot, undefined);
-    await reporter.report(snapshot, undefined);
+    await reporter.report(snapshot, {});
+    await reporter.report(snapshot, {});
     expect(messages).toEqual(["the PipeScaling is left alone: There is no record."]);
-    await reporter.report(aSnapshot([], { scaling }), undefined);
-    await reporter.report(snapshot, undefined);
+    await reporter.report(aSnapshot([], { scaling }), {});
+    await reporter.report(snapshot, {});
     expect(messages).toHaveLength(2);
   });
 });

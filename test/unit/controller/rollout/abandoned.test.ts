@@ -3,6 +3,7 @@ import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WritePurpose } from "../../../../src/controller/observe/write-record.ts";
+import { statusOf } from "../../../../src/controller/report/status.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { assessmentsIn, summaries } from "../../../support/fixtures/decisions.ts";
 import { amounts, aPod } from "../../../support/fixtures/pod.ts";
@@ -14,6 +15,7 @@ import {
   aWindow,
   DECIDE_OPTIONS,
   NOW_MS,
+  POLICY,
   resizedTo,
   rollingTo,
   UNDER_WAY,
@@ -213,6 +215,31 @@ describe("a pipe that stopped its old pods, in a service that must not be resize
     });
     const writes = someWrites([refused]);
     expect(decisionFor({ ...changes, writes })).toEqual({ actions: [], atMs: NOW_MS + 1000 });
+  });
+
+  it.each<[string, Partial<Snapshot>, string]>([
+    ["its tier is unknown", { ...unknown, scaling: aScaling(8) }, "UnknownTier"],
+    ["its PipeScaling is being deleted", { scaling: aScaling(4, { isBeingDeleted: true }) }, "Deleting"],
+    ["the controller suspended it after a deletion", { scaling: recreated }, "Suspended"],
+  ])("has its failure in the status with the next rollback if %s", (_, changes, reason) => {
+    const outcome = failed({ reason: "Refused", message: "the policy says no" });
+    const record = { subject: "4000m/16Gi", lastAtMs: NOW_MS, outcome };
+    const writes = someWrites([aWrite("uid-a", "roll-back", record)]);
+    const snapshot = aSnapshot([stopped], { pods, writes, ...changes });
+    const { conditions, failures } = statusOf(
+      snapshot,
+      snapshot.scaling ?? aScaling(4),
+      decide(snapshot, DECIDE_OPTIONS),
+      POLICY,
+    );
+    const next = new Date(NOW_MS + 300_000).toISOString();
+    const message = `${words}; the rollback failed: the policy says no (attempt 1, next at ${next})`;
+    expect(failures).toMatchObject([
+      { pipe: "a", size: { summary: "4 cpu / 16 Gi" }, reason: "Unschedulable", message },
+    ]);
+    const ready = conditions?.find(({ type }) => type === "Ready");
+    expect(ready?.reason).toBe(reason);
+    if (reason !== "Suspended") expect(ready?.message).toContain(message);
   });
 
   it("keeps its deleted PipeScaling in the annotation of a rollback, which otherwise gets the present one", () => {

@@ -63,7 +63,7 @@ describe("a StatefulSet that gets another size", () => {
   it("has a name of its own in the status, also if a Deployment has the same one", () => {
     const snapshot = aSnapshot([aPipe("a"), aStatefulPipe()], { pods: new Map([["statefulset/a", OLD]]) });
     const decision = decide(snapshot, DECIDE_OPTIONS);
-    const { pipes } = statusOf(snapshot, aScaling(4), decision.sizing, POLICY);
+    const { pipes } = statusOf(snapshot, aScaling(4), decision, POLICY);
     expect(pipes?.pending?.map(({ name }) => name)).toEqual(["a", "statefulset/a"]);
     expect(decision.sizing?.blockedBy).toEqual(["a"]);
   });

@@ -76,7 +76,7 @@ class Story {
       pods: new Map([["statefulset/a", this.set.podViews()]]),
     });
     const decision = decide(snapshot, DECIDE_OPTIONS);
-    const status = statusOf(snapshot, this.#scaling, decision.sizing, POLICY);
+    const status = statusOf(snapshot, this.#scaling, decision, POLICY);
     const isReady = status.conditions?.some((each) => each.type === "Ready" && each.status === "True");
     const others = this.set.pods.filter((pod) => !pod.isTerminating && pod.cores !== this.#cores);
     if (isReady) expect(others, "Ready=True").toEqual([]);
