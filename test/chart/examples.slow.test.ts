@@ -133,7 +133,7 @@ describe("the examples", () => {
     const chart = join(ROOT, path);
     const manifests = await helm(["template", release, chart, "--namespace", namespace, "--values", file]);
     // The names in the rest of the documentation.
-    expect(manifests).toContain("\n  name: pipe-scaling-operator-api\n  namespace: pipe-scaling-system\n");
+    expect(manifests).toContain('\n  name: pipe-scaling-operator-api\n  namespace: "pipe-scaling-system"\n');
     expect(tag).toBe(`v${parse(readFileSync(`${CHART}/Chart.yaml`, "utf8")).version}`);
   });
 
