@@ -56,7 +56,7 @@ describe("the amount of work", () => {
       expect(simulation.condition(1)).toMatchObject({ type: "Ready", status: "True" });
       return simulation.cluster.statusPatchBytes.reduce((sum, bytes) => sum + bytes, 0) / pipes;
     };
-    expect((await bytesFor(400)) / (await bytesFor(20))).toBeLessThan(1.5);
+    expect((await bytesFor(200)) / (await bytesFor(20))).toBeLessThan(1.5);
   });
 
   it("does not grow with every event when writes to many pipes are rejected", async () => {
