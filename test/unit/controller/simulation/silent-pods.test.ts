@@ -14,6 +14,34 @@ function silenceAtResize({ cluster }: PipeGroup): void {
   });
 }
 
+/** A pipe whose pod waits for room on its node, before the watch of pods is silent. */
+async function deferred(): Promise<PipeGroup> {
+  const group = await PipeGroup.start({ pipes: 1 });
+  group.workloads.outcome = () => "Deferred";
+  group.request(2);
+  await group.run(30 * SECOND);
+  group.cluster.isPodWatchSilent = true;
+  return group;
+}
+
+/** A pipe that stopped its old pod, and whose new pod has no node, before the watch of pods is silent. */
+async function unscheduled(): Promise<PipeGroup> {
+  const group = await PipeGroup.start({ pipes: 1, deployment: WITHOUT_SURGE });
+  group.simulation.start("Rollout");
+  await group.run(5 * SECOND);
+  group.workloads.scheduler.capacityMillicores = 1500;
+  group.request(2);
+  await group.run(5 * SECOND);
+  group.cluster.isPodWatchSilent = true;
+  return group;
+}
+
+/** A pod gets a node from now on, and becomes ready a minute later. */
+function makeRoom({ workloads }: PipeGroup): void {
+  workloads.scheduler.capacityMillicores = 4000;
+  workloads.kubelets.startMs = () => MINUTE;
+}
+
 describe("while the watch of pods is silent and the other watches are not", () => {
   it.each([1, 2])("a resize of %i pods that succeeds does not fall back to a rollout", async (replicas) => {
     const group = await PipeGroup.start({ pipes: 1, replicas });
@@ -26,11 +54,7 @@ describe("while the watch of pods is silent and the other watches are not", () =
   });
 
   it("a deferred resize that is granted does not fall back to a rollout", async () => {
-    const group = await PipeGroup.start({ pipes: 1 });
-    group.workloads.outcome = () => "Deferred";
-    group.request(2);
-    await group.run(30 * SECOND);
-    group.cluster.isPodWatchSilent = true;
+    const group = await deferred();
     group.workloads.outcome = () => "Done";
     group.workloads.look();
     await group.run(MINUTE);
@@ -40,25 +64,14 @@ describe("while the watch of pods is silent and the other watches are not", () =
   });
 
   it("a resize that fails falls back to a rollout as soon as otherwise", async () => {
-    const group = await PipeGroup.start({ pipes: 1 });
-    group.workloads.outcome = () => "Deferred";
-    group.request(2);
-    await group.run(30 * SECOND);
-    group.cluster.isPodWatchSilent = true;
+    const group = await deferred();
     await group.run(35 * SECOND);
     expect(group.simulation.fallbacks).toEqual(["pipe-0 Deferred"]);
   });
 
   it("a rollout that stops old pods first is not rolled back if the new pod got a node", async () => {
-    const group = await PipeGroup.start({ pipes: 1, deployment: WITHOUT_SURGE });
-    group.simulation.start("Rollout");
-    await group.run(5 * SECOND);
-    group.workloads.scheduler.capacityMillicores = 1500;
-    group.request(2);
-    await group.run(5 * SECOND);
-    group.cluster.isPodWatchSilent = true;
-    group.workloads.scheduler.capacityMillicores = 4000;
-    group.workloads.kubelets.startMs = () => MINUTE;
+    const group = await unscheduled();
+    makeRoom(group);
     group.workloads.scheduler.scheduleAll();
     await group.run(SILENCE);
     group.expectSettled(2);
@@ -66,28 +79,15 @@ describe("while the watch of pods is silent and the other watches are not", () =
   });
 
   it("a rollout is not rolled back if another pod took the place of one without a node", async () => {
-    const group = await PipeGroup.start({ pipes: 1, deployment: WITHOUT_SURGE });
-    group.simulation.start("Rollout");
-    await group.run(5 * SECOND);
-    group.workloads.scheduler.capacityMillicores = 1500;
-    group.request(2);
-    await group.run(5 * SECOND);
-    group.cluster.isPodWatchSilent = true;
-    group.workloads.scheduler.capacityMillicores = 4000;
-    group.workloads.kubelets.startMs = () => MINUTE;
+    const group = await unscheduled();
+    makeRoom(group);
     for (const { metadata } of group.pods("pipe-0")) group.workloads.evictPod(metadata.name);
     await group.run(SILENCE);
     group.expectSettled(2);
   });
 
   it("a rollout is rolled back as soon as otherwise if the new pod gets no node", async () => {
-    const group = await PipeGroup.start({ pipes: 1, deployment: WITHOUT_SURGE });
-    group.simulation.start("Rollout");
-    await group.run(5 * SECOND);
-    group.workloads.scheduler.capacityMillicores = 1500;
-    group.request(2);
-    await group.run(5 * SECOND);
-    group.cluster.isPodWatchSilent = true;
+    const group = await unscheduled();
     await group.run(20 * SECOND);
     expect(group.simulation.sizes("pipe-0")).toEqual(["1000m/4Gi"]);
   });
