@@ -5,11 +5,11 @@ import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { Action, InPlaceAction, Of } from "./actions.ts";
 import type { EndedPod } from "./observe/deleted-objects.ts";
 import type { Fallback, OutOfMemory } from "./observe/last-rollout.ts";
+import type { Snapshot } from "./observe/observe.ts";
 import type { PipeScalingView } from "./observe/pipe-scaling-view.ts";
 import type { PipeView } from "./observe/pipe-view.ts";
 import type { ContainerView, PodView } from "./observe/pod-view.ts";
 import type { Resources } from "./observe/resources.ts";
-import type { Snapshot } from "./observe/snapshot.ts";
 import type { WriteRecord } from "./observe/write-record.ts";
 
 /** The reason why a pipe cannot have a size: one word for programs, and the end of a sentence for people. */

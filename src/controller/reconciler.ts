@@ -5,8 +5,8 @@ import { ActionRunner, type ActionRunnerOptions } from "./apply/action-runner.ts
 import type { Limits } from "./apply/limits.ts";
 import { decide, recheckAtMs } from "./decide/decide.ts";
 import type { Decision } from "./decide/decision.ts";
+import type { Snapshot } from "./observe/observe.ts";
 import { observe, type Scope, type Sources } from "./observe/observe.ts";
-import type { Snapshot } from "./observe/snapshot.ts";
 import { Reporter, type ReporterOptions } from "./report/reporter.ts";
 import type { Timeouts } from "./timeouts.ts";
 

@@ -2,8 +2,9 @@ import type { Nodes } from "../../capacity/nodes.ts";
 import type { Rooms } from "../../capacity/rooms.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { isConflict, KubeUnreachableError, messageOf } from "../../kube/errors.ts";
+import { formatLabelSelector, type LabelSelector } from "../../kube/label-selector.ts";
 import type { Identity, KubeObject, ManagedFields } from "../../kube/objects.ts";
-import type { Resource } from "../../kube/paths.ts";
+import { collectionPath, type Resource } from "../../kube/paths.ts";
 import { readByList } from "../../kube/read-by-list.ts";
 import type { Workload } from "../../kube/workloads.ts";
 import { compareResourceVersions } from "../../runtime/resource-version.ts";
@@ -193,4 +194,23 @@ export async function readCurrent<T extends KubeObject>(
   if (compareResourceVersions(current.metadata.resourceVersion, known.resourceVersion) >= 0) return current;
   onEtcdRollback();
   throw new EtcdRollbackError();
+}
+
+/** A workload that was read as JSON, so with all of its fields. */
+export interface WholeWorkload extends Workload {
+  readonly spec: Workload["spec"] & { readonly selector: LabelSelector };
+  readonly status?: { readonly updatedReplicas?: number };
+}
+
+/** Reads the objects that the selector of a workload selects. Some of them may belong to another workload. */
+export async function listSelected<T extends KubeObject>(
+  client: Pick<KubeClient, "json">,
+  resource: Resource<T>,
+  { metadata, spec }: WholeWorkload,
+): Promise<readonly T[]> {
+  const { items } = await client.json<{ readonly items: readonly T[] }>({
+    path: collectionPath(resource, metadata.namespace),
+    query: { labelSelector: formatLabelSelector(spec.selector) },
+  });
+  return items;
 }

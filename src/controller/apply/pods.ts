@@ -10,9 +10,18 @@ import { type PodView, toPodView } from "../observe/pod-view.ts";
 import { formatAllotment, hasResources } from "../observe/resources.ts";
 import { nameOf } from "../observe/workloads/kinds.ts";
 import type { WriteError } from "../observe/write-record.ts";
-import { type Aim, type Applier, attempt, attemptOn, type Result, readCurrent, readPipe } from "./applier.ts";
+import {
+  type Aim,
+  type Applier,
+  attempt,
+  attemptOn,
+  listSelected,
+  type Result,
+  readCurrent,
+  readPipe,
+  type WholeWorkload,
+} from "./applier.ts";
 import { deleteRequest, resizeRequest } from "./requests.ts";
-import { listSelected, type WholeWorkload } from "./selected.ts";
 import { CONFLICT, writeErrorOf } from "./write-error.ts";
 
 /** The resourceVersion protects a pod that has changed since it was seen. The next leader may have resized it. */

@@ -2,10 +2,10 @@ import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
 import { allSizes, LARGEST, type Size, sameSize, smallestSizeWith } from "../../domain/size.ts";
 import type { Tier } from "../../domain/tier.ts";
 import { appliedSize, isOfOtherResources } from "../observe/last-rollout.ts";
+import type { Snapshot } from "../observe/observe.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import type { PodView } from "../observe/pod-view.ts";
 import { type Amounts, amountsIn, isSize, sizeOf } from "../observe/resources.ts";
-import type { Snapshot } from "../observe/snapshot.ts";
 import { nameOf } from "../observe/workloads/kinds.ts";
 
 /** A size in the annotation of a pipe, or one that the controller applied. */

@@ -6,9 +6,9 @@ import type { Action } from "../actions.ts";
 import type { Assessment } from "../assessment.ts";
 import { type CommitStep, commitStep } from "../in-place/commit-rules.ts";
 import { partitionSubject } from "../observe/last-rollout.ts";
+import type { Snapshot } from "../observe/observe.ts";
 import { activeBoost, type PipeScalingView, requestedSize, requestOf } from "../observe/pipe-scaling-view.ts";
 import { isFromLaterGeneration, type PipeView } from "../observe/pipe-view.ts";
-import type { Snapshot } from "../observe/snapshot.ts";
 import { COMMITS, confirmationOf, isOpen, READ_LATER, type WritePurpose } from "../observe/write-record.ts";
 import { dueAtMs, lastErrorOf, recordOf } from "../retry.ts";
 import { repair } from "../rollout/repair.ts";
@@ -18,8 +18,7 @@ import { adoptableAtMs, specForAdoption, specForRecreation } from "./created-spe
 import type { DecideOptions, Decision, Sizing } from "./decision.ts";
 import { memoryShortage, recordedShortage, recordShortage, reportShortage } from "./out-of-memory.ts";
 import { decidePipes } from "./passes.ts";
-import { strandedPipes } from "./stranded.ts";
-import { reportSuspension } from "./suspended.ts";
+import { reportSuspension, strandedPipes } from "./suspended.ts";
 
 /**
  * Decides what happens to a service now: a pure function of the snapshot. Each early return is a reason not to resize

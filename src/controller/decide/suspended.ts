@@ -1,15 +1,19 @@
+import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Assessment, Failure, Subject } from "../assessment.ts";
-import { isInCommit } from "../observe/pipe-view.ts";
+import type { Snapshot } from "../observe/observe.ts";
+import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import { isFromLaterGeneration, isInCommit, isRollingOut, type PipeView } from "../observe/pipe-view.ts";
 import { isOpen } from "../observe/write-record.ts";
 import { hasPodWriteInFlight } from "../pods.ts";
 import { recordOf } from "../retry.ts";
+import { isRolloutSuspended } from "../rollout/rules.ts";
+import { assess } from "./assess.ts";
 import type { Sizing } from "./decision.ts";
 
-/*
+/**
  * While a service is suspended, only a commit goes on, and what Kubernetes does by itself. Rules do not depend on that,
  * so that a pipe goes on where it was. The status must not announce a write that is not made.
  */
-
 export function reportSuspension(sizing: Sizing): Sizing {
   if (sizing.waitReason !== "suspended") return sizing;
   return { ...sizing, assessments: sizing.assessments.map(withoutNextStep) };
@@ -52,4 +56,30 @@ function goesOn(subject: Subject): boolean {
   return subject.active.some(
     ({ state }) => state === "resizing" || state === "deferred" || state === "error",
   );
+}
+
+/**
+ * Assesses the pipes of a service that must not be resized now, if a rollout may have left them without a pod. Their
+ * annotations have all that a rollback needs, so a pipe also comes back while the tier is unknown, for example.
+ */
+export function strandedPipes(
+  snapshot: Snapshot,
+  scaling: PipeScalingView | undefined,
+  policy: RolloutPolicy,
+): readonly Assessment[] {
+  if (!scaling) return [];
+  return snapshot.pipes.flatMap((pipe) => {
+    const { lastRollout } = pipe;
+    if (!lastRollout || !mayBeStranded(pipe, scaling)) return [];
+    const { size: desired, requestId, outOfMemory: keptOutOfMemory } = lastRollout;
+    const context = { ...snapshot, scaling, policy, desired, requestId, keptOutOfMemory };
+    return [assess(pipe, snapshot, { ...context, outOfMemory: undefined })];
+  });
+}
+
+function mayBeStranded(pipe: PipeView, scaling: PipeScalingView): boolean {
+  if (!pipe.stopsOldPodsFirst || !isRollingOut(pipe) || isFromLaterGeneration(pipe, scaling)) return false;
+  // The end of a commit comes first.
+  if (pipe.isPausedForCommit || pipe.inTurn?.ownsPartition) return false;
+  return !isRolloutSuspended(pipe, scaling);
 }

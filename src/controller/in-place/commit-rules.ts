@@ -3,6 +3,7 @@ import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Action } from "../actions.ts";
 import type { PipeDecision, Subject } from "../assessment.ts";
 import type { Fallback } from "../observe/last-rollout.ts";
+import type { Snapshot } from "../observe/observe.ts";
 import {
   hasAllResources,
   isHeld,
@@ -10,7 +11,6 @@ import {
   isPausedForAll,
   type PipeView,
 } from "../observe/pipe-view.ts";
-import type { Snapshot } from "../observe/snapshot.ts";
 import { isOpen, type WriteRecord } from "../observe/write-record.ts";
 import { allPodsHaveSize, areOfOneTemplate, mayReplacePods } from "../pods.ts";
 import {

@@ -5,9 +5,9 @@ import { formatTime } from "../../kube/time.ts";
 import type { Assessment } from "../assessment.ts";
 import type { Sizing } from "../decide/decision.ts";
 import { isHindered } from "../in-place/fall-back.ts";
+import type { Snapshot } from "../observe/observe.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
-import type { Snapshot } from "../observe/snapshot.ts";
 import { nameOf } from "../observe/workloads/kinds.ts";
 import { describeFailure, stalls } from "./failures.ts";
 

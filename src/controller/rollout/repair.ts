@@ -117,7 +117,7 @@ function rollBack(subject: Subject, failed: Size, { reason, message }: Cause): r
   const isSame = sameSize(sizeOfAllotment(size), failed);
   const record = recordOf({ ...subject, desired: failed }, "roll-back");
   if (isSame || dueAtMs(record, pipe, subject) > subject.nowMs) return [];
-  // While the service is suspended, only this shows later that the rollback goes on (decide/stranded.ts).
+  // While the service is suspended, only this shows later that the rollback goes on (decide/suspended.ts).
   const { scalingUid, scalingGeneration } = lastRollout;
   const rollout: LastRollout = {
     ...newRollout(subject, lastRollout.attempts),

@@ -7,6 +7,7 @@ import type { Container, PodTemplate } from "../../../kube/pods.ts";
 import { parseTime } from "../../../kube/time.ts";
 import type { ReplicaSet } from "../../../kube/workloads.ts";
 import type { Of } from "../../actions.ts";
+import { TEMPLATE_HASH_LABEL } from "../../names.ts";
 import type { PipeView } from "../../observe/pipe-view.ts";
 import {
   hasResources,
@@ -19,11 +20,9 @@ import {
 import { KINDS } from "../../observe/workloads/kinds.ts";
 import type { WriteError } from "../../observe/write-record.ts";
 import { errorOf } from "../../retry.ts";
-import { type Applier, observePipe, readPipe } from "../applier.ts";
+import { type Applier, listSelected, observePipe, readPipe, type WholeWorkload } from "../applier.ts";
 import { asDryRun, deleteRequest, patchRequest, templatePatch } from "../requests.ts";
-import { listSelected, type WholeWorkload } from "../selected.ts";
 import { CONFLICT, writeErrorOf } from "../write-error.ts";
-import { templateText } from "./template-text.ts";
 import { type CommitKind, type NextStep, recordOfHold } from "./workload.ts";
 
 /** A commit pauses the Deployment, so that its ReplicaSet can follow before its pods are compared with the template. */
@@ -237,4 +236,42 @@ async function readCommitFacts(
 
 function replicaSetRequest({ metadata }: ReplicaSet, container: string, resources: Resources): KubeRequest {
   return patchRequest(REPLICA_SETS, identityOf(metadata), { spec: templatePatch(container, resources) });
+}
+
+/**
+ * The API server writes the fields of an object in a fixed order, so equal templates are equal texts. Kubernetes
+ * compares whole templates, the resources of other containers included, but quantities by their value.
+ *
+ * @param sized name of a container whose resources do not count
+ */
+function templateText({ metadata, spec }: PodTemplate, sized?: string): string {
+  // Kubernetes adds this label to the template of a ReplicaSet.
+  const labels = Object.entries(metadata?.labels ?? {}).filter(([name]) => name !== TEMPLATE_HASH_LABEL);
+  const containers = spec.containers.map((each) =>
+    each.name === sized ? { ...each, resources: undefined } : each,
+  );
+  return JSON.stringify(
+    [
+      { ...metadata, labels },
+      { ...spec, containers },
+    ],
+    withOneNotation,
+  );
+}
+
+/**
+ * The fields of a template whose quantities can have several notations: resources of containers, of pods and of volume
+ * claims, and the limit of an empty directory. A label or an annotation with such a name is a text, and no object. The
+ * divisor of a `resourceFieldRef` is a quantity too, but the API server accepts and stores only one text for each value.
+ */
+const WITH_QUANTITIES = ["requests", "limits", "overhead", "emptyDir"];
+
+/** For `JSON.stringify`: writes each quantity in the same notation, such as `1Gi` and `1073741824`. */
+function withOneNotation(field: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || !WITH_QUANTITIES.includes(field)) return value;
+  const written = Object.entries(value).map(([name, amount]) => [
+    name,
+    parseQuantity(`${amount}`)?.toString() ?? amount,
+  ]);
+  return Object.fromEntries(written);
 }

@@ -12,9 +12,8 @@ import type { PipeView } from "../../observe/pipe-view.ts";
 import { toPodView } from "../../observe/pod-view.ts";
 import { resourcesFor, sizeOfAllotment } from "../../observe/resources.ts";
 import { HOLD } from "../../observe/workloads/stateful-set.ts";
-import { type Applier, readPipe } from "../applier.ts";
+import { type Applier, listSelected, readPipe, type WholeWorkload } from "../applier.ts";
 import { asDryRun, patchRequest, type Target } from "../requests.ts";
-import { listSelected, type WholeWorkload } from "../selected.ts";
 import { CONFLICT, writeErrorOf } from "../write-error.ts";
 import { type CommitKind, type NextStep, recordOfHold } from "./workload.ts";
 

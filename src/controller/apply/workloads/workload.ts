@@ -8,8 +8,7 @@ import type { Allotment, Resources } from "../../observe/resources.ts";
 import { PARTITION, PAUSED } from "../../observe/workloads/field-owners.ts";
 import type { WriteError } from "../../observe/write-record.ts";
 import { recordOf } from "../adopt.ts";
-import type { Applier } from "../applier.ts";
-import type { WholeWorkload } from "../selected.ts";
+import type { Applier, WholeWorkload } from "../applier.ts";
 
 /** A workload in the middle of a commit, as it was just read. */
 export interface Held {

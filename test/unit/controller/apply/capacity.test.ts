@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type NodeView, toNodeView } from "../../../../src/capacity/node-view.ts";
 import type { RoomRequest, RoomResult } from "../../../../src/capacity/rooms.ts";
-import { checkRoom } from "../../../../src/controller/apply/capacity.ts";
-import { dryRun } from "../../../../src/controller/apply/dry-run.ts";
+import { checkRoom, dryRun } from "../../../../src/controller/apply/checks.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";

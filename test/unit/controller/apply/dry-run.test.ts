@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type NodeView, toNodeView } from "../../../../src/capacity/node-view.ts";
-import { dryRun } from "../../../../src/controller/apply/dry-run.ts";
+import { dryRun } from "../../../../src/controller/apply/checks.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
 import { toPipeView } from "../../../../src/controller/observe/workloads/deployment.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import type { AutoscalerView } from "../../../../src/controller/observe/autoscaler-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { aPipe, aSnapshot, DECIDE_OPTIONS, rollingTo } from "../../../support/fixtures/snapshot.ts";
 

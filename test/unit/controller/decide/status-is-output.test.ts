@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WritePurpose, WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { boostFields } from "../../../../src/crd/size-fields.ts";

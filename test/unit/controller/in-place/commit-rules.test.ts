@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import { commitStep } from "../../../../src/controller/in-place/commit-rules.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { formatSize, type Size, sizeOfCores } from "../../../../src/domain/size.ts";
 import { assessmentsIn } from "../../../support/fixtures/decisions.ts";

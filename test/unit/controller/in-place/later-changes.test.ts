@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import {
   type ContainerView,
@@ -7,7 +8,6 @@ import {
   type ResizeCondition,
   toPodView,
 } from "../../../../src/controller/observe/pod-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { summaries } from "../../../support/fixtures/decisions.ts";
 import { aPod, aResizedPod } from "../../../support/fixtures/pod.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView, ResizeCondition } from "../../../../src/controller/observe/pod-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WriteError, WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { WINDOW_SCOPES } from "../../../../src/domain/rollout-window.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";

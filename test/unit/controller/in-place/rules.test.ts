@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import { TYPE_LABEL } from "../../../../src/controller/names.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
 import {
@@ -8,7 +9,6 @@ import {
   type Resources,
   resourcesFor,
 } from "../../../../src/controller/observe/resources.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";

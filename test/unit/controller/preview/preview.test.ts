@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { type PreviewedStep, preview, previewAll } from "../../../../src/controller/preview/preview.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";

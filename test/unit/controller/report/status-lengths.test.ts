@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { statusOf, unmanagedStatus } from "../../../../src/controller/report/status.ts";
 import { MAX_NAME_LENGTH } from "../../../../src/crd/fields.ts";
 import { pipeScalingSchema } from "../../../../src/crd/pipe-scaling.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
 import type { Condition, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { describedSize } from "../../../../src/crd/size-fields.ts";

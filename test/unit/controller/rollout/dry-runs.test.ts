@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { actionsFor } from "../../../support/fixtures/decisions.ts";

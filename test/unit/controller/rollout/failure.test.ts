@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import type { PodView } from "../../../../src/controller/observe/pod-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { failuresIn, statesFor, summaries } from "../../../support/fixtures/decisions.ts";
 import { rolling } from "../../../support/fixtures/in-turn.ts";

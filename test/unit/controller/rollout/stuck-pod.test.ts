@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { decide, recheckAtMs } from "../../../../src/controller/decide/decide.ts";
 import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import type { Snapshot } from "../../../../src/controller/observe/observe.ts";
 import type { ContainerView, PodView } from "../../../../src/controller/observe/pod-view.ts";
-import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { TIMEOUTS } from "../../../../src/controller/timeouts.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { assessmentsIn, failuresIn, summaries } from "../../../support/fixtures/decisions.ts";
