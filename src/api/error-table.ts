@@ -122,7 +122,7 @@ export const ERRORS = {
 
   // Not the fault of the caller
   Internal: row(500, "Something went wrong on our side. Quote the request ID when you report it."),
-  Unavailable: row(503, "The service is temporarily unavailable. Try again shortly."),
+  Unavailable: row(503, "The API is temporarily unavailable. Try again shortly."),
   NotConfirmed: row(503, "It is not known whether the change was made. It is safe to repeat it."),
   EndNotConfirmed: row(
     503,

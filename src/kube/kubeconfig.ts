@@ -209,7 +209,10 @@ function bearer(token: string | undefined): RequestHeaders {
   return token === undefined ? {} : { Authorization: `Bearer ${token}` };
 }
 
-/** Returns `undefined` if there is no file, or if it cannot be read and the kubeconfig has a token to use instead. */
+/**
+ * Returns `undefined` if the kubeconfig names no file, or if the file cannot be read and the kubeconfig has a token to
+ * use instead.
+ */
 function tokenInFile({ token, tokenFile }: KubeconfigUser): string | undefined {
   if (tokenFile === undefined) return undefined;
   try {

@@ -20,7 +20,7 @@ export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
     results.push(
       warning(
         `The cluster runs Kubernetes ${gitVersion}, so no pipe is resized in place, although its strategy asks for it: that needs 1.${MIN_RESIZE_MINOR} or later.`,
-        "Upgrade the cluster, or set controller.config.resizeStrategy=Rollout in the values of the chart.",
+        "Upgrade the cluster, or choose the strategy Rollout: controller.config.resizeStrategy in the values of the chart, and spec.strategy of each PipeScaling that sets another one.",
       ),
     );
   }

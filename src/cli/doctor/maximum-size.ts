@@ -19,7 +19,7 @@ export async function checkMaximumSize(cluster: Cluster): Promise<Result[]> {
   const others = larger.length === 1 ? "" : ` (and ${larger.length - 1} more)`;
   return [
     note(
-      `The largest size that can be requested is ${maximumCores} cores, but a service has more: ${first}${others}. It keeps this size until a smaller one is requested; this size cannot be requested again.`,
+      `The API accepts at most ${maximumCores} cores, but a service has more: ${first}${others}. It keeps this size until another one is requested. The API rejects this one.`,
       `Request a smaller size (pipe-scaling scaling set <service> --cores ${maximumCores}), or raise sizes.maximumCores in the values of the chart.`,
     ),
   ];

@@ -167,7 +167,10 @@ function stepBeganAtMs(subject: Subject, sinceMs: number): number {
   return Math.max(sinceMs, ...replaced.map(({ pod }) => pod.createdAtMs));
 }
 
-/** Pausing and resuming do not change the status of the condition, so its transition time shows neither. */
+/**
+ * Pausing sets the status of the condition to Unknown. Resuming leaves it so, and the transition time is still that of
+ * the pause.
+ */
 function resumedAtMs(progressing: DeploymentCondition | undefined, nowMs: number): number {
   const { reason, lastTransitionTime, lastUpdateTime } = progressing ?? {};
   // The Deployment controller has not observed yet that the rollout is resumed.

@@ -43,7 +43,7 @@ describe("the check of the largest size", () => {
     expect(result).toEqual({
       severity: "note",
       message:
-        "The largest size that can be requested is 16 cores, but a service has more: pipes/service-1 with 24 cpu / 96 Gi (and 1 more). It keeps this size until a smaller one is requested; this size cannot be requested again.",
+        "The API accepts at most 16 cores, but a service has more: pipes/service-1 with 24 cpu / 96 Gi (and 1 more). It keeps this size until another one is requested. The API rejects this one.",
       remedy:
         "Request a smaller size (pipe-scaling scaling set <service> --cores 16), or raise sizes.maximumCores in the values of the chart.",
     });
