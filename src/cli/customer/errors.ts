@@ -104,18 +104,24 @@ function codesOf(error: unknown): string[] {
 
 const errorBody = z.object({ error: z.string(), status: z.int() });
 
-/** Gateways in front of the API send these by themselves, in HTML. */
-const UNAVAILABLE = [502, 503, 504];
-/** If a 429, 502, 503 or 504 names no time. */
+/** `ApiClient.request` sends the request again after these. */
+const RETRIED = [429, 502, 503, 504];
+/** If one of these responses names no time. */
 const DEFAULT_RETRY_MS = 5000;
+
+/** A later attempt may succeed. A gateway in front of the API sends these statuses by itself, too, in HTML. */
+export function isTemporary(status: number): boolean {
+  return status === 429 || status >= 500;
+}
 
 /** The error for a response other than 200. */
 export function errorOf(response: RawResponse, request: ApiRequest, access: Access): CliError {
   const { method, path } = request;
   const { status, headers } = response;
   const { success, data } = errorBody.safeParse(jsonOf(response.text));
-  if (!success && !UNAVAILABLE.includes(status)) return notThisApi(response, access);
-  const message = success ? printable(data.error) : `${access.url} is not available.`;
+  if (!success && !isTemporary(status)) return notThisApi(response, access);
+  const ofGateway = status === 429 ? "gets too many requests" : "is not available";
+  const message = success ? printable(data.error) : `${access.url} ${ofGateway}.`;
   const isNotConfirmed = NOT_CONFIRMED.some((each) => message === each.sentence());
   // This message already says what to do next. NotConfirmed, which an older API sends for the end of a boost, does not
   // warn of a newer boost.
@@ -128,9 +134,9 @@ export function errorOf(response: RawResponse, request: ApiRequest, access: Acce
     ...(status >= 500 && method !== "GET" && !saysWhatNext ? [unknownOutcome(request)] : []),
     `(status ${status}${id === undefined ? "" : `, request ${printable(id)}`})`,
   ];
-  // A gateway does not know whether the API made the write. The API itself leaves that open only with the 503s in
-  // NOT_CONFIRMED; after its other ones, nothing has changed.
-  const isOutcomeUnknown = status >= 500 && (!success || isNotConfirmed);
+  // A gateway does not know whether the API made the write; the JSON of some has the same fields. The API itself leaves
+  // that open only with a 500 and the 503s in NOT_CONFIRMED; after its other ones, nothing has changed.
+  const isOutcomeUnknown = status >= 500 && (!success || status !== 503 || isNotConfirmed);
   const waitMs = isOutcomeUnknown && endsBoost(request) ? undefined : retryAfterMs(status, headers);
   return new ErrorResponse(sentences.join(" "), status, waitMs, {
     requestId: id,
@@ -169,7 +175,7 @@ function hint(status: number, path: string, flags: string): string[] {
 }
 
 function retryAfterMs(status: number, headers: RawResponse["headers"]): number | undefined {
-  if (status !== 429 && !UNAVAILABLE.includes(status)) return undefined;
+  if (!RETRIED.includes(status)) return undefined;
   const reset = status === 429 ? headers["x-ratelimit-reset"] : undefined;
   return secondsOf(headers["retry-after"] ?? reset) ?? DEFAULT_RETRY_MS;
 }

@@ -5,7 +5,7 @@ import type { PollOptions } from "../view/poll.ts";
 import { earliestRetry, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
 import { watchCommand } from "./access.ts";
 import type { ApiClient } from "./client.ts";
-import { ErrorResponse, NoResponse } from "./errors.ts";
+import { ErrorResponse, isTemporary, NoResponse } from "./errors.ts";
 import { type Progress, progress } from "./responses.ts";
 
 export interface ScalingWatchOptions {
@@ -87,8 +87,8 @@ function superseded(
 
 function retryAfterMs(error: unknown): number | undefined {
   if (error instanceof NoResponse) return 0;
-  const isTransient = error instanceof ErrorResponse && (error.status === 429 || error.status >= 500);
-  return isTransient ? (error.retryAfterMs ?? 0) : undefined;
+  if (!(error instanceof ErrorResponse) || !isTemporary(error.status)) return undefined;
+  return error.retryAfterMs ?? 0;
 }
 
 const STATES: readonly RescaleState[] = ["propagating", "scaled", "failed", "suspended"];

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { ERRORS } from "../../../../src/api/error-table.ts";
 import type { Access } from "../../../../src/cli/customer/access.ts";
 import { ApiClient } from "../../../../src/cli/customer/client.ts";
-import { NoResponse } from "../../../../src/cli/customer/errors.ts";
+import { ErrorResponse, NoResponse } from "../../../../src/cli/customer/errors.ts";
 import { nothing, organizations } from "../../../../src/cli/customer/responses.ts";
 import type { ApiRequest, RawResponse } from "../../../../src/cli/customer/transport.ts";
 import { Interruption } from "../../../../src/cli/io.ts";
@@ -93,6 +93,8 @@ describe("the retry of a request", () => {
     ["503 to a write", PATCH, refused(503, "Not now.", { "Retry-After": "2" }), 2000],
     ["503 with a date", GET, refused(503, "Not now.", { "Retry-After": "Fri, 31 Dec 1999" }), 5000],
     ["a gateway's 502", GET, { status: 502, body: "<html>" }, 5000],
+    ["a gateway's 429", GET, { status: 429, body: "<html>", headers: { "Retry-After": "3" } }, 3000],
+    ["a gateway's 429 in other JSON", PATCH, { status: 429, body: { message: "Slow down" } }, 5000],
   ])("happens after a reported delay and succeeds: %s", async (_, request, response, waitMs) => {
     const { api, logged, waits } = clientOf([response, response, done(1)]);
     expect((await api.request(request, anything)).result).toBe(1);
@@ -117,6 +119,7 @@ describe("the retry of a request", () => {
     ["401", refused(401, "No.")],
     ["409", refused(409, "No.")],
     ["500", refused(500, "Oh.", { "Retry-After": "1" })],
+    ["a gateway's 500", { status: 500, body: "<html>" }],
     ["no response", new NoResponse("It is gone.")],
   ])("does not happen after %s", async (_, response) => {
     const { api, sent } = clientOf([response]);
@@ -132,6 +135,7 @@ describe("the retry of a request", () => {
   test.each([
     ["the API did not confirm it", notConfirmed, REQUEST_ID],
     ["a gateway's 504", { status: 504, body: "<html>" }, "request-2"],
+    ["a gateway's 504 in JSON", { status: 504, body: { error: "Timeout", status: 504 } }, "request-2"],
   ])(
     "counts 404 as a success of a deletion that may have been made before: %s",
     async (_, first, requestId) => {
@@ -144,6 +148,7 @@ describe("the retry of a request", () => {
   test.each([
     ["the deletion was not sent before", DELETE, [gone]],
     ["a rate limit rejected the first attempt", DELETE, [refused(429, "Too many."), gone]],
+    ["a gateway rejected the first attempt", DELETE, [{ status: 429, body: "<html>" }, gone]],
     ["the request is no deletion", PATCH, [notConfirmed, gone]],
     ["the first attempt changed nothing", DELETE, [refused(503, ERRORS.Unavailable.sentence()), gone]],
     ["there is no such service", DELETE, [notConfirmed, refused(404, ERRORS.NoSuchService.sentence())]],
@@ -156,6 +161,8 @@ describe("the retry of a request", () => {
     ["the API", refused(503, ERRORS.EndNotConfirmed.sentence())],
     ["an older API", notConfirmed],
     ["a gateway", { status: 504, body: "<html>" }],
+    ["a gateway that the API did not respond to", { status: 524, body: "<html>" }],
+    ["a gateway with JSON like that of the API", refused(504, "Gateway Timeout")],
   ])(
     "does not happen if the end of a boost is in doubt, because it could end another one: %s",
     async (_, response) => {
@@ -249,6 +256,26 @@ describe("the error message for", () => {
   ])("%i is the API's message and the next step", async (status, request, message, sentence) => {
     const { api } = clientOf([refused(status, message)]);
     expect(await messageOf(api.request(request, anything))).toBe(sentence);
+  });
+
+  const inDoubt =
+    "is not available. The change may or may not have been made. It is safe to repeat the command.";
+
+  test.each([
+    [429, GET, "gets too many requests."],
+    [429, PATCH, "gets too many requests."],
+    [500, GET, "is not available."],
+    [500, PATCH, inDoubt],
+    [503, PATCH, inDoubt],
+    [524, PATCH, inDoubt],
+  ])("%i of a gateway says what is known about the request: %j", async (status, request, sentence) => {
+    for (const body of ["<html>", { message: "no" }]) {
+      const { api } = clientOf([{ status, body }]);
+      const expected = `https://api.example.com ${sentence} (status ${status})`;
+      expect(await messageOf(api.request(request, anything))).toBe(expected);
+      // A watch tries again only after these.
+      await expect(api.requestOnce(request, anything)).rejects.toBeInstanceOf(ErrorResponse);
+    }
   });
 
   test("a response with control codes contains none of them", async () => {
