@@ -65,9 +65,12 @@ const UNTRUSTED = /CERT|SIGNATURE/;
 /** Code of OpenSSL if the server responds without TLS, such as with HTTP. Its message only names source lines. */
 const NOT_TLS = /^ERR_SSL_WRONG_VERSION_NUMBER$/;
 
-/** The request has not reached the API. undici has no code for a proxy that rejects a connection. */
+/**
+ * The request has not reached the API, unlike with an error of the HTTP parser, which reads the response. undici has no
+ * code for a proxy that rejects a connection.
+ */
 const NOT_SENT =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_.*|EPROTO|ERR_SSL_.*|HPE_.*|HTTPParserError)$|CERT|SIGNATURE|^Proxy response/;
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_.*|EPROTO|ERR_SSL_.*)$|CERT|SIGNATURE|^Proxy response/;
 
 /** @param proxy the request went through it */
 export function noResponse(

@@ -128,7 +128,8 @@ describe("a request", () => {
 
   test("may have taken effect if its response is missing or incomplete", async () => {
     const cut = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{";
-    for (const bytes of [undefined, cut]) {
+    const chunked = "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{";
+    for (const bytes of [undefined, cut, chunked, "no HTTP\r\n\r\n"]) {
       const url = `http://${await talker(bytes)}`;
       await expect(get(url)).rejects.toThrow(/did not respond: .* Check the address.*network\.$/);
       await expect(patch(url)).rejects.toThrow(UNKNOWN);
