@@ -54,7 +54,6 @@ export function watchScaling(options: ScalingWatchOptions): PollOptions {
     },
     retryAfterMs,
     intervalMs: POLL_MS,
-    isKnownToWork: requested !== undefined || hasEndedBoost,
   };
 }
 

@@ -18,8 +18,6 @@ export interface PollOptions {
   /** Minimum delay before the next attempt; `undefined` if the error is final. */
   readonly retryAfterMs: (error: unknown) => number | undefined;
   readonly intervalMs: number;
-  /** An earlier request succeeded, so a connection error at the first read does not mean a wrong address. */
-  readonly isKnownToWork?: boolean;
   /** Rejects once the signal is aborted. */
   readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
@@ -27,21 +25,20 @@ export interface PollOptions {
 const MAX_INTERVAL_MS = 10_000;
 
 /**
- * Reads a rescale repeatedly until the consumer stops or the signal is aborted. An error before the first successful
- * read is final, unless `isKnownToWork` is set. Later, transient errors are reported as problems and retried with
- * increasing delays.
+ * Reads a rescale repeatedly until the consumer stops or the signal is aborted. Transient errors are reported as
+ * problems and retried with increasing delays, also at the first read: every command has called the same server before,
+ * so a connection error does not mean a wrong address.
  */
 export async function* poll(options: PollOptions, signal: AbortSignal): AsyncGenerator<Update> {
   const { read, retryAfterMs, intervalMs, wait = waitFor } = options;
-  let hasWorked = options.isKnownToWork ?? false;
   for (let failures = 0; ; ) {
     let pauseMs = intervalMs;
     try {
       const { view } = await read();
-      [hasWorked, failures] = [true, 0];
+      failures = 0;
       if (view) yield { view };
     } catch (error) {
-      const retryMs = hasWorked ? retryAfterMs(error) : undefined;
+      const retryMs = retryAfterMs(error);
       if (retryMs === undefined || !(error instanceof Error)) throw error;
       failures += 1;
       pauseMs = Math.max(retryMs, Math.min(intervalMs * failures, MAX_INTERVAL_MS));

@@ -163,6 +163,7 @@ describe("a watch through the API", () => {
     ["a size was requested", { requested: OURS }],
     ["a boost was started", { requested: { ...OURS, until: UNTIL } }],
     ["a boost was ended", { hasEndedBoost: true }],
+    ["nothing but the organization was read", {}],
   ])("retries also the first read after %s", async (_, options) => {
     const errors = [refusal(429, 3000), refusal(503), new NoResponse("It is gone.")];
     const { updates } = watchOf({ progress: [...errors, progressWith()] }, options);
@@ -171,11 +172,11 @@ describe("a watch through the API", () => {
   });
 
   test.each([
-    ["that never responded", [new NoResponse("It is gone.")], false],
-    ["that no longer accepts the key", [progressWith(), refusal(401)], true],
-    ["that no longer knows the service", [progressWith(), refusal(404)], true],
-  ])("ends with the error of an API %s", async (_, progress, hasRequest) => {
-    const { updates } = watchOf({ progress }, { requested: hasRequest ? OURS : undefined });
+    ["that does not know the service", [refusal(404)]],
+    ["that no longer accepts the key", [progressWith(), refusal(401)]],
+    ["that no longer knows the service", [progressWith(), refusal(404)]],
+  ])("ends with the error of an API %s", async (_, progress) => {
+    const { updates } = watchOf({ progress });
     await expect(take(updates, 3)).rejects.toThrow(progress.at(-1));
   });
 

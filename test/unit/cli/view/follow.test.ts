@@ -170,20 +170,20 @@ describe("poll", () => {
   const view = rescaleView("Rolling");
   const lost = (retryMs = 0) => new Transient("Lost.", { cause: retryMs });
 
-  test("reports transient errors after the first result, and retries with backoff", async () => {
-    const { updates, waits } = polled([view, lost(), lost(), lost(7000), view, lost(), view]);
+  test("reports transient errors, also of the first read, and retries with backoff", async () => {
+    const { updates, waits } = polled([lost(), view, lost(), lost(), lost(7000), view, lost(), view]);
     const seen: string[] = [];
-    for (let count = 0; count < 7; count += 1) {
+    for (let count = 0; count < 8; count += 1) {
       const { value } = await updates.next();
       seen.push("problem" in value ? value.problem : "view");
     }
     const problem = "Lost. Trying again.";
-    expect(seen).toEqual(["view", problem, problem, problem, "view", problem, "view"]);
-    expect(waits).toEqual([1000, 1000, 2000, 7000, 1000, 1000]);
+    expect(seen).toEqual([problem, "view", problem, problem, problem, "view", problem, "view"]);
+    expect(waits).toEqual([1000, 1000, 1000, 2000, 7000, 1000, 1000]);
   });
 
-  test("throws any error of the first read, and later only permanent errors", async () => {
-    await expect(polled([lost()]).updates.next()).rejects.toThrow("Lost.");
+  test("throws permanent errors", async () => {
+    await expect(polled([new Error("gone")]).updates.next()).rejects.toThrow("gone");
     const { updates } = polled([view, new Error("gone")]);
     await updates.next();
     await expect(updates.next()).rejects.toThrow("gone");
