@@ -1,5 +1,5 @@
 import { MAX_PENDING } from "../../crd/pipe-scaling.ts";
-import { KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
+import { isWithoutRoles, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
 import type { ConfigMap } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
 import { UsageError } from "../../settings/option.ts";
@@ -98,7 +98,10 @@ async function watchOne(
   return exitCode;
 }
 
-/** Decides which errors of one watch are retried, such as those of an unavailable API server, but no 403. */
+/**
+ * Decides which errors of one watch are retried, such as those of an unavailable API server, but no 403, except from an
+ * API server that has just started.
+ */
 export class TransientErrors {
   #isUnauthorized = false;
 
@@ -108,7 +111,7 @@ export class TransientErrors {
 
   /** Returns the minimum delay before the next read, or `undefined` if the error is final. */
   retryAfterMs(error: unknown): number | undefined {
-    if (error instanceof KubeUnreachableError) return 0;
+    if (error instanceof KubeUnreachableError || isWithoutRoles(error)) return 0;
     if (!(error instanceof KubeApiError)) return undefined;
     // Credentials can expire during a watch. After a 401, the client reads new ones for the next call.
     const isFirst = error.code === 401 && !this.#isUnauthorized;

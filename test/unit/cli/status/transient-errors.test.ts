@@ -24,3 +24,14 @@ test("a watch continues while the API server is unavailable, and ends without th
   expect(errors.retryAfterMs(refused(503, { details: { retryAfterSeconds: 2 } }))).toBe(2000);
   expect(errors.retryAfterMs(refused(403))).toBeUndefined();
 });
+
+test("a watch continues after a 403 of an API server that has just started, but not after another 403", () => {
+  const message =
+    'pipescalings.pipes.clouddb.dev is forbidden: User "u" cannot list resource "pipescalings" in API group';
+  const forbidden = (text: string, isSoonAfterOutage: boolean) =>
+    new KubeApiError("GET /pipescalings", 403, JSON.stringify({ message: text }), { isSoonAfterOutage });
+  const errors = new TransientErrors();
+  expect(errors.retryAfterMs(forbidden(message, true))).toBe(0);
+  expect(errors.retryAfterMs(forbidden(message, false))).toBeUndefined();
+  expect(errors.retryAfterMs(forbidden("denied by a policy", true))).toBeUndefined();
+});
