@@ -23,7 +23,8 @@ export interface ApiResponse<T> {
 }
 
 const MAX_ATTEMPTS = 5;
-const MAX_WAIT_MS = 60_000;
+/** A gateway can name hours, long after the API works again. */
+export const MAX_WAIT_MS = 60_000;
 
 /** Smaller clock differences are ignored: the Date header has only whole seconds, and a response takes time. */
 const CLOCK_TOLERANCE_MS = 5000;

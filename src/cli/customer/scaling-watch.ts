@@ -4,7 +4,7 @@ import { CliError } from "../failure.ts";
 import type { PollOptions } from "../view/poll.ts";
 import { earliestRetry, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
 import { watchCommand } from "./access.ts";
-import type { ApiClient } from "./client.ts";
+import { type ApiClient, MAX_WAIT_MS } from "./client.ts";
 import { ErrorResponse, isTemporary, NoResponse } from "./errors.ts";
 import { type Progress, progress } from "./responses.ts";
 
@@ -87,7 +87,7 @@ function superseded(
 function retryAfterMs(error: unknown): number | undefined {
   if (error instanceof NoResponse) return 0;
   if (!(error instanceof ErrorResponse) || !isTemporary(error.status)) return undefined;
-  return error.retryAfterMs ?? 0;
+  return Math.min(error.retryAfterMs ?? 0, MAX_WAIT_MS);
 }
 
 const STATES: readonly RescaleState[] = ["propagating", "scaled", "failed", "suspended"];

@@ -159,6 +159,12 @@ describe("a watch through the API", () => {
     expect(waits).toEqual([2500, 2500, 7000, 7500, 30_000, 10_000, 2500, 2500]);
   });
 
+  test("waits for at most a minute before it tries again, whatever a gateway names", async () => {
+    const { updates, waits } = watchOf({ progress: [refusal(503, 86_400_000), progressWith()] });
+    expect(await take(updates, 2)).toMatchObject([{ problem: expect.any(String) }, { view: {} }]);
+    expect(waits).toEqual([60_000]);
+  });
+
   test.each([
     ["a size was requested", { requested: OURS }],
     ["a boost was started", { requested: { ...OURS, until: UNTIL } }],
