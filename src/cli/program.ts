@@ -118,9 +118,14 @@ function termOf(command: Command): string {
   return [command.name(), isGroup ? "" : command.usage().replace("[options]", "").trim()].join(" ").trim();
 }
 
-/** Commander writes "error: unknown option '--prot'", and on the next line "(Did you mean --port?)". */
+/**
+ * Commander writes "error: unknown option '--prot'", and on the next line "(Did you mean --port?)". The values of an
+ * unknown option and of excess arguments are left out: a secret can be among them.
+ */
 function sentence(text: string): string {
   return text
+    .replace(/^(error: unknown option '[^'=]*)=.*'/s, "$1'")
+    .replace(/^(error: too many arguments.* but got \d+): .*/s, "$1.\n")
     .replace(/^error: (.)/, (_, letter: string) => letter.toUpperCase())
     .replace(/\n\((Did you mean .*\?)\)/, ". $1")
     .replace(/([^.?\s])\s*$/, "$1.\n");

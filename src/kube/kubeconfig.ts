@@ -117,7 +117,8 @@ function configOf(entries: CurrentEntries, env: Environment, pluginTimeoutMs: nu
 function serverUrl(server: string, origin: string): URL {
   const url = server.includes("://") ? server : `http://${server}`;
   if (URL.canParse(url)) return new URL(url);
-  throw new KubeConfigError(`${origin} has "${server}" as server, which is not a URL.`);
+  // The message does not repeat the value, which can contain a password.
+  throw new KubeConfigError(`${origin} has a server that is not a URL.`);
 }
 
 /**

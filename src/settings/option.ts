@@ -4,7 +4,10 @@ import { choicesOf } from "./values.ts";
 /** The properties of an option that its schema does not have. */
 export interface OptionText {
   readonly description: string;
-  /** Placeholder for the value in the help; a switch has none. The shell completes `file` and `folder`. */
+  /**
+   * Placeholder for the value in the help; a switch has none. The shell completes `file` and `folder`. Errors do not
+   * contain the value of a `url` with a user or a password.
+   */
   readonly placeholder?: string;
   /** Short form of the flag, as in kubectl: `-n`. */
   readonly short?: string;
@@ -17,6 +20,8 @@ export interface OptionText {
    * value.
    */
   readonly secret?: true;
+  /** Errors never contain its value, because people write it together with a secret. */
+  readonly unquoted?: true;
   /** Only a flag, no variable: a value exported for one command must not change the effect of another. */
   readonly flagOnly?: true;
   /** Returns values that a shell can offer, if the schema does not list all of them. */
@@ -139,8 +144,13 @@ export function readOptions(
 }
 
 function sentence(about: DeclaredOption, value: string | undefined, rule: string): string {
-  const { flag, variable, description, secret } = about;
+  const { flag, variable, description } = about;
   const named = flag && variable ? `${flag} (or ${variable})` : (flag ?? variable ?? argumentTerm(about));
   if (value === undefined) return `${named} is missing: ${description}.`;
-  return secret ? `${named} is invalid: ${rule}.` : `${named} is ${JSON.stringify(value)}, but ${rule}.`;
+  if (mayHaveSecret(about, value)) return `${named} is invalid: ${rule}.`;
+  return `${named} is ${JSON.stringify(value)}, but ${rule}.`;
+}
+
+function mayHaveSecret({ secret, unquoted, placeholder }: DeclaredOption, value: string): boolean {
+  return Boolean(secret || unquoted) || (placeholder === "url" && value.includes("@"));
 }

@@ -33,6 +33,7 @@ function connection(kind: Pick<OptionText, "flagOnly">) {
     keyId: option(keyId.optional(), {
       placeholder: "id",
       description: "ID of the API key (default: from the profile)",
+      unquoted: true,
       ...kind,
     }),
     keySecret: option(keySecret.optional(), { description: "secret of the API key", secret: true }),

@@ -143,14 +143,14 @@ describe("help", () => {
 describe("an invalid command line ends with exit code 2 and a message", () => {
   test.each([
     ["try-it --lout", "Unknown option '--lout'. Did you mean --loud?\nSee pipe-scaling try-it --help"],
-    ["try-it now", "Too many arguments for 'try-it'. Expected 0 arguments but got 1: now."],
+    ["try-it now", "Too many arguments for 'try-it'. Expected 0 arguments but got 1.\n"],
     ["tryit", "Unknown command 'tryit'. Did you mean try-it?\nSee pipe-scaling --help"],
     [
       "try-args",
       "<count> is missing: how many.\nPIPE_SCALING_PASSWORD is missing: a password.\nSee pipe-scaling try-args --help",
     ],
     ["try-args ten", '<count> is "ten", but it must be a whole number from 1 to 9.\n'],
-    ["try-args 3 title more", "Too many arguments for 'try-args'. Expected 2 arguments but got 3"],
+    ["try-args 3 title more", "Too many arguments for 'try-args'. Expected 2 arguments but got 3.\n"],
     ["try-args 3 --password x", "Unknown option '--password'.\nSee pipe-scaling try-args --help"],
     ["admin organization show acme --output xml", "See pipe-scaling admin organization show --help"],
     [

@@ -68,6 +68,21 @@ describe("an option", () => {
     );
   });
 
+  test("is rejected without its value if that can contain a secret", () => {
+    const withSecrets = {
+      address: option(integer(1, 9), { placeholder: "url", description: "where it is" }),
+      keyId: option(integer(1, 9), { placeholder: "id", description: "which one", unquoted: true }),
+    };
+    const env = { PIPE_SCALING_ADDRESS: "https://me:hunter2@x/v1/traces" };
+    expect(() => readOptions(withSecrets, { keyId: "me:hunter2" }, env)).toThrow(
+      [
+        "--address (or PIPE_SCALING_ADDRESS) is invalid: it must be a whole number from 1 to 9.",
+        "--key-id (or PIPE_SCALING_KEY_ID) is invalid: it must be a whole number from 1 to 9.",
+      ].join("\n"),
+    );
+    expect(() => readOptions(withSecrets, { address: "https://x" }, {})).toThrow(' is "https://x", but it');
+  });
+
   test("throws a programming error if it was not declared with option()", () => {
     expect(() => declaredOptions({ undeclared: z.string() })).toThrow("undeclared is not declared");
   });

@@ -154,9 +154,12 @@ describe("profile set", () => {
       '--api-url is "https://x/v1", but it must be the address of an API',
       2,
     ],
-    ["profile set prod --api-url https://me:pw@x --key-id a", "without a user", 2],
+    [`profile set prod --api-url https://me:${SECRET}@x --key-id a`, "without a user", 2],
+    [`profile set prod --api-url me:${SECRET}@x --key-id a`, "--api-url is invalid: it must be the addr", 2],
     ["profile set prod --api-url ftp://x --key-id a", "but it must be the address of an API", 2],
-    ["profile set prod --api-url https://x --key-id a:b", "but it must be the ID of a key", 2],
+    [`profile set prod --api-url https://x --key-id a:${SECRET}`, "invalid: it must be the ID of a key", 2],
+    [`profile set prod ${SECRET}`, "Too many arguments for 'set'. Expected 1 argument but got 2.\n", 2],
+    [`profile set prod --key-secret=${SECRET}`, "Unknown option '--key-secret'.\n", 2],
     [
       "profile set prod --api-url http://api.example.com --key-id a",
       "http://api.example.com uses plain HTTP to another machine, so anyone on the network could read the key. Use https://, or allow it with --insecure-http",
@@ -171,6 +174,7 @@ describe("profile set", () => {
   ])("rejects an invalid command with a message: %s", async (words, sentence, expected) => {
     const { code, err } = await run(words, [SECRET]);
     expect(err).toContain(sentence);
+    expect(err).not.toContain(SECRET);
     expect(code).toBe(expected);
     expect(readdirSync(home)).toEqual([]);
   });
