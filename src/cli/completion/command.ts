@@ -14,17 +14,32 @@ export const COMPILE_CACHE = `\${XDG_CACHE_HOME:-$HOME/.cache}/pipe-scaling`;
 const bash = `# bash completion of pipe-scaling
 
 _pipe_scaling() {
-  local current=\${COMP_WORDS[COMP_CWORD]} word description
+  local current= words=() at word description
+  # bash splits a value at its colons and at signs, and completes only the part after the last one.
+  for ((at = 1; at <= COMP_CWORD; at += 1)); do
+    word=\${COMP_WORDS[at]}
+    if [[ -n $word && $current == *[:@] || -n $current && $word == [:@]* ]]; then
+      current+=$word
+      words[\${#words[@]} - 1]=$current
+    else
+      current=$word
+      words+=("$word")
+    fi
+  done
   [[ $current == = ]] && current=
   COMPREPLY=()
   while IFS=$'\\t' read -r word description; do
     COMPREPLY+=("$word")
-  done < <(NODE_COMPILE_CACHE=${COMPILE_CACHE} pipe-scaling __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  done < <(NODE_COMPILE_CACHE=${COMPILE_CACHE} pipe-scaling __complete -- "\${words[@]}" 2>/dev/null)
   if [[ \${COMPREPLY[0]} == ${FILES} ]]; then
     local IFS=$'\\n'
     compopt -o filenames 2>/dev/null
     COMPREPLY=($(compgen -f -- "$current"))
   fi
+  local last=$current
+  [[ $COMP_WORDBREAKS == *:* ]] && last=\${last##*:}
+  [[ $COMP_WORDBREAKS == *@* ]] && last=\${last##*@}
+  COMPREPLY=("\${COMPREPLY[@]#"\${current%"$last"}"}")
 }
 
 complete -F _pipe_scaling pipe-scaling

@@ -42,10 +42,19 @@ beforeAll(async () => {
   writeFileSync(join(folder, "bin", "pipe-scaling"), program, { mode: 0o755 });
   writeFileSync(join(folder, "kube config"), "");
   mkdirSync(join(folder, "kubes"));
+  writeFileSync(join(folder, "a:file"), "");
+  mkdirSync(join(folder, ".kube"));
+  writeFileSync(join(folder, ".kube", "config"), CONTEXTS);
   mkdirSync(join(folder, ".config", "pipe-scaling"), { recursive: true });
   writeFileSync(profilePath({ HOME: folder }), PROFILES, { mode: 0o600 });
 });
 afterAll(() => rmSync(folder, { recursive: true }));
+
+const CONTEXTS = `contexts: ${JSON.stringify(
+  ["arn:aws:eks:eu-1:1:cluster/blue", "arn:aws:eks:eu-1:1:cluster/green", "ns/a:6443/me@home"].map((name) => {
+    return { name, context: { cluster: "c", user: "u" } };
+  }),
+)}`;
 
 const PROFILE = "{ apiUrl: https://api.example.com, keyId: k, keySecret: s }";
 const PROFILES = `profiles: { prod: ${PROFILE}, staging: ${PROFILE} }`;
@@ -58,8 +67,8 @@ const environment = () => ({ PATH: `${join(folder, "bin")}:${PATH}`, HOME: folde
 
 /** The completions of bash for the last word. */
 async function offersOfBash(line: string): Promise<string[]> {
-  // Splits the line like readline, which treats an equals sign as a separate word.
-  const words = line.split(/ |(?<==)|(?==)/);
+  // Splits the line like readline, which treats these characters as separate words.
+  const words = line.split(/ |(?<=[=:@])|(?=[=:@])/);
   const code = `
     source "$1"; shift
     COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
@@ -148,7 +157,27 @@ describe("bash", () => {
     ]);
   });
 
+  test.each([
+    ["", ["arn:aws:eks:eu-1:1:cluster/blue", "arn:aws:eks:eu-1:1:cluster/green", "ns/a:6443/me@home"]],
+    ["arn:", ["aws:eks:eu-1:1:cluster/blue", "aws:eks:eu-1:1:cluster/green"]],
+    ["arn:aws:eks:eu-1:1:cluster/", ["cluster/blue", "cluster/green"]],
+    ["arn:aws:eks:eu-1:1:cluster/g", ["cluster/green"]],
+    ["ns/a:6443/m", ["6443/me@home"]],
+    ["ns/a:6443/me@", ["home"]],
+    ["ns/a:6443/me@h", ["home"]],
+    ["other:", []],
+  ])("completes the end of a context with colons and at signs: %s", async (typed, offers) => {
+    for (const given of ["--context ", "--context="]) {
+      expect((await offersOfBash(`pipe-scaling status ${given}${typed}`)).sort()).toEqual(offers);
+    }
+  });
+
+  test("offers nothing after a colon without a word before it", async () => {
+    expect(await offersOfBash("pipe-scaling :")).toEqual([]);
+  });
+
   test("completes files only for options that take a file", async () => {
+    expect(await offersOfBash("pipe-scaling admin key list --kubeconfig a:f")).toEqual(["file"]);
     expect((await offersOfBash("pipe-scaling admin key list --kubeconfig kub")).sort()).toEqual([
       ...["kube config", "kubes"],
     ]);
@@ -172,6 +201,10 @@ describe("bash", () => {
     await bash.waitFor("pipe-scaling admin key rotate --finish ");
     bash.write("--kubeconfig kubes\t");
     await bash.waitFor("--kubeconfig kubes/");
+    bash.write("\x15pipe-scaling status --context arn\t");
+    await bash.waitFor(":aws:eks:eu-1:1:cluster/");
+    bash.write("g\t");
+    await bash.waitFor("green ");
     bash.write("\x15exit\r");
     expect(await bash.exitCode).toBe(0);
   });
