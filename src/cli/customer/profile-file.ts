@@ -52,10 +52,20 @@ export function profilePath(env: Environment): string {
  * @throws CliError if the file cannot be used
  */
 export function readProfiles(path: string): Profiles {
+  return parsed(path, textOf(path));
+}
+
+/** Returns `undefined` if the file does not exist. */
+function textOf(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (!stats) return { profiles: {} };
+  if (!stats) return undefined;
   requireOwnFile(path, stats);
-  const { success, data, error } = yamlValue(contents).safeParse(readFileSync(path, "utf8"));
+  return readFileSync(path, "utf8");
+}
+
+function parsed(path: string, text: string | undefined): Profiles {
+  if (text === undefined) return { profiles: {} };
+  const { success, data, error } = yamlValue(contents).safeParse(text);
   if (success) return data;
   throw new CliError(
     `The profile file ${path} is malformed: ${error.issues[0]?.message}. Correct it, or remove it and create the profiles again.`,
@@ -71,15 +81,33 @@ export function profileNames(env: Environment): string[] {
   }
 }
 
-/** Replaces the file atomically, so that a crash never leaves an incomplete file. */
-export function writeProfiles(path: string, profiles: Profiles): void {
+/**
+ * Replaces the file atomically, so that a crash never leaves an incomplete file. If another command has changed the
+ * file meanwhile, the change is repeated with its profiles. Only the time between the comparison and the replacement
+ * remains, in place of that of a slow write; a lock would remain after a kill.
+ *
+ * @param change must be repeatable
+ * @returns the profiles in the file now
+ */
+export function changeProfiles(path: string, change: (profiles: Profiles) => Profiles): Profiles {
+  for (;;) {
+    const before = textOf(path);
+    const profiles = change(parsed(path, before));
+    if (replace(path, before, profiles)) return profiles;
+  }
+}
+
+/** @returns false if the file no longer has the text `before` */
+function replace(path: string, before: string | undefined, profiles: Profiles): boolean {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   // A symbolic link, such as one into a folder of dotfiles, remains.
   const target = statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path;
   const temporary = `${target}.${randomUUID()}`;
   try {
     writeFileSync(temporary, stringify(profiles), { mode: 0o600, flag: "wx", flush: true });
+    if (textOf(path) !== before) return false;
     renameSync(temporary, target);
+    return true;
   } finally {
     rmSync(temporary, { force: true });
   }

@@ -7,7 +7,7 @@ import type { Io } from "../io.ts";
 import { argument, outputOption, yesOption } from "../options.ts";
 import { printList } from "../output.ts";
 import { certificatesFor, completed, keySuffix, newConnectionOptions, requireProfile } from "./access.ts";
-import { type Profile, profileNames, profilePath, readProfiles, writeProfiles } from "./profile-file.ts";
+import { changeProfiles, type Profile, profileNames, profilePath, readProfiles } from "./profile-file.ts";
 import { keySecret, profileName } from "./values.ts";
 
 const nameArgument = { name: argument(profileName, "name of the profile", profileNames) };
@@ -44,13 +44,12 @@ const set = defineCommand({
       insecureHttp: insecureHttp ? "true" : undefined,
       keySecret: values.keySecret ?? (await readSecret(io, keyId)),
     };
-    // Another command may have changed the file while the secret was typed.
-    const latest = readProfiles(path);
-    const isFirst = Object.keys(latest.profiles).length === 0;
-    const current = latest.current ?? (isFirst ? name : undefined);
-    writeProfiles(path, { current, profiles: { ...latest.profiles, [name]: profile } });
+    const changed = changeProfiles(path, ({ current, profiles }) => {
+      const isFirst = Object.keys(profiles).length === 0;
+      return { current: current ?? (isFirst ? name : undefined), profiles: { ...profiles, [name]: profile } };
+    });
     const use =
-      current === name
+      changed.current === name
         ? "It is in use."
         : `Use it with --profile ${name}, or by default after \`pipe-scaling profile use ${name}\`.`;
     io.err(`Saved the profile ${name} in ${path}. ${use}\n`);
@@ -94,10 +93,10 @@ const use = defineCommand({
   examples: ["profile use staging"],
   options: nameArgument,
   async run({ name }, io) {
-    const path = profilePath(io.env);
-    const { profiles } = readProfiles(path);
-    requireProfile(name, profiles);
-    writeProfiles(path, { current: name, profiles });
+    changeProfiles(profilePath(io.env), ({ profiles }) => {
+      requireProfile(name, profiles);
+      return { current: name, profiles };
+    });
     io.err(`The profile ${name} is in use.\n`);
   },
 });
@@ -113,9 +112,10 @@ const remove = defineCommand({
     const path = profilePath(io.env);
     requireProfile(name, readProfiles(path).profiles);
     await confirm(io, yes, `Remove the profile ${name} with its secret?`);
-    const { current, profiles } = readProfiles(path);
-    const { [name]: _, ...others } = profiles;
-    writeProfiles(path, { current: current === name ? undefined : current, profiles: others });
+    changeProfiles(path, ({ current, profiles }) => {
+      const { [name]: _, ...others } = profiles;
+      return { current: current === name ? undefined : current, profiles: others };
+    });
     io.err(`Removed the profile ${name}.\n`);
   },
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { COMMANDS } from "../../../../src/all-commands.ts";
-import { profilePath, readProfiles, writeProfiles } from "../../../../src/cli/customer/profile-file.ts";
+import { changeProfiles, profilePath } from "../../../../src/cli/customer/profile-file.ts";
 import { Interruption } from "../../../../src/cli/io.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import {
@@ -502,7 +502,7 @@ describe("the API URL and the key", () => {
   async function keep(name: string, profile: object): Promise<void> {
     const path = profilePath({ XDG_CONFIG_HOME: home });
     const added = { apiUrl: "", keyId: "kept", keySecret: "ofprofile", ...profile };
-    writeProfiles(path, { current: name, profiles: { ...readProfiles(path).profiles, [name]: added } });
+    changeProfiles(path, ({ profiles }) => ({ current: name, profiles: { ...profiles, [name]: added } }));
   }
 
   test("cause exit code 2 and instructions if they are missing", async () => {

@@ -16,7 +16,12 @@ import { dirname, join } from "node:path";
 import { certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { COMMANDS } from "../../../../src/all-commands.ts";
-import { profilePath, readProfiles } from "../../../../src/cli/customer/profile-file.ts";
+import {
+  changeProfiles,
+  type Profiles,
+  profilePath,
+  readProfiles,
+} from "../../../../src/cli/customer/profile-file.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
 
@@ -313,6 +318,26 @@ describe("profiles", () => {
 });
 
 describe("the profile file", () => {
+  const profile = { apiUrl: "https://api.example.com", keyId: "a", keySecret: SECRET };
+  const adding = (name: string) => (known: Profiles) => ({
+    ...known,
+    profiles: { ...known.profiles, [name]: profile },
+  });
+
+  test.each([[[]], [["first"]]])("keeps the change that another command makes meanwhile: %j", (known) => {
+    for (const name of known) changeProfiles(path, adding(name));
+    let times = 0;
+    const changed = changeProfiles(path, (profiles) => {
+      times += 1;
+      if (times === 1) changeProfiles(path, adding("theirs"));
+      return adding("ours")(profiles);
+    });
+    expect(Object.keys(changed.profiles)).toEqual([...known, "theirs", "ours"]);
+    expect(readProfiles(path)).toEqual(changed);
+    expect(times).toBe(2);
+    expect(readdirSync(dirname(path))).toEqual(["profiles.yaml"]);
+  });
+
   test.each([
     [{ XDG_CONFIG_HOME: "/config", HOME: "/home/a" }, "/config/pipe-scaling/profiles.yaml"],
     [{ XDG_CONFIG_HOME: "config", HOME: "/home/a" }, "/home/a/.config/pipe-scaling/profiles.yaml"],
