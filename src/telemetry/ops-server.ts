@@ -38,6 +38,12 @@ const REQUEST_MS = 10_000;
 const INACTIVE_MS = 30_000;
 
 /**
+ * Scrapes within this time share one text, so that a client that scrapes in a loop costs little. It is shorter than the
+ * interval of any scraper, so the values that a scraper gets are newer each time.
+ */
+const SHARED_MS = 500;
+
+/**
  * Starts the operations port: `/healthz`, `/readyz`, `/metrics`. It must not be public. Resolves when the server
  * listens; the caller closes it at the end of the process.
  */
@@ -56,13 +62,14 @@ export function startOpsServer(options: OpsServerOptions): Promise<Server> {
     onDrop: dropLog({ ...options, listener: "operations" }),
     limits: CONNECTION_LIMITS,
   });
+  const render = sharedText(options);
   server.on("request", (request, response) => {
     // The response to the first request closes the connection, so requests that are pipelined behind it get none.
     if (connections.latest(request.socket)) return;
     connections.begin({ request, response });
     const send = ({ status, headers, body }: OpsResponse) =>
       response.writeHead(status, { ...headers, connection: "close" }).end(body);
-    respond(options, request).then(send, (error: unknown) => send(text(500, String(error))));
+    respond({ ...options, render }, request).then(send, (error: unknown) => send(text(500, String(error))));
   });
   return listen(server, options.host, options.port, options.log);
 }
@@ -73,7 +80,11 @@ interface OpsResponse {
   readonly body: string;
 }
 
-async function respond(options: OpsServerOptions, { url, headers }: IncomingMessage): Promise<OpsResponse> {
+interface Responder extends OpsServerOptions {
+  readonly render: () => Promise<string>;
+}
+
+async function respond(options: Responder, { url, headers }: IncomingMessage): Promise<OpsResponse> {
   switch (url?.split("?", 1)[0]) {
     case "/healthz":
       return text(200, "ok");
@@ -89,7 +100,7 @@ async function respond(options: OpsServerOptions, { url, headers }: IncomingMess
 }
 
 async function respondWithMetrics(
-  { metrics, access }: OpsServerOptions,
+  { metrics, access, render }: Responder,
   authorization: string | undefined,
 ): Promise<OpsResponse> {
   const decision: Access = access ? await access.check(authorization) : "allowed";
@@ -98,7 +109,7 @@ async function respondWithMetrics(
       return {
         status: 200,
         headers: { "content-type": metrics.contentType },
-        body: await metrics.metrics(),
+        body: await render(),
       };
     case "unauthenticated":
       return text(401, "unauthorized: send a valid bearer token", { "www-authenticate": "Bearer" });
@@ -107,6 +118,19 @@ async function respondWithMetrics(
     case "unknown":
       return text(503, "the API server cannot review the token: try again later");
   }
+}
+
+function sharedText({ metrics, monotonic }: OpsServerOptions): () => Promise<string> {
+  let shared: Promise<string> | undefined;
+  let renderedAt = 0;
+  return () => {
+    const now = monotonic();
+    if (shared === undefined || now - renderedAt >= SHARED_MS) {
+      shared = metrics.metrics();
+      renderedAt = now;
+    }
+    return shared;
+  };
 }
 
 function text(status: number, body: string, headers: OpsResponse["headers"] = {}): OpsResponse {

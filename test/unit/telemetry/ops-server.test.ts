@@ -6,7 +6,13 @@ import { Counter, Gauge, Registry } from "prom-client";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import type { Access, AccessControl } from "../../../src/telemetry/metrics-access.ts";
-import { listen, type Readiness, startOpsServer, urlOf } from "../../../src/telemetry/ops-server.ts";
+import {
+  listen,
+  type OpsServerOptions,
+  type Readiness,
+  startOpsServer,
+  urlOf,
+} from "../../../src/telemetry/ops-server.ts";
 
 const HOST = "127.0.0.1";
 
@@ -26,7 +32,7 @@ async function start(
   readiness: Readiness = { ready: true },
   check?: AccessControl["check"],
   metrics = new Registry(),
-  { log } = collectingLog(),
+  { log = collectingLog().log, monotonic = () => performance.now() }: Partial<OpsServerOptions> = {},
 ): Promise<Server> {
   new Counter({ name: "things_total", help: "Things.", registers: [metrics] });
   const options = {
@@ -35,7 +41,7 @@ async function start(
     metrics,
     readiness: () => readiness,
     access: check && { check },
-    monotonic: () => performance.now(),
+    monotonic,
     log,
   };
   const server = await startOpsServer(options);
@@ -185,6 +191,80 @@ describe("the operations server", () => {
     expect(pipelined.received().match(/HTTP\/1\.1 200 OK/g)).toHaveLength(1);
     expect(pipelined.received()).toMatch(/^connection: close\r$/im);
     expect(reviews).toBe(1);
+  });
+});
+
+describe("scrapes of the operations server", () => {
+  function countedRegistry() {
+    const metrics = new Registry();
+    let renderings = 0;
+    new Gauge({
+      name: "renderings",
+      help: "Renderings.",
+      registers: [metrics],
+      collect() {
+        renderings += 1;
+        this.set(renderings);
+      },
+    });
+    return metrics;
+  }
+
+  async function scrape(server: Server): Promise<string> {
+    const text = await (await fetch(`${urlOf(server)}/metrics`)).text();
+    return /^renderings .*$/m.exec(text)?.[0] ?? text;
+  }
+
+  it("share one rendering within half a second, also if they are concurrent", async () => {
+    let now = 7000;
+    const server = await start({ ready: true }, undefined, countedRegistry(), { monotonic: () => now });
+    const concurrent = Array.from({ length: 20 }, () => scrape(server));
+    expect(new Set(await Promise.all(concurrent))).toEqual(new Set(["renderings 1"]));
+    now += 499;
+    expect(await scrape(server)).toBe("renderings 1");
+  });
+
+  it("of a client that scrapes each second get new values each time, also while another client scrapes in a loop", async () => {
+    let now = 7000;
+    const server = await start({ ready: true }, undefined, countedRegistry(), { monotonic: () => now });
+    const seen: string[] = [];
+    for (let second = 0; second < 5; second += 1) {
+      for (let step = 0; step < 20; step += 1) {
+        now += 50;
+        await scrape(server);
+      }
+      seen.push(await scrape(server));
+    }
+    expect(new Set(seen).size).toBe(5);
+    // Two in each second.
+    expect(seen.at(-1)).toBe("renderings 10");
+  });
+
+  it("fail only until the next rendering succeeds", async () => {
+    let now = 7000;
+    const metrics = new Registry();
+    let isBroken = true;
+    new Gauge({
+      name: "things",
+      help: "Things.",
+      registers: [metrics],
+      collect() {
+        if (isBroken) throw new Error("broken");
+      },
+    });
+    const server = await start({ ready: true }, undefined, metrics, { monotonic: () => now });
+    expect((await fetch(`${urlOf(server)}/metrics`)).status).toBe(500);
+    isBroken = false;
+    now += 500;
+    expect((await fetch(`${urlOf(server)}/metrics`)).status).toBe(200);
+  });
+
+  it("are each subject to the access control", async () => {
+    const decisions: Access[] = ["allowed", "forbidden"];
+    const check = async () => decisions.shift() ?? "unknown";
+    const server = await start({ ready: true }, check, countedRegistry(), { monotonic: () => 7000 });
+    expect((await fetch(`${urlOf(server)}/metrics`)).status).toBe(200);
+    expect(await scrape(server)).toContain("forbidden");
   });
 });
 
