@@ -459,7 +459,7 @@ const controller = group("The process that resizes pipes.", {
 });
 
 const alerts = group("The alerts, by name.", {
-  PipeScalingApiDown: alert("No API process is up.", {}),
+  PipeScalingApiDown: alert("No API process is ready.", {}),
   PipeScalingNoLeader: alert("No controller is the leader.", {}),
   PipeScalingApiErrors: alert("The API fails requests.", {
     threshold: percentage(5, "Percentage of failed requests above which the alert fires."),

@@ -12,15 +12,18 @@ labels of the release.
 {{- with $alerts.PipeScalingApiDown }}
 {{- if .enabled }}
 - alert: PipeScalingApiDown
-  expr: absent(up{ {{- $of }}, container="api"} == 1)
+  {{- /* Prometheus also scrapes a pod that is not ready, because its caches were never filled. */}}
+  expr: |-
+    absent(up{ {{- $of }}, container="api"} == 1)
+      or max(min by (pod) (max by (pod, resource) (pipe_scaling_cache_synced{ {{- $of }}}))) == 0
   for: 5m
   labels:
     severity: critical
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      No API process is up.
-    description: Prometheus has not reached any pod of the API for 5 minutes. Callers can neither resize pipes nor read sizes. Pipes keep running.
+      No API process is ready.
+    description: For 5 minutes, Prometheus has reached no pod of the API that is ready. Callers can neither resize pipes nor read sizes. Pipes keep running.
     {{- include "pipe-scaling.runbook" (list $ "PipeScalingApiDown") }}
 {{- end }}
 {{- end }}
