@@ -1,5 +1,6 @@
 import { API_VERSION, KIND } from "../../crd/names.ts";
 import type { Condition, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
+import { failureReason } from "../../crd/reasons.ts";
 import type { Event } from "../../runtime/event-recorder.ts";
 import type { PipeView } from "../observe/pipe-view.ts";
 import { KINDS } from "../observe/workloads/kinds.ts";
@@ -65,10 +66,14 @@ function completed({ scaling, after, pipes }: StatusChange): News[] {
   return [{ type: "Normal", reason: "Scaled", note }];
 }
 
-/** The reason why nothing is resized if it is not about a pipe, such as a missing or malformed record. */
+/**
+ * The reason why nothing is resized if it is not about a pipe, such as a missing or malformed record. Failures of pipes
+ * may be in the status besides it.
+ */
 function obstructed({ scaling, after }: StatusChange): News[] {
   const stalled = stalledOf(after);
-  if (!stalled || after.failures?.length || stalledOf(scaling.status)?.reason === stalled.reason) return [];
+  if (!stalled || stalledOf(scaling.status)?.reason === stalled.reason) return [];
+  if (after.failures?.some(({ reason }) => failureReason(reason) === stalled.reason)) return [];
   return [{ type: "Warning", reason: stalled.reason, note: stalled.message }];
 }
 

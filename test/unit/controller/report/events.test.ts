@@ -88,6 +88,56 @@ describe("the Events of a failure", () => {
   });
 });
 
+describe("the Event of a service that is stalled as a whole", () => {
+  const failure: PipeFailure = {
+    pipe: "a",
+    size: describedSize(sizeOfCores(4)),
+    reason: "Refused",
+    message: "the policy says no",
+    attempts: 1,
+    at: "2026-06-01T12:00:00Z",
+  };
+  const stalled = (reason: string) => ({
+    conditions: [
+      {
+        type: "Stalled",
+        status: "True",
+        lastTransitionTime: "",
+        reason,
+        message: `because of ${reason}`,
+      } as const,
+    ],
+  });
+  const eventsFor = (before: PipeScalingStatus, after: PipeScalingStatus) =>
+    eventsOf(before, after).map(({ type, reason, note }) => `${type} ${reason}: ${note}`);
+
+  it.each([
+    ["no pipe has failed", []],
+    ["a pipe had failed before", [failure]],
+    ["a pipe had failed before, with a reason of a later version", [{ ...failure, reason: "Later" }]],
+  ])("is recorded once if %s", (_, failures) => {
+    const after = { ...statusOf({}), failures, ...stalled("UnknownTier") };
+    const expected = ["Warning UnknownTier: because of UnknownTier"];
+    expect(eventsFor({ ...statusOf({}), failures }, after)).toEqual(expected);
+    expect(eventsFor({ ...statusOf({}), failures, ...stalled("Refused") }, after)).toEqual(expected);
+    expect(eventsFor(after, after)).toEqual([]);
+    expect(eventsFor(after, { ...after, ...stalled("MalformedRecord") })).toEqual([
+      "Warning MalformedRecord: because of MalformedRecord",
+    ]);
+  });
+
+  it("is not recorded besides the Event of the pipe whose failure stalls the service", () => {
+    const after = { ...statusOf({}), failures: [failure], ...stalled("Refused") };
+    expect(eventsFor(statusOf({}), after)).toEqual([
+      "Warning Refused: a could not be resized to 4 cpu / 16 Gi: the policy says no",
+    ]);
+    const later = { ...failure, reason: "Later" };
+    const unknown = { ...statusOf({}), failures: [later], ...stalled("RolloutFailed") };
+    expect(eventsFor(statusOf({}), unknown)).toHaveLength(1);
+    expect(eventsFor({ ...statusOf({}), failures: [failure] }, after)).toEqual([]);
+  });
+});
+
 describe("the Events of a fallback to a rollout", () => {
   const eventsFor = (before: PipeFallback[], after: PipeFallback[], cores = 4) =>
     eventsOf(statusOf({ fallbacks: before }, cores), statusOf({ fallbacks: after })).map(
