@@ -8,6 +8,8 @@ labels of the release.
 {{- $of := printf `namespace="%s", job="%s"` .Release.Namespace $job }}
 {{- $labels := printf "namespace: %q\nrelease: %q" .Release.Namespace .Release.Name }}
 {{- $maxCacheAge := .Values.api.config.maxCacheAge }}
+{{- /* Anyone can request the others, and take any time to read the documentation. */}}
+{{- $needsKey := `route!~"/v1|/openapi.json|/docs.*"` }}
 {{- $alerts := .Values.monitoring.prometheusRule.alerts }}
 {{- with $alerts.PipeScalingApiDown }}
 {{- if .enabled }}
@@ -45,31 +47,45 @@ labels of the release.
 {{- with $alerts.PipeScalingApiErrors }}
 {{- if .enabled }}
 - alert: PipeScalingApiErrors
-  {{- /* A 503 because the first rollout of a service has not completed is no failure of the API. */}}
+  {{- /*
+  A 503 because the first rollout of a service has not completed is no failure of the API. Requests without a key, and
+  others that the API rejects, must not hide those that fail, nor may clients that poll hide writes that fail.
+  */}}
+  {{- $served := printf `%s, %s, code!~"4.."` $of $needsKey }}
+  {{- $failed := printf `%s, %s, code=~"5.."` $of $needsKey }}
+  {{- $writes := `method!~"GET|HEAD|OPTIONS"` }}
   expr: |-
-    (sum(rate(pipe_scaling_http_requests_total{ {{- $of }}, code=~"5.."}[5m]))
+    (sum(rate(pipe_scaling_http_requests_total{ {{- $failed }}}[5m]))
       - (sum(rate(pipe_scaling_size_not_reached_total{ {{- $of }}}[5m])) or vector(0)))
-      / sum(rate(pipe_scaling_http_requests_total{ {{- $of }}}[5m])) > {{ .threshold }} / 100
-      and sum(rate(pipe_scaling_http_requests_total{ {{- $of }}, code=~"5.."}[5m]))
+      / sum(rate(pipe_scaling_http_requests_total{ {{- $served }}}[5m])) > {{ .threshold }} / 100
+      and sum(rate(pipe_scaling_http_requests_total{ {{- $failed }}}[5m]))
       - (sum(rate(pipe_scaling_size_not_reached_total{ {{- $of }}}[5m])) or vector(0)) > {{ .minimumPerMinute }} / 60
+      or sum(rate(pipe_scaling_http_requests_total{ {{- $failed }}, {{ $writes }}}[5m]))
+      / sum(rate(pipe_scaling_http_requests_total{ {{- $served }}, {{ $writes }}}[5m])) > {{ .threshold }} / 100
+      and sum(rate(pipe_scaling_http_requests_total{ {{- $failed }}, {{ $writes }}}[5m])) > {{ .minimumPerMinute }} / 60
   for: 10m
   labels:
     severity: critical
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      The API fails {{ "{{ $value | humanizePercentage }}" }} of all requests.
-    description: More than {{ .threshold }}% of the requests, and more than {{ .minimumPerMinute }} per minute, have failed with a 5xx for 10 minutes.
+      The API fails {{ "{{ $value | humanizePercentage }}" }} of its requests, or of those that change something.
+    description: More than {{ .threshold }}% of the requests, or of those that change something, and more than {{ .minimumPerMinute }} per minute, have failed with a 5xx for 10 minutes. Requests with a 4xx do not count.
     {{- include "pipe-scaling.runbook" (list $ "PipeScalingApiErrors") }}
 {{- end }}
 {{- end }}
 {{- with $alerts.PipeScalingApiSlow }}
 {{- if .enabled }}
 - alert: PipeScalingApiSlow
+  {{- /*
+  A duration includes the time that a client takes to send the body of a request that is rejected, and to read a long
+  response.
+  */}}
+  {{- $timed := printf `%s, %s, route!~"none|.*/prometheus"` $of $needsKey }}
   expr: |-
     histogram_quantile(0.95,
-      sum by (le) (rate(pipe_scaling_http_request_duration_seconds_bucket{ {{- $of }}}[5m]))) > {{ .threshold }}
-      and sum(rate(pipe_scaling_http_request_duration_seconds_count{ {{- $of }}}[5m])) > {{ .minimumPerMinute }} / 60
+      sum by (le) (rate(pipe_scaling_http_request_duration_seconds_bucket{ {{- $timed }}}[5m]))) > {{ .threshold }}
+      and sum(rate(pipe_scaling_http_request_duration_seconds_count{ {{- $timed }}}[5m])) > {{ .minimumPerMinute }} / 60
   for: 10m
   labels:
     severity: warning
