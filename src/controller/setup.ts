@@ -107,7 +107,7 @@ export function setup(options: SetupOptions): Controller {
     minIntervalMs: RECONCILE_INTERVAL_MS,
     ...RETRY,
   });
-  runtimeMetrics.watchQueue(queue);
+  runtimeMetrics.watchQueue(queue, elector);
   runtimeMetrics.watchLeader(elector);
   runtimeMetrics.watchAges(() => watchAges(informers.all, clock));
   const { work } = createReconciler({

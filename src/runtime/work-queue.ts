@@ -6,7 +6,7 @@ import { TokenBucket } from "./token-bucket.ts";
 export interface QueueObserver {
   /** A key was added that was not waiting. */
   added(): void;
-  /** A worker took a key. */
+  /** A worker took a key. The wait does not include the time before any worker took keys. */
   began(waitedMs: number): void;
   ended(workedMs: number): void;
   retried(): void;
@@ -75,6 +75,8 @@ export class WorkQueue {
   readonly #delayed = new Map<string, { readonly at: number; readonly cancel: () => void }>();
   readonly #backoffs = new Map<string, Backoff>();
   readonly #waiters: (() => void)[] = [];
+  /** The first call of `next`. A process may be on standby for days before that. */
+  #servedSince: number | undefined;
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
@@ -159,11 +161,13 @@ export class WorkQueue {
 
   /** The next key, for which the caller must call `done`; undefined once the signal is aborted. */
   async next(signal: AbortSignal): Promise<string | undefined> {
+    this.#servedSince ??= this.#options.clock.monotonic();
     while (!signal.aborted) {
       const key = this.#shift();
       if (key !== undefined) {
         const startedAt = this.#options.clock.monotonic();
-        this.#observer.began(startedAt - (this.#entries.get(key)?.addedAt ?? startedAt));
+        const addedAt = this.#entries.get(key)?.addedAt ?? startedAt;
+        this.#observer.began(startedAt - Math.max(addedAt, this.#servedSince));
         const restsUntil = startedAt + this.#options.minIntervalMs;
         this.#entries.set(key, {
           phase: "processing",

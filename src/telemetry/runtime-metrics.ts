@@ -10,6 +10,11 @@ export interface QueueState {
   underWay(): readonly number[];
 }
 
+/** Tells whether this process is the leader. */
+export interface Leader {
+  readonly isLeader: boolean;
+}
+
 export interface RuntimeMetricsOptions {
   readonly registry: Registry;
   /** Value of the label `controller`, and of the label `name` of the queue and of the leader election. */
@@ -99,8 +104,11 @@ export class RuntimeMetrics {
     if (result === "error") this.#errors.inc({ controller });
   }
 
-  /** Reports the state of the queue at each scrape. */
-  watchQueue(queue: QueueState): void {
+  /**
+   * Reports the state of the queue at each scrape. On standby, the queue has the key of every service, and none is
+   * taken.
+   */
+  watchQueue(queue: QueueState, leader: Leader): void {
     const { registry, name } = this.#options;
     const gauge = (of: string, help: string, value: () => number, labels: Readonly<Record<string, string>>) =>
       new Gauge({
@@ -113,7 +121,12 @@ export class RuntimeMetrics {
         },
       });
     const seconds = () => queue.underWay().map((ms) => ms / 1000);
-    gauge("workqueue_depth", "Keys waiting in the queue.", () => queue.depth, { name });
+    gauge(
+      "workqueue_depth",
+      "Keys waiting in the queue; 0 unless this process is the leader.",
+      () => (leader.isLeader ? queue.depth : 0),
+      { name },
+    );
     gauge(
       "workqueue_unfinished_work_seconds",
       "Sum of the ages of all running reconciles, in seconds.",
@@ -146,7 +159,7 @@ export class RuntimeMetrics {
   }
 
   /** Reports at each scrape whether this process is the leader. */
-  watchLeader(leader: { readonly isLeader: boolean }): void {
+  watchLeader(leader: Leader): void {
     const { registry, name } = this.#options;
     new Gauge({
       name: "leader_election_master_status",

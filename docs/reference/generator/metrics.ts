@@ -27,8 +27,9 @@ export function allMetrics() {
       new ControllerMetrics(registry, systemClock);
       unreadableNamespaces(registry, 0);
       const runtime = new RuntimeMetrics({ registry, name: "pipescaling", concurrency: 1 });
-      runtime.watchQueue({ depth: 0, underWay: () => [] });
-      runtime.watchLeader({ isLeader: true });
+      const leader = { isLeader: true };
+      runtime.watchQueue({ depth: 0, underWay: () => [] }, leader);
+      runtime.watchLeader(leader);
       runtime.watchAges(() => new Map());
     }),
     both: metricsOf((registry) => {

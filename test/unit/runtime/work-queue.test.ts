@@ -31,6 +31,11 @@ describe("the observer of a work queue", () => {
 
   it("receives the waiting time and the processing time of a key", async () => {
     const { observed, clock, queue, next } = counted();
+    const first = next();
+    queue.add("first");
+    await first;
+    queue.done("first");
+    observed.length = 0;
     queue.add("a");
     queue.add("a");
     await clock.advance(30);
@@ -41,6 +46,17 @@ describe("the observer of a work queue", () => {
     queue.done("a");
     expect(queue.underWay()).toEqual([]);
     expect(observed).toEqual(["added", "began after 30", "retried", "ended after 5"]);
+  });
+
+  it("receives no waiting time from before the first worker, such as from days on standby", async () => {
+    const { observed, clock, queue, next } = counted();
+    queue.add("a");
+    queue.add("b");
+    await clock.advance(86_400_000);
+    await next();
+    await clock.advance(20);
+    await next();
+    expect(observed).toEqual(["added", "added", "began after 0", "began after 20"]);
   });
 
   it("counts the waiting time of a key that is added during its processing from the time of the addition", async () => {
