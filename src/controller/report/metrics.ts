@@ -88,7 +88,7 @@ export class ControllerMetrics {
     });
     new Gauge({
       name: "pipe_scaling_oldest_propagation_seconds",
-      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. Once every pipe has run the size, it is the time since Ready last became False, for example because a pipe was added. Rescales that are stalled or suspended, or wait for a rollout window or an owner, do not count, and their age begins again afterwards.",
+      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none. Once every pipe has run the size, it is the time since Ready last became False, for example because a pipe was added. Rescales that are stalled or suspended, or wait for a rollout window or an owner, do not count, and their age begins again afterwards. After a change of leader, it includes earlier waits for a window or an owner.",
       registers,
       collect() {
         const now = clock.now();
@@ -163,11 +163,13 @@ function sinceMsOf(status: PipeScalingStatus): number | undefined {
   const { propagation, conditions = [] } = status;
   const waits = conditions.some(({ reason }) => WAITING_BY_CHOICE.some((each) => each === reason));
   if (!propagation || waits || conditionOf(status) !== "Reconciling") return undefined;
-  const startedAtMs = Date.parse(propagation.startedAt);
-  if (propagation.completedAt === undefined) return startedAtMs;
+  const transitionMs = (of: string) =>
+    parseTime(conditions.find(({ type }) => type === of)?.lastTransitionTime);
+  // The condition is younger than the rescale if the service was stalled or suspended meanwhile.
+  const sinceMs = Math.max(Date.parse(propagation.startedAt), transitionMs("Reconciling"));
+  if (propagation.completedAt === undefined) return sinceMs;
   // Every pipe has run the size, but a template does not follow its pods yet, or a pipe was added or changed later.
-  const ready = conditions.find(({ type }) => type === "Ready");
-  return Math.max(startedAtMs, parseTime(ready?.lastTransitionTime));
+  return Math.max(sinceMs, transitionMs("Ready"));
 }
 
 /** Without a condition that is True, the PipeScaling is suspended. */

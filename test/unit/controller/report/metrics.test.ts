@@ -4,7 +4,7 @@ import { ControllerMetrics } from "../../../../src/controller/report/metrics.ts"
 import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 
-const CONDITION = { lastTransitionTime: "2026-01-01T00:00:00Z", reason: "", message: "" };
+const CONDITION = { lastTransitionTime: "2025-12-01T00:00:00Z", reason: "", message: "" };
 
 function aStatus(changes: PipeScalingStatus = {}): PipeScalingStatus {
   return { conditions: [{ ...CONDITION, type: "Ready", status: "True" }], ...changes };
@@ -82,18 +82,29 @@ describe("the controller's metrics", () => {
     const ago = (ms: number) => new Date(clock.now() - ms).toISOString();
     const propagation = { startedAt: ago(startedMs), completedAt: ago(startedMs / 2) };
     const since = { lastTransitionTime: ago(unreadyMs), reason: "WriteFailed", message: "" };
-    const reconciling = {
-      ...since,
-      type: "Reconciling",
-      status: "True",
-      lastTransitionTime: ago(0),
-    } as const;
+    const reconciling = { ...since, type: "Reconciling", status: "True" } as const;
     const conditions = [reconciling, { ...since, type: "Ready", status: "False" } as const];
     metrics.passed("a", aStatus({ propagation, conditions }), []);
     const name = "pipe_scaling_oldest_propagation_seconds";
     expect(await series(name)).toEqual([`${name} ${Math.min(startedMs, unreadyMs) / 1000}`]);
     metrics.passed("a", aStatus({ propagation }), []);
     expect(await series(name)).toEqual([`${name} 0`]);
+  });
+
+  it.each([
+    ["its pipes never ran the size", undefined],
+    ["its pipes ran the size before", 250_000_000],
+  ])("begin the age of a rescale after a stall, also in a new process, if %s", async (_, completedMs) => {
+    const { clock, metrics, series } = setup();
+    const ago = (ms: number) => new Date(clock.now() - ms).toISOString();
+    const completed = completedMs === undefined ? {} : { completedAt: ago(completedMs) };
+    const propagation = { startedAt: ago(259_200_000), ...completed };
+    const condition = (type: string, status: "True" | "False", ms: number) =>
+      ({ type, status, lastTransitionTime: ago(ms), reason: "Progressing", message: "" }) as const;
+    const conditions = [condition("Ready", "False", 240_000_000), condition("Reconciling", "True", 60_000)];
+    metrics.passed("a", aStatus({ propagation, conditions }), []);
+    const name = "pipe_scaling_oldest_propagation_seconds";
+    expect(await series(name)).toEqual([`${name} 60`]);
   });
 
   it.each([
