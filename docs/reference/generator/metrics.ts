@@ -69,7 +69,7 @@ export function metricsPage(): string {
     "## Both processes",
     rowsOf(both),
     "## Node.js, both processes",
-    "A timer measures the delays of the event loop every 100 ms, and their values include this interval: in an idle process, the minimum, mean and percentiles are 0.1 s.",
+    "A timer measures the delays of the event loop every 100 ms, and their values include this interval: in an idle process, the minimum, mean and percentiles are 0.1 s. The values are those of the last period of about 30 s, or of the time between two scrapes if it is longer, and the same for all scrapers; they are 0 until the first period has ended.",
     rowsOf(node),
     "## For customers",
     "`GET /v1/organizations/{organizationId}/prometheus` of [the API](http.md), and the same path of a service, return these metrics for a customer's own Prometheus. They are on the public port, and need an API key. [Scrape your services](../how-to/scrape-your-services.md) has the configuration.",
