@@ -1,7 +1,7 @@
 import { Registry } from "prom-client";
 import { type EndedCall, KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
-import { isServed } from "../kube/discovery.ts";
+import { mayBeServed } from "../kube/discovery.ts";
 import { VERTICAL_AUTOSCALERS } from "../kube/paths.ts";
 import { checkReachable } from "../kube/reachable.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
@@ -111,8 +111,8 @@ function firstCalls({ settings, client, clock, log }: Parts, signal: AbortSignal
   const calls = async () => {
     await checkReachable(client, signal);
     return {
-      /** The CRD of vertical autoscalers is installed. */
-      verticalAutoscalers: await isServed(client, VERTICAL_AUTOSCALERS, signal),
+      /** The CRD of vertical autoscalers is installed, or that is unknown. */
+      verticalAutoscalers: await mayBeServed(client, VERTICAL_AUTOSCALERS, signal),
       unreadable: await findUnreadable(client, settings.pipeNamespaces, signal),
     };
   };

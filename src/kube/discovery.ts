@@ -1,5 +1,5 @@
 import type { KubeClient } from "./client.ts";
-import { unlessCode } from "./errors.ts";
+import { isForbiddenByRbac, isWithoutRoles, unlessCode } from "./errors.ts";
 import { groupPath, type Resource } from "./paths.ts";
 
 interface ResourceList {
@@ -15,4 +15,14 @@ export async function isServed(
   const call = client.json<ResourceList>({ path: groupPath(resource), signal });
   const { resources } = await unlessCode(404, call, { resources: [] });
   return resources.some(({ name }) => name === resource.plural);
+}
+
+/** Like `isServed`, and returns true if the account may not know: a list of the kind then shows whether it is served. */
+export async function mayBeServed(...request: Parameters<typeof isServed>): Promise<boolean> {
+  try {
+    return await isServed(...request);
+  } catch (error) {
+    if (isForbiddenByRbac(error) && !isWithoutRoles(error)) return true;
+    throw error;
+  }
 }

@@ -131,9 +131,12 @@ export function isDeniedByPolicy(error: unknown): boolean {
   );
 }
 
-/** 403 of RBAC. Only the message distinguishes it from a 403 of admission. */
+/**
+ * 403 of RBAC. Only the message distinguishes it from a 403 of admission. Before "forbidden", it names the kind and the
+ * object, but nothing for a path that is no resource, such as `/version`.
+ */
 export function isForbiddenByRbac(error: unknown): error is KubeApiError {
-  return isCode(error, 403) && / is forbidden: User "[^"]*" cannot /.test(error.message);
+  return isCode(error, 403) && /\bforbidden: User "[^"]*" cannot /.test(error.message);
 }
 
 /**

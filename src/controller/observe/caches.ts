@@ -110,7 +110,7 @@ export function createCaches(): Caches {
 export interface InformerOptions extends Pick<ControllerSettings, "namespace" | "pipeNamespaces"> {
   readonly client: ReflectorClient;
   readonly clock: Clock;
-  /** The CRD of vertical autoscalers is installed. */
+  /** The CRD of vertical autoscalers is installed, or that is unknown. */
   readonly verticalAutoscalers: boolean;
   readonly onProblem: (problem: unknown) => void;
   readonly onEtcdRollback?: (() => void) | undefined;

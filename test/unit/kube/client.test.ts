@@ -134,6 +134,12 @@ describe("a 403 from RBAC", () => {
     client = await clientOf(url);
   });
 
+  it("for the path of the version shows at startup that the server responds", async () => {
+    const body = { message: 'forbidden: User "controller" cannot get path "/version"' };
+    const server = await startFakeHttpServer(() => ({ status: 403, body }));
+    await checkReachable(await clientOf(server.url), never);
+  });
+
   async function isWithoutRolesNow(): Promise<boolean> {
     const error: unknown = await client.json({ path: "/pods" }).catch((caught: unknown) => caught);
     expect(isForbiddenByRbac(error)).toBe(true);

@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import {
   isAboveNode,
+  isForbiddenByRbac,
   isMissingSubresource,
   isOutcomeUnknown,
   isRefusedSize,
+  isWithoutRoles,
   KubeApiError,
   KubeConfigError,
   KubeUnreachableError,
@@ -28,6 +30,35 @@ it.each<[string, number, string, boolean]>([
 ])("a refusal by %s holds for new pods, too, only if it is about the size", (_what, code, message, is) => {
   expect(isRefusedSize(new KubeApiError("PATCH", code, JSON.stringify({ message })))).toBe(is);
 });
+
+const WITHOUT_ROLES = 'RBAC: clusterrole.rbac.authorization.k8s.io "system:discovery" not found';
+
+it.each<[string, string, boolean, boolean]>([
+  ["an object", FORBIDDEN, true, false],
+  ["a kind", 'pods is forbidden: User "a" cannot list resource "pods" in API group ""', true, false],
+  ["a path", 'forbidden: User "a" cannot get path "/version"', true, false],
+  [
+    "a path, by an API server that knows no roles yet",
+    `forbidden: User "a" cannot get path "/apis": ${WITHOUT_ROLES}`,
+    true,
+    true,
+  ],
+  ["a path, to a user without a name", 'forbidden: User "" cannot get path "/version"', true, false],
+  ["a size, by a quota", 'pods "a" is forbidden: exceeded quota: q', false, false],
+  ["a pod, by Pod Security", 'pods "a" is forbidden: violates PodSecurity "restricted:latest"', false, false],
+  [
+    "a role, because it grants more",
+    'roles "a" is forbidden: user "a" is attempting to grant permissions',
+    false,
+    false,
+  ],
+])(
+  "a 403 is recognized as one of RBAC or of others if it refuses %s",
+  (_what, message, isOfRbac, hasNoRoles) => {
+    const error = new KubeApiError("GET /version", 403, JSON.stringify({ message }));
+    expect([isForbiddenByRbac(error), isWithoutRoles(error)]).toEqual([isOfRbac, hasNoRoles]);
+  },
+);
 
 it.each<[string, Error, boolean]>([
   ["5xx", new KubeApiError("PATCH", 504, "{}"), true],

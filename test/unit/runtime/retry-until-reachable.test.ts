@@ -36,7 +36,7 @@ describe("a first call to the API server", () => {
         403,
         JSON.stringify({
           message:
-            'is forbidden: User "controller" cannot get path "/apis": RBAC: clusterrole.rbac.authorization.k8s.io "system:discovery" not found',
+            'forbidden: User "controller" cannot get path "/apis": RBAC: clusterrole.rbac.authorization.k8s.io "system:discovery" not found',
         }),
       ),
     ],
