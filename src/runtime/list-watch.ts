@@ -10,6 +10,7 @@ import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts
 /** The server ends a watch after this time: 10 to 20 minutes, at random, so that not all watches end together. */
 const WATCH_SECONDS_LEAST = 600;
 const WATCH_SECONDS_SPREAD = 600;
+export const MAX_WATCH_SECONDS = WATCH_SECONDS_LEAST + WATCH_SECONDS_SPREAD;
 
 /** The client methods that a reflector calls. */
 export type ReflectorClient = Pick<KubeClient, "json" | "stream">;

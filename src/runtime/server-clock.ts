@@ -1,5 +1,6 @@
 import type { EndedCall } from "../kube/client.ts";
 import type { Clock } from "./clock.ts";
+import { MAX_WATCH_SECONDS } from "./list-watch.ts";
 
 /** The `Date` header has whole seconds, rounded down. */
 const HEADER_PRECISION_MS = 1000;
@@ -8,20 +9,26 @@ const TOLERANCE_MS = 2000;
 const LARGE_CORRECTION_MS = 60_000;
 /** Until a large correction counts, all responses must agree on it: one of several API servers may be wrong. */
 const DOUBT_MS = 10_000;
+/**
+ * The time without the agreement of this machine. All responses of minutes can come from one server, because a
+ * connection stays with its server. In this time, each watch begins again, so each server of a watch responds.
+ */
+const DOUBT_ALONE_MS = (MAX_WATCH_SECONDS + 60) * 1000;
 
 /** A large correction that nothing has contradicted yet. */
 interface Doubt {
   readonly offsetMs: number;
-  /** Monotonic time of the first response that showed it. */
+  /** Monotonic time of the first response that showed it; `offsetMs` is that of the last one. */
   readonly sinceMs: number;
 }
 
 /**
  * A clock that follows that of the API server, because decisions compare the time with times in the cluster.
  *
- * It reads the wall clock of this machine only once and continues on the monotonic clock, so later jumps of the wall
- * clock have no effect. A response whose `Date` differs by more than 2 s corrects it. If it differs by more than a
- * minute, and is not the first one, the correction counts when all responses of 10 s show it.
+ * It begins with the wall clock of this machine and continues on the monotonic clock, so later jumps of the wall clock
+ * have no effect. A response whose `Date` differs by more than 2 s corrects it. If it differs by more than a minute, and
+ * is not the first one, the correction counts when all responses of 10 s and the wall clock of this machine show it, as
+ * after a suspension, or when all responses of 21 minutes do.
  */
 export class ServerClock implements Clock {
   readonly #base: Clock;
@@ -77,7 +84,8 @@ export class ServerClock implements Clock {
     const offsetMs = (least + most) / 2;
     const isLarge = Math.abs(offsetMs - this.#offsetMs) > LARGE_CORRECTION_MS;
     const sinceMs = doubt?.sinceMs ?? receivedAt;
-    if (isLarge && !isFirst && receivedAt - sinceMs < DOUBT_MS) this.#doubt = doubt ?? { offsetMs, sinceMs };
+    const leastMs = agrees(this.#base.now() - receivedAt) ? DOUBT_MS : DOUBT_ALONE_MS;
+    if (isLarge && !isFirst && receivedAt - sinceMs < leastMs) this.#doubt = { offsetMs, sinceMs };
     else this.#correct(offsetMs - this.#offsetMs);
   }
 

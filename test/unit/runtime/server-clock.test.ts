@@ -3,7 +3,10 @@ import { describe, expect, it } from "vitest";
 import { ServerClock } from "../../../src/runtime/server-clock.ts";
 import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
-const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+/** A little more than a watch takes until it begins again. */
+const LONG_MS = 21 * MINUTE_MS;
 
 /** A machine with a wrong wall clock, and an API server with a correct clock. */
 function setup(errorMs: number) {
@@ -93,7 +96,7 @@ describe("a clock that follows the clock of the API server", () => {
     for (const ms of [0, 1000, 4000, 0, HOUR_MS, -HOUR_MS, 4000]) {
       step(ms);
       if (Math.abs(ms) === HOUR_MS) {
-        await callFor(10_000);
+        await callFor(LONG_MS);
         await base.advance(2000);
       }
       const before = clock.now();
@@ -119,12 +122,44 @@ describe("a clock that follows the clock of the API server", () => {
     expect(clock.now()).toBe(base.now());
   });
 
+  it.each([
+    ["is ahead", HOUR_MS],
+    ["is behind", -HOUR_MS],
+  ])(
+    "does not follow an API server whose clock %s by an hour while only watches reach another one",
+    async (_, errorMs) => {
+      const { base, clock, step, call, callFor } = setup(0);
+      await call();
+      for (let time = 0; time < 3; time += 1) {
+        step(errorMs);
+        await callFor(20 * MINUTE_MS);
+        step(-errorMs);
+        await call();
+      }
+      expect(clock.now()).toBe(base.now());
+    },
+  );
+
   it.each([HOUR_MS, -HOUR_MS])(
-    "follows after ten seconds if the clock of every API server is set by %i ms",
+    "follows after 21 minutes if the clock of every API server is set by %i ms",
     async (ms) => {
       const { step, call, callFor, errorOf } = setup(0);
       await call();
       step(ms);
+      await callFor(LONG_MS);
+      expect(errorOf()).toBe(-ms);
+      await callFor(2000);
+      expect(Math.abs(errorOf())).toBeLessThanOrEqual(501);
+    },
+  );
+
+  it.each([HOUR_MS, -HOUR_MS])(
+    "follows after ten seconds if the clock of the machine is set by %i ms, too, as after its suspension",
+    async (ms) => {
+      const { base, step, call, callFor, errorOf } = setup(0);
+      await call();
+      step(ms);
+      base.jump(ms);
       await callFor(10_000);
       expect(errorOf()).toBe(-ms);
       await callFor(2000);
@@ -132,12 +167,23 @@ describe("a clock that follows the clock of the API server", () => {
     },
   );
 
-  it("counts the ten seconds again if two wrong clocks differ", async () => {
+  it("follows after 21 minutes a clock that was set by an hour and then runs too fast", async () => {
+    const { step, call, callFor, errorOf } = setup(0);
+    await call();
+    step(HOUR_MS);
+    for (let minute = 0; minute <= 21; minute += 1) {
+      await callFor(MINUTE_MS);
+      step(1000);
+    }
+    expect(Math.abs(errorOf())).toBeLessThanOrEqual(2000);
+  });
+
+  it("counts the 21 minutes again if two wrong clocks differ", async () => {
     const { base, clock, step, call, callFor } = setup(0);
     await call();
     for (const ms of [HOUR_MS, HOUR_MS, HOUR_MS]) {
       step(ms);
-      await callFor(10_000);
+      await callFor(LONG_MS);
     }
     expect(clock.now()).toBe(base.now());
   });
