@@ -113,9 +113,10 @@ function configOf(entries: CurrentEntries, env: Environment, pluginTimeoutMs: nu
   return { origin, server, proxyUrl: cluster["proxy-url"], isInCluster: false, readCredentials };
 }
 
-/** Like kubectl, accepts an address without a scheme. */
+/** Like kubectl, accepts an address without a scheme, which is then one without TLS, or without a host. */
 function serverUrl(server: string, origin: string): URL {
-  const url = server.includes("://") ? server : `http://${server}`;
+  const withScheme = server.includes("://") ? server : `http://${server}`;
+  const url = withScheme.replace("://:", "://127.0.0.1:");
   if (URL.canParse(url)) return new URL(url);
   // The message does not repeat the value, which can contain a password.
   throw new KubeConfigError(`${origin} has a server that is not a URL.`);

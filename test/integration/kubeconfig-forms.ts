@@ -227,6 +227,38 @@ const servers: readonly Form[] = [
     cluster: { server: plainServer.replace("http://", ""), "insecure-skip-tls-verify": null },
     user: { ...plugin("exit 1") },
   })),
+  // Without a scheme, there is no TLS, whatever else says that there should be.
+  form("a server without a scheme, and a certificate authority", ({ plainServer, authority }) => ({
+    cluster: {
+      ...verified,
+      server: plainServer.replace("http://", ""),
+      "certificate-authority-data": base64(authority),
+    },
+    user: { token: "secret" },
+  })),
+  form("a server without a scheme, and a certificate authority in a file", (place) => ({
+    cluster: {
+      ...verified,
+      server: place.plainServer.replace("http://", ""),
+      "certificate-authority": write(place, "ca.crt", place.authority),
+    },
+    user: { token: "secret" },
+  })),
+  form("a server without a scheme that is not to be verified", ({ plainServer }) => ({
+    cluster: { server: `${plainServer.replace("http://", "")}/` },
+    user: { token: "secret" },
+  })),
+  form("a server without a scheme, and a client certificate", ({ plainServer }) => ({
+    cluster: { ...verified, server: plainServer.replace("http://", "") },
+    user: { "client-certificate-data": base64(JANE.cert), "client-key-data": base64(JANE.key) },
+  })),
+  form("a server that is only a port", ({ plainServer }) => ({
+    cluster: { server: plainServer.replace("http://127.0.0.1", "") },
+  })),
+  form("a server with a scheme and a port", ({ server }) => ({
+    cluster: { server: server.replace("127.0.0.1", "") },
+    user: { token: "t" },
+  })),
   form("a server without TLS, with a certificate authority that is not verified", (place) => ({
     cluster: { server: place.plainServer, "certificate-authority-data": base64(place.authority) },
     user: { tokenFile: write(place, "token", "t"), username: "jane", password: "p" },
