@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, dirname, join, resolve, sep } from "node:path";
-import { parse } from "yaml";
+import { parseAllDocuments } from "yaml";
 import * as z from "zod";
 import { KubeConfigError, messageOf } from "./errors.ts";
 import type { Environment } from "./proxy.ts";
@@ -21,7 +21,13 @@ const text = z
   .nullish()
   .transform((value) => value || undefined);
 const texts = orEmpty([], z.array(z.string()));
-const isSet = orEmpty(false, z.boolean());
+/** kubectl reads YAML 1.1, where these words are booleans. */
+const isSet = orEmpty(
+  false,
+  z.union([z.boolean(), z.stringbool({ truthy: ["y", "yes", "on"], falsy: ["n", "no", "off"] })], {
+    error: "expected true or false",
+  }),
+);
 
 const execConfig = z.object({
   apiVersion: z.enum(["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"]),
@@ -168,9 +174,16 @@ function usualPaths(env: Environment): string[] {
   return listed.length > 0 ? listed : [join(homedir(), ".kube", "config")];
 }
 
+/** Encodings by the byte order mark. A redirection in Windows PowerShell writes UTF-16. */
+const ENCODINGS: ReadonlyMap<string, string> = new Map([
+  ["fffe", "utf-16le"],
+  ["feff", "utf-16be"],
+]);
+
 function read(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    const bytes = readFileSync(path);
+    return new TextDecoder(ENCODINGS.get(bytes.toString("hex", 0, 2))).decode(bytes);
   } catch (cause) {
     if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
     throw unreadable(path, cause);
@@ -180,13 +193,21 @@ function read(path: string): string | undefined {
 function parsed(path: string, content: string): Kubeconfig {
   let value: unknown;
   try {
-    value = parse(content);
+    value = yaml(content);
   } catch (cause) {
     throw unreadable(path, cause);
   }
   const { success, data, error } = kubeconfig.safeParse(value);
   if (success) return data;
   throw unreadable(path, issueOf(error));
+}
+
+/** Like kubectl, reads only the first document, merges maps at `<<`, and takes the last one of equal keys. */
+function yaml(content: string): unknown {
+  const [document] = parseAllDocuments(content, { merge: true, uniqueKeys: false });
+  for (const error of document?.errors ?? []) throw error;
+  // The user who wrote the file needs no protection from it: it can name programs to run.
+  return document?.toJS({ maxAliasCount: -1 });
 }
 
 function issueOf(error: z.ZodError, ...parent: readonly string[]): Error {

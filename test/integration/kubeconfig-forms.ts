@@ -266,6 +266,92 @@ const servers: readonly Form[] = [
   form("a proxy", ({ proxy }) => ({ cluster: { "proxy-url": proxy }, user: { token: "t" } })),
 ];
 
+/** A kubeconfig that is not written as JSON. */
+function text(title: string, content: (place: Place) => string | Buffer): Form {
+  return {
+    title,
+    write: (place) => {
+      writeFileSync(join(place.folder, "config"), content(place));
+      return undefined;
+    },
+  };
+}
+
+interface YamlEntries {
+  readonly cluster?: string;
+  readonly user?: string;
+  readonly before?: string;
+}
+
+/** The entries are written as flow maps. */
+function yaml({ server }: Place, { cluster, user = "{token: t}", before = "" }: YamlEntries = {}): string {
+  return `${before}
+apiVersion: v1
+kind: Config
+clusters:
+- name: c
+  cluster: ${cluster ?? `{server: "${server}", insecure-skip-tls-verify: true}`}
+users:
+- name: u
+  user: ${user}
+contexts:
+- name: x
+  context: {cluster: c, user: u}
+current-context: x
+`;
+}
+
+const utf16 = (place: Place) => Buffer.from(`\ufeff${yaml(place).replaceAll("\n", "\r\n")}`, "utf16le");
+
+const syntax: readonly Form[] = [
+  text("YAML", (place) => yaml(place)),
+  text("an anchor and an alias", (place) => yaml(place, { user: "*u", before: "x: &u {token: a}" })),
+  text("a merge key", (place) =>
+    yaml(place, { user: "{<<: *u, token: own, as: jane}", before: "x: &u {token: a, as-groups: [g]}" }),
+  ),
+  text("merge keys with several maps", (place) =>
+    yaml(place, {
+      user: "{<<: [*a, *b], <<: {as-uid: '1'}}",
+      before: "x: &a {token: a}\ny: &b {token: b, as: jane}",
+    }),
+  ),
+  text("a certificate authority from a merge key", (place) =>
+    yaml(place, {
+      cluster: `{<<: *c, server: "${place.server}"}`,
+      before: `x: &c {certificate-authority-data: ${base64(place.authority)}}`,
+    }),
+  ),
+  text("an alias in 150 entries", (place) => {
+    const others = Array.from({ length: 150 }, (_, index) => `\n- name: u${index}\n  user: *u`);
+    return yaml(place, { user: `&u {token: a}${others.join("")}` });
+  }),
+  ...["y", "yes", "On", "TRUE"].map((word) =>
+    text(`insecure-skip-tls-verify: ${word}`, (place) =>
+      yaml(place, { cluster: `{server: "${place.server}", insecure-skip-tls-verify: ${word}}` }),
+    ),
+  ),
+  ...["N", "no", "off", "False"].map((word) =>
+    text(`insecure-skip-tls-verify: ${word}`, (place) => {
+      const authority = base64(place.authority);
+      return yaml(place, {
+        cluster: `{server: "${place.server}", insecure-skip-tls-verify: ${word}, certificate-authority-data: ${authority}}`,
+      });
+    }),
+  ),
+  text("equal keys, of which the last one counts", (place) =>
+    yaml(place, { user: "{token: a, token: b}", before: "current-context: other\nusers: []" }),
+  ),
+  text("several documents, of which the first one counts", (place) => {
+    const other = yaml(place, { user: "{token: other}" });
+    return `---\n${yaml(place)}---\n${other}---\n\tnot: [yaml\n`;
+  }),
+  text("an end of the document, and more text", (place) => `${yaml(place)}...\n---\n`),
+  text("a byte order mark", (place) => `\ufeff${yaml(place)}`),
+  text("UTF-16", utf16),
+  text("UTF-16 in the other byte order", (place) => utf16(place).swap16()),
+  text("JSON with tabs", (place) => JSON.stringify(kubeconfig(place, { user: { token: "t" } }), null, "\t")),
+];
+
 const files: readonly Form[] = [
   {
     title: "entries that are incomplete or outdated, and not in use",
@@ -323,7 +409,14 @@ const files: readonly Form[] = [
   },
 ];
 
-export const FORMS: readonly Form[] = [...credentials, ...plugins, ...impersonation, ...servers, ...files];
+export const FORMS: readonly Form[] = [
+  ...credentials,
+  ...plugins,
+  ...impersonation,
+  ...servers,
+  ...syntax,
+  ...files,
+];
 
 /** A kubeconfig that kubectl refuses before it sends a request. */
 export interface RefusedForm extends Form {
