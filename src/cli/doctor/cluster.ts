@@ -53,9 +53,10 @@ export interface Pipe {
   readonly template: PodTemplate;
 }
 
-/** A workload that has a label of pipes. */
+/** A workload that has a label of pipes, itself or in its pod template. */
 export interface Labeled extends KubeObject {
   readonly kind: PipeKind;
+  readonly podLabels: Readonly<Record<string, string>>;
 }
 
 /** Selects pipes of any kind. */
@@ -87,32 +88,28 @@ export class Cluster {
 
   readonly lease = memoized(() => this.get<Lease>(objectPath(LEASES, this.namespace, LEASE_NAME)));
 
-  /** The Deployments in all namespaces that are paused, or have a label of pipes. */
+  /** The Deployments in all namespaces that are paused, or have a label of pipes, also in the pod template. */
   readonly deployments = memoized(() =>
-    this.list<Deployment>(
-      { resource: DEPLOYMENTS },
-      ({ metadata, spec }) => spec.paused === true || hasOwnLabel(metadata),
-    ),
+    this.list<Deployment>({ resource: DEPLOYMENTS }, (each) => each.spec.paused === true || isLabeled(each)),
   );
 
-  /** The StatefulSets in all namespaces that a controller may hold, or that have a label of pipes. */
+  /** The StatefulSets in all namespaces that a controller may hold, or that have such a label. */
   readonly statefulSets = memoized(() =>
     this.list<StatefulSet>(
       { resource: STATEFUL_SETS },
-      ({ metadata, spec }) =>
-        (spec.updateStrategy?.rollingUpdate?.partition ?? 0) >= HOLD || hasOwnLabel(metadata),
+      (each) => (each.spec.updateStrategy?.rollingUpdate?.partition ?? 0) >= HOLD || isLabeled(each),
     ),
   );
 
-  /** The workloads in all namespaces that have a label of pipes. */
+  /** The workloads in all namespaces that have a label of pipes, themselves or in their pod template. */
   readonly labeled = memoized(async (): Promise<readonly Labeled[]> => {
-    const isLabeled = ({ metadata }: KubeObject) => hasOwnLabel(metadata);
-    const statefulSets = (await this.statefulSets()).filter(isLabeled);
-    const deployments = (await this.deployments()).filter(isLabeled);
-    return [
-      ...deployments.map(({ metadata }) => ({ kind: "Deployment" as const, metadata })),
-      ...statefulSets.map(({ metadata }) => ({ kind: "StatefulSet" as const, metadata })),
-    ];
+    const of = (kind: PipeKind, workloads: readonly Workload[]) =>
+      workloads.filter(isLabeled).map(({ metadata, spec }) => {
+        const { labels: podLabels = {} } = spec.template.metadata ?? {};
+        return { kind, metadata, podLabels };
+      });
+    const statefulSets = of("StatefulSet", await this.statefulSets());
+    return [...of("Deployment", await this.deployments()), ...statefulSets];
   });
 
   /** The pipes that the controller sees. */
@@ -207,6 +204,7 @@ export class Cluster {
   }
 }
 
-function hasOwnLabel({ labels = {} }: KubeObject["metadata"]): boolean {
+function isLabeled({ metadata, spec }: Workload): boolean {
+  const labels = { ...metadata.labels, ...spec.template.metadata?.labels };
   return Object.keys(labels).some((key) => key.startsWith(`${GROUP}/`));
 }

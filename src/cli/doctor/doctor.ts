@@ -17,8 +17,8 @@ export const doctor = recordsCommand({
     "Checks that all records are valid, that the organizations in them exist, and that the namespaces in them\n" +
     "exist and are watched.\n\n" +
     "Checks the pipes for these problems:\n" +
-    "- labels with typos, of an unknown service, in a namespace that is not watched, or on workloads that are\n" +
-    "  neither Deployments nor StatefulSets\n" +
+    "- labels with typos, only in a pod template, of an unknown service, in a namespace that is not watched, or on\n" +
+    "  workloads that are neither Deployments nor StatefulSets\n" +
     "- pipes whose pod template an Argo Rollout uses, and pods whose size differs from their pipe\n" +
     "- fixed memory sizes in arguments and variables, and missing requirements of resizes in place\n" +
     "- Deployments and StatefulSets that a killed controller left paused\n\n" +

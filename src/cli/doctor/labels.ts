@@ -34,7 +34,7 @@ export async function checkLabels(cluster: Cluster): Promise<Result[]> {
         ),
       ];
     }
-    if (!isPipe(workload)) return [];
+    if (!isPipe(metadata.labels)) return [];
     if (isWatched(namespace)) return unknownAnnotations(cluster, workload);
     return [
       warning(
@@ -63,15 +63,16 @@ function unknownAnnotations(cluster: Cluster, { kind, metadata }: Labeled): Resu
   });
 }
 
-function isPipe({ metadata: { labels = {} } }: KubeObject): boolean {
+function isPipe(labels: KubeObject["metadata"]["labels"] = {}): boolean {
   return SERVICE_LABEL in labels && labels[TYPE_LABEL] === DATABASE_TYPE;
 }
 
 /** Returns what is wrong with the labels, such as the key `pipes.clouddb.dev/typ`; `undefined` if nothing is. */
-function labelProblem(workload: KubeObject): string | undefined {
-  const { labels = {} } = workload.metadata;
+function labelProblem({ metadata: { labels = {} }, podLabels }: Labeled): string | undefined {
   const own = Object.keys(labels).filter((key) => key.startsWith(`${GROUP}/`));
-  if (own.length === 0 || isPipe(workload)) return undefined;
+  if (own.length === 0)
+    return isPipe(podLabels) ? "has the labels of a pipe only in its pod template" : undefined;
+  if (isPipe(labels)) return undefined;
   const unknown = own.filter((key) => key !== SERVICE_LABEL && key !== TYPE_LABEL);
   if (unknown.length > 0) {
     const verb = unknown.length === 1 ? "which is not a label" : "which are not labels";

@@ -124,7 +124,7 @@ describe("the label check of doctor", () => {
 
   it("reports a StatefulSet with a wrong label, and the remedy is about that kind", async () => {
     const metadata = { name: "loader", namespace: "pipes", labels: { ...LABELS, [TYPE_LABEL]: "databse" } };
-    const lists = { "/apis/apps/v1/statefulsets": [{ metadata, spec: {} }] };
+    const lists = { "/apis/apps/v1/statefulsets": [{ metadata, spec: { template: {} } }] };
     const remedies: string[] = [];
     const check = async (cluster: Cluster) => {
       const all = await checkLabels(cluster);
@@ -136,6 +136,29 @@ describe("the label check of doctor", () => {
     ]);
     expect(remedies).toEqual([expect.stringContaining("kubectl label statefulset loader ")]);
   });
+
+  it.each(["Deployment", "StatefulSet"])(
+    "reports a %s with the labels of a pipe only in its pod template, unless it is of another type",
+    async (kind) => {
+      const check = (
+        podLabels: Readonly<Record<string, string>>,
+        labels: Readonly<Record<string, string>> = {},
+      ) => {
+        const metadata = { name: "loader", namespace: "pipes", labels: { app: "loader", ...labels } };
+        const spec = { template: { metadata: { labels: podLabels }, spec: { containers: [] } } };
+        const path = `/apis/apps/v1/${kind.toLowerCase()}s`;
+        return results(checkLabels, { lists: { [path]: [{ metadata, spec }] } });
+      };
+      expect(await check(LABELS)).toEqual([
+        `warning: The ${kind} pipes/loader has the labels of a pipe only in its pod template, so it is not a pipe and is not resized.`,
+      ]);
+      expect(await check(LABELS, LABELS)).toEqual([]);
+      expect(await check(LABELS, { ...LABELS, [TYPE_LABEL]: "kafka" })).toEqual([]);
+      expect(await check({ ...LABELS, [TYPE_LABEL]: "kafka" })).toEqual([]);
+      expect(await check({ [SERVICE_LABEL]: "service" })).toEqual([]);
+      expect(await check({ app: "loader" })).toEqual([]);
+    },
+  );
 
   it("reports an annotation of another spelling, and accepts those that exist", async () => {
     const known = { [CONTAINER_ANNOTATION]: "pipe", [LAST_ROLLOUT_ANNOTATION]: "{}", "example.com/a": "b" };
