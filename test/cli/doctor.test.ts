@@ -320,6 +320,8 @@ describe("the installation check of doctor", () => {
     "error: The api is not ready: 0 of 0 pods of RECORDS/pipe-scaling-operator-api are ready, so sizes cannot be requested over HTTP.";
   const NOT_READY =
     "error: The controller is not ready: 0 of 2 pods of RECORDS/pipe-scaling-operator-controller are ready, so nothing is resized.";
+  const ROLLING =
+    "warning: A rollout of the controller is in progress: RECORDS/pipe-scaling-operator-controller has 2 pods left with an earlier template, and only the newest template was checked.";
   const OTHER_VERSION = `warning: The controller is version 9.9.9, but this program is version ${packageJson.version}, so the checks might not apply.`;
   const LACKS_SECRETS = `error: ${account("api")} may not list, watch secrets in RECORDS.`;
   const LACKS_CONFIG_MAPS = `error: ${account("api")} may not get, list, watch, create, patch configmaps in RECORDS.`;
@@ -341,13 +343,26 @@ describe("the installation check of doctor", () => {
     );
   });
 
+  it("reports an upgrade whose new pods do not start, although the earlier ones are ready", async () => {
+    const labels = { [NEVER_READY_LABEL]: "true" };
+    const patch = JSON.stringify({ spec: { template: { metadata: { labels } } } });
+    await expectChange(() => kubectl(cluster, ["patch", ...deployment("controller"), "--patch", patch]), {
+      added: [ROLLING],
+      removed: [READY.controller],
+    });
+    await expectChange(() => kubectl(cluster, ["rollout", "undo", ...deployment("controller")]), {
+      added: [READY.controller],
+      removed: [ROLLING],
+    });
+  });
+
   it("reports a process that is not ready, with the command for its log", async () => {
     const pods = ["pods", "-n", environment.records, "--selector", "app.kubernetes.io/component=controller"];
     const all = await expectChange(
       () => kubectl(cluster, ["label", ...pods, "--overwrite", `${NEVER_READY_LABEL}=true`]),
       { added: [NOT_READY], removed: [READY.controller] },
     );
-    expect(remedyOf(all, /is not ready/)).toContain("kubectl logs deployment/");
+    expect(remedyOf(all, /is not ready/)).toContain("kubectl logs --namespace ");
   });
 
   it("reports missing permissions", async () => {

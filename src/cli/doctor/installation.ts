@@ -23,6 +23,10 @@ export interface Installation {
   readonly editors: readonly string[];
   readonly replicas: number;
   readonly ready: number;
+  /** Number of pods with an earlier template, which a rollout has yet to replace. */
+  readonly earlier: number;
+  /** Kubernetes says that the rollout does not proceed. */
+  readonly isStuck: boolean;
   readonly version: string | undefined;
   /** Strategy of the controller for a PipeScaling without its own; `undefined` if the Deployment sets none. */
   readonly resizeStrategy: ResizeStrategy | undefined;
@@ -56,7 +60,8 @@ export interface ProcessDeployment extends KubeObject {
 }
 
 /** `undefined` for a Deployment of another product. */
-export function installationOf({ metadata, spec, status }: ProcessDeployment): Installation | undefined {
+export function installationOf(deployment: ProcessDeployment): Installation | undefined {
+  const { metadata, spec, status } = deployment;
   const { template, replicas = 1 } = spec;
   const component = metadata.labels?.[COMPONENT_LABEL];
   if (template.metadata?.labels?.[PART_OF_LABEL] !== PRODUCT) return undefined;
@@ -92,8 +97,16 @@ export function installationOf({ metadata, spec, status }: ProcessDeployment): I
     editors: editorsOf(metadata),
     replicas,
     ready: status?.readyReplicas ?? 0,
+    earlier: earlierPodsOf(deployment),
+    isStuck: status?.conditions?.some((each) => each.type === "Progressing" && each.status === "False") ?? false,
     version: metadata.labels?.[VERSION_LABEL],
   };
+}
+
+/** The status counts the pods of the newest template that Kubernetes has seen. */
+function earlierPodsOf({ metadata, status = {} }: ProcessDeployment): number {
+  const { observedGeneration = 0, replicas = 0, updatedReplicas = 0 } = status;
+  return observedGeneration < (metadata.generation ?? 0) ? replicas : replicas - updatedReplicas;
 }
 
 /** The volume in which a container finds this file. */

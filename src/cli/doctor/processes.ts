@@ -1,4 +1,5 @@
 import packageJson from "../../../package.json" with { type: "json" };
+import { counted } from "../view/text.ts";
 import type { Cluster } from "./cluster.ts";
 import { COMPONENT_LABEL, type Component, type Installation, OF_PRODUCT } from "./installation.ts";
 import { error, note, ok, type Result, warning } from "./result.ts";
@@ -52,18 +53,23 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
 }
 
 function checkReadiness(cluster: Cluster, installation: Installation): Result {
-  const { component, namespace, name, ready, replicas } = installation;
+  const { component, namespace, name, ready, replicas, earlier, isStuck } = installation;
   const pods = `${ready} of ${replicas} pods of ${namespace}/${name} are ready`;
-  if (ready > 0 && ready >= replicas) return ok(`The ${component} is ready: ${pods}.`);
-  const lost = ready === 0 ? `, so ${LOST[component]}` : "";
-  const describe = cluster.kubectl(
-    `describe deployments,pods --namespace ${namespace} --selector ${COMPONENT_LABEL}=${component}`,
-  );
-  const logs = cluster.kubectl(`logs deployment/${name} --namespace ${namespace}`);
-  return (ready === 0 ? error : warning)(
-    `The ${component} is not ready: ${pods}${lost}.`,
-    `To find out why: \`${describe}\`, and \`${logs}\``,
-  );
+  const selected = `--namespace ${namespace} --selector ${COMPONENT_LABEL}=${component}`;
+  const describe = cluster.kubectl(`describe deployments,pods ${selected}`);
+  // The log of a Deployment is that of one pod, and rather of one that is ready.
+  const logs = cluster.kubectl(`logs ${selected} --prefix`);
+  const commands = `\`${describe}\`, and \`${logs}\``;
+  const findOut = `To find out why: ${commands}`;
+  if (ready === 0 || ready < replicas) {
+    const lost = ready === 0 ? `, so ${LOST[component]}` : "";
+    return (ready === 0 ? error : warning)(`The ${component} is not ready: ${pods}${lost}.`, findOut);
+  }
+  if (earlier === 0) return ok(`The ${component} is ready: ${pods}.`);
+  const left = `${namespace}/${name} has ${counted(earlier, "pod")} left with an earlier template, and only the newest template was checked.`;
+  return isStuck
+    ? error(`The rollout of the ${component} does not proceed: ${left}`, findOut)
+    : warning(`A rollout of the ${component} is in progress: ${left}`, `Check again when it ends. If it does not: ${commands}`);
 }
 
 function reportEditors({ namespace, name, editors }: Installation): Result {
