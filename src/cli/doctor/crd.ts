@@ -44,11 +44,17 @@ function compare(cluster: Cluster, crd: Crd, install: string): Result {
   }
   // The API server returns plain data, without `undefined`.
   const own: Crd = JSON.parse(JSON.stringify(crdManifest()));
-  if (isDeepStrictEqual(installed.schema, own.spec.versions[0]?.schema)) {
+  if (isDeepStrictEqual(essentialsOf(crd), essentialsOf(own))) {
     return ok(`The CRD of PipeScaling (${VERSION}) is that of this release.`);
   }
   return warning(
     `The CRD of PipeScaling (${VERSION}) in the cluster differs from that of this release: it was changed, or it belongs to another release.`,
     `Use the pipe-scaling of the installed release. If it reports this, too, restore the CRD: ${install}`,
   );
+}
+
+/** What decides how the API server stores a PipeScaling: without its subresource, the status is a field like any other. */
+function essentialsOf({ spec: { conversion, versions } }: Crd): object {
+  const { schema, subresources } = versions.find(({ name }) => name === VERSION) ?? {};
+  return { schema, subresources, conversion: conversion?.strategy ?? "None" };
 }

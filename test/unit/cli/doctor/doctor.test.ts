@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs";
+import type { V1CustomResourceDefinition } from "@kubernetes/client-node";
 import { describe, expect, test } from "vitest";
 import { checkCrd } from "../../../../src/cli/doctor/crd.ts";
 import { PERMISSIONS, type Permission } from "../../../../src/cli/doctor/permissions.ts";
 import { checkServer } from "../../../../src/cli/doctor/server.ts";
+import { crdManifest } from "../../../../src/crd/manifest.ts";
 import { type Component, shippedAccount } from "../../../support/fixtures/shipped-account.ts";
 import { clusterWith, versionOf } from "./fake-reads.ts";
 
@@ -78,15 +80,37 @@ describe("the API server", () => {
   });
 });
 
-test("doctor reports a CRD that the API server does not accept", async () => {
+describe("the CRD check of doctor", () => {
   const name = "pipescalings.pipes.clouddb.dev";
-  const crd = {
-    metadata: { name, uid: "u", resourceVersion: "1" },
-    spec: { versions: [] },
-    status: { conditions: [{ type: "Established", status: "False", message: "the name is taken" }] },
-  };
   const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`;
-  expect(await checkCrd(clusterWith({ [path]: crd }))).toMatchObject([
-    { severity: "error", message: expect.stringContaining("is not established: nothing is resized.") },
-  ]);
+  const { spec }: V1CustomResourceDefinition = JSON.parse(JSON.stringify(crdManifest()));
+  const ESTABLISHED = { type: "Established", status: "True" };
+
+  async function check(changed: object, condition: object = ESTABLISHED) {
+    const metadata = { name, uid: "u", resourceVersion: "1" };
+    const [result] = await checkCrd(
+      clusterWith({ [path]: { metadata, spec: changed, status: { conditions: [condition] } } }),
+    );
+    return `${result?.severity}: ${result?.message}`;
+  }
+
+  test("reports a CRD that the API server does not accept", async () => {
+    const refused = { type: "Established", status: "False", message: "the name is taken" };
+    expect(await check({ versions: [] }, refused)).toMatch(
+      /^error: .* is not established: nothing is resized\.$/,
+    );
+  });
+
+  test("accepts the CRD of this release, with the defaults of the API server", async () => {
+    expect(await check(spec)).toMatch(/^ok: .* is that of this release\.$/);
+    expect(await check({ ...spec, conversion: { strategy: "None" } })).toMatch(/^ok: /);
+  });
+
+  test("reports a CRD with the same schema whose status is an ordinary field, or that a webhook converts", async () => {
+    const withoutStatus = spec.versions.map(({ subresources: _, ...version }) => version);
+    const withEmpty = spec.versions.map((version) => ({ ...version, subresources: {} }));
+    const conversion = { strategy: "Webhook", webhook: { conversionReviewVersions: ["v1"] } };
+    for (const changed of [{ versions: withoutStatus }, { versions: withEmpty }, { conversion }])
+      expect(await check({ ...spec, ...changed })).toMatch(/^warning: .* differs from that of this release/);
+  });
 });
