@@ -19,8 +19,11 @@ export interface Installation {
   readonly pipeNamespaces: readonly string[];
   /** The chart created admission policies with it. */
   readonly hasPolicies: boolean;
-  /** Field managers that changed the spec of the Deployment and are not its installer. */
+  /** Field managers other than the installer that set fields of the spec which the installer does not own. */
   readonly editors: readonly string[];
+  /** Those that share all their fields of the spec with the installer. */
+  readonly sharers: readonly string[];
+  readonly isPaused: boolean;
   readonly replicas: number;
   readonly ready: number;
   /** Number of pods with an earlier template, which a rollout has yet to replace. */
@@ -94,7 +97,8 @@ export function installationOf(deployment: ProcessDeployment): Installation | un
       variable("PIPE_SCALING_IDENTITY") === undefined &&
       !containers.some(({ args = [] }) => args.some((each) => /^--identity\b/.test(each))),
     reviewsTokens: variable("PIPE_SCALING_METRICS_AUTHENTICATION") === "true",
-    editors: editorsOf(metadata),
+    ...editorsOf(metadata),
+    isPaused: spec.paused ?? false,
     replicas,
     ready: status?.readyReplicas ?? 0,
     earlier: earlierPodsOf(deployment),
@@ -121,13 +125,21 @@ const INSTALLERS = ["helm", "argocd-controller", "helm-controller", "kustomize-c
 /** The installer may also be kubectl, but only if none of {@link INSTALLERS} is. */
 const KUBECTL = ["kubectl", "kubectl-client-side-apply", "kubectl-create", "kubectl-replace"];
 
-function editorsOf({ managedFields = [] }: KubeObject["metadata"]): readonly string[] {
-  const writers = managedFields.filter((each) => isOfSpec(each.fieldsV1) && isByPeople(each));
-  const names = [...new Set(writers.map(({ manager = "" }) => manager))];
-  const editors = names.filter((each) => !INSTALLERS.includes(each));
-  if (editors.length < names.length) return editors;
+function editorsOf({ managedFields = [] }: KubeObject["metadata"]): Pick<Installation, "editors" | "sharers"> {
+  const writers = managedFields.filter((each) => hasMore(specOf(each), []) && isByPeople(each));
+  const others = othersOf([...new Set(writers.map(({ manager = "" }) => manager))]);
+  const isOf = (name: string) => (each: ManagedFields) => (each.manager ?? "") === name;
+  const installed = writers.filter(({ manager = "" }) => !others.includes(manager)).map(specOf);
+  const isEditor = (name: string) => writers.filter(isOf(name)).some((each) => hasMore(specOf(each), installed));
+  return { editors: others.filter(isEditor), sharers: others.filter((name) => !isEditor(name)) };
+}
+
+/** Returns the names that are not those of the installer. */
+function othersOf(names: readonly string[]): readonly string[] {
+  const others = names.filter((each) => !INSTALLERS.includes(each));
+  if (others.length < names.length) return others;
   // A single field manager is the installer, even if its name is unknown.
-  return names.length < 2 ? [] : editors.filter((each) => !KUBECTL.includes(each));
+  return names.length < 2 ? [] : others.filter((each) => !KUBECTL.includes(each));
 }
 
 /** The writes of a HorizontalPodAutoscaler do not count: the chart omits `replicas` if there is one. */
@@ -136,8 +148,21 @@ function isByPeople({ manager, subresource }: ManagedFields): boolean {
   return subresource === undefined;
 }
 
-/** A change of only template metadata does not count: to restart pods, `kubectl` adds an annotation there. */
-function isOfSpec({ "f:spec": spec }: FieldsV1 = {}): boolean {
-  const { "f:template": template, ...others } = spec ?? {};
-  return Object.keys(others).length > 0 || Object.keys(template ?? {}).some((key) => key !== "f:metadata");
+/**
+ * The fields of the spec. A pause has its own result. A change of only template metadata does not count: to restart pods,
+ * `kubectl` adds an annotation there.
+ */
+function specOf({ fieldsV1 }: ManagedFields): FieldsV1 {
+  const { "f:paused": _paused, "f:template": template, ...others } = fieldsV1?.["f:spec"] ?? {};
+  const { "f:metadata": _metadata, ...ofPods } = template ?? {};
+  return { ...others, ...(Object.keys(ofPods).length > 0 && { "f:template": ofPods }) };
+}
+
+/** Returns true if some field is in none of the other field sets. The key `.` stands for the parent of fields. */
+function hasMore(fields: FieldsV1, others: readonly FieldsV1[]): boolean {
+  return Object.entries(fields).some(([key, children]) => {
+    const found = others.flatMap((each) => each[key] ?? []);
+    const isField = Object.keys(children).length === 0;
+    return isField ? key !== "." && found.length === 0 : hasMore(children, found);
+  });
 }

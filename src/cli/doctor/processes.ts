@@ -40,7 +40,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
         ),
       ),
     ...ours.map((each) => checkReadiness(cluster, each)),
-    ...ours.filter(({ editors }) => editors.length > 0).map(reportEditors),
+    ...ours.flatMap((each) => reportEditors(cluster, each)),
     ...ours
       .filter(({ version = packageJson.version }) => version !== packageJson.version)
       .map(({ component, version }) =>
@@ -53,7 +53,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
 }
 
 function checkReadiness(cluster: Cluster, installation: Installation): Result {
-  const { component, namespace, name, ready, replicas, earlier, isStuck } = installation;
+  const { component, namespace, name, ready, replicas, earlier, isStuck, isPaused } = installation;
   const pods = `${ready} of ${replicas} pods of ${namespace}/${name} are ready`;
   const selected = `--namespace ${namespace} --selector ${COMPONENT_LABEL}=${component}`;
   const describe = cluster.kubectl(`describe deployments,pods ${selected}`);
@@ -65,16 +65,33 @@ function checkReadiness(cluster: Cluster, installation: Installation): Result {
     const lost = ready === 0 ? `, so ${LOST[component]}` : "";
     return (ready === 0 ? error : warning)(`The ${component} is not ready: ${pods}${lost}.`, findOut);
   }
-  if (earlier === 0) return ok(`The ${component} is ready: ${pods}.`);
+  if (earlier === 0 || isPaused) return ok(`The ${component} is ready: ${pods}.`);
   const left = `${namespace}/${name} has ${counted(earlier, "pod")} left with an earlier template, and only the newest template was checked.`;
   return isStuck
     ? error(`The rollout of the ${component} does not proceed: ${left}`, findOut)
     : warning(`A rollout of the ${component} is in progress: ${left}`, `Check again when it ends. If it does not: ${commands}`);
 }
 
-function reportEditors({ namespace, name, editors }: Installation): Result {
-  return warning(
-    `The Deployment ${namespace}/${name} was changed by ${editors.join(", ")}, so the next helm upgrade or rollback may fail with a conflict.`,
-    "Set the change in the values of the chart, then: helm upgrade --force-conflicts",
+/** Reports the changes of others than the installer, by their effect on upgrades. */
+function reportEditors(cluster: Cluster, installation: Installation): Result[] {
+  const { namespace, name, editors, sharers, isPaused } = installation;
+  const what = `The Deployment ${namespace}/${name}`;
+  const words = (verb: string) => cluster.kubectl(`${verb} deployment ${name} --namespace ${namespace}`);
+  const paused = error(
+    `${what} is paused, so no upgrade of it is rolled out.`,
+    `Resume it: ${words("rollout resume")}`,
   );
+  const edited = warning(
+    `${what} was changed by ${editors.join(", ")}: the next helm upgrade or rollback may fail with a conflict, or keep the change.`,
+    `Set what is to stay in the values of the chart. An upgrade keeps what the chart does not set, so remove that yourself: \`${words("edit")}\`. Then: helm upgrade --force-conflicts`,
+  );
+  const shared = note(
+    `${what} has fields that both the chart and ${sharers.join(", ")} set, to the same value.`,
+    "When you change one of them in the values of the chart: helm upgrade --force-conflicts",
+  );
+  return [
+    ...(isPaused ? [paused] : []),
+    ...(editors.length > 0 ? [edited] : []),
+    ...(sharers.length > 0 ? [shared] : []),
+  ];
 }

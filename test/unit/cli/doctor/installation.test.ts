@@ -38,9 +38,10 @@ it("an installation has lists without the blanks that the process ignores", () =
   });
 });
 
-const OF_POD = { "f:spec": { "f:template": { "f:spec": {} } } };
+const OF_POD = { "f:spec": { "f:template": { "f:spec": { "f:nodeSelector": {} } } } };
 const OF_RESTART = { "f:spec": { "f:template": { "f:metadata": {} } } };
 const OF_REPLICAS = { "f:spec": { "f:replicas": {} } };
+const OF_PAUSE = { "f:spec": { "f:paused": {} } };
 
 it.each<[readonly string[], readonly string[], readonly ManagedFields[]]>([
   [["helm"], [], []],
@@ -62,10 +63,56 @@ it.each<[readonly string[], readonly string[], readonly ManagedFields[]]>([
     [{ manager: "kube-controller-manager", subresource: "status", fieldsV1: { "f:status": {} } }],
   ],
   [["helm"], [], [{ manager: "kubectl-rollout", fieldsV1: OF_RESTART }]],
+  [["helm"], [], [{ manager: "kubectl-rollout", fieldsV1: OF_PAUSE }]],
   [["helm"], ["kubectl-set"], [{ manager: "kubectl-set", fieldsV1: OF_POD }]],
 ])("an installation written by %j was changed by %j", (managers, editors, others) => {
-  const whole = managers.map((manager) => ({ manager, fieldsV1: OF_REPLICAS }));
+  const whole = managers.map((manager) => ({ manager, fieldsV1: { "f:spec": { [`f:${manager}`]: {} } } }));
   const { metadata, ...rest } = deployment();
   const managedFields = [...whole, ...others];
   expect(installationOf({ ...rest, metadata: { ...metadata, managedFields } })?.editors).toEqual(editors);
+});
+
+/** The field set of variables of a container. @param fields of each variable, such as `f:value` */
+function ofVariables(variables: Readonly<Record<string, readonly string[]>>) {
+  const items = Object.entries(variables).map(([name, fields]) => [
+    `k:${JSON.stringify({ name })}`,
+    Object.fromEntries(fields.map((each) => [each, {}])),
+  ]);
+  const container = { ".": {}, "f:env": Object.fromEntries(items) };
+  const spec = { "f:containers": { 'k:{"name":"controller"}': container } };
+  return { "f:spec": { "f:template": { "f:metadata": { "f:labels": {} }, "f:spec": spec } } };
+}
+
+const WHOLE = [".", "f:name", "f:value"];
+
+it.each<[string, "editors" | "sharers", ...(readonly ManagedFields["fieldsV1"][])]>([
+  [
+    "the value of a variable of the chart",
+    "editors",
+    ofVariables({ LEVEL: [".", "f:name"], TIER: WHOLE }),
+    ofVariables({ LEVEL: ["f:value"] }),
+  ],
+  ["another variable", "editors", ofVariables({ LEVEL: WHOLE }), ofVariables({ OTHER: WHOLE })],
+  [
+    "a variable of the chart, and another one",
+    "editors",
+    ofVariables({ LEVEL: WHOLE }),
+    ofVariables({ LEVEL: WHOLE, OTHER: WHOLE }),
+  ],
+  ["a variable that the chart sets since", "sharers", ofVariables({ LEVEL: WHOLE }), ofVariables({ LEVEL: WHOLE })],
+  [
+    "variables that the chart sets since, in two writes",
+    "sharers",
+    ofVariables({ LEVEL: WHOLE, OTHER: WHOLE }),
+    ofVariables({ LEVEL: WHOLE }),
+    ofVariables({ OTHER: WHOLE }),
+  ],
+])("a writer who set %s is one of the %s", (_, role, chart, ...sets) => {
+  const edits = sets.map((fieldsV1) => ({ manager: "kubectl-set", ...(fieldsV1 && { fieldsV1 }) }));
+  const managedFields = [{ manager: "helm", ...(chart && { fieldsV1: chart }) }, ...edits];
+  const { metadata, ...rest } = deployment();
+  expect(installationOf({ ...rest, metadata: { ...metadata, managedFields } })).toMatchObject({
+    ...{ editors: [], sharers: [] },
+    [role]: ["kubectl-set"],
+  });
 });

@@ -64,4 +64,34 @@ describe("the installation check of doctor", () => {
       `Check again when it ends. If it does not: \`kubectl describe deployments,pods ${selected}\`, and \`kubectl logs ${selected} --prefix\``,
     );
   });
+
+  it("reports a paused Deployment once, with the command that resumes it", async () => {
+    const managedFields = [
+      { manager: "helm", fieldsV1: { "f:spec": { "f:replicas": {} } } },
+      { manager: "kubectl-rollout", fieldsV1: { "f:spec": { "f:paused": {} } } },
+    ];
+    const spec = { paused: true };
+    for (const status of [{}, { updatedReplicas: 0, ...progressing("Unknown") }]) {
+      expect(await resultsFor({ spec, status, managedFields })).toEqual([
+        { text: READY, remedy: "" },
+        {
+          text: "error: The Deployment system/controller is paused, so no upgrade of it is rolled out.",
+          remedy: "Resume it: kubectl rollout resume deployment controller --namespace system",
+        },
+      ]);
+    }
+  });
+
+  it("distinguishes a change that an upgrade may keep from a field that the chart sets, too", async () => {
+    const fieldsV1 = { "f:spec": { "f:replicas": {} } };
+    const helm = { manager: "helm", fieldsV1 };
+    const added = { manager: "kubectl-edit", fieldsV1: { "f:spec": { "f:minReadySeconds": {} } } };
+    const shared = { manager: "kubectl-patch", fieldsV1 };
+    const results = await resultsFor({ managedFields: [helm, added, shared] });
+    expect(results.slice(1).map(({ text }) => text)).toEqual([
+      "warning: The Deployment system/controller was changed by kubectl-edit: the next helm upgrade or rollback may fail with a conflict, or keep the change.",
+      "note: The Deployment system/controller has fields that both the chart and kubectl-patch set, to the same value.",
+    ]);
+    expect(results[1]?.remedy).toContain("`kubectl edit deployment controller --namespace system`");
+  });
 });
