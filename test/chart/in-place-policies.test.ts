@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONTAINER_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
-import type { KubeObject } from "../../src/kube/objects.ts";
+import type { KubeObject, ManagedFields } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, REPLICA_SETS, type Resource } from "../../src/kube/paths.ts";
 import { type PipeOptions, pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
@@ -31,6 +31,7 @@ const PIPES: Readonly<Record<string, Partial<PipeOptions>>> = {
   },
   unreported: { podLabels: LABELS },
   waiting: { podLabels: LABELS },
+  resized: { podLabels: LABELS },
   unlabeled: {},
   "without-service": { podLabels: { [TYPE_LABEL]: "database" } },
   guaranteed: { podLabels: LABELS },
@@ -203,6 +204,11 @@ const FORBIDDEN_RESOURCES: readonly [string, object, string][] = [
 ];
 
 describe("with the token of the controller, a resize of a pod", () => {
+  beforeAll(async () => {
+    const path = objectPath(PODS, release.pipes, pods.get("resized") ?? "");
+    await controller.json(patch(`${path}/resize`, sizeOf("pipe")));
+  });
+
   it.each([
     ["the container that the annotation names", "named", sizeOf("pipe")],
     ["the only container", "only", sizeOf("pipe")],
@@ -300,6 +306,31 @@ describe("with the token of the controller, a resize of a pod", () => {
     await dryRunOf(controller, { ...patch(`${path}/resize`, body), query: { dryRun: undefined } });
     expect(await read()).toEqual(before);
   });
+
+  // The controller ends a resize by this time.
+  it.each(["1970-01-01T00:00:01Z", "2100-01-01T00:00:00Z", undefined])(
+    "cannot have the time %s in its record, because the API server ignores records sent to a subresource",
+    async (time) => {
+      const isOwn = ({ subresource }: ManagedFields) => subresource === "resize";
+      const path = objectPath(PODS, release.pipes, pods.get("resized") ?? "");
+      const { managedFields = [] } = (await admin.json<KubeObject>({ path })).metadata;
+      const own = { manager: CONTROLLER_FIELD_MANAGER, operation: "Update", apiVersion: "v1" };
+      const forged = {
+        ...own,
+        time,
+        subresource: "resize",
+        fieldsType: "FieldsV1",
+        fieldsV1: { "f:spec": {} },
+      };
+      const metadata = { managedFields: [...managedFields.filter((each) => !isOwn(each)), forged] };
+      for (const change of [{}, sizeOf("pipe", memoryOf("12Gi"))]) {
+        const { query, ...request } = patch(`${path}/resize`, { ...change, metadata });
+        const resized = await controller.json<KubeObject>({ ...request, query: { ...query, dryRun: "All" } });
+        const record = resized.metadata.managedFields?.find(isOwn);
+        expect(Math.abs(Date.parse(record?.time ?? "") - Date.now())).toBeLessThan(300_000);
+      }
+    },
+  );
 
   it("is denied by the policy only to the controller", async () => {
     expect(await patchPod("unlabeled", sizeOf("pipe"), admin)).toBe("accepted");
