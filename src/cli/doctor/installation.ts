@@ -102,7 +102,8 @@ export function installationOf(deployment: ProcessDeployment): Installation | un
     replicas,
     ready: status?.readyReplicas ?? 0,
     earlier: earlierPodsOf(deployment),
-    isStuck: status?.conditions?.some((each) => each.type === "Progressing" && each.status === "False") ?? false,
+    isStuck:
+      status?.conditions?.some((each) => each.type === "Progressing" && each.status === "False") ?? false,
     version: metadata.labels?.[VERSION_LABEL],
   };
 }
@@ -120,26 +121,30 @@ function volumeWith(file: string | undefined, spec: V1PodSpec | undefined): V1Vo
   return spec?.volumes?.find(({ name }) => name === mount?.name);
 }
 
-const INSTALLERS = ["helm", "argocd-controller", "helm-controller", "kustomize-controller"];
+/** Helm takes the name of its program: `helm3`, `helm-controller` of Flux, `terraform-provider-helm_v3.0.2_x5`. */
+const INSTALLERS = /^(helm|terraform-provider-helm|pulumi|argocd-controller|kustomize-controller)/;
 
 /** The installer may also be kubectl, but only if none of {@link INSTALLERS} is. */
 const KUBECTL = ["kubectl", "kubectl-client-side-apply", "kubectl-create", "kubectl-replace"];
 
-function editorsOf({ managedFields = [] }: KubeObject["metadata"]): Pick<Installation, "editors" | "sharers"> {
+function editorsOf({
+  managedFields = [],
+}: KubeObject["metadata"]): Pick<Installation, "editors" | "sharers"> {
   const writers = managedFields.filter((each) => hasMore(specOf(each), []) && isByPeople(each));
   const others = othersOf([...new Set(writers.map(({ manager = "" }) => manager))]);
   const isOf = (name: string) => (each: ManagedFields) => (each.manager ?? "") === name;
   const installed = writers.filter(({ manager = "" }) => !others.includes(manager)).map(specOf);
-  const isEditor = (name: string) => writers.filter(isOf(name)).some((each) => hasMore(specOf(each), installed));
+  const isEditor = (name: string) =>
+    writers.filter(isOf(name)).some((each) => hasMore(specOf(each), installed));
   return { editors: others.filter(isEditor), sharers: others.filter((name) => !isEditor(name)) };
 }
 
 /** Returns the names that are not those of the installer. */
 function othersOf(names: readonly string[]): readonly string[] {
-  const others = names.filter((each) => !INSTALLERS.includes(each));
+  const others = names.filter((each) => !INSTALLERS.test(each));
   if (others.length < names.length) return others;
-  // A single field manager is the installer, even if its name is unknown.
-  return names.length < 2 ? [] : others.filter((each) => !KUBECTL.includes(each));
+  // Any other name may be that of the installer.
+  return others.filter((each) => each.startsWith("kubectl-") && !KUBECTL.includes(each));
 }
 
 /** The writes of a HorizontalPodAutoscaler do not count: the chart omits `replicas` if there is one. */
