@@ -244,7 +244,7 @@ describe("doctor with a release of the chart", () => {
           `set env deployment/${name} --namespace ${release.namespace} --containers api PIPE_SCALING_LOG_LEVEL=debug`,
         ),
       [
-        "warning: The Deployment R-system/RELEASE-api was changed by kubectl-set: the next helm upgrade or rollback may fail with a conflict, or keep the change.",
+        "warning: The Deployment R-system/RELEASE-api was changed by kubectl-set: the next helm upgrade or rollback may fail with a conflict, revert the change or keep it.",
       ],
       async (broken) => {
         expect(remedyOf(broken, /was changed by kubectl-set/)).toContain("helm upgrade --force-conflicts");

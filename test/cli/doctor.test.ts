@@ -132,7 +132,7 @@ const LEADER = "ok: The controller ID is the leader; it renewed its lease N s ag
 const OF_SERVICES = "ok: Each pipe belongs to a service; pipes: 1.";
 const IN_PLACE = "ok: Where resizes in place are wanted, the pod templates allow them.";
 const CHANGED_API =
-  "warning: The Deployment RECORDS/pipe-scaling-operator-api was changed by kubectl-set: the next helm upgrade or rollback may fail with a conflict, or keep the change.";
+  "warning: The Deployment RECORDS/pipe-scaling-operator-api was changed by kubectl-set: the next helm upgrade or rollback may fail with a conflict, revert the change or keep it.";
 const NONE_PAUSED = "ok: The controller has left no Deployment or StatefulSet paused.";
 const HEALTHY = [
   ...[REACHABLE, SAME_CRD, READY.api, READY.controller],

@@ -4,7 +4,7 @@ import { crdManifest } from "../../crd/manifest.ts";
 import { GROUP, PLURAL, VERSION } from "../../crd/names.ts";
 import { isBeingDeleted, type KubeObject } from "../../kube/objects.ts";
 import type { Cluster } from "./cluster.ts";
-import { error, ok, type Result, warning } from "./result.ts";
+import { error, FORCED_UPGRADE, ok, type Result, warning } from "./result.ts";
 
 const NAME = `${PLURAL}.${GROUP}`;
 
@@ -18,11 +18,11 @@ export async function checkCrd(cluster: Cluster): Promise<Result[]> {
   return [crd ? compare(cluster, crd, install) : missing()];
 }
 
-/** Without `--force-conflicts`, both commands fail if another field manager has changed the CRD. */
+/** Without the flag, both commands fail if another field manager has changed the CRD. */
 function installation(cluster: Cluster): string {
   const file = "crds/pipes.clouddb.dev_pipescalings.yaml";
   const apply = cluster.kubectl(`apply --server-side --force-conflicts -f ${file}`);
-  return `\`helm upgrade --force-conflicts\`, or \`${apply}\` from the installed release.`;
+  return `${FORCED_UPGRADE}, or \`${apply}\` from the installed release.`;
 }
 
 function compare(cluster: Cluster, crd: Crd, install: string): Result {
@@ -53,7 +53,7 @@ function compare(cluster: Cluster, crd: Crd, install: string): Result {
   );
 }
 
-/** What decides how the API server stores a PipeScaling: without its subresource, the status is a field like any other. */
+/** The parts by which the API server stores a PipeScaling: without its subresource, the status is a field like any other. */
 function essentialsOf({ spec: { conversion, versions } }: Crd): object {
   const { schema, subresources } = versions.find(({ name }) => name === VERSION) ?? {};
   return { schema, subresources, conversion: conversion?.strategy ?? "None" };

@@ -2,7 +2,7 @@ import packageJson from "../../../package.json" with { type: "json" };
 import { counted } from "../view/text.ts";
 import type { Cluster } from "./cluster.ts";
 import { COMPONENT_LABEL, type Component, type Installation, OF_PRODUCT } from "./installation.ts";
-import { error, note, ok, type Result, warning } from "./result.ts";
+import { error, FORCED_UPGRADE, note, ok, type Result, warning } from "./result.ts";
 
 const LOST: Readonly<Record<Component, string>> = {
   api: "sizes cannot be requested over HTTP",
@@ -69,7 +69,10 @@ function checkReadiness(cluster: Cluster, installation: Installation): Result {
   const left = `${namespace}/${name} has ${counted(earlier, "pod")} left with an earlier template, and only the newest template was checked.`;
   return isStuck
     ? error(`The rollout of the ${component} does not proceed: ${left}`, findOut)
-    : warning(`A rollout of the ${component} is in progress: ${left}`, `Check again when it ends. If it does not: ${commands}`);
+    : warning(
+        `A rollout of the ${component} is in progress: ${left}`,
+        `Check again when it ends. If it does not: ${commands}`,
+      );
 }
 
 /** Reports the changes of others than the installer, by their effect on upgrades. */
@@ -82,12 +85,12 @@ function reportEditors(cluster: Cluster, installation: Installation): Result[] {
     `Resume it: ${words("rollout resume")}`,
   );
   const edited = warning(
-    `${what} was changed by ${editors.join(", ")}: the next helm upgrade or rollback may fail with a conflict, or keep the change.`,
-    `Set what is to stay in the values of the chart. An upgrade keeps what the chart does not set, so remove that yourself: \`${words("edit")}\`. Then: helm upgrade --force-conflicts`,
+    `${what} was changed by ${editors.join(", ")}: the next helm upgrade or rollback may fail with a conflict, revert the change or keep it.`,
+    `Set what is to stay in the values of the chart. An upgrade keeps what the chart does not set, so remove that yourself: \`${words("edit")}\`. Then: ${FORCED_UPGRADE}`,
   );
   const shared = note(
     `${what} has fields that both the chart and ${sharers.join(", ")} set, to the same value.`,
-    "When you change one of them in the values of the chart: helm upgrade --force-conflicts",
+    `When you change one of them in the values of the chart: ${FORCED_UPGRADE}`,
   );
   return [
     ...(isPaused ? [paused] : []),

@@ -28,6 +28,9 @@ export function ok(message: string): Result {
   return { severity: "ok", message };
 }
 
+/** Helm 4 overwrites the changes of another field manager only with the flag. Helm 3 always does, and has no such flag. */
+export const FORCED_UPGRADE = "`helm upgrade --force-conflicts` (leave the flag out with Helm 3)";
+
 /** @param cause the error 403 of the API server */
 export function notChecked(cause: KubeApiError): Result {
   return note(

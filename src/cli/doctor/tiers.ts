@@ -4,13 +4,11 @@ import { CONFIG_MAPS, objectPath } from "../../kube/paths.ts";
 import { parseTiers } from "../../records/tiers-file.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Installation } from "./installation.ts";
-import { error, ok, type Result, warning } from "./result.ts";
+import { error, FORCED_UPGRADE, ok, type Result, warning } from "./result.ts";
 
 const KEY = "tiers.yaml";
 
-/** Without `--force-conflicts`, an upgrade does not overwrite the changes of another field manager. */
-const UPGRADE =
-  "Set tiers in the values of the chart, then: helm upgrade --force-conflicts. It restarts the pods if the tiers of the values have changed.";
+const UPGRADE = `Set tiers in the values of the chart, then: ${FORCED_UPGRADE}. It restarts the pods if the tiers of the values have changed.`;
 
 /** Checks that the tiers of the processes are valid and have not been edited since the last helm upgrade. */
 export async function checkTiers(cluster: Cluster): Promise<Result[]> {

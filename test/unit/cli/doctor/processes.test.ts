@@ -8,7 +8,12 @@ const LABELS = {
 };
 
 /** The results for a controller of two pods, as text. */
-async function resultsFor({ generation = 2, spec = {}, status = {}, managedFields = [] as readonly object[] }) {
+async function resultsFor({
+  generation = 2,
+  spec = {},
+  status = {},
+  managedFields = [] as readonly object[],
+}) {
   const env = [{ name: "PIPE_SCALING_NAMESPACE", value: "records" }];
   const counts = { observedGeneration: 2, replicas: 2, updatedReplicas: 2, readyReplicas: 2 };
   const controller = {
@@ -29,7 +34,8 @@ async function resultsFor({ generation = 2, spec = {}, status = {}, managedField
 
 describe("the installation check of doctor", () => {
   const READY = "ok: The controller is ready: 2 of 2 pods of system/controller are ready.";
-  const LEFT = "system/controller has 2 pods left with an earlier template, and only the newest template was checked.";
+  const LEFT =
+    "system/controller has 2 pods left with an earlier template, and only the newest template was checked.";
   const IN_PROGRESS = `warning: A rollout of the controller is in progress: ${LEFT}`;
   const STUCK = `error: The rollout of the controller does not proceed: ${LEFT}`;
   const progressing = (status: string) => ({ conditions: [{ type: "Progressing", status }] });
@@ -89,9 +95,12 @@ describe("the installation check of doctor", () => {
     const shared = { manager: "kubectl-patch", fieldsV1 };
     const results = await resultsFor({ managedFields: [helm, added, shared] });
     expect(results.slice(1).map(({ text }) => text)).toEqual([
-      "warning: The Deployment system/controller was changed by kubectl-edit: the next helm upgrade or rollback may fail with a conflict, or keep the change.",
+      "warning: The Deployment system/controller was changed by kubectl-edit: the next helm upgrade or rollback may fail with a conflict, revert the change or keep it.",
       "note: The Deployment system/controller has fields that both the chart and kubectl-patch set, to the same value.",
     ]);
     expect(results[1]?.remedy).toContain("`kubectl edit deployment controller --namespace system`");
+    // Helm 3 fails with the flag.
+    for (const { remedy } of results.slice(1))
+      expect(remedy).toMatch(/`helm upgrade --force-conflicts` \(leave the flag out with Helm 3\)$/);
   });
 });
