@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type { VersionInfo } from "@kubernetes/client-node";
 import { DATABASE_TYPE, LEASE_NAME, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
 import type { PipeView } from "../../controller/observe/pipe-view.ts";
@@ -7,7 +8,7 @@ import { HOLD } from "../../controller/observe/workloads/stateful-set.ts";
 import { GROUP, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeClient, KubeRequest } from "../../kube/client.ts";
-import { unlessCode } from "../../kube/errors.ts";
+import { isCode, unlessCode } from "../../kube/errors.ts";
 import { memoized } from "../../kube/memoized.ts";
 import type { ConfigMap, KubeObject, Lease, Secret } from "../../kube/objects.ts";
 import {
@@ -34,6 +35,11 @@ import {
   type ProcessDeployment,
 } from "./installation.ts";
 import { parseKeys, parseRecords } from "./records.ts";
+
+/** A page of large objects needs longer than other responses over a slow connection. */
+const LIST_TIMEOUT_MS = 30_000;
+
+const MAX_RETRIES = 3;
 
 /** Fewer than the connections of the client, because the deadline of a call includes its wait for one. */
 const MAX_CALLS = 64;
@@ -136,7 +142,7 @@ export class Cluster {
     async function json<T>(request: KubeRequest): Promise<T> {
       const release = await calls.acquire(signal);
       try {
-        return await client.json<T>(request);
+        return await unlessBusy(() => client.json<T>(request), signal);
       } finally {
         release();
       }
@@ -171,7 +177,10 @@ export class Cluster {
   /** In one namespace, or in all. A kind that the cluster does not know has no objects. */
   list<T extends KubeObject>(selection: Selection, isWanted?: (object: T) => boolean): Promise<readonly T[]> {
     const { client, signal } = this.options;
-    return unlessCode(404, listAll<T>(client, selection, signal, isWanted), []);
+    const patient = {
+      json: <R>(request: KubeRequest) => client.json<R>({ ...request, timeoutMs: LIST_TIMEOUT_MS }),
+    };
+    return unlessCode(404, listAll<T>(patient, selection, signal, isWanted), []);
   }
 
   /** The processes that use these records. */
@@ -201,6 +210,17 @@ export class Cluster {
     const namespaces = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;
     const lists = namespaces.map((namespace) => this.list<T>({ resource, namespace, query }));
     return (await Promise.all(lists)).flat();
+  }
+}
+
+/** Repeats a call that the API server rejects because it is busy. No call of doctor changes anything. */
+async function unlessBusy<T>(call: () => Promise<T>, signal: AbortSignal, retries = MAX_RETRIES): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (retries === 0 || !(isCode(error, 429) || isCode(error, 503))) throw error;
+    await setTimeout(error.retryAfterMs ?? 1000, undefined, { signal });
+    return unlessBusy(call, signal, retries - 1);
   }
 }
 
