@@ -12,5 +12,6 @@ cd "$(dirname "$0")/../.."
 npm exec -- rolldown -c rolldown.config.ts --dir "$out"
 rm "$out"/*.map "$out"/chunks/*.map
 cp LICENSE "$out/"
-chmod -R a=rX "$out"
+# The user of the image only reads; the owner of the folder may build again or remove it.
+chmod -R u=rwX,go=rX "$out"
 chmod a+x "$out/pipe-scaling.mjs" "$out/kubectl-pipes.mjs" "$out/kubectl_complete-pipes"

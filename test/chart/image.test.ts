@@ -38,6 +38,13 @@ describe("the image", { timeout: 60_000 }, () => {
     }
   });
 
+  it("holds what everyone can read, but only its owner can replace or remove", () => {
+    for (const entry of [".", ...readdirSync(image.folder, { recursive: true, encoding: "utf8" })]) {
+      const { mode } = statSync(join(image.folder, entry));
+      expect(mode & 0o666, entry).toBe(0o644);
+    }
+  });
+
   it("runs its entry point without warnings, as a user without write permission", async () => {
     expect(await runImage(["--version"])).toEqual({ out: `${packageJson.version}\n`, err: "", code: 0 });
   });
