@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { KUBECTL_COMPLETION } from "../../src/cli/completion/kubectl.ts";
@@ -52,7 +52,8 @@ export function writeNpmPackage({ name, version, source }: NpmPackage, program: 
 
 /** @returns path of the package in one file */
 export function packNpmPackage(folder: string, out: string): string {
-  const args = ["pack", folder, "--pack-destination", out, "--json"];
+  // npm takes a relative path such as release/npm for the repository of this name on GitHub.
+  const args = ["pack", resolve(folder), "--pack-destination", out, "--json"];
   const packed = z
     .tuple([z.object({ filename: z.string() })])
     .parse(JSON.parse(execFileSync("npm", args, { encoding: "utf8" })));

@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { environment } from "@pipe-scaling/local-cluster/environment";
 import { helm } from "@pipe-scaling/local-cluster/helm";
 import { run } from "@pipe-scaling/local-cluster/run";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
 import * as z from "zod";
 import { changelogSection } from "../../deploy/release/changelog.ts";
@@ -212,6 +212,14 @@ const releaseWorkflow = z.object({
 });
 
 describe("the npm package of a release", () => {
+  it("is packed from a folder with a relative path, which npm could take for a repository on GitHub", () => {
+    const root = process.cwd();
+    onTestFinished(() => process.chdir(root));
+    process.chdir(temporaryFolder());
+    mkdirSync("release");
+    expect(statSync(packedProgram("release")).size).toBeGreaterThan(0);
+  });
+
   it("installs the command line and the kubectl plugin without any other package", async () => {
     const dir = temporaryFolder();
     const file = packedProgram(dir);
