@@ -114,6 +114,24 @@ describe("npm run demo", () => {
     TIMEOUT_MS,
   );
 
+  test(
+    "leaves nothing behind after two signals, although the cluster was to be kept",
+    async () => {
+      const demo = startDemo("--keep");
+      await waitFor(() => demo.output().includes("A local Kubernetes cluster runs"), {
+        what: "the cluster to run",
+        timeoutMs: TIMEOUT_MS / 2,
+      });
+      // The installation is under way, whose programs get no signal. Two different signals are never merged into one.
+      demo.kill("SIGINT");
+      demo.kill("SIGTERM");
+      expect(await demo.exitCode).toBeGreaterThan(128);
+      expect(demo.isThere()).toBe(false);
+      expect(demo.processes()).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+
   test("rejects unknown arguments, and its help says that it uses only its own cluster", async () => {
     const unknown = startDemo("--kubeconfig", "x");
     expect(await unknown.exitCode).not.toBe(0);

@@ -1,4 +1,5 @@
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { atExit } from "@pipe-scaling/local-cluster/at-exit";
 import { programsRunFrom } from "@pipe-scaling/local-cluster/processes";
 import { check } from "./check.ts";
 import { ApiCaller } from "./http.ts";
@@ -26,6 +27,8 @@ export interface DemoOptions {
 export async function runDemo({ narration, keep, signal }: DemoOptions): Promise<void> {
   narration.title("One authenticated request resizes all database pipes of a service");
   const cluster = await clusterStep(narration, keep, signal);
+  // A cluster that is to be kept, too, until all steps have succeeded: a second signal ends the demo in any step.
+  const disown = atExit(() => void cluster.stop());
   const processes: OwnProcess[] = [];
   let isKept = false;
   try {
@@ -35,6 +38,7 @@ export async function runDemo({ narration, keep, signal }: DemoOptions): Promise
     await observer.close();
     if (keep) {
       isKept = true;
+      disown();
       tellWhatToTry(narration, { cluster, baseUrl: running.baseUrl, ...seeded.acme });
     } else {
       await endStep(narration, cluster, processes);
