@@ -2,7 +2,9 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { delimiter, join } from "node:path";
+import { createServer as createTlsServer } from "node:tls";
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
 import { type CertificatePair, certificatePair } from "@pipe-scaling/local-cluster/certificate";
 import { environment as env } from "@pipe-scaling/local-cluster/environment";
@@ -162,4 +164,21 @@ it("docs/how-to/many-clusters.md serves the services of two clusters at one host
   // The API of the second cluster still responds, and rejects the disabled key.
   expect((await proxy({ path: pathAway, authorization })).status).toBe(401);
   await usAgain.stop();
+});
+
+it.each([
+  ["accepts connections", () => createServer()],
+  ["completes the handshake of TLS", (pair: CertificatePair) => createTlsServer(pair)],
+])("docs/how-to/many-clusters.md responds 503 for a cluster that only %s", async (_, silentServer) => {
+  const certificate = certificatePair("api");
+  const port = await freePort();
+  const silent = silentServer(certificate).listen(Number(port), "127.0.0.1");
+  onTestFinished(() => void silent.close());
+  await once(silent, "listening");
+  const proxy = await startProxy(
+    CADDYFILE.replace("us.pipes.example.com:443", `127.0.0.1:${port}`).replace(" 35s", " 1s"),
+    certificate.cert,
+  );
+  const path = `/v1/organizations/${randomUUID()}/services/65bb3d4d-ab73-4fc2-bd46-5d1ed0b1a80c`;
+  expect((await proxy({ path })).status).toBe(503);
 });
