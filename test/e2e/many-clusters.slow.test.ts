@@ -133,6 +133,10 @@ it("docs/how-to/many-clusters.md serves the services of two clusters at one host
   expect([(await resize(path, 4)).status, (await resize(pathAway, 8)).status]).toEqual([200, 200]);
   expect((await eu.scaling(tenant.serviceId)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
   expect((await us.scaling(away.serviceId)).spec).toMatchObject({ replicaCpuMillicores: 8000 });
+  for (const each of [path, pathAway]) {
+    const uppercase = each.replace(/[^/]+(?=\/pipesCdcScaling)/, (id) => id.toUpperCase());
+    expect((await proxy({ path: uppercase, authorization })).status).toBe(200);
+  }
   const { text: list } = await proxy({ path: `/v1/organizations/${organizationId}/services`, authorization });
   expect([list.includes(tenant.serviceId), list.includes(away.serviceId)]).toEqual([true, false]);
   const metrics = { path: pathAway.replace("pipesCdcScaling", "prometheus"), authorization };
