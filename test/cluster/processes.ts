@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { sep } from "node:path";
 import { z } from "zod";
+import { environment } from "./environment.ts";
 
 export interface RunningProgram {
   readonly pid: number;
@@ -106,12 +107,23 @@ function readProc(path: string): string | undefined {
 
 function ps(args: readonly string[]): string[] {
   try {
-    const output = execFileSync("ps", args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    const output = execFileSync("ps", args, {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+      // Every process must read the same start time, whatever its language and time zone.
+      env: { PATH: environment["PATH"], LC_ALL: "C", TZ: "UTC" },
+      maxBuffer: Infinity,
+    });
     return output.split("\n").filter((line) => line.trim() !== "");
-  } catch {
-    // ps exits with 1 when no process matches.
-    return [];
+  } catch (error) {
+    if (isNoMatch(error)) return [];
+    throw error;
   }
+}
+
+/** True if ps has found no process. */
+function isNoMatch(error: unknown): boolean {
+  return error instanceof Error && "status" in error && error.status === 1;
 }
 
 /**

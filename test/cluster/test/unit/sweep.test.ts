@@ -1,6 +1,7 @@
+import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type ProcessIdentity, programsRunFrom, stateOf, thisProcess } from "../../processes.ts";
 import { type ClusterRecord, clusterNames, createFolder } from "../../record.ts";
 import { keptLogs, removeCluster, sweep } from "../../remove.ts";
@@ -102,6 +103,34 @@ test("two processes with the same ID are distinguished", () => {
   expect(stateOf({ ...thisProcess(), namespace: "another" })).toBe(
     process.platform === "linux" ? "unknown" : "running",
   );
+});
+
+describe("on a system without /proc", () => {
+  beforeEach(() => {
+    const platform = process.platform;
+    Object.defineProperty(process, "platform", { value: "darwin" });
+    onTestFinished(() => void Object.defineProperty(process, "platform", { value: platform }));
+  });
+
+  test("a process with another time zone knows that the owner is running", () => {
+    onTestFinished(() => void vi.unstubAllEnvs());
+    vi.stubEnv("TZ", "Asia/Tokyo");
+    const owner = thisProcess();
+    vi.stubEnv("TZ", "America/New_York");
+    expect(stateOf(owner)).toBe("running");
+    expect(stateOf(gone())).toBe("gone");
+  });
+
+  test("the processes of a cluster are found although others have very long command lines", async () => {
+    const { dirOf, component } = machine();
+    // Some versions of ps print at most 128 KiB of each.
+    for (let index = 0; index < 15; index++) {
+      const other = spawn("sh", ["-c", "read _", "x".repeat(100_000)]);
+      onTestFinished(() => void other.kill());
+    }
+    await component("left");
+    expect(programsRunFrom(dirOf("left"))).toHaveLength(1);
+  });
 });
 
 test("a name is unique", () => {
