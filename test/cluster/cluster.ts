@@ -118,7 +118,9 @@ async function start(
   const disown = atExit(() => removeCluster(paths, name));
   const cluster = new RunningCluster(name, record, binaries, { paths, env, disown });
   try {
-    await whileAlive(dir, options.signal, (signal) => bringUp(cluster, ports, { ...options, signal }));
+    await whileAlive({ dir, signal: options.signal, remedy: "Try again." }, (signal) =>
+      bringUp(cluster, ports, { ...options, signal }),
+    );
   } catch (error) {
     await cluster.stop();
     options.signal?.throwIfAborted();

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { ClusterError } from "./errors.ts";
 import { COMPONENTS, type Component } from "./kwokctl.ts";
 import { cannotWrite } from "./paths.ts";
 import { programsRunFrom } from "./processes.ts";
@@ -7,13 +8,25 @@ import { tail } from "./run.ts";
 
 const LOOK_MS = 200;
 
+/** A component has exited, because another program listens on its port. */
+export class PortTaken extends ClusterError {}
+
+export interface Watched {
+  /** Folder of the cluster. */
+  readonly dir: string;
+  readonly signal?: AbortSignal | undefined;
+  /** A sentence that says what to do if another program listens on a port. */
+  readonly remedy: string;
+}
+
 /**
  * Runs `body` while all started components are running. If one exits, because of an invalid argument or a port that is
  * in use, this aborts `body` immediately with the end of its log. kwokctl itself would wait for minutes.
+ *
+ * @throws PortTaken with the remedy
  */
 export async function whileAlive<T>(
-  dir: string,
-  signal: AbortSignal | undefined,
+  { dir, signal, remedy }: Watched,
   body: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const over = new AbortController();
@@ -23,7 +36,7 @@ export async function whileAlive<T>(
     const dead = findDead(dir);
     // At a second look, because a process that is just started has no command line for a moment.
     if (dead && dead === suspect) {
-      death ??= explain(dir, dead);
+      death ??= explain(dir, dead, remedy);
       over.abort(death);
     }
     suspect = dead;
@@ -44,14 +57,13 @@ function findDead(dir: string): Component | undefined {
   return started.find((component) => !running.has(join(dir, "bin", component)));
 }
 
-function explain(dir: string, dead: Component): Error {
+function explain(dir: string, dead: Component, remedy: string): Error {
   const path = join(dir, "logs", `${dead}.log`);
   const log = existsSync(path) ? readFileSync(path, "utf8") : "";
   if (log.includes("no space left on device")) return cannotWrite(dir, systemError("ENOSPC"));
-  const hint = log.includes("address already in use")
-    ? " Another program took its port. Try again: it gets another port."
-    : "";
-  return new Error(`${dead} exited.${hint} The last lines of its log:\n${tail(log, 5)}`);
+  const last = `The last lines of its log:\n${tail(log, 5)}`;
+  if (!log.includes("address already in use")) return new Error(`${dead} exited. ${last}`);
+  return new PortTaken(`${dead} exited, because another program has its port. ${remedy} ${last}`);
 }
 
 function systemError(code: string): Error {

@@ -1,4 +1,6 @@
-import { readdirSync } from "node:fs";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Binaries } from "../../binaries/binaries.ts";
@@ -9,6 +11,7 @@ import { openPaths } from "../../paths.ts";
 import { killProgramsRunFrom, programsRunFrom } from "../../processes.ts";
 import { silentProgress } from "../../progress.ts";
 import { sharedCluster } from "../../vitest.ts";
+import { waitFor } from "../../wait.ts";
 import { type Child, startNode } from "../support/children.ts";
 import { scratch } from "../support/scratch.ts";
 
@@ -110,6 +113,31 @@ test("up restarts only the component that was killed", async () => {
   expect(kept.pid("etcd")).toBe(etcd);
 });
 
+test.each([
+  ["etcd", "etcdPort"],
+  ["kube-apiserver", "kubeApiserverPort"],
+] as const)("up says what to do when another program has the port of %s", async (component, option) => {
+  const env = ownCache();
+  expect(await startNode(MAIN, UP, env).waitForEnd()).toBe(0);
+  const kept = await attachCluster("kept", env);
+  await kept.kill(component);
+  const [, port] =
+    new RegExp(`${option}: (\\d+)`).exec(readFileSync(join(kept.dir, "kwokctl.yaml"), "utf8")) ?? [];
+  // A killed process can have its port a moment longer.
+  const other = await waitFor(() => listen(Number(port)), { what: "the port to be free" });
+  onTestFinished(() => void other.close());
+  const again = startNode(MAIN, UP, env);
+  expect(await again.waitForEnd()).toBe(1);
+  expect(again.stderr).toMatch(
+    new RegExp(
+      `^${component} exited, because another program has its port\\. The ports of a cluster never change: end the other program, or remove the cluster \\(.* down --name kept\\) and start it again\\. The last lines of its log:\n`,
+    ),
+  );
+  expect(again.stderr).not.toContain("    at ");
+  other.close();
+  expect(await startNode(MAIN, UP, env).waitForEnd()).toBe(0);
+});
+
 test("up waits for a start in progress", async () => {
   const env = ownCache();
   const first = startNode(MAIN, UP, env);
@@ -126,6 +154,12 @@ test("up waits for a start in progress", async () => {
   expect(second.stderr).toBe('Another process is starting cluster "kept"; waiting for it.\n');
   expect(await first.waitForEnd()).toBe(0);
 });
+
+async function listen(port: number): Promise<Server> {
+  const server = createServer().listen(port, "127.0.0.1");
+  await once(server, "listening");
+  return server;
+}
 
 const NOTHING = { clusters: [], processes: [] };
 
