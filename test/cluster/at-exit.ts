@@ -30,12 +30,23 @@ function uninstall(): void {
 
 function onSignal(signal: NodeJS.Signals): void {
   // If there is another handler (such as that of vitest, which finishes its run), it decides when the process exits. The
-  // cleanups run then.
-  if (process.listenerCount(signal) > 1) return;
+  // cleanups run then. But that handler may wait for the end of this one (as signal-exit does).
+  if (process.listenerCount(signal) > 1 && !isSecondInterrupt(signal)) return;
   runAll();
   uninstall();
+  process.removeAllListeners(signal);
   // End by the same signal, so that the shell sees the cause.
   process.kill(process.pid, signal);
+}
+
+/** One Ctrl-C can come twice: npm passes it on to a process that has it from the terminal. */
+const TWICE_MS = 1000;
+let firstInterrupt: number | undefined;
+
+function isSecondInterrupt(signal: NodeJS.Signals): boolean {
+  if (signal !== "SIGINT") return false;
+  firstInterrupt ??= performance.now();
+  return performance.now() - firstInterrupt > TWICE_MS;
 }
 
 function runAll(): void {
