@@ -33,8 +33,8 @@ export async function startBrowser(): Promise<RunningBrowser | string> {
     }
     const browser = await chromium.launch({
       ...found,
-      // Chromium cannot use its sandbox as root.
-      chromiumSandbox: process.getuid?.() !== 0,
+      // Root cannot use it, nor can others where AppArmor restricts user namespaces, such as on Ubuntu 24.04.
+      chromiumSandbox: false,
       args: [
         "--disable-background-networking",
         "--disable-component-update",
