@@ -41,8 +41,8 @@ export interface Fallback {
  */
 const lastRollout = z.object({
   /**
-   * The desired size at the time of the write; a rollback keeps it. If a commit was undone, the size that the template
-   * got again, unless its resources are not a valid size.
+   * The desired size at the time of the write; a rollback keeps it until all pods have another desired size. If a commit
+   * was undone, the size that the template got again, unless its resources are not a valid size.
    */
   size,
   /** True if the pipe was returned from `size` to `lastGoodSize`, or adopted with resources other than `size`. */
@@ -105,8 +105,8 @@ const lastRollout = z.object({
    */
   cameUp: flag,
   /**
-   * Number of consecutive attempts with `size`; 0 if the pipe was adopted, or got its old size again when a commit was
-   * undone.
+   * Number of consecutive attempts with `size`; 0 if the pipe was adopted, or if `size` is the old size that it got
+   * again by a rollback, or when a commit was undone.
    */
   attempts: z.int(),
   /** The service that the pipe belonged to at the time of the write. */
@@ -178,10 +178,12 @@ export function parseLastRollout(
 
 /**
  * The subject of the write of an annotation. If the annotation records that a rollout completed, the memory of writes
- * shows this even if the write fails.
+ * shows this even if the write fails. Each failure in place of a completed pipe, and the end of it, begins a new count.
  */
-export function annotationSubject({ size, cameUp, generation, startedAtMs }: LastRollout): string {
-  return cameUp && generation > 0 ? `${startedAtMs} completed` : formatSize(size);
+export function annotationSubject(rollout: LastRollout): string {
+  const { size, cameUp, generation, startedAtMs, inPlaceFailure } = rollout;
+  const subject = cameUp && generation > 0 ? `${startedAtMs} completed` : formatSize(size);
+  return cameUp && inPlaceFailure ? `${subject}, not ${formatSize(inPlaceFailure.size)} in place` : subject;
 }
 
 /** The subject of the write that leaves the partition of a StatefulSet to its owner after a commit. */

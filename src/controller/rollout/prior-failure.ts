@@ -1,7 +1,7 @@
 import { sameSize } from "../../domain/size.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { Begin, Failure, PipeDecision, Subject } from "../assessment.ts";
-import type { PipeView } from "../observe/pipe-view.ts";
+import { hasAppliedSize, type PipeView } from "../observe/pipe-view.ts";
 import type { WriteRecord } from "../observe/write-record.ts";
 import {
   dueAtMs,
@@ -129,9 +129,13 @@ function rolledBack(subject: Subject): Failure | undefined {
 function fieldConflict(subject: Subject): Failure | undefined {
   const { pipe, desired, nowMs, timeouts } = subject;
   const { lastRollout } = pipe;
+  // After a rollback, the template has what the controller wrote last.
+  const rolledBackAtMs = hasAppliedSize(pipe) && lastRollout?.generation ? lastRollout.startedAtMs : 0;
   const records = [recordOf(subject, "resize"), recordOf(subject, "commit")];
   const known = records.flatMap((record) =>
-    record?.outcome.type === "done" ? [{ attempts: record.attempts, atMs: record.lastAtMs }] : [],
+    record?.outcome.type === "done" && record.lastAtMs >= rolledBackAtMs
+      ? [{ attempts: record.attempts, atMs: record.lastAtMs }]
+      : [],
   );
   if (lastRollout && !lastRollout.isRollback && sameSize(lastRollout.size, desired))
     known.push({ attempts: Math.max(1, lastRollout.attempts), atMs: lastRollout.startedAtMs });

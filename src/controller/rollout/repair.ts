@@ -3,7 +3,12 @@ import { clipped } from "../../kube/clipped.ts";
 import type { DeletePodAction, PipeAction } from "../actions.ts";
 import type { ActivePod, Assessment, Cause, Subject } from "../assessment.ts";
 import { MAX_ANNOTATED_MESSAGE } from "../names.ts";
-import { annotationSubject, appliedSize, type LastRollout } from "../observe/last-rollout.ts";
+import {
+  annotationSubject,
+  appliedSize,
+  isOfOtherResources,
+  type LastRollout,
+} from "../observe/last-rollout.ts";
 import { requestedSize } from "../observe/pipe-scaling-view.ts";
 import {
   hasAppliedSize,
@@ -70,20 +75,40 @@ function recordSuperseded(subject: Subject): readonly PipeAction[] {
 function record(assessment: Assessment): readonly PipeAction[] {
   const { subject, pipe, state } = assessment;
   const { rollout, replicas, lastRollout } = pipe;
-  if (!isRecorded(subject)) {
+  if (!lastRollout || !isRecorded(subject)) {
     // A default size need not be recorded, because the tier determines it again.
     const isNeeded = requestedSize(subject.scaling) !== undefined || !pipe.ownsSize;
     return isNeeded && isAdoptable(assessment) ? adopt(subject, adoption(subject)) : [];
   }
-  // Another size, or a retry, was requested since then.
-  if (state === "done" && lastRollout?.outOfMemory && !subject.keptOutOfMemory)
-    return adopt(subject, { ...lastRollout, outOfMemory: undefined });
+  const kept = withoutOtherSizes(lastRollout, assessment);
   // The rollout has completed as far as the owner allows.
   const isHeldBack = pipe.inTurn?.hold !== undefined && state === "paused";
   const isUp = (state === "done" || isHeldBack) && rollout.isComplete && replicas > 0;
-  if (isUp && lastRollout && !hasComeUp(pipe)) return adopt(subject, { ...lastRollout, cameUp: true });
+  const wanted = isUp && !hasComeUp(pipe) ? { ...kept, cameUp: true } : kept;
+  if (wanted !== lastRollout) return adopt(subject, wanted);
   const isSettled = state === "done" || state === "paused";
   return isSettled && !pipe.ownsSize && !pipe.isPausedForCommit ? adopt(subject, lastRollout) : [];
+}
+
+/**
+ * The annotation of a pipe that has the desired size, without what it says about other sizes: when one of them is
+ * requested again, that is a new attempt. Each part was written for a request, and is removed once.
+ */
+function withoutOtherSizes(lastRollout: LastRollout, { subject, state }: Assessment): LastRollout {
+  if (state !== "done") return lastRollout;
+  const { desired, keptOutOfMemory, scaling, requestId } = subject;
+  const { isRollback, inPlaceFailure, outOfMemory } = lastRollout;
+  const { uid: scalingUid, generation: scalingGeneration } = scaling.metadata;
+  const rolledBackTo = { size: desired, isRollback: false, failure: undefined, attempts: 0 };
+  const changes: Partial<LastRollout> = {
+    ...(isRollback && !isOfOtherResources(lastRollout)
+      ? { ...rolledBackTo, scalingUid, scalingGeneration, requestId }
+      : {}),
+    ...(inPlaceFailure && !sameSize(inPlaceFailure.size, desired) ? { inPlaceFailure: undefined } : {}),
+    // A retry may have been requested, too.
+    ...(outOfMemory && !keptOutOfMemory ? { outOfMemory: undefined } : {}),
+  };
+  return Object.keys(changes).length > 0 ? { ...lastRollout, ...changes } : lastRollout;
 }
 
 function rollBackFailed({ subject, state, failure }: Assessment): readonly PipeAction[] {

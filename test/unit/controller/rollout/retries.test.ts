@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import type { Action } from "../../../../src/controller/actions.ts";
 import { decide } from "../../../../src/controller/decide/decide.ts";
-import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import { annotationSubject, type LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import type { PipeView } from "../../../../src/controller/observe/pipe-view.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { actionsFor, failuresIn, statesFor, summaries } from "../../../support/fixtures/decisions.ts";
 import {
@@ -8,13 +10,16 @@ import {
   aRollout,
   aScaling,
   aSnapshot,
+  COMPLETE,
   DECIDE_OPTIONS,
   NOW_MS,
   POLICY,
   rollingTo,
   UNDER_WAY,
 } from "../../../support/fixtures/snapshot.ts";
+import { aWrite, someWrites, type Write } from "../../../support/fixtures/writes.ts";
 
+const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
 
 describe("a pipe that was rolled back", () => {
@@ -54,6 +59,85 @@ describe("a pipe that was rolled back", () => {
   it("is resized again only on request if a rollout stops its old pods first", () => {
     const startedAtMs = NOW_MS - 86_400_000;
     expect(actionsFor(aSnapshot([rolledBack(1, { startedAtMs }, true)]))).toEqual([]);
+  });
+});
+
+describe("a pipe that has its old size again, which is requested now", () => {
+  const failure = { reason: "RolloutTimeout", message: "too slow" } as const;
+  const rolledBack = aRollout(FOUR, {
+    attempts: 7,
+    isRollback: true,
+    failure,
+    generation: 3,
+    startedAtMs: 9,
+  });
+  const inPlaceFailure = { size: FOUR, reason: "Deferred", message: "no room", atMs: NOW_MS } as const;
+  /** The actions while one core is requested. */
+  const written = (lastRollout: LastRollout, changes: Partial<PipeView> = {}) => {
+    const metadata = { ...aScaling(1).metadata, generation: 8 };
+    const pipe = aPipe("a", { lastRollout, stopsOldPodsFirst: true, ...changes });
+    const { actions } = decide(aSnapshot([pipe], { scaling: aScaling(1, { metadata }) }), DECIDE_OPTIONS);
+    return actions;
+  };
+  const rolloutIn = (actions: readonly Action[]) =>
+    actions.flatMap((each) => (each.type === "adopt" ? each.rollout : []))[0];
+
+  it("has one record of the size that failed less, so that the next request of it is a new attempt", () => {
+    const actions = written({ ...rolledBack, inPlaceFailure });
+    expect(actions).toMatchObject([{ type: "adopt" }]);
+    const after = rolloutIn(actions) ?? rolledBack;
+    expect(after).toMatchObject({ size: ONE, isRollback: false, cameUp: true, attempts: 0, generation: 3 });
+    expect([after.failure, after.inPlaceFailure, after.scalingGeneration]).toEqual([undefined, undefined, 8]);
+    expect(written(after)).toEqual([]);
+    const pipe = aPipe("a", { lastRollout: { ...after, scalingGeneration: 1 }, stopsOldPodsFirst: true });
+    expect(decide(aSnapshot([pipe]), DECIDE_OPTIONS).actions).toMatchObject([
+      { type: "resize", rollout: { size: FOUR, attempts: 1 } },
+    ]);
+  });
+
+  it("has no conflict with another writer because this process wrote the size before the rollback", () => {
+    const after = rolloutIn(written(rolledBack));
+    const rollout = { attempts: 4, lastAtMs: NOW_MS - 60_000 };
+    const writes = someWrites([aWrite("uid-a", "resize", rollout)]);
+    const actionsAfter = (startedAtMs: number) => {
+      const lastRollout = after && { ...after, startedAtMs, scalingGeneration: 1 };
+      return actionsFor(aSnapshot([aPipe("a", { lastRollout })], { writes }));
+    };
+    expect(actionsAfter(NOW_MS - 30_000)).toEqual(["a 4000m/16Gi"]);
+    expect(actionsAfter(NOW_MS - 90_000)).toEqual([]);
+  });
+
+  it("is tried in place again when the size is requested again, and keeps the rest of its record", () => {
+    const committed = aRollout(ONE, { cameUp: true, inPlaceStartedAtMs: 5, lastGoodSize: FOUR, attempts: 2 });
+    const after = rolloutIn(written({ ...committed, inPlaceFailure }));
+    expect(after).toEqual({ ...committed, inPlaceFailure: undefined });
+  });
+
+  it.each<[string, LastRollout, Partial<PipeView>]>([
+    ["while a pod has another size", rolledBack, { rollout: { ...COMPLETE, isComplete: false } }],
+    [
+      "what its record says about that size",
+      aRollout(ONE, { cameUp: true, inPlaceFailure: { ...inPlaceFailure, size: ONE } }),
+      {},
+    ],
+    [
+      "that it had other resources when it was adopted",
+      aRollout(FOUR, { isRollback: true, generation: 0, cameUp: true }),
+      {},
+    ],
+  ])("keeps %s", (_, lastRollout, changes) => {
+    expect(written(lastRollout, changes)).toEqual([]);
+  });
+
+  it("counts the end of each failure in place by itself, because each was requested", () => {
+    const subject = annotationSubject(aRollout(ONE, { cameUp: true, inPlaceFailure }));
+    const record = aWrite("uid-a", "adopt", { subject, attempts: 9 });
+    const pipe = aPipe("a", { lastRollout: aRollout(ONE, { cameUp: true, inPlaceFailure }) });
+    const actionsWith = (...writes: readonly Write[]) =>
+      actionsFor(aSnapshot([pipe], { scaling: aScaling(1), writes: someWrites(writes) }));
+    expect(actionsWith(record)).toEqual(["adopt a with 1000m/4Gi"]);
+    const ended = annotationSubject(aRollout(ONE, { cameUp: true }));
+    expect(actionsWith(aWrite("uid-a", "adopt", { subject: ended, attempts: 9 }))).toEqual([]);
   });
 });
 

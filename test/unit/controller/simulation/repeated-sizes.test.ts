@@ -48,3 +48,60 @@ describe("a boost each night", () => {
     }
   });
 });
+
+describe("a boost each night to a size with which no pod starts", () => {
+  it.each(["Recreate", "RollingUpdate"] as const)(
+    "is tried once in each of ten nights, and works when the cause is fixed (%s)",
+    async (strategy) => {
+      const group = await PipeGroup.start({ pipes: 2, deployment: { strategy } });
+      const { simulation, workloads } = group;
+      simulation.setStrategy(1, "Rollout");
+      const startMs = workloads.kubelets.startMs;
+      workloads.kubelets.startMs = (pod) =>
+        pod.spec.containers[0]?.resources?.requests?.["cpu"] === "8000m" ? undefined : startMs(pod);
+      let templates: readonly string[] = [];
+      group.cluster.onDeployment.push(() => {
+        const sizes = simulation.sizes(...group.names).join(" ");
+        if (templates.at(-1) !== sizes) templates = [...templates, sizes];
+      });
+      for (let night = 1; night <= 10; night += 1) {
+        templates = [];
+        simulation.boost(1, 8, 19 * MINUTE);
+        await group.run(18 * MINUTE);
+        expect(simulation.condition(1)).toMatchObject({ type: "Stalled", reason: "RolloutTimeout" });
+        await group.run(HOUR);
+        group.expectSettled(1);
+        expect(templates.filter((each) => each.includes("8000m"))).toHaveLength(1);
+        await group.run(22 * HOUR);
+      }
+      workloads.kubelets.startMs = startMs;
+      simulation.boost(1, 8, HOUR);
+      await group.run(30 * MINUTE);
+      group.expectSettled(8);
+    },
+  );
+});
+
+it("a size that pipes could not get in place is tried in place again whenever it is requested again", async () => {
+  const group = await PipeGroup.start({ pipes: 1, nodeCores: 6 });
+  const { simulation, workloads } = group;
+  simulation.addService(1, { rolloutWindow: '{schedule: "0 0 1 1 *", duration: 1h}' });
+  await group.run(2 * HOUR);
+  workloads.fillNode(0);
+  for (let times = 1; times <= 8; times += 1) {
+    group.request(4);
+    await group.run(10 * MINUTE);
+    expect(simulation.condition(1)).toMatchObject({ reason: "WaitingForWindow" });
+    group.request(1);
+    await group.run(10 * MINUTE);
+    group.expectSettled(1);
+    expect(group.attemptsOf(/^deployments/, { sinceMs: group.cluster.clock.monotonic() - 10 * MINUTE })).toBe(
+      1,
+    );
+  }
+  workloads.emptyNode();
+  group.request(4);
+  await group.run(MINUTE);
+  group.expectSettled(4);
+  group.expectSamePods();
+});
